@@ -35,7 +35,7 @@ COLUMNS = (
     "tuning_seconds",
     *(f"{name}{end}" for name in RANGES for end in ("", "_min", "_max")),
     *("seconds_per_query", "fit_peak_bytes", "model_bytes", "threads", "shared_cores", "processor"),
-    *("started", "version", "commit", "command"),
+    *("started", "version", "commit", "command", "protocol", "code"),
 )
 
 
@@ -162,6 +162,8 @@ def _of_run(view: RunView) -> dict[str, Any]:
         "version": info.provenance.get("versions", {}).get("oasis-bench"),
         "commit": "; ".join(dict.fromkeys(str(commit) for commit in commits if commit)),
         "command": info.command and encodable(info.command),
+        "protocol": info.experiment.protocol,
+        "code": "; ".join({str(identity["code"]) for identity in info.identities.values()}),
     }
 
 

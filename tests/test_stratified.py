@@ -25,8 +25,21 @@ def rows_of(*counts, seed=0, **more):
     return LabelledRows(np.arange(2.0 * len(y)).reshape(-1, 2), y, names, **more)
 
 
-def stratified(share):
-    return load_registry().splits["stratified"](SimpleNamespace(test_share=share))
+def stratified(share, most_items=None):
+    settings = SimpleNamespace(test_share=share, most_items=most_items)
+    return load_registry().splits["stratified"](settings)
+
+
+def test_no_more_items_train_and_test_than_the_most():
+    rows, classes = rows_of(600, 300, 99, 1 + 1), (0, 1, 2, 3)
+    split = stratified(0.5, most_items=100)
+    # 100 of 1001 test: 59.9, 30.0, 9.9, .2; of the 901 left 100 train
+    train, test, *_ = split.draw(rows, classes, 0, seed=1)
+    assert np.bincount(rows.y[test]).tolist() == [60, 30, 10, 1]
+    assert np.bincount(rows.y[train]).tolist() == [60, 30, 10, 1]
+    assert not set(train) & set(test)
+    assert split.sizes(rows, classes, 0) == (101, 101)
+    assert split.rho(rows, classes, 0) == pytest.approx(101 / 1001)
 
 
 def planned(rows, **settings):

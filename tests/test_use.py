@@ -388,7 +388,7 @@ def test_evaluate_scales_by_the_model_and_not_by_the_data(metric, folder, comman
 
 def test_kept_models_of_a_run_take_rows_by_name_whatever_their_scaling(folder, tmp_path):
     how = {"label": "kind", "partitions": 1, "inner_folds": 2, "traces": False}
-    how |= {"scaling": "l2+pca", "save_models": True, "predictions": True, "blend": "off"}
+    how |= {"scaling": "l2+pca256", "save_models": True, "predictions": True, "blend": "off"}
     oasis_bench.run(folder / "table.csv", "LDA", output=tmp_path / "run", **how)
     model = load_model(tmp_path / "run" / "models" / "LDA_all_0.npz")
     assert model.feature_names_in_.tolist() == NAMES

@@ -19,7 +19,7 @@ from scipy import sparse
 from oasis_bench.analysis import with_costs
 from oasis_bench.command_line.parsing import DATA_OPTIONS
 from oasis_bench.command_line.progress import ProgressDisplay
-from oasis_bench.data import PATCHES_AND_PIXELS, SCALINGS, LabelledRows, unlike_scales
+from oasis_bench.data import PATCHES_AND_PIXELS, LabelledRows, scaling_words, unlike_scales
 from oasis_bench.experiment import Duration, Experiment, LearnerSpec, Search, built_in_experiments
 from oasis_bench.plugins import (
     PATH_DATASETS,
@@ -277,7 +277,7 @@ def facts_of_rows(dataset: Dataset, rows: LabelledRows) -> dict[str, str]:
     }
     default = dataset.default_scaling(rows)
     for scaling in (default,) if isinstance(default, str) else default:
-        facts[f"scaling {scaling}"] = SCALINGS[scaling]
+        facts[f"scaling {scaling}"] = str(scaling_words(scaling))
     if (ranges := unlike_scales(rows.X)) is not None:
         facts["columns"] = "of ranges from {:.3g} to {:.3g}".format(*ranges)
     if rows.multi_label:

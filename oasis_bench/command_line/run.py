@@ -27,11 +27,15 @@ from oasis_bench.experiment import (
 from oasis_bench.plugins import load_registry, load_reports, open_dataset, read_options
 from oasis_bench.runs import (
     evaluate_run,
+    expected_seconds,
+    has_result,
     how_far,
     model_experiment,
+    most_seconds,
     new_folder,
     one_for_each_value,
     read_run,
+    results_folder,
     resume_experiment,
     run_experiment,
     what_varies,
@@ -51,6 +55,8 @@ def run(options: argparse.Namespace) -> int:
     else:
         experiment = experiment_of(options)
         output = options.output or new_folder(experiment.dataset)
+        if experiment.corpora:
+            return run_suite(experiment, output, options)
         if several := one_for_each_value(experiment):
             return run_each(several, what_varies(experiment), output, options)
         start = start_of(experiment, output, options)
@@ -179,7 +185,43 @@ def run_each(
     return failed
 
 
-def go_on(experiment: Experiment, output: Path, options: argparse.Namespace) -> int:
+def run_suite(suite: Experiment, folder: Path, options: argparse.Namespace) -> int:
+    """Run a suite corpus by corpus and export each result; those that are there are skipped."""
+    results, reports = results_folder(suite, folder), load_reports()
+    corpora = one_for_each_value(suite)
+    left = {
+        name: one for name, one in corpora.items() if not has_result(results / f"{name}.csv", one)
+    }
+    print(f"{len(left)} of {len(corpora)} corpora have no result in {results} yet{_time(left)}")
+    registry, failed = load_registry(options.plugin), 0
+    for one in left.values():  # before the first begins: this may raise
+        open_dataset(one.dataset, registry, one.dataset_options)
+    for number, (name, experiment) in enumerate(left.items(), start=1):
+        print(f"{name} ({number} of {len(left)}):", flush=True)
+        try:
+            failed = max(failed, go_on(experiment, folder / name, options, reported=False))
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(
+                f"interrupted: the same command with --output {folder} goes on"
+            ) from None
+        reports.export_run(folder / name, "summary", results)
+    print(f"results: {results}: 'python -m oasis_bench ranks {results}' makes their page")
+    return failed
+
+
+def _time(experiments: Mapping[str, Experiment]) -> str:
+    """Say how long experiments take, by the committed results or at most."""
+    if not experiments:
+        return ""
+    expected, most = expected_seconds(experiments), most_seconds(experiments)
+    if expected is not None:
+        return f"; they took {expected / 3600:.1f} h on the machine of the committed results"
+    return f"; at most {most / 3600:.1f} h, where each learner uses its whole budget"
+
+
+def go_on(
+    experiment: Experiment, output: Path, options: argparse.Namespace, reported: bool = True
+) -> int:
     """Run an experiment into a folder, from where it stopped; nothing where it is finished."""
     match how_far(output, experiment):
         case "finished":
@@ -190,11 +232,13 @@ def go_on(experiment: Experiment, output: Path, options: argparse.Namespace) -> 
         case "new":
             start = start_of(experiment, output, options)
     start = partial(start, keep=kept_kinds(options), command=command_words())
-    return carry_out(start, output, options)
+    return carry_out(start, output, options, reported)
 
 
-def carry_out(start: Callable[..., int], output: Path, options: argparse.Namespace) -> int:
-    """Run trials into a folder, show their progress and make their report."""
+def carry_out(
+    start: Callable[..., int], output: Path, options: argparse.Namespace, reported: bool = True
+) -> int:
+    """Run trials into a folder, show their progress and make their report, unless not asked."""
     with closing(ProgressDisplay()) as display:
         try:
             failures = start(
@@ -216,7 +260,8 @@ def carry_out(start: Callable[..., int], output: Path, options: argparse.Namespa
                     f"'python -m oasis_bench report {output}' makes their report"
                 ) from None
             raise  # nothing was kept
-    report_on(output)
+    if reported:
+        report_on(output)
     return TRIAL_FAILED if failures else 0
 
 

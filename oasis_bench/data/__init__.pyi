@@ -56,5 +56,6 @@ from .scaling import (
     prepared_by as prepared_by,
     refuse_scaling as refuse_scaling,
     scaling_of as scaling_of,
+    scaling_words as scaling_words,
     unlike_scales as unlike_scales,
 )

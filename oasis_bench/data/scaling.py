@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
 from typing import Any, Self
@@ -24,11 +25,15 @@ SCALINGS = {
     "standard": "each column less its mean, divided by its deviation over the training rows",
     "standard+l2": "standardised column by column, then divided by their length",
     "minmax": "each column scaled to 0 to 1 over the training rows",
-    "l2+pca": "divided by their length; their first 256 principal components over the training "
-    "rows, divided by their length",
     "tfidf": "weighted by the idf of training rows, then divided by their length",
 }
-"""What is done to rows, in words."""
+"""What is done to rows, in words; `PCA` may follow each, with a number of components."""
+
+PCA = "+pca"
+"""Then the first so many principal components over the training rows, as in 'standard+pca128'.
+
+Rows that were of unit length are divided by their length again.
+"""
 
 KEEPS_ZEROS = ("none", "l2", "tfidf")
 """What keeps a zero a zero, so that sparse rows stay sparse."""
@@ -38,8 +43,6 @@ SCALES_COLUMNS = ("standard", "standard+l2", "minmax")
 
 UNLIKE = 1000.0
 """Columns whose ranges differ by more are worth a warning."""
-
-N_COMPONENTS = 256
 
 Preparation = Callable[[Any], Any]
 
@@ -82,8 +85,10 @@ def scaling_of(steps: Sequence[Any]) -> str | None:
     scikit-learn's Normalizer is as ours; `Prepare` and `Dense` may be among them.
     """
     kinds = [_kind(step) for step in steps if not isinstance(step, Dense | Prepare)]
-    known = (kind for kind in SCALINGS if [_kind(step) for step in scaling_steps(kind)] == kinds)
-    return next(known, None)
+    n_components = [step.n_components for step in steps if isinstance(step, PrincipalComponents)]
+    projected = f"{PCA}{n_components[0]}" if n_components else ""
+    known = (f"{kind}{projected}" for kind in SCALINGS)
+    return next((it for it in known if [_kind(step) for step in scaling_steps(it)] == kinds), None)
 
 
 def _kind(step: Any) -> tuple[str, Any]:
@@ -92,7 +97,15 @@ def _kind(step: Any) -> tuple[str, Any]:
 
 
 def scaling_steps(kind: str) -> tuple[Any, ...]:
-    """Return the unfitted transformers that scale rows so, in their order: a key of `SCALINGS`."""
+    """Return the unfitted transformers that scale rows so, in their order.
+
+    `kind` is a key of `SCALINGS`, which `PCA` and a number may follow.
+    """
+    kind, is_projected, number = kind.partition(PCA)
+    if is_projected:
+        first = scaling_steps(kind)
+        last = [Normalizer()] if first and isinstance(first[-1], Normalizer) else []
+        return (*first, PrincipalComponents(int(number)), *last)
     return {
         "none": (),
         "l2": (Normalizer(),),
@@ -100,7 +113,6 @@ def scaling_steps(kind: str) -> tuple[Any, ...]:
         "standard": (StandardScaler(),),
         "standard+l2": (StandardScaler(), Normalizer()),
         "minmax": (MinMaxScaler(),),
-        "l2+pca": (Normalizer(), PrincipalComponents(), Normalizer()),
         "tfidf": (InverseDocumentFrequency(), Normalizer()),
     }[kind]
 
@@ -114,23 +126,33 @@ class Normalizer(preprocessing.Normalizer):  # type: ignore[misc]
 
 
 class PrincipalComponents(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """The first 256 principal components of the training rows, or as many as there are.
+    """The first principal components of the training rows, or as many as there are; dense.
 
     They keep the matrix W of thousands of features small: Wang et al. 2014 take 1000 of a kernel
     PCA.
     """
 
+    def __init__(self, n_components: int = 256) -> None:
+        self.n_components = n_components
+
     def fit(self, X: Rows, y: object = None) -> Self:
         """Find the components of the rows X (n_rows, n_features)."""
         from sklearn.decomposition import PCA  # where it is used: it is slow to import
 
-        n_components = min(N_COMPONENTS, *X.shape)
-        pca = PCA(n_components, svd_solver="randomized", iterated_power=2, random_state=0).fit(X)
-        self.mean_, self.components_ = pca.mean_, pca.components_
+        self.n_features_in_ = X.shape[1]
+        n_components = min(self.n_components, *X.shape)
+        solver = {"svd_solver": "randomized", "iterated_power": 2}
+        if sparse.issparse(X):
+            solver = {"svd_solver": "arpack"}
+            n_components = min(self.n_components, min(X.shape) - 1)
+        pca = PCA(n_components, random_state=0, **solver).fit(X)
+        self.mean_, self.components_ = pca.mean_, np.ascontiguousarray(pca.components_)
         return self
 
     def transform(self, X: Rows) -> Any:
         """Return the components of rows (n_rows, n_components)."""
+        if sparse.issparse(X):
+            return X @ self.components_.T - self.mean_ @ self.components_.T
         return (X - self.mean_) @ self.components_.T
 
 
@@ -193,13 +215,24 @@ STEPS: Mapping[str, type[Any]] = {
 def refuse_scaling(kinds: Iterable[str], X: Rows) -> None:
     """Raise UsageError where rows cannot be scaled so."""
     for kind in kinds:
-        if sparse.issparse(X) and kind not in KEEPS_ZEROS:
+        first = kind.partition(PCA)[0]
+        if sparse.issparse(X) and first not in KEEPS_ZEROS:
             raise UsageError(
                 f"scaling {kind} turns the zeros of sparse rows into other numbers: use "
                 f"{' or '.join(KEEPS_ZEROS)}"
             )
-        if kind == "tfidf" and (canonical(X).data if sparse.issparse(X) else X).min(initial=0) < 0:
+        if first == "tfidf" and (canonical(X).data if sparse.issparse(X) else X).min(initial=0) < 0:
             raise UsageError("tfidf weights counts, but some values are negative: use l2 or none")
+
+
+def scaling_words(kind: str) -> str | None:
+    """Say what a scaling does to rows; None where there is none of this name."""
+    first, is_projected, number = kind.partition(PCA)
+    if first not in SCALINGS or (is_projected and not re.fullmatch("[1-9][0-9]{0,4}", number)):
+        return None
+    projected = f"; their first {number} principal components over the training rows"
+    again = ", divided by their length" if first.endswith(("l2", "tfidf")) else ""
+    return f"{SCALINGS[first]}{(projected + again) * bool(is_projected)}"
 
 
 def unlike_scales(X: Rows) -> tuple[float, float] | None:

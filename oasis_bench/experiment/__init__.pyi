@@ -10,6 +10,7 @@ from .data_use import (
 from .identity import (
     WORDS as WORDS,
     cell_name as cell_name,
+    package_hash as package_hash,
     refuse_changed_source as refuse_changed_source,
     refuse_what_changed as refuse_what_changed,
     source_hash as source_hash,
@@ -31,6 +32,7 @@ from .settings import (
     LearnerSpec as LearnerSpec,
     built_in_experiments as built_in_experiments,
     changed as changed,
+    dataset_of_file as dataset_of_file,
     known_settings as known_settings,
     quick_settings as quick_settings,
 )

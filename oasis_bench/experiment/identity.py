@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import inspect
 from collections.abc import Mapping
@@ -22,7 +23,7 @@ DECIDING = (
 )
 """The packages whose code decides results."""
 
-CODE = {".py", ".so"}
+CODE = {".py", ".pyx", ".h", ".so"}
 
 WORDS = {
     "data": "the rows of the data set",
@@ -81,8 +82,38 @@ def refuse_changed_source(plugin: type[MetricLearner], learner: str, expected: s
 
 
 def package_hash() -> str:
-    """Hash the Python and compiled files of the packages in `DECIDING`."""
-    folders = [Path(f) for name in DECIDING for f in import_module(f"oasis_bench.{name}").__path__]
-    files = [file for folder in folders for file in folder.rglob("*") if file.suffix in CODE]
-    contents = sorted(hashlib.sha256(file.read_bytes()).digest() for file in files)
-    return hashlib.sha256(b"".join(contents)).hexdigest()
+    """Hash what the code of the packages in `DECIDING` does: comments and docstrings do not count.
+
+    Python is hashed as parsed, kernels (.pyx, .h) as written; compiled files only where their
+    sources are not there, as in a wheel.
+    """
+    digest = hashlib.sha256()
+    for name in DECIDING:
+        for folder in map(Path, import_module(f"oasis_bench.{name}").__path__):
+            files = {file for file in folder.rglob("*") if file.suffix in CODE}
+            kernels = {file.with_suffix("") for file in files if file.suffix == ".pyx"}
+            for file in sorted(files):
+                if file.suffix == ".so" and file.parent / file.name.partition(".")[0] in kernels:
+                    continue
+                digest.update(f"{name}/{file.relative_to(folder)}".encode())
+                content = file.read_bytes()
+                is_python = file.suffix == ".py"
+                digest.update(_meaning(ast.parse(content)).encode() if is_python else content)
+    return digest.hexdigest()
+
+
+def _meaning(node: object) -> str:
+    """Write a parsed program without its docstrings, alike for all versions of Python."""
+    if isinstance(node, list):
+        return "".join(_meaning(part) for part in node if not _is_docstring(part))
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    held = [(name, value) for name, value in ast.iter_fields(node) if value not in (None, [])]
+    fields = "".join(f" {name}={_meaning(value)}" for name, value in held)
+    return f"({type(node).__name__}{fields})"
+
+
+def _is_docstring(node: object) -> bool:
+    """Tell whether a statement is a text alone: of what is above it, or of a constant."""
+    held = node.value if isinstance(node, ast.Expr) else None
+    return isinstance(held, ast.Constant) and isinstance(held.value, str)

@@ -217,11 +217,11 @@ def check_scalings(name: str, value: object) -> None:
     """Raise UsageError where there is no such way to scale rows; None is the data set's."""
     if value is None:
         return
-    from oasis_bench.data import SCALINGS  # here: it imports SciPy, which is slow
+    from oasis_bench.data import SCALINGS, scaling_words  # here: they import SciPy: slow
 
     check_names(name, value)
     for kind in cast(tuple[str, ...], value):
-        if kind not in SCALINGS:
+        if scaling_words(kind) is None:
             raise UsageError(unknown_name(name, kind, SCALINGS))
 
 

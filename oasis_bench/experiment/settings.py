@@ -126,6 +126,14 @@ class Experiment:
         defaults.
     each
         A setting and a list of its values: a run for each of them (`runs.one_for_each_value`).
+    corpora
+        Data sets of a suite, by name: a run for each of them.  The table of a corpus has its
+        `dataset`, the names of its `learners` where they are not all, and settings.
+    protocol
+        The version of a suite's protocol, which its exported results name (`runs.suite`).
+    quick
+        Settings of a quick run that are not the usual ones; of a suite also `corpora`, a list of
+        names.
     built_in
         The name of the built-in experiment that it was made from, if it was.
     classes
@@ -137,6 +145,9 @@ class Experiment:
     learners: Mapping[str, LearnerSpec]
     dataset_options: Mapping[str, Any] = field(default_factory=dict)
     each: Mapping[str, Any] = field(default_factory=dict)
+    corpora: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    protocol: int | None = None
+    quick: Mapping[str, Any] = field(default_factory=dict)
     built_in: str | None = None
     classes: tuple[int | str | tuple[str, ...], ...] = setting(
         (2, 5, 10),
@@ -206,6 +217,13 @@ class Experiment:
         check=partial(check_optional_count, least=2),
         flag="--test",
     )
+    most_items: int | None = setting(
+        None,
+        "the most items that train, and that test, where the split is stratified",
+        int,
+        words="all",
+        check=partial(check_optional_count, least=4),
+    )
     test_share: float = setting(
         0.1,
         "share of the items that test, where items have several labels or the split is stratified, "
@@ -218,8 +236,8 @@ class Experiment:
     scaling: tuple[str, ...] | None = setting(
         None,
         "how rows are scaled, with statistics of the training rows: none, l2 (each to unit "
-        "length), center+l2, l2+pca, standard, standard+l2, minmax, tfidf; if several are named, "
-        "inner folds choose",
+        "length), center+l2, standard, standard+l2, minmax, tfidf; +pca and a number of "
+        "principal components may follow, as in l2+pca256; of several the inner folds choose",
         tuple,
         words="as the data set says",
         read=names_of_text,
@@ -295,11 +313,14 @@ class Experiment:
         check_optional_text("built_in", self.built_in)
         for name, known in known_settings().items():
             object.__setattr__(self, name, known.typed(name, getattr(self, name)))
-        for name in self.each:
-            if name not in known_settings():
-                raise UsageError(
-                    f"[each]: {unknown_name('setting', name, sorted(known_settings()))}"
-                )
+        tables = {"each": self.each, "quick": self.quick}
+        tables |= {f"corpora.{name}": corpus for name, corpus in self.corpora.items()}
+        for table, values in tables.items():
+            others = {"quick": ["corpora"], "each": []}.get(table, ["dataset", "learners"])
+            for name in values:
+                if name not in known_settings() and name not in others:
+                    names = sorted([*known_settings(), *others])
+                    raise UsageError(f"[{table}]: {unknown_name('setting', name, names)}")
         if self.replicates and self.partitions not in (None, self.replicates):
             raise UsageError(
                 f"replicates = {self.replicates}, partitions = {self.partitions}: each set of "
@@ -429,11 +450,14 @@ def changed(
         changes = {**quick_settings(experiment), **changes}
         if changes.get("replicates"):
             del changes["partitions"]
+        if names := experiment.quick.get("corpora"):
+            changes["corpora"] = {name: experiment.corpora[name] for name in names}
     options = experiment.dataset_options
     if dataset is not None and dataset != experiment.dataset:
         if "classes" not in given:
             changes["classes"] = ("all",)
         changes |= {"dataset": dataset, "title": Path(dataset).name, "built_in": None}
+        changes |= {"corpora": {}, "protocol": None}
         options = {}
     if experiment.built_in == "default" and "tasks" not in given:
         classes = known_settings()["classes"].held(changes.get("classes", ()))
@@ -494,7 +518,18 @@ def quick_settings(experiment: Experiment) -> dict[str, Any]:
         "max_steps": 64_000,
         "traces": False,
         "classes": tuple(numbers or experiment.classes)[:1],
+        **{name: value for name, value in experiment.quick.items() if name != "corpora"},
     }
+
+
+def dataset_of_file(dataset: Any, source: str) -> dict[str, Any]:
+    """Return what a file says of a data set, a name or a table, as fields of `Experiment`."""
+    if not isinstance(dataset, dict):
+        return {"dataset": dataset, "dataset_options": {}}
+    if "name" not in dataset:
+        raise UsageError(f"{source}: the table [dataset] needs a name")
+    options = {name: value for name, value in dataset.items() if name != "name"}
+    return {"dataset": dataset["name"], "dataset_options": options}
 
 
 def _fields_of_file(values: Mapping[str, Any], source: str) -> dict[str, Any]:
@@ -503,14 +538,15 @@ def _fields_of_file(values: Mapping[str, Any], source: str) -> dict[str, Any]:
     for key in values:
         if key not in keys:
             raise UsageError(f"{source}: {unknown_name('key', key, sorted(keys))}")
+    if corpora := values.get("corpora"):
+        missing = next((name for name, corpus in corpora.items() if "dataset" not in corpus), None)
+        if missing or "dataset" in values:
+            raise UsageError(f"{source}: a dataset is needed in each of [corpora], and only there")
+        values = {**values, "dataset": next(iter(corpora.values()))["dataset"]}
     for key in ("title", "dataset", "learners"):
         if key not in values:
             raise UsageError(f"{source}: the key {key!r} is missing")
-    if isinstance(values["dataset"], dict):
-        options = dict(values["dataset"])
-        if "name" not in options:
-            raise UsageError(f"{source}: the table [dataset] needs a name")
-        values = {**values, "dataset": options.pop("name"), "dataset_options": options}
+    values = {**values, **dataset_of_file(values["dataset"], source)}
     tables = values["learners"]
     if not isinstance(tables, dict) or not all(isinstance(t, dict) for t in tables.values()):
         raise UsageError(f"{source}: learners must be tables, such as [learners.OASIS]")

@@ -44,6 +44,7 @@ DECIDING_SETTINGS = (
     "seed",
     "max_steps",
     "test_share",
+    "most_items",
     "threads",
     "search",
     "blend",

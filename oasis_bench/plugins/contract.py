@@ -375,6 +375,7 @@ class _Sizes(NamedTuple):
     per_class: tuple[int, int] = (2, 1)
     seed: int = 0
     test_share: float = 0.25
+    most_items: int | None = None
 
 
 class SplitContract:

@@ -285,10 +285,13 @@ def _check_steps(steps: list[Any], learner: MetricLearner) -> None:
     n, needed = steps[0].n_features_in_, getattr(learner, "n_features_in_", None)
     of_learner = learner.__dict__.pop("feature_names_in_", None)  # of a run, of the rows unscaled
     names = steps[0].__dict__.pop("feature_names_in_", of_learner)
-    arrays = [value for value in vars(steps[0]).values() if isinstance(value, np.ndarray)]
-    held = {len(array) for array in arrays if array.ndim == 1}
-    kind = scaling_of(steps)
-    if not isinstance(n, Integral) or not (kind == "tfidf" or {n} == held or n == needed):
+    lengths = [
+        {len(it) for it in vars(step).values() if isinstance(it, np.ndarray) and it.ndim == 1}
+        for step in steps
+    ]
+    held = next(filter(None, lengths), set())  # of the first step that learns something
+    kind = scaling_of(steps) or ""
+    if not isinstance(n, Integral) or not (kind.startswith("tfidf") or {n} == held or n == needed):
         raise UsageError(f"its first step is of {n!r} features, and holds {held} numbers")
     row = sparse.csr_array((1, n)) if kind in KEEPS_ZEROS else np.zeros((1, n))
     if isinstance(steps[0], Prepare):

@@ -18,3 +18,10 @@ from .store import (
     read_run as read_run,
     refuse_used_folder as refuse_used_folder,
 )
+from .suite import (
+    PUBLISHED as PUBLISHED,
+    expected_seconds as expected_seconds,
+    has_result as has_result,
+    most_seconds as most_seconds,
+    results_folder as results_folder,
+)

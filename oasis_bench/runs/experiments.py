@@ -11,18 +11,26 @@ from pathlib import Path
 from typing import Any, Literal
 
 from oasis_bench.data import scaling_of
-from oasis_bench.experiment import Experiment, LearnerSpec, saved_steps, settled_as
+from oasis_bench.experiment import (
+    Experiment,
+    LearnerSpec,
+    dataset_of_file,
+    saved_steps,
+    settled_as,
+)
 from oasis_bench.plugins import learner_of, load_model_of, load_registry
 from oasis_bench.runs.store import holds_run, read_run
 from oasis_bench.system import UsageError
 
 
 def one_for_each_value(experiment: Experiment) -> dict[str, Experiment]:
-    """Return an experiment for each value of what has a list of them, by value.
+    """Return an experiment for each corpus of a suite, or each value of what has a list of them.
 
-    That is an option of the data set, or a setting in the table `each` of the file.  Each is a run
-    as any other, in a folder of its own.
+    A list is that of an option of the data set, or of a setting in the table `each` of the file.
+    Each experiment is a run as any other, in a folder of its own.
     """
+    if experiment.corpora:
+        return {name: _on_corpus(experiment, name) for name in experiment.corpora}
     options, each = experiment.dataset_options, experiment.each
     lists = _lists(experiment)
     if not lists:
@@ -44,9 +52,20 @@ def one_for_each_value(experiment: Experiment) -> dict[str, Experiment]:
     return found
 
 
+def _on_corpus(experiment: Experiment, name: str) -> Experiment:
+    """Return the experiment on one corpus; what its table says comes before what all say."""
+    changes: dict[str, Any] = dict(experiment.corpora[name])
+    changes |= dataset_of_file(changes.pop("dataset"), f"corpus {name}")
+    known = experiment.learners
+    if "learners" in changes:
+        changes["learners"] = {one: known[one] for one in changes["learners"] if one in known}
+    title = f"{experiment.title}: {name}"
+    return replace(experiment, **{"title": title, "corpora": {}, "quick": {}, **changes})
+
+
 def what_varies(experiment: Experiment) -> str:
-    """Return the name of the option or the setting that has a list of values."""
-    return next(iter(_lists(experiment)))
+    """Return the name of the option or the setting that has a list of values, or 'corpus'."""
+    return "corpus" if experiment.corpora else next(iter(_lists(experiment)))
 
 
 def _lists(experiment: Experiment) -> dict[str, Any]:

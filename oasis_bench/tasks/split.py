@@ -45,6 +45,10 @@ class SplitSettings(Protocol):
     def test_share(self) -> float:
         """Share of the items, or of judged groups, that test."""
 
+    @property
+    def most_items(self) -> int | None:
+        """The most items that train, and that test, of a stratified split."""
+
 
 class Partition(NamedTuple):
     """Which items train and which test: of a data set, or of the training items in an inner fold.

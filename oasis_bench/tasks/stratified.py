@@ -7,11 +7,15 @@ import numpy.typing as npt
 
 from oasis_bench.data import LabelledRows
 from oasis_bench.tasks.class_splits import SameClassesSplit
+from oasis_bench.tasks.ranking import Numbers
 from oasis_bench.tasks.split import USUAL, Classes, Partition
 
 
 class StratifiedSplit(SameClassesSplit):
     """The share ``test_share`` of each class tests, and the rest of it trains.
+
+    Of more than ``most_items`` items that test, or train, so many are drawn, in the frequencies
+    of the classes.
 
     Test items are dealt to the classes by largest remainders: of n items in all, class c of n_c
     items has ``n_test * n_c / n`` of the ``n_test = round(test_share * n)``, rounded up where the
@@ -42,25 +46,36 @@ class StratifiedSplit(SameClassesSplit):
 
     def sizes(self, rows: LabelledRows, classes: Classes, partition: int) -> tuple[int, int]:
         """Count the items that train and that test."""
-        counts = rows.class_counts()[list(classes)]
-        n_test = int(self.n_test(counts).sum())
-        return int(counts.sum()) - n_test, n_test
+        n_train, n_test = self._of_each(rows.class_counts()[list(classes)])
+        return int(n_train.sum()), int(n_test.sum())
 
-    def n_test(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return how many items of each class test, of classes with so many items."""
-        n_test = round(self.settings.test_share * counts.sum())
-        share = n_test * counts / counts.sum()
-        tests = np.floor(share).astype(np.int64)
-        left = n_test - int(tests.sum())
-        tests[np.argsort(tests - share, kind="stable")[:left]] += 1
-        return np.asarray(np.clip(tests, 1, counts - 1))
+    def rho(self, rows: LabelledRows, classes: Classes, partition: int) -> float:
+        """Return the share of all items of the classes that tests."""
+        counts = rows.class_counts()[list(classes)]
+        return float(self._of_each(counts)[1].sum() / counts.sum())
+
+    def _of_each(self, counts: npt.NDArray[np.int64]) -> tuple[Numbers, Numbers]:
+        """Return how many items of each class train and test, of classes with so many items."""
+        most = self.settings.most_items or int(counts.sum())
+        n_test = min(most, round(self.settings.test_share * counts.sum()))
+        tests = np.clip(_dealt(counts, n_test), 1, counts - 1)
+        left = counts - tests
+        return np.clip(_dealt(left, min(most, int(left.sum()))), 1, left), tests
 
     def draw(self, rows: LabelledRows, classes: Classes, partition: int, seed: int) -> Partition:
-        """Draw the test items of each class at random."""
+        """Draw the items of each class at random."""
         rng = np.random.default_rng(seed)
         drawn = [rng.permutation(np.flatnonzero(rows.y == number)) for number in classes]
-        n_test = self.n_test(np.array([len(own) for own in drawn]))
+        parts = list(zip(drawn, *self._of_each(np.array([len(own) for own in drawn])), strict=True))
         return Partition(
-            np.concatenate([own[n:] for own, n in zip(drawn, n_test, strict=True)]).astype(np.intp),
-            np.concatenate([own[:n] for own, n in zip(drawn, n_test, strict=True)]).astype(np.intp),
+            np.concatenate([own[tests:][:trains] for own, trains, tests in parts]),
+            np.concatenate([own[:tests] for own, _, tests in parts]),
         )
+
+
+def _dealt(counts: npt.NDArray[np.int64], n: int) -> Numbers:
+    """Deal n items to classes of so many items, by largest remainders."""
+    share = n * counts / counts.sum()
+    dealt = np.floor(share).astype(np.intp)
+    dealt[np.argsort(dealt - share, kind="stable")[: n - int(dealt.sum())]] += 1
+    return np.asarray(dealt)

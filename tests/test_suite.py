@@ -1,0 +1,144 @@
+"""The suite: corpora in pieces, results that are skipped or made again, identity of code."""
+
+import ast
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from oasis_bench.command_line import main
+from oasis_bench.experiment import Experiment, package_hash
+from oasis_bench.experiment.identity import _meaning
+from oasis_bench.runs import has_result, most_seconds, one_for_each_value
+
+SUITE = """
+title = "Two tables"
+protocol = {protocol}
+classes = ["all"]
+tasks = ["classification"]
+split = "stratified"
+test_share = 0.5
+partitions = 2
+inner_folds = 2
+search = "10s"
+budget = "30s"
+traces = false
+examples = 0
+[quick]
+corpora = ["near"]
+partitions = 1
+[learners]
+Euclidean = {{}}
+LDA = {{}}
+[corpora.near]
+dataset = "{folder}/near.csv"
+[corpora.far]
+dataset = "{folder}/far.csv"
+learners = ["Euclidean"]
+scaling = ["none"]
+"""
+
+
+@pytest.fixture
+def suite(tmp_path):
+    rng = np.random.default_rng(0)
+    for name, apart in (("near", 1), ("far", 9)):
+        label = np.arange(60) % 3
+        X = rng.normal(size=(60, 4)) + apart * label[:, None]
+        table = pd.DataFrame(X, columns=list("abcd")).assign(
+            label=list(map("class {}".format, label))
+        )
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+
+    def write(protocol=1):
+        path = tmp_path / "suite.toml"
+        path.write_text(SUITE.format(protocol=protocol, folder=tmp_path))
+        return path
+
+    return write
+
+
+def results(folder):
+    return {path.stem: pd.read_csv(path) for path in (folder / "results").iterdir()}
+
+
+def test_each_corpus_is_exported_with_its_protocol_and_code_and_not_run_again(
+    suite, tmp_path, capsys
+):
+    command = ["run", "--experiment", str(suite()), "--output", str(tmp_path / "out")]
+    assert main(command) == 0
+    found = results(tmp_path / "out")
+    assert {name: set(rows["learner"]) for name, rows in found.items()} == {
+        "near": {"Euclidean", "LDA"},
+        "far": {"Euclidean"},
+    }
+    for rows in found.values():
+        assert set(rows["protocol"]) == {1}
+        assert set(rows["code"]) == {package_hash()}
+        assert set(rows["partitions"]) == {2}
+    assert found["far"]["scaling"].iloc[0].startswith("none")
+    capsys.readouterr()
+    assert main(command) == 0
+    again = capsys.readouterr()
+    assert "0 of 2 corpora have no result" in again.out
+    assert "LDA" not in again.out
+    suite(protocol=2)
+    elsewhere = [*command[:-1], str(tmp_path / "other")]
+    (tmp_path / "other" / "results").mkdir(parents=True)
+    for name in found:
+        found[name].to_csv(tmp_path / "other" / "results" / f"{name}.csv", index=False)
+    assert main(elsewhere) == 0
+    assert {rows["protocol"].iloc[0] for rows in results(tmp_path / "other").values()} == {2}
+
+
+def test_a_quick_suite_has_its_own_corpora_and_settings(suite, tmp_path):
+    folder = tmp_path / "out"
+    command = ["run", "--experiment", str(suite()), "--quick", "--output", str(folder)]
+    assert main(command) == 0
+    found = results(folder)
+    assert list(found) == ["near"]
+    assert set(found["near"]["planned"]) == {1}
+
+
+def test_a_result_of_other_learners_or_code_is_made_again(suite, tmp_path):
+    one = one_for_each_value(Experiment.from_toml(str(suite())))["near"]
+    rows = pd.DataFrame({"protocol": 1, "code": package_hash(), "learner": ["Euclidean", "LDA"]})
+    file = tmp_path / "near.csv"
+    assert not has_result(file, one)
+    rows.to_csv(file)
+    assert has_result(file, one)
+    rows.iloc[:1].to_csv(file)
+    assert not has_result(file, one)
+    rows.assign(code="a" * 64).to_csv(file)
+    assert not has_result(file, one)
+
+
+def test_the_most_time_is_that_of_all_budgets(suite, monkeypatch):
+    monkeypatch.setattr("oasis_bench.runs.suite.available_cores", lambda: 2)
+    each = one_for_each_value(Experiment.from_toml(str(suite())))
+    # 2 and 1 learners on 2 partitions, each 10 s on two cores and a fit of 30 s
+    assert most_seconds(each) == (4 + 2) * (10 / 2 + 30)
+
+
+@pytest.mark.parametrize(
+    ("other", "is_same"),
+    [
+        ('def f(x):\n    "What it does."\n    # why\n    return x + 1\n', True),
+        ("def f(x): return (x\n + 1)", True),
+        ("def f(x):\n    return x + 2", False),
+        ("def f(x):\n    return x - 1", False),
+        ("def f(y):\n    return y + 1", False),
+    ],
+)
+def test_words_do_not_change_the_identity_of_code(other, is_same):
+    before = _meaning(ast.parse("def f(x):\n    return x + 1"))
+    assert (_meaning(ast.parse(other)) == before) == is_same
+    nested = "if a:\n    b()\nc()", "if a:\n    b()\n    c()"
+    assert len({_meaning(ast.parse(text)) for text in nested}) == 2
+
+
+def test_every_corpus_and_learner_of_the_built_in_suite_is_known():
+    whole = Experiment.from_toml("suite")
+    each = one_for_each_value(whole)
+    assert len(each) == len(whole.corpora) >= 29
+    assert all(one.protocol == whole.protocol and not one.corpora for one in each.values())
