@@ -37,7 +37,7 @@ def planned(name):
 def test_each_file_of_published_figures_has_its_source():
     readme = (PUBLISHED / "README.md").read_text()
     files = [path.name for path in PUBLISHED.glob("*.csv")]
-    assert len(files) == 8
+    assert len(files) == 9
     for name in files:
         _, _, about = readme.partition(f"`{name}`")
         assert "Source: " in about, name

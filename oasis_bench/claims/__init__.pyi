@@ -1,9 +1,10 @@
 from .claim import (
-    Finding as Finding,
-    Outcome as Outcome,
+    OUTCOMES as OUTCOMES,
+    Claim as Claim,
     Runs as Runs,
-    Verdict as Verdict,
     decide as decide,
+    measured_effects as measured_effects,
+    verdict_text as verdict_text,
 )
 from .class_lists import (
     PAPERS_PER_CLASS as PAPERS_PER_CLASS,
@@ -12,7 +13,7 @@ from .class_lists import (
     on_papers_classes as on_papers_classes,
 )
 from .paper_figures import (
-    ITEMS as ITEMS,
+    paper_items as paper_items,
     published_figures as published_figures,
     published_judgements as published_judgements,
     published_minutes as published_minutes,
