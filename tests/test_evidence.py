@@ -13,7 +13,7 @@ from scipy import stats
 from oasis_bench.analysis import cluster_interval, compare_runs
 from oasis_bench.command_line import main
 from oasis_bench.datasets import Digits
-from oasis_bench.experiment import Experiment, LearnerSpec, plan
+from oasis_bench.experiment import Experiment, LearnerSpec, changed, plan
 from oasis_bench.plugins import load_registry
 from oasis_bench.reports.verdict import answers, next_steps, summary_text
 from oasis_bench.reports.view import view_of
@@ -61,6 +61,10 @@ def test_each_set_has_classes_of_its_own_and_sets_do_not_correlate():
 def test_what_replicates_cannot_be_is_refused_with_a_remedy(given, message):
     with pytest.raises(UsageError, match=message):
         planned(**{"classes": (2,), "replicates": 3, **given})
+
+
+def test_a_quick_run_of_class_sets_has_two_of_them():
+    assert changed(Experiment.from_toml("paper-table4"), {}, quick=True).n_partitions == 2
 
 
 def test_differences_over_all_sets_are_tested_by_student_s_t(tmp_path):

@@ -142,7 +142,8 @@ def test_experiments_take_the_papers_lists_where_the_folder_has_all_of_their_cla
     for name, lists in PAPERS.items():
         planned, found = Experiment.from_toml(name), paper_experiment(name, quick=False)
         assert (found.dataset, found.classes, found.per_class) == ("caltech256", lists, (40, 25))
-        same = {"learners", "partitions", "search", "budget", "seed", "traces"}
+        assert (found.replicates, found.n_partitions) == (None, planned.partitions or 10)
+        same = {"learners", "search", "budget", "seed", "traces"}
         assert all(getattr(found, key) == getattr(planned, key) for key in same)
         assert all(one in found.title for one in lists)
     assert paper_experiment("paper-table4", quick=True).classes == ("B10",)

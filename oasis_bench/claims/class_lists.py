@@ -22,6 +22,9 @@ CLASS_LISTS = {
 }
 """The lists that each experiment is about, in the order of the subsets that stand in for them."""
 
+PARTITIONS = 10
+"""Partitions of the papers' classes, in place of class sets."""
+
 PAPERS_PER_CLASS = DEFAULT_TRAIN, DEFAULT_TEST
 """Training and test pictures a class of the papers: 40 and 25."""
 
@@ -58,6 +61,8 @@ def on_papers_classes(name: str, experiment: Experiment, registry: Registry) -> 
         title=f"{about}: the classes {', '.join(lists)} of Caltech256",
         dataset=DATASET,
         classes=lists,
+        replicates=None,
+        partitions=experiment.partitions or PARTITIONS,
         train_per_class=None,
         test_per_class=None,
     )
