@@ -145,6 +145,11 @@ def test_an_effect_that_no_run_shows_leaves_the_claim_untested_unless_another_co
     for p, expected in ((0.01, "not tested"), (0.99, "contradicted")):
         verdicts, _ = decide([claim_of(*effects)], pd.DataFrame(rows_of([p], effects)))
         assert verdicts.loc["X1", "verdict"] == expected
+    assert (
+        decide([claim_of(*effects)], pd.DataFrame(rows_of([0.01], effects)))[0]["q_value"]
+        .isna()
+        .all()
+    )
     second = claim_of(effects[0], experiments=("experiment", "another"))
     verdicts, _ = decide([second], pd.DataFrame(rows_of([0.01], effects)))
     assert verdicts.loc["X1", "verdict"] == "not tested"

@@ -132,7 +132,7 @@ def decide(claims: Sequence[Claim], effects: pd.DataFrame) -> tuple[pd.DataFrame
             "weakest": p.fillna(1).idxmax() if len(own) else None,
             "p_value": p.fillna(1).max(),
         }
-    found = pd.DataFrame.from_dict(verdicts, orient="index")
+    found = pd.DataFrame.from_dict(verdicts, orient="index").assign(q_value=math.nan)
     tested = found["verdict"] != "not tested"
     if tested.any():
         p_values = found.loc[tested, "p_value"].astype(float)
