@@ -273,7 +273,10 @@ def make_claims(what, folder):
         head = ["claim", "what is claimed", "verdict", "weakest effect [90 % interval]", "values"]
         lines = [[*head, "q"], ["---"] * 6]
         for claim in CLAIMS:
-            row, texts = verdicts.loc[claim.id], ["", "", ""]
+            missing = (
+                f"not run: {', '.join(claim.experiments)}" if claim.experiments else "see the note"
+            )
+            row, texts = verdicts.loc[claim.id], [missing, "", ""]
             if row["verdict"] != "not tested":
                 one = effects.loc[row["weakest"]]
                 words = f"{one['effect']} ({one['where']}): {with_interval(one)}"

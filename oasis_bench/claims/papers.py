@@ -95,7 +95,7 @@ OASIS_CLAIMS = (
         "JMLR 5.3, figure 4, abstract",
         ["paper-growth"],
         [growth("OASIS", "n_train", below=1.2)],
-        "3000 to 12 000 images of MNIST, steps tuned for each: the paper speaks of many images. "
+        "3000 to 6000 images of MNIST, steps tuned for each: the paper speaks of many images. "
         "Before, the rule was of 100 to 6000 images, where the exponent was 2.06 [1.92, 2.20]: of "
         "fewer than some two thousand a step takes a fraction of the time here, as products of "
         "rows are kept. From 3000 to 6000 it was known to be about 1. Up to 2.3 million: "
