@@ -265,7 +265,7 @@ MEASURED = {
 
 def make_claims(what, folder):
     """Write the verdicts of the claims, or a published table beside ours, in Markdown."""
-    from oasis_bench.claims import CLAIMS, decide, verdict_text
+    from oasis_bench.claims import CLAIMS, decide
 
     folder = folder.parent / "claims"
     verdicts, effects = decide(CLAIMS, pd.read_csv(folder / "effects.csv"))
@@ -283,7 +283,7 @@ def make_claims(what, folder):
                 texts = [words, f"{one['values']}", f"{row['q_value']:.2g}"]
             about = f"{claim.sentence} ({claim.place})"
             name = f"[{claim.id}]({MEASURED[claim.id]})" if claim.id in MEASURED else claim.id
-            lines.append([name, about, f"**{verdict_text(row)}**", *texts])
+            lines.append([name, about, f"**{row['words']}**", *texts])
     elif what == "notes":
         lines = [["claim", "note"], ["---"] * 2]
         lines += [[claim.id, claim.note] for claim in CLAIMS if claim.note]

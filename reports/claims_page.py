@@ -13,13 +13,11 @@ from markupsafe import Markup
 from oasis_bench.analysis import LEVEL
 from oasis_bench.claims import (
     CLAIMS,
-    OUTCOMES,
     class_sentences,
     decide,
     experiments,
     measured_effects,
     paper_items,
-    verdict_text,
 )
 from oasis_bench.experiment import Experiment
 from oasis_bench.reports.formatting import aligned, p_text, plural, series
@@ -61,10 +59,9 @@ def write_claims(folder: Path, remarks: Sequence[str] = ()) -> tuple[Path, str]:
     """
     runs, left_out = stored_runs(folder)
     verdicts, effects = decide(CLAIMS, measured_effects(CLAIMS, runs))
-    verdicts = verdicts.assign(text=verdicts.apply(verdict_text, axis=1))
     beside = beside_published(runs)
-    counts = verdicts["verdict"].value_counts()
-    summary = series([f"{counts[name]} {name}" for name in OUTCOMES if name in counts])
+    counts = verdicts["verdict"].value_counts(sort=False)  # of categories in their order
+    summary = series([f"{count} {name}" for name, count in counts.items() if count])
     page = render(
         "claims.html.j2",
         remarks=remarks,
@@ -85,14 +82,14 @@ def write_claims(folder: Path, remarks: Sequence[str] = ()) -> tuple[Path, str]:
     )
     path = write_files(folder, PAGE, page, beside, [])
     weakest = effects.reindex(verdicts["weakest"]).drop(columns=["id", "p_value", "outcome"])
-    overview = verdicts.drop(columns=["weakest", "text"]).rename_axis("id").reset_index()
+    overview = verdicts.drop(columns=["weakest", "words"]).rename_axis("id").reset_index()
     write_whole(
         folder,
         "claims.csv",
         to_csv(pd.concat([overview, weakest.reset_index(drop=True)], axis=1)),
     )
     write_whole(folder, "effects.csv", to_csv(effects))
-    lines = [(claim.id, str(verdicts.loc[claim.id, "text"]), claim.sentence) for claim in CLAIMS]
+    lines = [(claim.id, str(verdicts.loc[claim.id, "words"]), claim.sentence) for claim in CLAIMS]
     return path, "\n".join([*aligned(lines, left=(0, 1, 2)), summary])
 
 

@@ -1,10 +1,8 @@
 from .claim import (
-    OUTCOMES as OUTCOMES,
     Claim as Claim,
     Runs as Runs,
     decide as decide,
     measured_effects as measured_effects,
-    verdict_text as verdict_text,
 )
 from .class_lists import (
     PAPERS_PER_CLASS as PAPERS_PER_CLASS,

@@ -102,9 +102,10 @@ def decide(claims: Sequence[Claim], effects: pd.DataFrame) -> tuple[pd.DataFrame
     Returns
     -------
     DataFrame
-        A row for each claim, by id: verdict; n_supported of n_effects; weakest, the row of the
-        effect that speaks least for it; p_value, the largest of its effects'; q_value, over all
-        claims that are tested (Benjamini and Hochberg).
+        A row for each claim, by id: verdict, one of `OUTCOMES`, and words, with the count where it
+        is partly supported; n_supported of n_effects; weakest, the row of the effect that speaks
+        least for it; p_value, the largest of its effects'; q_value, over all claims that are tested
+        (Benjamini and Hochberg).
     DataFrame
         `effects` of these claims with their outcomes.
     """
@@ -125,8 +126,10 @@ def decide(claims: Sequence[Claim], effects: pd.DataFrame) -> tuple[pd.DataFrame
                 "supported" if every else "partly supported" if shown.any() else "inconclusive"
             )
         outcomes[own.index[shown]], outcomes[own.index[against]] = "supported", "contradicted"
+        count = f" ({shown.sum()} of {len(own)} effects)" * (verdict == "partly supported")
         verdicts[claim.id] = {
             "verdict": verdict,
+            "words": verdict + count,
             "n_supported": int(shown.sum()),
             "n_effects": len(own),
             "weakest": p.fillna(1).idxmax() if len(own) else None,
@@ -137,14 +140,9 @@ def decide(claims: Sequence[Claim], effects: pd.DataFrame) -> tuple[pd.DataFrame
     if tested.any():
         p_values = found.loc[tested, "p_value"].astype(float)
         found.loc[tested, "q_value"] = stats.false_discovery_control(p_values)
+    found["verdict"] = pd.Categorical(found["verdict"], OUTCOMES)
     return found, effects.assign(outcome=outcomes)
 
 
 def _kinds(effects: pd.DataFrame) -> set[tuple[str, str]]:
     return set(effects[["experiment", "effect"]].itertuples(index=False, name=None))
-
-
-def verdict_text(verdict: pd.Series[str]) -> str:
-    """Write a verdict of `decide`, with the count where a claim is partly supported."""
-    count = f" ({verdict['n_supported']} of {verdict['n_effects']} effects)"
-    return verdict["verdict"] + count * (verdict["verdict"] == "partly supported")
