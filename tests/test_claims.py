@@ -91,22 +91,6 @@ def test_the_interval_of_a_gain_ends_at_one(tmp_path):
     assert (row["low"], row["high"]) == (pytest.approx(np.mean(gains) - half), 1)
 
 
-def test_human_judgements_are_tested_over_their_queries(tmp_path, monkeypatch):
-    """The error is that of a mean of groups of equal sizes: deviation over the root of 12."""
-    rng = np.random.default_rng(0)
-    means = pd.DataFrame({"A": rng.normal(0.6, 0.1, 12), "B": rng.normal(0.5, 0.1, 12)})
-    monkeypatch.setattr(
-        "oasis_bench.claims.effects.group_means", lambda *_: (means, pd.Series(2.0, means.index))
-    )
-    row = row_of(gain("A", "B"), pair_of_learners(tmp_path))
-    differences = means["A"] - means["B"]
-    error = differences.std(ddof=0) / math.sqrt(12)
-    assert row["mean"] == pytest.approx(differences.mean())
-    assert row["values"] == 12
-    expected = stats.t.sf(differences.mean() / error, 11)
-    assert row["p_value"] == pytest.approx(expected, rel=0.1)
-
-
 VERDICTS = [
     ([0.01, 0.05], "supported"),
     ([0.02, 0.2], "partly supported (1 of 2 effects)"),  # Holm: .04

@@ -11,6 +11,7 @@ from fake_runs import fake_trial, fake_trials, make_run
 from scipy import stats
 
 from oasis_bench.analysis import cluster_interval, compare_runs
+from oasis_bench.claims import CLAIMS, measured_effects
 from oasis_bench.command_line import main
 from oasis_bench.datasets import Digits
 from oasis_bench.experiment import Experiment, LearnerSpec, changed, plan
@@ -180,3 +181,18 @@ def test_few_groups_of_judgements_are_described_and_not_tested(tmp_path):
         if it.measure == MEASURE
     ]
     assert (line.verdict, line.reason) == ("not judged", "8 groups of judgements: 10 are tested")
+
+
+def test_a_claim_on_judgements_is_tested_over_their_groups(tmp_path):
+    """The error of a weighted mean, by its linear approximation: the bootstrap has about that."""
+    shares = {"DeepRanking": 0.9, "network as it is": 0.8}
+    run = of_judgements(tmp_path / "run", **shares)
+    claims = [claim for claim in CLAIMS if claim.id == "D5"]
+    (row,) = measured_effects(claims, {"deep-ranking": {"run": run}}).to_dict("records")
+    own, other = (run.groups[run.groups["learner"] == name].reset_index() for name in shares)
+    less = (own["value"] - other["value"]) / own["n"]
+    mean = np.average(less, weights=own["n"])
+    error = np.sqrt(np.sum((own["n"] * (less - mean)) ** 2)) / own["n"].sum()
+    assert (row["mean"], row["values"]) == (pytest.approx(mean), 30)
+    assert row["low"] == pytest.approx(mean - stats.t.ppf(0.95, 29) * error, abs=0.1 * error)
+    assert row["p_value"] == pytest.approx(stats.t.sf(mean / error, 29), rel=0.3)

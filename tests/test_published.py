@@ -6,8 +6,7 @@ from fake_runs import fake_trial, make_run
 from report_helpers import texts
 
 from oasis_bench.claims import list_of, published_judgements, published_minutes, published_precision
-from oasis_bench.claims.class_lists import CLASS_LISTS, ListOfSubset
-from oasis_bench.claims.paper_figures import PUBLISHED
+from oasis_bench.claims.paper_figures import CLASS_LISTS, PUBLISHED, ListOfSubset
 from oasis_bench.datasets import Caltech256
 from oasis_bench.experiment import Experiment
 from oasis_bench.reports.published_tables import beside_published

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,10 +12,7 @@ from scipy import stats
 
 from oasis_bench.analysis import LEAST_SETS, LEVEL, cluster_interval, holm, paired_interval
 from oasis_bench.claims.effects import Effect, Measured
-from oasis_bench.runs import StoredRun
-
-Runs = Mapping[str, Mapping[str, StoredRun]]
-"""The runs of each experiment, by experiment and then by the name of the run."""
+from oasis_bench.claims.paper_figures import Runs
 
 OUTCOMES = "supported", "partly supported", "contradicted", "inconclusive", "not tested"
 
