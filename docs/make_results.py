@@ -10,7 +10,7 @@ after a colon or all of its subsets, and which columns:
     <!-- end of results -->
 
 A column is a task and one of its measures, or a key of `FACTS`, which are those of the first
-measure's fit.  Learners are in the order of the first measure.  Bold: best, or not told apart from
+measure's fit.  Learners are in the order of the first measure.  Bold: best, or tied with
 the best (corrected paired t-test, Holm), and measured on all partitions.
 
 A table of KEEL's data sets beside the published figures, for so many neighbours, is marked so:
@@ -30,8 +30,8 @@ better by a measure, are marked so; learners that are named do not compete:
     <!-- front: retrieval mAP; ClassifierPosterior, NearestNeighbourMemory -->
     <!-- end of results -->
 
-What the command 'paper' found is marked so, with 'verdicts' (of docs/claims/claims.csv), 'notes'
-(of the claims themselves) or the name of another file in docs/claims/, which it wrote:
+What the command 'paper' found is marked so, with 'verdicts' (decided by docs/claims/effects.csv),
+'notes' (of the claims themselves) or the name of a file in docs/claims/, which it wrote:
 
     <!-- claims: verdicts -->
     <!-- end of results -->
@@ -265,37 +265,36 @@ MEASURED = {
 
 def make_claims(what, folder):
     """Write the verdicts of the claims, or a published table beside ours, in Markdown."""
-    from oasis_bench.claims import CLAIMS
+    from oasis_bench.claims import CLAIMS, decide
 
     folder = folder.parent / "claims"
+    verdicts, effects = decide(CLAIMS, pd.read_csv(folder / "effects.csv"))
     if what == "verdicts":
-        rows = pd.read_csv(folder / "claims.csv").set_index("id")
-        head = ["claim", "what is claimed", "verdict", "weakest effect [interval]", "values"]
-        lines = [head, ["---"] * len(head)]
+        head = ["claim", "what is claimed", "verdict", "weakest effect [90 % interval]", "values"]
+        lines = [[*head, "q"], ["---"] * 6]
         for claim in CLAIMS:
-            row, texts = rows.loc[claim.id], ["", ""]
-            if not pd.isna(row["effect"]):
-                if row["condition"] not in [condition.words for condition in claim.conditions]:
-                    sys.exit(
-                        f"claims.csv: {claim.id} has a condition of an earlier rule: remake it"
-                    )
-                words = f"{row['condition']} ({row['where']}): {with_interval(row)}"
-                texts = [words, f"{row['partitions']:.0f}"]
+            missing = (
+                f"not run: {', '.join(claim.experiments)}" if claim.experiments else "see the note"
+            )
+            row, texts = verdicts.loc[claim.id], [missing, "", ""]
+            if row["verdict"] != "not tested":
+                one = effects.loc[row["weakest"]]
+                words = f"{one['effect']} ({one['where']}): {with_interval(one)}"
+                texts = [words, f"{one['values']}", f"{row['q_value']:.2g}"]
             about = f"{claim.sentence} ({claim.place})"
             name = f"[{claim.id}]({MEASURED[claim.id]})" if claim.id in MEASURED else claim.id
-            lines.append([name, about, f"**{row['verdict']}**", *texts])
+            lines.append([name, about, f"**{row['words']}**", *texts])
     elif what == "notes":
         lines = [["claim", "note"], ["---"] * 2]
         lines += [[claim.id, claim.note] for claim in CLAIMS if claim.note]
     elif what == "effects":
-        rows = pd.read_csv(folder / "effects.csv")
-        found = ("found [interval]", "values", "outcome", "values that would tell")
-        lines = [["claim", "effect", "run", *found]]
-        lines += [["---"] * len(lines[0])]
-        for _, row in rows.iterrows():
-            needed = "" if pd.isna(row["needed"]) else f"{row['needed']:.0f}"
-            own = [row["condition"], row["where"], with_interval(row), str(row["partitions"])]
-            lines.append([row["id"], *own, row["outcome"], needed])
+        if old := set(effects["effect"]) - {it.words for claim in CLAIMS for it in claim.effects}:
+            sys.exit(f"effects.csv has effects of an earlier rule: remake it: {old}")
+        head = ["claim", "effect", "run", "found [90 % interval]", "values", "p", "outcome"]
+        lines = [head, ["---"] * len(head)]
+        for _, row in effects.iterrows():
+            own = [row["effect"], row["where"], with_interval(row), str(row["values"])]
+            lines.append([row["id"], *own, f"{row['p_value']:.2g}", row["outcome"]])
     elif what == "deep_ranking":
         rows = pd.read_csv(folder / "deep_ranking.csv").dropna(subset="mean")
         lines = [["model of the paper", "ours", "similarity precision ± sd", "published"]]
@@ -322,7 +321,7 @@ def make_claims(what, folder):
 def with_interval(row):
     """Write an effect with its interval; without it where that is of one partition."""
     ends = "" if pd.isna(row["low"]) else f" [{row['low']:.3f}, {row['high']:.3f}]"
-    return f"{row['effect']:.3f}{ends}"
+    return f"{row['mean']:.3f}{ends}"
 
 
 def beside(ours, published):

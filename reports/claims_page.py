@@ -3,33 +3,34 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import get_args
+from typing import Any
 
 import pandas as pd
+from markupsafe import Markup
 
-from oasis_bench.analysis import LEVEL, PairedInterval
+from oasis_bench.analysis import LEVEL
 from oasis_bench.claims import (
     CLAIMS,
-    ITEMS,
-    Finding,
-    Outcome,
-    Verdict,
     class_sentences,
     decide,
     experiments,
+    measured_effects,
+    paper_items,
 )
 from oasis_bench.experiment import Experiment
-from oasis_bench.reports.formatting import aligned, plural, series
+from oasis_bench.reports.formatting import aligned, p_text, plural, series
 from oasis_bench.reports.published_tables import beside_published
 from oasis_bench.reports.report_files import render, write_files
-from oasis_bench.reports.table import Table, to_csv
+from oasis_bench.reports.table import Column, Table, to_csv
 from oasis_bench.runs import StoredRun, holds_run, one_for_each_value, read_run
 from oasis_bench.system import UsageError, write_whole
 
 PAGE = "claims.html"
+
+PLOT_WIDTH, PLOT_HEIGHT = 160, 18
+"""Pixels of the plot of an effect."""
 
 
 def write_claims(folder: Path, remarks: Sequence[str] = ()) -> tuple[Path, str]:
@@ -57,35 +58,38 @@ def write_claims(folder: Path, remarks: Sequence[str] = ()) -> tuple[Path, str]:
         Where the files cannot be written.
     """
     runs, left_out = stored_runs(folder)
-    verdicts = decide(CLAIMS, runs)
-    overview, details = _overview(verdicts), {v.claim.id: _findings(v) for v in verdicts}
+    verdicts, effects = decide(CLAIMS, measured_effects(CLAIMS, runs))
     beside = beside_published(runs)
-    counts = Counter(str(verdict.outcome) for verdict in verdicts)
-    summary = series([f"{counts[name]} {name}" for name in get_args(Outcome) if counts[name]])
+    counts = verdicts["verdict"].value_counts(sort=False)  # of categories in their order
+    summary = series([f"{count} {name}" for name, count in counts.items() if count])
     page = render(
         "claims.html.j2",
         remarks=remarks,
         summary=f"{plural(len(verdicts), 'claim')}: {summary}.",
-        overview=overview,
-        verdicts=verdicts,
-        details=details,
-        items=ITEMS,
+        claims=CLAIMS,
+        verdicts=verdicts.to_dict("index"),
+        weakest=effects.to_dict("index"),
+        plot=effect_plot,
+        effect_text=effect_text,
+        p_text=p_text,
+        details={name: _details(str(name), own) for name, own in effects.groupby("id")},
+        items=paper_items().to_dict("records"),
         classes=class_sentences(runs),
         beside=beside,
         places={name: _page_of(name, own) for name, own in runs.items()},
         left_out=left_out,
         level=LEVEL,
-        tested=sum(bool(verdict.claim.conditions) for verdict in verdicts),
     )
-    measured = {name: table for name, table in details.items() if table.cells}
-    tables = [overview, *measured.values(), *beside]
-    path = write_files(folder, PAGE, page, tables, [])
-    write_whole(folder, "claims.csv", to_csv(overview.numbers))
-    if measured:
-        effects = {name: table.numbers for name, table in measured.items()}
-        rows = pd.concat(effects, names=["id", None]).reset_index("id")
-        write_whole(folder, "effects.csv", to_csv(rows))
-    lines = [(v.claim.id, v.outcome, v.claim.sentence) for v in verdicts]
+    path = write_files(folder, PAGE, page, beside, [])
+    weakest = effects.reindex(verdicts["weakest"]).drop(columns=["id", "p_value", "outcome"])
+    overview = verdicts.drop(columns=["weakest", "words"]).rename_axis("id").reset_index()
+    write_whole(
+        folder,
+        "claims.csv",
+        to_csv(pd.concat([overview, weakest.reset_index(drop=True)], axis=1)),
+    )
+    write_whole(folder, "effects.csv", to_csv(effects))
+    lines = [(claim.id, str(verdicts.loc[claim.id, "words"]), claim.sentence) for claim in CLAIMS]
     return path, "\n".join([*aligned(lines, left=(0, 1, 2)), summary])
 
 
@@ -120,92 +124,59 @@ def stored_runs(folder: Path) -> tuple[dict[str, dict[str, StoredRun]], dict[str
     return found, reasons
 
 
-def _page_of(name: str, runs: Mapping[str, StoredRun]) -> str:
+def _page_of(name: str, runs: dict[str, StoredRun]) -> str:
     """Return the address of an experiment's page, from the folder of all."""
     return f"{name}/report.html" if name in runs else f"{name}/side_by_side.html"
 
 
-def _overview(verdicts: Sequence[Verdict]) -> Table:
-    """Make a row for each claim: its verdict and the effect that speaks least for it."""
-    rows, numbers = [], []
-    for verdict in verdicts:
-        claim, weakest = verdict.claim, verdict.weakest
-        rows.append([claim.id, verdict.outcome, claim.sentence, claim.place, _effect_text(weakest)])
-        interval = weakest.interval if weakest else None
-        numbers.append(
-            {
-                "id": claim.id,
-                "verdict": verdict.outcome,
-                "effect": interval.mean if interval else None,
-                "low": interval.low if interval else None,
-                "high": interval.high if interval else None,
-                "partitions": interval.n if interval else None,
-                "condition": weakest.condition.words if weakest else "",
-                "where": weakest.where if weakest else "",
-                "place": claim.place,
-            }
-        )
-    return Table.by_rows(
-        name="claims",
-        title="The claims and their verdicts",
-        header=(
-            "Claim",
-            "Verdict",
-            "What is claimed",
-            "Place",
-            "Weakest effect",
-        ),
-        align="lllll",
-        rows=rows,
-        numbers=pd.DataFrame(numbers),
+def effect_text(effect: Mapping[Hashable, Any]) -> str:
+    """Write the mean of an effect with its 90 % interval."""
+    if math.isnan(effect["low"]):
+        return f"{effect['mean']:.3f}, not testable"
+    return f"{effect['mean']:.3f} [{effect['low']:.3f}, {effect['high']:.3f}]"
+
+
+def effect_plot(effect: Mapping[Hashable, Any]) -> Markup:
+    """Draw mean and interval of an effect, and the range that is claimed as a band."""
+    ends = [effect["mean"], effect["low"], effect["high"], effect["above"], effect["below"]]
+    shown = [end for end in ends if math.isfinite(end)]
+    least, reach = min(shown), max(shown) - min(shown) or 1.0
+
+    def x(value: float) -> float:
+        """Return a place on the axis; bounds that are infinite are at its ends."""
+        place: float = 0.1 + 0.8 * (value - least) / reach
+        return PLOT_WIDTH * min(max(place, 0.0), 1.0)
+
+    left, right, middle = x(effect["above"]), x(effect["below"]), PLOT_HEIGHT / 2
+    ticks = [
+        f'<path d="M{x(bound):.1f} 0V{PLOT_HEIGHT}" stroke="var(--edge)" stroke-dasharray="2"/>'
+        for bound in (effect["above"], effect["below"])
+        if math.isfinite(bound)
+    ]
+    mean = x(effect["mean"])
+    low, high = (mean if math.isnan(effect["low"]) else x(effect[end]) for end in ("low", "high"))
+    return Markup(
+        f'<svg width="{PLOT_WIDTH}" height="{PLOT_HEIGHT}" aria-hidden="true">'
+        f'<rect x="{left:.1f}" width="{right - left:.1f}" height="{PLOT_HEIGHT}" '
+        f'fill="var(--tint)"/>{"".join(ticks)}'
+        f'<path d="M{low:.1f} {middle}H{high:.1f}" stroke="var(--ink)"/>'
+        f'<circle cx="{mean:.1f}" cy="{middle}" r="3.5" fill="var(--accent)"/></svg>'
     )
 
 
-def _effect_text(finding: Finding | None) -> str:
-    if finding is None:
-        return ""
-    return f"{finding.condition.words} ({finding.where}): {_interval_text(finding.interval)}"
-
-
-def _interval_text(interval: PairedInterval) -> str:
-    if math.isnan(interval.low):
-        what = "one partition" if interval.n == 1 else f"each of {interval.n} partitions: no test"
-        return f"{interval.mean:.3f}, of {what}"
-    return f"{interval.mean:.3f} [{interval.low:.3f}, {interval.high:.3f}]"
-
-
-def _findings(verdict: Verdict) -> Table:
-    """Make a row for each finding of a claim."""
-    rows, numbers = [], []
-    for one in verdict.findings:
-        interval = one.interval
-        row = [one.condition.words, one.where, _interval_text(interval), str(interval.n)]
-        rows.append([*row, one.outcome, one.needed_in_words])
-        numbers.append(
-            {
-                "condition": one.condition.words,
-                "where": one.where,
-                "effect": interval.mean,
-                "low": interval.low,
-                "high": interval.high,
-                "partitions": interval.n,
-                "p_value": one.p_value,
-                "outcome": one.outcome,
-                "needed": one.needed,
-            }
-        )
-    return Table.by_rows(
-        name=f"claim_{verdict.claim.id}",
-        title=f"What was measured for {verdict.claim.id}",
-        header=(
-            "Condition",
-            "Run",
-            f"Effect [{100 * (1 - 2 * verdict.level):.2f} % interval]",
-            "Values",
-            "Outcome",
-            "Values that would tell",
-        ),
-        align="lllrlr",
-        rows=rows,
-        numbers=pd.DataFrame(numbers),
+def _details(name: str, effects: pd.DataFrame) -> Table:
+    """Make a row for each effect of a claim."""
+    found = [effect_text(row) for row in effects.to_dict("records")]
+    return Table(
+        name=f"claim_{name}",
+        title=f"What was measured for {name}",
+        columns=[
+            Column("Effect", effects["effect"], align="l"),
+            Column("Run", effects["where"], align="l"),
+            Column("Found [90 % interval]", found, align="l"),
+            Column("Values", effects["values"]),
+            Column("p", effects["p_value"], p_text),
+            Column("Outcome", effects["outcome"], align="l"),
+        ],
+        numbers=effects,
     )

@@ -17,7 +17,6 @@ import matplotlib as mpl
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import LogFormatter
 
 from oasis_bench.analysis import LEAST_POINTS, fit_power_law
 from oasis_bench.claims import published_web_scale
@@ -46,8 +45,6 @@ from oasis_bench.reports.table import Column, Table
 from oasis_bench.system import UsageError
 from oasis_bench.web_scale import PRECISION_AT, TrainingRecord, read_records
 
-PAGE = "web-scale.html"
-
 TARGET_EXPONENT = 1.05
 """Largest exponent of learning time against images that still counts as linear growth."""
 
@@ -58,8 +55,6 @@ SCHEDULE = ["schedule", "steps_an_image", "threads"]
 """Learning times are compared where these columns are the same."""
 
 AT_K = [f"precision_at_{k}" for k in PRECISION_AT]
-
-Styles = Mapping[str, LearnerStyle]
 
 
 def write_web_scale_report(folder: Path) -> Path:
@@ -72,11 +67,8 @@ def write_web_scale_report(folder: Path) -> Path:
     data, checkpoints = records[0].data, checkpoints_of(records)
     ends = ends_of(checkpoints)
     tables, figures = web_scale_tables(ends, data), web_scale_figures(checkpoints)
-    machines = [first := records[0].provenance]
-    for record in records[1:]:
-        differing = {k: value for k, value in record.provenance.items() if first.get(k) != value}
-        if differing and differing not in machines:
-            machines.append(differing)
+    origins = [record.provenance for record in records]
+    machines = [one for number, one in enumerate(origins) if one not in origins[:number]]
     page = render(
         "web_scale.html.j2",
         tables=tables,
@@ -87,10 +79,8 @@ def write_web_scale_report(folder: Path) -> Path:
         unfinished=int((~ends["complete"]).sum()),
         n_trainings=len(ends),
         machines=machines,
-        threads=sorted(checkpoints["threads"].unique()),
-        loads=checkpoints["load"].dropna().agg(["min", "max"]).tolist(),
     )
-    return write_files(folder, PAGE, page, tables.values(), figures.values())
+    return write_files(folder, "web-scale.html", page, tables.values(), figures.values())
 
 
 # --- what the records show
@@ -114,7 +104,7 @@ def checkpoints_of(records: Sequence[TrainingRecord]) -> pd.DataFrame:
         for point in record.checkpoints
     ]
     frame = pd.DataFrame(rows).drop(columns="precision_at")
-    frame = frame.astype({"batch_size": float, "peak_bytes": float, "load": float})
+    frame = frame.astype({"batch_size": float, "peak_bytes": float})
     frame = frame.sort_values([*TRAINING, "n_steps"], na_position="first", ignore_index=True)
     return frame.assign(
         schedule=frame["batch_size"].map(schedule_name),
@@ -130,11 +120,10 @@ def ends_of(checkpoints: pd.DataFrame) -> pd.DataFrame:
     """
     trainings = checkpoints.groupby(TRAINING, dropna=False, sort=False)
     first, ends = (rows.reset_index(drop=True) for rows in (trainings.head(1), trainings.tail(1)))
-    seconds_per_step = ends["learn_seconds"] / ends["n_steps"].where(ends["n_steps"] > 0)
     return ends.assign(
         mean_average_precision_at_start=first["mean_average_precision"],
         peak_bytes=trainings["peak_bytes"].max().to_numpy(),
-        microseconds_a_step=1e6 * seconds_per_step,
+        microseconds_a_step=1e6 * ends["learn_seconds"] / ends["n_steps"].replace(0, math.nan),
         complete=ends["n_steps"] == ends["steps"],
     )
 
@@ -214,30 +203,16 @@ def batch_costs(ends: pd.DataFrame) -> pd.DataFrame:
     sd_of_differences (batch size less exact with the same seed); sd_of_exact and n_exact; within:
     whether the mean difference is at most sd_of_exact, None where that is not known or 0.
     """
-    rows = []
-    complete = ends[ends["complete"]].assign(batch_size=ends["batch_size"].fillna(0))
-    for (images, steps), own in complete.groupby(["images", "steps"], sort=False):
-        scores = own.pivot(index="seed", columns="batch_size", values="mean_average_precision")
-        if 0 not in scores:
-            continue
-        exact = scores[0]
-        for batch_size in scores.columns.drop([0]):
-            less = scores[batch_size] - exact
-            known = less.count() > 0 and exact.std() > 0
-            rows.append(
-                {
-                    "images": images,
-                    "steps": steps,
-                    "batch_size": int(batch_size),
-                    "n_pairs": less.count(),
-                    "mean_difference": less.mean(),
-                    "sd_of_differences": less.std(),
-                    "sd_of_exact": exact.std(),
-                    "n_exact": exact.count(),
-                    "within": bool(abs(less.mean()) <= exact.std()) if known else None,
-                }
-            )
-    return pd.DataFrame(rows).astype({"within": object} if rows else {})
+    complete, size = ends[ends["complete"]], ["images", "steps"]
+    exact, batches = (complete[complete["batch_size"].isna() == is_exact] for is_exact in (1, 0))
+    pairs = batches.merge(exact, on=[*size, "seed"], suffixes=("", "_of_exact"))
+    less = pairs["mean_average_precision"] - pairs["mean_average_precision_of_exact"]
+    groups = pairs.assign(less=less).groupby([*size, "batch_size"], sort=False)["less"]
+    differences = groups.agg(n_pairs="count", mean_difference="mean", sd_of_differences="std")
+    spread = exact.groupby(size)["mean_average_precision"].agg(sd_of_exact="std", n_exact="count")
+    costs: pd.DataFrame = differences.reset_index().merge(spread.reset_index())
+    within = costs["mean_difference"].abs() <= costs["sd_of_exact"]
+    return costs.assign(within=within.astype(object).where(costs["sd_of_exact"] > 0, None))
 
 
 # --- tables
@@ -325,16 +300,8 @@ def published_table(ends: pd.DataFrame, data: Mapping[str, Any]) -> Table:
         title="What the papers say of their experiment, and ours",
         columns=[
             Column("What", numbers["figure"], align="l"),
-            Column(
-                "Published",
-                numbers["published"],
-                lambda value: f"{value:,.6g}" if value < 1 else f"{value:,.0f}",
-            ),
-            Column(
-                "Ours",
-                numbers["ours"],
-                lambda value: number_text(value, "{:,.3g}" if value < 10 else "{:,.0f}", "-"),
-            ),
+            Column("Published", numbers["published"], _figure_text),
+            Column("Ours", numbers["ours"], _figure_text),
             Column("Unit", numbers["unit"], align="l"),
             Column("Source", numbers["source"], align="l"),
         ],
@@ -376,7 +343,7 @@ def batch_table(costs: pd.DataFrame) -> Table:
         columns=[
             Column("Images", costs["images"], "{:,}".format),
             Column("Steps", costs["steps"], "{:,}".format),
-            Column("Batch size", costs["batch_size"], "{:,}".format),
+            Column("Batch size", costs["batch_size"], "{:,.0f}".format),
             Column("Pairs of seeds", costs["n_pairs"]),
             Column("mAP less exact's", less, lambda it: _spread_text(it[0], it[1], "{:+.5f}")),
             Column("Exact's deviation", costs["sd_of_exact"], numbers_as("{:.5f}")),
@@ -422,6 +389,10 @@ def _spread_text(mean: float, sd: float, pattern: str) -> str:
     """Write a mean, with its standard deviation where there is one."""
     spread = number_text(sd, " ± " + pattern.replace("+", ""), missing="")
     return number_text(mean, pattern) + spread
+
+
+def _figure_text(value: float) -> str:
+    return number_text(value, "{:,.3g}" if value < 10 else "{:,.0f}", "-")
 
 
 def _time_text(seconds: pd.Series[float]) -> str:
@@ -471,22 +442,23 @@ def web_scale_figures(checkpoints: pd.DataFrame) -> dict[str, Drawing]:
 
 
 def _along_steps(
-    shown: Mapping[str, pd.DataFrame], spread: str, start: float, styles: Styles
+    shown: Mapping[str, pd.DataFrame], spread: str, start: float, styles: Mapping[str, LearnerStyle]
 ) -> Figure:
     """Draw mAP against the number of steps for the largest number of images that has a line."""
     n_images = next(iter(shown.values()))["images"].iloc[0]
-    titles = [f"{n_images:,} images"]
-    figure, (axes,) = panels_of(titles, "learning steps (triplets)", "Mean average precision")
+    figure, (axes,) = panels_of([f"{n_images:,} images"], "triplets", "Mean average precision")
     log_counts(axes)
     for schedule, curve in shown.items():
         draw_band(axes, curve.assign(se=curve[spread]), styles[schedule])
     axes.axhline(start, **CHANCE)
-    identity = {"W = I, the start": Line2D([], [], **CHANCE)}
-    draw_legend(figure, {schedule: styles[schedule] for schedule in shown}, identity)
+    start_of_all = {"W = I, the start": Line2D([], [], **CHANCE)}
+    draw_legend(figure, {schedule: styles[schedule] for schedule in shown}, start_of_all)
     return figure
 
 
-def _growth(times: pd.DataFrame, growths: pd.DataFrame, styles: Styles) -> Figure:
+def _growth(
+    times: pd.DataFrame, growths: pd.DataFrame, styles: Mapping[str, LearnerStyle]
+) -> Figure:
     """Draw learning time against images with the lines of least squares."""
     groups = [group for _, group in growths.groupby(["steps_an_image", "threads"], sort=False)]
     titles = [
@@ -499,8 +471,6 @@ def _growth(times: pd.DataFrame, growths: pd.DataFrame, styles: Styles) -> Figur
     for axes, group in zip(panels, groups, strict=True):
         log_counts(axes)
         axes.set_yscale("log")
-        axes.yaxis.set_major_formatter(LogFormatter())
-        axes.yaxis.set_minor_formatter(LogFormatter())
         for growth in group.to_dict("records"):
             style = styles[growth["schedule"]]
             own = (times[SCHEDULE] == [growth[name] for name in SCHEDULE]).all(axis="columns")

@@ -11,9 +11,10 @@ from fake_runs import fake_trial, fake_trials, make_run
 from scipy import stats
 
 from oasis_bench.analysis import cluster_interval, compare_runs
+from oasis_bench.claims import CLAIMS, measured_effects
 from oasis_bench.command_line import main
 from oasis_bench.datasets import Digits
-from oasis_bench.experiment import Experiment, LearnerSpec, plan
+from oasis_bench.experiment import Experiment, LearnerSpec, changed, plan
 from oasis_bench.plugins import load_registry
 from oasis_bench.reports.verdict import answers, next_steps, summary_text
 from oasis_bench.reports.view import view_of
@@ -61,6 +62,10 @@ def test_each_set_has_classes_of_its_own_and_sets_do_not_correlate():
 def test_what_replicates_cannot_be_is_refused_with_a_remedy(given, message):
     with pytest.raises(UsageError, match=message):
         planned(**{"classes": (2,), "replicates": 3, **given})
+
+
+def test_a_quick_run_of_class_sets_has_two_of_them():
+    assert changed(Experiment.from_toml("paper-table4"), {}, quick=True).n_partitions == 2
 
 
 def test_differences_over_all_sets_are_tested_by_student_s_t(tmp_path):
@@ -176,3 +181,18 @@ def test_few_groups_of_judgements_are_described_and_not_tested(tmp_path):
         if it.measure == MEASURE
     ]
     assert (line.verdict, line.reason) == ("not judged", "8 groups of judgements: 10 are tested")
+
+
+def test_a_claim_on_judgements_is_tested_over_their_groups(tmp_path):
+    """The error of a weighted mean, by its linear approximation: the bootstrap has about that."""
+    shares = {"DeepRanking": 0.9, "network as it is": 0.8}
+    run = of_judgements(tmp_path / "run", **shares)
+    claims = [claim for claim in CLAIMS if claim.id == "D5"]
+    (row,) = measured_effects(claims, {"deep-ranking": {"run": run}}).to_dict("records")
+    own, other = (run.groups[run.groups["learner"] == name].reset_index() for name in shares)
+    less = (own["value"] - other["value"]) / own["n"]
+    mean = np.average(less, weights=own["n"])
+    error = np.sqrt(np.sum((own["n"] * (less - mean)) ** 2)) / own["n"].sum()
+    assert (row["mean"], row["values"]) == (pytest.approx(mean), 30)
+    assert row["low"] == pytest.approx(mean - stats.t.ppf(0.95, 29) * error, abs=0.1 * error)
+    assert row["p_value"] == pytest.approx(stats.t.sf(mean / error, 29), rel=0.3)

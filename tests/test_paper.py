@@ -1,6 +1,7 @@
 """The verb `paper`: what it says of its experiments, and the page that follows from the stores."""
 
 import csv
+import math
 import re
 import shutil
 import sqlite3
@@ -10,13 +11,13 @@ from contextlib import closing
 import pandas as pd
 import pytest
 
-from oasis_bench.claims import CLAIMS, ITEMS, experiments
+from oasis_bench.claims import CLAIMS, experiments, paper_items
 from oasis_bench.command_line import main
 from oasis_bench.command_line.paper import paper_experiment
 from oasis_bench.datasets.caltech import CALTECH256_SUBSETS
 from oasis_bench.experiment import Experiment
 from oasis_bench.plugins import load_registry, open_dataset
-from oasis_bench.reports.claims_page import stored_runs, write_claims
+from oasis_bench.reports.claims_page import effect_plot, stored_runs, write_claims
 from oasis_bench.runs import one_for_each_value
 
 DIGITS = """
@@ -50,17 +51,25 @@ def test_claims_csv_has_a_line_for_each_claim(folder):
     run = stored_runs(folder)[0]["paper-words"]["paper-words"]
     measures = run.measures[run.measures["measure"] == "mAP"]
     means = measures.groupby("learner")["value"].mean()
-    assert float(words["effect"]) == pytest.approx(means["OASIS"] - means["Euclidean"])
-    assert words["partitions"] in ("2", "2.0")
+    assert float(words["mean"]) == pytest.approx(means["OASIS"] - means["Euclidean"])
+    assert float(words["values"]) == 2
 
 
 def test_effects_csv_has_a_line_for_each_effect(folder):
     (words,) = [claim for claim in CLAIMS if claim.id == "O10"]
     effects = pd.read_csv(folder / "effects.csv")
     assert effects["id"].unique().tolist() == ["O10"]
-    assert effects["condition"].tolist() == [condition.words for condition in words.conditions]
+    assert effects["effect"].tolist() == [effect.words for effect in words.effects]
     weakest = pd.read_csv(folder / "claims.csv").set_index("id").loc["O10"]
     assert weakest["effect"] in effects["effect"].tolist()
+
+
+def test_the_plot_of_an_effect_has_its_mean_in_the_band_that_is_claimed():
+    """Of -0.1 to 0.3, claimed above 0: the axis goes from 16 to 144 of 160 pixels."""
+    plot = effect_plot({"mean": 0.1, "low": -0.1, "high": 0.3, "above": 0.0, "below": math.inf})
+    assert 'cx="80.0"' in plot
+    assert '<rect x="48.0" width="112.0"' in plot
+    assert "M16.0 9.0H144.0" in plot
 
 
 def test_a_run_that_has_not_ended_decides_nothing(folder, tmp_path):
@@ -86,7 +95,7 @@ def test_an_experiment_that_cannot_run_is_told_and_left_out(capsys, folder):
     assert "paper-words is left out:" in captured.err
     assert "holds a run of other settings" in captured.err
     assert "paper-words is left out: " in (folder / "claims.html").read_text()
-    assert "1 cannot be told" in captured.out
+    assert "1 inconclusive" in captured.out
     assert (folder / "paper-words" / "results.sqlite").read_bytes() == before
 
 
@@ -133,7 +142,8 @@ def test_experiments_take_the_papers_lists_where_the_folder_has_all_of_their_cla
     for name, lists in PAPERS.items():
         planned, found = Experiment.from_toml(name), paper_experiment(name, quick=False)
         assert (found.dataset, found.classes, found.per_class) == ("caltech256", lists, (40, 25))
-        same = {"learners", "partitions", "search", "budget", "seed", "traces"}
+        assert (found.replicates, found.n_partitions) == (None, planned.partitions or 10)
+        same = {"learners", "search", "budget", "seed", "traces"}
         assert all(getattr(found, key) == getattr(planned, key) for key in same)
         assert all(one in found.title for one in lists)
     assert paper_experiment("paper-table4", quick=True).classes == ("B10",)
@@ -147,7 +157,7 @@ def test_without_caltech256_nothing_is_downloaded_and_stand_ins_are_taken(caltec
 
 
 def test_tables_and_figures_of_the_papers_name_experiments_that_paper_runs_or_say_why_not():
-    for item in ITEMS:
+    for item in paper_items().itertuples():
         assert item.experiment in ("", *experiments()), item.place
         assert item.experiment or item.note, item.place
 
@@ -168,7 +178,7 @@ PRINTED = {
 
 def test_each_table_and_figure_of_the_five_papers_is_listed():
     listed = defaultdict(set)
-    for item in ITEMS:
+    for item in paper_items().itertuples():
         for place in item.place.lower().split("; "):
             if found := re.fullmatch(r"(.+) (table|figure)s? ([\d, ]+)", place):
                 listed[found[1], found[2]] |= {int(one) for one in found[3].split(", ")}

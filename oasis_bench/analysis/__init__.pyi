@@ -30,6 +30,7 @@ from .statistics import (
     compare_to_best as compare_to_best,
     detectable_difference as detectable_difference,
     fit_power_law as fit_power_law,
+    holm as holm,
     paired_interval as paired_interval,
     reach_of as reach_of,
     seen_difference as seen_difference,

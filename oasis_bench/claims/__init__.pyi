@@ -1,18 +1,15 @@
 from .claim import (
-    Finding as Finding,
-    Outcome as Outcome,
-    Runs as Runs,
-    Verdict as Verdict,
+    Claim as Claim,
     decide as decide,
+    measured_effects as measured_effects,
 )
-from .class_lists import (
+from .paper_figures import (
     PAPERS_PER_CLASS as PAPERS_PER_CLASS,
+    Runs as Runs,
     class_sentences as class_sentences,
     list_of as list_of,
     on_papers_classes as on_papers_classes,
-)
-from .paper_figures import (
-    ITEMS as ITEMS,
+    paper_items as paper_items,
     published_figures as published_figures,
     published_judgements as published_judgements,
     published_minutes as published_minutes,

@@ -1,17 +1,18 @@
-"""Effects that decide claims: numbers of stored runs, one a partition; not what they must be."""
+"""Effects that decide claims: numbers of stored runs, one a partition, and bounds of their mean."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from oasis_bench.analysis import reach_of, task_measures, with_costs
+from oasis_bench.analysis import group_means, reach_of, task_measures
+from oasis_bench.claims.paper_figures import published_figures
 from oasis_bench.runs import StoredRun
 from oasis_bench.trial import TRAINING
 
@@ -22,314 +23,265 @@ COST = "fit_cpu_seconds"
 
 @dataclass(frozen=True)
 class Measured:
-    """An effect that was measured in a run, and in a class subset where there are several.
+    """An effect as it was measured in a run, and in a class subset where there are several.
 
-    Its values are by the number of the partition, or of the run where each run has one.
-    `rho`, the correlation of partitions, corrects the interval for their overlap; it is 0 where the
-    value is no measure, as seconds of a fit or what it learned, and where values are of different
-    data sets.  `reach` is the largest value that there can be, up or down.
+    Its values are by the number of the partition, or of the run where each run has one; where
+    people judged, by the group of judgements, of `sizes` judgements each.  `rho` is the correlation
+    of partitions; it is 0 of what is no measure, as seconds, and of values of different data.
+    `reach` is the largest value that there can be, up or down.
     """
 
     where: str
     values: pd.Series[float]
     rho: float = 0
     reach: float = math.inf
+    sizes: pd.Series[float] | None = None
 
 
-class Effect(Protocol):
-    """What is measured in the runs of an experiment."""
-
-    @property
-    def words(self) -> str:
-        """Say what it is, with its unit."""
-
-    def measured(self, runs: Mapping[str, StoredRun]) -> Iterator[Measured]:
-        """Yield it for each run, by name, and class subset; nothing where a learner is missing."""
+Measure: TypeAlias = Callable[[Mapping[str, StoredRun]], Iterator[Measured]]
+"""What measures an effect in the runs of an experiment, by name; nothing, or no values, where a
+learner is missing."""
 
 
 @dataclass(frozen=True)
-class Gain:
-    """A measure of one learner less that of another, on the same partitions.
+class Effect:
+    """What is measured, and what its mean must be: above a bound, below one, or both."""
 
-    Where it is relative, the logarithm of one over the other.
+    what: str
+    measured: Measure
+    above: float = -math.inf
+    below: float = math.inf
+
+    @property
+    def words(self) -> str:
+        """Say what must be."""
+        bounds = {"above": self.above, "below": self.below}
+        texts = [f"{side} {bound:g}" for side, bound in bounds.items() if math.isfinite(bound)]
+        return f"{self.what}: {' and '.join(texts)}"
+
+
+def gain(
+    first: str,
+    second: str,
+    above: float = 0.0,
+    below: float = math.inf,
+    measure: str = "mAP",
+    task: str = "retrieval",
+    relative: bool = False,
+) -> Effect:
+    """Make the effect of one learner's measure less another's, on the same partitions.
+
+    Where it is relative: of the logarithm of one over the other.
     """
 
-    first: str
-    second: str
-    measure: str = "mAP"
-    task: str = "retrieval"
-    relative: bool = False
+    def measures(run: StoredRun) -> pd.DataFrame:
+        rows = task_measures(run, task) if task in run.info.sources.tasks else run.measures[:0]
+        return rows[rows["name"] == measure] if len(rows) else rows
 
-    @property
-    def words(self) -> str:
-        """Say what it is."""
-        first, second = _quoted(self.first), _quoted(self.second)
-        if self.relative:
-            return f"log of {self.measure} of {first} over that of {second}"
-        return f"{self.measure} of {first} less that of {second}"
+    def measured(runs: Mapping[str, StoredRun]) -> Iterator[Measured]:
+        for run, where, own, rho in _subsets(runs, measures):
+            groups = group_means(run, task, own["subset"].iloc[0], measure)
+            if groups is not None:
+                means, sizes = groups
+                values = _less(means, first, second)
+                yield Measured(where, values, 0, reach_of(means), sizes[values.index])
+            elif relative:
+                yield Measured(where, _less(_by_learner(own).map(np.log), first, second), rho)
+            else:
+                pairs = _by_learner(own)
+                yield Measured(where, _less(pairs, first, second), rho, reach_of(pairs))
 
-    def measured(self, runs: Mapping[str, StoredRun]) -> Iterator[Measured]:
-        """Yield the differences of each run and class subset."""
-        for name, run in runs.items():
-            if self.task not in run.info.sources.tasks:
-                continue
-            values = task_measures(run, self.task)
-            values = values[values["name"] == self.measure]
-            trials = run.trials[run.trials["split"] == run.info.sources.tasks[self.task].split]
-            for where, own, rho in _subsets(name, run, values, trials):
-                pairs = own.pivot_table(index="partition", columns="learner", values="value")
-                reach = math.inf if self.relative else reach_of(pairs)
-                pairs = pairs.map(np.log) if self.relative else pairs
-                if (found := _differences(pairs, self.first, self.second)) is not None:
-                    yield Measured(where, found, rho, reach)
+    pair = _quoted(first), _quoted(second)
+    what = (
+        f"log of {measure} of {pair[0]} over that of {pair[1]}"
+        if relative
+        else f"{measure} of {pair[0]} less that of {pair[1]}"
+    )
+    return Effect(what, measured, above, below)
 
 
-@dataclass(frozen=True)
-class GainOfLastOverFirst:
-    """A gain in the last run, or class subset, less that in the first, partition by partition.
+def last_over_first(effect: Effect) -> Effect:
+    """Make the effect that another is larger in the last run, or class subset, than in the first.
 
     They draw their partitions apart from each other: their numbers alone pair them.  The overlap
-    is taken for that of the one that overlaps more, which makes intervals rather too wide than too
-    narrow.
+    is that of the one that overlaps more, which makes intervals rather too wide than too narrow.
     """
 
-    gain: Gain
-
-    @property
-    def words(self) -> str:
-        """Say what it is."""
-        return f"{self.gain.words}, the last minus the first of these runs or class subsets"
-
-    def measured(self, runs: Mapping[str, StoredRun]) -> Iterator[Measured]:
-        """Yield the differences of the two."""
-        found = list(self.gain.measured(runs))
+    def measured(runs: Mapping[str, StoredRun]) -> Iterator[Measured]:
+        found = [one for one in effect.measured(runs) if len(one.values)]
         if len(found) > 1:
             first, last = found[0], found[-1]
-            where = f"{last.where} and {first.where}"
             values = (last.values - first.values).dropna()
-            if len(values):
-                reach = first.reach + last.reach
-                yield Measured(where, values, max(first.rho, last.rho), reach)
+            rho, reach = max(first.rho, last.rho), first.reach + last.reach
+            yield Measured(f"{last.where} and {first.where}", values, rho, reach)
+
+    what = f"{effect.what}, the last minus the first of these runs or class subsets"
+    return Effect(what, measured, above=0.0)
 
 
-@dataclass(frozen=True)
-class TimesAsLong:
-    """Common logarithm of how many times as long one learner's fit takes as another's.
+def times_as_long(slow: str, fast: str, above: float, below: float = math.inf) -> Effect:
+    """Make the effect of how many times the CPU seconds of one final fit another's are, as log10.
 
-    They are CPU seconds of the final fit, as in JMLR table 5.
+    JMLR table 5 has such seconds.
     """
 
-    slow: str
-    fast: str
+    def measured(runs: Mapping[str, StoredRun]) -> Iterator[Measured]:
+        for _, where, own, _ in _subsets(runs, lambda run: run.trials):
+            yield Measured(where, _less(_by_learner(own, COST).map(np.log10), slow, fast))
 
-    @property
-    def words(self) -> str:
-        """Say what it is."""
-        slow, fast = _quoted(self.slow), _quoted(self.fast)
-        return f"log10 of CPU seconds of a fit of {slow} over those of {fast}"
-
-    def measured(self, runs: Mapping[str, StoredRun]) -> Iterator[Measured]:
-        """Yield the logarithms of each run and class subset."""
-        for name, run in runs.items():
-            trials = with_costs(run.trials)
-            trials = trials[trials["split"] == trials["split"].iloc[0]]
-            for where, own, _ in _subsets(name, run, trials, trials):
-                seconds = own.pivot_table(index="partition", columns="learner", values=COST)
-                found = _differences(seconds.map(np.log10), self.slow, self.fast)
-                if found is not None:
-                    yield Measured(where, found)
+    what = f"log10 of CPU seconds of a fit of {_quoted(slow)} over those of {_quoted(fast)}"
+    return Effect(what, measured, above, below)
 
 
-@dataclass(frozen=True)
-class OnCurve:
-    """A number of the curve of the tuning measure along the steps, one a partition.
+def on_curve(
+    part: str,
+    number: Callable[[Float64Array, Float64Array], float],
+    what: str,
+    above: float,
+    below: float = math.inf,
+) -> Effect:
+    """Make the effect of a number of OASIS's curve of the tuning measure, one a partition.
 
     It is made of steps (n,) and values (n,) in order of the steps, on 'test' or 'train' items.
     Where it is NaN, as of curves that end too early, the partition is left out.
     """
 
-    learner: str
-    part: str
-    number: Callable[[Float64Array, Float64Array], float]
-    words: str
+    def points(run: StoredRun) -> pd.DataFrame:
+        return run.traces[(run.traces["learner"] == "OASIS") & (run.traces["part"] == part)]
 
-    def measured(self, runs: Mapping[str, StoredRun]) -> Iterator[Measured]:
-        """Yield the numbers of each run and class subset."""
-        for name, run in runs.items():
-            points = run.traces[
-                (run.traces["learner"] == self.learner) & (run.traces["part"] == self.part)
-            ]
-            for where, own, rho in _subsets(name, run, points, run.trials):
-                numbers = {
-                    partition: self.number(
-                        curve["n_steps"].to_numpy(np.float64), curve["value"].to_numpy(np.float64)
-                    )
-                    for partition, curve in own.sort_values("n_steps").groupby("partition")
-                }
-                values = pd.Series(numbers, dtype=np.float64).dropna()
-                if len(values):
-                    yield Measured(where, values, rho)
+    def measured(runs: Mapping[str, StoredRun]) -> Iterator[Measured]:
+        for _, where, own, rho in _subsets(runs, points):
+            numbers = {
+                partition: number(
+                    curve["n_steps"].to_numpy(np.float64), curve["value"].to_numpy(np.float64)
+                )
+                for partition, curve in own.sort_values("n_steps").groupby("partition")
+            }
+            yield Measured(where, pd.Series(numbers, dtype=np.float64).dropna(), rho)
+
+    return Effect(what, measured, above, below)
 
 
-@dataclass(frozen=True)
-class Column:
-    """A column of a learner's trials, such as the symmetry index of W."""
+def of_trials(learner: str, column: str, what: str, above: float) -> Effect:
+    """Make the effect of a column of a learner's trials, or of a fitted attribute.
 
-    learner: str
-    column: str
-    words: str
+    Columns are such as the symmetry index of W.
+    """
 
-    def measured(self, runs: Mapping[str, StoredRun]) -> Iterator[Measured]:
-        """Yield the values of each run and class subset."""
-        for name, run in runs.items():
-            trials = run.trials[run.trials["learner"] == self.learner]
-            for where, own, _ in _subsets(name, run, trials, trials):
-                numbers = own.set_index("partition")[self.column]
-                values = numbers.dropna().astype(np.float64)
-                if len(values):
-                    yield Measured(where, values)
+    def numbers(run: StoredRun) -> pd.DataFrame:
+        rows = run.trials
+        if column not in rows:
+            rows = run.fit_numbers[run.fit_numbers["name"] == column].rename(
+                columns={"value": column}
+            )
+        return rows[rows["learner"] == learner]
 
+    def measured(runs: Mapping[str, StoredRun]) -> Iterator[Measured]:
+        for _, where, own, _ in _subsets(runs, numbers):
+            values = own.set_index("partition")[column].dropna().astype(np.float64)
+            yield Measured(where, values)
 
-@dataclass(frozen=True)
-class FitNumber:
-    """A number of a learner's fits: a fitted attribute, or the measure on training items."""
-
-    learner: str
-    name: str
-    words: str
-
-    def measured(self, runs: Mapping[str, StoredRun]) -> Iterator[Measured]:
-        """Yield the values of each run and class subset."""
-        for name, run in runs.items():
-            rows = run.fit_numbers
-            rows = rows[(rows["learner"] == self.learner) & (rows["name"] == self.name)]
-            for where, own, rho in _subsets(name, run, rows, run.trials):
-                overlap = rho if self.name == TRAINING else 0
-                yield Measured(where, own.set_index("partition")["value"], overlap)
+    return Effect(what, measured, above)
 
 
-@dataclass(frozen=True)
-class TrainingGain:
-    """The measure that chooses, of one learner less that of another, on the training items."""
+def training_gain(first: str, second: str, above: float) -> Effect:
+    """Make the effect of the tuning measure of one learner less another's, on training items."""
 
-    first: str
-    second: str
+    def numbers(run: StoredRun) -> pd.DataFrame:
+        return run.fit_numbers[run.fit_numbers["name"] == TRAINING]
 
-    @property
-    def words(self) -> str:
-        """Say what it is."""
-        first, second = _quoted(self.first), _quoted(self.second)
-        return f"measure of {first} less that of {second} on training items"
+    def measured(runs: Mapping[str, StoredRun]) -> Iterator[Measured]:
+        for _, where, own, rho in _subsets(runs, numbers):
+            yield Measured(where, _less(_by_learner(own), first, second), rho)
 
-    def measured(self, runs: Mapping[str, StoredRun]) -> Iterator[Measured]:
-        """Yield the differences of each run and class subset where both were measured."""
-        first, second = (FitNumber(name, TRAINING, "") for name in (self.first, self.second))
-        yield from Difference(first, second).measured(runs)
+    what = f"measure of {_quoted(first)} less that of {_quoted(second)} on training items"
+    return Effect(what, measured, above)
 
 
-@dataclass(frozen=True)
-class Difference:
-    """One effect less another, partition by partition."""
+def difference(effect: Effect, minus: Effect) -> Effect:
+    """Make the effect that one effect is larger than another, partition by partition."""
 
-    effect: Effect
-    minus: Effect
+    def measured(runs: Mapping[str, StoredRun]) -> Iterator[Measured]:
+        less = {one.where: one.values for one in minus.measured(runs)}
+        for one in effect.measured(runs):
+            yield replace(one, values=(one.values - less.get(one.where, math.nan)).dropna())
 
-    @property
-    def words(self) -> str:
-        """Say what it is."""
-        return f"{self.effect.words}, minus the {self.minus.words}"
-
-    def measured(self, runs: Mapping[str, StoredRun]) -> Iterator[Measured]:
-        """Yield the differences of each run and class subset, of the partitions that have both."""
-        minus = {one.where: one.values for one in self.minus.measured(runs)}
-        for one in self.effect.measured(runs):
-            values = (one.values - minus.get(one.where, math.nan)).dropna()
-            if len(values):
-                yield replace(one, values=values)
+    return Effect(f"{effect.what}, minus the {minus.what}", measured, above=0.0)
 
 
-@dataclass(frozen=True)
-class Growth:
-    """The exponent of a learner's cost over the number of training items or of features.
+def growth(learner: str, size: str, below: float) -> Effect:
+    """Make the effect of the exponent of a learner's cost over a size, as in `SIZES`.
 
     It is fitted on each partition over all runs, whose sizes differ.
     """
 
-    learner: str
-    size: str
-
-    @property
-    def words(self) -> str:
-        """Say what it is."""
-        size = self.size.replace("n_train", "training items").replace("n_features", "features")
-        return f"exponent of the CPU seconds of a fit of {self.learner} over {size}"
-
-    def measured(self, runs: Mapping[str, StoredRun]) -> Iterator[Measured]:
-        """Yield one exponent a partition."""
-        trials = [run.trials[run.trials["learner"] == self.learner] for run in runs.values()]
+    def measured(runs: Mapping[str, StoredRun]) -> Iterator[Measured]:
+        trials = [run.trials[run.trials["learner"] == learner] for run in runs.values()]
         if len(trials) < 2:
             return
-        points = with_costs(pd.concat(trials)).dropna(subset=[COST])
+        points = pd.concat(trials).dropna(subset=[COST]).astype({size: float})
         exponents = {
-            partition: float(np.polyfit(np.log(own[self.size]), np.log(own[COST]), 1)[0])
-            for partition, own in points.astype({self.size: float}).groupby("partition")
-            if own[self.size].nunique() > 1
+            partition: float(np.polyfit(np.log(own[size]), np.log(own[COST]), 1)[0])
+            for partition, own in points.groupby("partition")
+            if own[size].nunique() > 1
         }
-        if exponents:
-            first, *_, last = runs
-            yield Measured(f"{first} to {last}", pd.Series(exponents))
+        first, *_, last = runs
+        yield Measured(f"{first} to {last}", pd.Series(exponents, dtype=np.float64))
+
+    what = f"exponent of the CPU seconds of a fit of {learner} over {SIZES[size]}"
+    return Effect(what, measured, below=below)
 
 
-@dataclass(frozen=True)
-class FromPublished:
-    """A learner's accuracy less the published one, a value for each run and k.
+SIZES = {"n_train": "training items", "n_features": "features"}
 
-    `published` gives of a run a table with the columns learner, k and published.
+
+def from_published(learner: str, within: float) -> Effect:
+    """Make the effect of a learner's accuracy less the published one: a value for each run.
+
+    It is the mean over k.
     """
 
-    learner: str
-    published: Callable[[StoredRun], pd.DataFrame]
-
-    @property
-    def words(self) -> str:
-        """Say what it is."""
-        return f"accuracy of {self.learner} less the published one, a value for each data set"
-
-    def measured(self, runs: Mapping[str, StoredRun]) -> Iterator[Measured]:
-        """Yield the differences of all runs, the mean over k of each."""
-        values = pd.Series([self._difference(run) for run in runs.values()]).dropna()
-        if len(values):
-            yield Measured(f"{len(values)} data sets", values, reach=1.0)
-
-    def _difference(self, run: StoredRun) -> float:
-        """Return the mean difference over k; NaN where there is none."""
+    def less_published(run: StoredRun) -> float:
         values = task_measures(run, "classification")
-        values = values[(values["measure"] == "accuracy") & (values["learner"] == self.learner)]
-        ours = values.groupby("k")["value"].mean()
-        theirs = self.published(run)
-        theirs = theirs[theirs["learner"] == self.learner].set_index("k")
-        return float((ours - theirs["published"]).mean())
+        values = values[(values["measure"] == "accuracy") & (values["learner"] == learner)]
+        theirs = published_figures(run)
+        theirs = theirs[theirs["learner"] == learner].set_index("k")
+        return float((values.groupby("k")["value"].mean() - theirs["published"]).mean())
+
+    def measured(runs: Mapping[str, StoredRun]) -> Iterator[Measured]:
+        numbers = [less_published(run) for run in runs.values()]
+        values = pd.Series(numbers, dtype=np.float64).dropna()
+        yield Measured(f"{len(values)} data sets", values, reach=1.0)
+
+    what = f"accuracy of {learner} less the published one, a value for each data set"
+    return Effect(what, measured, -within, within)
 
 
 def _subsets(
-    name: str, run: StoredRun, rows: pd.DataFrame, trials: pd.DataFrame
-) -> Iterator[tuple[str, pd.DataFrame, float]]:
-    """Go over the class subsets in the run's order: where, its rows, correlation of partitions."""
-    subsets = [name for name in run.info.classes if (trials["subset"] == name).any()]
-    for subset in subsets:
-        own = rows[rows["subset"] == subset]
-        rho = trials.loc[(trials["subset"] == subset) & trials["split"].isin(own["split"]), "rho"]
-        if not own.empty:
-            where = name if len(subsets) == 1 else f"{name}, classes {subset}"
-            yield where, own, float(rho.mean())
+    runs: Mapping[str, StoredRun], rows_of: Callable[[StoredRun], pd.DataFrame]
+) -> Iterator[tuple[StoredRun, str, pd.DataFrame, float]]:
+    """Go over runs and their class subsets: run, where, rows of it, correlation of partitions."""
+    for name, run in runs.items():
+        rows, trials = rows_of(run), run.trials
+        subsets = [one for one in run.info.classes if (trials["subset"] == one).any()]
+        for subset in subsets:
+            own = rows[rows["subset"] == subset]
+            is_own = (trials["subset"] == subset) & trials["split"].isin(own["split"])
+            if len(own):
+                where = name if len(subsets) == 1 else f"{name}, classes {subset}"
+                yield run, where, own, float(trials.loc[is_own, "rho"].mean())
 
 
-def _differences(pairs: pd.DataFrame, first: str, second: str) -> pd.Series[float] | None:
-    """Return first less second where both are; None where they never are."""
+def _by_learner(rows: pd.DataFrame, column: str = "value") -> pd.DataFrame:
+    """Return a column's values (n_partitions, n_learners)."""
+    return rows.pivot_table(index="partition", columns="learner", values=column)
+
+
+def _less(pairs: pd.DataFrame, first: str, second: str) -> pd.Series[float]:
+    """Return first less second where both are: nowhere where one is no column."""
     if first not in pairs or second not in pairs:
-        return None
-    found = (pairs[first] - pairs[second]).dropna().astype(np.float64)
-    return found if len(found) else None
+        return pd.Series(dtype=np.float64)
+    return (pairs[first] - pairs[second]).dropna().astype(np.float64)
 
 
 def _quoted(label: str) -> str:

@@ -1,15 +1,21 @@
-"""What the papers published: figures (the files in `published/`), and where ours stand."""
+"""What the papers published: figures (the files in `published/`), class lists, and our places."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
 
+from oasis_bench.experiment import DEFAULT_TEST, DEFAULT_TRAIN, Experiment
+from oasis_bench.plugins import Registry, open_dataset
 from oasis_bench.runs import StoredRun
 from oasis_bench.tasks import ACCURACY, RECOGNITION_BY_FROME
+
+Runs = Mapping[str, Mapping[str, StoredRun]]
+"""The runs of each experiment, by experiment and then by the name of the run."""
 
 PUBLISHED = Path(__file__).parent / "published"
 CALTECH101_CLASSES = 101
@@ -97,182 +103,105 @@ def published_judgements() -> pd.DataFrame:
     return cells.assign(learner=cells["model"].map(OUR_NAMES))[["model", "learner", "precision"]]
 
 
-@dataclass(frozen=True)
-class PaperItem:
-    """A table or a figure of a paper, by paper and number.
+def paper_items() -> pd.DataFrame:
+    """Return the tables and figures of the papers: place, shows, experiment and note.
 
     The experiment is the built-in one that measures it, '' where there is none; the note says where
     in its report to look, or why there is no experiment.
     """
-
-    place: str
-    shows: str
-    experiment: str = ""
-    note: str = ""
+    return pd.read_csv(PUBLISHED / "tables_and_figures.csv", keep_default_na=False)
 
 
-NO_MEASUREMENT = "no measurement:"
-"""How the reason begins why there is no experiment of a drawing."""
+DATASET = "caltech256"
 
-ITEMS = (
-    PaperItem(
-        "JMLR table 1; preprint table 3",
-        "the size of the web data",
-        note="the papers' data was never published; 'web-scale' makes images of that number, and "
-        "its page has these figures beside ours",
-    ),
-    PaperItem(
-        "JMLR tables 2, 3; NIPS 2009 table 1; preprint tables 4, 5",
-        "pictures that OASIS ranks first: successes and failures",
-        "paper-words",
-        "in its report: retrieved pictures, best and worst queries",
-    ),
-    PaperItem(
-        "JMLR table 4; preprint table 1; JMLR figure 6; NIPS 2009 figure 2; preprint figure 4",
-        "precision of five learners, 10 classes",
-        "paper-table4",
-        "figures: in its report, precision at k; published points are stars",
-    ),
-    PaperItem(
-        "JMLR table 4; preprint table 1; JMLR figure 6; NIPS 2009 figure 2; preprint figure 4",
-        "precision of five learners, 20 and 50 classes",
-        "paper-table4-more",
-        "249 classes, of which no table has precision: caltech256-papers, for all of Caltech256",
-    ),
-    PaperItem(
-        "Preprint table 1; preprint figure 4",
-        "precision on Easy10, beside Var10 and Var20",
-        "paper-easy",
-        "five classes each, of those that Caltech101 has, where not all of Caltech256 is on disk",
-    ),
-    PaperItem(
-        "JMLR table 5; NIPS 2009 table 2",
-        "time of five learners, 10 classes",
-        "paper-table4",
-        "in its report: costs",
-    ),
-    PaperItem(
-        "JMLR table 5; NIPS 2009 table 2",
-        "time of five learners, 20 and 50 classes",
-        "paper-table4-more",
-        "in its report: costs; fast LMNN: competitors-mnist; 249 classes: caltech256-papers",
-    ),
-    PaperItem(
-        "Preprint table 2",
-        "time of five learners, and of Dissim-OASIS, on Easy10, Var10 and Var20",
-        "paper-easy",
-        "in its report: costs; Dissim-OASIS: paper-family",
-    ),
-    PaperItem(
-        "JMLR figure 1; preprint figure 1",
-        "the algorithm in pseudo-code",
-        note=f"{NO_MEASUREMENT} OASIS is written after it, and the page of mathematics follows it",
-    ),
-    PaperItem(
-        "JMLR figure 2; preprint figure 2",
-        "local binary patterns",
-        note=f"{NO_MEASUREMENT} the visual words of pictures are made of them",
-    ),
-    PaperItem(
-        "JMLR figure 3; preprint figure 6",
-        "precision at top k of the web data, by the labels of text queries (A in JMLR)",
-        note="the papers' data was never published; 'web-scale' has precision at 1, 10 and 50 of "
-        "generated images",
-    ),
-    PaperItem(
-        "JMLR figure 3; NIPS 2009 figure 1; preprint figure 7",
-        "precision by human raters (B to D in JMLR, a in NIPS)",
-        note="it needs raters: 'judge RUN' makes their page, 'judge RUN --collect' the figure in "
-        "the report",
-    ),
-    PaperItem(
-        "JMLR figure 4; NIPS 2009 figure 1",
-        "time over the number of images (b in NIPS)",
-        "paper-growth",
-        "to 6000 images; 'web-scale' goes up to 2.3 million; fast LMNN: competitors-mnist",
-    ),
-    PaperItem(
-        "JMLR figure 5; preprint figure 3",
-        "precision along the steps",
-        "paper-curve",
-        "10 classes (A); 20 classes (B): 'run --experiment paper-curve --classes B20', for all of "
-        "Caltech256",
-    ),
-    PaperItem(
-        "JMLR figure 7",
-        "means of 5 and 10 learners",
-        "paper-family",
-        "in its report: learning steps; on the classes of figure 8, the paper's are 249",
-    ),
-    PaperItem(
-        "JMLR figure 8; NIPS 2009 figure 3; preprint figure 5",
-        "symmetric variants (a in NIPS)",
-        "paper-family",
-        "in its report: precision at k; 20 classes only where all of Caltech256 is on disk; not on "
-        "Easy10",
-    ),
-    PaperItem(
-        "JMLR figure 9; NIPS 2009 figure 3",
-        "projections on the positive semi-definite cone (b in NIPS)",
-        "paper-family",
-        "in its report: learning steps; the paper's 20 classes only where all of Caltech256 is on "
-        "disk, else ten",
-    ),
-    PaperItem(
-        "Wang et al. tables 1, 2",
-        "similarity precision of models",
-        "deep-ranking",
-        "their scores at top 30 rank 1000 pictures of a text query, of which we have eleven",
-    ),
-    PaperItem(
-        "Wang et al. figure 1",
-        "judged triplets",
-        note=f"{NO_MEASUREMENT} they are the data of deep-ranking",
-    ),
-    PaperItem(
-        "Wang et al. figures 2, 3, 4",
-        "the network, its scales and the sampling of triplets",
-        note=f"{NO_MEASUREMENT} DeepRanking and its sampler are written after them",
-    ),
-    PaperItem(
-        "Wang et al. figure 5",
-        "filters of the first layer",
-        note="none: the networks of deep-ranking keep the first layer of a pretrained one",
-    ),
-    PaperItem(
-        "Wang et al. figure 6",
-        "share of out-of-class negatives, weighted and uniform sampling",
-        "deep-ranking-sampling",
-        "in its report: a learner for each share; the score at top 3 stands for that at top 30",
-    ),
-    PaperItem(
-        "Wang et al. figure 7",
-        "examples of rankings by a classifier, OASIS and Deep Ranking",
-        "deep-ranking",
-        "its report has no pictures: claim D5 counts what the examples show",
-    ),
-    PaperItem(
-        "Frome et al. figures 1, 3, 4",
-        "example pictures, the triplets and geometric blur",
-        note=f"{NO_MEASUREMENT} LocalPatchDistances and its patches are written after them",
-    ),
-    PaperItem(
-        "Frome et al. figure 2",
-        "weights of patches on pictures",
-        "frome-settings",
-        "the share that is zero; drawn by the gallery's example on local distances",
-    ),
-    PaperItem(
-        "Frome et al. figure 5",
-        "recognition over pictures a class",
-        "paper-frome",
-        "20 classes; all 101 beside the published rates: frome-caltech101, which takes hours",
-    ),
-    PaperItem(
-        "Frome et al. figure 6",
-        "confusion matrix at 15 pictures a class",
-        "paper-frome",
-        "in the report of its run of 15; 20 classes; all 101: frome-caltech101",
-    ),
-    PaperItem("Suárez et al. 2021, KEEL", "accuracy of k nearest neighbours", "keel"),
-)
+CLASS_LISTS = {
+    "paper-table4": ("B10",),
+    "paper-table4-more": ("B20", "B50"),
+    "paper-easy": ("Easy10", "Var10", "Var20"),
+    "paper-curve": ("B10",),
+    "paper-family": ("B10", "B20"),
+    "paper-parameters": ("B10",),
+    "paper-overfit": ("B10",),
+}
+"""The lists that each experiment is about, in the order of the subsets that stand in for them."""
+
+PARTITIONS = 10
+"""Partitions of the papers' classes, in place of class sets."""
+
+PAPERS_PER_CLASS = DEFAULT_TRAIN, DEFAULT_TEST
+"""Training and test pictures a class of the papers: 40 and 25."""
+
+
+@dataclass(frozen=True)
+class ListOfSubset:
+    """The papers' class list that a class subset is, or stands in for with other classes.
+
+    Its name is as in `Caltech256.class_subsets`: B10 and so on of the JMLR paper, Easy10 and so on
+    of the preprint.
+    """
+
+    name: str
+    stand_in: bool
+
+
+def on_papers_classes(name: str, experiment: Experiment, registry: Registry) -> Experiment:
+    """Return a built-in experiment on the papers' class lists, where all of them are on disk.
+
+    They are where each class has the 40 training and 25 test pictures of the papers.  Else, and
+    where the papers have no lists for it, the experiment is returned as it is.
+    """
+    lists = CLASS_LISTS.get(name, ())
+    if not lists:
+        return experiment
+    dataset = open_dataset(DATASET, registry)
+    sizes = dataset.class_sizes()
+    needed = {one for own in lists for one in dataset.class_subsets[own]}
+    if any(sizes.get(one, 0) < sum(PAPERS_PER_CLASS) for one in needed):
+        return experiment
+    about, _, _ = experiment.title.rpartition(":")
+    return replace(
+        experiment,
+        title=f"{about}: the classes {', '.join(lists)} of Caltech256",
+        dataset=DATASET,
+        classes=lists,
+        replicates=None,
+        partitions=experiment.partitions or PARTITIONS,
+        train_per_class=None,
+        test_per_class=None,
+    )
+
+
+def class_sentences(runs: Runs) -> list[str]:
+    """Say for each experiment that has run whether its classes are the papers'."""
+    sentences = []
+    for name in CLASS_LISTS:
+        for run in runs.get(name, {}).values():
+            found = [one for subset in run.info.classes if (one := list_of(run, subset))]
+            lists = ", ".join(one.name for one in found)
+            if any(one.stand_in for one in found):
+                sentences.append(
+                    f"{name}: {run.info.experiment.dataset} has classes that stand in for the "
+                    f"papers' ({lists}), which need all of Caltech256 on disk."
+                )
+            elif found:
+                sentences.append(f"{name}: the papers' own classes of Caltech256 ({lists}).")
+    return sentences
+
+
+def list_of(run: StoredRun, subset: str) -> ListOfSubset | None:
+    """Return the list that a run's class subset is or stands in for; None where it is neither.
+
+    A list of the papers has as many pictures a class as theirs.  Only the experiments of
+    `CLASS_LISTS` stand in for one, and only by their own classes; these may have fewer pictures.
+    """
+    e, known = run.info.experiment, {name for own in CLASS_LISTS.values() for name in own}
+    if (e.dataset, e.per_class) == (DATASET, PAPERS_PER_CLASS) and subset in known:
+        return ListOfSubset(subset, stand_in=False)
+    if e.built_in not in CLASS_LISTS:
+        return None
+    planned, lists = Experiment.from_toml(e.built_in), CLASS_LISTS[e.built_in]
+    subsets = zip(e.classes, run.info.classes, planned.classes, lists, strict=False)
+    for item, name, theirs, own in subsets:
+        if e.dataset == planned.dataset and name == subset and item == theirs:
+            return ListOfSubset(own, stand_in=True)
+    return None

@@ -81,8 +81,10 @@ def paper_experiment(name: str, quick: bool) -> Experiment:
     experiment = on_papers_classes(name, Experiment.from_toml(name), load_registry())
     if not quick:
         return experiment
-    settings = {**quick_settings(experiment), **QUICK}
+    settings = {**quick_settings(experiment), **QUICK, "replicates": None}
     options = dict(experiment.dataset_options)
+    if experiment.replicates:  # one set, of pictures that need no others
+        options["max_classes"] = max(size for size in experiment.classes if isinstance(size, int))
     if "pixels" in options:
         options |= QUICK_PIXELS
     if "patches" in options:

@@ -449,7 +449,7 @@ def changed(
     if quick:
         changes = {**quick_settings(experiment), **changes}
         if changes.get("replicates"):
-            del changes["partitions"]
+            changes.pop("partitions", None)
         if names := experiment.quick.get("corpora"):
             changes["corpora"] = {name: experiment.corpora[name] for name in names}
     options = experiment.dataset_options
@@ -507,12 +507,12 @@ QUICK_REMARK = "a quick run, of few partitions and a short search; the whole one
 def quick_settings(experiment: Experiment) -> dict[str, Any]:
     """Return 2 partitions, 2 inner folds, 4 candidates, few steps, no traces, one class subset.
 
-    The subset is the first of at least seven classes, as many as unseen classes need; else the
-    first.
+    Of class sets it is 2 of these.  The subset is the first of at least seven classes, as many as
+    unseen classes need; else the first.
     """
     numbers = [it for it in experiment.classes if isinstance(it, int) and it >= LEAST_FOR_UNSEEN]
     return {
-        "partitions": 2,
+        "replicates" if experiment.replicates else "partitions": 2,
         "inner_folds": 2,
         "search": "4",
         "max_steps": 64_000,

@@ -196,7 +196,7 @@ class ExemplarLearner(MetricLearner):
     """A learner of a similarity to each training item alone, such as a distance function for each.
 
     Two items that it has not seen have no similarity, so that it answers only the tasks whose
-    gallery is the training items.  Frome, Singer, Sha & Malik, ICCV 2007.
+    gallery is the training items.  Frome, Sha, Singer & Malik, ICCV 2007.
     """
 
     @abstractmethod

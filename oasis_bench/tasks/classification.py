@@ -38,7 +38,7 @@ def vote(ranked: ClassNumbers) -> ClassNumbers:
 def first_seen_twice(ranked: ClassNumbers) -> ClassNumbers:
     """Return, for each row of `ranked`, the first class to be seen twice, else the first class.
 
-    Frome, Singer, Sha & Malik (2007), section 6.
+    Frome, Sha, Singer & Malik (2007), section 6.
     """
     seen = ranked[:, :, None] == ranked[:, None, :]
     again = np.tril(seen, -1).any(axis=2)
@@ -137,7 +137,7 @@ class Classification(Task):
     summary = "the training items nearest to a test item vote for its class"
     citation = (
         "Cover & Hart (1967), Nearest neighbor pattern classification, IEEE Transactions on "
-        "Information Theory 13; Frome's rule: Frome, Singer, Sha & Malik (2007), Learning "
+        "Information Theory 13; Frome's rule: Frome, Sha, Singer & Malik (2007), Learning "
         "Globally-Consistent Local Distance Functions for Shape-Based Image Retrieval and "
         "Classification, ICCV, section 6"
     )

@@ -25,7 +25,6 @@ from oasis_bench.system import (
     Progress,
     UsageError,
     derive_seed,
-    load_average,
     no_progress,
     open_below,
     path_below,
@@ -83,8 +82,7 @@ class Checkpoint:
     Seconds are of learning, reading the rows included.  Precision is at 1, 10 and 50, or as many
     of these as there are other test images; queries without a relevant one do not count.
     `peak_bytes` is resident memory at its peak while learning since the checkpoint before, the
-    pages of the mapped rows among them; it and the machine's load are None where the system does
-    not tell.
+    pages of the mapped rows among them; None where the system does not tell.
     """
 
     n_steps: int
@@ -96,7 +94,6 @@ class Checkpoint:
     precision_at: dict[str, float]
     n_queries: int
     peak_bytes: int | None
-    load: float | None
 
 
 @dataclass(frozen=True)
@@ -142,11 +139,6 @@ def train(
     `load_model`, which replaces the model before.  The model does not depend on `n_threads`.  The
     queries are `test_queries`.
     """
-    if training.n_images > data.train.X.shape[0]:
-        raise UsageError(
-            f"{training.n_images} training images, but the data have {data.train.X.shape[0]}: "
-            "ask for fewer images or for larger data"
-        )
     record = TrainingRecord(asdict(data.parameters), training, n_threads, (), provenance())
     for begun in read_records(folder, record.data):
         if begun.training == training:
@@ -228,7 +220,7 @@ def _learn_and_measure(
 
     learner.partial_fit(rows.X, rows.R, n_steps - getattr(learner, "n_steps_", 0), show)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    peak, load = memory.peak(), load_average()
+    peak = memory.peak()
     measured = evaluate_ranking(
         learner.similarity,
         data.test.X,
@@ -245,13 +237,12 @@ def _learn_and_measure(
         mean_average_precision=measured.mean_average_precision,
         standard_error=measured.standard_error,
         precision_at={
-            str(k): float(measured.precision_at_k[k - 1])
-            for k in PRECISION_AT
-            if k <= len(measured.precision_at_k)
+            str(k): float(value)
+            for k, value in enumerate(measured.precision_at_k, 1)
+            if k in PRECISION_AT
         },
         n_queries=measured.n_queries,
         peak_bytes=peak,
-        load=load,
     )
 
 
@@ -286,11 +277,6 @@ def _model_path(folder: Path, training: Training, n_steps: int) -> Path:
 
 def _learner_at(record: TrainingRecord, folder: Path) -> Any:
     """Return the learner as it was at the last checkpoint."""
-    expected = record.training.learner()
     if not record.checkpoints:
-        return expected
-    path = _model_path(folder, record.training, record.n_steps_done)
-    learner = load_model(path)
-    if type(learner) is not type(expected) or learner.get_params() != expected.get_params():
-        raise UsageError(f"{path} is not the model of its training: remove both files")
-    return learner
+        return record.training.learner()
+    return load_model(_model_path(folder, record.training, record.n_steps_done))

@@ -9,7 +9,7 @@ from oasis_bench.plugins import ExemplarLearner
 class SetDistance(ExemplarLearner):
     name, takes = "SetDistance", "patches"
     summary = "sum over the patches of a training picture of the distance to the nearest patch"
-    citation = "Frome, Singer, Sha & Malik, ICCV 2007, equation 1 with weights 1"
+    citation = "Frome, Sha, Singer & Malik, ICCV 2007, equation 1 with weights 1"
 
     def __init__(self, power=1.0):
         self.power = power
