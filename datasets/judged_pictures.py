@@ -15,18 +15,15 @@ from oasis_bench.data import JudgedTriplets, LabelledRows
 from oasis_bench.datasets.delimited import csv_cells
 from oasis_bench.datasets.features import (
     HISTOGRAMS,
-    Picture,
-    PictureRows,
-    Workers,
     asked_features,
     check_side,
+    feature_rows,
     hashed_pictures,
-    picture_histograms,
     pixels_of,
-    teachers_of,
+    refuse_left_out,
 )
 from oasis_bench.datasets.files import dataset_folder
-from oasis_bench.datasets.pictures import warn
+from oasis_bench.datasets.pictures import teachers_of, warn
 from oasis_bench.plugins import Dataset
 from oasis_bench.system import Progress, UsageError, check_value, no_progress, open_regular
 
@@ -67,8 +64,8 @@ class JudgedPictures(Dataset):
         Decode each picture to so many pixels in width and height too, for learners that take
         pixels.
     features : str, default 'histograms'
-        What a row is: histograms, or what `ImageDataset` takes beside visterms.  Codebooks of
-        hand-made features are learned from caltech101.
+        What a row is: what `ImageDataset` takes beside visterms.  Codebooks of hand-made features
+        are learned from caltech101.
     max_triplets : int, optional
         Use only the first `max_triplets` triplets of the table, and their pictures: for a quick try
         of features that take long.
@@ -92,12 +89,13 @@ class JudgedPictures(Dataset):
             check_value("max_triplets", max_triplets, int, least=1)
         self.pixels = pixels
         self.max_triplets = max_triplets
-        self.asked_features = asked_features(features, HISTOGRAMS)
+        self.asked_features = asked_features(features)
 
     @property
     def title(self) -> str:
         """The data set, its features where they are no histograms, and the part that is taken."""
-        features = f" {self.asked_features.option}" if self.asked_features else ""
+        features = "+".join(self.asked_features)
+        features = "" if features == HISTOGRAMS else f" {features}"
         part = f", first {self.max_triplets} triplets" if self.max_triplets else ""
         return f"{self.name}{features}{part}"
 
@@ -124,25 +122,16 @@ class JudgedPictures(Dataset):
         except UsageError as error:
             raise UsageError(f"{table}: {error}") from error
         images = tuple(folder / path for path in read.paths)
-        workers = Workers(progress)
-        pictures = hashed_pictures(images, workers)
-        rows = self._rows(pictures, workers)
+        pictures = hashed_pictures(images, progress)
+        teachers = partial(teachers_of, CODEBOOK_SOURCE, self.name, pictures, progress, warn)
+        rows = feature_rows(self.asked_features, pictures, progress, teachers)
+        refuse_left_out(rows.left_out)
         return LabelledRows(
             *(rows.X, read.y, read.class_names, images, read.left_out, read.triplets),
-            pixels=None if self.pixels is None else pixels_of(pictures, self.pixels, workers),
+            pixels=None if self.pixels is None else pixels_of(pictures, self.pixels, progress),
             patches=rows.patches,
             remarks=rows.remarks,
         )
-
-    def _rows(self, pictures: Sequence[Picture], workers: Workers) -> PictureRows:
-        """Make the rows; a picture that cannot be used is an error."""
-        if self.asked_features is None:
-            return PictureRows(picture_histograms(pictures, workers), range(len(pictures)), ())
-        teachers = partial(teachers_of, CODEBOOK_SOURCE, self.name, pictures, workers, warn)
-        result = self.asked_features.rows_of(pictures, workers, teachers)
-        for path, fault in result.left_out:
-            raise UsageError(f"{path} cannot be used: {fault.reason}")
-        return result
 
     def _cells(self, path: Path) -> pd.DataFrame:
         if not path.is_file():

@@ -13,8 +13,7 @@ from skimage.feature import local_binary_pattern
 
 from oasis_bench.command_line import main
 from oasis_bench.datasets import MaterialAppearance, OwnTriplets, SimilarityTriplets
-from oasis_bench.datasets.features.blocks import picture_histograms
-from oasis_bench.datasets.features.picture_files import Workers, hashed_pictures
+from oasis_bench.datasets.features import asked_features, feature_rows, hashed_pictures
 from oasis_bench.experiment import Experiment, LearnerSpec
 from oasis_bench.notebook import RunResult
 from oasis_bench.plugins import load_model, load_registry, open_dataset
@@ -23,7 +22,6 @@ from oasis_bench.runs import read_run, run_experiment
 from oasis_bench.system import UsageError, no_progress
 
 REAL = Path(os.environ.get("OASIS_BENCH_DATA", os.devnull))
-WORKERS = Workers(no_progress)
 
 
 def needs(folder):
@@ -110,7 +108,8 @@ def test_where_it_is_missing_the_place_is_told(data):
 
 def test_rows_are_histograms_of_the_four_quarters(data):
     path = data / "material-appearance" / "images" / "a.png"
-    (row,) = picture_histograms(hashed_pictures([path], WORKERS), WORKERS)
+    pictures = hashed_pictures([path], no_progress)
+    (row,) = feature_rows(asked_features("histograms"), pictures, no_progress, list).X
     assert row.shape == (4 * (59 + 64),)
     small = Image.open(path).resize((128, 128), Image.Resampling.BILINEAR)
     codes = local_binary_pattern(np.asarray(small.convert("L")), 8, 2, "nri_uniform").astype(int)
