@@ -296,17 +296,6 @@ def teachers_of(
     return others
 
 
-def require_images(
-    found: Sequence[tuple[Path, Label]], folder: Path, layout: str
-) -> Sequence[tuple[Path, Label]]:
-    """Return what was found in a data set's folder."""
-    if not found:
-        raise UsageError(
-            f"{folder} holds no {layout}: put the official release there, or remove the folder"
-        )
-    return found
-
-
 Label: TypeAlias = "str | tuple[str, ...]"
 """The class of a picture; or its words, where a data set has several labels."""
 
