@@ -183,8 +183,6 @@ class Caltech256(PictureRelease):
         url="https://data.caltech.edu/records/nyy15-4j048/files/256_ObjectCategories.tar",
         checksum="md5:67b4f42ca05d46448c6bb8ecd2220f6d",
         folder=folder,
-        max_members=50_000,
-        max_bytes=2 * 10**9,
     )
     layout = "256_ObjectCategories/*/[0-9]*_*.jpg"
     no_classes = ("257.clutter",)
@@ -214,8 +212,6 @@ class Caltech101(PictureRelease):
         url="https://data.caltech.edu/records/mzrjq-6wc02/files/caltech-101.zip",
         checksum="md5:3138e1922a9193bfa496528edbbc45d0",
         folder=folder,
-        max_members=20_000,
-        max_bytes=10**9,
         inner="caltech-101/101_ObjectCategories.tar.gz",
     )
     layout = "101_ObjectCategories/*/image_*.jpg"
@@ -250,8 +246,6 @@ class TinyImageNet(PictureRelease):
         url="http://cs231n.stanford.edu/tiny-imagenet-200.zip",
         checksum="md5:90528d7ca1a48142e341f4ef8d21d0de",
         folder=folder,
-        max_members=200_000,
-        max_bytes=10**9,
         top=folder,
     )
     layout = "train/n[0-9]*/images/*.JPEG"

@@ -18,7 +18,7 @@ from oasis_bench.datasets.features.visterms import (
     nearest_centres,
     visterm_counts,
 )
-from oasis_bench.datasets.files import arrays
+from oasis_bench.datasets.files import local
 from oasis_bench.system import no_progress
 
 SMALL = VistermFeatures(block=16, stride=8, min_blocks=4, n_colours=5, n_visterms=12)
@@ -203,7 +203,7 @@ class TestCache:
 
     def test_changed_code_is_another_result(self, images, others, monkeypatch):
         stages(images, others)
-        monkeypatch.setattr(arrays, "version", lambda name: "another")
+        monkeypatch.setattr(local, "version", lambda name: "another")
         assert stages(images, others) == LEARNING | COUNTING
 
     @pytest.mark.parametrize("kind", ["codebook", "counts"])
