@@ -220,7 +220,8 @@ def _notes(ratings: pd.DataFrame, marks: pd.DataFrame) -> list[str]:
         f"for a rater, on average (JMLR 5.2.3, for mAP: {of_paper}). A random order of the rated "
         f"candidates has {by_chance:.3f}.",
         f"Agreement of the raters: Fleiss’ kappa {_number(fleiss_kappa(counts))}; 1 is agreement "
-        f"throughout, 0 what chance gives. {len(counts) - alone} candidates with at least two raters count, {alone} do not; "
+        f"throughout, 0 what chance gives. {len(counts) - alone} candidates with at least two "
+        f"raters count, {alone} do not; "
         f"{(ratings['mark'] == MARKS[2]).sum()} of {len(ratings)} marks are ‘{MARKS[2]}’, and "
         "count nowhere.",
     ]
