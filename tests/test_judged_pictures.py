@@ -86,7 +86,7 @@ def test_judgements_of_materials_keep_their_votes(data):
     ("text", "line"),
     [
         ("reference,a,b\nc.png,a.png,b.png\n", "has the columns reference, a, b: reference, a, b,"),
-        (JUDGEMENTS.replace("5,0", "5,-1"), "votes_b '-1': a whole number is needed"),
+        (JUDGEMENTS.replace("5,0", "5,-1"), "a vote '-1': a whole number is needed"),
         (JUDGEMENTS.replace("5,0", "0,0"), "judged triplet 2 has no vote"),
         (JUDGEMENTS.replace("5,0", "5"), "line 4: votes_b is empty"),
         (JUDGEMENTS.replace("d.png", "e.png"), r"images/e\.png cannot be used: No such file"),
@@ -210,7 +210,7 @@ def test_other_files_of_rows_are_still_tables(data):
         (OWN.replace("votes_negative", "rater"), "has the columns .*, rater: query, positive, neg"),
         (OWN.splitlines()[0], r"triplets\.csv has no line below the names of its columns"),
         (OWN.replace("c.png,a.png", "c.png,"), "line 3: positive is empty"),
-        (OWN.replace("3,0", "3,x"), "triplets.csv: votes_negative 'x': a whole number"),
+        (OWN.replace("3,0", "3,x"), "triplets.csv: a vote 'x': a whole number"),
         (OWN.replace("3,0", "0,0"), "triplets.csv: judged triplet 1 has no vote"),
         ("query,positive,negative\nb.png,a.png,a.png\n", "each triplet holds a picture twice"),
         ("query,positive,negative,votes_positive\nb.png,a.png,c.png,1\n", "no column votes_neg"),
