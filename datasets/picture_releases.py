@@ -1,12 +1,8 @@
-"""The data sets of pictures that were released: where their archives are and how they are laid out.
-
-The papers name subsets of Caltech256: JMLR is Chechik, Sharma, Shalit and Bengio, JMLR 11, 2010,
-Appendix B; the preprint is its version of 2009.  Both write the names without numbers:
-'laptop-101' is the folder '127.laptop-101'.
-"""
+"""The data sets of pictures that were released: their archives and how they are laid out."""
 
 from __future__ import annotations
 
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,90 +13,23 @@ from oasis_bench.datasets.files import Archive, dataset_folder, locate
 from oasis_bench.datasets.pictures import ImageDataset, Label, warn
 from oasis_bench.system import Progress, UsageError, no_progress
 
-_NAMES = """
-ak47 american-flag backpack baseball-bat baseball-glove basketball-hoop bat bathtub bear beer-mug
-billiards binoculars birdbath blimp bonsai-101 boom-box bowling-ball bowling-pin boxing-glove
-brain-101 breadmaker buddha-101 bulldozer butterfly cactus cake calculator camel cannon canoe
-car-tire cartman cd centipede cereal-box chandelier-101 chess-board chimp chopsticks cockroach
-coffee-mug coffin coin comet computer-keyboard computer-monitor computer-mouse conch cormorant
-covered-wagon cowboy-hat crab-101 desk-globe diamond-ring dice dog dolphin-101 doorknob
-drinking-straw duck dumb-bell eiffel-tower electric-guitar-101 elephant-101 elk ewer-101 eyeglasses
-fern fighter-jet fire-extinguisher fire-hydrant fire-truck fireworks flashlight floppy-disk
-football-helmet french-horn fried-egg frisbee frog frying-pan galaxy gas-pump giraffe goat
-golden-gate-bridge goldfish golf-ball goose gorilla grand-piano-101 grapes grasshopper guitar-pick
-hamburger hammock harmonica harp harpsichord hawksbill-101 head-phones helicopter-101 hibiscus
-homer-simpson horse horseshoe-crab hot-air-balloon hot-dog hot-tub hourglass house-fly
-human-skeleton hummingbird ibis-101 ice-cream-cone iguana ipod iris jesus-christ joy-stick
-kangaroo-101 kayak ketch-101 killer-whale knife ladder laptop-101 lathe leopards-101 license-plate
-lightbulb light-house lightning llama-101 mailbox mandolin mars mattress megaphone menorah-101
-microscope microwave minaret minotaur motorbikes-101 mountain-bike mushroom mussels necktie octopus
-ostrich owl palm-pilot palm-tree paperclip paper-shredder pci-card penguin people pez-dispenser
-photocopier picnic-table playing-card porcupine pram praying-mantis pyramid raccoon radio-telescope
-rainbow refrigerator revolver-101 rifle rotary-phone roulette-wheel saddle saturn school-bus
-scorpion-101 screwdriver segway self-propelled-lawn-mower sextant sheet-music skateboard skunk
-skyscraper smokestack snail snake sneaker snowmobile soccer-ball socks soda-can spaghetti speed-boat
-spider spoon stained-glass starfish-101 steering-wheel stirrups sunflower-101 superman sushi swan
-swiss-army-knife sword syringe tambourine teapot teddy-bear teepee telephone-box tennis-ball
-tennis-court tennis-racket theodolite toaster tomato tombstone top-hat touring-bike tower-pisa
-traffic-light treadmill triceratops tricycle trilobite-101 tripod t-shirt tuning-fork tweezer
-umbrella-101 unicorn vcr video-projector washing-machine watch-101 waterfall watermelon welding-mask
-wheelbarrow windmill wine-bottle xylophone yarmulke yo-yo zebra airplanes-101 car-side-101
-faces-easy-101 greyhound tennis-shoes toad clutter
-"""
 
-OBJECT_NAMES = tuple(_NAMES.split())
-
-CALTECH256_FOLDERS = tuple(f"{number:03}.{name}" for number, name in enumerate(OBJECT_NAMES, 1))
-"""The 257 folders of the official release; the last, clutter, is no class of objects."""
-
-LEOPARDS = "129.leopards-101"
+def _caltech256() -> tuple[tuple[str, ...], Mapping[str, tuple[str, ...]]]:
+    """Read the names of the 257 folders of Caltech256, and the papers' subsets of them."""
+    read = tomllib.loads(Path(__file__).with_name("caltech256.toml").read_text("utf-8"))
+    folders = {name: f"{i:03}.{name}" for i, name in enumerate(read["names"].split(), 1)}
+    subsets = {
+        key: tuple(folders[name] for name in names.split())
+        for key, names in read["subsets"].items()
+    }
+    every = tuple(folders.values())
+    subsets["B249"] = every[:128] + every[129:250]
+    subsets |= {"Var10": subsets["B10"], "Var20": subsets["B20"]}
+    order = ("B10", "B20", "B50", "B249", "Easy10", "Var10", "Var20")
+    return every, {key: subsets[key] for key in order}
 
 
-def _folders(names: str) -> tuple[str, ...]:
-    folder = dict(zip(OBJECT_NAMES, CALTECH256_FOLDERS, strict=True))
-    return tuple(folder[name] for name in names.split())
-
-
-_TEN = _folders("""
-bear skyscraper billiards yo-yo minotaur roulette-wheel hamburger laptop-101 hummingbird blimp
-""")
-
-# 'mountain-bike starfish-101' and 'fighter-jet tuning-fork' lack a comma in both papers: with it
-# there are twenty.
-_TWENTY = _folders("""
-airplanes-101 mars homer-simpson hourglass waterfall helicopter-101 mountain-bike starfish-101
-teapot pyramid refrigerator cowboy-hat giraffe joy-stick crab-101 birdbath fighter-jet tuning-fork
-iguana dog
-""")
-
-# In our copy of the JMLR paper's text two of the fifty cannot be read: what stands between
-# menorah-101 and cartman ('mmlzartman') and between computer-mouse and chimp ('fsiam').  One name
-# in each place makes fifty.  Rainbow and superman are readings that fit the length of the gaps
-# (elsewhere as many letters are lost), not more: compare them with the printed page.
-_FIFTY = _folders("""
-car-side-101 tower-pisa hibiscus saturn menorah-101 rainbow cartman chandelier-101 backpack grapes
-laptop-101 telephone-box binoculars helicopter-101 paper-shredder eiffel-tower top-hat tomato
-starfish-101 hot-air-balloon tweezer picnic-table elk kangaroo-101 mattress toaster
-electric-guitar-101 bathtub gorilla jesus-christ cormorant mandolin light-house cake tricycle
-speed-boat computer-mouse superman chimp pram fried-egg fighter-jet unicorn greyhound grasshopper
-goose iguana drinking-straw snake hot-dog
-""")
-
-
-CALTECH256_SUBSETS: Mapping[str, tuple[str, ...]] = {
-    "B10": _TEN,
-    "B20": _TWENTY,
-    "B50": _FIFTY,
-    # Classes 1 to 250 but 129, which 'had less than 65 large enough images'.
-    "B249": tuple(folder for folder in CALTECH256_FOLDERS[:250] if folder != LEOPARDS),
-    "Easy10": _folders("""
-        car-side-101 faces-easy-101 zebra tower-pisa watch-101 sunflower-101 mars desk-globe
-        sheet-music trilobite-101
-    """),
-    "Var10": _TEN,
-    "Var20": _TWENTY,
-}
-"""By the names of JMLR (B for Appendix B) and of the preprint (Easy and Var)."""
+CALTECH256_FOLDERS, CALTECH256_SUBSETS = _caltech256()
 
 
 class PictureRelease(ImageDataset):

@@ -282,14 +282,11 @@ def patches_of(
     """
     unique = list({picture.content: picture for picture in pictures}.values())
     n_numbers = len(pictures) * n_points * sum(KINDS[name][1] for name in kinds)
-    try:
-        require_memory(
-            2 * 4 * n_numbers,
-            f"{len(pictures)} pictures with {n_points} patches of {len(kinds)} kinds",
-            "ask for fewer n_points or fewer kinds",
-        )
-    except MemoryError as error:
-        raise UsageError(str(error)) from error
+    require_memory(
+        2 * 4 * n_numbers,
+        f"{len(pictures)} pictures with {n_points} patches of {len(kinds)} kinds",
+        "ask for fewer n_points or fewer kinds",
+    )
     found: dict[str, dict[str, Parts]] = {name: {} for name in kinds}
     faults: dict[str, Fault] = {}
     # The kinds of a picture share its points and edges: those of a file of the cache are kept.

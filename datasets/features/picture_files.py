@@ -271,14 +271,11 @@ def resized(picture: Picture, side: int, enough: int | None = None) -> Image:
 
 def pixels_of(pictures: Sequence[Picture], side: int, progress: Progress) -> Pixels:
     """Decode each picture to `side` x `side` pixels: (n_pictures, side, side, 3), uint8."""
-    try:
-        require_memory(
-            2 * len(pictures) * side**2 * 3,
-            f"{len(pictures)} pictures of {side} x {side} pixels",
-            "ask for smaller ones",
-        )
-    except MemoryError as error:
-        raise UsageError(str(error)) from error
+    require_memory(
+        2 * len(pictures) * side**2 * 3,
+        f"{len(pictures)} pictures of {side} x {side} pixels",
+        "ask for smaller ones",
+    )
 
     def decode(picture: Picture) -> Parts:
         return (np.asarray(resized(picture, side, 2 * side))[None],)
