@@ -87,7 +87,7 @@ class ImageDataset(Dataset):
         features ('histograms', 'lab', 'hog', 'lbp', 'wavelet', 'sift-bow', 'fisher', 'texton'), the
         pooled features of a pretrained network ('efficientnet-lite0', or 'timm:NAME' for one of the
         library timm), several of these joined by +, each of unit length, or features of the user's
-        in 'FILE.npz'.
+        in 'FILE.npz'.  'none' makes no rows, for learners that take pixels or patches alone.
     max_classes : int, optional
         Use only the first `max_classes` classes, sorted by name: for a quick try of features that
         take long.  Not for data sets of several labels a picture.

@@ -289,6 +289,27 @@ def test_a_learner_gets_pixels_beside_features_and_labels_beside_triplets(data):
         run_experiment(without, data / "wrong", plugin_files=[BY_BOTH])
 
 
+BY_PIXELS = Path(__file__).parent / "plugins" / "pixel_embedding.py"
+
+
+def test_a_run_of_pixels_alone_makes_no_histograms(data):
+    judged_by_colour(data)
+    experiment = Experiment(
+        *("Pixels", str(data / "my.csv"), {"Eigenpictures": LearnerSpec("Eigenpictures")}),
+        {"features": "none", "pixels": 16},
+        tasks=("judged-triplets",),
+        partitions=1,
+        test_share=0.5,
+    )
+    assert run_experiment(experiment, data / "run", plugin_files=[BY_PIXELS]) == 0
+    found = measured(read_run(data / "run"), "similarity precision", by="learner")
+    assert found["Eigenpictures"] > 0.5
+    assert [path.name for path in (data / "cache").iterdir()] == ["pixels"]
+    both = replace(experiment, learners={"Euclidean": LearnerSpec("Euclidean")})
+    with pytest.raises(UsageError, match="rows only when asked: give --data-option features=hist"):
+        run_experiment(both, data / "wrong")
+
+
 def test_a_network_learns_by_the_relevance_of_features(data):
     """What people judge is in one kind of features alone; the network sees the pixels alone."""
     pytest.importorskip("torch", reason='pip install "oasis-bench[deep]" is needed')

@@ -25,7 +25,7 @@ from oasis_bench.datasets.features.picture_files import Picture, PictureRows
 from oasis_bench.datasets.files import listed, load_array, open_npz, reason_of, refuse_empty
 from oasis_bench.system import Progress, UsageError, check_value, shown, unknown_name
 
-VISTERMS, LITE0 = "visterms", "efficientnet-lite0"
+VISTERMS, LITE0, NO_ROWS = "visterms", "efficientnet-lite0", "none"
 
 SCALING = "l2"
 """How such rows are scaled, where an experiment does not say."""
@@ -42,6 +42,8 @@ def asked_features(option: str, own: str | None = None) -> Kinds:
     if option.lower().endswith(".npz"):
         path = Path(option)
         return {path.name: partial(file_rows, path)}
+    if option == NO_ROWS:
+        return {NO_ROWS: no_rows}
     kinds: Kinds = {}
     for name in option.split("+"):
         if name in kinds:
@@ -53,7 +55,7 @@ def asked_features(option: str, own: str | None = None) -> Kinds:
             check_packages(name)
             kinds[name] = partial(hand_made_rows, name)
         else:
-            known = (*filter(None, [own]), *HAND_MADE, LITE0, f"{TIMM}NAME", "FILE.npz")
+            known = (*filter(None, [own]), NO_ROWS, *HAND_MADE, LITE0, f"{TIMM}NAME", "FILE.npz")
             raise UsageError(f"{unknown_name('features', name, known)}; + joins several")
     return kinds
 
@@ -82,6 +84,11 @@ def feature_rows(
         tuple(remark for rows in several for remark in rows.remarks),
         Patches.one_each(groups) if kept else None,
     )
+
+
+def no_rows(pictures: Sequence[Picture], _: Progress, __: object = None) -> PictureRows:
+    """Return rows of no number: for learners that take pixels or patches alone."""
+    return PictureRows(np.empty((len(pictures), 0), np.float32), list(range(len(pictures))), [])
 
 
 def file_rows(

@@ -374,7 +374,8 @@ class LabelledRows:
         UsageError
             Where the data set does not give them.
         """
-        given = {"rows": self.X, "pixels": self.pixels, "patches": self.patches}
+        rows = self.X if self.X.shape[1] else None
+        given = {"rows": rows, "pixels": self.pixels, "patches": self.patches}
         given = {name: items for name, items in given.items() if items is not None}
         if self.patches is not None and self.pixels is not None:
             given[PATCHES_AND_PIXELS] = Patches(self.patches.kinds, self.pixels)
