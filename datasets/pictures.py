@@ -20,7 +20,6 @@ from sklearn.preprocessing import MultiLabelBinarizer
 
 from oasis_bench.data import LabelledRows, Patches
 from oasis_bench.datasets.features import (
-    SCALING as ASKED_SCALING,
     VISTERMS,
     Picture,
     PictureRows,
@@ -134,7 +133,7 @@ class ImageDataset(Dataset):
 
     def default_scaling(self, rows: LabelledRows) -> str:
         """Return 'tfidf' for visterms, and 'l2' for features that were asked for."""
-        return ASKED_SCALING if self.asked_features else self.scaling
+        return "l2" if self.asked_features else self.scaling
 
     def location(self) -> str | None:
         """Return the folder of the release, or None where it is not on this machine."""

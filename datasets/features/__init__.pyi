@@ -1,5 +1,4 @@
 from .features_option import (
-    SCALING as SCALING,
     VISTERMS as VISTERMS,
     asked_features as asked_features,
     feature_rows as feature_rows,

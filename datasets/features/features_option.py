@@ -27,9 +27,6 @@ from oasis_bench.system import Progress, UsageError, check_value, shown, unknown
 
 VISTERMS, LITE0, NO_ROWS = "visterms", "efficientnet-lite0", "none"
 
-SCALING = "l2"
-"""How such rows are scaled, where an experiment does not say."""
-
 Kinds: TypeAlias = "dict[str, Callable[[Sequence[Picture], Progress, Teachers], PictureRows]]"
 """What makes the rows of each kind of features, by the name of the kind."""
 
