@@ -3,16 +3,12 @@
 `TableFile`, `ImageFolder` and `OwnTriplets` are the user's own: they are made from a path.
 """
 
-from oasis_bench.datasets.caltech import Caltech101, Caltech256
-from oasis_bench.datasets.corel5k import Corel5k
 from oasis_bench.datasets.digits import Digits
 from oasis_bench.datasets.image_folder import ImageFolder
 from oasis_bench.datasets.judged_pictures import MaterialAppearance, OwnTriplets, SimilarityTriplets
-from oasis_bench.datasets.keel import Keel
-from oasis_bench.datasets.mnist import MNIST
-from oasis_bench.datasets.newsgroups import TwentyNewsgroups
+from oasis_bench.datasets.picture_releases import Caltech101, Caltech256, Corel5k, TinyImageNet
+from oasis_bench.datasets.releases import MNIST, Keel, TwentyNewsgroups
 from oasis_bench.datasets.table_file import TableFile
-from oasis_bench.datasets.tiny_imagenet import TinyImageNet
 from oasis_bench.datasets.web_scale import WebScale, prepare_web_scale
 
 __all__ = [

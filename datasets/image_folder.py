@@ -6,7 +6,7 @@ Not for the data sets that have a name: each of those has a module of its own.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -130,30 +130,37 @@ class ImageFolder(ImageDataset):
         self, progress: Progress = no_progress, tell: Callable[[str], None] = warn
     ) -> Sequence[tuple[Path, Label]]:
         """Find the pictures, in the order of their paths, each with the name of its class."""
-        try:
-            root = self.path.resolve(strict=True)
-            entries = [root / name for name in sorted(os.listdir(root)) if name[0] != "."]
-        except OSError as error:
-            raise UsageError(f"{self.path}: {reason_of(error)}: {NEEDED}") from error
         found: list[tuple[Path, Label]] = []
         left_out: list[tuple[Path, str]] = []
         n_others = 0
 
-        def count_others(n: int) -> None:
-            nonlocal n_others
-            n_others += n
+        def unreadable(error: OSError) -> None:
+            left_out.append((Path(error.filename), reason_of(error)))
+
+        try:
+            root = self.path.resolve(strict=True)
+            os.listdir(root)
+        except OSError as error:
+            raise UsageError(f"{self.path}: {reason_of(error)}: {NEEDED}") from error
+        for parent, folders, files in os.walk(root, onerror=unreadable):
+            paths = [Path(parent, name) for name in sorted(files) if name[0] != "."]
+            paths = [path for path in paths if path.suffix.lower() in ENDINGS]
+            n_others += len(folders) + len(files) - len(paths)
             if n_others > MOST_OTHER_FILES:
                 raise UsageError(
                     f"{self.path} holds more than {MOST_OTHER_FILES} files and folders that are no "
                     f"pictures: {NEEDED}"
                 )
-
-        for entry in entries:
-            if entry.is_dir():
-                pictures = list(_pictures(entry, root, left_out, count_others))
-                found += [(path, _text(entry.name)) for path in pictures]
-            elif entry.suffix.lower() in ENDINGS:
-                left_out.append((entry, "it lies in no folder of a class"))
+            folders[:] = sorted(name for name in folders if name[0] != ".")
+            linked = [path for name in folders if (path := Path(parent, name)).is_symlink()]
+            left_out += [(path, "it is a link to a folder") for path in linked]
+            for path in paths:
+                if path.parent == root:
+                    left_out.append((path, "it lies in no folder of a class"))
+                elif not Path(os.path.realpath(path)).is_relative_to(root):
+                    left_out.append((path, f"it is a link out of {str(root)!r}"))
+                else:
+                    found.append((path, _text(path.relative_to(root).parts[0])))
         for path, reason in left_out:
             tell(f"left out: {str(path)!r}: {reason}")
         classes = {label for _, label in found}
@@ -161,43 +168,6 @@ class ImageFolder(ImageDataset):
             held = f"only 1 folder of pictures, {classes.pop()!r}" if classes else "no pictures"
             raise UsageError(f"{self.path} holds {held}: {NEEDED}")
         return found
-
-
-def _pictures(
-    folder: Path,
-    root: Path,
-    left_out: list[tuple[Path, str]],
-    count_others: Callable[[int], None],
-) -> Iterator[Path]:
-    """Return the pictures of a class in the order of their names; append what is `left_out`.
-
-    `count_others` is told of the files and folders that are none.
-    """
-    if folder.is_symlink():
-        left_out.append((folder, "it is a link to a folder"))
-        return
-
-    def unreadable(error: OSError) -> None:
-        left_out.append((Path(error.filename), reason_of(error)))
-
-    empty = True
-    for parent, folders, files in os.walk(folder, onerror=unreadable):
-        n_pictures = sum(Path(name).suffix.lower() in ENDINGS for name in files)
-        count_others(len(folders) + len(files) - n_pictures)
-        folders[:] = sorted(name for name in folders if name[0] != ".")
-        linked = [path for name in folders if (path := Path(parent, name)).is_symlink()]
-        left_out += [(path, "it is a link to a folder") for path in linked]
-        for name in sorted(files):
-            path = Path(parent, name)
-            if name[0] == "." or path.suffix.lower() not in ENDINGS:
-                continue
-            if Path(os.path.realpath(path)).is_relative_to(root):
-                empty = False
-                yield path
-            else:
-                left_out.append((path, f"it is a link out of {str(root)!r}"))
-    if empty:
-        left_out.append((folder, "no pictures are in it"))
 
 
 def _text(name: str) -> str:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,18 +14,15 @@ from oasis_bench.data import JudgedTriplets, LabelledRows
 from oasis_bench.datasets.delimited import csv_cells
 from oasis_bench.datasets.features import (
     HISTOGRAMS,
-    Picture,
-    PictureRows,
-    Workers,
     asked_features,
     check_side,
+    feature_rows,
     hashed_pictures,
-    picture_histograms,
     pixels_of,
-    teachers_of,
+    refuse_left_out,
 )
 from oasis_bench.datasets.files import dataset_folder
-from oasis_bench.datasets.pictures import warn
+from oasis_bench.datasets.pictures import teachers_of, warn
 from oasis_bench.plugins import Dataset
 from oasis_bench.system import Progress, UsageError, check_value, no_progress, open_regular
 
@@ -37,15 +33,7 @@ CODEBOOK_SOURCE = "caltech101"
 
 VOTES = ("votes_positive", "votes_negative")
 
-
-class Judgements(NamedTuple):
-    """What a table says: pictures (paths below the folder), their classes, and the triplets."""
-
-    paths: list[Path]
-    y: npt.NDArray[np.int64]
-    class_names: tuple[str, ...]
-    triplets: JudgedTriplets
-    left_out: tuple[str, ...] = ()
+Numbers: TypeAlias = "npt.NDArray[np.int64]"
 
 
 class JudgedPictures(Dataset):
@@ -60,6 +48,10 @@ class JudgedPictures(Dataset):
         The folder, in `OASIS_BENCH_DATA` or in the cache folder, and the CSV file in it.
     columns, optional : tuple of str
         The columns that the table has, and those that it may have.
+    meanings : mapping of str to str
+        What columns of other names are, as `judged_by_name` names them.
+    home_of_pictures : str
+        The folder of pictures in the folder of the table.
 
     Parameters
     ----------
@@ -67,8 +59,8 @@ class JudgedPictures(Dataset):
         Decode each picture to so many pixels in width and height too, for learners that take
         pixels.
     features : str, default 'histograms'
-        What a row is: histograms, or what `ImageDataset` takes beside visterms.  Codebooks of
-        hand-made features are learned from caltech101.
+        What a row is: what `ImageDataset` takes beside visterms.  Codebooks of hand-made features
+        are learned from caltech101.
     max_triplets : int, optional
         Use only the first `max_triplets` triplets of the table, and their pictures: for a quick try
         of features that take long.
@@ -80,6 +72,8 @@ class JudgedPictures(Dataset):
     table: ClassVar[str]
     columns: ClassVar[tuple[str, ...]]
     optional: ClassVar[tuple[str, ...]] = ()
+    meanings: ClassVar[Mapping[str, str]] = {}
+    home_of_pictures: ClassVar[str] = ""
 
     def __init__(
         self,
@@ -92,12 +86,13 @@ class JudgedPictures(Dataset):
             check_value("max_triplets", max_triplets, int, least=1)
         self.pixels = pixels
         self.max_triplets = max_triplets
-        self.asked_features = asked_features(features, HISTOGRAMS)
+        self.asked_features = asked_features(features)
 
     @property
     def title(self) -> str:
         """The data set, its features where they are no histograms, and the part that is taken."""
-        features = f" {self.asked_features.option}" if self.asked_features else ""
+        features = "+".join(self.asked_features)
+        features = "" if features == HISTOGRAMS else f" {features}"
         part = f", first {self.max_triplets} triplets" if self.max_triplets else ""
         return f"{self.name}{features}{part}"
 
@@ -109,40 +104,27 @@ class JudgedPictures(Dataset):
     def _places(self) -> tuple[Path, Path]:
         """Return the path of the table, and the folder that names of pictures are below."""
         folder = dataset_folder(self.folder)
-        return folder / self.table, folder
-
-    @abstractmethod
-    def _judgements(self, cells: pd.DataFrame) -> Judgements:
-        """Read the table, of texts alone."""
+        return folder / self.table, folder / self.home_of_pictures
 
     def load(self, progress: Progress = no_progress) -> LabelledRows:
         """Read the triplets, and describe each picture; earlier descriptions are on disk."""
         table, folder = self._places()
-        cells = self._cells(table)
+        cells = self._cells(table).rename(columns=self.meanings)
         try:
-            read = self._judgements(cells[: self.max_triplets])
+            names, y, class_names, triplets, left_out = judged_by_name(cells[: self.max_triplets])
         except UsageError as error:
             raise UsageError(f"{table}: {error}") from error
-        images = tuple(folder / path for path in read.paths)
-        workers = Workers(progress)
-        pictures = hashed_pictures(images, workers)
-        rows = self._rows(pictures, workers)
+        images = tuple(folder / name for name in names)
+        pictures = hashed_pictures(images, progress)
+        teachers = partial(teachers_of, CODEBOOK_SOURCE, self.name, pictures, progress, warn)
+        rows = feature_rows(self.asked_features, pictures, progress, teachers)
+        refuse_left_out(rows.left_out)
         return LabelledRows(
-            *(rows.X, read.y, read.class_names, images, read.left_out, read.triplets),
-            pixels=None if self.pixels is None else pixels_of(pictures, self.pixels, workers),
+            *(rows.X, y, class_names, images, left_out, triplets),
+            pixels=None if self.pixels is None else pixels_of(pictures, self.pixels, progress),
             patches=rows.patches,
             remarks=rows.remarks,
         )
-
-    def _rows(self, pictures: Sequence[Picture], workers: Workers) -> PictureRows:
-        """Make the rows; a picture that cannot be used is an error."""
-        if self.asked_features is None:
-            return PictureRows(picture_histograms(pictures, workers), range(len(pictures)), ())
-        teachers = partial(teachers_of, CODEBOOK_SOURCE, self.name, pictures, workers, warn)
-        result = self.asked_features.rows_of(pictures, workers, teachers)
-        for path, fault in result.left_out:
-            raise UsageError(f"{path} cannot be used: {fault.reason}")
-        return result
 
     def _cells(self, path: Path) -> pd.DataFrame:
         if not path.is_file():
@@ -168,8 +150,13 @@ class JudgedPictures(Dataset):
         return cells
 
 
-def judged_by_name(cells: pd.DataFrame) -> Judgements:
+def judged_by_name(
+    cells: pd.DataFrame,
+) -> tuple[list[str], Numbers, tuple[str, ...], JudgedTriplets, tuple[str, ...]]:
     """Read triplets of file names: query, positive and negative, and what else there is.
+
+    Return the names, the class of each, the names of the classes, the triplets, and what is left
+    out.
 
     With a column text_query, this is a triplet's group, and a picture's class is its text query,
     the first of those that it was found for.  Else triplets are grouped by their query, and each
@@ -183,12 +170,19 @@ def judged_by_name(cells: pd.DataFrame) -> Judgements:
         groups = numbers[:, 0]
         y = np.full(len(names), len(class_names))
         np.minimum.at(y, items.ravel(), np.repeat(groups, 3))
-    votes = votes_of(cells, VOTES) if set(VOTES) & set(cells.columns) else None
+    votes = None
+    if set(VOTES) & set(cells.columns):
+        if missing := [name for name in VOTES if name not in cells]:
+            raise UsageError(f"there is no column {missing[0]}: both columns of votes are needed")
+        texts = cells[list(VOTES)]
+        if other := [text for text in texts.to_numpy().ravel() if not text.isdecimal()]:
+            raise UsageError(f"a vote {other[0]!r}: a whole number is needed")
+        votes = texts.to_numpy(dtype=np.int64)
     sound = np.array([len(set(triplet)) == 3 for triplet in items.tolist()])
     if not sound.any():
         raise UsageError("each triplet holds a picture twice: three different ones are needed")
-    return Judgements(
-        [Path(name) for name in names],
+    return (
+        names,
         y,
         tuple(class_names),
         JudgedTriplets(items[sound], None if votes is None else votes[sound], groups[sound]),
@@ -196,17 +190,7 @@ def judged_by_name(cells: pd.DataFrame) -> Judgements:
     )
 
 
-def votes_of(cells: pd.DataFrame, columns: Sequence[str]) -> npt.NDArray[np.int64]:
-    """Return the votes of two columns (n_triplets, 2)."""
-    for name in columns:
-        if name not in cells:
-            raise UsageError(f"there is no column {name}: both columns of votes are needed")
-        if other := [vote for vote in cells[name] if not vote.isdecimal()]:
-            raise UsageError(f"{name} {other[0]!r}: a whole number is needed")
-    return cells[list(columns)].to_numpy(dtype=np.int64)
-
-
-def numbered(values: pd.DataFrame) -> tuple[list[str], npt.NDArray[np.int64]]:
+def numbered(values: pd.DataFrame) -> tuple[list[str], Numbers]:
     """Return the different texts in a table in order, and the number of each cell's text."""
     names, numbers = np.unique(values.to_numpy(str), return_inverse=True)
     return names.tolist(), numbers.reshape(values.shape).astype(np.int64)
@@ -235,9 +219,6 @@ class SimilarityTriplets(JudgedPictures):
     table = "triplets.csv"
     columns = ("text_query", "query", "positive", "negative")
 
-    def _judgements(self, cells: pd.DataFrame) -> Judgements:
-        return judged_by_name(cells)
-
 
 class MaterialAppearance(JudgedPictures):
     """Which of two materials looks more like a reference: 22801 triplets of 100 pictures.
@@ -263,15 +244,10 @@ class MaterialAppearance(JudgedPictures):
     folder = "material-appearance"
     table = "judgements.csv"
     columns = ("reference", "a", "b", "votes_a", "votes_b")
-
-    def _judgements(self, cells: pd.DataFrame) -> Judgements:
-        names, items = numbered(cells[["reference", "a", "b"]])
-        return Judgements(
-            [Path("images", name) for name in names],
-            np.arange(len(names)),
-            tuple(Path(name).stem for name in names),
-            JudgedTriplets(items, votes_of(cells, ("votes_a", "votes_b")), items[:, 0].copy()),
-        )
+    meanings: ClassVar[Mapping[str, str]] = dict(
+        zip(columns, ("query", "positive", "negative", *VOTES), strict=True)
+    )
+    home_of_pictures = "images"
 
 
 class OwnTriplets(JudgedPictures):
@@ -319,6 +295,3 @@ class OwnTriplets(JudgedPictures):
         if not folder.is_dir():
             raise UsageError(f"images = {self.images}: there is no such folder of pictures")
         return table, folder
-
-    def _judgements(self, cells: pd.DataFrame) -> Judgements:
-        return judged_by_name(cells)

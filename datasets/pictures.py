@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,26 +20,23 @@ from sklearn.preprocessing import MultiLabelBinarizer
 
 from oasis_bench.data import LabelledRows, Patches
 from oasis_bench.datasets.features import (
-    SCALING as ASKED_SCALING,
     VISTERMS,
     Picture,
     PictureRows,
     VistermFeatures,
-    Workers,
     asked_features,
     check_side,
     fault_lines,
+    feature_rows,
     hashed_pictures,
+    near_duplicates,
     patch_options,
     patches_of,
-    pictures_of_source,
     pixels_of,
-    teachers_of,
     visterm_counts,
-    without_copies,
 )
 from oasis_bench.datasets.files import dataset_folder
-from oasis_bench.plugins import Dataset
+from oasis_bench.plugins import Dataset, load_registry
 from oasis_bench.system import Progress, UsageError, check_value, no_progress, shown
 
 
@@ -86,9 +83,10 @@ class ImageDataset(Dataset):
         Patches of each kind a picture, at most.
     features : str, default 'visterms'
         What a row is: visterms; or, scaled by l2 where an experiment does not say, hand-made
-        features (see `HandMade`), the pooled features of a pretrained network
-        ('efficientnet-lite0', or 'timm:NAME' for one of the library timm), several of these joined
-        by + (see `AskedFeatures`), or features of the user's in 'FILE.npz' (see `FeatureFile`).
+        features ('histograms', 'lab', 'hog', 'lbp', 'wavelet', 'sift-bow', 'fisher', 'texton'), the
+        pooled features of a pretrained network ('efficientnet-lite0', or 'timm:NAME' for one of the
+        library timm), several of these joined by +, each of unit length, or features of the user's
+        in 'FILE.npz'.  'none' makes no rows, for learners that take pixels or patches alone.
     max_classes : int, optional
         Use only the first `max_classes` classes, sorted by name: for a quick try of features that
         take long.  Not for data sets of several labels a picture.
@@ -116,7 +114,7 @@ class ImageDataset(Dataset):
         self.pixels = pixels
         self.patches = patches
         self.n_points = n_points
-        self.patch_options = patch_options(patches, n_points)
+        self.kinds_of_patches = patch_options(patches, n_points)
         self.asked_features = asked_features(features, VISTERMS)
         if self.asked_features and (block is not None or visterms != 1000):
             raise UsageError(f"features = {shown(features)}: visterms and block do not apply")
@@ -129,13 +127,13 @@ class ImageDataset(Dataset):
     @property
     def title(self) -> str:
         """The data set, its features where they are no visterms, and the part that is taken."""
-        features = f" {self.asked_features.option}" if self.asked_features else ""
+        features = f" {'+'.join(self.asked_features)}" if self.asked_features else ""
         part = f", first {self.max_classes} classes" if self.max_classes else ""
         return f"{self.name}{features}{part}"
 
     def default_scaling(self, rows: LabelledRows) -> str:
         """Return 'tfidf' for visterms, and 'l2' for features that were asked for."""
-        return ASKED_SCALING if self.asked_features else self.scaling
+        return "l2" if self.asked_features else self.scaling
 
     def location(self) -> str | None:
         """Return the folder of the release, or None where it is not on this machine."""
@@ -169,17 +167,16 @@ class ImageDataset(Dataset):
             lines.append(line)
             warnings.warn(line, stacklevel=3)
 
-        workers = Workers(progress)
         found = self._of_first_classes(self.find_images(progress, tell))
-        pictures = hashed_pictures([path for path, _ in found], workers)
-        if self.asked_features is None:
-            found, pictures, result = self._visterms(found, pictures, workers, tell)
-        else:
+        pictures = hashed_pictures([path for path, _ in found], progress)
+        if self.asked_features:
             source = self.codebook_source
-            teachers = partial(teachers_of, source, self.name, pictures, workers, tell)
-            result = self.asked_features.rows_of(pictures, workers, teachers)
-            for line in fault_lines(result.left_out, "left out"):
-                tell(line)
+            teachers = partial(teachers_of, source, self.name, pictures, progress, tell)
+            result = feature_rows(self.asked_features, pictures, progress, teachers)
+        else:
+            found, pictures, result = self._visterms(found, pictures, progress, tell)
+        for line in fault_lines(result.left_out):
+            tell(line)
         if not len(result.kept):
             path, fault = result.left_out[0]
             raise UsageError(
@@ -194,25 +191,25 @@ class ImageDataset(Dataset):
                 f"left out: {len(dropped)} copies: of equal files one is kept, none where labels "
                 f"differ: such as {str(example)!r}"
             )
-        patches, local = result.patches, None
-        if self.patch_options is not None:
+        patches = None if result.patches is None else result.patches[rows]
+        if self.kinds_of_patches:
             asked = [pictures[result.kept[row]] for row in rows]
-            local, with_edges, left_out = patches_of(asked, self.patch_options, workers)
-            for line in fault_lines(left_out, "left out"):
+            local, with_edges, left_out = patches_of(
+                asked, self.kinds_of_patches, self.n_points, progress
+            )
+            for line in fault_lines(left_out):
                 tell(line)
-            rows = [rows[number] for number in with_edges]
             if local is None:
                 raise UsageError(f"no image of {self.name} has edges: patches are centred at edges")
-        if patches is not None:
-            patches = patches[rows]
-        if local is not None:
-            patches = Patches({**local.kinds, **(patches.kinds if patches else {})})
+            rows = [rows[number] for number in with_edges]
+            more = patches[with_edges].kinds if patches else {}
+            patches = Patches({**local.kinds, **more})
         y, names = as_labels([usable[row][1] for row in rows])
         images = tuple(usable[row][0] for row in rows)
         pixels = None
         if self.pixels is not None:
             kept = [pictures[result.kept[row]] for row in rows]
-            pixels = pixels_of(kept, self.pixels, workers)
+            pixels = pixels_of(kept, self.pixels, progress)
         return LabelledRows(
             *(result.X[rows], y, names, images),
             left_out=tuple(lines),
@@ -248,37 +245,54 @@ class ImageDataset(Dataset):
         self,
         found: Sequence[tuple[Path, Label]],
         pictures: list[Picture],
-        workers: Workers,
+        progress: Progress,
         tell: Callable[[str], None],
     ) -> tuple[Sequence[tuple[Path, Label]], list[Picture], PictureRows]:
         """Count visterms; return the pictures that are not set apart, and their rows."""
         labels = [label for _, label in found]
-        source = self.codebook_source
-        if apart := self.set_apart([picture.content for picture in pictures], labels, tell):
-            teachers = [pictures[i] for i in sorted(apart)]
-            found = [one for i, one in enumerate(found) if i not in apart]
-            pictures = [one for i, one in enumerate(pictures) if i not in apart]
-        else:
-            teachers = pictures_of_source(source, self.name, workers, tell)
-        codebook_pictures = without_copies(teachers, pictures, source, self.name, workers)
-        result = visterm_counts(pictures, codebook_pictures, self.visterm_features(), workers)
-        for line in (
-            *fault_lines(result.left_out, "left out"),
-            *fault_lines(result.codebook_left_out, "left out of the codebooks"),
-        ):
+        apart = self.set_apart([picture.content for picture in pictures], labels, tell)
+        own = [pictures[i] for i in sorted(apart)]
+        found = [one for i, one in enumerate(found) if i not in apart]
+        pictures = [one for i, one in enumerate(pictures) if i not in apart]
+        teachers = teachers_of(self.codebook_source, self.name, pictures, progress, tell, own)
+        result, left_out = visterm_counts(pictures, teachers, self.visterm_features(), progress)
+        for line in fault_lines(left_out, "left out of the codebooks"):
             tell(line)
-        return found, pictures, PictureRows(result.counts, result.kept.tolist(), result.left_out)
+        return found, pictures, result
 
 
-def require_images(
-    found: Sequence[tuple[Path, Label]], folder: Path, layout: str
-) -> Sequence[tuple[Path, Label]]:
-    """Return what was found in a data set's folder."""
-    if not found:
+def teachers_of(
+    source_name: str,
+    name: str,
+    evaluated: Sequence[Picture],
+    progress: Progress,
+    tell: Callable[[str], None],
+    own: Sequence[Picture] = (),
+) -> list[Picture]:
+    """Find the pictures that the codebooks of data set `name` are learned from.
+
+    They are its `own`, else those of the source, without copies of the evaluated pictures:
+    Caltech256's classes that end in -101 hold pictures of Caltech101.
+    """
+    if not own:
+        source: Any = load_registry().datasets[source_name]()
+        if not hasattr(source, "find_images"):
+            raise UsageError(f"data set {source_name!r} holds no images to learn codebooks from")
+        try:
+            found = source.find_images(progress, tell)
+        except UsageError as error:
+            raise UsageError(
+                f"the codebooks of {name} are learned from {source_name}: {error}"
+            ) from error
+        own = hashed_pictures([path for path, _ in found], progress)
+    copies = near_duplicates(own, evaluated, progress)
+    others = [picture for picture in own if picture.content not in copies]
+    if not others:
         raise UsageError(
-            f"{folder} holds no {layout}: put the official release there, or remove the folder"
+            f"the codebooks of {name} are learned from pictures that are all among those to be "
+            f"evaluated: where these are {source_name}, run it by its name"
         )
-    return found
+    return others
 
 
 Label: TypeAlias = "str | tuple[str, ...]"

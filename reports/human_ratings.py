@@ -28,17 +28,17 @@ from oasis_bench.reports.figure_style import (
     learner_styles,
 )
 from oasis_bench.reports.figures import entries, panels
-from oasis_bench.reports.formatting import clip, number_text, plural, series
+from oasis_bench.reports.formatting import number_text, plural, series
 from oasis_bench.reports.plot import record
 from oasis_bench.reports.ratings import MARKS, whole_depths
 from oasis_bench.reports.table import Column, Table
 from oasis_bench.reports.view import RunView
+from oasis_bench.tasks import human_level
 
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
 
 HUMAN = "human level"
-NAME_WIDTH = 40
 ERROR_BARS = "mean ± standard error over the raters"
 HUMAN_STYLE: dict[str, Any] = {
     "label": HUMAN,
@@ -60,29 +60,6 @@ def precision_of_raters(marks: Floats) -> Floats:
     return shares
 
 
-def human_level(marks: Floats, last: int) -> Floats:
-    """Return the precision at k = 1 to `last` of each rater, judged by the others (JMLR 5.2.3).
-
-    A rater ranks what he marked as relevant first, in a random order, and then the rest: this is
-    the mean over these orders.  A candidate is as relevant as the share of the others who marked
-    it so.  From marks (n_candidates, n_raters) of one query to (last, n_raters), NaN beyond the
-    number of candidates that the rater and another one marked.
-    """
-    levels = np.full((last, marks.shape[1]), np.nan)
-    for rater, own in enumerate(marks.T):
-        others = np.delete(marks, rater, axis=1)
-        both = ~np.isnan(own) & (~np.isnan(others)).any(axis=1)
-        if not both.any():
-            continue
-        by_others = np.nanmean(others[both], axis=1)
-        chosen = own[both] == 1
-        ks = np.arange(1, min(last, len(chosen)) + 1)
-        first = np.minimum(ks, chosen.sum())
-        means = [by_others[part].mean() if part.any() else 0.0 for part in (chosen, ~chosen)]
-        levels[: len(ks), rater] = (first * means[0] + (ks - first) * means[1]) / ks
-    return levels
-
-
 def fleiss_kappa(counts: Counts) -> float:
     """Return Fleiss' kappa: agreement of pairs of raters above that of chance, at most 1.
 
@@ -95,19 +72,6 @@ def fleiss_kappa(counts: Counts) -> float:
     agreement = ((counts * (counts - 1)).sum(axis=1) / (n * (n - 1))).mean() if len(n) else np.nan
     by_chance = np.square(counts.sum(axis=0) / max(counts.sum(), 1)).sum()
     return float((agreement - by_chance) / (1 - by_chance)) if by_chance < 1 else np.nan
-
-
-def krippendorff_alpha(counts: Counts) -> float:
-    """Return Krippendorff's alpha of nominal categories: 1 - observed / expected disagreement.
-
-    Counts as for `fleiss_kappa`.  K. Krippendorff, Content Analysis, 2004, section 11.3: missing
-    marks are allowed.
-    """
-    counts = counts[counts.sum(axis=1) > 1]
-    n, totals = counts.sum(axis=1), counts.sum(axis=0)
-    observed = ((np.square(n) - np.square(counts).sum(axis=1)) / np.maximum(n - 1, 1)).sum()
-    expected = (totals.sum() ** 2 - np.square(totals).sum()) / max(totals.sum() - 1, 1)
-    return float(1 - observed / expected) if expected else np.nan
 
 
 @dataclass(frozen=True)
@@ -190,15 +154,6 @@ def _error(values: Floats) -> Floats:
     return pd.DataFrame(np.atleast_2d(values)).sem(axis=1).to_numpy()
 
 
-def rating_tables(view: RunView, ratings: pd.DataFrame) -> list[Table]:
-    """Make the tables of precision at k by raters, and of each rater; none where none is judged."""
-    marks = marks_of(ratings)
-    rated = rated_subsets(view, marks)
-    if not rated:
-        return []
-    return [_precision_table(view, ratings, marks, rated), _raters_table(view, ratings, rated)]
-
-
 def _along_k(one: Rated, learner: str) -> pd.DataFrame:
     """Return what the table of precision says, a row for each k."""
     values = one.by_raters[learner]
@@ -215,9 +170,12 @@ def _along_k(one: Rated, learner: str) -> pd.DataFrame:
     )
 
 
-def _precision_table(
-    view: RunView, ratings: pd.DataFrame, marks: pd.DataFrame, rated: Mapping[str, Rated]
-) -> Table:
+def rating_tables(view: RunView, ratings: pd.DataFrame) -> list[Table]:
+    """Make the table of precision at k by raters and by labels; none where none is judged."""
+    marks = marks_of(ratings)
+    rated = rated_subsets(view, marks)
+    if not rated:
+        return []
     numbers = [
         _along_k(one, learner).assign(subset=subset, learner=learner, queries=len(one.queries))
         for subset, one in rated.items()
@@ -225,7 +183,7 @@ def _precision_table(
     ]
     last = pd.concat([own.tail(1) for own in numbers])
     errors = [number_text(error, " ± {:.3f}", missing="") for error in last["standard_error"]]
-    return Table(
+    table = Table(
         name="ratings",
         title=f"Precision at k by {plural(ratings['rater_id'].nunique(), 'rater')}, and by labels",
         columns=[
@@ -241,6 +199,7 @@ def _precision_table(
         numbers=pd.concat(numbers),
         notes=_notes(ratings, marks),
     )
+    return [table]
 
 
 def _number(value: float) -> str:
@@ -260,47 +219,12 @@ def _notes(ratings: pd.DataFrame, marks: pd.DataFrame) -> list[str]:
         "of the raters’ precision for a query, on average; over queries: of the queries’ precision "
         f"for a rater, on average (JMLR 5.2.3, for mAP: {of_paper}). A random order of the rated "
         f"candidates has {by_chance:.3f}.",
-        f"Agreement of the raters: Fleiss’ kappa {_number(fleiss_kappa(counts))}, Krippendorff’s "
-        f"alpha {_number(krippendorff_alpha(counts))}; 1 is agreement throughout, 0 what chance "
-        f"gives. {len(counts) - alone} candidates with at least two raters count, {alone} do not; "
+        f"Agreement of the raters: Fleiss’ kappa {_number(fleiss_kappa(counts))}; 1 is agreement "
+        f"throughout, 0 what chance gives. {len(counts) - alone} candidates with at least two "
+        f"raters count, {alone} do not; "
         f"{(ratings['mark'] == MARKS[2]).sum()} of {len(ratings)} marks are ‘{MARKS[2]}’, and "
         "count nowhere.",
     ]
-
-
-def _raters_table(view: RunView, ratings: pd.DataFrame, rated: Mapping[str, Rated]) -> Table:
-    """Make the table of each rater's marks, and of that choice at the last k by the others."""
-    counts = pd.crosstab(ratings["rater_id"], ratings["mark"]).reindex(
-        columns=list(MARKS), fill_value=0
-    )
-    names = ratings.groupby("rater_id")["rater"].last()
-    levels = pd.DataFrame(
-        {subset: _mean(one.by_raters[HUMAN][:, -1], 0) for subset, one in rated.items()},
-        index=counts.index,
-    )
-    called = [
-        clip(str(name), NAME_WIDTH) or f"rater {number}"
-        for number, name in enumerate(names, start=1)
-    ]
-    return Table(
-        name="raters",
-        title="Each rater, and how the others judge what was chosen",
-        columns=[
-            Column("Rater", called, align="l"),
-            *(Column(mark.capitalize(), counts[mark]) for mark in MARKS),
-            *(
-                Column(
-                    f"Choice by the others, {view.subset_title(subset)}, k = {one.k}",
-                    levels[subset],
-                    _number,
-                )
-                for subset, one in rated.items()
-            ),
-        ],
-        numbers=pd.concat(
-            [names, counts, levels.add_prefix("by_the_others_")], axis=1
-        ).reset_index(),
-    )
 
 
 @mpl.rc_context(STYLE)

@@ -56,14 +56,6 @@ class Question(NamedTuple):
     candidates: Sequence[int]
 
 
-class RatingPage(NamedTuple):
-    """The page, what it asks, and what of the wish the run does not have, a line each."""
-
-    path: Path
-    summary: str
-    notes: list[str]
-
-
 class RatingFile(msgspec.Struct):
     """What the page saves: marks (query, candidate, mark) of the data set with this `data_key`."""
 
@@ -120,11 +112,11 @@ def whole_depths(rows: pd.DataFrame, marked: Sequence[tuple[int, int]]) -> pd.Se
 
 def write_rating_page(
     folder: Path, n_queries: int = 25, n_candidates: int = 20, output: Path | None = None
-) -> RatingPage:
+) -> tuple[Path, str]:
     """Write the rating page of a run, one file that names no learner and no class.
 
     It asks at most `n_queries` queries and `n_candidates` candidates of each; it is judge.html in
-    the run's folder where no `output` is given.
+    the run's folder where no `output` is given.  Return its path, and what it asks.
     """
     run = read_run(folder)
     asked = questions(run, n_queries, n_candidates)
@@ -144,30 +136,13 @@ def write_rating_page(
     page = render("judge.html.j2", script="judge.js", asked=values, marks=MARKS)
     path = folder / PAGE if output is None else output
     write_files(path.parent, path.name, page, (), ())
-    n_pairs = sum(len(question.candidates) for question in asked)
-    summary = f"asked: {plural(n_pairs, 'candidate')} of {plural(len(asked), 'query picture')}"
-    return RatingPage(path, summary, _notes(run, asked, n_queries, n_candidates))
-
-
-def _notes(run: StoredRun, asked: list[Question], n_queries: int, n_candidates: int) -> list[str]:
-    notes = []
-    if len(asked) < n_queries:
-        notes.append(
-            f"--queries {n_queries}: the run keeps {plural(len(asked), 'query picture')}: "
-            f"'run --examples {n_queries}' keeps more, where there are as many test pictures"
-        )
-    fewest = min(len(question.candidates) for question in asked)
-    rows = view_of(run).retrievals
-    if fewest < n_candidates:
-        notes.append(
-            f"--candidates {n_candidates}: for some query all learners together retrieve {fewest} "
-            f"different pictures among their first {rows['rank'].max()}: take fewer candidates, or "
-            "a run of more test pictures or learners"
-        )
     pairs = [(question.query, row) for question in asked for row in question.candidates]
-    depths = whole_depths(rows[rows["query"].isin([query for query, _ in pairs])], pairs)
-    notes.append(f"the page has the first {depths.min()} of every learner for every query")
-    return notes
+    rows = view_of(run).retrievals
+    depths = whole_depths(rows[rows["query"].isin([one.query for one in asked])], pairs)
+    return path, (
+        f"asked: {plural(len(pairs), 'candidate')} of {plural(len(asked), 'query picture')}, with "
+        f"the first {depths.min()} of every learner; 'run --examples N' keeps more queries"
+    )
 
 
 def collect_ratings(folder: Path, files: Sequence[Path]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import struct
 import tarfile
 import zipfile
 from collections.abc import Callable, Mapping
@@ -20,8 +19,6 @@ from oasis_bench.system import UsageError
 
 FILES = {"top/a/1.jpg": b"one", "top/a/2.jpg": b"", "top/b/3.jpg": bytes(70_000)}
 KINDS = ("tar", "tar.gz", "zip")
-MAX_MEMBERS = 8
-MAX_BYTES = 100_000
 
 
 @pytest.fixture
@@ -45,8 +42,6 @@ def publish(server: LocalServer, cache: Path) -> Publish:
             url=server.url(name),
             checksum="md5:" + hashlib.md5(content).hexdigest(),
             folder="set",
-            max_members=MAX_MEMBERS,
-            max_bytes=MAX_BYTES,
             **more,
         )
 
@@ -83,16 +78,6 @@ def tar(entries: list[Entry], kind: str = "tar") -> bytes:
     return buffer.getvalue()
 
 
-def zip_link(name: str, target: str) -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as file:
-        info = zipfile.ZipInfo(name)
-        info.external_attr = 0o120777 << 16
-        file.writestr(info, target)
-        file.writestr("a/1.jpg", b"one")
-    return buffer.getvalue()
-
-
 def contents(folder: Path) -> dict[str, bytes]:
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()
@@ -118,7 +103,7 @@ def test_an_archive_is_downloaded_and_unpacked_once(
     assert folder == cache / "set"
     assert contents(folder) == FILES
     assert {path.name for path in cache.iterdir()} == {"set", "archives"}
-    assert told[f"unpacking set.{kind}"] == sum(map(len, FILES.values()))
+    assert told[f"unpacking set.{kind}"] == 1
     assert locate(archive) == folder
     assert len(server.asked) == 1
 
@@ -163,124 +148,23 @@ def test_a_part_of_an_archive_at_hand_is_refused(publish: Publish, cache: Path) 
 
 
 EVIL = {
-    "a name that climbs": ("tar", tar([entry("../evil", b"x")]), "outside the destination"),
-    "a name that climbs later": ("tar.gz", tar([entry("a/../../evil", b"x")], "gz"), "outside"),
+    "a name that climbs": (tar([entry("../evil", b"x")]), "outside the destination"),
     "a link out": (
-        "tar",
         tar([entry("a", b"", tarfile.SYMTYPE, "../.."), entry("a/evil", b"x")]),
         "'a' would link to .* outside the destination",
     ),
-    "a link to the root": ("tar", tar([entry("a", b"", tarfile.SYMTYPE, "/etc")]), "absolute path"),
-    "a hard link out": ("tar", tar([entry("b/a", b"", tarfile.LNKTYPE, "../evil")]), "outside"),
-    "a pipe": ("tar", tar([entry("a", b"", tarfile.FIFOTYPE)]), "'a' is a special file"),
-    "a disk": ("tar", tar([entry("a", b"", tarfile.BLKTYPE)]), "'a' is a special file"),
+    "cut short": (packed("tar")[:5000], ""),
+    "no tar": (b"<html>not found</html>" * 100, ""),
 }
 
 
 @pytest.mark.parametrize("evil", EVIL)
-def test_what_leads_out_of_the_folder_is_refused(publish: Publish, cache: Path, evil: str) -> None:
-    kind, content, reason = EVIL[evil]
-    archive = publish(f"set.{kind}", content)
+def test_what_cannot_be_unpacked_leaves_nothing(publish: Publish, cache: Path, evil: str) -> None:
+    content, reason = EVIL[evil]
+    archive = publish("set.tar", content)
     with pytest.raises(UsageError, match=rf"^cannot unpack .*{reason}.*: delete it, and it is"):
         locate(archive)
     assert files_outside(cache, archive) == set()
-    assert [path.name for path in cache.iterdir()] == ["archives"]
-
-
-HARMLESS = {
-    "a name from the root": ("tar", tar([entry("/tmp/evil", b"x")]), {"tmp/evil": b"x"}),
-    "a zip name that climbs": ("zip", packed("zip", {"../evil": b"x"}), {"evil": b"x"}),
-    "a zip name from the root": ("zip", packed("zip", {"/tmp/evil": b"x"}), {"tmp/evil": b"x"}),
-    "a link in a zip": (
-        "zip",
-        zip_link("a/b", "../../evil"),
-        {"a/1.jpg": b"one", "a/b": b"../../evil"},
-    ),
-}
-
-
-@pytest.mark.parametrize("harmless", HARMLESS)
-def test_what_could_lead_out_of_the_folder_stays_in_it(
-    publish: Publish, cache: Path, harmless: str
-) -> None:
-    kind, content, unpacked = HARMLESS[harmless]
-    archive = publish(f"set.{kind}", content)
-    assert contents(locate(archive)) == unpacked
-    assert files_outside(cache, archive) == {Path(name).name for name in unpacked}
-    assert not any(path.is_symlink() for path in locate(archive).rglob("*"))
-    assert not Path("/tmp/evil").exists()
-
-
-def stated(name: str, size: int) -> bytes:
-    """A tar with a header that states more than follows."""
-    info = tarfile.TarInfo(name)
-    info.size = size
-    return info.tobuf() + bytes(1024)
-
-
-def zip_lying(content: bytes) -> bytes:
-    """A zip that states 10 bytes for what unpacks to more."""
-    raw = packed("zip", {"a": content})
-    return raw.replace(struct.pack("<I", len(content)), struct.pack("<I", 10))
-
-
-BOMBS = {
-    "much": ("tar.gz", packed("tar.gz", {"a": bytes(10**7)}), "10000000 bytes or more"),
-    "much in a zip": (
-        "zip",
-        packed("zip", {str(i): bytes(60_000) for i in range(3)}),
-        "120000 bytes or more, and at most 8 and 100000 are allowed",
-    ),
-    "much is stated": ("tar", stated("a", 2**40), f"{2**40} bytes or more"),
-    "less is stated": ("zip", zip_lying(bytes(90_000)), "Bad CRC-32"),
-    "many": ("tar", packed("tar", {str(i): b"" for i in range(9)}), "9 members .* at most 8"),
-    "many in a zip": ("zip", packed("zip", {str(i): b"" for i in range(9)}), "9 members"),
-    "many folders": (
-        "tar.gz",
-        tar([entry(str(i), b"", tarfile.DIRTYPE) for i in range(9)], "gz"),
-        "9 members",
-    ),
-}
-
-
-@pytest.mark.parametrize("bomb", BOMBS)
-def test_a_bomb_is_refused_with_the_numbers(publish: Publish, cache: Path, bomb: str) -> None:
-    kind, content, reason = BOMBS[bomb]
-    with pytest.raises(UsageError, match=rf"^cannot unpack .*set\.{kind}: .*{reason}"):
-        locate(publish(f"set.{kind}", content))
-    assert [path.name for path in cache.iterdir()] == ["archives"]
-
-
-def encrypted() -> bytes:
-    """A zip whose flags say that it is encrypted."""
-    raw = bytearray(packed("zip", {"a": b"x"}))
-    raw[6] |= 1
-    raw[raw.index(b"PK\x01\x02") + 8] |= 1
-    return bytes(raw)
-
-
-DAMAGED = {
-    "a tar cut short": ("tar", packed("tar")[:5000]),
-    "a gzip cut short": ("tar.gz", packed("tar.gz")[:-20]),
-    "a zip cut short": ("zip", packed("zip")[:-30]),
-    "no tar": ("tar", b"<html>not found</html>" * 100),
-    "no gzip": ("tar.gz", b"<html>not found</html>" * 100),
-    "no zip": ("zip", packed("tar")),
-    "an empty file": ("tar", b""),
-    "bits turned": (
-        "zip",
-        packed("zip", {"a": bytes(range(256))}).replace(b"\x80\x81", b"\x81\x80"),
-    ),
-    "an encrypted zip": ("zip", encrypted()),
-}
-
-
-@pytest.mark.parametrize("damaged", DAMAGED)
-def test_a_damaged_archive_leaves_nothing(publish: Publish, cache: Path, damaged: str) -> None:
-    kind, content = DAMAGED[damaged]
-    with pytest.raises(UsageError, match=r"^cannot unpack .*: delete it, and it is") as caught:
-        locate(publish(f"set.{kind}", content))
-    assert "\n" not in str(caught.value)
     assert [path.name for path in cache.iterdir()] == ["archives"]
 
 
@@ -312,7 +196,7 @@ def test_callers_at_the_same_time_unpack_once(publish: Publish, server: LocalSer
             for _ in range(4)
         ]
     assert [contents(call.result()) for call in calls] == [FILES] * 4
-    assert unpacked.count("unpacking set.tar.gz") == len(FILES)
+    assert unpacked.count("unpacking set.tar.gz") == 2
     assert len(server.asked) == 1
 
 

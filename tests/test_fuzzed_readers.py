@@ -5,12 +5,9 @@ are the same each time; HYPOTHESIS_EXAMPLES asks for more of them.
 """
 
 import gc
-import hashlib
 import os
-import shutil
 import time
 import zipfile
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -24,7 +21,6 @@ from oasis_bench.algorithms import OASIS
 from oasis_bench.data import LabelledRows
 from oasis_bench.datasets import TableFile
 from oasis_bench.datasets.features.picture_files import UnusableImageError, read_image
-from oasis_bench.datasets.files.download import Archive, locate
 from oasis_bench.experiment import Experiment
 from oasis_bench.plugins import MetricLearner, load_model, save_model
 from oasis_bench.runs import StoredRun, read_run
@@ -131,25 +127,6 @@ def test_a_damaged_picture(tmp_path, kind, edits):
     Image.fromarray(pixels).save(path)
     path.write_bytes(damaged(path.read_bytes(), edits))
     read_in_bounds(lambda: read_image(path), Image.Image)
-
-
-@pytest.mark.parametrize("kind", ["zip", "tar", "gztar"])
-@fuzz
-@given(edits=changes)
-def test_a_damaged_archive(tmp_path, monkeypatch, kind, edits):
-    monkeypatch.delenv("OASIS_BENCH_DATA", raising=False)
-    monkeypatch.setenv("OASIS_BENCH_CACHE", str(tmp_path / "cache"))
-    shutil.rmtree(tmp_path / "cache", ignore_errors=True)
-    (tmp_path / "cache" / "archives").mkdir(parents=True)
-    (tmp_path / "content" / "top").mkdir(parents=True, exist_ok=True)
-    (tmp_path / "content" / "top" / "a.txt").write_text("text\n" * 200)
-    made = shutil.make_archive(str(tmp_path / "made"), kind, tmp_path / "content")
-    content, name = damaged(Path(made).read_bytes(), edits), Path(made).name
-    (tmp_path / "cache" / "archives" / name).write_bytes(content)
-    checksum = f"sha256:{hashlib.sha256(content).hexdigest()}"
-    archive = Archive(f"http://127.0.0.1:9/{name}", checksum, "data", 10, 10_000, top="top")
-    read_in_bounds(lambda: locate(archive), Path)
-    assert sum(path.is_file() for path in tmp_path.rglob("*")) <= 6
 
 
 @pytest.fixture(scope="module")

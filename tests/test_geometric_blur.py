@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy import ndimage
 from sklearn.datasets import load_sample_image
 
 from oasis_bench.datasets.features.patches import RINGS, edge_signals, geometric_blur
@@ -67,13 +66,3 @@ def test_a_constant_picture_has_no_edges():
     assert channels.max() < 0.02  # the root of rounding errors
     assert crests.max() < 1e-4
     assert not geometric_blur(np.zeros_like(channels), np.array([(3, 4)]), 42).any()
-
-
-def moved(pixels, matrix, shift):
-    """The picture whose point ``matrix @ (y, x) + shift`` shows what ``(y, x)`` does here."""
-    inverse = np.linalg.inv(matrix)
-    planes = [
-        ndimage.affine_transform(plane, inverse, -inverse @ shift, order=1, mode="nearest")
-        for plane in np.moveaxis(pixels, 2, 0)
-    ]
-    return np.stack(planes, axis=2)

@@ -11,13 +11,11 @@ from PIL import Image
 from skimage.feature import local_binary_pattern
 
 from oasis_bench.datasets.features import hand_made
-from oasis_bench.datasets.features.hand_made import HandMade
-from oasis_bench.datasets.features.picture_files import Picture, Workers, hashed_pictures
+from oasis_bench.datasets.features.hand_made import hand_made_rows
+from oasis_bench.datasets.features.picture_files import Picture, hashed_pictures
 from oasis_bench.system import UsageError, no_progress
 
 pytest.importorskip("cv2", reason='pip install "oasis-bench[handmade]" is needed')
-
-WORKERS = Workers(no_progress, n_workers=1)
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +34,7 @@ def noise(seed: int) -> Image.Image:
 def pictures(tmp_path: Path) -> list[Picture]:
     for seed in range(5):
         noise(seed).save(tmp_path / f"{seed}.png")
-    return hashed_pictures(sorted(tmp_path.glob("*.png")), WORKERS)
+    return hashed_pictures(sorted(tmp_path.glob("*.png")), no_progress)
 
 
 def test_a_colour_counts_in_its_cell_of_lab() -> None:
@@ -170,7 +168,7 @@ def test_rows_are_read_from_the_cache_the_second_time(
         assert option in hand_made.WORDS, "nothing is learned for this one"
         return pictures[:3]
 
-    rows = HandMade(option).rows_of([*pictures, pictures[0]], WORKERS, teachers)
+    rows = hand_made_rows(option, [*pictures, pictures[0]], no_progress, teachers)
     assert rows.X.shape == (6, width)
     assert rows.X.dtype == np.float32
     np.testing.assert_array_equal(rows.X[5], rows.X[0])
@@ -179,14 +177,14 @@ def test_rows_are_read_from_the_cache_the_second_time(
     def never(*_: object) -> None:
         raise AssertionError("nothing is left to be computed")
 
-    monkeypatch.setattr(hand_made, "_resized", never)
-    again = HandMade(option).rows_of([*pictures, pictures[0]], WORKERS, teachers)
+    monkeypatch.setattr(hand_made, "resized", never)
+    again = hand_made_rows(option, [*pictures, pictures[0]], no_progress, teachers)
     np.testing.assert_array_equal(again.X, rows.X)
 
 
 def test_a_codebook_is_of_the_teachers_alone(pictures: list[Picture]) -> None:
-    all_rows = HandMade("sift-bow").rows_of(pictures, WORKERS, lambda: pictures[:3])
-    one_row = HandMade("sift-bow").rows_of(pictures[4:], WORKERS, lambda: pictures[2::-1])
+    all_rows = hand_made_rows("sift-bow", pictures, no_progress, lambda: pictures[:3])
+    one_row = hand_made_rows("sift-bow", pictures[4:], no_progress, lambda: pictures[2::-1])
     np.testing.assert_array_equal(one_row.X[0], all_rows.X[4])
     with pytest.raises(UsageError, match="2 codebook images hold 900 descriptors, and 1000"):
-        HandMade("fisher").rows_of(pictures, WORKERS, lambda: pictures[:2])
+        hand_made_rows("fisher", pictures, no_progress, lambda: pictures[:2])

@@ -13,8 +13,7 @@ from skimage.feature import local_binary_pattern
 
 from oasis_bench.command_line import main
 from oasis_bench.datasets import MaterialAppearance, OwnTriplets, SimilarityTriplets
-from oasis_bench.datasets.features.blocks import picture_histograms
-from oasis_bench.datasets.features.picture_files import Workers, hashed_pictures
+from oasis_bench.datasets.features import asked_features, feature_rows, hashed_pictures
 from oasis_bench.experiment import Experiment, LearnerSpec
 from oasis_bench.notebook import RunResult
 from oasis_bench.plugins import load_model, load_registry, open_dataset
@@ -23,7 +22,6 @@ from oasis_bench.runs import read_run, run_experiment
 from oasis_bench.system import UsageError, no_progress
 
 REAL = Path(os.environ.get("OASIS_BENCH_DATA", os.devnull))
-WORKERS = Workers(no_progress)
 
 
 def needs(folder):
@@ -88,7 +86,7 @@ def test_judgements_of_materials_keep_their_votes(data):
     ("text", "line"),
     [
         ("reference,a,b\nc.png,a.png,b.png\n", "has the columns reference, a, b: reference, a, b,"),
-        (JUDGEMENTS.replace("5,0", "5,-1"), "votes_b '-1': a whole number is needed"),
+        (JUDGEMENTS.replace("5,0", "5,-1"), "a vote '-1': a whole number is needed"),
         (JUDGEMENTS.replace("5,0", "0,0"), "judged triplet 2 has no vote"),
         (JUDGEMENTS.replace("5,0", "5"), "line 4: votes_b is empty"),
         (JUDGEMENTS.replace("d.png", "e.png"), r"images/e\.png cannot be used: No such file"),
@@ -110,7 +108,8 @@ def test_where_it_is_missing_the_place_is_told(data):
 
 def test_rows_are_histograms_of_the_four_quarters(data):
     path = data / "material-appearance" / "images" / "a.png"
-    (row,) = picture_histograms(hashed_pictures([path], WORKERS), WORKERS)
+    pictures = hashed_pictures([path], no_progress)
+    (row,) = feature_rows(asked_features("histograms"), pictures, no_progress, list).X
     assert row.shape == (4 * (59 + 64),)
     small = Image.open(path).resize((128, 128), Image.Resampling.BILINEAR)
     codes = local_binary_pattern(np.asarray(small.convert("L")), 8, 2, "nri_uniform").astype(int)
@@ -207,12 +206,9 @@ def test_other_files_of_rows_are_still_tables(data):
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        (OWN.replace("d.png", "e.png"), r"e\.png cannot be used: No such file"),
         (OWN.replace("votes_negative", "rater"), "has the columns .*, rater: query, positive, neg"),
         (OWN.splitlines()[0], r"triplets\.csv has no line below the names of its columns"),
         (OWN.replace("c.png,a.png", "c.png,"), "line 3: positive is empty"),
-        (OWN.replace("3,0", "3,x"), "triplets.csv: votes_negative 'x': a whole number"),
-        (OWN.replace("3,0", "0,0"), "triplets.csv: judged triplet 1 has no vote"),
         ("query,positive,negative\nb.png,a.png,a.png\n", "each triplet holds a picture twice"),
         ("query,positive,negative,votes_positive\nb.png,a.png,c.png,1\n", "no column votes_neg"),
     ],
@@ -291,6 +287,27 @@ def test_a_learner_gets_pixels_beside_features_and_labels_beside_triplets(data):
         UsageError, match="makes pixels only when asked: give --data-option pixels="
     ):
         run_experiment(without, data / "wrong", plugin_files=[BY_BOTH])
+
+
+BY_PIXELS = Path(__file__).parent / "plugins" / "pixel_embedding.py"
+
+
+def test_a_run_of_pixels_alone_makes_no_histograms(data):
+    judged_by_colour(data)
+    experiment = Experiment(
+        *("Pixels", str(data / "my.csv"), {"Eigenpictures": LearnerSpec("Eigenpictures")}),
+        {"features": "none", "pixels": 16},
+        tasks=("judged-triplets",),
+        partitions=1,
+        test_share=0.5,
+    )
+    assert run_experiment(experiment, data / "run", plugin_files=[BY_PIXELS]) == 0
+    found = measured(read_run(data / "run"), "similarity precision", by="learner")
+    assert found["Eigenpictures"] > 0.5
+    assert [path.name for path in (data / "cache").iterdir()] == ["pixels"]
+    both = replace(experiment, learners={"Euclidean": LearnerSpec("Euclidean")})
+    with pytest.raises(UsageError, match="rows only when asked: give --data-option features=hist"):
+        run_experiment(both, data / "wrong")
 
 
 def test_a_network_learns_by_the_relevance_of_features(data):

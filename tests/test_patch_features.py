@@ -9,10 +9,9 @@ from PIL import Image
 from sklearn.datasets import load_sample_image
 
 from oasis_bench.datasets import ImageFolder
-from oasis_bench.datasets.features import patches
+from oasis_bench.datasets.features import picture_files
 from oasis_bench.datasets.features.patches import (
     KINDS,
-    PatchOptions,
     Points,
     edge_signals,
     geometric_blur,
@@ -20,11 +19,9 @@ from oasis_bench.datasets.features.patches import (
     patches_of,
     points_of,
 )
-from oasis_bench.datasets.features.picture_files import Picture, Workers, hashed_pictures
+from oasis_bench.datasets.features.picture_files import Picture, hashed_pictures
 from oasis_bench.plugins import load_registry, open_dataset, read_options
 from oasis_bench.system import no_progress
-
-WORKERS = Workers(no_progress)
 
 
 @pytest.fixture
@@ -80,7 +77,7 @@ def test_histograms_count_the_colours_within_42_pixels() -> None:
     height, width, _ = pixels.shape
     points = np.array([(80, 60), (5, height - 1)])
     found = hsv_histograms(Points(pixels, edge_signals(pixels)[0], points, 1.0))
-    assert found.shape == (2, KINDS["hsv"].width) == (2, 364)
+    assert found.shape == (2, KINDS["hsv"][1]) == (2, 364)
     for (x, y), row in zip(points, found, strict=True):
         counts = np.zeros(364)
         for v in range(y - 42, y + 43):
@@ -104,25 +101,26 @@ def test_sift_is_that_of_opencv_and_ignores_brightness() -> None:
     grey = load_sample_image("china.jpg")[::2, ::2].mean(axis=2).round().astype(np.uint8)
     points = np.array([(150, 100), (200, 60), (3, 3)])
     pixels = np.repeat(grey[..., None], 3, axis=2).astype(np.float32) / 255
-    found = KINDS["sift"].describe(Points(pixels, pixels, points, 1.0))
+    found = KINDS["sift"][0](Points(pixels, pixels, points, 1.0))
     places = [cv2.KeyPoint(float(x), float(y), 14, 0) for x, y in points]
     _, rows = cv2.SIFT_create().compute(grey, places)
     np.testing.assert_allclose(found, rows / np.linalg.norm(rows, axis=1)[:, None], atol=1e-6)
-    darker = KINDS["sift"].describe(Points(0.5 * pixels + 0.2, pixels, points, 1.0))
+    darker = KINDS["sift"][0](Points(0.5 * pixels + 0.2, pixels, points, 1.0))
     assert ((found * darker).sum(axis=1) > 0.98).all()
     assert (found @ found.T < 0.9)[~np.eye(3, dtype=bool)].all()
 
 
 @pytest.mark.usefixtures("cache")
 def test_positions_are_in_pixels_of_the_picture(tmp_path: Path) -> None:
-    options = PatchOptions(("hsv",), 40)
     small = squares(tmp_path / "a.png")
-    found, _, _ = patches_of([small], options, WORKERS)
+    found, _, _ = patches_of([small], ["hsv"], 40, no_progress)
     assert found is not None
     np.testing.assert_array_equal(found.kinds["hsv"].positions, points_of(small, 40).places)
     with Image.open(small.path) as image:
         image.resize((900, 600), Image.Resampling.NEAREST).save(tmp_path / "large.png")
-    found, _, _ = patches_of(hashed_pictures([tmp_path / "large.png"], WORKERS), options, WORKERS)
+    found, _, _ = patches_of(
+        hashed_pictures([tmp_path / "large.png"], no_progress), ["hsv"], 40, no_progress
+    )
     assert found is not None
     x, y = found.kinds["hsv"].positions.T
     # The edges of the squares, three times as large.
@@ -136,9 +134,8 @@ def test_positions_are_in_pixels_of_the_picture(tmp_path: Path) -> None:
 def test_descriptions_are_kept_and_go_on_after_ctrl_c(
     tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patches, "AT_ONCE", 2)
-    pictures = hashed_pictures([noise(tmp_path / f"{i}.png", i) for i in range(5)], WORKERS)
-    options = PatchOptions(("hsv",), 20)
+    monkeypatch.setattr(picture_files, "AT_ONCE", 2)
+    pictures = hashed_pictures([noise(tmp_path / f"{i}.png", i) for i in range(5)], no_progress)
 
     def stop(what: str, done: int, total: int | None) -> None:
         assert (what, total) == ("describing patches (hsv)", 5)
@@ -146,16 +143,16 @@ def test_descriptions_are_kept_and_go_on_after_ctrl_c(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        patches_of(pictures, options, Workers(stop))
+        patches_of(pictures, ["hsv"], 20, stop)
     (first,) = cache.iterdir()
     before = first.stat().st_mtime_ns
     done: list[int] = []
-    found, _, _ = patches_of(pictures, options, Workers(lambda what, n, total: done.append(n)))
+    found, _, _ = patches_of(pictures, ["hsv"], 20, lambda what, n, total: done.append(n))
     assert found is not None
     assert done == [3, 4, 5]
     assert first.stat().st_mtime_ns == before
     assert len(list(cache.iterdir())) == 3
-    again, _, _ = patches_of(pictures, options, Workers(stop))  # reads, and shows no progress
+    again, _, _ = patches_of(pictures, ["hsv"], 20, stop)  # reads, and shows no progress
     assert again is not None
     for one, other in zip(found.arrays(), again.arrays(), strict=True):
         np.testing.assert_array_equal(one, other)
@@ -184,7 +181,7 @@ def test_a_folder_of_pictures_gives_patches_when_asked(tmp_path: Path) -> None:
     assert len(rows.images) == len(rows.y) == len(rows.patches) == len(rows.pixels)
     assert not any(image.name.startswith("plain") for image in rows.images)
     for number, image in enumerate(rows.images):
-        (picture,) = hashed_pictures([image], WORKERS)
+        (picture,) = hashed_pictures([image], no_progress)
         points = points_of(picture, 15)
         item = rows.patches[[number]].kinds["gb42"]
         np.testing.assert_array_equal(

@@ -8,14 +8,15 @@ from PIL import Image
 from sklearn.datasets import load_sample_image
 
 from oasis_bench.algorithms import LocalPatchDistances
-from oasis_bench.datasets.features.patch_figures import draw_geometric_blur, draw_patch_weights
 from oasis_bench.datasets.features.patches import (
+    draw_geometric_blur,
+    draw_patch_weights,
     edge_signals,
     geometric_blur,
     patch_options,
     patches_of,
 )
-from oasis_bench.datasets.features.picture_files import Workers, hashed_pictures
+from oasis_bench.datasets.features.picture_files import hashed_pictures
 from oasis_bench.system import no_progress
 
 
@@ -30,11 +31,10 @@ def learned(tmp_path_factory):
     ]
     for number, part in enumerate(parts):
         Image.fromarray(part).save(folder / f"{number}.png")
-    workers = Workers(no_progress)
-    pictures = hashed_pictures(sorted(folder.iterdir()), workers)
+    pictures = hashed_pictures(sorted(folder.iterdir()), no_progress)
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("OASIS_BENCH_CACHE", str(folder / "cache"))
-        patches, kept, _ = patches_of(pictures, patch_options("gb42+hsv", 30), workers)
+        patches, kept, _ = patches_of(pictures, patch_options("gb42+hsv", 30), 30, no_progress)
     assert kept == list(range(6))
     return LocalPatchDistances(random_state=0).fit(patches, [0, 0, 0, 1, 1, 1]), parts
 

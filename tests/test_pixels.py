@@ -8,11 +8,9 @@ from PIL import Image
 from sklearn.datasets import load_digits
 
 from oasis_bench.datasets import Digits, ImageFolder
-from oasis_bench.datasets.features.picture_files import Workers, hashed_pictures, pixels_of
+from oasis_bench.datasets.features.picture_files import hashed_pictures, pixels_of
 from oasis_bench.plugins import load_registry, open_dataset, read_options
 from oasis_bench.system import UsageError, no_progress
-
-WORKERS = Workers(no_progress)
 
 
 def noise(path: Path, seed: int, size: tuple[int, int] = (200, 160)) -> Path:
@@ -35,7 +33,7 @@ def test_a_picture_of_uniform_parts_is_averaged_to_them(tmp_path: Path) -> None:
     # 4 x 2 blocks of 30 x 40 pixels, each of one colour: a pixel of 4 x 2 ... of 4 x 4 is inside.
     colours = np.random.default_rng(0).integers(0, 256, (2, 4, 3), dtype=np.uint8)
     Image.fromarray(colours.repeat(40, 0).repeat(30, 1)).save(tmp_path / "parts.png")
-    (found,) = pixels_of(hashed_pictures([tmp_path / "parts.png"], WORKERS), 120, WORKERS)
+    (found,) = pixels_of(hashed_pictures([tmp_path / "parts.png"], no_progress), 120, no_progress)
     assert found.shape == (120, 120, 3)
     assert found.dtype == np.uint8
     centres = found[30::60, 15::30]
@@ -45,7 +43,7 @@ def test_a_picture_of_uniform_parts_is_averaged_to_them(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("cache")
 def test_pixels_are_those_of_pillow_and_come_in_the_order_asked_for(tmp_path: Path) -> None:
     paths = [noise(tmp_path / f"{seed}.png", seed) for seed in (3, 1, 3, 2)]
-    found = pixels_of(hashed_pictures(paths, WORKERS), 24, WORKERS)
+    found = pixels_of(hashed_pictures(paths, no_progress), 24, no_progress)
     for path, picture in zip(paths, found, strict=True):
         expected = Image.open(path).resize((24, 24), Image.Resampling.BILINEAR)
         np.testing.assert_array_equal(picture, np.asarray(expected))
@@ -53,13 +51,13 @@ def test_pixels_are_those_of_pillow_and_come_in_the_order_asked_for(tmp_path: Pa
 
 def test_they_are_decoded_once(cache: Path, tmp_path: Path) -> None:
     path = noise(tmp_path / "a.png", 0)
-    pictures = hashed_pictures([path], WORKERS)
-    first = pixels_of(pictures, 8, WORKERS)
+    pictures = hashed_pictures([path], no_progress)
+    first = pixels_of(pictures, 8, no_progress)
     path.unlink()
-    np.testing.assert_array_equal(pixels_of(pictures, 8, WORKERS), first)
+    np.testing.assert_array_equal(pixels_of(pictures, 8, no_progress), first)
     assert len(list((cache / "pixels").iterdir())) == 1
     with pytest.raises(UsageError, match=r"a\.png cannot be used: No such file"):
-        pixels_of(pictures, 9, WORKERS)
+        pixels_of(pictures, 9, no_progress)
 
 
 def test_digits_are_grey_pictures() -> None:

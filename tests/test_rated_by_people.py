@@ -45,7 +45,8 @@ def test_words_of_corel5k_as_raters(tmp_path):
     captions = [", ".join(label) for _, label in labelled]
     run = rated_run(tmp_path / "run", rankings, words, thumbnails, captions)
     collect_ratings(tmp_path / "run", words_as_ratings(tmp_path, run))
-    precision, raters = rating_tables(view_of(run), read_ratings(tmp_path / "run"))
+    ratings = read_ratings(tmp_path / "run")
+    (precision,) = rating_tables(view_of(run), ratings)
     last = precision.numbers.groupby("learner").last()
     k = int(last["k"].iloc[0])
     for learner, found in rankings.items():
@@ -53,7 +54,7 @@ def test_words_of_corel5k_as_raters(tmp_path):
         by_labels = [np.mean([bool(words[q] & words[row]) for row in rows[:k]]) for q, rows in own]
         assert last.loc[learner, "by_labels"] == pytest.approx(np.mean(by_labels))
         by_raters = []
-        for place in range(len(raters.cells)):
+        for place in range(ratings["rater_id"].nunique()):
             given = [(labelled[q][1], rows) for q, rows in own if len(labelled[q][1]) > place]
             shares = [
                 np.mean([label[place] in words[row] for row in rows[:k]]) for label, rows in given
@@ -70,8 +71,8 @@ def test_votes_on_materials_as_raters(tmp_path):
     run = rated_run(tmp_path / "run", rankings_of(thumbnails), rows.y.tolist(), thumbnails)
     collect_ratings(tmp_path / "run", votes_as_ratings(tmp_path, run, rows.judged))
     ratings = read_ratings(tmp_path / "run")
-    precision, raters = rating_tables(view_of(run), ratings)
-    assert len(raters.cells) == 5
+    (precision,) = rating_tables(view_of(run), ratings)
+    assert ratings["rater_id"].nunique() == 5
     last = precision.numbers.groupby("learner").last()
     # A vote is for one of two: half of all are for, whatever is shown.
     assert last.loc["Drawn", "by_raters"] == pytest.approx(0.5, abs=0.1)

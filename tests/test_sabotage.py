@@ -19,7 +19,6 @@ from oasis_bench.command_line import main
 from oasis_bench.data import thumbnail
 from oasis_bench.datasets.features.picture_files import (
     UnusableImageError,
-    Workers,
     hashed_pictures,
     read_image,
 )
@@ -136,7 +135,7 @@ def test_an_experiment_or_a_model_that_is_a_fifo_or_a_device_is_refused(refused,
 
 def test_a_picture_that_is_a_fifo_is_unusable(tmp_path):
     os.mkfifo(tmp_path / "pipe.png")
-    [hashed] = hashed_pictures([tmp_path / "pipe.png"], Workers(no_progress))
+    [hashed] = hashed_pictures([tmp_path / "pipe.png"], no_progress)
     assert "it is a FIFO" in hashed.content
     with pytest.raises(UnusableImageError, match="it is a FIFO"):
         read_image(tmp_path / "pipe.png")

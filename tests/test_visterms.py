@@ -10,15 +10,15 @@ import pytest
 from PIL import Image
 from scipy.spatial.distance import cdist
 
-from oasis_bench.datasets.features.blocks import ColourCodebook, block_descriptors
-from oasis_bench.datasets.features.picture_files import Workers, hashed_pictures, read_image
+from oasis_bench.datasets.features import picture_files
+from oasis_bench.datasets.features.picture_files import hashed_pictures, read_image
 from oasis_bench.datasets.features.visterms import (
-    VistermCounts,
     VistermFeatures,
+    block_descriptors,
     nearest_centres,
     visterm_counts,
 )
-from oasis_bench.datasets.files import arrays
+from oasis_bench.datasets.files import local
 from oasis_bench.system import no_progress
 
 SMALL = VistermFeatures(block=16, stride=8, min_blocks=4, n_colours=5, n_visterms=12)
@@ -68,39 +68,38 @@ class Stages:
         self.done[what] = done
 
 
-def count(images, others, features=SMALL, progress=no_progress, n_workers=None) -> VistermCounts:
-    workers = Workers(progress, n_workers)
-    pictures = hashed_pictures([*images, *others], workers)
+def count(images, others, features=SMALL, progress=no_progress):
+    pictures = hashed_pictures([*images, *others], progress)
     n = len(images)
-    return visterm_counts(pictures[:n], pictures[n:], features, workers)
+    return visterm_counts(pictures[:n], pictures[n:], features, progress)
 
 
 def same(one, two):
+    (rows, left_out), (others, others_left_out) = one, two
     return (
-        np.array_equal(one.kept, two.kept)
-        and one.left_out == two.left_out
-        and one.codebook_left_out == two.codebook_left_out
-        and one.counts.shape == two.counts.shape
-        and (one.counts != two.counts).nnz == 0
+        rows.kept == others.kept
+        and (rows.left_out, left_out) == (others.left_out, others_left_out)
+        and rows.X.shape == others.X.shape
+        and (rows.X != others.X).nnz == 0
     )
 
 
 class TestCounts:
     def test_each_row_counts_the_nearest_visterm_of_each_block(self, images, others, cache):
-        found = count(images, others)
+        found, codebook_left_out = count(images, others)
         with np.load(next(cache.glob("codebook-*.npz"))) as codebook:
             colours, centres = codebook["colours"], codebook["visterms"]
         assert colours.shape == (5, 3)
         expected = []
         for path in images:
-            rows = block_descriptors(read_image(path), SMALL, ColourCodebook(colours))
+            rows = block_descriptors(read_image(path), SMALL, colours)
             nearest = cdist(rows.astype(float), centres.astype(float)).argmin(axis=1)
             expected.append(np.bincount(nearest, minlength=12))
-        np.testing.assert_array_equal(found.counts.toarray(), expected)
-        assert found.counts.dtype == np.float32
-        assert found.counts.has_canonical_format
-        assert found.kept.tolist() == list(range(8))
-        assert found.left_out == found.codebook_left_out == []
+        np.testing.assert_array_equal(found.X.toarray(), expected)
+        assert found.X.dtype == np.float32
+        assert found.X.has_canonical_format
+        assert found.kept == list(range(8))
+        assert found.left_out == codebook_left_out == []
 
     def test_visterms_tell_textures_and_colours_apart(self, tmp_path):
         """Three kinds of flat or striped pictures: the codebook finds the three kinds."""
@@ -112,7 +111,7 @@ class TestCounts:
             noise = np.random.default_rng(number).integers(0, 3, pixels.shape)
             Image.fromarray((pixels + noise).astype(np.uint8)).save(paths[-1])
         features = VistermFeatures(block=16, stride=16, min_blocks=9, n_colours=3, n_visterms=3)
-        counts = count(paths, paths, features).counts.toarray()
+        counts = count(paths, paths, features)[0].X.toarray()
         assert sorted(np.unique(counts, axis=0).tolist()) == [[0, 0, 9], [0, 9, 0], [9, 0, 0]]
         np.testing.assert_array_equal(counts[:3], counts[3:6])
 
@@ -136,8 +135,8 @@ class TestFilesLeftOut:
         gone = tmp_path / "gone.png"
         paths = [text, *images[:2], cut, tiny, gone, images[2]]
         for _ in range(2):  # computed, then read from the cache
-            found = count(paths, [*others, text, tiny])
-            assert found.kept.tolist() == [1, 2, 6]
+            found, codebook_left_out = count(paths, [*others, text, tiny])
+            assert found.kept == [1, 2, 6]
             reasons = {path: fault.reason for path, fault in found.left_out}
             assert list(reasons) == [text, cut, tiny, gone]
             assert "no picture in any of" in reasons[text]
@@ -145,18 +144,20 @@ class TestFilesLeftOut:
             assert "1 x 1 pixels hold 0 blocks" in reasons[tiny]
             assert reasons[gone] == "No such file or directory"
             assert [path for path, fault in found.left_out if fault.too_small] == [tiny]
-            assert [path for path, _ in found.codebook_left_out] == [text, tiny]
-        alone = count(images[:3], others)
-        np.testing.assert_array_equal(found.counts.sum(axis=1), alone.counts.sum(axis=1))
+            assert [path for path, _ in codebook_left_out] == [text, tiny]
+        alone, _ = count(images[:3], others)
+        np.testing.assert_array_equal(found.X.sum(axis=1), alone.X.sum(axis=1))
 
 
 class TestSameResult:
     def test_whatever_the_workers_and_the_order_of_codebook_images(
         self, images, others, monkeypatch, tmp_path
     ):
-        one = count(images, others, SMALL, n_workers=1)
+        monkeypatch.setattr(picture_files, "available_cores", lambda: 1)
+        one = count(images, others)
+        monkeypatch.setattr(picture_files, "available_cores", lambda: 3)
         monkeypatch.setenv("OASIS_BENCH_CACHE", str(tmp_path / "elsewhere"))
-        assert same(one, count(images, others[::-1], SMALL, n_workers=3))
+        assert same(one, count(images, others[::-1]))
 
 
 def stages(images, others, features=SMALL):
@@ -202,13 +203,15 @@ class TestCache:
 
     def test_changed_code_is_another_result(self, images, others, monkeypatch):
         stages(images, others)
-        monkeypatch.setattr(arrays, "version", lambda name: "another")
+        monkeypatch.setattr(local, "version", lambda name: "another")
         assert stages(images, others) == LEARNING | COUNTING
 
     @pytest.mark.parametrize("kind", ["codebook", "counts"])
     def test_a_file_cut_or_spoilt_anywhere_is_never_used(self, images, others, cache, kind):
         good = count(images, others)
-        path = next(cache.glob(f"{kind}-*.npz"))
+        codebook = next(cache.glob("codebook-*.npz"))
+        (counts,) = set(cache.iterdir()) - {codebook}
+        path = {"codebook": codebook, "counts": counts}[kind]
         whole = path.read_bytes()
         rng = np.random.default_rng(0)
         for content in (b"", b"text", whole[:-1], whole[: len(whole) // 2]):
@@ -219,8 +222,8 @@ class TestCache:
             spoilt = bytearray(whole)
             spoilt[place] ^= 1 << rng.integers(8)
             path.write_bytes(spoilt)
-            for counts in cache.glob("counts-*.npz") if kind == "codebook" else ():
-                counts.unlink()
+            if kind == "codebook":
+                counts.unlink(missing_ok=True)
             assert same(good, count(images, others))
 
     @pytest.mark.parametrize("stage", ["sampling blocks", "counting visterms"])

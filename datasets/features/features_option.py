@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,122 +14,111 @@ from numpy.lib.npyio import NpzFile
 from sklearn.preprocessing import normalize
 
 from oasis_bench.data import FloatArray, Patches
-from oasis_bench.datasets.features.embeddings import TIMM, Network
-from oasis_bench.datasets.features.hand_made import HAND_MADE, HandMade, Teachers
-from oasis_bench.datasets.features.picture_files import Picture, PictureRows, Workers
+from oasis_bench.datasets.features.hand_made import (
+    HAND_MADE,
+    Teachers,
+    check_packages,
+    hand_made_rows,
+)
+from oasis_bench.datasets.features.networks import TIMM, network_rows, network_versions
+from oasis_bench.datasets.features.picture_files import Picture, PictureRows
 from oasis_bench.datasets.files import listed, load_array, open_npz, reason_of, refuse_empty
-from oasis_bench.system import UsageError, check_value, shown, unknown_name
+from oasis_bench.system import Progress, UsageError, check_value, shown, unknown_name
 
-VISTERMS, HISTOGRAMS, LITE0 = "visterms", "histograms", "efficientnet-lite0"
+VISTERMS, LITE0, NO_ROWS = "visterms", "efficientnet-lite0", "none"
 
-SCALING = "l2"
-"""How such rows are scaled, where an experiment does not say."""
-
-
-@dataclass(frozen=True)
-class AskedFeatures:
-    """Features of one kind, or of several kinds side by side."""
-
-    parts: tuple[Network | FeatureFile | HandMade, ...]
-
-    @property
-    def option(self) -> str:
-        """The names of the kinds, joined by +."""
-        return "+".join(part.option for part in self.parts)
-
-    def rows_of(
-        self, pictures: Sequence[Picture], workers: Workers, teachers: Teachers
-    ) -> PictureRows:
-        """Describe each picture; of several kinds, each is of unit length and they are joined.
-
-        Then `patches` of one kind are the row of that kind.  `teachers` finds the pictures that
-        codebooks are learned from, where one is needed.
-        """
-        several = [
-            part.rows_of(pictures, workers, teachers)
-            if isinstance(part, HandMade)
-            else part.rows_of(pictures, workers)
-            for part in self.parts
-        ]
-        if len(several) == 1:
-            return several[0]
-        kept = sorted(set.intersection(*(set(rows.kept) for rows in several)))
-        left_out = {path: fault for rows in several for path, fault in rows.left_out}
-        groups = {
-            re.sub(r"\W", "_", part.option): normalize(rows.X[np.isin(rows.kept, kept)])
-            for part, rows in zip(self.parts, several, strict=True)
-        }
-        return PictureRows(
-            np.concatenate(list(groups.values()), axis=1),
-            kept,
-            list(left_out.items()),
-            tuple(remark for rows in several for remark in rows.remarks),
-            Patches.one_each(groups) if kept else None,
-        )
+Kinds: TypeAlias = "dict[str, Callable[[Sequence[Picture], Progress, Teachers], PictureRows]]"
+"""What makes the rows of each kind of features, by the name of the kind."""
 
 
-def asked_features(option: str, own: str) -> AskedFeatures | None:
-    """Read the option `features`; None for the features that the data set makes of its `own`."""
+def asked_features(option: str, own: str | None = None) -> Kinds:
+    """Read the option `features`; no kind where it is what the data set makes of its `own`."""
     check_value("features", option, str)
     if option == own:
-        return None
+        return {}
     if option.lower().endswith(".npz"):
-        return AskedFeatures((FeatureFile(Path(option)),))
-    names = option.split("+")
-    if len(set(names)) < len(names):
-        raise UsageError(f"features = {option}: name each kind once")
-    return AskedFeatures(tuple(_of_kind(name, own) for name in names))
+        path = Path(option)
+        return {path.name: partial(file_rows, path)}
+    if option == NO_ROWS:
+        return {NO_ROWS: no_rows}
+    kinds: Kinds = {}
+    for name in option.split("+"):
+        if name in kinds:
+            raise UsageError(f"features = {option}: name each kind once")
+        if name == LITE0 or name.startswith(TIMM):
+            network_versions(name)
+            kinds[name] = partial(network_rows, name)
+        elif name in HAND_MADE:
+            check_packages(name)
+            kinds[name] = partial(hand_made_rows, name)
+        else:
+            known = (*filter(None, [own]), NO_ROWS, *HAND_MADE, LITE0, f"{TIMM}NAME", "FILE.npz")
+            raise UsageError(f"{unknown_name('features', name, known)}; + joins several")
+    return kinds
 
 
-def _of_kind(name: str, own: str) -> Network | HandMade:
-    if name == LITE0 or name.startswith(TIMM):
-        return Network(name)
-    if name in HAND_MADE:
-        return HandMade(name)
-    known = (own, *HAND_MADE, LITE0, f"{TIMM}NAME", "FILE.npz")
-    raise UsageError(f"{unknown_name('features', name, known)}; + joins several")
+def feature_rows(
+    kinds: Kinds, pictures: Sequence[Picture], progress: Progress, teachers: Teachers
+) -> PictureRows:
+    """Describe each picture; of several kinds, each is of unit length and they are joined.
+
+    Then `patches` of one kind are the row of that kind.  `teachers` finds the pictures that
+    codebooks are learned from, where one is needed.
+    """
+    several = [rows_of(pictures, progress, teachers) for rows_of in kinds.values()]
+    if len(several) == 1:
+        return several[0]
+    kept = sorted(set.intersection(*(set(rows.kept) for rows in several)))
+    left_out = {path: fault for rows in several for path, fault in rows.left_out}
+    groups = {
+        re.sub(r"\W", "_", name): normalize(rows.X[np.isin(rows.kept, kept)])
+        for name, rows in zip(kinds, several, strict=True)
+    }
+    return PictureRows(
+        np.concatenate(list(groups.values()), axis=1),
+        kept,
+        list(left_out.items()),
+        tuple(remark for rows in several for remark in rows.remarks),
+        Patches.one_each(groups) if kept else None,
+    )
 
 
-@dataclass(frozen=True)
-class FeatureFile:
-    """Features that the user has computed, in an npz file.
+def no_rows(pictures: Sequence[Picture], _: Progress, __: object = None) -> PictureRows:
+    """Return rows of no number: for learners that take pixels or patches alone."""
+    return PictureRows(np.empty((len(pictures), 0), np.float32), list(range(len(pictures))), [])
+
+
+def file_rows(
+    path: Path, pictures: Sequence[Picture], _: Progress, __: object = None
+) -> PictureRows:
+    """Read the row of each picture, float32, from an npz file of the user's.
 
     It holds an array `X` (n, d) of numbers, or just one array of 2 dimensions.  Without an array
     `names`, there is a row for each picture, in the order in which the data set finds them.  With
     `names` (n,), a row belongs to the picture whose path ends with its name, such as
     ``accordion/image_0001.jpg``; names of no picture are ignored.
     """
-
-    path: Path
-
-    @property
-    def option(self) -> str:
-        """The name of the file."""
-        return self.path.name
-
-    def rows_of(self, pictures: Sequence[Picture], workers: Workers) -> PictureRows:
-        """Read the row of each picture, float32; `workers` have nothing to do."""
-        try:
-            refuse_empty(self.path)
-            with open_npz(self.path) as file:
-                X, names = _features(file), _names(file)
-            paths = [picture.path for picture in pictures]
-            places = _in_order(paths, len(X)) if names is None else _by_name(paths, names, len(X))
-            with np.errstate(over="ignore"):  # infinite then, which is told
-                rows = X[places].astype(np.float32)
-            if unusable := np.flatnonzero(~np.isfinite(rows).all(axis=1)).tolist():
-                raise UsageError(
-                    f"the features of {len(unusable)} images are not finite in float32, such as "
-                    f"those of {str(paths[unusable[0]])!r}: compute them again"
-                )
-        except (UsageError, MemoryError) as error:
-            raise UsageError(f"features {self.path}: {error}") from error
-        except OSError as error:
+    try:
+        refuse_empty(path)
+        with open_npz(path) as file:
+            X, names = _features(file), _names(file)
+        paths = [picture.path for picture in pictures]
+        places = _in_order(paths, len(X)) if names is None else _by_name(paths, names, len(X))
+        with np.errstate(over="ignore"):  # infinite then, which is told
+            rows = X[places].astype(np.float32)
+        if unusable := np.flatnonzero(~np.isfinite(rows).all(axis=1)).tolist():
             raise UsageError(
-                f"features {self.path}: {reason_of(error)}: give an npz file to read"
-            ) from error
-        remark = f"features: {rows.shape[1]} numbers an image, read from {self.option}"
-        return PictureRows(rows, range(len(paths)), (), (remark,))
+                f"the features of {len(unusable)} images are not finite in float32, such as "
+                f"those of {str(paths[unusable[0]])!r}: compute them again"
+            )
+    except (UsageError, MemoryError) as error:
+        raise UsageError(f"features {path}: {error}") from error
+    except OSError as error:
+        raise UsageError(
+            f"features {path}: {reason_of(error)}: give an npz file to read"
+        ) from error
+    remark = f"features: {rows.shape[1]} numbers an image, read from {path.name}"
+    return PictureRows(rows, list(range(len(paths))), [], (remark,))
 
 
 def _features(file: NpzFile) -> FloatArray:

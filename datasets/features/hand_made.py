@@ -8,30 +8,35 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from oasis_bench.datasets.features import blocks, picture_files
-from oasis_bench.datasets.features.blocks import N_PATTERNS, lbp_codes
+from oasis_bench.datasets.features import patches, picture_files, visterms
 from oasis_bench.datasets.features.patches import unit_length
 from oasis_bench.datasets.features.picture_files import (
+    Parts,
     Picture,
     PictureRows,
-    Workers,
-    arrays_of_faults,
-    read_image,
-    rows_in_parts,
+    described,
+    in_threads,
+    picture_rows,
+    resized,
 )
-from oasis_bench.datasets.features.visterms import nearest_centres
+from oasis_bench.datasets.features.visterms import (
+    N_PATTERNS,
+    VistermFeatures,
+    block_descriptors,
+    lbp_codes,
+    nearest_centres,
+)
 from oasis_bench.datasets.files import Arrays, cache_key, cached
-from oasis_bench.system import UsageError, cache_home
+from oasis_bench.system import Progress, UsageError, cache_home
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -67,6 +72,22 @@ WIDTHS = (16, 32)
 
 EVERY = 8
 """Pixels between the centres of these patches."""
+
+QUARTERS = VistermFeatures(block=SIDE // 2, stride=SIDE // 2, min_blocks=4)
+"""The four quarters of a picture, at one scale."""
+
+LEVELS = np.arange(32, 256, 64, dtype=np.uint8)
+COLOURS = np.stack(np.meshgrid(LEVELS, LEVELS, LEVELS, indexing="ij"), axis=-1).reshape(-1, 3)
+"""A grid of 4 levels of red, green and blue: 64 colours."""
+
+
+def quarter_histograms(image: Image) -> Vector:
+    """Describe each quarter by texture and colours: (492,).
+
+    The histogram of its 59 uniform local binary patterns is joined with that of its nearest of 64
+    colours on a grid; each of the two sums to 1.
+    """
+    return block_descriptors(image, QUARTERS, COLOURS).ravel()
 
 
 def lab_histogram(image: Image) -> Vector:
@@ -256,130 +277,102 @@ EXTRA = {"skimage": "scikit-image", "cv2": "opencv-python-headless"}
 TEACHING, SAMPLED = 1000, 200_000
 """Pictures that teach a codebook, at most, and the descriptors of them that are drawn."""
 
-CODE = (picture_files.__file__, blocks.__file__, __file__)
+CODE = (picture_files.__file__, visterms.__file__, patches.__file__, __file__)
 
-Teachers = Callable[[], Sequence[Picture]]
+Teachers: TypeAlias = "Callable[[], Sequence[Picture]]"
 """Finds the pictures that codebooks are learned from; asked only where one is needed."""
 
-
-class Words(NamedTuple):
-    """How a picture is described by words: its descriptors, a codebook, and a vector of both."""
-
-    describe: Callable[[Image], Descriptors]
-    learn: Callable[[Descriptors], Arrays]
-    encode: Callable[[Descriptors, Arrays], Vector]
-
+HISTOGRAMS = "histograms"
 
 WHOLE: dict[str, Callable[[Image], Vector]] = {
+    HISTOGRAMS: quarter_histograms,
     "lab": lab_histogram,
     "hog": oriented_gradients,
     "lbp": pattern_histograms,
     "wavelet": wavelet_signature,
 }
 WORDS = {
-    "sift-bow": Words(dense_sift, learn_words, bag_of_words),
-    "fisher": Words(dense_sift, learn_gaussians, fisher_vector),
-    "texton": Words(texton_responses, learn_textons, texton_pyramid),
+    "sift-bow": (dense_sift, learn_words, bag_of_words),
+    "fisher": (dense_sift, learn_gaussians, fisher_vector),
+    "texton": (texton_responses, learn_textons, texton_pyramid),
 }
+"""How a picture is described by words: its descriptors, a codebook of them, a vector of both."""
+
 HAND_MADE = (*WHOLE, *WORDS)
-"""The hand-made features by name (Wang et al., CVPR 2014, section 6.4)."""
+"""The hand-made features by name; all but the first are of Wang et al., CVPR 2014, section 6.4."""
 
 
-@dataclass(frozen=True)
-class HandMade:
-    """Hand-made features of one kind, `option`.
+def check_packages(option: str) -> None:
+    """Raise UsageError where a package is missing that the features of this name need."""
+    for module, package in EXTRA.items():
+        if option != HISTOGRAMS and find_spec(module) is None:
+            raise UsageError(
+                f"features = {option}: the package {package} is missing: "
+                'pip install "oasis-bench[handmade]"'
+            )
 
-    'lab' (colour histogram), 'hog' (oriented gradients), 'lbp' (local binary patterns), 'wavelet'
-    (signature), 'sift-bow' (bag of words), 'fisher' (Fisher vector of SIFT) or 'texton' (textons
-    with a spatial pyramid).
+
+def hand_made_rows(
+    option: str, pictures: Sequence[Picture], progress: Progress, teachers: Teachers
+) -> PictureRows:
+    """Describe each picture, resized to 128 x 128 pixels, by hand-made features of one kind.
+
+    'histograms' (texture and colour of quarters), 'lab' (colour histogram), 'hog' (oriented
+    gradients), 'lbp' (local binary patterns), 'wavelet' (signature), 'sift-bow' (bag of words),
+    'fisher' (Fisher vector of SIFT) or 'texton' (textons with a spatial pyramid).  A codebook of
+    the last three is learned from at most 1000 of the pictures that `teachers` finds.
     """
+    names = () if option == HISTOGRAMS else EXTRA
+    decided_by = (*(f"{name} {import_module(name).__version__}" for name in names), option)
+    with threadpool_limits(1):  # pictures run in parallel; sums keep one order
+        if option in WHOLE:
+            encode = WHOLE[option]
+        else:
+            describe, _, of_words = WORDS[option]
+            key, codebook = _codebook(option, decided_by, teachers(), progress)
+            decided_by = (*decided_by, key)
 
-    option: str
+            def encode(image: Image) -> Vector:
+                return of_words(describe(image), codebook)
 
-    def __post_init__(self) -> None:
-        for module, package in EXTRA.items():
-            if find_spec(module) is None:
-                raise UsageError(
-                    f"features = {self.option}: the package {package} is missing: "
-                    'pip install "oasis-bench[handmade]"'
-                )
+        def row(picture: Picture) -> Parts:
+            return (np.asarray(encode(_square(option, picture)), np.float32)[None],)
 
-    def rows_of(
-        self, pictures: Sequence[Picture], workers: Workers, teachers: Teachers
-    ) -> PictureRows:
-        """Describe each picture, resized to 128 x 128 pixels.
-
-        Rows and codebooks are kept in ``features`` of the cache folder.  A codebook is learned from
-        at most 1000 of the pictures that `teachers` finds.
-        """
-        key, codebook = "", Arrays()
-        with threadpool_limits(1):  # pictures run in parallel; sums keep one order
-            if self.option in WORDS:
-                key, codebook = self._codebook(teachers(), workers)
-            n_pictures = len({picture.content for picture in pictures})
-
-            def compute(some: Sequence[Picture], before: int) -> Arrays:
-                def progress(what: str, done: int, _: int | None) -> None:
-                    workers.progress(what, before + done, n_pictures)
-
-                here = replace(workers, progress=progress)
-                rows, faults = here.map(
-                    lambda picture: self._describe(picture, codebook),
-                    some,
-                    f"describing pictures ({self.option})",
-                )
-                return {
-                    "rows": np.array(list(rows.values()), np.float32),
-                    **arrays_of_faults(faults),
-                }
-
-            decided_by = (*self._versions(), self.option, key)
-            found, _ = rows_in_parts(pictures, "features", CODE, decided_by, compute)
-        remark = f"features: {self.option}: {found.X.shape[-1]} numbers an image"
-        return found._replace(remarks=(remark,))
-
-    def _describe(self, picture: Picture, codebook: Arrays) -> Vector:
-        if self.option in WHOLE:
-            return WHOLE[self.option](_resized(picture))
-        words = WORDS[self.option]
-        return words.encode(words.describe(_resized(picture)), codebook)
-
-    def _codebook(self, teachers: Sequence[Picture], workers: Workers) -> tuple[str, Arrays]:
-        """Learn a codebook, or read it from the cache; return its key too."""
-        contents = {picture.content: picture for picture in teachers}
-        drawn = np.random.default_rng(0).permutation(sorted(contents))[:TEACHING].tolist()
-        key = cache_key(CODE, *self._versions(), self.option, *drawn)
-
-        def learn() -> Arrays:
-            n_each = SAMPLED // max(1, len(drawn)) + 1
-
-            def sample(content: str) -> Descriptors:
-                found = WORDS[self.option].describe(_resized(contents[content]))
-                seed = int.from_bytes(hashlib.sha256(content.encode()).digest()[:8])
-                return np.random.default_rng(seed).permutation(found)[:n_each]
-
-            samples, _ = workers.map(sample, drawn, f"sampling codebook pictures ({self.option})")
-            nothing = np.empty((0, 1), np.float32)
-            descriptors = np.concatenate(list(samples.values())) if samples else nothing
-            if len(descriptors) < N_WORDS:
-                raise UsageError(
-                    f"features = {self.option}: {len(drawn)} codebook images hold "
-                    f"{len(descriptors)} descriptors, and {N_WORDS} are needed: "
-                    "give more images"
-                )
-            workers.progress(f"learning a codebook ({self.option})", 0, 1)
-            codebook = WORDS[self.option].learn(descriptors[:SAMPLED])
-            workers.progress(f"learning a codebook ({self.option})", 1, 1)
-            return codebook
-
-        return key, cached(cache_home() / "features" / f"codebook-{key}.npz", learn)
-
-    def _versions(self) -> tuple[str, ...]:
-        return tuple(f"{name} {import_module(name).__version__}" for name in EXTRA)
+        compute = partial(in_threads, row, f"describing pictures ({option})")
+        found = described(pictures, compute, "features", CODE, decided_by, progress)
+    rows = picture_rows(pictures, *found)
+    return rows._replace(remarks=(f"features: {option}: {rows.X.shape[-1]} numbers an image",))
 
 
-def _resized(picture: Picture) -> Any:
-    from PIL import Image  # where it is used: a trial does without
+def _square(option: str, picture: Picture) -> Image:
+    return resized(picture, SIDE, None if option == HISTOGRAMS else 2 * SIDE)
 
-    image = read_image(Path(picture.path), enough=2 * SIDE)
-    return image.resize((SIDE, SIDE), Image.Resampling.BILINEAR)
+
+def _codebook(
+    option: str, decided_by: Sequence[str], teachers: Sequence[Picture], progress: Progress
+) -> tuple[str, Arrays]:
+    """Learn a codebook, or read it from the cache; return its key too."""
+    describe, learn_from, _ = WORDS[option]
+    contents = {picture.content: picture for picture in teachers}
+    drawn = np.random.default_rng(0).permutation(sorted(contents))[:TEACHING].tolist()
+    key = cache_key(CODE, *decided_by, *drawn)
+
+    def sample(content: str) -> Descriptors:
+        found = describe(_square(option, contents[content]))
+        seed = int.from_bytes(hashlib.sha256(content.encode()).digest()[:8])
+        return np.random.default_rng(seed).permutation(found)[: SAMPLED // len(drawn) + 1]
+
+    def learn() -> Arrays:
+        samples, _ = in_threads(sample, f"sampling codebook pictures ({option})", drawn, progress)
+        n_descriptors = sum(map(len, samples.values()))
+        if n_descriptors < N_WORDS:
+            raise UsageError(
+                f"features = {option}: {len(drawn)} codebook images hold {n_descriptors} "
+                f"descriptors, and {N_WORDS} are needed: give more images"
+            )
+        progress(f"learning a codebook ({option})", 0, 1)
+        codebook = learn_from(np.concatenate(list(samples.values()))[:SAMPLED])
+        progress(f"learning a codebook ({option})", 1, 1)
+        return codebook
+
+    return key, cached(cache_home() / "features" / f"codebook-{key}.npz", learn)

@@ -1,4 +1,4 @@
-"""Pictures as sets of local descriptors at edges: which kinds there are, and their cache.
+"""Pictures as sets of local descriptors at edges: which kinds there are, and drawings of them.
 
 The features are colours, SIFT, and geometric blur: edge signals about a point, the more blurred
 the farther from it.
@@ -9,10 +9,8 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,24 +21,28 @@ from threadpoolctl import threadpool_limits
 from oasis_bench.data import Descriptors, Patches, PatchKind
 from oasis_bench.datasets.features import picture_files
 from oasis_bench.datasets.features.picture_files import (
+    AT_ONCE,
     Fault,
+    LeftOut,
+    Parts,
     Picture,
     UnusableImageError,
-    Workers,
-    arrays_of_faults,
-    faults_of_arrays,
+    described,
+    in_threads,
+    named,
     read_image,
 )
-from oasis_bench.datasets.files import Arrays, cache_key, cached
 from oasis_bench.system import (
     Progress,
     UsageError,
-    cache_home,
     check_value,
     require_memory,
     slices,
     unknown_name,
 )
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 FloatArray = npt.NDArray[np.float32]
 
@@ -113,11 +115,14 @@ def geometric_blur(channels: FloatArray, points: npt.NDArray[np.intp], radius: f
         margin, deviation = math.ceil(distance), ALPHA * distance + BETA
         rows, columns = (_gaussian(side, margin, deviation) for side in (height, width))
         blurred = rows @ channels @ columns.T
-        angles = 2 * np.pi * np.arange(n_places) / n_places
-        places = np.rint(distance * np.stack([np.cos(angles), np.sin(angles)], 1)).astype(int)
-        at = points[:, None] + places + margin
+        at = points[:, None] + np.rint(distance * _circle(n_places)).astype(int) + margin
         rings.append(blurred[:, at[..., 1], at[..., 0]].transpose(1, 2, 0))
     return unit_length(np.concatenate(rings, axis=1).reshape(len(points), -1))
+
+
+def _circle(n_places: int) -> npt.NDArray[np.float64]:
+    angles = 2 * np.pi * np.arange(n_places) / n_places
+    return np.stack([np.cos(angles), np.sin(angles)], axis=1)
 
 
 @lru_cache(maxsize=64)
@@ -149,9 +154,6 @@ RADIUS = 42
 N_HUES, N_VALUES = 11, 3
 """Cells of the disc of hue and saturation in each direction, and of value: the paper names HSV
 histograms and gives no numbers."""
-
-AT_ONCE = 256
-"""Pictures in a file of the cache: what Ctrl-C loses at most."""
 
 CODE = (picture_files.__file__, __file__)
 
@@ -241,137 +243,180 @@ def _opencv() -> Any:
     return cv2
 
 
-def _blur(points: Points, radius: int) -> Descriptors:
-    return geometric_blur(points.channels, points.places, radius)
-
-
-class Kind(NamedTuple):
-    """A kind of patches: a function that describes those of a picture, and its numbers a patch."""
-
-    describe: Callable[[Points], Descriptors]
-    width: int
-
-
-KINDS = {
-    "gb70": Kind(partial(_blur, radius=70), 204),
-    "gb42": Kind(partial(_blur, radius=RADIUS), 204),
-    "hsv": Kind(hsv_histograms, N_VALUES * N_HUES**2 + 1),
-    "sift": Kind(sift, 128),
+KINDS: dict[str, tuple[Callable[[Points], Descriptors], int, int]] = {
+    "gb70": (lambda points: geometric_blur(points.channels, points.places, 70), 204, 70),
+    "gb42": (lambda points: geometric_blur(points.channels, points.places, RADIUS), 204, RADIUS),
+    "hsv": (hsv_histograms, N_VALUES * N_HUES**2 + 1, RADIUS),
+    "sift": (sift, 128, RADIUS),
 }
-"""The kinds of patches by name: each describes the same points of a picture."""
+"""The kinds of patches by name: what describes the same points of a picture, how many numbers it
+makes of a point, and its radius in pixels of a picture whose longer side has 300."""
 
 
-@dataclass(frozen=True)
-class PatchOptions:
-    """What the options `patches` (keys of `KINDS`) and `n_points` (a picture, at most) ask for."""
-
-    kinds: tuple[str, ...]
-    n_points: int
-
-    def __post_init__(self) -> None:
-        check_value("n_points", self.n_points, int, least=1)
-        for kind in self.kinds:
-            if kind not in KINDS:
-                raise UsageError(f"patches: {unknown_name('kind', kind, KINDS)}; join them by +")
-        if len(set(self.kinds)) < len(self.kinds):
-            raise UsageError(f"patches = {'+'.join(self.kinds)}: name each kind once")
-        if "sift" in self.kinds:
-            _opencv()
-
-
-def patch_options(patches: str | None, n_points: int) -> PatchOptions | None:
-    """Read the options of a data set; None where no patches are asked for."""
+def patch_options(patches: str | None, n_points: int) -> tuple[str, ...]:
+    """Read the option `patches` of a data set, keys of `KINDS`; none where none are asked for."""
+    check_value("n_points", n_points, int, least=1)
     if patches is None:
-        return None
+        return ()
     check_value("patches", patches, str)
-    return PatchOptions(tuple(patches.split("+")), n_points)
+    kinds = tuple(patches.split("+"))
+    for kind in kinds:
+        if kind not in KINDS:
+            raise UsageError(f"patches: {unknown_name('kind', kind, KINDS)}; join them by +")
+    if len(set(kinds)) < len(kinds):
+        raise UsageError(f"patches = {patches}: name each kind once")
+    if "sift" in kinds:
+        _opencv()
+    return kinds
 
 
 def patches_of(
-    pictures: Sequence[Picture], options: PatchOptions, workers: Workers
-) -> tuple[Patches | None, list[int], list[tuple[Path, Fault]]]:
+    pictures: Sequence[Picture], kinds: Sequence[str], n_points: int, progress: Progress
+) -> tuple[Patches | None, list[int], LeftOut]:
     """Describe the patches of each picture; return them, their pictures' numbers, and the rest.
 
     There are None where no picture can be used; the rest are left out, each with the reason.  A
-    picture is scaled so that its longer side has 300 pixels, and patches of all kinds are centred
-    at the same points (`points_of`).  What was computed is kept in ``patches`` of the cache folder,
-    one file for each kind and 256 pictures, under a hash of their contents, of `n_points` and of
-    the code that computes it: after Ctrl-C a call goes on from there.
+    picture is scaled so that its longer side has 300 pixels, and patches of all kinds, at most
+    `n_points` of each, are centred at the same points (`points_of`).  What was computed is kept in
+    ``patches`` of the cache folder, a file for each kind and 256 pictures.
     """
-    unique = {picture.content: picture for picture in pictures}
-    n_numbers = len(pictures) * options.n_points * sum(KINDS[name].width for name in options.kinds)
-    try:
-        require_memory(
-            2 * 4 * n_numbers,
-            f"{len(pictures)} pictures with {options.n_points} patches of {len(options.kinds)} "
-            "kinds",
-            "ask for fewer n_points or fewer kinds",
-        )
-    except MemoryError as error:
-        raise UsageError(str(error)) from error
-    found: dict[str, dict[str, tuple[Descriptors, Descriptors]]] = {k: {} for k in options.kinds}
+    unique = list({picture.content: picture for picture in pictures}.values())
+    n_numbers = len(pictures) * n_points * sum(KINDS[name][1] for name in kinds)
+    require_memory(
+        2 * 4 * n_numbers,
+        f"{len(pictures)} pictures with {n_points} patches of {len(kinds)} kinds",
+        "ask for fewer n_points or fewer kinds",
+    )
+    found: dict[str, dict[str, Parts]] = {name: {} for name in kinds}
     faults: dict[str, Fault] = {}
     # The kinds of a picture share its points and edges: those of a file of the cache are kept.
-    points = lru_cache(AT_ONCE)(partial(points_of, n_points=options.n_points))
-    what, n_done = f"describing patches ({'+'.join(options.kinds)})", 0
-    total = len(unique) * len(options.kinds)
+    points = lru_cache(AT_ONCE)(partial(points_of, n_points=n_points))
+    what, n_done = f"describing patches ({'+'.join(kinds)})", 0
     with threadpool_limits(1):  # the pictures run in parallel, not the products within one
         for part in slices(len(unique), AT_ONCE):
-            some = list(unique.values())[part]
             for name, own in found.items():
-                report = partial(_report, workers.progress, what, n_done, total)
-                here = replace(workers, progress=report)
-                arrays = _of_kind(some, name, options.n_points, points, here)
-                n_done += len(some)
-                faults |= faults_of_arrays(arrays)
-                usable = [one.content for one in some if one.content not in faults]
-                pieces = (np.split(arrays[key], arrays["ends"]) for key in ("rows", "places"))
-                own |= zip(usable, zip(*pieces, strict=True), strict=False)
-    kinds: dict[str, PatchKind] = {}
-    for name, own in found.items():
-        chosen = [own[one.content] for one in pictures if one.content in own]
-        if chosen:
-            kinds[name] = PatchKind.joined(*zip(*chosen, strict=True))
+
+                def here(what: str, done: int, _: int | None, before: int = n_done) -> None:
+                    progress(what, before + done, len(unique) * len(kinds))
+
+                compute = partial(in_threads, partial(_patches, name, points), what)
+                libraries = [f"scipy {scipy.__version__}"]
+                if name == "sift":
+                    libraries.append(f"opencv {_opencv().__version__}")
+                decided_by = (*libraries, name, str(n_points))
+                more, wrong = described(unique[part], compute, "patches", CODE, decided_by, here)
+                own |= more
+                faults |= wrong
+                n_done += len(unique[part])
     kept = [number for number, one in enumerate(pictures) if one.content not in faults]
-    left_out = [(one.path, faults[one.content]) for one in pictures if one.content in faults]
-    return Patches(kinds) if kept else None, kept, left_out
+    if not kept:
+        return None, kept, named(pictures, faults)
+    joined = {
+        name: PatchKind.joined(*zip(*(own[pictures[n].content] for n in kept), strict=True))
+        for name, own in found.items()
+    }
+    return Patches(joined), kept, named(pictures, faults)
 
 
-def _report(
-    progress: Progress, what: str, before: int, total: int, _: str, done: int, __: int | None
+def _patches(name: str, points: Callable[[Picture], Points], picture: Picture) -> Parts:
+    """Describe the patches of a picture at its `points`; return their positions too."""
+    its = points(picture)
+    describe, *_ = KINDS[name]
+    # The centre of a pixel of the scaled picture, in pixels of the picture itself.
+    positions = (its.places + 0.5) / its.scale - 0.5
+    return describe(its), positions.astype(np.float32)
+
+
+def draw_patch_weights(
+    axes: Axes,
+    pixels: npt.NDArray[np.uint8],
+    patches: Patches,
+    weights: npt.NDArray[np.floating],
+    kind: str,
 ) -> None:
-    """Tell the progress of a part, `before` which so many of `total` were done."""
-    progress(what, before + done, total)
+    """Draw the weights of a picture's patches on the picture (Frome et al., ICCV 2007, figure 2).
+
+    A weight above 0 is a circle as large as the patch, the more opaque the larger the weight is; a
+    weight of 0 is a dot.  The title counts the weights above 0.
+
+    Parameters
+    ----------
+    axes : matplotlib Axes
+        Drawn on.
+    pixels : ndarray of shape (height, width, 3), uint8
+        The picture in its own size.
+    patches : Patches
+        Those of this picture alone: of a fitted learner ``exemplars_[j]``.
+    weights : ndarray of shape (M_j,)
+        Of the patches of all kinds, in their order: ``weights_[j]``.
+    kind : str
+        The kind of patches to draw.
+
+    Raises
+    ------
+    UsageError
+        Where there is no such kind, or weights and patches are not of one picture.
+
+    Examples
+    --------
+    >>> draw_patch_weights(axes, pixels, fitted.exemplars_[3], fitted.weights_[3], "gb42")
+    """
+    from matplotlib.patches import Circle  # where it is used: a trial does without
+
+    if kind not in patches.kinds or kind not in KINDS:
+        raise UsageError(unknown_name("kind of patches", kind, patches.kinds))
+    sizes = {name: len(one.positions) for name, one in patches.kinds.items()}
+    if len(patches) != 1 or len(weights) != sum(sizes.values()):
+        raise UsageError(
+            f"{len(weights)} weights for {sum(sizes.values())} patches of {len(patches)} pictures: "
+            "a weight for each patch of one picture is needed"
+        )
+    parts = np.split(weights, np.cumsum(list(sizes.values()))[:-1])
+    own = dict(zip(sizes, parts, strict=True))[kind]
+    places, used = patches.kinds[kind].positions, own > 0
+    radius = KINDS[kind][2] * max(pixels.shape[:2]) / SIDE
+    axes.imshow(pixels)
+    axes.set_axis_off()
+    axes.autoscale(False)  # circles end at the picture's edge
+    axes.plot(*places[~used].T, linestyle="", marker=".", markersize=3, color="white")
+    for (x, y), weight in zip(places[used], own[used], strict=True):
+        opacity = float(weight / own.max())
+        axes.add_patch(Circle((x, y), radius, fill=False, color="red", alpha=opacity))
+    axes.set_title(f"{used.sum()} of {len(own)} weights above 0")
 
 
-def _of_kind(
-    pictures: Sequence[Picture],
-    name: str,
-    n_points: int,
-    points: Callable[[Picture], Points],
-    workers: Workers,
-) -> Arrays:
-    """Describe the patches of some pictures at their `points`."""
-    libraries = [f"scipy {scipy.__version__}"]
-    if name == "sift":
-        libraries.append(f"opencv {_opencv().__version__}")
-    contents = [picture.content for picture in pictures]
-    key = cache_key(CODE, *libraries, name, str(n_points), *contents)
+def draw_geometric_blur(
+    panels: Sequence[Axes], descriptor: npt.NDArray[np.floating], radius: float
+) -> None:
+    """Draw a descriptor of `geometric_blur`: the edges that it sees about its point.
 
-    def describe(picture: Picture) -> tuple[Descriptors, npt.NDArray[np.float32]]:
-        its = points(picture)
-        # The centre of a pixel of the scaled picture, in pixels of the picture itself.
-        positions = (its.places + 0.5) / its.scale - 0.5
-        return KINDS[name].describe(its), positions.astype(np.float32)
+    Each panel is a channel.  A disc stands where the blurred channel was sampled, its grey is the
+    number in the descriptor: black for 0, white for the largest.
 
-    def compute() -> Arrays:
-        found, faults = workers.map(describe, pictures, "describing patches")
-        rows, positions = zip(*found.values(), strict=True) if found else ((), ())
-        return {
-            "rows": np.concatenate([np.empty((0, KINDS[name].width), np.float32), *rows]),
-            "places": np.concatenate([np.empty((0, 2), np.float32), *positions]),
-            "ends": np.cumsum([len(part) for part in rows], dtype=np.int64),
-            **arrays_of_faults(faults),
-        }
+    Parameters
+    ----------
+    panels : sequence of four matplotlib Axes
+        For edges whose gradients point at 0, 45, 90 and 135 degrees, from x towards y (down).
+    descriptor : ndarray of shape (204,)
+    radius : float
+        Of the outer ring, in pixels.
 
-    return cached(cache_home() / "patches" / f"{key}.npz", compute)
+    Raises
+    ------
+    UsageError
+        Where the descriptor or the panels are not so many.
+    """
+    places = np.concatenate([ring * _circle(n_places) for ring, n_places in RINGS])
+    if len(descriptor) != N_ORIENTATIONS * len(places) or len(panels) != N_ORIENTATIONS:
+        raise UsageError(
+            f"a descriptor of {len(descriptor)} numbers in {len(panels)} panels: "
+            f"{N_ORIENTATIONS * len(places)} in {N_ORIENTATIONS} are needed"
+        )
+    x, y = places.T * radius / RINGS[-1][0]
+    grey: dict[str, Any] = {"cmap": "gray", "vmin": 0, "vmax": max(float(descriptor.max()), 1e-12)}
+    for number, axes in enumerate(panels):
+        values = descriptor.reshape(-1, N_ORIENTATIONS)[:, number]
+        axes.scatter(x, y, s=60, c=values, edgecolors="0.5", linewidths=0.5, **grey)
+        axes.set_aspect("equal")
+        axes.set_ylim(1.2 * radius, -1.2 * radius)
+        axes.set_title(f"gradient at {180 // N_ORIENTATIONS * number}°")

@@ -1,23 +1,21 @@
-from .arrays import (
-    Arrays as Arrays,
-    broken as broken,
-    cache_key as cache_key,
-    cached as cached,
-    listed as listed,
-    load_array as load_array,
-    open_npz as open_npz,
-    refuse_empty as refuse_empty,
-    require_bytes as require_bytes,
-)
 from .download import (
     Archive as Archive,
     fetch as fetch,
     locate as locate,
 )
-from .folders import (
+from .local import (
+    Arrays as Arrays,
+    broken as broken,
+    cache_key as cache_key,
+    cached as cached,
     cannot_write as cannot_write,
     data_folder as data_folder,
     dataset_folder as dataset_folder,
     first_dozen as first_dozen,
+    listed as listed,
+    load_array as load_array,
+    open_npz as open_npz,
     reason_of as reason_of,
+    refuse_empty as refuse_empty,
+    require_bytes as require_bytes,
 )

@@ -1,7 +1,4 @@
-"""Files and archives of data sets from the network: whole or not at all, checked, unpacked.
-
-Not for any one data set, and not for reading what was downloaded.
-"""
+"""Files and archives of data sets from the network: whole or not at all, checked, unpacked."""
 
 from __future__ import annotations
 
@@ -13,17 +10,16 @@ import tarfile
 import time
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
-from http.client import HTTPException, HTTPResponse
+from http.client import HTTPException
 from pathlib import Path
-from ssl import SSLCertVerificationError
+from ssl import SSLCertVerificationError, SSLError
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
-from oasis_bench.datasets.files.folders import (
+from oasis_bench.datasets.files.local import (
     OTHER_FOLDER,
     cannot_write,
     data_folder,
@@ -45,20 +41,12 @@ PARTIAL_CONTENT = 206
 RANGE_NOT_SATISFIABLE = 416
 TEMPORARY_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 
+OF_THE_NETWORK = (URLError, ConnectionError, TimeoutError, SSLError, HTTPException)
+"""Other OSErrors are of the disk."""
 
-# What tarfile and zipfile raise for an archive that is damaged or refused.
-UNREADABLE = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError)
+UNREADABLE = (shutil.ReadError, tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError)
 
 DELETE = "delete it, and it is downloaded again"
-
-
-class _DownloadError(Exception):
-    """A download that failed; `temporary` where another attempt may succeed."""
-
-    def __init__(self, reason: str, temporary: bool, status: int | None = None) -> None:
-        super().__init__(reason)
-        self.temporary = temporary
-        self.status = status
 
 
 def fetch(
@@ -81,11 +69,6 @@ def fetch(
         with locked(path.parent):
             if not path.exists():  # another process may have downloaded it meanwhile
                 _download(url, path, checksum, progress, pauses)
-    except _DownloadError as error:
-        raise UsageError(
-            f"cannot download {url}: {error}: try again later, or get the file elsewhere and "
-            f"put it at {path}, or in {path.parent.name}/ of the folder that OASIS_BENCH_DATA names"
-        ) from error
     except OSError as error:
         raise cannot_write(path, error) from error
 
@@ -109,15 +92,25 @@ def _download(
         continued = part.exists()
         try:
             _receive(url, part, path.name, progress)
-            if fault := wrong_checksum(part, checksum):
-                part.unlink()
-                # What an earlier call left may be at fault: then the whole file is another attempt.
-                raise _DownloadError(f"the file {fault}: it is another one", temporary=continued)
-            os.replace(part, path)
-            return
-        except _DownloadError as error:
-            if pause is None or not error.temporary:
-                raise
+            if (fault := wrong_checksum(part, checksum)) is None:
+                os.replace(part, path)
+                return
+            part.unlink()
+            # What an earlier call left may be at fault: then the whole file is another attempt.
+            reason, temporary = f"the file {fault}: it is another one", continued
+        except HTTPError as error:
+            error.close()
+            reason = f"the server answers {error.code} {error.reason}"
+            temporary = error.code in TEMPORARY_STATUS
+        except OF_THE_NETWORK as error:
+            cause = error.reason if isinstance(error, URLError) else error
+            reason, temporary = reason_of(cause), not isinstance(cause, SSLCertVerificationError)
+        if pause is None or not temporary:
+            raise UsageError(
+                f"cannot download {url}: {reason}: try again later, or get the file elsewhere and "
+                f"put it at {path}, or in {path.parent.name}/ of the folder that OASIS_BENCH_DATA "
+                "names"
+            )
         time.sleep(pause)
 
 
@@ -126,10 +119,10 @@ def _receive(url: str, part: Path, what: str, progress: Progress) -> None:
     done = part.stat().st_size if part.exists() else 0
     request = Request(url, headers={"Range": f"bytes={done}-"} if done else {})
     try:
-        with _network_errors():
-            response: HTTPResponse = urlopen(request, timeout=TIMEOUT)
-    except _DownloadError as error:
-        if done and error.status == RANGE_NOT_SATISFIABLE:
+        response = urlopen(request, timeout=TIMEOUT)
+    except HTTPError as error:
+        if done and error.code == RANGE_NOT_SATISFIABLE:
+            error.close()
             return  # the server has no more bytes to send: now the checksum decides
         raise
     continues = response.status == PARTIAL_CONTENT
@@ -137,42 +130,18 @@ def _receive(url: str, part: Path, what: str, progress: Progress) -> None:
         done = done if continues else 0
         total = None if response.length is None else done + response.length
         progress(what, done, total)
-        while chunk := _read(response):
+        while chunk := response.read(CHUNK_BYTES):
             done += file.write(chunk)
             progress(what, done, total)
         file.flush()
         os.fsync(file.fileno())
     if total is not None and done < total:
-        raise _DownloadError(f"the connection ended after {done} of {total} bytes", temporary=True)
-
-
-def _read(response: HTTPResponse) -> bytes:
-    with _network_errors():
-        return response.read(CHUNK_BYTES)
-
-
-@contextmanager
-def _network_errors() -> Iterator[None]:
-    """Raise _DownloadError for an error of the network; errors of the disk are OSErrors too."""
-    try:
-        yield
-    except HTTPError as error:
-        error.close()
-        raise _DownloadError(
-            f"the server answers {error.code} {error.reason}",
-            error.code in TEMPORARY_STATUS,
-            error.code,
-        ) from error
-    except (OSError, HTTPException) as error:
-        cause = error.reason if isinstance(error, URLError) else error
-        raise _DownloadError(
-            reason_of(cause), temporary=not isinstance(cause, SSLCertVerificationError)
-        ) from error
+        raise ConnectionError(f"the connection ended after {done} of {total} bytes")
 
 
 @dataclass(frozen=True)
 class Archive:
-    """A data set's archive on the network: tar, tar.gz or zip; one that is too large is refused.
+    """A data set's archive on the network: tar, tar.gz or zip.
 
     `folder` is the name of the data set's folder, in `OASIS_BENCH_DATA` and in the cache folder;
     `top` the folder within the archive that becomes it, '' for all; `inner` the archive within the
@@ -182,8 +151,6 @@ class Archive:
     url: str
     checksum: str
     folder: str
-    max_members: int
-    max_bytes: int
     top: str = ""
     inner: str | None = None
 
@@ -228,12 +195,14 @@ def _make(folder: Path, path: Path, archive: Archive, progress: Progress) -> Non
         raise UsageError(f"{path} {fault}: it is another file or not complete: {DELETE}")
     beside = folder.with_name(f"{folder.name}.unpacking")
     shutil.rmtree(beside, ignore_errors=True)  # left by a process that was killed
-    content = beside / "content"
+    content, what = beside / "content", f"unpacking {path.name}"
     try:
-        _unpack(path, content, archive, progress)
+        progress(what, 0, 1)
+        _unpack(path, content)
         if archive.inner is not None:
             inner, content = content / archive.inner, beside / "inner"
-            _unpack(inner, content, archive, progress)
+            _unpack(inner, content)
+        progress(what, 1, 1)
         if not (content / archive.top).is_dir():
             raise UsageError(f"cannot use {path}: it holds no folder {archive.top}: replace it")
         (content / archive.top).rename(folder)
@@ -241,30 +210,5 @@ def _make(folder: Path, path: Path, archive: Archive, progress: Progress) -> Non
         shutil.rmtree(beside, ignore_errors=True)
 
 
-def _unpack(path: Path, folder: Path, archive: Archive, progress: Progress) -> None:
-    """Unpack an archive into a new folder, within the bounds of `archive`."""
-    n_members = n_bytes = 0
-
-    def count(size: int) -> None:
-        nonlocal n_members, n_bytes
-        n_members, n_bytes = n_members + 1, n_bytes + size
-        if n_members > archive.max_members or n_bytes > archive.max_bytes:
-            raise UsageError(
-                f"cannot unpack {path}: it holds {n_members} members and {n_bytes} bytes or more, "
-                f"and at most {archive.max_members} and {archive.max_bytes} are allowed: {DELETE}"
-            )
-        progress(f"unpacking {path.name}", n_bytes, None)
-
-    def admit(member: tarfile.TarInfo, destination: str) -> tarfile.TarInfo:
-        count(member.size)
-        return tarfile.data_filter(member, destination)
-
-    folder.mkdir(parents=True)
-    if path.suffix == ".zip":
-        with zipfile.ZipFile(path) as file:
-            for info in file.infolist():
-                count(info.file_size)  # no more bytes are read, whatever the member holds
-                file.extract(info, folder)
-    else:
-        with tarfile.open(path) as tar:
-            tar.extractall(folder, filter=admit)
+def _unpack(path: Path, folder: Path) -> None:
+    shutil.unpack_archive(path, folder, filter=None if path.suffix == ".zip" else "data")

@@ -19,13 +19,13 @@ from PIL import Image
 from sklearn.datasets import load_sample_images
 
 from oasis_bench.algorithms import LocalPatchDistances
-from oasis_bench.datasets.features.patch_figures import (
-    RADII,
+from oasis_bench.datasets.features import hashed_pictures
+from oasis_bench.datasets.features.patches import (
+    KINDS,
     draw_geometric_blur,
     draw_patch_weights,
+    patches_of,
 )
-from oasis_bench.datasets.features.patches import patch_options, patches_of
-from oasis_bench.datasets.features.picture_files import Workers, hashed_pictures
 from oasis_bench.system import no_progress
 
 KIND, PICTURES, POINTS = "gb42", 6, 40
@@ -47,12 +47,11 @@ if not folder.is_dir():
 # blurred the farther from the centre.
 paths = [path for name in classes for path in sorted((folder / name).glob("*.jpg"))[:PICTURES]]
 y = np.repeat(np.arange(len(classes)), PICTURES)
-workers = Workers(no_progress)
-patches, kept, _ = patches_of(hashed_pictures(paths, workers), patch_options(KIND, POINTS), workers)
+patches, kept, _ = patches_of(hashed_pictures(paths, no_progress), [KIND], POINTS, no_progress)
 paths, y = [paths[number] for number in kept], y[kept]
 
 figure, panels = plt.subplots(1, 4, figsize=(11, 3), sharex=True, sharey=True)
-draw_geometric_blur(panels, patches.kinds[KIND].descriptors[0], RADII[KIND])
+draw_geometric_blur(panels, patches.kinds[KIND].descriptors[0], KINDS[KIND][2])
 figure.suptitle(f"What the first patch of {paths[0].parent.name} sees")
 
 # %%

@@ -1,21 +1,25 @@
-from .judgements import (
-    JudgedTriplets as JudgedTriplets,
-    Judgements as Judgements,
-    Ratings as Ratings,
-)
 from .matrices import (
     FloatArray as FloatArray,
     basis_and_coordinates as basis_and_coordinates,
     canonical as canonical,
     canonical_csr as canonical_csr,
+    check_magnitude as check_magnitude,
     coordinates as coordinates,
+    far_middle as far_middle,
     joint_distribution as joint_distribution,
     relevance_factor as relevance_factor,
+    row_hashes as row_hashes,
     symmetric_part as symmetric_part,
     symmetry_index as symmetry_index,
+    warn_of_lost_digits as warn_of_lost_digits,
+    without_offset as without_offset,
 )
-from .patches import Descriptors as Descriptors, Patches as Patches, PatchKind as PatchKind
-from .pictures import caption as caption, thumbnail as thumbnail
+from .pictures import (
+    Descriptors as Descriptors,
+    Patches as Patches,
+    PatchKind as PatchKind,
+    thumbnail as thumbnail,
+)
 from .preparing import (
     LEFT_OUT as LEFT_OUT,
     MUCH_MISSING as MUCH_MISSING,
@@ -31,18 +35,16 @@ from .preparing import (
 from .rows import (
     KINDS as KINDS,
     PATCHES_AND_PIXELS as PATCHES_AND_PIXELS,
+    JudgedTriplets as JudgedTriplets,
+    Judgements as Judgements,
     LabelledRows as LabelledRows,
     Labels as Labels,
     Pixels as Pixels,
+    Ratings as Ratings,
     Rows as Rows,
     check_items as check_items,
-    check_magnitude as check_magnitude,
     checked_labels as checked_labels,
     class_labels as class_labels,
-    far_middle as far_middle,
-    row_hashes as row_hashes,
-    warn_of_lost_digits as warn_of_lost_digits,
-    without_offset as without_offset,
 )
 from .scaling import (
     KEEPS_ZEROS as KEEPS_ZEROS,

@@ -1,7 +1,13 @@
-"""Matrices: canonical CSR, relevance as probabilities, symmetric parts, the span of few rows."""
+"""Matrices: canonical CSR, relevance as probabilities, symmetric parts, the span of few rows.
+
+Also numbers that are too large, too small or too far from zero.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import warnings
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -9,8 +15,23 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.linalg import qr
 
+from oasis_bench.system import UsageError
+
 FloatArray: TypeAlias = "npt.NDArray[np.floating]"
 Float64Array: TypeAlias = "npt.NDArray[np.float64]"
+
+HASHED = 1000
+"""Rows that `row_hashes` takes at a time."""
+
+LARGEST = {np.dtype(np.float32): 1e15, np.dtype(np.float64): 1e30}
+"""Sizes of values up to which sums of their squares and the matrices learned from them stay finite;
+below the inverse, where no value is larger, these become 0."""
+
+FAR = 10.0
+"""Columns are far from zero whose middle is more than so many of their ranges away from it."""
+
+DIGITS_LOST = {np.dtype(np.float32): 1e4, np.dtype(np.float64): 1e9}
+"""So many ranges away from zero, the values themselves have too few digits left."""
 
 
 def symmetric_part(W: FloatArray) -> FloatArray:
@@ -125,3 +146,118 @@ def coordinates(X: npt.NDArray[Any]) -> FloatArray:
     dtype = np.result_type(X.dtype, np.float32)
     (triangle,) = qr(X.T.astype(np.float64), mode="r", overwrite_a=True, check_finite=False)
     return np.ascontiguousarray(triangle[: len(X)].T, dtype=dtype)
+
+
+def row_hashes(rows: Any) -> npt.NDArray[np.uint64]:
+    """Hash each row, dense or sparse, or picture; equal values have one hash, of whatever type."""
+    is_sparse = sparse.issparse(rows)  # apart: the type checker would take rows for less
+    flat: Any = rows if is_sparse else rows.reshape(len(rows), -1)
+    found = []
+    for part in (flat[start : start + HASHED] for start in range(0, flat.shape[0], HASHED)):
+        csr = canonical(sparse.csr_array(part, dtype=np.float64, copy=True))
+        csr.eliminate_zeros()
+        values, places = csr.data, csr.indices.astype(np.int64)
+        for start, end in pairwise(csr.indptr.tolist()):
+            content = values[start:end].tobytes() + places[start:end].tobytes()
+            found.append(hashlib.blake2b(content, digest_size=8).digest())
+    return np.frombuffer(b"".join(found), dtype=np.uint64)
+
+
+def check_magnitude(X: Any, training: bool = False) -> None:
+    """Raise UsageError where numbers are too large to learn from, or in training all too small.
+
+    What is no array or CSR of finite numbers passes: validation names what is wrong with it.
+    """
+    is_sparse = sparse.issparse(X)  # apart: the type checker would take X for less than it is
+    values = _numbers((X if X.format in ("csr", "csc") else X.tocoo()).data if is_sparse else X)
+    if values is None or not values.size:
+        return
+    largest = max(float(values.max()), -float(values.min()))
+    most = LARGEST[values.dtype]
+    if most < largest < np.inf:
+        raise UsageError(
+            f"a value of size {largest:.3g}: products of {values.dtype} rows overflow above "
+            f"{most:g}: scale the rows (run --scaling standard, or StandardScaler) or divide them"
+        )
+    if training and 0 < largest < 1 / most:
+        raise UsageError(
+            f"no value is larger than {largest:.3g}: products of {values.dtype} rows vanish below "
+            f"{1 / most:g}: scale the rows (run --scaling standard, or StandardScaler) or multiply "
+            "them"
+        )
+
+
+def far_middle(X: Any) -> FloatArray | None:
+    """Return the middle of each column that is far from zero, 0 of others; None where none is.
+
+    Differences of the rows to it are exact, for a far column lies within a factor of 2.
+    """
+    rows = None if sparse.issparse(X) else _numbers(X)
+    if rows is None or rows.ndim != 2 or not rows.size:
+        return None
+    least, most = rows.min(axis=0), rows.max(axis=0)
+    middle = least / 2 + most / 2
+    is_far = np.abs(middle / FAR) > most - least
+    if not is_far.any() or not np.isfinite(middle).all():
+        return None
+    return np.where(is_far, middle, 0).astype(rows.dtype)
+
+
+def warn_of_lost_digits(X: Any, middle: FloatArray, stacklevel: int) -> None:
+    """Warn where the values of a column are so far from zero that they have lost their digits."""
+    rows = _numbers(X)
+    assert rows is not None
+    ranges = np.ptp(rows, axis=0)
+    lost = (ranges > 0) & (np.abs(middle) / DIGITS_LOST[rows.dtype] > ranges)
+    if lost.any():
+        column = int(np.flatnonzero(lost)[0])
+        warnings.warn(
+            f"column {column} varies by {ranges[column]:.3g} around {middle[column]:.6g}, so that "
+            f"{rows.dtype} has rounded off what tells its values apart: subtract a constant from "
+            "it before it is rounded, or give float64",
+            stacklevel=stacklevel + 1,
+        )
+
+
+def without_offset(X: Any, middle: FloatArray | None = None) -> Any:
+    """Return dense rows less their `far_middle`: the rows themselves where there is none.
+
+    No distance changes by it, but the rounding of what is computed from the rows does.
+    """
+    middle = far_middle(X) if middle is None else middle
+    if middle is None:
+        return X
+    is_sparse = sparse.issparse(X)
+    rows = X.toarray() if is_sparse else X
+    return np.subtract(rows, middle, out=np.empty_like(rows), casting="same_kind")
+
+
+def _numbers(X: Any) -> FloatArray | None:
+    """Return numbers as learners see them, float32 or float64; None where they are none."""
+    try:
+        values = np.asarray(X)
+        if values.dtype.kind not in "fiubO":
+            return None
+        return values if values.dtype == np.float32 else values.astype(np.float64, copy=False)
+    except (TypeError, ValueError):
+        return None
+
+
+def check_array(what: str, array: Any, dtype: Any, *shape: int | None) -> None:
+    """Raise UsageError where an array is not of this type and shape, None being any size.
+
+    Floats must be finite, and int64 not negative.
+    """
+    fits = array.ndim == len(shape) and all(
+        wanted in (None, size) for size, wanted in zip(array.shape, shape, strict=True)
+    )
+    if array.dtype != dtype or not fits:
+        wanted = ", ".join("n" if size is None else str(size) for size in shape)
+        raise UsageError(
+            f"{what} of shape {array.shape} and type {array.dtype}: {np.dtype(dtype)} of shape "
+            f"({wanted}) is needed"
+        )
+    if dtype is np.float32 and not np.isfinite(array).all():
+        raise UsageError(f"{what}: some numbers are NaN or infinite")
+    if dtype is np.int64 and array.min(initial=0) < 0:
+        raise UsageError(f"{what}: least number {array.min()}, but none may be negative")

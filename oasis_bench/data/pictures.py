@@ -1,22 +1,218 @@
-"""Small copies of the pictures behind rows: the report shows what a query finds."""
+"""Pictures: sets of local descriptors and pixels for learners, small copies for reports."""
 
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
-from PIL import Image, ImageOps
-from scipy import sparse
+import numpy.typing as npt
 
-from oasis_bench.data.rows import LabelledRows
-from oasis_bench.system import open_regular
+from oasis_bench.data.matrices import check_array
+from oasis_bench.system import UsageError, open_regular, unknown_name
+
+Descriptors = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class PatchKind:
+    """The descriptors of one kind, such as SIFT: those of all pictures one after the other.
+
+    Iteration gives the descriptors (m_i, p) of each picture.
+
+    Parameters
+    ----------
+    descriptors : ndarray of shape (n_patches, p), float32
+        Finite.
+    offsets : ndarray of shape (n_items + 1,), int64
+        Picture i has the patches ``offsets[i]`` to ``offsets[i + 1] - 1``: at least one.
+    positions : ndarray of shape (n_patches, 2), float32
+        The centre of each patch, x from the left and y from the top, in pixels of the picture.
+
+    Raises
+    ------
+    UsageError
+        Where an array breaks one of these rules.
+    """
+
+    descriptors: Descriptors
+    offsets: npt.NDArray[np.int64]
+    positions: npt.NDArray[np.float32]
+
+    def __post_init__(self) -> None:
+        n_patches, offsets = len(self.descriptors), self.offsets
+        check_array("descriptors of patches", self.descriptors, np.float32, None, None)
+        check_array("positions of patches", self.positions, np.float32, n_patches, 2)
+        check_array("offsets of patches", offsets, np.int64, None)
+        if not len(offsets) or offsets[0] != 0 or offsets[-1] != n_patches:
+            raise UsageError(
+                f"offsets of patches {offsets[:8].tolist()}: they go from 0 to {n_patches}, the "
+                "number of patches"
+            )
+        if (sizes := np.diff(offsets)).min(initial=1) < 1:
+            raise UsageError(
+                f"picture {int(sizes.argmin())} has {sizes.min()} patches of a kind: at least 1 is "
+                "needed, so leave the picture out"
+            )
+
+    @classmethod
+    def joined(cls, descriptors: Sequence[Any], positions: Sequence[Any]) -> Self:
+        """Join the descriptors (m_i, p) and the positions (m_i, 2) of pictures, one array each."""
+        if not descriptors or len(descriptors) != len(positions):
+            raise UsageError(
+                f"patches of {len(descriptors)} pictures with positions of {len(positions)}: one "
+                "array each, and at least one picture, is needed"
+            )
+        return cls(
+            np.concatenate(descriptors, dtype=np.float32),
+            np.cumsum([0, *(len(part) for part in descriptors)], dtype=np.int64),
+            np.concatenate(positions, dtype=np.float32),
+        )
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __iter__(self) -> Iterator[Descriptors]:
+        for start, stop in zip(self.offsets[:-1], self.offsets[1:], strict=True):
+            yield self.descriptors[start:stop]
+
+    def part(self, numbers: npt.NDArray[np.integer]) -> Self:
+        """Return the patches of the pictures of these numbers, in their order."""
+        sizes = np.diff(self.offsets)[numbers]
+        offsets = np.cumsum([0, *sizes], dtype=np.int64)
+        places = np.arange(offsets[-1]) + np.repeat(self.offsets[numbers] - offsets[:-1], sizes)
+        return type(self)(self.descriptors[places], offsets, self.positions[places])
+
+
+@dataclass(frozen=True, eq=False)
+class Patches:
+    """Local descriptors of pictures, of one or more kinds.
+
+    ``patches[numbers]`` gives the Patches of these pictures (an array of item numbers, a mask or a
+    slice).  Iteration gives a dict for each picture: its descriptors (m_i, p) by kind.
+
+    Parameters
+    ----------
+    kinds : mapping of str to PatchKind
+        At least one, named by identifiers such as 'sift'; all of the same pictures.
+    pixels : ndarray of shape (n_items, height, width, 3), uint8, optional
+        The pictures themselves, for a learner that takes 'patches+pixels'.
+
+    Raises
+    ------
+    UsageError
+        Where there is no kind, one has no such name, or they are of different numbers of pictures.
+    """
+
+    kinds: Mapping[str, PatchKind]
+    pixels: npt.NDArray[np.uint8] | None = None
+
+    def __post_init__(self) -> None:
+        counts = {name: len(kind) for name, kind in self.kinds.items()}
+        if self.pixels is not None:
+            check_pixels(self.pixels)
+            counts["pixels"] = len(self.pixels)
+        if len(set(counts.values())) != 1:
+            raise UsageError(
+                f"kinds of patches with these numbers of pictures: {counts}: at least one kind, "
+                "and the same pictures in each, are needed"
+            )
+        if other := [name for name in self.kinds if not name.isidentifier()]:
+            raise UsageError(f"kind of patches {other[0]!r}: use letters, digits and underscores")
+
+    @classmethod
+    def one_each(cls, kinds: Mapping[str, Any]) -> Self:
+        """Make patches of rows (n_pictures, p) by kind: a picture has one descriptor of each."""
+        return cls(
+            {
+                name: PatchKind(
+                    np.ascontiguousarray(rows, np.float32),
+                    np.arange(len(rows) + 1, dtype=np.int64),
+                    np.zeros((len(rows), 2), np.float32),
+                )
+                for name, rows in kinds.items()
+            }
+        )
+
+    def as_rows(self) -> Descriptors:
+        """Return what `one_each` was made of, kind beside kind: (n_pictures, sum of p).
+
+        Raises
+        ------
+        UsageError
+            Where a picture has more than one descriptor of a kind.
+        """
+        several = [name for name, kind in self.kinds.items() if len(kind.descriptors) > len(self)]
+        if several:
+            raise UsageError(
+                f"pictures have several patches of kind {several[0]}: rows have one descriptor each"
+            )
+        return np.concatenate([kind.descriptors for kind in self.kinds.values()], axis=1)
+
+    def of_kinds(self, names: str | None) -> Self:
+        """Return the patches of some kinds, their names joined by +; None: all.
+
+        Raises
+        ------
+        UsageError
+            Where there is no such kind.
+        """
+        chosen = list(self.kinds) if names is None else names.split("+")
+        for name in chosen:
+            if name not in self.kinds:
+                raise UsageError(f"kinds: {unknown_name('kind of patches', name, self.kinds)}")
+        return type(self)({name: self.kinds[name] for name in chosen}, self.pixels)
+
+    @property
+    def shape(self) -> tuple[int]:
+        """The number of pictures."""
+        return (len(self),)
+
+    @property
+    def dtype(self) -> np.dtype[np.float32]:
+        """The type of the descriptors."""
+        return np.dtype(np.float32)
+
+    def __len__(self) -> int:
+        return len(next(iter(self.kinds.values())))
+
+    def __iter__(self) -> Iterator[dict[str, Descriptors]]:
+        for parts in zip(*self.kinds.values(), strict=True):
+            yield dict(zip(self.kinds, parts, strict=True))
+
+    def __getitem__(self, numbers: Any) -> Self:
+        if isinstance(numbers, tuple):  # scikit-learn asks for X[numbers, ...]
+            numbers = numbers[0]
+        chosen = np.atleast_1d(np.arange(len(self))[numbers])
+        return type(self)(
+            {name: kind.part(chosen) for name, kind in self.kinds.items()},
+            None if self.pixels is None else self.pixels[chosen],
+        )
+
+    def arrays(self) -> Iterator[npt.NDArray[Any]]:
+        """Go over the arrays, in order: what a hash of the content reads."""
+        yield np.array(list(self.kinds))
+        for kind in self.kinds.values():
+            yield from (kind.descriptors, kind.offsets, kind.positions)
+        if self.pixels is not None:
+            yield self.pixels
+
+
+def check_pixels(pixels: Any) -> None:
+    """Raise UsageError where pixels are not uint8 of shape (n_pictures, height, width, 3)."""
+    check_array("pixels", np.asarray(pixels), np.uint8, None, None, None, 3)
+
 
 SIZE = (96, 96)
 
 
 def thumbnail(path: Path) -> bytes | None:
     """Return a picture as a JPEG of at most 96 x 96 pixels, or None where it cannot be read."""
+    from PIL import Image, ImageOps  # here: a trial does without
+
     try:
         with open_regular(path) as file, Image.open(file) as image:
             image.draft("RGB", (2 * SIZE[0], 2 * SIZE[1]))
@@ -31,12 +227,3 @@ def thumbnail(path: Path) -> bytes | None:
     except Exception:  # decoders raise nearly anything
         return None
     return content.getvalue()
-
-
-def caption(rows: LabelledRows, row: int) -> str:
-    """Return the name of a row's class, or of the queries that the row is relevant to."""
-    if isinstance(rows.y, sparse.csr_array):
-        numbers = rows.y.indices[rows.y.indptr[row] : rows.y.indptr[row + 1]]
-    else:
-        numbers = np.atleast_1d(rows.y[row])
-    return ", ".join(rows.class_names[number] for number in numbers)

