@@ -6,7 +6,13 @@
 from oasis_bench.datasets.digits import Digits
 from oasis_bench.datasets.image_folder import ImageFolder
 from oasis_bench.datasets.judged_pictures import MaterialAppearance, OwnTriplets, SimilarityTriplets
-from oasis_bench.datasets.picture_releases import Caltech101, Caltech256, Corel5k, TinyImageNet
+from oasis_bench.datasets.picture_releases import (
+    Caltech101,
+    Caltech256,
+    Corel5k,
+    Corel5kCDs,
+    TinyImageNet,
+)
 from oasis_bench.datasets.releases import MNIST, Keel, TwentyNewsgroups
 from oasis_bench.datasets.table_file import TableFile
 from oasis_bench.datasets.web_scale import WebScale, prepare_web_scale
@@ -16,6 +22,7 @@ __all__ = [
     "Caltech101",
     "Caltech256",
     "Corel5k",
+    "Corel5kCDs",
     "Digits",
     "ImageFolder",
     "Keel",

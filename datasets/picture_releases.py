@@ -234,6 +234,23 @@ class Corel5k(ImageDataset):
         return require_images(found, folder, "train_jpeg/NUMBER.jpeg with a label")
 
 
+class Corel5kCDs(Corel5k):
+    """The photographs of Corel5k, each of the class of the CD that it was sold on: one label each.
+
+    Photograph N is of CD N // 1000; there are 50, each of 100 photographs of one theme.
+    """
+
+    name = "corel5k-cds"
+    summary = "the photographs of Corel5k by their CDs: 5000 images, 50 classes of 100"
+
+    def find_images(
+        self, progress: Progress = no_progress, tell: Callable[[str], None] = warn
+    ) -> Sequence[tuple[Path, Label]]:
+        """Find the photographs, in the order of the label files, each with its CD."""
+        found = super().find_images(progress, tell)
+        return [(path, f"CD {int(path.stem) // 1000}") for path, _ in found]
+
+
 def _read_labels(
     path: Path, images: Path, words: Sequence[str]
 ) -> Iterator[tuple[Path, tuple[str, ...]]]:

@@ -21,7 +21,13 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from oasis_bench.data import LabelledRows
-from oasis_bench.datasets import Caltech101, Caltech256, Corel5k, ImageFolder, TinyImageNet
+from oasis_bench.datasets import (
+    Caltech101,
+    Caltech256,
+    Corel5k,
+    ImageFolder,
+    TinyImageNet,
+)
 from oasis_bench.datasets.features import hashed_pictures, near_duplicates
 from oasis_bench.datasets.picture_releases import CALTECH256_FOLDERS
 from oasis_bench.datasets.pictures import ImageDataset
@@ -148,6 +154,11 @@ class TestLayouts:
         assert images[0][0].name == "1000.jpeg"
         assert images[0][1] == ("city", "mountain", "sky", "sun")
         assert {len(set(words)) for _, words in images} == {1, 2, 3, 4, 5}
+        of_cds = Corel5kCDs().find_images()
+        assert [path for path, _ in of_cds] == [path for path, _ in images]
+        counts = Counter(label for _, label in of_cds)
+        assert len(counts) == 50
+        assert set(counts.values()) <= {99, 100}
 
 
 class TestCopies:
