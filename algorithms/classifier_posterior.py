@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import field
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -14,12 +15,13 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.extmath import safe_sparse_dot
 
 from oasis_bench.algorithms._label_shares import label_shares, rows_and_shares
+from oasis_bench.algorithms.shared import HyperParameters
 from oasis_bench.data import FloatArray, without_offset
 from oasis_bench.plugins import FittedArray, MetricLearner
 from oasis_bench.system import require_memory
 
 
-class ClassifierPosterior(MetricLearner):
+class ClassifierPosterior(HyperParameters, MetricLearner):
     r"""The probability that two items have one class, by a logistic regression.
 
     .. math::
@@ -77,18 +79,12 @@ class ClassifierPosterior(MetricLearner):
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
     }
-    coef_: FloatArray
-    intercept_: FloatArray
+    coef_: FloatArray = field(init=False)
+    intercept_: FloatArray = field(init=False)
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        max_iter: int = 1000,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.C = C
-        self.max_iter = max_iter
-        self.random_state = random_state
+    C: float = 1.0
+    max_iter: int = 1000
+    random_state: int | np.random.RandomState | None = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the classifier.

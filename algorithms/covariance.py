@@ -9,12 +9,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from oasis_bench.algorithms.shared import AXES_GRID, principal_axes
+from oasis_bench.algorithms.shared import AXES_GRID, HyperParameters, principal_axes
 from oasis_bench.plugins import MahalanobisLearner
 from oasis_bench.system import require_memory
 
 
-class Covariance(MahalanobisLearner):
+class Covariance(HyperParameters, MahalanobisLearner):
     r"""Mahalanobis distance of the training rows, the baseline that reads no labels.
 
     .. math:: M = C^{+}, \qquad C = \frac{1}{n - 1} \sum_i (x_i - m) (x_i - m)^\top .
@@ -63,13 +63,8 @@ class Covariance(MahalanobisLearner):
         "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        n_axes: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.n_axes = n_axes
-        self.random_state = random_state
+    n_axes: int | None = None
+    random_state: int | np.random.RandomState | None = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn L from rows `X` (n_rows, n_features); labels are not read.

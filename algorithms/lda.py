@@ -80,15 +80,8 @@ class LDA(LabelLearner):
         "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        n_components: int | None = None,
-        shrinkage: Literal["auto"] | float = "auto",
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.shrinkage = shrinkage
-        self.random_state = random_state
+    n_components: int | None = None
+    shrinkage: Literal["auto"] | float = "auto"
 
     def _fit(self, X: Any, y: Any) -> None:
         n_kept = self.n_components or min(len(np.unique(y)) - 1, X.shape[1])

@@ -90,17 +90,8 @@ class LFDA(WithinClassLearner):
     }
     _least_classes: ClassVar = 2
 
-    def __init__(
-        self,
-        n_components: int | None = None,
-        n_neighbors: int = 7,
-        n_axes: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.n_neighbors = n_neighbors
-        self.n_axes = n_axes
-        self.random_state = random_state
+    n_components: int | None = None
+    n_neighbors: int = 7
 
     def _learn(self, rows: FloatArray, classes: list[slice], directions: FloatArray) -> FloatArray:
         values, vectors, whitened = shared(

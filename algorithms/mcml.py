@@ -116,17 +116,9 @@ class MCML(LabelLearner):
         "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        n_axes: int | None = None,
-        tol: float = 1e-5,
-        max_iter: int = 1000,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.n_axes = n_axes
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
+    n_axes: int | None = None
+    tol: float = 1e-5
+    max_iter: int = 1000
 
     def _fit(self, X: Any, y: Any) -> None:
         n_axes = min(self.n_axes or X.shape[1], len(shared(_centred_with_axes, X)[2]))

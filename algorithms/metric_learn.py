@@ -10,7 +10,6 @@ from __future__ import annotations
 import inspect
 import warnings
 from abc import abstractmethod
-from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -130,7 +129,6 @@ class CovarianceAdapter(MetricLearnAdapter):
         return super()._learn(centred @ axes.T, y, counts) @ axes
 
 
-@dataclass(eq=False, repr=False)
 class MetricLearnLMNN(MetricLearnAdapter):
     """metric-learn's LMNN: gradient descent on L with all impostors looked for at each step.
 
@@ -172,7 +170,6 @@ class MetricLearnLMNN(MetricLearnAdapter):
     learn_rate: float = 1e-3
     max_iter: int = 1000
     convergence_tol: float = 1e-3
-    random_state: Any = None
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
         # Two (impostors, d) arrays, with all n^2 (c - 1) / 2 c pairs of different classes.
@@ -183,7 +180,6 @@ class MetricLearnLMNN(MetricLearnAdapter):
         return {**super()._arguments(n_features, counts), "n_neighbors": n_neighbors}
 
 
-@dataclass(eq=False, repr=False)
 class MetricLearnNCA(MetricLearnAdapter):
     """metric-learn's neighbourhood components analysis: L-BFGS on the leave-one-out objective.
 
@@ -204,13 +200,11 @@ class MetricLearnNCA(MetricLearnAdapter):
     _estimator: ClassVar = metric_learn.NCA
 
     max_iter: int = 100
-    random_state: Any = None
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
         return 8 * n**2 + 40 * d**2
 
 
-@dataclass(eq=False, repr=False)
 class MetricLearnLFDA(CovarianceAdapter):
     """metric-learn's local Fisher discriminant analysis, after PCA where rows are few.
 
@@ -237,7 +231,6 @@ class MetricLearnLFDA(CovarianceAdapter):
 
     k: int | None = None
     embedding_type: str = "weighted"
-    random_state: Any = None
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
         return super()._n_numbers(n, d, c) + 3 * (n // c) ** 2
@@ -246,7 +239,6 @@ class MetricLearnLFDA(CovarianceAdapter):
         return int(counts.sum()) - len(counts)
 
 
-@dataclass(eq=False, repr=False)
 class MetricLearnRCA(CovarianceAdapter):
     """metric-learn's relevant component analysis, on drawn chunklets, after PCA where they are few.
 
@@ -271,7 +263,6 @@ class MetricLearnRCA(CovarianceAdapter):
 
     n_chunks: int = 100
     chunk_size: int = 2
-    random_state: Any = None
 
     def _possible_chunks(self, counts: Counts) -> int:
         return min(self.n_chunks, int((counts // self.chunk_size).sum()))
@@ -289,7 +280,6 @@ class MetricLearnRCA(CovarianceAdapter):
         return {**super()._arguments(n_features, counts), "n_chunks": n_chunks}
 
 
-@dataclass(eq=False, repr=False)
 class MetricLearnCovariance(CovarianceAdapter):
     """metric-learn's Covariance: the inverse covariance of all rows, labels unread, after PCA.
 
@@ -308,8 +298,6 @@ class MetricLearnCovariance(CovarianceAdapter):
 
     _estimator: ClassVar = metric_learn.Covariance
 
-    random_state: Any = None
-
     def _degrees_of_freedom(self, counts: Counts) -> int:
         return int(counts.sum()) - 1
 
@@ -319,7 +307,6 @@ def _drawn(n_constraints: int | None, c: int) -> int:
     return 20 * c**2 if n_constraints is None else n_constraints
 
 
-@dataclass(eq=False, repr=False)
 class MetricLearnITML(MetricLearnAdapter):
     """metric-learn's information-theoretic metric learning: cyclic LogDet projections on m pairs.
 
@@ -350,14 +337,12 @@ class MetricLearnITML(MetricLearnAdapter):
     gamma: float = 1.0
     n_constraints: int | None = None
     max_iter: int = 1000
-    random_state: Any = None
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
         # The distances of the rows that are drawn, sorted in a copy, beside the pairs.
         return 2 * n**2 + 10 * _drawn(self.n_constraints, c) * d
 
 
-@dataclass(eq=False, repr=False)
 class MetricLearnMMC(MetricLearnAdapter):
     """metric-learn's MMC (Xing et al.): alternating projections, then a gradient step, on m pairs.
 
@@ -389,7 +374,6 @@ class MetricLearnMMC(MetricLearnAdapter):
     n_constraints: int | None = None
     max_iter: int = 100
     max_proj: int = 100
-    random_state: Any = None
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
         return _drawn(self.n_constraints, c) * d * (d + 10)
@@ -406,7 +390,6 @@ class MetricLearnMMC(MetricLearnAdapter):
         return components
 
 
-@dataclass(eq=False, repr=False)
 class MetricLearnLSML(MetricLearnAdapter):
     """metric-learn's least squared-residual metric learning, on m drawn pairs of pairs.
 
@@ -439,13 +422,11 @@ class MetricLearnLSML(MetricLearnAdapter):
 
     n_constraints: int | None = None
     max_iter: int = 1000
-    random_state: Any = None
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
         return 10 * d**2 + 7 * _drawn(self.n_constraints, c) * d
 
 
-@dataclass(eq=False, repr=False)
 class MetricLearnSCML(MetricLearnAdapter):
     """metric-learn's sparse compositional metric learning: M as a sum of b weighted LDA directions.
 
@@ -482,7 +463,6 @@ class MetricLearnSCML(MetricLearnAdapter):
     beta: float = 1e-5
     n_basis: int | None = None
     max_iter: int = 10_000
-    random_state: Any = None
 
     def _directions(self, n: int, d: int, c: int) -> int:
         wanted = 20 * d if self.n_basis is None else self.n_basis

@@ -94,17 +94,8 @@ class MMC(WithinClassLearner):
     _least_classes: ClassVar = 2
     _copies_of_rows: ClassVar = 5
 
-    def __init__(
-        self,
-        n_axes: int | None = None,
-        tol: float = 1e-3,
-        max_iter: int = 1000,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.n_axes = n_axes
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
+    tol: float = 1e-3
+    max_iter: int = 1000
 
     def _learn(self, rows: FloatArray, classes: list[slice], directions: FloatArray) -> FloatArray:
         whitened, ascent = shared(_start, rows, classes, directions)

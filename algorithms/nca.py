@@ -8,7 +8,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
-from numpy.random import RandomState
 from scipy.optimize import OptimizeResult, minimize
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -141,19 +140,10 @@ class NCA(LabelLearner):
         "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        n_components: int | None = None,
-        init: Init = "auto",
-        max_iter: int = 50,
-        tol: float = 1e-5,
-        random_state: int | RandomState | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.init = init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
+    n_components: int | None = None
+    init: Init = "auto"
+    max_iter: int = 50
+    tol: float = 1e-5
 
     def _fit(self, X: Any, y: Any) -> None:
         n, d = X.shape

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.extmath import row_norms
 
 from oasis_bench.algorithms._label_shares import rows_and_shares
+from oasis_bench.algorithms.shared import HyperParameters
 from oasis_bench.data import FloatArray
 from oasis_bench.plugins import FittedArray, MetricLearner, blocks
 
@@ -18,7 +20,7 @@ ROUNDING = 1e-12
 """Squared distances that differ by this share of the squared lengths of the rows are equal."""
 
 
-class NearestNeighbourMemory(MetricLearner):
+class NearestNeighbourMemory(HyperParameters, MetricLearner):
     r"""Whether the nearest training rows of two items have the same class.
 
     .. math::
@@ -62,13 +64,12 @@ class NearestNeighbourMemory(MetricLearner):
 
     _shift_invariant: ClassVar = True
 
-    rows_: Any
-    labels_: sparse.csr_array
+    rows_: Any = field(init=False)
+    labels_: sparse.csr_array = field(init=False)
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"random_state": ["random_state"]}
 
-    def __init__(self, random_state: int | np.random.RandomState | None = None) -> None:
-        self.random_state = random_state
+    random_state: int | np.random.RandomState | None = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Keep the rows and their labels.

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import validate_parameter_constraints
 
-from oasis_bench.algorithms.shared import check_triplets
+from oasis_bench.algorithms.shared import HyperParameters, check_triplets
 from oasis_bench.data import PATCHES_AND_PIXELS, FloatArray, Patches, check_items, class_labels
 from oasis_bench.plugins import FittedArray, IncrementalLearner, MetricLearner, load_registry
 from oasis_bench.system import TORCH, UsageError, require_memory
@@ -134,7 +134,7 @@ class _OnEmbedding(MetricLearner):
         return {name: FittedArray((), MetricLearner) for name in ("embedder_", "learner_")}
 
 
-class OnEmbedding(_OnEmbedding):
+class OnEmbedding(HyperParameters, _OnEmbedding):
     r"""A learner on what an embedder makes of pictures: two learners, one after the other.
 
     .. math:: S(x, y) = S_{\text{learner}}(f(x), f(y))
@@ -170,15 +170,9 @@ class OnEmbedding(_OnEmbedding):
     takes_triplets: ClassVar = True
     _takes_of: ClassVar = {"embedder": "pixels", "learner": "rows"}
 
-    def __init__(
-        self,
-        embedder: MetricLearner | str = "DeepRanking",
-        learner: MetricLearner | str = "OASIS",
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.embedder = embedder
-        self.learner = learner
-        self.random_state = random_state
+    embedder: MetricLearner | str = "DeepRanking"
+    learner: MetricLearner | str = "OASIS"
+    random_state: int | np.random.RandomState | None = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from class labels.
@@ -219,7 +213,7 @@ class OnEmbedding(_OnEmbedding):
         return self._learn(X, None, triplets, embedder)
 
 
-class OnEmbeddingAndFeatures(_OnEmbedding):
+class OnEmbeddingAndFeatures(HyperParameters, _OnEmbedding):
     r"""A learner on what an embedder makes of pictures and on their other features, kind by kind.
 
     .. math:: D(x, y) = w_0 |f(x) - f(y)|^2 + \sum_k w_k |x_k - y_k|^2, \qquad
@@ -264,17 +258,10 @@ class OnEmbeddingAndFeatures(_OnEmbedding):
     takes_labels_with_triplets: ClassVar = True
     _takes_of: ClassVar = {"embedder": "pixels", "learner": "patches", "relevance": "patches"}
 
-    def __init__(
-        self,
-        embedder: MetricLearner | str = "DeepRanking",
-        learner: MetricLearner | str = "GoldenFeature",
-        relevance: MetricLearner | str | None = "GoldenFeature",
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.embedder = embedder
-        self.learner = learner
-        self.relevance = relevance
-        self.random_state = random_state
+    embedder: MetricLearner | str = "DeepRanking"
+    learner: MetricLearner | str = "GoldenFeature"
+    relevance: MetricLearner | str | None = "GoldenFeature"
+    random_state: int | np.random.RandomState | None = None
 
     def fit(self, X: Any, y: Any, *, triplets: Any = None) -> Self:
         """Learn the relevance, then the embedding, then the learner.

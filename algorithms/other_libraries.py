@@ -10,7 +10,6 @@ import importlib.util
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -26,7 +25,6 @@ from oasis_bench.algorithms.shared import LabelLearner, possible_neighbours
 from oasis_bench.system import require_packages
 
 
-@dataclass(eq=False, repr=False)
 class PyLMNN(LabelLearner):
     """pylmnn's LMNN: L-BFGS on L, with the impostors looked for at each evaluation.
 
@@ -93,7 +91,6 @@ class PyLMNN(LabelLearner):
     max_impostors: int = 500_000
     max_iter: int = 50
     tol: float = 1e-5
-    random_state: Any = None
 
     def _check(self, X: Any, y: Any) -> None:
         require_packages(self.name, self.imports, "pylmnn")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -9,11 +10,12 @@ from scipy import sparse
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
+from oasis_bench.algorithms.shared import HyperParameters
 from oasis_bench.data import FloatArray, without_offset
 from oasis_bench.plugins import FittedArray, MahalanobisLearner
 
 
-class StandardizedEuclidean(MahalanobisLearner):
+class StandardizedEuclidean(HyperParameters, MahalanobisLearner):
     r"""Euclidean distance of features over their standard deviations.
 
     .. math:: M = \mathrm{diag}(1 / s_1^2, \dots, 1 / s_d^2) ,
@@ -50,12 +52,11 @@ class StandardizedEuclidean(MahalanobisLearner):
     takes_relevance: ClassVar = True
     needs_labels: ClassVar = False
 
-    scale_: FloatArray
+    scale_: FloatArray = field(init=False)
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"random_state": ["random_state"]}
 
-    def __init__(self, random_state: int | np.random.RandomState | None = None) -> None:
-        self.random_state = random_state
+    random_state: int | np.random.RandomState | None = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Measure the deviations of rows `X` (n_rows, n_features); labels are not read."""

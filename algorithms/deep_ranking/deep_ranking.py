@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -11,7 +12,7 @@ from sklearn.utils import check_random_state, check_scalar
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from oasis_bench.algorithms.deep_ranking.sources import Given, Source
-from oasis_bench.algorithms.shared import check_triplets
+from oasis_bench.algorithms.shared import HyperParameters, check_triplets
 from oasis_bench.data import Pixels, check_items
 from oasis_bench.plugins import EmbeddingLearner, FittedArray, IncrementalLearner
 from oasis_bench.system import TORCH, Progress, no_progress, require_packages, slices
@@ -29,7 +30,7 @@ N_VALIDATION = 2000
 """Triplets that are drawn of the classes held out."""
 
 
-class DeepRanking(EmbeddingLearner, IncrementalLearner):
+class DeepRanking(HyperParameters, EmbeddingLearner, IncrementalLearner):
     r"""A multiscale convolutional network that embeds pictures, learned from triplets.
 
     .. math:: \min_f \sum_{q,p,n} [g + D(q, p) - D(q, n)]_+ + \lambda |\theta|^2,
@@ -121,11 +122,11 @@ class DeepRanking(EmbeddingLearner, IncrementalLearner):
     takes: ClassVar = "pixels"
     takes_triplets: ClassVar = True
 
-    parameters_: npt.NDArray[np.float32]
-    n_steps_: int
-    precision_: npt.NDArray[np.float64]
-    _momentum: npt.NDArray[np.float32]
-    _seed: int
+    parameters_: npt.NDArray[np.float32] = field(init=False)
+    n_steps_: int = field(init=False)
+    precision_: npt.NDArray[np.float64] = field(init=False)
+    _momentum: npt.NDArray[np.float32] = field(init=False)
+    _seed: int = field(init=False)
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "backbone": [StrOptions({"small", "efficientnet-lite0"})],
@@ -149,47 +150,25 @@ class DeepRanking(EmbeddingLearner, IncrementalLearner):
         "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        backbone: Literal["small", "efficientnet-lite0"] = "small",
-        dimension: int = 128,
-        multiscale: bool = True,
-        freeze_backbone: bool = False,
-        gap: float = 0.2,
-        n_steps: int = 20_000,
-        batch_size: int = 32,
-        learning_rate: float = 0.01,
-        momentum: float = 0.9,
-        weight_decay: float = 1e-3,
-        dropout: float = 0.4,
-        shift: float = 1 / 16,
-        out_of_class: float = 0.2,
-        margin: float = 0.0,
-        sampling: Literal["weighted", "uniform", "reservoir"] = "weighted",
-        relevance_cap: float | None = None,
-        capacity: int = 1000,
-        validation_fraction: float = 0.0,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.backbone = backbone
-        self.dimension = dimension
-        self.multiscale = multiscale
-        self.freeze_backbone = freeze_backbone
-        self.gap = gap
-        self.n_steps = n_steps
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.weight_decay = weight_decay
-        self.dropout = dropout
-        self.shift = shift
-        self.out_of_class = out_of_class
-        self.margin = margin
-        self.sampling = sampling
-        self.relevance_cap = relevance_cap
-        self.capacity = capacity
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state
+    backbone: Literal["small", "efficientnet-lite0"] = "small"
+    dimension: int = 128
+    multiscale: bool = True
+    freeze_backbone: bool = False
+    gap: float = 0.2
+    n_steps: int = 20_000
+    batch_size: int = 32
+    learning_rate: float = 0.01
+    momentum: float = 0.9
+    weight_decay: float = 1e-3
+    dropout: float = 0.4
+    shift: float = 1 / 16
+    out_of_class: float = 0.2
+    margin: float = 0.0
+    sampling: Literal["weighted", "uniform", "reservoir"] = "weighted"
+    relevance_cap: float | None = None
+    capacity: int = 1000
+    validation_fraction: float = 0.0
+    random_state: int | np.random.RandomState | None = None
 
     def fit(
         self,

@@ -130,21 +130,11 @@ class LMNN(LabelLearner):
         "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        n_neighbors: int = 3,
-        pull_weight: float = 0.5,
-        max_iter: int = 1000,
-        tol: float = 1e-3,
-        stop_after: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.pull_weight = pull_weight
-        self.max_iter = max_iter
-        self.tol = tol
-        self.stop_after = stop_after
-        self.random_state = random_state
+    n_neighbors: int = 3
+    pull_weight: float = 0.5
+    max_iter: int = 1000
+    tol: float = 1e-3
+    stop_after: int | None = None
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
         square = min(n, d) ** 2  # beside the pairs within reach, which are known later
@@ -239,18 +229,8 @@ class FastLMNN(LMNN):
         "variance": [Interval(Real, 0, 1, closed="right")],
     }
 
-    def __init__(
-        self,
-        n_neighbors: int = 3,
-        pull_weight: float = 0.5,
-        max_iter: int = 1000,
-        tol: float = 1e-2,
-        variance: float = 0.95,
-        stop_after: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        super().__init__(n_neighbors, pull_weight, max_iter, tol, stop_after, random_state)
-        self.variance = variance
+    tol: float = 1e-2
+    variance: float = 0.95
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
         return 3 * n * d + 4 * min(n, d) ** 2  # of the axes, the most of all

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from dataclasses import field
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -22,6 +23,7 @@ from oasis_bench.algorithms.local_distances._dual_ascent import (
     choose_by_one_pass,
     maximise,
 )
+from oasis_bench.algorithms.shared import HyperParameters
 from oasis_bench.data import FloatArray
 from oasis_bench.plugins import ExemplarLearner, FittedArray, blocks, checked_scores
 from oasis_bench.system import Progress, no_progress, require_memory, side_by_side
@@ -30,7 +32,7 @@ DUALS = {"duals_": FittedArray(("n_passes + 1",))}
 """The fitted array that both learners have."""
 
 
-class LocalDistances(ExemplarLearner):
+class LocalDistances(HyperParameters, ExemplarLearner):
     r"""A distance of its own for each training item: a weight of 0 or more for each feature.
 
     Item j is at the distance
@@ -109,15 +111,15 @@ class LocalDistances(ExemplarLearner):
     citation: ClassVar = "Frome, Sha, Singer & Malik, ICCV 2007"
     cost: ClassVar = "time n^2 d + n^3 a pass, memory n^2 d + n^3, less by pruning"
 
-    exemplars_: Any
-    weights_: list[Float64Array]
-    C_: float
-    gap_: float
-    primal_: float
-    duals_: Float64Array
-    n_passes_: int
-    n_triplets_: int
-    zero_share_: float
+    exemplars_: Any = field(init=False)
+    weights_: list[Float64Array] = field(init=False)
+    C_: float = field(init=False)
+    gap_: float = field(init=False)
+    primal_: float = field(init=False)
+    duals_: Float64Array = field(init=False)
+    n_passes_: int = field(init=False)
+    n_triplets_: int = field(init=False)
+    zero_share_: float = field(init=False)
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "C": [Interval(Real, 0, None, closed="neither"), None],
@@ -129,23 +131,13 @@ class LocalDistances(ExemplarLearner):
         "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        C: float | None = None,
-        max_passes: int = 1000,
-        tol: float = 1e-3,
-        least_growth: float = 1e-5,
-        consistent: bool = True,
-        n_nearest: int | None = 5,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.C = C
-        self.max_passes = max_passes
-        self.tol = tol
-        self.least_growth = least_growth
-        self.consistent = consistent
-        self.n_nearest = n_nearest
-        self.random_state = random_state
+    C: float | None = None
+    max_passes: int = 1000
+    tol: float = 1e-3
+    least_growth: float = 1e-5
+    consistent: bool = True
+    n_nearest: int | None = 5
+    random_state: int | np.random.RandomState | None = None
 
     def fit(self, X: Any, y: Any, *, progress: Progress = no_progress) -> Self:
         """Learn the weights of each item of `X` (n_items, n_features) from labels `y` (n_items,).

@@ -150,19 +150,10 @@ class ITML(LabelLearner):
         "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        gamma: float = 1.0,
-        n_pairs: int | None = None,
-        max_iter: int = 1000,
-        tol: float = 1e-3,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.gamma = gamma
-        self.n_pairs = n_pairs
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
+    gamma: float = 1.0
+    n_pairs: int | None = None
+    max_iter: int = 1000
+    tol: float = 1e-3
 
     def _fitted_state(self) -> dict[str, FittedArray]:
         return {**super()._fitted_state(), "bounds_": FittedArray((2,), np.float64)}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import field
 from numbers import Integral
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -70,25 +71,11 @@ class AveragedOASIS(OASIS):
         "n_learners": [Interval(Integral, 1, None, closed="left")],
         "n_threads": [Interval(Integral, 1, None, closed="left"), None],
     }
-    matrices_: FloatArray
-    _n_dealt: int
+    matrices_: FloatArray = field(init=False)
+    _n_dealt: int = field(init=False)
 
-    def __init__(
-        self,
-        n_learners: int = 5,
-        n_threads: int | None = None,
-        aggressiveness: float = 0.1,
-        n_steps: int = 30_000,
-        weighted_positives: bool = False,
-        negatives: Literal["exact", "any"] = "exact",
-        threshold: float = 0.0,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        super().__init__(
-            aggressiveness, n_steps, weighted_positives, negatives, threshold, random_state
-        )
-        self.n_learners = n_learners
-        self.n_threads = n_threads
+    n_learners: int = 5
+    n_threads: int | None = None
 
     def _seeded(self) -> npt.NDArray[np.uint64]:
         """Return the state of each learner's stream, (n_learners, 4)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -48,11 +49,10 @@ class CosineOASIS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TripletLear
     _learned: ClassVar[str] = "raw_matrix_"
     search_space: ClassVar = OASIS.search_space
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = OASIS._parameter_constraints
-    raw_matrix_: FloatArray
-    components_: FloatArray
-    aggressiveness: float
+    raw_matrix_: FloatArray = field(init=False)
+    components_: FloatArray = field(init=False)
+    aggressiveness: float = 0.1
 
-    __init__ = OASIS.__init__
     _step = OASIS._step
 
     def transform(self, X: Any) -> FloatArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -76,23 +76,7 @@ class LogDetOASIS(LogDetLearner):
         "margin": [Interval(Real, 0, None, closed="neither")],
     }
 
-    def __init__(
-        self,
-        eta: float = 0.08,
-        margin: float = 1.0,
-        n_steps: int = 30_000,
-        weighted_positives: bool = False,
-        negatives: Literal["exact", "any"] = "exact",
-        threshold: float = 0.0,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.eta = eta
-        self.margin = margin
-        self.n_steps = n_steps
-        self.weighted_positives = weighted_positives
-        self.negatives = negatives
-        self.threshold = threshold
-        self.random_state = random_state
+    margin: float = 1.0
 
     def _n_matrices(self, afresh: bool) -> int:
         return 2 * afresh + MATRICES_OF_PSD_FACTOR

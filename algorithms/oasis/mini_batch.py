@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from numbers import Integral
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -65,22 +65,8 @@ class MiniBatchOASIS(OASIS):
         "n_threads": [Interval(Integral, 1, None, closed="left"), None],
     }
 
-    def __init__(
-        self,
-        batch_size: int = 64,
-        n_threads: int | None = None,
-        aggressiveness: float = 0.1,
-        n_steps: int = 30_000,
-        weighted_positives: bool = False,
-        negatives: Literal["exact", "any"] = "exact",
-        threshold: float = 0.0,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        super().__init__(
-            aggressiveness, n_steps, weighted_positives, negatives, threshold, random_state
-        )
-        self.batch_size = batch_size
-        self.n_threads = n_threads
+    batch_size: int = 64
+    n_threads: int | None = None
 
     def _start(self, X: Any) -> None:
         if X.shape[1] > MAX_FEATURES:

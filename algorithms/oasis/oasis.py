@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from numbers import Real
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -104,21 +104,7 @@ class OASIS(TripletLearner, BilinearLearner):
         **TripletLearner._parameter_constraints,
     }
 
-    def __init__(
-        self,
-        aggressiveness: float = 0.1,
-        n_steps: int = 30_000,
-        weighted_positives: bool = False,
-        negatives: Literal["exact", "any"] = "exact",
-        threshold: float = 0.0,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.aggressiveness = aggressiveness
-        self.n_steps = n_steps
-        self.weighted_positives = weighted_positives
-        self.negatives = negatives
-        self.threshold = threshold
-        self.random_state = random_state
+    aggressiveness: float = 0.1
 
     def _step(self, X: Any, triplets: npt.NDArray[np.intp], W: FloatArray) -> int:
         C = float(self.aggressiveness)

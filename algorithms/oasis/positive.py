@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from numbers import Integral
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -55,23 +56,10 @@ class PsdOASIS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OASIS):  # typ
         **OASIS._parameter_constraints,
         "projection_interval": [Interval(Integral, 1, None, closed="left"), None],
     }
-    raw_matrix_: FloatArray
-    components_: FloatArray
+    raw_matrix_: FloatArray = field(init=False)
+    components_: FloatArray = field(init=False)
 
-    def __init__(
-        self,
-        projection_interval: int | None = None,
-        aggressiveness: float = 0.1,
-        n_steps: int = 30_000,
-        weighted_positives: bool = False,
-        negatives: Literal["exact", "any"] = "exact",
-        threshold: float = 0.0,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        super().__init__(
-            aggressiveness, n_steps, weighted_positives, negatives, threshold, random_state
-        )
-        self.projection_interval = projection_interval
+    projection_interval: int | None = None
 
     def transform(self, X: Any) -> FloatArray:
         """Return X L' (n_rows, n_components): rows whose inner products are the similarity."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -43,7 +44,7 @@ class ProjOASIS(OASIS):
     cost: ClassVar = "time nnz(q) (nnz(p) + nnz(n)) a step, memory 2 d^2"
 
     _learned: ClassVar[str] = "raw_matrix_"
-    raw_matrix_: FloatArray
+    raw_matrix_: FloatArray = field(init=False)
 
     def _n_matrices(self, afresh: bool) -> int:
         return afresh + 1
@@ -112,10 +113,8 @@ class DissimOASIS(TripletLearner):
     _shift_invariant: ClassVar = True
     search_space: ClassVar = OASIS.search_space
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = OASIS._parameter_constraints
-    dissimilarity_matrix_: FloatArray
-    aggressiveness: float
-
-    __init__ = OASIS.__init__
+    dissimilarity_matrix_: FloatArray = field(init=False)
+    aggressiveness: float = 0.1
 
     def pair_score(self, pairs: Any) -> FloatArray:
         """Return S'(x, y) for each pair (x, y) of `pairs` (n_pairs, 2, n_features)."""

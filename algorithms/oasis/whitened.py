@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import field
 from numbers import Real
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -81,24 +82,10 @@ class WhitenedOASIS(CosineOASIS):
         "shrinkage": [Interval(Real, 0, 1, closed="right")],
         "outside": [Interval(Real, 0, 1, closed="right")],
     }
-    start_: FloatArray
+    start_: FloatArray = field(init=False)
 
-    def __init__(
-        self,
-        shrinkage: float = 0.8,
-        outside: float = 0.4,
-        aggressiveness: float = 0.1,
-        n_steps: int = 30_000,
-        weighted_positives: bool = False,
-        negatives: Literal["exact", "any"] = "exact",
-        threshold: float = 0.0,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        super().__init__(
-            aggressiveness, n_steps, weighted_positives, negatives, threshold, random_state
-        )
-        self.shrinkage = shrinkage
-        self.outside = outside
+    shrinkage: float = 0.8
+    outside: float = 0.4
 
     def _n_matrices(self, afresh: bool) -> int:
         return super()._n_matrices(afresh) + afresh

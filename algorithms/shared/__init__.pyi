@@ -8,6 +8,7 @@ from .axes import (
     whitening as whitening,
 )
 from .label_learner import (
+    HyperParameters as HyperParameters,
     LabelLearner as LabelLearner,
     possible_neighbours as possible_neighbours,
 )

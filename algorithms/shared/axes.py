@@ -87,7 +87,7 @@ class WithinClassLearner(LabelLearner):
     _least_in_largest: ClassVar[int] = 2
     _copies_of_rows: ClassVar[int] = 3
 
-    n_axes: int | None
+    n_axes: int | None = None
 
     @abstractmethod
     def _learn(self, rows: FloatArray, classes: list[slice], directions: FloatArray) -> FloatArray:

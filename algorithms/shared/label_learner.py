@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
@@ -14,7 +15,16 @@ from oasis_bench.plugins import MahalanobisLearner
 from oasis_bench.system import require_memory, shared, sharing
 
 
-class LabelLearner(MahalanobisLearner):
+@dataclass_transform(eq_default=False, field_specifiers=(field,))
+class HyperParameters:
+    """Makes the fields of a learner its hyper-parameters, which `__init__` takes in their order."""
+
+    def __init_subclass__(cls, kw_only: bool = False, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        dataclass(eq=False, repr=False, kw_only=kw_only)(cls)
+
+
+class LabelLearner(HyperParameters, MahalanobisLearner, kw_only=True):
     """A learner of L from rows and class labels.
 
     A learner gives `_fit` and `_n_numbers`, and says by class attributes what it needs.
@@ -25,6 +35,8 @@ class LabelLearner(MahalanobisLearner):
     _least_in_largest: ClassVar[int] = 1  # rows of the largest class
     _matrix_type: ClassVar[type[np.floating] | None] = np.float64  # None: that of the rows
     _remedy: ClassVar[str] = "use fewer rows or features"  # where memory is short
+
+    random_state: int | np.random.RandomState | None = None
 
     @abstractmethod
     def _fit(self, X: Any, y: Any) -> None:
