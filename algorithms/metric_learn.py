@@ -7,23 +7,41 @@ regression, and SDML, which calls scikit-learn's graphical lasso with an argumen
 
 from __future__ import annotations
 
+import functools
 import inspect
 import warnings
 from abc import abstractmethod
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import metric_learn
+import metric_learn._util as _util
 import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
-import oasis_bench.algorithms._metric_learn_compatibility  # noqa: F401  (its import is its effect)
 from oasis_bench.algorithms.lmnn import LMNN
 from oasis_bench.algorithms.logdet import ITML
 from oasis_bench.algorithms.shared import LabelLearner, possible_neighbours, principal_axes
 from oasis_bench.data import FloatArray
+
+
+def _translate(check: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(check)
+    def translated(*args: Any, **options: Any) -> Any:
+        if "force_all_finite" in options:
+            options["ensure_all_finite"] = options.pop("force_all_finite")
+        return check(*args, **options)
+
+    return translated
+
+
+# scikit-learn 1.6 renamed force_all_finite to ensure_all_finite and 1.8 dropped the old name.
+# Only metric-learn's own view of these functions is changed, never scikit-learn itself.
+_util.check_array = _translate(_util.check_array)
+_util.check_X_y = _translate(_util.check_X_y)
 
 Counts = npt.NDArray[np.intp]
 

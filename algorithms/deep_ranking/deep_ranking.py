@@ -20,15 +20,6 @@ from oasis_bench.system import TORCH, Progress, no_progress, require_packages, s
 if TYPE_CHECKING:
     from oasis_bench.algorithms.deep_ranking.network import MultiscaleNetwork, Trainer
 
-N_CHECKS = 20
-"""Times that `fit` looks at the pictures held out, where there are some."""
-
-PATIENCE = 5
-"""Looks without a better value after which learning has saturated."""
-
-N_VALIDATION = 2000
-"""Triplets that are drawn of the classes held out."""
-
 
 class DeepRanking(HyperParameters, EmbeddingLearner, IncrementalLearner):
     r"""A multiscale convolutional network that embeds pictures, learned from triplets.
@@ -92,11 +83,6 @@ class DeepRanking(HyperParameters, EmbeddingLearner, IncrementalLearner):
         without bound; the paper says no value.
     capacity : int, default 1000
         With the reservoir: the pictures of a category that it keeps at most.
-    validation_fraction : float, default 0
-        Share of the classes, categories or judged queries that `fit` holds out.  It looks 20 times
-        at the share of their triplets in the right order, ends after 5 looks without a better
-        value, and keeps the best weights.  0: learn all steps from everything; the harness then
-        chooses `n_steps` on inner folds.
     random_state : int, RandomState or None, default None
 
     Attributes
@@ -105,8 +91,6 @@ class DeepRanking(HyperParameters, EmbeddingLearner, IncrementalLearner):
         All weights of the network.
     n_steps_ : int
         Triplets learned from since `fit` began.
-    precision_ : ndarray of shape (n_looks, 2)
-        Steps, and the share of the triplets held out in the right order; empty without them.
 
     References
     ----------
@@ -124,7 +108,6 @@ class DeepRanking(HyperParameters, EmbeddingLearner, IncrementalLearner):
 
     parameters_: npt.NDArray[np.float32] = field(init=False)
     n_steps_: int = field(init=False)
-    precision_: npt.NDArray[np.float64] = field(init=False)
     _momentum: npt.NDArray[np.float32] = field(init=False)
     _seed: int = field(init=False)
 
@@ -146,7 +129,6 @@ class DeepRanking(HyperParameters, EmbeddingLearner, IncrementalLearner):
         "sampling": [StrOptions({"weighted", "uniform", "reservoir"})],
         "relevance_cap": [Interval(Real, 0, None, closed="neither"), None],
         "capacity": [Interval(Integral, 1, None, closed="left")],
-        "validation_fraction": [Interval(Real, 0, 1, closed="left")],
         "random_state": ["random_state"],
     }
 
@@ -167,7 +149,6 @@ class DeepRanking(HyperParameters, EmbeddingLearner, IncrementalLearner):
     sampling: Literal["weighted", "uniform", "reservoir"] = "weighted"
     relevance_cap: float | None = None
     capacity: int = 1000
-    validation_fraction: float = 0.0
     random_state: int | np.random.RandomState | None = None
 
     def fit(
@@ -209,16 +190,9 @@ class DeepRanking(HyperParameters, EmbeddingLearner, IncrementalLearner):
         """
         self._check_all(X)
         seed = self._new_seed()
-        given = self._given(X, y, relevance, triplets)
-        source, held = given.source(seed), None
-        if self.validation_fraction:
-            source, held = given.split(self.validation_fraction, seed)
+        source = self._given(X, y, relevance, triplets).source(seed)
         self._start(seed)
-        trainer = self._trainer(X)
-        if held is None:
-            self._run(trainer, source, self.n_steps, progress)
-        else:
-            self._run_until_saturated(trainer, X, source, held, progress)
+        self._run(self._trainer(X), source, self.n_steps, progress)
         return self
 
     def partial_fit(
@@ -233,7 +207,7 @@ class DeepRanking(HyperParameters, EmbeddingLearner, IncrementalLearner):
     ) -> Self:
         """Learn `n_steps` more triplets (default: the parameter) from where it is.
 
-        Nothing is held out.  The others are those of `fit`; pictures have the size of before.
+        The others are those of `fit`; pictures have the size of before.
         """
         n_steps = self.n_steps if n_steps is None else n_steps
         check_scalar(n_steps, "n_steps", Integral, min_val=0)
@@ -290,7 +264,6 @@ class DeepRanking(HyperParameters, EmbeddingLearner, IncrementalLearner):
         self._momentum = np.zeros(0, np.float32)
         self._seed = seed
         self.n_steps_ = 0
-        self.precision_ = np.zeros((0, 2))
 
     def _network(self, seed: int | None = None) -> MultiscaleNetwork:
         """Make the network, with the weights that were learned or, by a seed, with fresh ones."""
@@ -339,39 +312,12 @@ class DeepRanking(HyperParameters, EmbeddingLearner, IncrementalLearner):
     def _keep(self, trainer: Trainer) -> None:
         self.parameters_, self._momentum = trainer.weights(), trainer.momentum()
 
-    def _run_until_saturated(
-        self, trainer: Trainer, X: Pixels, learned: Source, held: Source, progress: Progress
-    ) -> None:
-        """Learn between looks at the triplets held out; keep the weights of the best look."""
-        judged = held.draw(N_VALIDATION, np.random.default_rng([self._seed, 2]))
-        items, places = np.unique(judged, return_inverse=True)
-        places = places.reshape(judged.shape)
-        between = max(1, round(self.n_steps / N_CHECKS / self.batch_size)) * self.batch_size
-        best: dict[str, Any] = {}
-        looks: list[tuple[int, float]] = []
-        for part in [slice(0, 0), *slices(self.n_steps, between)]:
-            self._run(trainer, learned, part.stop - part.start, no_progress)
-            progress("learning", part.stop, self.n_steps)
-            points = self.embed(X[items])
-            near, far = (
-                ((points[places[:, 0]] - points[places[:, other]]) ** 2).sum(axis=1)
-                for other in (1, 2)
-            )
-            looks.append((self.n_steps_, float((near < far).mean())))
-            if looks[-1][1] > max((value for _, value in looks[:-1]), default=-1.0):
-                best, last = dict(self.__dict__), len(looks)
-            if len(looks) - last >= PATIENCE:
-                break
-        self.__dict__.update(best)
-        self.precision_ = np.array(looks)
-
     def _fitted_state(self) -> dict[str, FittedArray]:
         return {
             **super()._fitted_state(),
             "parameters_": FittedArray(("n_parameters",), np.float32),
             "_momentum": FittedArray(("n_learned",), np.float32),
             "n_steps_": FittedArray((), np.integer),
-            "precision_": FittedArray(("n_looks", 2)),
         }
 
 
