@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -58,9 +58,7 @@ class StandardizedEuclidean(HyperParameters, MahalanobisLearner):
 
     scale_: FloatArray = field(init=False)
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"random_state": ["random_state"]}
-
-    random_state: int | np.random.RandomState | None = None
+    random_state: Annotated[int | np.random.RandomState | None, "random_state"] = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Measure the deviations of rows `X` (n_rows, n_features); labels are not read."""
@@ -131,13 +129,8 @@ class Covariance(HyperParameters, MahalanobisLearner):
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {"n_axes": AXES_GRID}
     needs_labels: ClassVar = False
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_axes": [Interval(Integral, 1, None, closed="left"), None],
-        "random_state": ["random_state"],
-    }
-
-    n_axes: int | None = None
-    random_state: int | np.random.RandomState | None = None
+    n_axes: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = None
+    random_state: Annotated[int | np.random.RandomState | None, "random_state"] = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn L from rows `X` (n_rows, n_features); labels are not read.

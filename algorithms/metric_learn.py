@@ -13,14 +13,14 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import metric_learn
 import metric_learn._util as _util
 import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms.lmnn import LMNN
 from oasis_bench.algorithms.logdet import ITML
@@ -58,11 +58,11 @@ class MetricLearnAdapter(LabelLearner):
     """
 
     _estimator: ClassVar[type]
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {  # in whichever learner has them
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **LabelLearner._parameter_constraints,  # and in whichever learner has them
         "beta": _POSITIVE,
         "chunk_size": [Interval(Integral, 2, None, closed="left")],
         "convergence_tol": [Interval(Real, 0, None, closed="left")],
-        "embedding_type": [StrOptions({"weighted", "orthonormalized", "plain"})],
         "gamma": _POSITIVE,
         "k": [*_COUNT, None],
         "k_genuine": _COUNT,
@@ -74,7 +74,6 @@ class MetricLearnAdapter(LabelLearner):
         "n_chunks": _COUNT,
         "n_constraints": [*_COUNT, None],
         "n_neighbors": _COUNT,
-        "random_state": ["random_state"],
         "regularization": [Interval(Real, 0, 1, closed="neither")],
     }
 
@@ -248,7 +247,7 @@ class MetricLearnLFDA(CovarianceAdapter):
     _least_in_class: ClassVar = 2
 
     k: int | None = None
-    embedding_type: str = "weighted"
+    embedding_type: Literal["weighted", "orthonormalized", "plain"] = "weighted"
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
         return super()._n_numbers(n, d, c) + 3 * (n // c) ** 2

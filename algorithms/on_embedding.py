@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -25,7 +26,7 @@ PAIR_BYTES = 70
 """Bytes that `relevance_within` takes for each pair of items that share a category: measured."""
 
 
-class _OnEmbedding(MetricLearner):
+class _OnEmbedding(HyperParameters, MetricLearner):
     """What follows the order embedder, learner; each is a learner or its registered name.
 
     As in scikit-learn, ``embedder__n_steps`` is the parameter `n_steps` of `embedder`.
@@ -38,9 +39,9 @@ class _OnEmbedding(MetricLearner):
 
     embedder: MetricLearner | str
     learner: MetricLearner | str
-    random_state: int | np.random.RandomState | None
-    embedder_: MetricLearner
-    learner_: MetricLearner
+    random_state: int | np.random.RandomState | None = None
+    embedder_: MetricLearner = field(init=False)
+    learner_: MetricLearner = field(init=False)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters; with `deep` those of the parts too, as ``embedder__n_steps``."""
@@ -60,7 +61,7 @@ class _OnEmbedding(MetricLearner):
         return self
 
     @property
-    def _parameter_constraints(self) -> dict[str, list[Any]]:
+    def _parameter_constraints(self) -> dict[str, list[Any]]:  # type: ignore[override]
         bounds: dict[str, list[Any]] = {"random_state": ["random_state"]}
         for name, part in self._parts().items():
             own = getattr(part, "_parameter_constraints", {})
@@ -134,7 +135,7 @@ class _OnEmbedding(MetricLearner):
         return {name: FittedArray((), MetricLearner) for name in ("embedder_", "learner_")}
 
 
-class OnEmbedding(HyperParameters, _OnEmbedding):
+class OnEmbedding(_OnEmbedding):
     r"""A learner on what an embedder makes of pictures: two learners, one after the other.
 
     .. math:: S(x, y) = S_{\text{learner}}(f(x), f(y))
@@ -172,7 +173,6 @@ class OnEmbedding(HyperParameters, _OnEmbedding):
 
     embedder: MetricLearner | str = "DeepRanking"
     learner: MetricLearner | str = "OASIS"
-    random_state: int | np.random.RandomState | None = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from class labels.
@@ -213,7 +213,7 @@ class OnEmbedding(HyperParameters, _OnEmbedding):
         return self._learn(X, None, triplets, embedder)
 
 
-class OnEmbeddingAndFeatures(HyperParameters, _OnEmbedding):
+class OnEmbeddingAndFeatures(_OnEmbedding):
     r"""A learner on what an embedder makes of pictures and on their other features, kind by kind.
 
     .. math:: D(x, y) = w_0 |f(x) - f(y)|^2 + \sum_k w_k |x_k - y_k|^2, \qquad
@@ -261,7 +261,6 @@ class OnEmbeddingAndFeatures(HyperParameters, _OnEmbedding):
     embedder: MetricLearner | str = "DeepRanking"
     learner: MetricLearner | str = "GoldenFeature"
     relevance: MetricLearner | str | None = "GoldenFeature"
-    random_state: int | np.random.RandomState | None = None
 
     def fit(self, X: Any, y: Any, *, triplets: Any = None) -> Self:
         """Learn the relevance, then the embedding, then the learner.

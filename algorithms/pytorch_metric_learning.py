@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from numbers import Integral, Real
 from types import new_class
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.random import RandomState
@@ -74,20 +74,13 @@ class TrainedMap(HyperParameters, ClassNamePrefixFeaturesOutMixin, EmbeddingLear
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {
         "learning_rate": (1e-3, 1e-5, 1e-4, 1e-2, 0.1)  # two decades about Adam's own
     }
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "n_epochs": [Interval(Integral, 1, None, closed="left")],
-        "batch_size": [Interval(Integral, 2, None, closed="left")],
-        "random_state": ["random_state"],
-    }
     components_: FloatArray = field(init=False)
 
-    n_components: int | None = None
-    learning_rate: float = 1e-3
-    n_epochs: int = 100
-    batch_size: int = 256
-    random_state: int | RandomState | None = None
+    n_components: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = None
+    learning_rate: Annotated[float, Interval(Real, 0, None, closed="neither")] = 1e-3
+    n_epochs: Annotated[int, Interval(Integral, 1, None, closed="left")] = 100
+    batch_size: Annotated[int, Interval(Integral, 2, None, closed="left")] = 256
+    random_state: Annotated[int | RandomState | None, "random_state"] = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn L from rows `X` (n_rows, n_features) and class labels `y` (n_rows,).

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -109,17 +109,12 @@ class ClassifierPosterior(HyperParameters, MetricLearner):
     takes_relevance: ClassVar = True
 
     _shift_invariant: ClassVar = True
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "C": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state"],
-    }
     coef_: FloatArray = field(init=False)
     intercept_: FloatArray = field(init=False)
 
-    C: float = 1.0
-    max_iter: int = 1000
-    random_state: int | np.random.RandomState | None = None
+    C: Annotated[float, Interval(Real, 0, None, closed="neither")] = 1.0
+    max_iter: Annotated[int, Interval(Integral, 1, None, closed="left")] = 1000
+    random_state: Annotated[int | np.random.RandomState | None, "random_state"] = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the classifier.
@@ -247,9 +242,7 @@ class NearestNeighbourMemory(HyperParameters, MetricLearner):
     rows_: Any = field(init=False)
     labels_: sparse.csr_array = field(init=False)
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"random_state": ["random_state"]}
-
-    random_state: int | np.random.RandomState | None = None
+    random_state: Annotated[int | np.random.RandomState | None, "random_state"] = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Keep the rows and their labels.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import field
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state, check_scalar
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms.deep_ranking.sources import Given, Source
 from oasis_bench.algorithms.shared import HyperParameters, check_triplets
@@ -111,45 +111,24 @@ class DeepRanking(HyperParameters, EmbeddingLearner, IncrementalLearner):
     _momentum: npt.NDArray[np.float32] = field(init=False)
     _seed: int = field(init=False)
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "backbone": [StrOptions({"small", "efficientnet-lite0"})],
-        "dimension": [Interval(Integral, 1, None, closed="left")],
-        "multiscale": ["boolean"],
-        "freeze_backbone": ["boolean"],
-        "gap": [Interval(Real, 0, None, closed="neither")],
-        "n_steps": [Interval(Integral, 0, None, closed="left")],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "momentum": [Interval(Real, 0, 1, closed="left")],
-        "weight_decay": [Interval(Real, 0, None, closed="left")],
-        "dropout": [Interval(Real, 0, 1, closed="left")],
-        "shift": [Interval(Real, 0, 1, closed="left")],
-        "out_of_class": [Interval(Real, 0, 1, closed="both")],
-        "margin": [Interval(Real, 0, None, closed="left")],
-        "sampling": [StrOptions({"weighted", "uniform", "reservoir"})],
-        "relevance_cap": [Interval(Real, 0, None, closed="neither"), None],
-        "capacity": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state"],
-    }
-
     backbone: Literal["small", "efficientnet-lite0"] = "small"
-    dimension: int = 128
+    dimension: Annotated[int, Interval(Integral, 1, None, closed="left")] = 128
     multiscale: bool = True
     freeze_backbone: bool = False
-    gap: float = 0.2
-    n_steps: int = 20_000
-    batch_size: int = 32
-    learning_rate: float = 0.01
-    momentum: float = 0.9
-    weight_decay: float = 1e-3
-    dropout: float = 0.4
-    shift: float = 1 / 16
-    out_of_class: float = 0.2
-    margin: float = 0.0
+    gap: Annotated[float, Interval(Real, 0, None, closed="neither")] = 0.2
+    n_steps: Annotated[int, Interval(Integral, 0, None, closed="left")] = 20_000
+    batch_size: Annotated[int, Interval(Integral, 1, None, closed="left")] = 32
+    learning_rate: Annotated[float, Interval(Real, 0, None, closed="neither")] = 0.01
+    momentum: Annotated[float, Interval(Real, 0, 1, closed="left")] = 0.9
+    weight_decay: Annotated[float, Interval(Real, 0, None, closed="left")] = 1e-3
+    dropout: Annotated[float, Interval(Real, 0, 1, closed="left")] = 0.4
+    shift: Annotated[float, Interval(Real, 0, 1, closed="left")] = 1 / 16
+    out_of_class: Annotated[float, Interval(Real, 0, 1, closed="both")] = 0.2
+    margin: Annotated[float, Interval(Real, 0, None, closed="left")] = 0.0
     sampling: Literal["weighted", "uniform", "reservoir"] = "weighted"
-    relevance_cap: float | None = None
-    capacity: int = 1000
-    random_state: int | np.random.RandomState | None = None
+    relevance_cap: Annotated[float | None, Interval(Real, 0, None, closed="neither")] = None
+    capacity: Annotated[int, Interval(Integral, 1, None, closed="left")] = 1000
+    random_state: Annotated[int | np.random.RandomState | None, "random_state"] = None
 
     def fit(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -83,15 +83,9 @@ class GoldenFeature(HyperParameters, EmbeddingLearner):
     objective_: float = field(init=False)
     _differences: Float64Array = field(init=False)
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "C": [Interval(Real, 0, None, closed="neither")],
-        "kinds": [str, None],
-        "random_state": ["random_state"],
-    }
-
-    C: float = 0.1
+    C: Annotated[float, Interval(Real, 0, None, closed="neither")] = 0.1
     kinds: str | None = None
-    random_state: int | np.random.RandomState | None = None
+    random_state: Annotated[int | np.random.RandomState | None, "random_state"] = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from 20000 triplets that are drawn from class labels.

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from scipy.linalg import eigh
@@ -80,8 +80,8 @@ class LMNN(LabelLearner):
         Iterations at most.
     tol : float, default 1e-3
         Relative gap to the minimum at which to stop.
-    stop_after : int or None, default None
-        Iterations without the scaling after which to stop, short of the minimum; None goes to it.
+    stop_after : int, default 0
+        Iterations without the scaling after which to stop, short of the minimum; 0 goes to it.
     random_state : int, RandomState or None, default None
         Not read, as nothing is random: every learner has it.
 
@@ -114,27 +114,19 @@ class LMNN(LabelLearner):
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {
         "n_neighbors": (3, 1, 5, 9, 15, 25, 50),
         "pull_weight": (0.5, 0.01, 0.03, 0.125, 0.25, 0.75, 0.9, 0.97, 0.99, 0.997, 0.999),
-        "stop_after": (None, 3, 5, 8, 12, 20, 50),
+        "stop_after": (0, 3, 5, 8, 12, 20, 50),
     }
     rotation_invariant: ClassVar = True
     inner_params: ClassVar[Mapping[str, Any]] = {"tol": 0.1}
     """On six tables of KEEL the choice loses at most .0003 of the inner folds' mAP by it."""
 
     _least_in_class: ClassVar[int] = 2
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "pull_weight": [Interval(Real, 0, 1, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, 1, closed="neither")],
-        "stop_after": [Interval(Integral, 1, None, closed="left"), None],
-        "random_state": ["random_state"],
-    }
 
-    n_neighbors: int = 3
-    pull_weight: float = 0.5
-    max_iter: int = 1000
-    tol: float = 1e-3
-    stop_after: int | None = None
+    n_neighbors: Annotated[int, Interval(Integral, 1, None, closed="left")] = 3
+    pull_weight: Annotated[float, Interval(Real, 0, 1, closed="neither")] = 0.5
+    max_iter: Annotated[int, Interval(Integral, 1, None, closed="left")] = 1000
+    tol: Annotated[float, Interval(Real, 0, 1, closed="neither")] = 1e-3
+    stop_after: Annotated[int, Interval(Integral, 0, None, closed="left")] = 0
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
         square = min(n, d) ** 2  # beside the pairs within reach, which are known later
@@ -160,14 +152,14 @@ class LMNN(LabelLearner):
         free -= free.mean(axis=0)
         many_minima = not pulled.all() and _classes_are_apart(free, starts)
         share = MANY_MINIMA_SHARE if many_minima else 0.0
-        if many_minima or self.stop_after is not None:
+        if many_minima or self.stop_after:
             roots = np.ones(len(values))
         else:  # free directions are as long as if each row were pulled to the mean
             values[~pulled] = self.pull_weight * self.n_neighbors_ * np.square(free).sum(axis=0)
             roots = np.sqrt(values)
         objective = Objective(rows @ (vectors / roots), starts, targets, self.pull_weight, WIDTH)
         start = np.diag(np.sqrt(scale) * roots)
-        early = self.stop_after is not None
+        early = self.stop_after > 0
         tol = 0.0 if early else self.tol  # the same iterations on inner folds, which have their tol
         descent = Descent(objective, start, bool(pulled.all()) and not early, tol, share)
         solution = descent.run(min(self.stop_after or self.max_iter, self.max_iter))
@@ -204,7 +196,7 @@ class FastLMNN(LMNN):
         As in `LMNN`.
     variance : float in (0, 1], default 0.95
         The share that the kept axes hold at least.
-    stop_after : int or None, default None
+    stop_after : int, default 0
         As in `LMNN`.
     random_state : int, RandomState or None, default None
         Not read, as nothing is random: every learner has it.
@@ -224,13 +216,8 @@ class FastLMNN(LMNN):
     summary: ClassVar[str] = "LMNN on the principal axes of 95 % of the variance, to a looser gap"
     citation: ClassVar[str] = "Weinberger & Saul, ICML (2008)"
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **LMNN._parameter_constraints,
-        "variance": [Interval(Real, 0, 1, closed="right")],
-    }
-
     tol: float = 1e-2
-    variance: float = 0.95
+    variance: Annotated[float, Interval(Real, 0, 1, closed="right")] = 0.95
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
         return 3 * n * d + 4 * min(n, d) ** 2  # of the axes, the most of all

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import field
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -121,23 +121,13 @@ class LocalDistances(HyperParameters, ExemplarLearner):
     n_triplets_: int = field(init=False)
     zero_share_: float = field(init=False)
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "C": [Interval(Real, 0, None, closed="neither"), None],
-        "max_passes": [Interval(Integral, 0, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "least_growth": [Interval(Real, 0, None, closed="left")],
-        "consistent": ["boolean"],
-        "n_nearest": [Interval(Integral, 1, None, closed="left"), None],
-        "random_state": ["random_state"],
-    }
-
-    C: float | None = None
-    max_passes: int = 1000
-    tol: float = 1e-3
-    least_growth: float = 1e-5
+    C: Annotated[float | None, Interval(Real, 0, None, closed="neither")] = None
+    max_passes: Annotated[int, Interval(Integral, 0, None, closed="left")] = 1000
+    tol: Annotated[float, Interval(Real, 0, None, closed="neither")] = 1e-3
+    least_growth: Annotated[float, Interval(Real, 0, None, closed="left")] = 1e-5
     consistent: bool = True
-    n_nearest: int | None = 5
-    random_state: int | np.random.RandomState | None = None
+    n_nearest: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = 5
+    random_state: Annotated[int | np.random.RandomState | None, "random_state"] = None
 
     def fit(self, X: Any, y: Any, *, progress: Progress = no_progress) -> Self:
         """Learn the weights of each item of `X` (n_items, n_features) from labels `y` (n_items,).

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import field
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -88,16 +88,9 @@ class LocalPatchDistances(LocalDistances):
 
     directions_: dict[str, Descriptors] = field(init=False)
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **LocalDistances._parameter_constraints,
-        "kinds": [str, None],
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
-        "keep": ["boolean"],
-    }
-
     kinds: str | None = None
     keep: bool = False
-    n_components: int | None = None
+    n_components: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = None
 
     def _check_training(self, X: Any, y: Any) -> tuple[Any, Any]:
         check_items("patches", X)

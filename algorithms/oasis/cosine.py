@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.preprocessing import normalize
 from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms.oasis.oasis import OASIS
-from oasis_bench.algorithms.oasis.positive import MATRICES_OF_PSD_FACTOR, psd_factor
-from oasis_bench.algorithms.shared import TripletLearner
+from oasis_bench.algorithms.oasis.positive import Factored
 from oasis_bench.data import FloatArray
 from oasis_bench.plugins import FittedArray
 
 
-class CosineOASIS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TripletLearner):  # type: ignore[misc]
+class CosineOASIS(Factored):
     r"""Cosine-OASIS: learn as OASIS does, rank by the cosine of the embedded rows.
 
     .. math:: S(x, y) = \frac{(Lx)^\top (Ly)}{|Lx|\,|Ly|}, \qquad L^\top L = \text{PSD part of } W .
@@ -51,12 +49,8 @@ class CosineOASIS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TripletLear
     citation: ClassVar = "oasis-bench; the steps: " + OASIS.citation
     cost: ClassVar = "time nnz(q) (nnz(p) + nnz(n)) a step, + d^2 min(n, d), memory 4 d^2"
 
-    _learned: ClassVar[str] = "raw_matrix_"
     search_space: ClassVar = OASIS.search_space
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = OASIS._parameter_constraints
-    raw_matrix_: FloatArray = field(init=False)
-    components_: FloatArray = field(init=False)
-    aggressiveness: float = 0.1
+    aggressiveness: Annotated[float, Interval(Real, 0, None, closed="neither")] = 0.1
 
     _step = OASIS._step
 
@@ -79,22 +73,6 @@ class CosineOASIS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TripletLear
         """Return the cosine for each pair (x, y) of `pairs` (n_pairs, 2, n_features)."""
         left, right = (self.transform(side) for side in self._check_pairs(pairs))
         return np.asarray(np.einsum("ij,ij->i", left, right))
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.components_.shape[0])
-
-    def _n_matrices(self, afresh: bool) -> int:
-        return afresh + MATRICES_OF_PSD_FACTOR
-
-    def _fitted_state(self) -> dict[str, FittedArray]:
-        return {
-            **super()._fitted_state(),
-            "components_": FittedArray(("n_components", "n_features")),
-        }
-
-    def _finish(self, X: Any = None) -> None:
-        self.components_ = psd_factor(self.raw_matrix_, X)
 
 
 class WhitenedOASIS(CosineOASIS):
@@ -155,15 +133,10 @@ class WhitenedOASIS(CosineOASIS):
         "aggressiveness": (0.1, 0.01, 1.0),
     }
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **CosineOASIS._parameter_constraints,
-        "shrinkage": [Interval(Real, 0, 1, closed="right")],
-        "outside": [Interval(Real, 0, 1, closed="right")],
-    }
     start_: FloatArray = field(init=False)
 
-    shrinkage: float = 0.8
-    outside: float = 0.4
+    shrinkage: Annotated[float, Interval(Real, 0, 1, closed="right")] = 0.8
+    outside: Annotated[float, Interval(Real, 0, 1, closed="right")] = 0.4
 
     def _n_matrices(self, afresh: bool) -> int:
         return super()._n_matrices(afresh) + afresh
@@ -201,7 +174,8 @@ class WhitenedOASIS(CosineOASIS):
         return np.asarray(self.outside * A + (1 - self.outside) * P @ A, dtype=X.dtype)
 
     def _finish(self, X: Any = None) -> None:
-        self.components_ = psd_factor(self.raw_matrix_, X) @ self.start_
+        super()._finish(X)
+        self.components_ = self.components_ @ self.start_
 
 
 def _spectrum(rows: FloatArray) -> tuple[FloatArray, FloatArray]:

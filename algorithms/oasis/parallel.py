@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -82,16 +82,11 @@ class AveragedOASIS(OASIS):
     cost: ClassVar = "time and memory of OASIS for each of n_learners"
 
     _learned: ClassVar[str] = "matrices_"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **OASIS._parameter_constraints,
-        "n_learners": [Interval(Integral, 1, None, closed="left")],
-        "n_threads": [Interval(Integral, 1, None, closed="left"), None],
-    }
     matrices_: FloatArray = field(init=False)
     _n_dealt: int = field(init=False)
 
-    n_learners: int = 5
-    n_threads: int | None = None
+    n_learners: Annotated[int, Interval(Integral, 1, None, closed="left")] = 5
+    n_threads: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = None
 
     def _seeded(self) -> npt.NDArray[np.uint64]:
         """Return the state of each learner's stream, (n_learners, 4)."""
@@ -190,14 +185,8 @@ class MiniBatchOASIS(OASIS):
     summary: ClassVar = "OASIS whose steps of a batch do not see each other, in threads"
     cost: ClassVar = "time nnz(q) (nnz(p) + nnz(n)) a step, in threads, memory d^2"
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **OASIS._parameter_constraints,
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "n_threads": [Interval(Integral, 1, None, closed="left"), None],
-    }
-
-    batch_size: int = 64
-    n_threads: int | None = None
+    batch_size: Annotated[int, Interval(Integral, 1, None, closed="left")] = 64
+    n_threads: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = None
 
     def _start(self, X: Any) -> None:
         if X.shape[1] > MAX_FEATURES:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from oasis_bench.algorithms.oasis.oasis import OASIS
 from oasis_bench.algorithms.oasis.symmetric import workspace
 from oasis_bench.algorithms.shared import (
     LogDetLearner,
+    TripletLearner,
     uses_twin,
 )
 from oasis_bench.data import FloatArray, symmetric_part
@@ -91,7 +92,31 @@ def _psd_factor_in_span(W: FloatArray, rows: Any) -> FloatArray | None:
     return turned(factor).T
 
 
-class PsdOASIS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OASIS):  # type: ignore[misc]
+class Factored(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TripletLearner):  # type: ignore[misc]
+    """Learns W, `raw_matrix_`, by steps; its model is L, with L'L the PSD part of W."""
+
+    _learned: ClassVar[str] = "raw_matrix_"
+    raw_matrix_: FloatArray = field(init=False)
+    components_: FloatArray = field(init=False)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.components_.shape[0])
+
+    def _n_matrices(self, afresh: bool) -> int:
+        return afresh + MATRICES_OF_PSD_FACTOR
+
+    def _fitted_state(self) -> dict[str, FittedArray]:
+        return {
+            **super()._fitted_state(),
+            "components_": FittedArray(("n_components", "n_features")),
+        }
+
+    def _finish(self, X: Any = None) -> None:
+        self.components_ = psd_factor(self.raw_matrix_, X)
+
+
+class PsdOASIS(Factored, OASIS):
     """Psd-OASIS: the W of OASIS, projected on the positive semi-definite (PSD) cone.
 
     The projection takes the symmetric part of W without its negative eigenvalues, and costs
@@ -125,32 +150,11 @@ class PsdOASIS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OASIS):  # typ
     summary: ClassVar = "OASIS projected on the PSD cone, so that it gives an embedding too"
     cost: ClassVar = "time nnz(q) (nnz(p) + nnz(n)) a step, d^3 a projection, memory 4 d^2"
 
-    _learned: ClassVar[str] = "raw_matrix_"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **OASIS._parameter_constraints,
-        "projection_interval": [Interval(Integral, 1, None, closed="left"), None],
-    }
-    raw_matrix_: FloatArray = field(init=False)
-    components_: FloatArray = field(init=False)
-
-    projection_interval: int | None = None
+    projection_interval: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = None
 
     def transform(self, X: Any) -> FloatArray:
         """Return X L' (n_rows, n_components): rows whose inner products are the similarity."""
         return np.asarray(self._check_rows(X) @ self.components_.T)
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.components_.shape[0])
-
-    def _n_matrices(self, afresh: bool) -> int:
-        return afresh + MATRICES_OF_PSD_FACTOR
-
-    def _fitted_state(self) -> dict[str, FittedArray]:
-        return {
-            **super()._fitted_state(),
-            "components_": FittedArray(("n_components", "n_features")),
-        }
 
     def _apply(self, X: Any, triplets: npt.NDArray[np.intp]) -> None:
         interval = self.projection_interval
@@ -166,7 +170,7 @@ class PsdOASIS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OASIS):  # typ
             triplets = triplets[due:]
 
     def _finish(self, X: Any = None) -> None:
-        self.components_ = psd_factor(self.raw_matrix_, X)
+        super()._finish(X)
         self.bilinear_matrix_ = self.components_.T @ self.components_
 
 
@@ -217,12 +221,7 @@ class LogDetOASIS(LogDetLearner):
     citation: ClassVar = "after Chechik et al., JMLR 11 (2010), 6.2 & Jain et al., NIPS 21 (2008)"
     cost: ClassVar = "time d^2 a step, d^3 at the end, memory 5 d^2"
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **LogDetLearner._parameter_constraints,
-        "margin": [Interval(Real, 0, None, closed="neither")],
-    }
-
-    margin: float = 1.0
+    margin: Annotated[float, Interval(Real, 0, None, closed="neither")] = 1.0
 
     def _n_matrices(self, afresh: bool) -> int:
         return 2 * afresh + MATRICES_OF_PSD_FACTOR

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import Any, ClassVar
+from numbers import Real
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms.oasis import (
     _reference as _oasis_reference,
@@ -112,9 +114,8 @@ class DissimOASIS(TripletLearner):
     _learned: ClassVar[str] = "dissimilarity_matrix_"
     _shift_invariant: ClassVar = True
     search_space: ClassVar = OASIS.search_space
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = OASIS._parameter_constraints
     dissimilarity_matrix_: FloatArray = field(init=False)
-    aggressiveness: float = 0.1
+    aggressiveness: Annotated[float, Interval(Real, 0, None, closed="neither")] = 0.1
 
     def pair_score(self, pairs: Any) -> FloatArray:
         """Return S'(x, y) for each pair (x, y) of `pairs` (n_pairs, 2, n_features)."""

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
 
@@ -57,21 +57,13 @@ class TripletLearner(HyperParameters, IncrementalLearner, kw_only=True):
     _matrix_type: ClassVar[type[np.floating] | None] = None  # that of the rows
     _sampler_state: npt.NDArray[np.uint64] = field(init=False)
 
-    n_steps: int = 30_000
+    n_steps: Annotated[int, Interval(Integral, 0, None, closed="left")] = 30_000
     weighted_positives: bool = False
     negatives: Literal["exact", "any"] = "exact"
-    threshold: float = 0.0
-    random_state: int | np.random.RandomState | None = None
+    threshold: Annotated[float, Interval(Real, 0, None, closed="left")] = 0.0
+    random_state: Annotated[int | np.random.RandomState | None, "random_state"] = None
     n_steps_: int = field(init=False)
     n_updates_: int = field(init=False)
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_steps": [Interval(Integral, 0, None, closed="left")],
-        "weighted_positives": ["boolean"],
-        "negatives": [StrOptions({"exact", "any"})],
-        "threshold": [Interval(Real, 0, None, closed="left")],
-        "random_state": ["random_state"],
-    }
 
     @abstractmethod
     def _step(self, X: Any, triplets: npt.NDArray[np.intp], W: FloatArray) -> int:
@@ -321,11 +313,7 @@ class LogDetLearner(TripletLearner, MahalanobisLearner):
 
     _learned: ClassVar[str] = "mahalanobis_matrix_"
     _matrix_type: ClassVar[type[np.floating] | None] = np.float64
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **TripletLearner._parameter_constraints,
-        "eta": [Interval(Real, 0, None, closed="neither")],
-    }
-    eta: float = 0.08
+    eta: Annotated[float, Interval(Real, 0, None, closed="neither")] = 0.08
     mahalanobis_matrix_: npt.NDArray[np.float64] = field(init=False)
 
     @staticmethod
