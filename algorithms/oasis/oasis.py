@@ -98,7 +98,7 @@ class OASIS(TripletLearner, BilinearLearner):
     # longer: there .01 was tuned in 10 of 21 partitions (docs/fair-comparison.md).  1e-6 is hardly
     # a step: W stays I, which suits classes that were not seen.
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {
-        "aggressiveness": (0.1, 1e-6, 1e-5, 1e-4, 1e-3, 0.003, 0.01, 0.03, 0.3, 1.0)
+        "aggressiveness": (0.1, 1e-6, 1e-4, 1e-3, 0.003, 0.01, 0.03, 0.3, 1.0)
     }
 
     aggressiveness: Annotated[float, Interval(Real, 0, None, closed="neither")] = 0.1
