@@ -1,7 +1,6 @@
 """The metric learners and the baselines: this page is their index."""
 
-from oasis_bench.algorithms.classifier_posterior import ClassifierPosterior
-from oasis_bench.algorithms.covariance import Covariance
+from oasis_bench.algorithms.covariance import Covariance, StandardizedEuclidean
 from oasis_bench.algorithms.deep_ranking import DeepRanking, GoldenFeature
 from oasis_bench.algorithms.euclidean import Euclidean
 from oasis_bench.algorithms.lda import LDA
@@ -23,7 +22,6 @@ from oasis_bench.algorithms.metric_learn import (
 )
 from oasis_bench.algorithms.mmc import MMC
 from oasis_bench.algorithms.nca import NCA
-from oasis_bench.algorithms.nearest_neighbour_memory import NearestNeighbourMemory
 from oasis_bench.algorithms.oasis import (
     OASIS,
     AveragedOASIS,
@@ -47,7 +45,7 @@ from oasis_bench.algorithms.pytorch_metric_learning import (
     TripletMargin,
 )
 from oasis_bench.algorithms.rca import RCA
-from oasis_bench.algorithms.standardized_euclidean import StandardizedEuclidean
+from oasis_bench.algorithms.seen_classes import ClassifierPosterior, NearestNeighbourMemory
 
 __all__ = [
     "ITML",

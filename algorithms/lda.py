@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms.shared import LabelLearner, refuse_classes_of_equal_rows
 from oasis_bench.data import FloatArray
@@ -74,21 +74,9 @@ class LDA(LabelLearner):
 
     _least_in_largest: ClassVar[int] = 2
     _remedy: ClassVar[str] = "use fewer features"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
-        "shrinkage": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="right")],
-        "random_state": ["random_state"],
-    }
 
-    def __init__(
-        self,
-        n_components: int | None = None,
-        shrinkage: Literal["auto"] | float = "auto",
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.shrinkage = shrinkage
-        self.random_state = random_state
+    n_components: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = None
+    shrinkage: Annotated[Literal["auto"] | float, Interval(Real, 0, 1, closed="right")] = "auto"
 
     def _fit(self, X: Any, y: Any) -> None:
         n_kept = self.n_components or min(len(np.unique(y)) - 1, X.shape[1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from scipy.linalg import eigh
@@ -83,24 +83,10 @@ class LFDA(WithinClassLearner):
         "n_components": (None, 1, 2, 4, 8, 16, 32, 64),  # the paper shows 1 and 2; all: LFDA.m
     }
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **WithinClassLearner._parameter_constraints,
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-    }
     _least_classes: ClassVar = 2
 
-    def __init__(
-        self,
-        n_components: int | None = None,
-        n_neighbors: int = 7,
-        n_axes: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.n_neighbors = n_neighbors
-        self.n_axes = n_axes
-        self.random_state = random_state
+    n_components: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = None
+    n_neighbors: Annotated[int, Interval(Integral, 1, None, closed="left")] = 7
 
     def _learn(self, rows: FloatArray, classes: list[slice], directions: FloatArray) -> FloatArray:
         values, vectors, whitened = shared(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -109,24 +109,10 @@ class MCML(LabelLearner):
 
     _least_in_class: ClassVar[int] = 2
     _remedy: ClassVar[str] = "use fewer rows, or lower n_axes"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_axes": [Interval(Integral, 1, None, closed="left"), None],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state"],
-    }
 
-    def __init__(
-        self,
-        n_axes: int | None = None,
-        tol: float = 1e-5,
-        max_iter: int = 1000,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.n_axes = n_axes
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
+    n_axes: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = None
+    tol: Annotated[float, Interval(Real, 0, None, closed="neither")] = 1e-5
+    max_iter: Annotated[int, Interval(Integral, 1, None, closed="left")] = 1000
 
     def _fit(self, X: Any, y: Any) -> None:
         n_axes = min(self.n_axes or X.shape[1], len(shared(_centred_with_axes, X)[2]))

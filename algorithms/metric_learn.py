@@ -7,24 +7,41 @@ regression, and SDML, which calls scikit-learn's graphical lasso with an argumen
 
 from __future__ import annotations
 
+import functools
 import inspect
 import warnings
 from abc import abstractmethod
-from dataclasses import dataclass
+from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import metric_learn
+import metric_learn._util as _util
 import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 
-import oasis_bench.algorithms._metric_learn_compatibility  # noqa: F401  (its import is its effect)
 from oasis_bench.algorithms.lmnn import LMNN
 from oasis_bench.algorithms.logdet import ITML
 from oasis_bench.algorithms.shared import LabelLearner, possible_neighbours, principal_axes
 from oasis_bench.data import FloatArray
+
+
+def _translate(check: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(check)
+    def translated(*args: Any, **options: Any) -> Any:
+        if "force_all_finite" in options:
+            options["ensure_all_finite"] = options.pop("force_all_finite")
+        return check(*args, **options)
+
+    return translated
+
+
+# scikit-learn 1.6 renamed force_all_finite to ensure_all_finite and 1.8 dropped the old name.
+# Only metric-learn's own view of these functions is changed, never scikit-learn itself.
+_util.check_array = _translate(_util.check_array)
+_util.check_X_y = _translate(_util.check_X_y)
 
 Counts = npt.NDArray[np.intp]
 
@@ -41,11 +58,11 @@ class MetricLearnAdapter(LabelLearner):
     """
 
     _estimator: ClassVar[type]
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {  # in whichever learner has them
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **LabelLearner._parameter_constraints,  # and in whichever learner has them
         "beta": _POSITIVE,
         "chunk_size": [Interval(Integral, 2, None, closed="left")],
         "convergence_tol": [Interval(Real, 0, None, closed="left")],
-        "embedding_type": [StrOptions({"weighted", "orthonormalized", "plain"})],
         "gamma": _POSITIVE,
         "k": [*_COUNT, None],
         "k_genuine": _COUNT,
@@ -57,7 +74,6 @@ class MetricLearnAdapter(LabelLearner):
         "n_chunks": _COUNT,
         "n_constraints": [*_COUNT, None],
         "n_neighbors": _COUNT,
-        "random_state": ["random_state"],
         "regularization": [Interval(Real, 0, 1, closed="neither")],
     }
 
@@ -130,7 +146,6 @@ class CovarianceAdapter(MetricLearnAdapter):
         return super()._learn(centred @ axes.T, y, counts) @ axes
 
 
-@dataclass(eq=False, repr=False)
 class MetricLearnLMNN(MetricLearnAdapter):
     """metric-learn's LMNN: gradient descent on L with all impostors looked for at each step.
 
@@ -172,7 +187,6 @@ class MetricLearnLMNN(MetricLearnAdapter):
     learn_rate: float = 1e-3
     max_iter: int = 1000
     convergence_tol: float = 1e-3
-    random_state: Any = None
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
         # Two (impostors, d) arrays, with all n^2 (c - 1) / 2 c pairs of different classes.
@@ -183,7 +197,6 @@ class MetricLearnLMNN(MetricLearnAdapter):
         return {**super()._arguments(n_features, counts), "n_neighbors": n_neighbors}
 
 
-@dataclass(eq=False, repr=False)
 class MetricLearnNCA(MetricLearnAdapter):
     """metric-learn's neighbourhood components analysis: L-BFGS on the leave-one-out objective.
 
@@ -204,13 +217,11 @@ class MetricLearnNCA(MetricLearnAdapter):
     _estimator: ClassVar = metric_learn.NCA
 
     max_iter: int = 100
-    random_state: Any = None
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
         return 8 * n**2 + 40 * d**2
 
 
-@dataclass(eq=False, repr=False)
 class MetricLearnLFDA(CovarianceAdapter):
     """metric-learn's local Fisher discriminant analysis, after PCA where rows are few.
 
@@ -236,8 +247,7 @@ class MetricLearnLFDA(CovarianceAdapter):
     _least_in_class: ClassVar = 2
 
     k: int | None = None
-    embedding_type: str = "weighted"
-    random_state: Any = None
+    embedding_type: Literal["weighted", "orthonormalized", "plain"] = "weighted"
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
         return super()._n_numbers(n, d, c) + 3 * (n // c) ** 2
@@ -246,7 +256,6 @@ class MetricLearnLFDA(CovarianceAdapter):
         return int(counts.sum()) - len(counts)
 
 
-@dataclass(eq=False, repr=False)
 class MetricLearnRCA(CovarianceAdapter):
     """metric-learn's relevant component analysis, on drawn chunklets, after PCA where they are few.
 
@@ -271,7 +280,6 @@ class MetricLearnRCA(CovarianceAdapter):
 
     n_chunks: int = 100
     chunk_size: int = 2
-    random_state: Any = None
 
     def _possible_chunks(self, counts: Counts) -> int:
         return min(self.n_chunks, int((counts // self.chunk_size).sum()))
@@ -289,7 +297,6 @@ class MetricLearnRCA(CovarianceAdapter):
         return {**super()._arguments(n_features, counts), "n_chunks": n_chunks}
 
 
-@dataclass(eq=False, repr=False)
 class MetricLearnCovariance(CovarianceAdapter):
     """metric-learn's Covariance: the inverse covariance of all rows, labels unread, after PCA.
 
@@ -308,8 +315,6 @@ class MetricLearnCovariance(CovarianceAdapter):
 
     _estimator: ClassVar = metric_learn.Covariance
 
-    random_state: Any = None
-
     def _degrees_of_freedom(self, counts: Counts) -> int:
         return int(counts.sum()) - 1
 
@@ -319,7 +324,6 @@ def _drawn(n_constraints: int | None, c: int) -> int:
     return 20 * c**2 if n_constraints is None else n_constraints
 
 
-@dataclass(eq=False, repr=False)
 class MetricLearnITML(MetricLearnAdapter):
     """metric-learn's information-theoretic metric learning: cyclic LogDet projections on m pairs.
 
@@ -350,14 +354,12 @@ class MetricLearnITML(MetricLearnAdapter):
     gamma: float = 1.0
     n_constraints: int | None = None
     max_iter: int = 1000
-    random_state: Any = None
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
         # The distances of the rows that are drawn, sorted in a copy, beside the pairs.
         return 2 * n**2 + 10 * _drawn(self.n_constraints, c) * d
 
 
-@dataclass(eq=False, repr=False)
 class MetricLearnMMC(MetricLearnAdapter):
     """metric-learn's MMC (Xing et al.): alternating projections, then a gradient step, on m pairs.
 
@@ -389,7 +391,6 @@ class MetricLearnMMC(MetricLearnAdapter):
     n_constraints: int | None = None
     max_iter: int = 100
     max_proj: int = 100
-    random_state: Any = None
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
         return _drawn(self.n_constraints, c) * d * (d + 10)
@@ -406,7 +407,6 @@ class MetricLearnMMC(MetricLearnAdapter):
         return components
 
 
-@dataclass(eq=False, repr=False)
 class MetricLearnLSML(MetricLearnAdapter):
     """metric-learn's least squared-residual metric learning, on m drawn pairs of pairs.
 
@@ -439,13 +439,11 @@ class MetricLearnLSML(MetricLearnAdapter):
 
     n_constraints: int | None = None
     max_iter: int = 1000
-    random_state: Any = None
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
         return 10 * d**2 + 7 * _drawn(self.n_constraints, c) * d
 
 
-@dataclass(eq=False, repr=False)
 class MetricLearnSCML(MetricLearnAdapter):
     """metric-learn's sparse compositional metric learning: M as a sum of b weighted LDA directions.
 
@@ -482,7 +480,6 @@ class MetricLearnSCML(MetricLearnAdapter):
     beta: float = 1e-5
     n_basis: int | None = None
     max_iter: int = 10_000
-    random_state: Any = None
 
     def _directions(self, n: int, d: int, c: int) -> int:
         wanted = 20 * d if self.n_basis is None else self.n_basis

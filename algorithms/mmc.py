@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.linalg import eigvalsh
@@ -86,25 +86,11 @@ class MMC(WithinClassLearner):
     cost: ClassVar = "time n^2 d an iteration, memory n d + min(n, d)^2"
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {"n_axes": AXES_GRID, "tol": (0.1, 1e-3)}
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **WithinClassLearner._parameter_constraints,
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-    }
     _least_classes: ClassVar = 2
     _copies_of_rows: ClassVar = 5
 
-    def __init__(
-        self,
-        n_axes: int | None = None,
-        tol: float = 1e-3,
-        max_iter: int = 1000,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.n_axes = n_axes
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
+    tol: Annotated[float, Interval(Real, 0, None, closed="left")] = 1e-3
+    max_iter: Annotated[int, Interval(Integral, 1, None, closed="left")] = 1000
 
     def _learn(self, rows: FloatArray, classes: list[slice], directions: FloatArray) -> FloatArray:
         whitened, ascent = shared(_start, rows, classes, directions)

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
-from numpy.random import RandomState
 from scipy.optimize import OptimizeResult, minimize
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms._chosen_neighbours import BLOCK_BYTES, coarse_slope, slope
 from oasis_bench.algorithms._neighbour_choice import choose_own_class
@@ -133,27 +132,11 @@ class NCA(LabelLearner):
     }
 
     _remedy: ClassVar[str] = "use fewer rows, or lower n_components"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
-        "init": [StrOptions({"auto", "pca", "lda", "identity", "random"})],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "random_state": ["random_state"],
-    }
 
-    def __init__(
-        self,
-        n_components: int | None = None,
-        init: Init = "auto",
-        max_iter: int = 50,
-        tol: float = 1e-5,
-        random_state: int | RandomState | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.init = init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
+    n_components: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = None
+    init: Init = "auto"
+    max_iter: Annotated[int, Interval(Integral, 1, None, closed="left")] = 50
+    tol: Annotated[float, Interval(Real, 0, None, closed="left")] = 1e-5
 
     def _fit(self, X: Any, y: Any) -> None:
         n, d = X.shape

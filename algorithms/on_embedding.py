@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import validate_parameter_constraints
 
-from oasis_bench.algorithms.shared import check_triplets
+from oasis_bench.algorithms.shared import HyperParameters, check_triplets
 from oasis_bench.data import PATCHES_AND_PIXELS, FloatArray, Patches, check_items, class_labels
 from oasis_bench.plugins import FittedArray, IncrementalLearner, MetricLearner, load_registry
 from oasis_bench.system import TORCH, UsageError, require_memory
@@ -25,7 +26,7 @@ PAIR_BYTES = 70
 """Bytes that `relevance_within` takes for each pair of items that share a category: measured."""
 
 
-class _OnEmbedding(MetricLearner):
+class _OnEmbedding(HyperParameters, MetricLearner):
     """What follows the order embedder, learner; each is a learner or its registered name.
 
     As in scikit-learn, ``embedder__n_steps`` is the parameter `n_steps` of `embedder`.
@@ -38,9 +39,9 @@ class _OnEmbedding(MetricLearner):
 
     embedder: MetricLearner | str
     learner: MetricLearner | str
-    random_state: int | np.random.RandomState | None
-    embedder_: MetricLearner
-    learner_: MetricLearner
+    random_state: int | np.random.RandomState | None = None
+    embedder_: MetricLearner = field(init=False)
+    learner_: MetricLearner = field(init=False)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters; with `deep` those of the parts too, as ``embedder__n_steps``."""
@@ -60,7 +61,7 @@ class _OnEmbedding(MetricLearner):
         return self
 
     @property
-    def _parameter_constraints(self) -> dict[str, list[Any]]:
+    def _parameter_constraints(self) -> dict[str, list[Any]]:  # type: ignore[override]
         bounds: dict[str, list[Any]] = {"random_state": ["random_state"]}
         for name, part in self._parts().items():
             own = getattr(part, "_parameter_constraints", {})
@@ -170,15 +171,8 @@ class OnEmbedding(_OnEmbedding):
     takes_triplets: ClassVar = True
     _takes_of: ClassVar = {"embedder": "pixels", "learner": "rows"}
 
-    def __init__(
-        self,
-        embedder: MetricLearner | str = "DeepRanking",
-        learner: MetricLearner | str = "OASIS",
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.embedder = embedder
-        self.learner = learner
-        self.random_state = random_state
+    embedder: MetricLearner | str = "DeepRanking"
+    learner: MetricLearner | str = "OASIS"
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from class labels.
@@ -264,17 +258,9 @@ class OnEmbeddingAndFeatures(_OnEmbedding):
     takes_labels_with_triplets: ClassVar = True
     _takes_of: ClassVar = {"embedder": "pixels", "learner": "patches", "relevance": "patches"}
 
-    def __init__(
-        self,
-        embedder: MetricLearner | str = "DeepRanking",
-        learner: MetricLearner | str = "GoldenFeature",
-        relevance: MetricLearner | str | None = "GoldenFeature",
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.embedder = embedder
-        self.learner = learner
-        self.relevance = relevance
-        self.random_state = random_state
+    embedder: MetricLearner | str = "DeepRanking"
+    learner: MetricLearner | str = "GoldenFeature"
+    relevance: MetricLearner | str | None = "GoldenFeature"
 
     def fit(self, X: Any, y: Any, *, triplets: Any = None) -> Self:
         """Learn the relevance, then the embedding, then the learner.

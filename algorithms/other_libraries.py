@@ -10,9 +10,8 @@ import importlib.util
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import sklearn
@@ -26,7 +25,6 @@ from oasis_bench.algorithms.shared import LabelLearner, possible_neighbours
 from oasis_bench.system import require_packages
 
 
-@dataclass(eq=False, repr=False)
 class PyLMNN(LabelLearner):
     """pylmnn's LMNN: L-BFGS on L, with the impostors looked for at each evaluation.
 
@@ -77,23 +75,13 @@ class PyLMNN(LabelLearner):
     }
 
     _least_in_class: ClassVar[int] = 2
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
-        "weight_push_loss": [Interval(Real, 0, 1, closed="right")],
-        "max_impostors": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "random_state": ["random_state"],
-    }
 
-    n_neighbors: int = 3
-    n_components: int | None = None
-    weight_push_loss: float = 0.5
-    max_impostors: int = 500_000
-    max_iter: int = 50
-    tol: float = 1e-5
-    random_state: Any = None
+    n_neighbors: Annotated[int, Interval(Integral, 1, None, closed="left")] = 3
+    n_components: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = None
+    weight_push_loss: Annotated[float, Interval(Real, 0, 1, closed="right")] = 0.5
+    max_impostors: Annotated[int, Interval(Integral, 1, None, closed="left")] = 500_000
+    max_iter: Annotated[int, Interval(Integral, 1, None, closed="left")] = 50
+    tol: Annotated[float, Interval(Real, 0, None, closed="left")] = 1e-5
 
     def _check(self, X: Any, y: Any) -> None:
         require_packages(self.name, self.imports, "pylmnn")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import field
 from numbers import Integral, Real
 from types import new_class
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.random import RandomState
@@ -15,7 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
 
-from oasis_bench.algorithms.shared import principal_axes
+from oasis_bench.algorithms.shared import HyperParameters, principal_axes
 from oasis_bench.data import FloatArray
 from oasis_bench.plugins import EmbeddingLearner, FittedArray
 from oasis_bench.system import TORCH, require_memory, require_packages
@@ -29,7 +30,7 @@ PROXY_RATE = 100
 """Proxies learn so many times as fast as the map (Kim et al., CVPR 2020)."""
 
 
-class TrainedMap(ClassNamePrefixFeaturesOutMixin, EmbeddingLearner):  # type: ignore[misc]
+class TrainedMap(HyperParameters, ClassNamePrefixFeaturesOutMixin, EmbeddingLearner):  # type: ignore[misc]
     r"""A linear map whose embedding has unit length, trained by Adam on batches of rows.
 
     .. math:: f(x) = \frac{Lx}{|Lx|}, \qquad S(x, y) = f(x)^\top f(y) .
@@ -73,28 +74,13 @@ class TrainedMap(ClassNamePrefixFeaturesOutMixin, EmbeddingLearner):  # type: ig
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {
         "learning_rate": (1e-3, 1e-5, 1e-4, 1e-2, 0.1)  # two decades about Adam's own
     }
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "n_epochs": [Interval(Integral, 1, None, closed="left")],
-        "batch_size": [Interval(Integral, 2, None, closed="left")],
-        "random_state": ["random_state"],
-    }
-    components_: FloatArray
+    components_: FloatArray = field(init=False)
 
-    def __init__(
-        self,
-        n_components: int | None = None,
-        learning_rate: float = 1e-3,
-        n_epochs: int = 100,
-        batch_size: int = 256,
-        random_state: int | RandomState | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.learning_rate = learning_rate
-        self.n_epochs = n_epochs
-        self.batch_size = batch_size
-        self.random_state = random_state
+    n_components: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = None
+    learning_rate: Annotated[float, Interval(Real, 0, None, closed="neither")] = 1e-3
+    n_epochs: Annotated[int, Interval(Integral, 1, None, closed="left")] = 100
+    batch_size: Annotated[int, Interval(Integral, 2, None, closed="left")] = 256
+    random_state: Annotated[int | RandomState | None, "random_state"] = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn L from rows `X` (n_rows, n_features) and class labels `y` (n_rows,).

@@ -56,13 +56,5 @@ class RCA(WithinClassLearner):
     citation: ClassVar = "Bar-Hillel, Hertz, Shental & Weinshall, ICML 20 (2003)"
     cost: ClassVar = "time n d min(n, d), memory n d + min(n, d)^2"
 
-    def __init__(
-        self,
-        n_axes: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.n_axes = n_axes
-        self.random_state = random_state
-
     def _learn(self, rows: FloatArray, classes: list[slice], directions: FloatArray) -> FloatArray:
         return np.asarray(np.sqrt(len(rows)) * directions)

@@ -8,7 +8,7 @@ from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import normalize
 
-import oasis_bench.algorithms._metric_learn_compatibility  # noqa: F401  (lets metric_learn run)
+import oasis_bench.algorithms.metric_learn  # noqa: F401  (lets metric_learn run)
 from oasis_bench.algorithms import LFDA, MMC, RCA, Covariance
 from oasis_bench.plugins import digit_rows
 

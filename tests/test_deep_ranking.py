@@ -20,7 +20,6 @@ from oasis_bench.algorithms import (
     OnEmbedding,
     OnEmbeddingAndFeatures,
 )
-from oasis_bench.algorithms.deep_ranking import sources
 from oasis_bench.algorithms.deep_ranking.sources import RelevanceSampler
 from oasis_bench.data import Patches
 from oasis_bench.plugins import digit_items, load_model, save_model
@@ -288,29 +287,6 @@ class TestLearning:
         assert loaded.parameters_.tobytes() == whole.parameters_.tobytes()
         assert loaded._momentum.tobytes() == whole._momentum.tobytes()
 
-    def test_early_stopping_keeps_the_best_look_at_classes_held_out(self) -> None:
-        # Labels without a meaning: what is learned of some classes is of no use for others.
-        X, y = pictures(60), np.arange(60) % 6
-        learner = small(n_steps=1280, learning_rate=0.1, validation_fraction=0.4).fit(X, y)
-        steps, values = learner.precision_.T
-        assert steps[0] == 0
-        assert (np.diff(steps) == 64).all()
-        best = int(values.argmax())
-        assert learner.n_steps_ == steps[best]
-        assert len(values) == min(best + 6, 21)
-        assert learner.embed(X).tobytes() == self.after(X, y, learner.n_steps_).tobytes()
-
-    def after(self, X: Any, y: Any, n_steps: int) -> Any:
-        """What the same seed gives after so many steps on the classes that are not held out."""
-        learner = small(learning_rate=0.1)
-        rng = np.random.default_rng([learner._new_seed(), 1])
-        learned = np.flatnonzero(~sources.held_out(y, 0.4, rng))
-        assert len(learned) == 30
-        source = sources.LabelSource(learned, y[learned])
-        learner._start(learner._new_seed())
-        learner._run(learner._trainer(X), source, n_steps, lambda *_: None)
-        return learner.embed(X)
-
     def test_on_a_gpu_it_learns_and_embeds_as_on_a_processor(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -416,33 +392,6 @@ class TestOnPointsAndFeatures:
         points = learner.embedder_.embed(X[80:])
         np.testing.assert_allclose(learner.embed(items[80:]), points, atol=1e-6)
         assert precision(learner, items[80:], judged_by(colours[80:], 300)) > 0.9
-
-
-class TestSources:
-    def test_triplets_that_share_a_picture_are_of_one_group(self) -> None:
-        triplets = np.array([[0, 1, 2], [5, 6, 7], [8, 2, 9], [10, 7, 11], [12, 13, 14]])
-        first, second, third, fourth, fifth = sources.groups_of(triplets)
-        assert first == third
-        assert second == fourth
-        assert len({first, second, fifth}) == 3
-
-    def test_whole_groups_are_held_out(self) -> None:
-        groups = np.repeat(np.arange(10), [1, 2, 3, 4, 5, 5, 5, 5, 10, 10])
-        for seed in range(20):
-            apart = sources.held_out(groups, 0.3, np.random.default_rng(seed))
-            assert not set(groups[apart]) & set(groups[~apart])
-            assert 15 <= apart.sum() < 25
-        with pytest.raises(UsageError, match=r"0\.5 of 3 classes or queries leaves fewer than 2"):
-            sources.held_out(np.arange(3), 0.5, np.random.default_rng(0))
-
-    def test_labels_give_triplets_of_the_pictures_named_alone(self) -> None:
-        items = np.array([3, 7, 11, 19])
-        drawn = sources.LabelSource(items, np.array([0, 0, 1, 1])).draw(
-            300, np.random.default_rng(0)
-        )
-        expected = {(q, p, n) for a, b in ((items[:2], items[2:]), (items[2:], items[:2]))
-                    for q, p in (a, a[::-1]) for n in b}  # fmt: skip
-        assert set(map(tuple, drawn.tolist())) == expected
 
 
 class TestRefusals:

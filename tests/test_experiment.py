@@ -264,7 +264,10 @@ def test_unseen_classes_are_asked_of_subsets_that_can_be_tuned_where_there_are_s
 
     assert subsets((2, 6, 7, 8)) == ["7", "8"]
     assert subsets((2, 6)) == ["2", "6"]  # whose trials say why there is no result
-    assert subsets((4, 7), n_neighbors=3, pull_weight=0.5) == ["4", "7"]  # nothing is tuned
+    assert subsets((4, 7), n_neighbors=3, pull_weight=0.5, stop_after=0) == [
+        "4",
+        "7",
+    ]  # nothing is tuned
 
 
 def test_hyper_parameters_of_the_command_line_are_put_over_those_of_the_experiment():
@@ -288,19 +291,25 @@ def test_a_value_is_fixed_a_list_is_searched_and_the_rest_is_the_learners_own(
 ):
     learners = {
         "own": LearnerSpec("LMNN"),
-        "fixed": LearnerSpec("LMNN", {"pull_weight": 0.3}),
-        "searched": LearnerSpec("LMNN", {"pull_weight": [0.3, 0.6], "n_neighbors": 2}),
+        "fixed": LearnerSpec("LMNN", {"pull_weight": 0.3, "stop_after": 0}),
+        "searched": LearnerSpec(
+            "LMNN", {"pull_weight": [0.3, 0.6], "n_neighbors": 2, "stop_after": 8}
+        ),
     }
     trials = plan(replace(experiment, learners=learners), Digits(), numbered_rows, load_registry())
     tried = {trial.learner: [one.params for one in trial.candidates] for trial in trials}
     space = LMNN.search_space
-    every = [{"n_neighbors": n, "pull_weight": w} for n, w in product(*space.values())]
-    assert tried["own"][0] == {"n_neighbors": 3, "pull_weight": 0.5}  # the defaults
+    every = [dict(zip(space, values, strict=True)) for values in product(*space.values())]
+    assert tried["own"][0] == {"n_neighbors": 3, "pull_weight": 0.5, "stop_after": 0}  # defaults
     assert len(tried["own"]) == 20
     assert all(one in every for one in tried["own"])
     neighbours = space["n_neighbors"]
-    assert tried["fixed"] == [{"pull_weight": 0.3, "n_neighbors": n} for n in neighbours]
-    assert tried["searched"] == [{"pull_weight": w, "n_neighbors": 2} for w in (0.3, 0.6)]
+    assert tried["fixed"] == [
+        {"pull_weight": 0.3, "stop_after": 0, "n_neighbors": n} for n in neighbours
+    ]
+    assert tried["searched"] == [
+        {"pull_weight": w, "n_neighbors": 2, "stop_after": 8} for w in (0.3, 0.6)
+    ]
 
 
 NUMBERS = [

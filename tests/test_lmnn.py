@@ -155,6 +155,27 @@ def test_more_features_than_rows_stop_short_of_collapse():
     assert value == pytest.approx(learner.objective_, rel=1e-8)
 
 
+def test_stopping_early_leaves_the_scaled_identity_along_the_gradient():
+    X, y = small_set("wine")
+    values = []
+    for n_iter in (1, 5, 20):
+        learner = LMNN(stop_after=n_iter, tol=0.5).fit(X, y)
+        M = learner.get_mahalanobis_matrix()
+        values.append(learner.objective_)
+        assert learner.n_iter_ == n_iter
+        assert learner.gap_ == 1
+        assert learner.objective_ == pytest.approx(brute_force(M, X, y)[0], rel=1e-8)
+        if n_iter == 1:  # L = sqrt(s) (I - t G), M = sI before, G with the hinge rounded
+            objective = objective_of(X, y)
+            s = best_scale(X, objective.starts, objective.targets, 0.5)
+            values_of_M, vectors = np.linalg.eigh(M / s)
+            step = np.eye(13) - (vectors * np.sqrt(values_of_M)) @ vectors.T
+            gradient = brute_force(s * np.eye(13), X, y)[1]
+            cosine = np.vdot(step, gradient) / np.linalg.norm(step) / np.linalg.norm(gradient)
+            assert cosine > 0.995
+    assert values[0] > values[1] > values[2] > 1.005 * LMNN().fit(X, y).objective_
+
+
 def test_fast_lmnn_is_lmnn_on_the_axes_of_most_variance():
     X, y = small_set("wine")
     variances, axes = np.linalg.eigh(np.cov(X.T))

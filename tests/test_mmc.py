@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import approx_fprime, minimize
 from sklearn.datasets import load_digits, load_iris
 
-import oasis_bench.algorithms._metric_learn_compatibility  # noqa: F401  (lets metric_learn run)
+import oasis_bench.algorithms.metric_learn  # noqa: F401  (lets metric_learn run)
 from oasis_bench.algorithms import MMC, RCA, mmc as module
 
 metric_learn = pytest.importorskip("metric_learn")

@@ -166,7 +166,7 @@ def nested(rows, tmp_path):
     """A file of a learner of two learners; that of pictures has numbers without a meaning."""
     embedder = DeepRanking(dimension=3, random_state=4)
     embedder.parameters_, embedder._momentum = np.ones(5, np.float32), np.zeros(5, np.float32)
-    embedder.n_steps_, embedder._seed, embedder.precision_ = 7, 1, np.zeros((0, 2))
+    embedder.n_steps_, embedder._seed = 7, 1
     learner = OnEmbedding(DeepRanking(dimension=3), OASIS(0.3, n_steps=20))
     learner.embedder_, learner.learner_ = embedder, clone(learner.learner).fit(*rows)
     save_model(learner, tmp_path / "nested.npz")

@@ -26,7 +26,7 @@ from oasis_bench.algorithms import (
     WhitenedOASIS,
 )
 from oasis_bench.algorithms.oasis import _reference as _oasis_reference
-from oasis_bench.algorithms.shared import psd_factor
+from oasis_bench.algorithms.oasis.positive import psd_factor
 from oasis_bench.data import symmetry_index
 from oasis_bench.sampling import ClassTripletSampler
 
@@ -317,7 +317,9 @@ def test_psd_oasis_projects_each_so_many_steps(rows):
 def test_psd_oasis_embeds_rows_so_that_inner_products_are_its_similarity(form, projection_interval):
     X, y = digits()
     X, y = form(X[:300]), y[:300]
-    learner = PsdOASIS(projection_interval, n_steps=5000, random_state=0).fit(X, y)
+    learner = PsdOASIS(projection_interval=projection_interval, n_steps=5000, random_state=0).fit(
+        X, y
+    )
     embedded = learner.transform(X)
     np.testing.assert_allclose(embedded @ embedded.T, learner.similarity(X, X), atol=1e-10)
     L = learner.components_

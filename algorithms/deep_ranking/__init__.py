@@ -2,8 +2,7 @@
 
 from oasis_bench.algorithms.deep_ranking.deep_ranking import DeepRanking
 from oasis_bench.algorithms.deep_ranking.golden_feature import GoldenFeature
-from oasis_bench.algorithms.deep_ranking.reservoir import Reservoir
-from oasis_bench.algorithms.deep_ranking.sources import RelevanceSampler
+from oasis_bench.algorithms.deep_ranking.sources import RelevanceSampler, Reservoir
 
 __all__ = [
     "DeepRanking",

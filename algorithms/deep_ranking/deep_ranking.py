@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state, check_scalar
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms.deep_ranking.sources import Given, Source
-from oasis_bench.algorithms.shared import check_triplets
+from oasis_bench.algorithms.shared import HyperParameters, check_triplets
 from oasis_bench.data import Pixels, check_items
 from oasis_bench.plugins import EmbeddingLearner, FittedArray, IncrementalLearner
 from oasis_bench.system import TORCH, Progress, no_progress, require_packages, slices
@@ -19,17 +20,8 @@ from oasis_bench.system import TORCH, Progress, no_progress, require_packages, s
 if TYPE_CHECKING:
     from oasis_bench.algorithms.deep_ranking.network import MultiscaleNetwork, Trainer
 
-N_CHECKS = 20
-"""Times that `fit` looks at the pictures held out, where there are some."""
 
-PATIENCE = 5
-"""Looks without a better value after which learning has saturated."""
-
-N_VALIDATION = 2000
-"""Triplets that are drawn of the classes held out."""
-
-
-class DeepRanking(EmbeddingLearner, IncrementalLearner):
+class DeepRanking(HyperParameters, EmbeddingLearner, IncrementalLearner):
     r"""A multiscale convolutional network that embeds pictures, learned from triplets.
 
     .. math:: \min_f \sum_{q,p,n} [g + D(q, p) - D(q, n)]_+ + \lambda |\theta|^2,
@@ -91,11 +83,6 @@ class DeepRanking(EmbeddingLearner, IncrementalLearner):
         without bound; the paper says no value.
     capacity : int, default 1000
         With the reservoir: the pictures of a category that it keeps at most.
-    validation_fraction : float, default 0
-        Share of the classes, categories or judged queries that `fit` holds out.  It looks 20 times
-        at the share of their triplets in the right order, ends after 5 looks without a better
-        value, and keeps the best weights.  0: learn all steps from everything; the harness then
-        chooses `n_steps` on inner folds.
     random_state : int, RandomState or None, default None
 
     Attributes
@@ -104,8 +91,6 @@ class DeepRanking(EmbeddingLearner, IncrementalLearner):
         All weights of the network.
     n_steps_ : int
         Triplets learned from since `fit` began.
-    precision_ : ndarray of shape (n_looks, 2)
-        Steps, and the share of the triplets held out in the right order; empty without them.
 
     References
     ----------
@@ -121,75 +106,29 @@ class DeepRanking(EmbeddingLearner, IncrementalLearner):
     takes: ClassVar = "pixels"
     takes_triplets: ClassVar = True
 
-    parameters_: npt.NDArray[np.float32]
-    n_steps_: int
-    precision_: npt.NDArray[np.float64]
-    _momentum: npt.NDArray[np.float32]
-    _seed: int
+    parameters_: npt.NDArray[np.float32] = field(init=False)
+    n_steps_: int = field(init=False)
+    _momentum: npt.NDArray[np.float32] = field(init=False)
+    _seed: int = field(init=False)
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "backbone": [StrOptions({"small", "efficientnet-lite0"})],
-        "dimension": [Interval(Integral, 1, None, closed="left")],
-        "multiscale": ["boolean"],
-        "freeze_backbone": ["boolean"],
-        "gap": [Interval(Real, 0, None, closed="neither")],
-        "n_steps": [Interval(Integral, 0, None, closed="left")],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "momentum": [Interval(Real, 0, 1, closed="left")],
-        "weight_decay": [Interval(Real, 0, None, closed="left")],
-        "dropout": [Interval(Real, 0, 1, closed="left")],
-        "shift": [Interval(Real, 0, 1, closed="left")],
-        "out_of_class": [Interval(Real, 0, 1, closed="both")],
-        "margin": [Interval(Real, 0, None, closed="left")],
-        "sampling": [StrOptions({"weighted", "uniform", "reservoir"})],
-        "relevance_cap": [Interval(Real, 0, None, closed="neither"), None],
-        "capacity": [Interval(Integral, 1, None, closed="left")],
-        "validation_fraction": [Interval(Real, 0, 1, closed="left")],
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self,
-        backbone: Literal["small", "efficientnet-lite0"] = "small",
-        dimension: int = 128,
-        multiscale: bool = True,
-        freeze_backbone: bool = False,
-        gap: float = 0.2,
-        n_steps: int = 20_000,
-        batch_size: int = 32,
-        learning_rate: float = 0.01,
-        momentum: float = 0.9,
-        weight_decay: float = 1e-3,
-        dropout: float = 0.4,
-        shift: float = 1 / 16,
-        out_of_class: float = 0.2,
-        margin: float = 0.0,
-        sampling: Literal["weighted", "uniform", "reservoir"] = "weighted",
-        relevance_cap: float | None = None,
-        capacity: int = 1000,
-        validation_fraction: float = 0.0,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.backbone = backbone
-        self.dimension = dimension
-        self.multiscale = multiscale
-        self.freeze_backbone = freeze_backbone
-        self.gap = gap
-        self.n_steps = n_steps
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.weight_decay = weight_decay
-        self.dropout = dropout
-        self.shift = shift
-        self.out_of_class = out_of_class
-        self.margin = margin
-        self.sampling = sampling
-        self.relevance_cap = relevance_cap
-        self.capacity = capacity
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state
+    backbone: Literal["small", "efficientnet-lite0"] = "small"
+    dimension: Annotated[int, Interval(Integral, 1, None, closed="left")] = 128
+    multiscale: bool = True
+    freeze_backbone: bool = False
+    gap: Annotated[float, Interval(Real, 0, None, closed="neither")] = 0.2
+    n_steps: Annotated[int, Interval(Integral, 0, None, closed="left")] = 20_000
+    batch_size: Annotated[int, Interval(Integral, 1, None, closed="left")] = 32
+    learning_rate: Annotated[float, Interval(Real, 0, None, closed="neither")] = 0.01
+    momentum: Annotated[float, Interval(Real, 0, 1, closed="left")] = 0.9
+    weight_decay: Annotated[float, Interval(Real, 0, None, closed="left")] = 1e-3
+    dropout: Annotated[float, Interval(Real, 0, 1, closed="left")] = 0.4
+    shift: Annotated[float, Interval(Real, 0, 1, closed="left")] = 1 / 16
+    out_of_class: Annotated[float, Interval(Real, 0, 1, closed="both")] = 0.2
+    margin: Annotated[float, Interval(Real, 0, None, closed="left")] = 0.0
+    sampling: Literal["weighted", "uniform", "reservoir"] = "weighted"
+    relevance_cap: Annotated[float | None, Interval(Real, 0, None, closed="neither")] = None
+    capacity: Annotated[int, Interval(Integral, 1, None, closed="left")] = 1000
+    random_state: Annotated[int | np.random.RandomState | None, "random_state"] = None
 
     def fit(
         self,
@@ -230,16 +169,9 @@ class DeepRanking(EmbeddingLearner, IncrementalLearner):
         """
         self._check_all(X)
         seed = self._new_seed()
-        given = self._given(X, y, relevance, triplets)
-        source, held = given.source(seed), None
-        if self.validation_fraction:
-            source, held = given.split(self.validation_fraction, seed)
+        source = self._given(X, y, relevance, triplets).source(seed)
         self._start(seed)
-        trainer = self._trainer(X)
-        if held is None:
-            self._run(trainer, source, self.n_steps, progress)
-        else:
-            self._run_until_saturated(trainer, X, source, held, progress)
+        self._run(self._trainer(X), source, self.n_steps, progress)
         return self
 
     def partial_fit(
@@ -254,7 +186,7 @@ class DeepRanking(EmbeddingLearner, IncrementalLearner):
     ) -> Self:
         """Learn `n_steps` more triplets (default: the parameter) from where it is.
 
-        Nothing is held out.  The others are those of `fit`; pictures have the size of before.
+        The others are those of `fit`; pictures have the size of before.
         """
         n_steps = self.n_steps if n_steps is None else n_steps
         check_scalar(n_steps, "n_steps", Integral, min_val=0)
@@ -311,7 +243,6 @@ class DeepRanking(EmbeddingLearner, IncrementalLearner):
         self._momentum = np.zeros(0, np.float32)
         self._seed = seed
         self.n_steps_ = 0
-        self.precision_ = np.zeros((0, 2))
 
     def _network(self, seed: int | None = None) -> MultiscaleNetwork:
         """Make the network, with the weights that were learned or, by a seed, with fresh ones."""
@@ -360,39 +291,12 @@ class DeepRanking(EmbeddingLearner, IncrementalLearner):
     def _keep(self, trainer: Trainer) -> None:
         self.parameters_, self._momentum = trainer.weights(), trainer.momentum()
 
-    def _run_until_saturated(
-        self, trainer: Trainer, X: Pixels, learned: Source, held: Source, progress: Progress
-    ) -> None:
-        """Learn between looks at the triplets held out; keep the weights of the best look."""
-        judged = held.draw(N_VALIDATION, np.random.default_rng([self._seed, 2]))
-        items, places = np.unique(judged, return_inverse=True)
-        places = places.reshape(judged.shape)
-        between = max(1, round(self.n_steps / N_CHECKS / self.batch_size)) * self.batch_size
-        best: dict[str, Any] = {}
-        looks: list[tuple[int, float]] = []
-        for part in [slice(0, 0), *slices(self.n_steps, between)]:
-            self._run(trainer, learned, part.stop - part.start, no_progress)
-            progress("learning", part.stop, self.n_steps)
-            points = self.embed(X[items])
-            near, far = (
-                ((points[places[:, 0]] - points[places[:, other]]) ** 2).sum(axis=1)
-                for other in (1, 2)
-            )
-            looks.append((self.n_steps_, float((near < far).mean())))
-            if looks[-1][1] > max((value for _, value in looks[:-1]), default=-1.0):
-                best, last = dict(self.__dict__), len(looks)
-            if len(looks) - last >= PATIENCE:
-                break
-        self.__dict__.update(best)
-        self.precision_ = np.array(looks)
-
     def _fitted_state(self) -> dict[str, FittedArray]:
         return {
             **super()._fitted_state(),
             "parameters_": FittedArray(("n_parameters",), np.float32),
             "_momentum": FittedArray(("n_learned",), np.float32),
             "n_steps_": FittedArray((), np.integer),
-            "precision_": FittedArray(("n_looks", 2)),
         }
 
 

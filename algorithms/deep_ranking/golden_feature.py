@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +12,7 @@ from scipy.optimize import minimize
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
-from oasis_bench.algorithms.shared import check_triplets
+from oasis_bench.algorithms.shared import HyperParameters, check_triplets
 from oasis_bench.data import Patches, PatchKind, check_items, class_labels
 from oasis_bench.plugins import EmbeddingLearner, FittedArray
 from oasis_bench.sampling import ClassTripletSampler, seed_state
@@ -26,7 +27,7 @@ AT_ONCE = 1024
 Float64Array = npt.NDArray[np.float64]
 
 
-class GoldenFeature(EmbeddingLearner):
+class GoldenFeature(HyperParameters, EmbeddingLearner):
     r"""A non-negative combination of the distances by several kinds of features.
 
     .. math:: D(x, y) = \sum_k w_k |x_k - y_k|^2, \quad w_k = v_k / \sigma_k, \quad
@@ -76,27 +77,15 @@ class GoldenFeature(EmbeddingLearner):
     takes: ClassVar = "patches"
     takes_triplets: ClassVar = True
 
-    kinds_: npt.NDArray[np.object_]
-    weights_: Float64Array
-    widths_: npt.NDArray[np.int64]
-    objective_: float
-    _differences: Float64Array
+    kinds_: npt.NDArray[np.object_] = field(init=False)
+    weights_: Float64Array = field(init=False)
+    widths_: npt.NDArray[np.int64] = field(init=False)
+    objective_: float = field(init=False)
+    _differences: Float64Array = field(init=False)
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "C": [Interval(Real, 0, None, closed="neither")],
-        "kinds": [str, None],
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self,
-        C: float = 0.1,
-        kinds: str | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.C = C
-        self.kinds = kinds
-        self.random_state = random_state
+    C: Annotated[float, Interval(Real, 0, None, closed="neither")] = 0.1
+    kinds: str | None = None
+    random_state: Annotated[int | np.random.RandomState | None, "random_state"] = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from 20000 triplets that are drawn from class labels.

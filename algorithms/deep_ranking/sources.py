@@ -12,13 +12,77 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
-from oasis_bench.algorithms.deep_ranking.reservoir import Floats, Items, Reservoir
 from oasis_bench.algorithms.shared import check_triplets
 from oasis_bench.data import canonical, class_labels
 from oasis_bench.sampling import ClassTripletSampler
 from oasis_bench.system import UsageError
+
+Items = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+class Reservoir:
+    """A buffer of pictures for each category; r_j decides what is kept of a stream.
+
+    Picture j comes with the key u^(1/r_j), u uniform on (0, 1], and a full buffer drops its
+    smallest key.  With a capacity of 1, picture j is kept with probability r_j / sum of r.  A
+    larger buffer is a draw without replacement, each next picture with probability proportional to
+    its r.
+
+    Parameters
+    ----------
+    capacity : int
+        Pictures that a buffer holds at most.
+    random_state : int or sequence of int
+        Seeds u.  However the stream is cut into parts, the buffers are the same.
+
+    Attributes
+    ----------
+    n_seen, n_irrelevant : int
+        Pictures that came, and those among them with r_j = 0, which are never kept.
+    """
+
+    def __init__(self, capacity: int, random_state: int | list[int]) -> None:
+        if capacity < 1:
+            raise UsageError(f"capacity is {capacity}: a buffer holds at least 1 picture")
+        self.capacity = capacity
+        self.n_seen = self.n_irrelevant = 0
+        self._rng = np.random.default_rng(random_state)
+        self._buffers: dict[int, tuple[Floats, Items, Floats]] = {}
+
+    def add(self, items: npt.ArrayLike, categories: npt.ArrayLike, totals: npt.ArrayLike) -> None:
+        """Read the next part of the stream: numbers of pictures, categories, and r_j (eq. 6)."""
+        items, categories = np.asarray(items, np.int64), np.asarray(categories, np.int64)
+        totals = np.asarray(totals, np.float64)
+        if totals.size and not (totals.min() >= 0 and np.isfinite(totals).all()):
+            raise UsageError(
+                f"total relevance from {totals.min()} to {totals.max()}: finite numbers of at "
+                "least 0 are needed"
+            )
+        u = 1 - self._rng.random(len(items))
+        relevant = totals > 0
+        self.n_seen += len(items)
+        self.n_irrelevant += int(len(items) - relevant.sum())
+        items, categories, totals = items[relevant], categories[relevant], totals[relevant]
+        keys = np.log(u[relevant]) / totals  # in the order of u^(1/r), which is 0 for a small r
+        order = np.argsort(categories, kind="stable")
+        names, starts = np.unique(categories[order], return_index=True)
+        for category, part in zip(names.tolist(), np.split(order, starts[1:]), strict=True):
+            new = (keys[part], items[part], totals[part])
+            old = self._buffers.get(category, tuple(values[:0] for values in new))
+            both = [np.concatenate(pair) for pair in zip(old, new, strict=True)]
+            kept = np.argsort(-both[0], kind="stable")[: self.capacity]
+            self._buffers[category] = (both[0][kept], both[1][kept], both[2][kept])
+
+    def kept(self) -> tuple[Items, Items, Floats]:
+        """Return the pictures, by category and largest key first; their categories; their r_j."""
+        if not self._buffers:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
+        _, items, totals = map(np.concatenate, zip(*self._buffers.values(), strict=True))
+        sizes = [len(items) for _, items, _ in self._buffers.values()]
+        return items, np.repeat(list(self._buffers), sizes), totals
+
 
 Triplets = npt.NDArray[np.int64]
 PairRelevance: TypeAlias = Callable[[Items, Items], Floats]
@@ -47,7 +111,6 @@ class Given:
         capacity: int = 1000,
         **sampling: Any,
     ) -> None:
-        self._everything = np.arange(n_pictures)
         self._triplets: Triplets | None = None
         self._relevance: Any = None
         self._capacity, self._sampling = capacity, sampling
@@ -62,15 +125,15 @@ class Given:
         if relevance is not None:
             self._relevance = check_relevance(relevance, n_pictures)
 
-    def source(self, seed: int, part: npt.NDArray[np.bool_] | None = None) -> Source:
-        """Return what draws triplets of all, or of a part of the pictures or judged triplets."""
+    def source(self, seed: int) -> Source:
+        """Return what draws triplets."""
         if self._triplets is not None:
-            return JudgedSource(self._triplets if part is None else self._triplets[part])
-        items = self._everything if part is None else self._everything[part]
+            return JudgedSource(self._triplets)
+        items = np.arange(len(self._y))
         if self._relevance is None:
-            return LabelSource(items, self._y[items])
-        _, categories = np.unique(self._y[items], return_inverse=True)
-        R = self._relevance[items][:, items].tocoo()
+            return LabelSource(self._y)
+        _, categories = np.unique(self._y, return_inverse=True)
+        R = self._relevance.tocoo()
         counts = (categories[R.row] == categories[R.col]) & (R.row != R.col)
         totals: Any = np.bincount(R.row[counts], R.data[counts], len(items))
         if self._sampling["sampling"] == "reservoir":
@@ -82,15 +145,6 @@ class Given:
     def _of_pairs(self, a: Items, b: Items) -> Floats:
         return np.asarray(self._relevance[a, b], np.float64)
 
-    def split(self, fraction: float, seed: int) -> tuple[Source, Source]:
-        """Return two sources that share no class, category or judged query.
-
-        The second has about `fraction` of the pictures or judged triplets.
-        """
-        groups = self._y if self._triplets is None else groups_of(self._triplets)
-        apart = held_out(groups, fraction, np.random.default_rng([seed, 1]))
-        return self.source(seed, ~apart), self.source(seed, apart)
-
 
 class Source(Protocol):
     """Gives triplets."""
@@ -100,17 +154,16 @@ class Source(Protocol):
 
 
 class LabelSource:
-    """Uniform triplets of the pictures `items` (n,), from their labels `y` (n,)."""
+    """Uniform triplets of pictures, from their labels `y` (n,)."""
 
-    def __init__(self, items: Items, y: npt.NDArray[Any]) -> None:
-        self._items = items
+    def __init__(self, y: npt.NDArray[Any]) -> None:
         self._state = np.ones(4, np.uint64)
         self._sampler = ClassTripletSampler(y, self._state)
 
     def draw(self, n_triplets: int, rng: np.random.Generator) -> Triplets:
         """Draw triplets."""
         self._state[:] = rng.integers(1, 2**63, size=4)
-        return np.asarray(self._items[self._sampler.draw(n_triplets)])
+        return np.asarray(self._sampler.draw(n_triplets), np.int64)
 
 
 class JudgedSource:
@@ -138,31 +191,6 @@ def check_relevance(relevance: Any, n_pictures: int) -> Any:
             "needed"
         )
     return R
-
-
-def held_out(groups: npt.NDArray[Any], fraction: float, rng: np.random.Generator) -> Any:
-    """Choose whole groups at random until they have `fraction` of all, as a mask (n,)."""
-    names, numbers, counts = np.unique(groups, return_inverse=True, return_counts=True)
-    order = rng.permutation(len(names))
-    n_chosen = int(np.searchsorted(np.cumsum(counts[order]), fraction * len(groups))) + 1
-    n_chosen = max(2, n_chosen)
-    if len(names) - n_chosen < 2:
-        raise UsageError(
-            f"validation_fraction = {fraction} of {len(names)} classes or queries leaves fewer "
-            "than 2 to learn from: give less of it, or 0"
-        )
-    return np.isin(numbers, order[:n_chosen])
-
-
-def groups_of(triplets: Triplets) -> Items:
-    """Return the group of each triplet (n,): those that share a picture are of one."""
-    n_items = int(triplets.max()) + 1
-    queries = np.repeat(triplets[:, 0], 2)
-    links = sparse.coo_array(
-        (np.ones(len(queries)), (queries, triplets[:, 1:].ravel())), (n_items, n_items)
-    )
-    _, groups = connected_components(links, directed=False)
-    return np.asarray(groups[triplets[:, 0]])
 
 
 class RelevanceSampler:

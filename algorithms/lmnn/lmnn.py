@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from scipy.linalg import eigh
@@ -59,6 +59,10 @@ class LMNN(LabelLearner):
     ranked badly (400 MNIST images: mAP 0.19, Euclidean 0.44).  Such rows are descended on
     without the scaling, and only to a quarter of the objective at the start (mAP 0.50).
 
+    Elsewhere too the minimum can overfit: its M has a low rank.  With `stop_after` the descent
+    is without the scaling, so that M leaves sI in few directions at a time, and stops early: on
+    ten digits, 40 rows a class, mAP is 0.803 at the minimum and 0.816 after 8 iterations.
+
     Where the pull can vanish and the minimum is not 0 (a feature that target neighbours share, and
     rows of several classes too) the descent goes on until it gains nothing, without a proof.
 
@@ -76,6 +80,8 @@ class LMNN(LabelLearner):
         Iterations at most.
     tol : float, default 1e-3
         Relative gap to the minimum at which to stop.
+    stop_after : int, default 0
+        Iterations without the scaling after which to stop, short of the minimum; 0 goes to it.
     random_state : int, RandomState or None, default None
         Not read, as nothing is random: every learner has it.
 
@@ -87,7 +93,7 @@ class LMNN(LabelLearner):
         The least value of the objective, over all triplets.
     gap_ : float
         The minimum is at most this fraction of `objective_` below; 1 where nothing is known, as
-        where the pull can vanish.
+        where the pull can vanish, or with `stop_after`.
     n_neighbors_ : int
         Lowered, with a warning, where the smallest class has `n_neighbors` rows or fewer.
     n_iter_ : int
@@ -108,33 +114,19 @@ class LMNN(LabelLearner):
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {
         "n_neighbors": (3, 1, 5, 9, 15, 25, 50),
         "pull_weight": (0.5, 0.01, 0.03, 0.125, 0.25, 0.75, 0.9, 0.97, 0.99, 0.997, 0.999),
+        "stop_after": (0, 3, 5, 8, 12, 20, 50),
     }
     rotation_invariant: ClassVar = True
     inner_params: ClassVar[Mapping[str, Any]] = {"tol": 0.1}
     """On six tables of KEEL the choice loses at most .0003 of the inner folds' mAP by it."""
 
     _least_in_class: ClassVar[int] = 2
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "pull_weight": [Interval(Real, 0, 1, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, 1, closed="neither")],
-        "random_state": ["random_state"],
-    }
 
-    def __init__(
-        self,
-        n_neighbors: int = 3,
-        pull_weight: float = 0.5,
-        max_iter: int = 1000,
-        tol: float = 1e-3,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.pull_weight = pull_weight
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
+    n_neighbors: Annotated[int, Interval(Integral, 1, None, closed="left")] = 3
+    pull_weight: Annotated[float, Interval(Real, 0, 1, closed="neither")] = 0.5
+    max_iter: Annotated[int, Interval(Integral, 1, None, closed="left")] = 1000
+    tol: Annotated[float, Interval(Real, 0, 1, closed="neither")] = 1e-3
+    stop_after: Annotated[int, Interval(Integral, 0, None, closed="left")] = 0
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
         square = min(n, d) ** 2  # beside the pairs within reach, which are known later
@@ -158,15 +150,19 @@ class LMNN(LabelLearner):
         pulled = values > rounding(rows.shape) * values[-1]
         free = rows @ vectors[:, ~pulled]
         free -= free.mean(axis=0)
-        if not pulled.all() and _classes_are_apart(free, starts):
-            roots, share = np.ones(len(values)), MANY_MINIMA_SHARE
+        many_minima = not pulled.all() and _classes_are_apart(free, starts)
+        share = MANY_MINIMA_SHARE if many_minima else 0.0
+        if many_minima or self.stop_after:
+            roots = np.ones(len(values))
         else:  # free directions are as long as if each row were pulled to the mean
             values[~pulled] = self.pull_weight * self.n_neighbors_ * np.square(free).sum(axis=0)
-            roots, share = np.sqrt(values), 0.0
+            roots = np.sqrt(values)
         objective = Objective(rows @ (vectors / roots), starts, targets, self.pull_weight, WIDTH)
         start = np.diag(np.sqrt(scale) * roots)
-        descent = Descent(objective, start, bool(pulled.all()), self.tol, share)
-        solution = descent.run(self.max_iter)
+        early = self.stop_after > 0
+        tol = 0.0 if early else self.tol  # the same iterations on inner folds, which have their tol
+        descent = Descent(objective, start, bool(pulled.all()) and not early, tol, share)
+        solution = descent.run(min(self.stop_after or self.max_iter, self.max_iter))
         self.components_ = solution.A @ (axes @ (vectors / roots)).T
         self.objective_ = solution.value
         self.gap_ = 1 - solution.bound / solution.value if solution.value > 0 else 0.0
@@ -200,6 +196,8 @@ class FastLMNN(LMNN):
         As in `LMNN`.
     variance : float in (0, 1], default 0.95
         The share that the kept axes hold at least.
+    stop_after : int, default 0
+        As in `LMNN`.
     random_state : int, RandomState or None, default None
         Not read, as nothing is random: every learner has it.
 
@@ -218,22 +216,8 @@ class FastLMNN(LMNN):
     summary: ClassVar[str] = "LMNN on the principal axes of 95 % of the variance, to a looser gap"
     citation: ClassVar[str] = "Weinberger & Saul, ICML (2008)"
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **LMNN._parameter_constraints,
-        "variance": [Interval(Real, 0, 1, closed="right")],
-    }
-
-    def __init__(
-        self,
-        n_neighbors: int = 3,
-        pull_weight: float = 0.5,
-        max_iter: int = 1000,
-        tol: float = 1e-2,
-        variance: float = 0.95,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        super().__init__(n_neighbors, pull_weight, max_iter, tol, random_state)
-        self.variance = variance
+    tol: float = 1e-2
+    variance: Annotated[float, Interval(Real, 0, 1, closed="right")] = 0.95
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
         return 3 * n * d + 4 * min(n, d) ** 2  # of the axes, the most of all

@@ -17,7 +17,8 @@ import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 
 from oasis_bench.algorithms.local_distances import _row_action
-from oasis_bench.algorithms.local_distances._constraints import Constraints, Numbers
+from oasis_bench.algorithms.local_distances._constraints import Constraints
+from oasis_bench.algorithms.shared import check_triplets
 from oasis_bench.data import FloatArray
 from oasis_bench.system import Progress, UsageError, blas_threads, no_progress, side_by_side, slices
 
@@ -328,7 +329,8 @@ def solve(
     if max_passes < 1:
         raise UsageError(f"max_passes is {max_passes!r}: give a whole number, 1 or more")
     arrays = check_distances(distances)
-    constraints = Constraints.of_triplets(arrays, _check_triplets(triplets, len(arrays)))
+    given = triplets if np.size(triplets) else np.empty((0, 3), np.intp)
+    constraints = Constraints.of_triplets(arrays, check_triplets(given, len(arrays)))
     ascent = DualAscent(constraints, float(C), np.random.default_rng(random_state))
     found = maximise(ascent, tol, 0.0, max_passes)
     if not found.is_within(tol):
@@ -366,20 +368,3 @@ def check_distances(distances: Sequence[Any]) -> list[FloatArray]:
                 "are needed"
             )
     return arrays
-
-
-def _check_triplets(triplets: npt.ArrayLike, n_images: int) -> Numbers:
-    array = np.asarray(triplets)
-    if not array.size:
-        array = np.empty((0, 3), dtype=np.intp)
-    if array.ndim != 2 or array.shape[1] != 3 or array.dtype.kind not in "iu":
-        raise UsageError(
-            f"triplets of shape {array.shape} and type {array.dtype}: whole numbers of shape "
-            "(n_triplets, 3), reference, positive and negative, are needed"
-        )
-    if array.size and not 0 <= array.min() <= array.max() < n_images:
-        raise UsageError(
-            f"triplets hold image numbers from {array.min()} to {array.max()}: 0 to "
-            f"{n_images - 1}, a number of one of the {n_images} images, is needed"
-        )
-    return array.astype(np.intp)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from dataclasses import field
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,7 @@ from oasis_bench.algorithms.local_distances._dual_ascent import (
     choose_by_one_pass,
     maximise,
 )
+from oasis_bench.algorithms.shared import HyperParameters
 from oasis_bench.data import FloatArray
 from oasis_bench.plugins import ExemplarLearner, FittedArray, blocks, checked_scores
 from oasis_bench.system import Progress, no_progress, require_memory, side_by_side
@@ -30,7 +32,7 @@ DUALS = {"duals_": FittedArray(("n_passes + 1",))}
 """The fitted array that both learners have."""
 
 
-class LocalDistances(ExemplarLearner):
+class LocalDistances(HyperParameters, ExemplarLearner):
     r"""A distance of its own for each training item: a weight of 0 or more for each feature.
 
     Item j is at the distance
@@ -109,43 +111,23 @@ class LocalDistances(ExemplarLearner):
     citation: ClassVar = "Frome, Sha, Singer & Malik, ICCV 2007"
     cost: ClassVar = "time n^2 d + n^3 a pass, memory n^2 d + n^3, less by pruning"
 
-    exemplars_: Any
-    weights_: list[Float64Array]
-    C_: float
-    gap_: float
-    primal_: float
-    duals_: Float64Array
-    n_passes_: int
-    n_triplets_: int
-    zero_share_: float
+    exemplars_: Any = field(init=False)
+    weights_: list[Float64Array] = field(init=False)
+    C_: float = field(init=False)
+    gap_: float = field(init=False)
+    primal_: float = field(init=False)
+    duals_: Float64Array = field(init=False)
+    n_passes_: int = field(init=False)
+    n_triplets_: int = field(init=False)
+    zero_share_: float = field(init=False)
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "C": [Interval(Real, 0, None, closed="neither"), None],
-        "max_passes": [Interval(Integral, 0, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "least_growth": [Interval(Real, 0, None, closed="left")],
-        "consistent": ["boolean"],
-        "n_nearest": [Interval(Integral, 1, None, closed="left"), None],
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self,
-        C: float | None = None,
-        max_passes: int = 1000,
-        tol: float = 1e-3,
-        least_growth: float = 1e-5,
-        consistent: bool = True,
-        n_nearest: int | None = 5,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.C = C
-        self.max_passes = max_passes
-        self.tol = tol
-        self.least_growth = least_growth
-        self.consistent = consistent
-        self.n_nearest = n_nearest
-        self.random_state = random_state
+    C: Annotated[float | None, Interval(Real, 0, None, closed="neither")] = None
+    max_passes: Annotated[int, Interval(Integral, 0, None, closed="left")] = 1000
+    tol: Annotated[float, Interval(Real, 0, None, closed="neither")] = 1e-3
+    least_growth: Annotated[float, Interval(Real, 0, None, closed="left")] = 1e-5
+    consistent: bool = True
+    n_nearest: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = 5
+    random_state: Annotated[int | np.random.RandomState | None, "random_state"] = None
 
     def fit(self, X: Any, y: Any, *, progress: Progress = no_progress) -> Self:
         """Learn the weights of each item of `X` (n_items, n_features) from labels `y` (n_items,).

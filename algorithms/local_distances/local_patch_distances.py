@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import field
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -85,32 +86,11 @@ class LocalPatchDistances(LocalDistances):
     cost: ClassVar = "time (n M)^2 for the distances, n^2 M + n^3 a pass, memory n^2 M + n^3"
     takes: ClassVar = "patches"
 
-    directions_: dict[str, Descriptors]
+    directions_: dict[str, Descriptors] = field(init=False)
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **LocalDistances._parameter_constraints,
-        "kinds": [str, None],
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
-        "keep": ["boolean"],
-    }
-
-    def __init__(
-        self,
-        C: float | None = None,
-        max_passes: int = 1000,
-        tol: float = 1e-3,
-        least_growth: float = 1e-5,
-        consistent: bool = True,
-        n_nearest: int | None = 5,
-        random_state: int | np.random.RandomState | None = None,
-        kinds: str | None = None,
-        keep: bool = False,
-        n_components: int | None = None,
-    ) -> None:
-        super().__init__(C, max_passes, tol, least_growth, consistent, n_nearest, random_state)
-        self.kinds = kinds
-        self.keep = keep
-        self.n_components = n_components
+    kinds: str | None = None
+    keep: bool = False
+    n_components: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = None
 
     def _check_training(self, X: Any, y: Any) -> tuple[Any, Any]:
         check_items("patches", X)

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -142,27 +142,11 @@ class ITML(LabelLearner):
 
     _least_in_largest: ClassVar[int] = 2
     _remedy: ClassVar[str] = "use fewer features or fewer pairs (n_pairs)"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "gamma": [Interval(Real, 0, None, closed="neither")],
-        "n_pairs": [Interval(Integral, 1, None, closed="left"), None],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "random_state": ["random_state"],
-    }
 
-    def __init__(
-        self,
-        gamma: float = 1.0,
-        n_pairs: int | None = None,
-        max_iter: int = 1000,
-        tol: float = 1e-3,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.gamma = gamma
-        self.n_pairs = n_pairs
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
+    gamma: Annotated[float, Interval(Real, 0, None, closed="neither")] = 1.0
+    n_pairs: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = None
+    max_iter: Annotated[int, Interval(Integral, 1, None, closed="left")] = 1000
+    tol: Annotated[float, Interval(Real, 0, None, closed="left")] = 1e-3
 
     def _fitted_state(self) -> dict[str, FittedArray]:
         return {**super()._fitted_state(), "bounds_": FittedArray((2,), np.float64)}

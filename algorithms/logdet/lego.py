@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import field
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -84,23 +85,7 @@ class LEGO(LogDetLearner):
     citation: ClassVar = "Jain, Kulis, Dhillon & Grauman, NIPS 21 (2008)"
     cost: ClassVar = "time d^2 a step, d^3 at the end, memory 3 d^2"
 
-    bounds_: npt.NDArray[np.float64]
-
-    def __init__(
-        self,
-        eta: float = 0.08,
-        n_steps: int = 30_000,
-        weighted_positives: bool = False,
-        negatives: Literal["exact", "any"] = "exact",
-        threshold: float = 0.0,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.eta = eta
-        self.n_steps = n_steps
-        self.weighted_positives = weighted_positives
-        self.negatives = negatives
-        self.threshold = threshold
-        self.random_state = random_state
+    bounds_: npt.NDArray[np.float64] = field(init=False)
 
     def _check(self, X: Any, y: Any) -> None:
         """Raise what `fit` says of labels and memory."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from dataclasses import field
+from numbers import Real
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms.oasis import (
     _reference as _oasis_reference,
@@ -43,7 +46,7 @@ class ProjOASIS(OASIS):
     cost: ClassVar = "time nnz(q) (nnz(p) + nnz(n)) a step, memory 2 d^2"
 
     _learned: ClassVar[str] = "raw_matrix_"
-    raw_matrix_: FloatArray
+    raw_matrix_: FloatArray = field(init=False)
 
     def _n_matrices(self, afresh: bool) -> int:
         return afresh + 1
@@ -111,11 +114,8 @@ class DissimOASIS(TripletLearner):
     _learned: ClassVar[str] = "dissimilarity_matrix_"
     _shift_invariant: ClassVar = True
     search_space: ClassVar = OASIS.search_space
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = OASIS._parameter_constraints
-    dissimilarity_matrix_: FloatArray
-    aggressiveness: float
-
-    __init__ = OASIS.__init__
+    dissimilarity_matrix_: FloatArray = field(init=False)
+    aggressiveness: Annotated[float, Interval(Real, 0, None, closed="neither")] = 0.1
 
     def pair_score(self, pairs: Any) -> FloatArray:
         """Return S'(x, y) for each pair (x, y) of `pairs` (n_pairs, 2, n_features)."""

@@ -8,12 +8,9 @@ from .axes import (
     whitening as whitening,
 )
 from .label_learner import (
+    HyperParameters as HyperParameters,
     LabelLearner as LabelLearner,
     possible_neighbours as possible_neighbours,
-)
-from .positive import (
-    MATRICES_OF_PSD_FACTOR as MATRICES_OF_PSD_FACTOR,
-    psd_factor as psd_factor,
 )
 from .triplet_learner import (
     TRIPLETS_PER_DRAW as TRIPLETS_PER_DRAW,

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from scipy.linalg import eigh, svd
@@ -79,15 +79,11 @@ class WithinClassLearner(LabelLearner):
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {"n_axes": AXES_GRID}
     rotation_invariant: ClassVar = True
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_axes": [Interval(Integral, 1, None, closed="left"), None],
-        "random_state": ["random_state"],
-    }
     _least_classes: ClassVar[int] = 1
     _least_in_largest: ClassVar[int] = 2
     _copies_of_rows: ClassVar[int] = 3
 
-    n_axes: int | None
+    n_axes: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = None
 
     @abstractmethod
     def _learn(self, rows: FloatArray, classes: list[slice], directions: FloatArray) -> FloatArray:

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from abc import abstractmethod
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, field, fields
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    Self,
+    dataclass_transform,
+    get_args,
+    get_origin,
+)
 
 import numpy as np
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
 from oasis_bench.data import without_offset
@@ -14,7 +26,42 @@ from oasis_bench.plugins import MahalanobisLearner
 from oasis_bench.system import require_memory, shared, sharing
 
 
-class LabelLearner(MahalanobisLearner):
+@dataclass_transform(eq_default=False, field_specifiers=(field,))
+class HyperParameters:
+    """Makes the fields of a learner its hyper-parameters, which `__init__` takes in their order.
+
+    scikit-learn checks them by their types: ``Annotated[int, Interval(...)]`` bounds a number.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
+
+    def __init_subclass__(cls, kw_only: bool = False, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        made: Any = dataclass(eq=False, repr=False, kw_only=kw_only)(cls)
+        known = cls._parameter_constraints
+        if isinstance(known, dict):  # else a property
+            hints = inspect.get_annotations(cls, eval_str=True)
+            own = {f.name: _constraints(hints[f.name]) for f in fields(made) if f.name in hints}
+            cls._parameter_constraints = known | {k: v for k, v in own.items() if any(v)}
+
+
+def _constraints(hint: Any) -> list[Any]:
+    """Return what scikit-learn may take for a hyper-parameter of this type; [None] says nothing."""
+    found = list(getattr(hint, "__metadata__", ()))
+    plain = hint.__origin__ if found else hint
+    for kind in [plain] if get_origin(plain) is Literal else get_args(plain) or [plain]:
+        if get_origin(kind) is Literal:
+            found.append(StrOptions(set(get_args(kind))))
+        elif kind is bool:
+            found.append("boolean")
+        elif kind is str:
+            found.append(str)
+        elif kind is type(None) and "random_state" not in found:
+            found.append(None)
+    return found
+
+
+class LabelLearner(HyperParameters, MahalanobisLearner, kw_only=True):
     """A learner of L from rows and class labels.
 
     A learner gives `_fit` and `_n_numbers`, and says by class attributes what it needs.
@@ -25,6 +72,8 @@ class LabelLearner(MahalanobisLearner):
     _least_in_largest: ClassVar[int] = 1  # rows of the largest class
     _matrix_type: ClassVar[type[np.floating] | None] = np.float64  # None: that of the rows
     _remedy: ClassVar[str] = "use fewer rows or features"  # where memory is short
+
+    random_state: Annotated[int | np.random.RandomState | None, "random_state"] = None
 
     @abstractmethod
     def _fit(self, X: Any, y: Any) -> None:

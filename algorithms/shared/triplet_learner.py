@@ -6,17 +6,19 @@ import os
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import field
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
 
+from oasis_bench.algorithms.shared.label_learner import HyperParameters
 from oasis_bench.data import FloatArray, check_magnitude, checked_labels
 from oasis_bench.plugins import FittedArray, IncrementalLearner, MahalanobisLearner
 from oasis_bench.sampling import ClassTripletSampler, RelevanceTripletSampler, seed_state
@@ -31,7 +33,7 @@ CACHE_LINE = 64
 """Bytes."""
 
 
-class TripletLearner(IncrementalLearner):
+class TripletLearner(HyperParameters, IncrementalLearner, kw_only=True):
     """A learner from triplets, by steps on a matrix that starts as I.
 
     A subclass defines `_step`.  Where its model is not the matrix that the steps change, it names
@@ -53,22 +55,15 @@ class TripletLearner(IncrementalLearner):
 
     _learned: ClassVar[str] = "bilinear_matrix_"
     _matrix_type: ClassVar[type[np.floating] | None] = None  # that of the rows
-    _sampler_state: npt.NDArray[np.uint64]
+    _sampler_state: npt.NDArray[np.uint64] = field(init=False)
 
-    weighted_positives: bool
-    negatives: Literal["exact", "any"]
-    threshold: float
-    random_state: int | np.random.RandomState | None
-    n_steps_: int
-    n_updates_: int
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_steps": [Interval(Integral, 0, None, closed="left")],
-        "weighted_positives": ["boolean"],
-        "negatives": [StrOptions({"exact", "any"})],
-        "threshold": [Interval(Real, 0, None, closed="left")],
-        "random_state": ["random_state"],
-    }
+    n_steps: Annotated[int, Interval(Integral, 0, None, closed="left")] = 30_000
+    weighted_positives: bool = False
+    negatives: Literal["exact", "any"] = "exact"
+    threshold: Annotated[float, Interval(Real, 0, None, closed="left")] = 0.0
+    random_state: Annotated[int | np.random.RandomState | None, "random_state"] = None
+    n_steps_: int = field(init=False)
+    n_updates_: int = field(init=False)
 
     @abstractmethod
     def _step(self, X: Any, triplets: npt.NDArray[np.intp], W: FloatArray) -> int:
@@ -318,12 +313,8 @@ class LogDetLearner(TripletLearner, MahalanobisLearner):
 
     _learned: ClassVar[str] = "mahalanobis_matrix_"
     _matrix_type: ClassVar[type[np.floating] | None] = np.float64
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **TripletLearner._parameter_constraints,
-        "eta": [Interval(Real, 0, None, closed="neither")],
-    }
-    eta: float
-    mahalanobis_matrix_: npt.NDArray[np.float64]
+    eta: Annotated[float, Interval(Real, 0, None, closed="neither")] = 0.08
+    mahalanobis_matrix_: npt.NDArray[np.float64] = field(init=False)
 
     @staticmethod
     @abstractmethod
