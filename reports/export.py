@@ -26,13 +26,30 @@ from oasis_bench.system import EXPORT, UsageError, encodable, exporting_to, path
 MEDIANS = ("tuning_seconds", "seconds_per_query", "fit_peak_bytes", "model_bytes", "n_steps")
 RANGES = ("fit_seconds", "fit_cpu_seconds")
 
+KIND_OF_ITEMS = {"rows": "tables", "images": "pictures", "documents": "text"}
+"""What the kind of a data set is called, by what it calls its items."""
+
+OF_NETWORKS = ("efficientnet", "timm:", ".npz")
+"""The option `features` of embeddings has one of these."""
+
 COLUMNS = (
-    *("dataset", "subset", "subset_title", "n_classes", "split", "n_train", "n_test", "n_features"),
+    *(
+        "dataset",
+        "corpus",
+        "kind",
+        "subset",
+        "subset_title",
+        "n_classes",
+        "split",
+        "n_train",
+        "n_test",
+        "n_features",
+    ),
     *("task", "measure", "k", "name", "learner", "mean", "sd"),
     *("as_learned", "partitions", "planned", "chance"),
     *("verdict", "note", "scalings", "search", "candidates", "scaling", "params", "n_steps"),
     "blend",
-    "tuning_seconds",
+    *("transductive", "total_seconds", "tuning_seconds"),
     *(f"{name}{end}" for name in RANGES for end in ("", "_min", "_max")),
     *("seconds_per_query", "fit_peak_bytes", "model_bytes", "threads", "shared_cores", "processor"),
     *("started", "version", "commit", "command"),
@@ -114,7 +131,9 @@ def result_rows(view: RunView) -> pd.DataFrame:
     partitions, with _min and _max their range.  The inner folds might choose among `scalings`
     with the budget `search`, and compared `candidates` (median); `scaling`, `params` and `blend`,
     the weight of what was learned, are what they chose, with the number of partitions where that
-    differs.  `commit` names all commits that the run was made with.
+    differs.  `total_seconds` are tuning and fit together.  `corpus` is the data set whatever its
+    features are, and `kind` one of `KIND_OF_ITEMS`, 'embeddings', or what else it calls its items.
+    `commit` names all commits that the run was made with.
     """
     parts = []
     for task in view.tasks:
@@ -153,8 +172,13 @@ def _of_run(view: RunView) -> dict[str, Any]:
     commits = [info.provenance.get("commit")]
     commits += [session.provenance.get("commit") for session in info.resumed]
     own = info.sources.dataset.name in PATH_DATASETS
+    dataset = encodable(Path(info.experiment.dataset).stem) if own else view.dataset_name
+    features = str(info.experiment.dataset_options.get("features", ""))
+    is_embedded = any(name in features for name in OF_NETWORKS)
     return {
-        "dataset": encodable(Path(info.experiment.dataset).stem) if own else view.dataset_name,
+        "dataset": dataset,
+        "corpus": dataset.replace(f" {features}", "") if features else dataset,
+        "kind": "embeddings" if is_embedded else KIND_OF_ITEMS.get(info.items, info.items),
         "planned": info.experiment.partitions,
         "scalings": ", ".join(info.scaling),
         "search": info.experiment.search,
@@ -171,6 +195,8 @@ def _of_cell(view: RunView, trials: pd.DataFrame) -> dict[str, Any]:
     tried = view.n_candidates.reindex(done["trial_id"]).fillna(1)  # of nothing to choose: one
     return {
         "n_features": trials["n_features"].max(),
+        "transductive": int(trials["transductive"].any()),
+        "total_seconds": (done["tuning_seconds"].fillna(0) + done["fit_seconds"]).median(),
         **{name: done[name].median() for name in (*MEDIANS, *RANGES)},
         **{f"{name}_min": done[name].min() for name in RANGES},
         **{f"{name}_max": done[name].max() for name in RANGES},

@@ -176,37 +176,42 @@ def draw_quality_against_time(view: RunView, task: str) -> Figure | None:
     styles = learner_styles(view.learners)
     figure, of_subset = panels(view, points, "tuning and fit", view.headlines[task][0])
     for subset, axes in of_subset.items():
-        own = points[points["subset"] == subset]
-        _log_seconds_along(axes, own[["seconds_min", "seconds_max"]].to_numpy())
-        for row in own.to_dict("records"):
-            style = {**styles[row["learner"]], "linestyle": "", "markersize": 6}
-            x, y, error = row["seconds"], row["mean"], row["standard_error"]
-            error = 0 if np.isnan(error) else error
-            ends = [[x - row["seconds_min"]], [row["seconds_max"] - x]]
-            axes.errorbar([x], [y], xerr=ends, yerr=[error], elinewidth=1, **style)
-            record(axes, row["learner"], [x], [y], [y - error], [y + error])
-        front = own[pareto_front(own["seconds"].to_numpy(), own["mean"].to_numpy())]
-        front = front.sort_values("seconds")
-        axes.plot(front["seconds"], front["mean"], drawstyle="steps-post", **FRONT)
-        for name, x, y in zip(front["learner"], front["seconds"], front["mean"], strict=True):
-            axes.annotate(
-                clip(name, NAME_WIDTH),
-                (x, y),
-                xytext=(4, 5),
-                textcoords="offset points",
-                fontsize="x-small",
-                parse_math=False,
-            )
+        draw_against_time(axes, points[points["subset"] == subset], styles)
     others: dict[str, Artist] = {"Pareto front": Line2D([], [], **FRONT)}
     draw_legend(figure, entries(view, styles, points), others, lines=False)
     return figure
+
+
+def draw_against_time(axes: Axes, points: pd.DataFrame, styles: Mapping[str, LearnerStyle]) -> None:
+    """Draw learners at their seconds and values (middle, low, high), and the Pareto front."""
+    _log_seconds_along(axes, points[["seconds_min", "seconds_max"]].to_numpy())
+    for row in points.to_dict("records"):
+        style = {**styles[row["learner"]], "linestyle": "", "markersize": 6}
+        x, y, low, high = (row[name] for name in ("seconds", "middle", "low", "high"))
+        errors = np.nan_to_num([[y - low], [high - y]])
+        ends = [[x - row["seconds_min"]], [row["seconds_max"] - x]]
+        axes.errorbar([x], [y], xerr=ends, yerr=errors, elinewidth=1, **style)
+        record(axes, row["learner"], [x], [y], y - errors[0], y + errors[1])
+    front = points[pareto_front(points["seconds"].to_numpy(), points["middle"].to_numpy())]
+    front = front.sort_values("seconds")
+    axes.plot(front["seconds"], front["middle"], drawstyle="steps-post", **FRONT)
+    for name, x, y in zip(front["learner"], front["seconds"], front["middle"], strict=True):
+        axes.annotate(
+            clip(name, NAME_WIDTH),
+            (x, y),
+            xytext=(4, 5),
+            textcoords="offset points",
+            fontsize="x-small",
+            parse_math=False,
+        )
 
 
 def times_and_values(view: RunView, task: str) -> pd.DataFrame:
     """Return time and quality of each learner on each subset where both are known.
 
     Its columns: subset, learner, seconds (the median over partitions of tuning and fit
-    together), seconds_min, seconds_max, mean and standard_error of the task's first headline.
+    together), seconds_min, seconds_max; middle, the mean of the task's first headline, with low and
+    high, a standard error below and above.
     """
     trials, measures = view.finished_on(view.split_of(task)), view.values[task]
     tuning = trials["tuning_seconds"].fillna(0)  # nothing to tune
@@ -218,11 +223,13 @@ def times_and_values(view: RunView, task: str) -> pd.DataFrame:
         "seconds": ("seconds", "median"),
         "seconds_min": ("seconds", "min"),
         "seconds_max": ("seconds", "max"),
-        "mean": ("value", "mean"),
-        "standard_error": ("value", "sem"),
+        "middle": ("value", "mean"),
+        "error": ("value", "sem"),
     }
     cells: Any = known.groupby(["subset", "learner"], sort=False)
-    return pd.DataFrame(cells.agg(**columns).reset_index())
+    found = pd.DataFrame(cells.agg(**columns).reset_index())
+    error = found.pop("error")
+    return found.assign(low=found["middle"] - error, high=found["middle"] + error)
 
 
 def pareto_front(

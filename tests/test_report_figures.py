@@ -40,8 +40,8 @@ def test_time_is_choice_and_fit_together_and_its_median_is_told(tmp_path):
     run = make_run(tmp_path / "run", trials, ["A", "B"], partitions=3)
     (row,) = times_and_values(view_of(run), "retrieval").to_dict("records")
     assert (row["seconds_min"], row["seconds"], row["seconds_max"]) == (8.0, 9.0, 16.0)  # 7 chosen
-    assert row["mean"] == pytest.approx(0.6)
-    assert row["standard_error"] == pytest.approx(0.1 / np.sqrt(3))
+    assert row["middle"] == pytest.approx(0.6)
+    assert row["high"] - row["middle"] == pytest.approx(0.1 / np.sqrt(3))
 
 
 def test_seconds_are_steps_times_the_median_seconds_a_step(tmp_path):

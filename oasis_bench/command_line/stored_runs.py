@@ -55,9 +55,6 @@ def ranks(options: argparse.Namespace) -> int:
         options.task,
         options.measure,
         options.baseline,
-        reports.Filters(
-            items=options.kind, least_train=options.min_train, most_train=options.max_train
-        ),
     )
     print(summary)
     print(f"report: {page}")
