@@ -51,8 +51,8 @@ from oasis_bench.reports.formatting import (
     some,
     wrapped,
 )
+from oasis_bench.reports.measures import side_by_side
 from oasis_bench.reports.report_files import render, write_files
-from oasis_bench.reports.side_by_side import SideBySide, side_by_side
 from oasis_bench.reports.table import Cell, Column, Table
 from oasis_bench.reports.view import BASELINE, DAGGER, task_title, transductive_note, view_of
 from oasis_bench.runs import holds_run, read_run
@@ -108,7 +108,7 @@ def write_ranks(
 ) -> tuple[Path, str]:
     """Compare learners over the corpora of runs and summaries; return the page and a summary.
 
-    `paths` are of runs, of summaries, or of folders of summaries.  Learners are compared by a
+    `paths` are of runs, of summaries, or of folders of these.  Learners are compared by a
     measure, such as 'accuracy@3', of a task, or of each; if none is given by its first.
     """
     boards, notes = read_boards(paths, task, measure, baseline)
@@ -117,27 +117,26 @@ def write_ranks(
     except OSError as error:
         raise UsageError(f"cannot write to {output}: {error.strerror}") from error
     title = f"Learners over {max(len(it.found.corpora) for it in boards)} corpora"
-    page = _write(output, PAGE, title, boards, notes, None)
+    page = _write(output, PAGE, title, boards, notes)
     return page, "\n".join(_summary(boards, notes))
 
 
 def write_side_by_side(folders: Mapping[str, Path], output: Path, what: str) -> tuple[Path, str]:
     """Write the page of runs that differ in the value of `what`, a setting or a data set's option.
 
-    Where their values are numbers, such as training items a class, it has a figure; where they are
-    data sets, learners are compared over them too.  What differs from published figures is returned
-    as text.
+    Where their values are data sets, learners are compared over them too.  What differs from
+    published figures is returned as text.
     """
     views = {name: view_of(read_run(folder)) for name, folder in folders.items()}
     if what in known_settings():
         what = known_settings()[what].help.split(",")[0]
-    beside = side_by_side(views, what)
+    beside, lines = side_by_side(views, what)
     try:
         boards, notes = read_boards(list(folders.values()))
     except UsageError:  # of one data set, or without the baseline
         boards, notes = [], []
     title = f"{plural(len(views), 'run')} side by side, by {what}"
-    return _write(output, PAGE_OF_VALUES, title, boards, notes, beside), beside.text
+    return _write(output, PAGE_OF_VALUES, title, boards, notes, beside, lines), "\n".join(lines)
 
 
 def read_boards(
@@ -176,11 +175,14 @@ def read_boards(
 
 
 def _inputs(paths: Sequence[Path]) -> list[Path]:
-    """Return runs and summaries, each once; of a folder that is no run, the summaries in it."""
+    """Return runs and summaries, each once; of a folder that is no run, those in it."""
     found: dict[Path, Path] = {}
     for path in paths:
-        is_folder = path.is_dir() and not holds_run(path)
-        for one in (sorted(path.rglob("*.csv")) if is_folder else ()) or [path]:
+        inside: list[Path] = []
+        if path.is_dir() and not holds_run(path):
+            runs = sorted(it for it in path.iterdir() if holds_run(it))
+            inside = runs or sorted(path.rglob("*.csv"))
+        for one in inside or [path]:
             found.setdefault(one.resolve(), one)
     return list(found.values())
 
@@ -283,7 +285,8 @@ def _write(
     title: str,
     boards: Sequence[Board],
     notes: Sequence[str],
-    beside: SideBySide | None,
+    beside: Table | None = None,
+    lines: Sequence[str] = (),
 ) -> Path:
     """Write the page, with the parts that there are, and its tables and figures."""
     parts = {
@@ -299,13 +302,12 @@ def _write(
         least=LEAST_CORPORA,
         share=MOST_STAND_INS,
         beside=beside,
+        lines=lines,
         start={"Task": next(iter(parts.values()))["title"], "Corpora": ALL} if parts else {},
     )
-    tables = [] if beside is None else [beside.table]
-    figures = [] if beside is None else [*beside.figures]
+    tables, figures = [] if beside is None else [beside], []
     for part in parts.values():
         tables += [*part["standings"], part["wins"], part["scores"], part["results"]]
-        tables += part["groups"]
         figures.append(part["figure"])
     return write_files(output, name, page, tables, figures)
 
@@ -313,15 +315,13 @@ def _write(
 def _of_task(boards: Sequence[Board]) -> dict[str, Any]:
     """Return what the page shows of one task."""
     board, title = boards[0], task_title(boards[0].task)
-    found = recommendations(board.cells, board.baseline, board.found.ranked, FACETS)
     return {
         "title": title,
         "standings": [standing_table(it) for it in boards],
         "sentences": list(sentences(board)),
         "figure": _figure(board),
         "wins": _wins_table(board),
-        "recommendation": _recommendation(board, found),
-        "groups": [_groups_table(board, found)] if len(found) else [],
+        "recommendation": _recommendation(board),
         "scores": _scores_table(board),
         "results": _results_table(board),
     }
@@ -428,7 +428,6 @@ def _figure(board: Board) -> Drawing:
         spread=f"median over {len(board.found.corpora)} corpora, with its 95 % interval",
         caption="Grey line, with names: the Pareto front, the learners than which no other is "
         "both faster and better.",
-        without="no learner has a time",
     )
 
 
@@ -470,11 +469,14 @@ def _wins_table(board: Board) -> Table:
     )
 
 
-def _recommendation(board: Board, groups: pd.DataFrame) -> str:
+def _recommendation(board: Board) -> str:
     """Say which learner to take, for all data or for a kind of them."""
     if len(board.found.corpora) < LEAST_CORPORA:
         return f"Fewer than {LEAST_CORPORA} corpora are too few for a recommendation."
-    overall = board.found.best_on_average
+    overall, groups = (
+        board.found.best_on_average,
+        recommendations(board.cells, board.baseline, board.found.ranked, FACETS),
+    )
     told = [
         f"{row['learner']} for {row['group']} (regret {row['regret_of_group']:.3f} in place of "
         f"{row['regret_of_all']:.3f}, gain {row['gain']:.3f} [{row['low']:.3f}, {row['high']:.3f}])"
@@ -487,32 +489,6 @@ def _recommendation(board: Board, groups: pd.DataFrame) -> str:
     return (
         f"{text} No kind or size of data has a learner of its own: where each corpus in turn is "
         "left out, the best of its group is not significantly better than the best of all."
-    )
-
-
-def _groups_table(board: Board, groups: pd.DataFrame) -> Table:
-    """Make the table of what a recommendation for each group of corpora gains."""
-    return Table(
-        name=f"recommendations_{board.task}",
-        title=f"{task_title(board.task)}: the best of a group of corpora against the best of all",
-        columns=[
-            Column("Corpora", groups["group"], align="l"),
-            Column("Number", groups["corpora"]),
-            Column("Best of them", groups["best_of_group"], align="l"),
-            Column("Its regret", groups["regret_of_group"], "{:.3f}".format),
-            Column("Regret of the best of all", groups["regret_of_all"], "{:.3f}".format),
-            Column("Gain", groups["gain"], "{:z.3f}".format),
-            Column(
-                "Its 95 %",
-                [
-                    f"{a:z.3f} to {b:z.3f}"
-                    for a, b in zip(groups["low"], groups["high"], strict=True)
-                ],
-            ),
-            Column("Recommended", groups["learner"], align="l"),
-        ],
-        numbers=groups,
-        of={"Task": task_title(board.task)},
     )
 
 

@@ -27,6 +27,7 @@ from oasis_bench.reports.figure_style import (
     TITLE_WIDTH,
     Drawing,
     LearnerStyle,
+    Plot,
     categories,
     draw_band,
     draw_bars,
@@ -34,10 +35,10 @@ from oasis_bench.reports.figure_style import (
     draw_matrices,
     finish,
     learner_styles,
+    record,
 )
 from oasis_bench.reports.figures import band_of, entries, panels, side_by_side, subset_axis
 from oasis_bench.reports.formatting import clip
-from oasis_bench.reports.plot import Plot, record
 from oasis_bench.reports.table import Column, Table
 from oasis_bench.reports.view import RunView, task_title
 
@@ -61,7 +62,6 @@ def task_figures(view: RunView, task: str) -> list[Drawing]:
                 draw_by_classes(view, task),
                 spread=standard_error,
                 caption=caption,
-                without="fewer than two class subsets have a result",
             )
         )
     if "precision" in measures:
@@ -72,7 +72,6 @@ def task_figures(view: RunView, task: str) -> list[Drawing]:
                 draw_precision_at_k(view, task),
                 spread=standard_error,
                 caption=caption,
-                without="no trial has finished",
             )
         )
     if not confusion_shares(view, task).empty:
@@ -90,7 +89,6 @@ def task_figures(view: RunView, task: str) -> list[Drawing]:
                         *daggers,
                     ]
                 ),
-                without="",
             )
         )
     return drawings
@@ -179,7 +177,6 @@ def partition_figures(view: RunView, task: str, asked: str | None = None) -> lis
                     *view.dagger_notes(view.finished_on(view.split_of(task))["learner"]),
                 ]
             ),
-            without="no learner shares a partition with it",
         )
     ]
 

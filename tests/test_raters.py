@@ -1,68 +1,14 @@
 """Precision by raters, the human level and agreement, against hand cases and published examples."""
 
 import numpy as np
-import pytest
 
 from oasis_bench.data import Ratings
 from oasis_bench.plugins import load_registry
-from oasis_bench.reports.human_ratings import (
-    fleiss_kappa,
+from oasis_bench.reports.ratings import (
     human_level,
-    krippendorff_alpha,
     precision_of_raters,
 )
 from oasis_bench.tasks import Truth
-
-FLEISS = """
-0 0 0 0 14
-0 2 6 4 2
-0 0 3 5 6
-0 3 9 2 0
-2 2 8 1 1
-7 7 0 0 0
-3 2 6 3 0
-2 5 3 2 2
-6 5 2 1 0
-0 2 2 3 7
-"""
-"""14 raters, 10 items, 5 categories: kappa .210 (the worked example of Wikipedia's page)."""
-
-KRIPPENDORFF = """
-1 2 3 3 2 1 4 1 2 . . .
-1 2 3 3 2 2 4 1 2 5 . 3
-. 3 3 3 2 3 4 2 2 5 1 .
-1 2 3 3 2 4 4 1 2 5 1 .
-"""
-"""4 raters, 12 items: nominal alpha .743 (Krippendorff, Computing Krippendorff's Alpha-Reliability,
-2011, example C)."""
-
-
-def numbers(text):
-    return np.array(
-        [
-            [float(it) if it != "." else np.nan for it in line.split()]
-            for line in text.split("\n")
-            if line
-        ]
-    )
-
-
-def test_kappa_of_the_published_example():
-    assert fleiss_kappa(numbers(FLEISS).astype(int)) == pytest.approx(0.210, abs=5e-4)
-
-
-def test_alpha_of_the_published_example_with_missing_marks():
-    given = numbers(KRIPPENDORFF).T
-    counts = np.stack([(given == category).sum(axis=1) for category in range(1, 6)], axis=1)
-    assert krippendorff_alpha(counts) == pytest.approx(0.743, abs=5e-4)
-
-
-def test_without_disagreement_to_expect_there_is_no_agreement_coefficient():
-    counts = np.array([[3, 0], [2, 0], [0, 1]])  # the last has one rater: it is left out
-    assert np.isnan(fleiss_kappa(counts))
-    assert np.isnan(krippendorff_alpha(counts))
-    assert fleiss_kappa(np.array([[3, 0], [0, 3]])) == 1
-    assert krippendorff_alpha(np.array([[3, 0], [0, 3]])) == 1
 
 
 def test_a_rater_counts_only_what_he_marked():

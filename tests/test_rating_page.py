@@ -29,7 +29,7 @@ def run(tmp_path):
 
 @pytest.fixture
 def page(run, tmp_path):
-    return write_rating_page(tmp_path / "run", 25, 20).path
+    return write_rating_page(tmp_path / "run", 25, 20)[0]
 
 
 def press(driver, *keys):

@@ -7,7 +7,7 @@ from contextlib import closing
 
 from oasis_bench.analysis import compare_runs
 from oasis_bench.command_line.progress import ProgressDisplay
-from oasis_bench.command_line.run import print_note, report_on
+from oasis_bench.command_line.run import report_on
 from oasis_bench.plugins import load_reports
 from oasis_bench.runs import export_trec, read_run
 from oasis_bench.system import EXPORT, UsageError, path_below
@@ -38,11 +38,9 @@ def judge(options: argparse.Namespace) -> int:
         report_on(options.run)
         print(summary)
         return 0
-    page = reports.write_rating_page(options.run, **of_page)
-    for note in page.notes:
-        print_note(f"oasis-bench: {note}")
-    print(page.summary)
-    print(f"page: {page.path}")
+    page, summary = reports.write_rating_page(options.run, **of_page)
+    print(summary)
+    print(f"page: {page}")
     return 0
 
 
