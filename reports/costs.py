@@ -83,7 +83,7 @@ def _cost_table(view: RunView, split: str) -> Table:
             column("Steps", medians["n_steps"], numbers_as("{:,.0f}", "none")),
         ],
         numbers=numbers,
-        notes=[PROCESSORS_NOTE] * several_processors + view.dagger_notes(view.learners),
+        notes=[PROCESSORS_NOTE] * several_processors,
     )
 
 
@@ -160,7 +160,6 @@ def scaling_tables(view: RunView) -> list[Table]:
             notes=[
                 METHOD_NOTE.format(items=items),
                 *_one_exponent(view),
-                *view.dagger_notes(view.learners),
             ],
         )
     ]

@@ -48,6 +48,10 @@ COSTS = {
 }
 NOISY: dict[str, Any] = {"color": "0.3", "marker": "o", "linestyle": "", "markerfacecolor": "white"}
 FRONT: dict[str, Any] = {"label": "front", "color": "0.35", "linewidth": 1, "zorder": 1}
+FRONT_NOTE = (
+    "Grey line, with names: the Pareto front, the learners than which no other is both faster and "
+    "better."
+)
 NAME_WIDTH = 22
 PARTS: dict[str, Any] = {"test": "-", "train": (0, (4, 2)), "validation": (0, (1, 1.2))}
 STEPS_LABEL = "learning steps (triplets)"
@@ -107,13 +111,8 @@ def cost_figures(view: RunView) -> list[Drawing]:
             "The three costs" + "".join(view.of_splits(f", {split}")),
             draw_costs(view, split),
             spread=f"median over {view.partitions_text}, bars from the smallest to the largest",
-            caption=" ".join(
-                [
-                    "Logarithmic scales. A learner without a point for tuning had nothing to tune.",
-                    *_noisy_text(view.finished_on(split)),
-                    *view.dagger_notes(view.finished_on(split)["learner"]),
-                ]
-            ),
+            caption="Logarithmic scales. A learner without a point for tuning had nothing to tune."
+            + _noisy_text(view.finished_on(split)),
         )
         for split in view.splits
     ]
@@ -145,14 +144,13 @@ def draw_costs(view: RunView, split: str) -> Figure | None:
     return figure
 
 
-def _noisy_text(trials: pd.DataFrame) -> list[str]:
+def _noisy_text(trials: pd.DataFrame) -> str:
     """Say how many timings are noisy, where there are any."""
-    if not (number := int(trials["noisy"].sum())):
-        return []
-    return [
-        f"Hollow: noisy, as a fit waited for a core for more than 5 % of its time ({number} of "
+    number = int(trials["noisy"].sum())
+    return bool(number) * (
+        f" Hollow: noisy, as a fit waited for a core for more than 5 % of its time ({number} of "
         f"{plural(len(trials), 'trial')}; the table says whose)."
-    ]
+    )
 
 
 @mpl.rc_context(STYLE)
@@ -163,14 +161,8 @@ def quality_against_time(view: RunView, task: str) -> Drawing:
         f"{task_title(task)}: {view.headlines[task][0]} against the time of tuning and fit",
         draw_quality_against_time(view, task),
         spread="median and range of time, mean ± standard error, over " + view.partitions_text,
-        caption=" ".join(
-            [
-                "Time is what the inner folds took, learning and validation, and the final fit. "
-                "Grey line, with names: the Pareto front, the learners than which no other is "
-                "both faster and better.",
-                *view.dagger_notes(view.finished_on(view.split_of(task))["learner"]),
-            ]
-        ),
+        caption="Time is what the inner folds took, learning and validation, and the final fit. "
+        f"{FRONT_NOTE}",
     )
 
 
@@ -261,7 +253,6 @@ def step_figures(view: RunView) -> list[Drawing]:
     standard_error = f"mean ± standard error over {view.partitions_text}"
     items, drawings = view.info.items, []
     for split, (task, measure) in view.chooser.items():
-        daggers = " ".join(["", *view.dagger_notes(view.finished_on(split)["learner"])])
         where = "".join(view.of_splits(f", {split}"))
         drawings += [
             finish(
@@ -273,15 +264,14 @@ def step_figures(view: RunView) -> list[Drawing]:
                 f"followed. Solid: test {items}; dashed: training {items}; dotted: validation "
                 f"{items} of the inner folds, for the chosen hyper-parameters (mean alone); "
                 "triangle: median of the chosen numbers of steps, 0 at the left end. Learners "
-                f"without steps are level lines at their value on test {items}." + daggers,
+                f"without steps are level lines at their value on test {items}.",
             ),
             finish(
                 "_".join(["symmetry", *view.of_splits(split)]),
                 f"Symmetry index of W along the learning steps{where}",
                 draw_symmetry(view, split),
                 spread=standard_error,
-                caption="Drawn as far as every partition was followed; learners of x'Wy alone."
-                + daggers,
+                caption="Drawn as far as every partition was followed; learners of x'Wy alone.",
             ),
         ]
     return drawings
@@ -393,20 +383,14 @@ def space_figures(view: RunView) -> list[Drawing]:
             "Test " + view.info.items + " before and after learning",
             draw_spaces(view, points, shown),
             spread=f"first partition, {view.subset_title(subset)}",
-            caption=" ".join(
-                [
-                    f"At most {points.groupby(['learner', 'label']).size().max()} test "
-                    f"{view.info.items} of a class, {of_classes}in the plane of the two principal "
-                    "axes of their similarity (classical scaling of the learner’s scores, centred "
-                    "and made symmetric). Before learning: the principal components of the rows as "
-                    "they were scaled. The title of a panel says which share of the variance its "
-                    "plane has. What the other axes hold is not seen: what overlaps here may lie "
-                    "apart, and measures are of the whole space. A plane is turned so that it fits "
-                    "the first panel; its scale is its own.",
-                    *[f"Not drawn: {n_others} learners that are worse."] * bool(n_others),
-                    *view.dagger_notes(shown),
-                ]
-            ),
+            caption=f"At most {points.groupby(['learner', 'label']).size().max()} test "
+            f"{view.info.items} of a class, {of_classes}in the plane of the two principal axes of "
+            "their similarity (classical scaling of the learner’s scores, centred and made "
+            "symmetric). Before learning: the principal components of the rows as they were "
+            "scaled. The title of a panel says which share of the variance its plane has. What the "
+            "other axes hold is not seen: what overlaps here may lie apart, and measures are of "
+            "the whole space. A plane is turned so that it fits the first panel; its scale is its "
+            "own." + f" Not drawn: {n_others} learners that are worse." * bool(n_others),
         ),
     ]
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
-import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
@@ -26,11 +25,10 @@ from oasis_bench.analysis import (
     MOST_STAND_INS,
     Leaderboard,
     compare_over_corpora,
-    option_name,
     recommendations,
 )
 from oasis_bench.experiment import known_settings
-from oasis_bench.reports.export import result_rows
+from oasis_bench.reports.export import SIZES, read_results
 from oasis_bench.reports.figure_style import (
     STYLE,
     Drawing,
@@ -39,7 +37,7 @@ from oasis_bench.reports.figure_style import (
     learner_styles,
     panels_of,
 )
-from oasis_bench.reports.figures import FRONT, draw_against_time, pareto_front
+from oasis_bench.reports.figures import FRONT, FRONT_NOTE, draw_against_time, pareto_front
 from oasis_bench.reports.formatting import (
     aligned,
     number_text,
@@ -54,26 +52,13 @@ from oasis_bench.reports.formatting import (
 from oasis_bench.reports.measures import side_by_side
 from oasis_bench.reports.report_files import render, write_files
 from oasis_bench.reports.table import Cell, Column, Table
-from oasis_bench.reports.view import BASELINE, DAGGER, task_title, transductive_note, view_of
-from oasis_bench.runs import holds_run, read_run
-from oasis_bench.system import UsageError, encodable, error_line, printable, shown, unknown_name
+from oasis_bench.reports.view import BASELINE, task_title, transductive_note, view_of
+from oasis_bench.runs import read_run
+from oasis_bench.system import UsageError, printable, unknown_name
 
 PAGE, PAGE_OF_VALUES = "leaderboard.html", "side_by_side.html"
 ALL = "all"
 """What a page is filtered by where nothing of the corpora is left out."""
-
-TEXTS = ("dataset", "subset", "subset_title", "task", "measure", "name", "learner")
-NUMBERS = ("n_classes", "mean", "partitions")
-"""Columns that a summary has to have; it may lack the others."""
-
-MORE_TEXTS = ("corpus", "kind", "note", "params", "scaling", "search", "blend")
-MORE_NUMBERS = (
-    *("k", "n_train", "n_features", "sd", "as_learned"),
-    *("total_seconds", "tuning_seconds", "fit_seconds", "transductive"),
-)
-
-SIZES = {"training items": ("n_train", (300, 1000)), "features": ("n_features", (10, 100))}
-"""By what corpora are grouped, besides their kind, and the last number of each group but one."""
 
 FACETS = ("kind", *SIZES)
 
@@ -150,7 +135,7 @@ def read_boards(
     After that of all corpora those of each group that has some of them, and not all.  Also
     returned: what a reader must know of the inputs.
     """
-    results = pd.concat([_results_of(path) for path in _inputs(paths)], ignore_index=True)
+    results = read_results(paths)
     results = results[results["task"].isin(results.loc[results["partitions"] > 0, "task"])]
     tasks = results["task"].unique().tolist()
     if task is not None and task not in tasks:
@@ -174,81 +159,6 @@ def read_boards(
     return boards, [*notes, *(f"Without {reason}." for reason in reasons)]
 
 
-def _inputs(paths: Sequence[Path]) -> list[Path]:
-    """Return runs and summaries, each once; of a folder that is no run, those in it."""
-    found: dict[Path, Path] = {}
-    for path in paths:
-        inside: list[Path] = []
-        if path.is_dir() and not holds_run(path):
-            runs = sorted(it for it in path.iterdir() if holds_run(it))
-            inside = runs or sorted(path.rglob("*.csv"))
-        for one in inside or [path]:
-            found.setdefault(one.resolve(), one)
-    return list(found.values())
-
-
-def _results_of(path: Path) -> pd.DataFrame:
-    """Read the rows of a summary, or make them of a run."""
-    rows = read_summary(path) if path.is_file() else result_rows(view_of(read_run(path)))
-    rows = rows.reindex(columns=[*TEXTS, *NUMBERS, *MORE_TEXTS, *MORE_NUMBERS])
-    seconds = rows["tuning_seconds"].fillna(0) + rows["fit_seconds"]
-    for name in ("n_train", "n_features"):
-        rows[name] = rows[name].astype(float)
-    rows = rows.assign(
-        corpus=rows["corpus"].fillna(rows["dataset"]),
-        kind=rows["kind"].fillna("kind not known"),
-        seconds=rows["total_seconds"].fillna(seconds),
-        # As many digits as in summaries: equal results stay equal, wherever they are read from.
-        mean=[float(f"{value:.6g}") for value in rows["mean"]],
-        option=[option_name(*pair) for pair in zip(rows["measure"], rows["k"], strict=True)],
-        learner=rows["learner"] + np.where(rows["transductive"] > 0, DAGGER, ""),
-        cell=encodable(f"{path}\n") + rows["subset"].astype(str),
-        source=encodable(str(path)),
-        **{noun: [_group(n, edges, noun) for n in rows[of]] for noun, (of, edges) in SIZES.items()},
-    )
-    keys = ["cell", "task", "name", "learner"]
-    if (twice := rows.duplicated(keys)).any():
-        learner = rows.loc[twice, "learner"].iloc[0]
-        raise UsageError(
-            f"{path} has {shown(learner)} twice on a class subset: a file is of one run"
-        )
-    return rows
-
-
-def read_summary(path: Path) -> pd.DataFrame:
-    """Read a summary, the CSV file of 'export --format summary'."""
-    types = dict.fromkeys((*TEXTS, *MORE_TEXTS), object)
-    types |= dict.fromkeys((*NUMBERS, *MORE_NUMBERS), float)
-    try:
-        rows = pd.read_csv(path, dtype=types, keep_default_na=False, na_values=[""])
-        lacking = [name for name in (*TEXTS, *NUMBERS) if name not in rows]
-        if lacking or rows.empty:
-            what = f"its column {lacking[0]!r} is missing" if lacking else "it has no row"
-            raise ValueError(f"{what}; make one with 'export RUN --format summary'")
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path} is no summary of a run: {error_line(error)}") from error
-    for name in (*TEXTS, "partitions"):
-        if rows[name].isna().any():
-            raise UsageError(f"{path}: {name} is empty in row {rows[name].isna().argmax() + 2}")
-    # A text that a spreadsheet would take for a formula was written with an apostrophe before it.
-    learners = rows["learner"].str.replace(r"^'(?=[=+\-@\t\r])", "", regex=True)
-    return rows.assign(learner=learners)
-
-
-def _group(number: float, edges: Sequence[int], noun: str) -> str:
-    """Name the group of corpora that have so many items or features."""
-    if math.isnan(number):
-        return f"{noun} not known"
-    if number > edges[-1]:
-        return f"over {edges[-1]:,} {noun}"
-    place = int(np.searchsorted(edges, number))
-    return (
-        f"{edges[place - 1] + 1:,} to {edges[place]:,} {noun}"
-        if place
-        else f"up to {edges[0]:,} {noun}"
-    )
-
-
 def _boards_of(results: pd.DataFrame, measure: str | None, baseline: str) -> Iterator[Board]:
     """Compare the learners of one task over all corpora, and over each group of them."""
     known = results.loc[results["partitions"] > 0, "option"].unique().tolist()
@@ -266,6 +176,8 @@ def _boards_of(results: pd.DataFrame, measure: str | None, baseline: str) -> Ite
             f"{baseline} has a result on {cells['corpus'].nunique()} data sets, of which 2 are "
             "needed: name more runs, or another --baseline"
         )
+    if cells["learner"].nunique() < 2:
+        raise UsageError(f"{baseline} is the only learner: name runs of others too")
     if cells["score"].max() > 1:
         raise UsageError(f"{measure} has values above 1: it has no error to reduce")
     groups = {ALL: cells}
@@ -426,8 +338,7 @@ def _figure(board: Board) -> Drawing:
         f"{task_title(board.task)}: error reduction against the time of tuning and fit",
         _draw(board),
         spread=f"median over {len(board.found.corpora)} corpora, with its 95 % interval",
-        caption="Grey line, with names: the Pareto front, the learners than which no other is "
-        "both faster and better.",
+        caption=FRONT_NOTE,
     )
 
 

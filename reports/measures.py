@@ -132,7 +132,7 @@ def _measure_table(
             *bold_note(numbers[numbers["name"] == view.headlines[task][0]]),
             *blend_notes(numbers),
             *_left_out(view, task, subset),
-            *view.dagger_notes(names),
+            *view.dagger_notes,
         ],
         of=view.facets(task, subset),
         across="Learner" if every else "Measure",
@@ -301,7 +301,7 @@ def _difference_table(
             Column("Seen with power 0.8", shown["detectable"], numbers_as("{:.3f}", "none")),
         ],
         numbers=numbers,
-        notes=[*_difference_notes(shown), *view.dagger_notes([other, *numbers["learner"]])],
+        notes=list(_difference_notes(shown)),
         of={**view.facets(task, subset), "Measure": name},
     )
 
@@ -374,7 +374,6 @@ def seen_and_unseen_tables(view: RunView) -> list[Table]:
             notes=[
                 *bold_note(everything),
                 *blend_notes(everything),
-                *view.dagger_notes(view.learners),
             ],
         )
     ]

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from oasis_bench.reports.costs import cost_tables, scaling_tables
-from oasis_bench.reports.figure_style import Drawing
 from oasis_bench.reports.figures import (
     cost_figures,
     quality_against_time,
@@ -42,7 +41,7 @@ from oasis_bench.reports.trials import (
 )
 from oasis_bench.reports.verdict import answers, next_steps, summary_text
 from oasis_bench.reports.view import RunView, task_title, view_of
-from oasis_bench.runs import StoredRun, TaskSource, read_run
+from oasis_bench.runs import StoredRun, read_run
 from oasis_bench.system import open_below, printable
 from oasis_bench.trial import CLOCK_IN_WORDS, OUTPUT_LOG
 
@@ -85,7 +84,7 @@ def write_report(folder: Path, baseline: str | None = None, run: StoredRun | Non
         "figures": figures,
     }
     page = render("report.html.j2", **parts, **_context(view), log=_log(folder))
-    drawings = [it for one in chapters for it in (one.against_time, *one.figures)]
+    drawings = [it for one in chapters for it in (one["against_time"], *one["figures"])]
     drawings += [it for group in figures.values() for it in group]
     return write_files(folder, PAGE, page, _every_table(chapters, tables), drawings)
 
@@ -106,48 +105,27 @@ def report_tables(view: RunView) -> list[Table]:
     return _every_table([_chapter(view, task) for task in view.tasks], _tables(view))
 
 
-@dataclass(frozen=True)
-class Chapter:
-    """What the page shows of one task."""
-
-    task: str
-    title: str
-    source: TaskSource
-    words: Mapping[str, str]
-    headlines: Sequence[Table]
-    every: Sequence[Table]
-    differences: Sequence[Table]
-    confusion: Sequence[Table]
-    unanswered: Table
-    against_time: Drawing
-    figures: Sequence[Drawing]
-
-    @property
-    def tables(self) -> list[Table]:
-        """All of its tables."""
-        unanswered = [self.unanswered] if self.unanswered.cells else []
-        return [*self.headlines, *self.every, *self.differences, *self.confusion, *unanswered]
-
-
-def _chapter(view: RunView, task: str, baseline: str | None = None) -> Chapter:
+def _chapter(view: RunView, task: str, baseline: str | None = None) -> dict[str, Any]:
+    """Return what the page shows of one task."""
     source = view.info.sources.tasks[task]
     words = {
         name: measure_words(view, task, name) for name in view.measures[task]["measure"].unique()
     }
     of_headlines, of_every = measure_tables(view, task)
-    return Chapter(
-        task=task,
-        title=task_title(task),
-        source=source,
-        words={name: text for name, text in words.items() if text},
-        headlines=of_headlines,
-        every=of_every,
-        differences=difference_tables(view, task, baseline),
-        confusion=confusion_tables(view, task),
-        unanswered=unanswered_table(view, task),
-        against_time=quality_against_time(view, task),
-        figures=[*task_figures(view, task), *partition_figures(view, task, baseline)],
-    )
+    unanswered = unanswered_table(view, task)
+    return {
+        "task": task,
+        "title": task_title(task),
+        "source": source,
+        "words": {name: text for name, text in words.items() if text},
+        "headlines": of_headlines,
+        "every": of_every,
+        "differences": difference_tables(view, task, baseline),
+        "confusion": confusion_tables(view, task),
+        "unanswered": [unanswered] if unanswered.cells else [],
+        "against_time": quality_against_time(view, task),
+        "figures": [*task_figures(view, task), *partition_figures(view, task, baseline)],
+    }
 
 
 def _tables(view: RunView) -> dict[str, list[Table]]:
@@ -165,8 +143,11 @@ def _tables(view: RunView) -> dict[str, list[Table]]:
     }
 
 
-def _every_table(chapters: Sequence[Chapter], tables: Mapping[str, Sequence[Table]]) -> list[Table]:
-    of_tasks = [table for chapter in chapters for table in chapter.tables]
+def _every_table(
+    chapters: Sequence[Mapping[str, Any]], tables: Mapping[str, Sequence[Table]]
+) -> list[Table]:
+    groups = ("headlines", "every", "differences", "confusion", "unanswered")
+    of_tasks = [table for chapter in chapters for name in groups for table in chapter[name]]
     return [*of_tasks, *(table for group in tables.values() for table in group)]
 
 
@@ -182,7 +163,7 @@ def _context(view: RunView) -> dict[str, Any]:
         "learner_sources": {
             view.marked(name): about for name, about in view.info.sources.learners.items()
         },
-        "notes": view.dagger_notes(view.learners),
+        "notes": view.dagger_notes,
         "subsets": {it: (view.subset_title(it), view.info.classes[it]) for it in view.subsets},
         "multi_label": view.info.multi_label,
         "items": view.info.items,

@@ -51,8 +51,6 @@ def task_figures(view: RunView, task: str) -> list[Drawing]:
     """Draw the figures that a task has: nothing where it has no curve and no confusion matrix."""
     standard_error = f"mean ± standard error over {view.partitions_text}"
     title, measures = task_title(task), view.info.sources.tasks[task].measures
-    daggers = view.dagger_notes(view.finished_on(view.split_of(task))["learner"])
-    caption = " ".join(["Dashed grey: chance.", *daggers])
     drawings = []
     if not view.info.multi_label:
         drawings.append(
@@ -61,7 +59,7 @@ def task_figures(view: RunView, task: str) -> list[Drawing]:
                 f"{title}: {view.headlines[task][0]} against the number of classes",
                 draw_by_classes(view, task),
                 spread=standard_error,
-                caption=caption,
+                caption="Dashed grey: chance.",
             )
         )
     if "precision" in measures:
@@ -71,7 +69,7 @@ def task_figures(view: RunView, task: str) -> list[Drawing]:
                 f"{title}: precision at the top k",
                 draw_precision_at_k(view, task),
                 spread=standard_error,
-                caption=caption,
+                caption="Dashed grey: chance.",
             )
         )
     if not confusion_shares(view, task).empty:
@@ -81,14 +79,9 @@ def task_figures(view: RunView, task: str) -> list[Drawing]:
                 f"{title}: confusion matrix",
                 draw_confusion(view, task),
                 spread=f"sum over {view.partitions_text}",
-                caption=" ".join(
-                    [
-                        "Rows: true class; columns: predicted class; shares of the true class.",
-                        _rule_text(view, task),
-                        "The CSV file of the table below has the matrices of all learners.",
-                        *daggers,
-                    ]
-                ),
+                caption="Rows: true class; columns: predicted class; shares of the true class. "
+                f"{_rule_text(view, task)} The CSV file of the table below has the matrices of all "
+                "learners.",
             )
         )
     return drawings
@@ -169,14 +162,8 @@ def partition_figures(view: RunView, task: str, asked: str | None = None) -> lis
             f"{task_title(task)}: {first} less that of {clip(name, LABEL_WIDTH)}",
             draw_partitions(view, task, asked),
             spread=f"each of {view.partitions_text}, paired",
-            caption=" ".join(
-                [
-                    "Box: from the first to the third quartile, with the median; line: from the "
-                    "smallest to the largest; dots: partitions. Right of 0 is better than "
-                    f"{name}.",
-                    *view.dagger_notes(view.finished_on(view.split_of(task))["learner"]),
-                ]
-            ),
+            caption="Box: from the first to the third quartile, with the median; line: from the "
+            f"smallest to the largest; dots: partitions. Right of 0 is better than {name}.",
         )
     ]
 
@@ -321,7 +308,7 @@ def confusion_tables(view: RunView, task: str) -> list[Table]:
                 Column("Share of the true class", pairs["share"], "{:.3f}".format),
             ],
             numbers=pd.concat(numbers),
-            notes=(_rule_text(view, task), *view.dagger_notes(shown)),
+            notes=(_rule_text(view, task),),
             of=view.facets(task),
         )
     ]

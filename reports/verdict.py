@@ -405,7 +405,7 @@ def summary_text(run: StoredRun, in_python: bool = False) -> str:
             )
             + " waited for a core (marked in the report)"
         )
-    notes += view.dagger_notes(view.learners)
+    notes += view.dagger_notes
     for whole in dict.fromkeys(_gaps(view)):
         notes += wrapped(whole)
     for step in next_steps(view)[:1]:
