@@ -18,10 +18,10 @@ A table of KEEL's data sets beside the published figures, for so many neighbours
     <!-- published: keel; 3 -->
     <!-- end of results -->
 
-A leaderboard over all data sets, or over those that call their items so, is marked so; it is what
-the command 'ranks docs/results/*.csv docs/results/*/*.csv' shows:
+A leaderboard over all corpora, or over a group of them, is marked so; it is what the command
+'ranks docs/results/suite' shows, or 'ranks docs/results' where the suite has no results:
 
-    <!-- leaderboard: classification accuracy@1; images -->
+    <!-- leaderboard: classification accuracy@1; pictures -->
     <!-- end of results -->
 
 Of all files, the learners than which no other is both faster, tuning and fit together, and
@@ -218,15 +218,15 @@ def make_front(spec, folder):
 
 @cache
 def leaderboard(spec, folder):
-    """Return the leaderboard that a comment asks for: learners over the data sets of a folder."""
-    from oasis_bench.reports.leaderboard import Filters, read_leaderboard
+    """Return the leaderboard that a comment asks for: learners over the corpora of a folder."""
+    from oasis_bench.reports.leaderboard import ALL, read_boards
 
-    asked, _, items = (part.strip() for part in spec.partition(";"))
+    asked, _, corpora = (part.strip() for part in spec.partition(";"))
     task, measure = asked.split(" ", 1)
-    with chdir(folder):
-        paths = sorted(Path().rglob("*.csv"))
-        board, _ = read_leaderboard(paths, task, measure, filters=Filters(items=items or None))
-    return board
+    suite = folder / "suite"
+    with chdir(suite if suite.exists() else folder):
+        boards, _ = read_boards([Path()], task, measure)
+    return next(board for board in boards if board.corpora == (corpora or ALL))
 
 
 def markdown(table):
@@ -238,19 +238,11 @@ def markdown(table):
 
 
 def make_leaderboard(spec, folder):
-    """Write a leaderboard, what was measured, and the tables that count, in Markdown."""
-    from oasis_bench.reports.leaderboard import (
-        inputs_table,
-        scores_table,
-        sentences,
-        standing_table,
-    )
+    """Write a leaderboard and what it says in Markdown."""
+    from oasis_bench.reports.leaderboard import sentences, standing_table
 
     board = leaderboard(spec, folder)
-    tables = [make(board) for make in (standing_table, scores_table, inputs_table)]
-    texts = [f"- {line}\n" for line in sentences(board)]
-    parts = ["".join(texts), *(f"{it.title}:\n\n{markdown(it)}" for it in tables)]
-    return "\n".join(parts)
+    return markdown(standing_table(board)) + "\n" + " ".join(sentences(board)) + "\n"
 
 
 MEASURED = {
@@ -340,10 +332,8 @@ def make_rows(page, folder):
     parts = []
     for spec in [found[3] for found in MARKED.finditer(page) if found[2] == "leaderboard"]:
         board = leaderboard(spec, folder)
-        about = {"task": board.tables[0].task, "measure": board.tables[0].measure}
-        items = spec.partition(";")[2].strip() or "all"
-        rows = standing_table(board).numbers
-        parts.append(rows.assign(**about, items=items, data_sets=len(board.datasets)))
+        about = {"task": board.task, "measure": board.measure, "corpora_of": board.corpora}
+        parts.append(standing_table(board).numbers.assign(**about))
     return pd.concat(parts).to_csv(index=False) if parts else ""
 
 

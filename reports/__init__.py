@@ -3,8 +3,7 @@
 from oasis_bench.reports.claims_page import write_claims
 from oasis_bench.reports.comparison import comparison_text
 from oasis_bench.reports.export import export_run
-from oasis_bench.reports.leaderboard import Filters
-from oasis_bench.reports.ranks_page import write_ranks, write_side_by_side
+from oasis_bench.reports.leaderboard import write_ranks, write_side_by_side
 from oasis_bench.reports.ratings import collect_ratings, write_rating_page
 from oasis_bench.reports.report import summary_html, write_report
 from oasis_bench.reports.verdict import summary_text
@@ -12,7 +11,6 @@ from oasis_bench.reports.view import find_baseline
 from oasis_bench.reports.web_scale import write_web_scale_report
 
 __all__ = [
-    "Filters",
     "collect_ratings",
     "comparison_text",
     "export_run",

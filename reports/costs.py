@@ -27,30 +27,18 @@ NOISY_NOTE = (
 )
 PROCESSORS_NOTE = "Trials ran on different processors: their times do not compare with each other."
 
-WIDE = 1.0
-"""An interval of at least this width may hold both linear and quadratic growth."""
-
 WITHHELD = 2.0
 """An exponent with a wider interval says nothing of growth."""
 
 LEFT_OUT_NOTE = "Left out: {}, as the fit waited for a core for more than 5 % of its time."
-KEPT_NOTE = (
-    "Noisy: {}, as the fit waited for a core for more than 5 % of its time. Without them fewer "
-    f"than {LEAST_POINTS} sizes are left, so they are kept."
-)
 SHARED_GROWTH_NOTE = (
     "From fits on shared cores: other trials ran on them at the same time, which may bend the "
     "growth."
-)
-WIDE_NOTE = (
-    "Wide: the interval does not tell linear growth from quadratic. More sizes, further apart, "
-    "narrow it."
 )
 WITHHELD_NOTE = (
     f"Withheld: the interval of the exponent is wider than {WITHHELD:g}. More sizes, further "
     "apart, narrow it."
 )
-NO_SPREAD_NOTE = "No interval: the medians lie on the line, as equal ones do."
 METHOD_NOTE = (
     "Least squares of log(fit seconds) on log(training {items}), through the median over "
     "partitions of each size: partitions of one size share its classes, so they are no points of "
@@ -95,7 +83,7 @@ def _cost_table(view: RunView, split: str) -> Table:
             column("Steps", medians["n_steps"], numbers_as("{:,.0f}", "none")),
         ],
         numbers=numbers,
-        notes=[PROCESSORS_NOTE] * several_processors + view.dagger_notes(view.learners),
+        notes=[PROCESSORS_NOTE] * several_processors,
     )
 
 
@@ -120,7 +108,10 @@ def _most_chosen(trials: pd.DataFrame) -> str:
 
 
 def scaling_tables(view: RunView) -> list[Table]:
-    """Make the table of the exponents of fit time; none where no learner has three sizes."""
+    """Make the table of the exponents of fit time; none where no learner has three sizes.
+
+    An exponent whose medians lie on the line has no interval.
+    """
     rows: list[dict[str, Any]] = []
     intervals: list[Cell] = []
     sizes: list[str] = []
@@ -135,10 +126,6 @@ def scaling_tables(view: RunView) -> list[Table]:
         if growth.high - growth.low > WITHHELD:
             notes.append(WITHHELD_NOTE)
             growth = PowerLaw(math.nan, math.nan, math.nan, math.nan, growth.n)
-        elif growth.high - growth.low >= WIDE:
-            notes.append(WIDE_NOTE)
-        elif math.isnan(growth.low):
-            notes.append(NO_SPREAD_NOTE)
         intervals.append(Cell(interval_text(growth.low, growth.high, "{:.2f}"), notes=tuple(notes)))
         sizes.append(", ".join(f"{size:,}" for size in medians.index))
         rows.append(
@@ -173,7 +160,6 @@ def scaling_tables(view: RunView) -> list[Table]:
             notes=[
                 METHOD_NOTE.format(items=items),
                 *_one_exponent(view),
-                *view.dagger_notes(view.learners),
             ],
         )
     ]
@@ -186,15 +172,12 @@ def training_sizes(trials: pd.DataFrame) -> pd.Series[int]:
 
 
 def _comparable_times(trials: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Leave noisy trials out where enough sizes remain; also return notes on the times."""
+    """Leave noisy trials out; also return notes on the times."""
     notes, is_noisy = [], trials["noisy"]
     if is_noisy.any():
         count = f"{is_noisy.sum()} of {plural(len(trials), 'trial')}"
-        if training_sizes(trials[~is_noisy]).nunique() >= LEAST_POINTS:
-            trials = trials[~is_noisy]
-            notes.append(LEFT_OUT_NOTE.format(count))
-        else:
-            notes.append(KEPT_NOTE.format(count))
+        trials = trials[~is_noisy]
+        notes.append(LEFT_OUT_NOTE.format(count))
     if trials["shared_cores"].any():
         notes.append(SHARED_GROWTH_NOTE)
     return trials, notes

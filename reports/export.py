@@ -1,4 +1,4 @@
-"""A run's numbers for other programs: its store, its tables, its results as rows of one table.
+"""A run's numbers for other programs: its store, its tables, its results as rows; these read back.
 
 The rows have the headlines of each task, not every measure.
 """
@@ -8,35 +8,66 @@ from __future__ import annotations
 import base64
 import io
 import json
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from oasis_bench.analysis import shown_in_text
+from oasis_bench.analysis import option_name, shown_in_text
 from oasis_bench.plugins import PATH_DATASETS
 from oasis_bench.reports.formatting import counted, params_text
 from oasis_bench.reports.report import report_tables
 from oasis_bench.reports.table import to_csv, to_latex
-from oasis_bench.reports.view import RunView, view_of
-from oasis_bench.runs import StoredRun, read_run
-from oasis_bench.system import EXPORT, UsageError, encodable, exporting_to, path_below, write_whole
+from oasis_bench.reports.view import DAGGER, RunView, view_of
+from oasis_bench.runs import StoredRun, holds_run, read_run
+from oasis_bench.system import (
+    EXPORT,
+    UsageError,
+    encodable,
+    error_line,
+    exporting_to,
+    path_below,
+    shown,
+    write_whole,
+)
 
 MEDIANS = ("tuning_seconds", "seconds_per_query", "fit_peak_bytes", "model_bytes", "n_steps")
 RANGES = ("fit_seconds", "fit_cpu_seconds")
 
+KIND_OF_ITEMS = {"rows": "tables", "images": "pictures", "documents": "text"}
+"""What the kind of a data set is called, by what it calls its items."""
+
+OF_NETWORKS = ("efficientnet", "timm:", ".npz")
+"""The option `features` of embeddings has one of these."""
+
 COLUMNS = (
-    *("dataset", "subset", "subset_title", "n_classes", "split", "n_train", "n_test", "n_features"),
+    *("dataset", "corpus", "kind", "subset", "subset_title", "n_classes", "split"),
+    *("n_train", "n_test", "n_features"),
     *("task", "measure", "k", "name", "learner", "mean", "sd"),
     *("as_learned", "partitions", "planned", "chance"),
     *("verdict", "note", "scalings", "search", "candidates", "scaling", "params", "n_steps"),
     "blend",
-    "tuning_seconds",
+    *("transductive", "total_seconds", "tuning_seconds"),
     *(f"{name}{end}" for name in RANGES for end in ("", "_min", "_max")),
     *("seconds_per_query", "fit_peak_bytes", "model_bytes", "threads", "shared_cores", "processor"),
     *("started", "version", "commit", "command", "protocol", "code"),
 )
+
+TEXTS = ("dataset", "subset", "subset_title", "task", "measure", "name", "learner")
+NUMBERS = ("n_classes", "mean", "partitions")
+"""Columns that a summary has to have; it may lack the others."""
+
+MORE_TEXTS = ("corpus", "kind", "note", "params", "scaling", "search", "blend")
+MORE_NUMBERS = (
+    *("k", "n_train", "n_features", "sd", "as_learned"),
+    *("total_seconds", "tuning_seconds", "fit_seconds", "transductive"),
+)
+
+SIZES = {"training items": ("n_train", (300, 1000)), "features": ("n_features", (10, 100))}
+"""By what corpora are grouped, besides their kind, and the last number of each group but one."""
 
 
 def export_run(folder: Path, kind: str, output: Path | None = None) -> list[Path]:
@@ -114,7 +145,9 @@ def result_rows(view: RunView) -> pd.DataFrame:
     partitions, with _min and _max their range.  The inner folds might choose among `scalings`
     with the budget `search`, and compared `candidates` (median); `scaling`, `params` and `blend`,
     the weight of what was learned, are what they chose, with the number of partitions where that
-    differs.  `commit` names all commits that the run was made with.
+    differs.  `total_seconds` are tuning and fit together.  `corpus` is the data set whatever its
+    features are, and `kind` one of `KIND_OF_ITEMS`, 'embeddings', or what else it calls its items.
+    `commit` names all commits that the run was made with.
     """
     parts = []
     for task in view.tasks:
@@ -153,8 +186,13 @@ def _of_run(view: RunView) -> dict[str, Any]:
     commits = [info.provenance.get("commit")]
     commits += [session.provenance.get("commit") for session in info.resumed]
     own = info.sources.dataset.name in PATH_DATASETS
+    dataset = encodable(Path(info.experiment.dataset).stem) if own else view.dataset_name
+    features = str(info.experiment.dataset_options.get("features", ""))
+    is_embedded = any(name in features for name in OF_NETWORKS)
     return {
-        "dataset": encodable(Path(info.experiment.dataset).stem) if own else view.dataset_name,
+        "dataset": dataset,
+        "corpus": dataset.replace(f" {features}", "") if features else dataset,
+        "kind": "embeddings" if is_embedded else KIND_OF_ITEMS.get(info.items, info.items),
         "planned": info.experiment.partitions,
         "scalings": ", ".join(info.scaling),
         "search": info.experiment.search,
@@ -173,6 +211,8 @@ def _of_cell(view: RunView, trials: pd.DataFrame) -> dict[str, Any]:
     tried = view.n_candidates.reindex(done["trial_id"]).fillna(1)  # of nothing to choose: one
     return {
         "n_features": trials["n_features"].max(),
+        "transductive": int(trials["transductive"].any()),
+        "total_seconds": (done["tuning_seconds"].fillna(0) + done["fit_seconds"]).median(),
         **{name: done[name].median() for name in (*MEDIANS, *RANGES)},
         **{f"{name}_min": done[name].min() for name in RANGES},
         **{f"{name}_max": done[name].max() for name in RANGES},
@@ -184,3 +224,83 @@ def _of_cell(view: RunView, trials: pd.DataFrame) -> dict[str, Any]:
         "shared_cores": int(done["shared_cores"].any()),
         "processor": "; ".join(done["processor"].dropna().unique()),
     }
+
+
+def read_results(paths: Sequence[Path]) -> pd.DataFrame:
+    """Return the `result_rows` of runs and of summaries, each once, with what they are grouped by.
+
+    Of a folder that is no run they are those in it.  Further columns: cell, what learners are
+    compared on (a class subset of a run); option, the measure as options name it; seconds; source;
+    and the group of each of `SIZES`.
+    """
+    found: dict[Path, Path] = {}
+    for path in paths:
+        inside: list[Path] = []
+        if path.is_dir() and not holds_run(path):
+            runs = sorted(it for it in path.iterdir() if holds_run(it))
+            inside = runs or sorted(path.rglob("*.csv"))
+        for one in inside or [path]:
+            found.setdefault(one.resolve(), one)
+    return pd.concat([_results_of(path) for path in found.values()], ignore_index=True)
+
+
+def _results_of(path: Path) -> pd.DataFrame:
+    """Read the rows of a summary, or make them of a run."""
+    rows = read_summary(path) if path.is_file() else result_rows(view_of(read_run(path)))
+    rows = rows.reindex(columns=[*TEXTS, *NUMBERS, *MORE_TEXTS, *MORE_NUMBERS])
+    seconds = rows["tuning_seconds"].fillna(0) + rows["fit_seconds"]
+    for name in ("n_train", "n_features"):
+        rows[name] = rows[name].astype(float)
+    rows = rows.assign(
+        corpus=rows["corpus"].fillna(rows["dataset"]),
+        kind=rows["kind"].fillna("kind not known"),
+        seconds=rows["total_seconds"].fillna(seconds),
+        # As many digits as in summaries: equal results stay equal, wherever they are read from.
+        mean=[float(f"{value:.6g}") for value in rows["mean"]],
+        option=[option_name(*pair) for pair in zip(rows["measure"], rows["k"], strict=True)],
+        learner=rows["learner"] + np.where(rows["transductive"] > 0, DAGGER, ""),
+        cell=encodable(f"{path}\n") + rows["subset"].astype(str),
+        source=encodable(str(path)),
+        **{noun: [_group(n, edges, noun) for n in rows[of]] for noun, (of, edges) in SIZES.items()},
+    )
+    keys = ["cell", "task", "name", "learner"]
+    if (twice := rows.duplicated(keys)).any():
+        learner = rows.loc[twice, "learner"].iloc[0]
+        raise UsageError(
+            f"{path} has {shown(learner)} twice on a class subset: a file is of one run"
+        )
+    return rows
+
+
+def read_summary(path: Path) -> pd.DataFrame:
+    """Read a summary, the CSV file of 'export --format summary'."""
+    types = dict.fromkeys((*TEXTS, *MORE_TEXTS), object)
+    types |= dict.fromkeys((*NUMBERS, *MORE_NUMBERS), float)
+    try:
+        rows = pd.read_csv(path, dtype=types, keep_default_na=False, na_values=[""])
+        lacking = [name for name in (*TEXTS, *NUMBERS) if name not in rows]
+        if lacking or rows.empty:
+            what = f"its column {lacking[0]!r} is missing" if lacking else "it has no row"
+            raise ValueError(f"{what}; make one with 'export RUN --format summary'")
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} is no summary of a run: {error_line(error)}") from error
+    for name in (*TEXTS, "partitions"):
+        if rows[name].isna().any():
+            raise UsageError(f"{path}: {name} is empty in row {rows[name].isna().argmax() + 2}")
+    # A text that a spreadsheet would take for a formula was written with an apostrophe before it.
+    learners = rows["learner"].str.replace(r"^'(?=[=+\-@\t\r])", "", regex=True)
+    return rows.assign(learner=learners)
+
+
+def _group(number: float, edges: Sequence[int], noun: str) -> str:
+    """Name the group of corpora that have so many items or features."""
+    if math.isnan(number):
+        return f"{noun} not known"
+    if number > edges[-1]:
+        return f"over {edges[-1]:,} {noun}"
+    place = int(np.searchsorted(edges, number))
+    return (
+        f"{edges[place - 1] + 1:,} to {edges[place]:,} {noun}"
+        if place
+        else f"up to {edges[0]:,} {noun}"
+    )

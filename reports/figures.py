@@ -1,4 +1,4 @@
-"""What the figures of a run share, and those of its costs, of its seconds and of its steps.
+"""Figures of a run: what they share, and those of its costs, time, steps and learned spaces.
 
 Each learner keeps its colour, marker and line style in all figures of a run.
 """
@@ -21,9 +21,12 @@ from matplotlib.lines import Line2D
 
 from oasis_bench.analysis import summarise
 from oasis_bench.reports.figure_style import (
+    LABEL_WIDTH,
+    PANELS_PER_ROW,
     STYLE,
     Drawing,
     LearnerStyle,
+    Plot,
     categories,
     draw_band,
     draw_bars,
@@ -33,9 +36,9 @@ from oasis_bench.reports.figure_style import (
     log_counts,
     log_seconds,
     panels_of,
+    record,
 )
 from oasis_bench.reports.formatting import clip, plural
-from oasis_bench.reports.plot import Plot, record
 from oasis_bench.reports.view import RunView, task_title
 
 COSTS = {
@@ -45,9 +48,18 @@ COSTS = {
 }
 NOISY: dict[str, Any] = {"color": "0.3", "marker": "o", "linestyle": "", "markerfacecolor": "white"}
 FRONT: dict[str, Any] = {"label": "front", "color": "0.35", "linewidth": 1, "zorder": 1}
+FRONT_NOTE = (
+    "Grey line, with names: the Pareto front, the learners than which no other is both faster and "
+    "better."
+)
 NAME_WIDTH = 22
 PARTS: dict[str, Any] = {"test": "-", "train": (0, (4, 2)), "validation": (0, (1, 1.2))}
 STEPS_LABEL = "learning steps (triplets)"
+
+MOST_LEARNERS = 11
+"""Panels of learners: those with the highest first measure."""
+
+AFTER, BEFORE = ["x", "y"], ["x_before", "y_before"]
 
 
 def panels(
@@ -99,14 +111,8 @@ def cost_figures(view: RunView) -> list[Drawing]:
             "The three costs" + "".join(view.of_splits(f", {split}")),
             draw_costs(view, split),
             spread=f"median over {view.partitions_text}, bars from the smallest to the largest",
-            caption=" ".join(
-                [
-                    "Logarithmic scales. A learner without a point for tuning had nothing to tune.",
-                    *_noisy_text(view.finished_on(split)),
-                    *view.dagger_notes(view.finished_on(split)["learner"]),
-                ]
-            ),
-            without="no trial has finished",
+            caption="Logarithmic scales. A learner without a point for tuning had nothing to tune."
+            + _noisy_text(view.finished_on(split)),
         )
         for split in view.splits
     ]
@@ -138,14 +144,13 @@ def draw_costs(view: RunView, split: str) -> Figure | None:
     return figure
 
 
-def _noisy_text(trials: pd.DataFrame) -> list[str]:
+def _noisy_text(trials: pd.DataFrame) -> str:
     """Say how many timings are noisy, where there are any."""
-    if not (number := int(trials["noisy"].sum())):
-        return []
-    return [
-        f"Hollow: noisy, as a fit waited for a core for more than 5 % of its time ({number} of "
+    number = int(trials["noisy"].sum())
+    return bool(number) * (
+        f" Hollow: noisy, as a fit waited for a core for more than 5 % of its time ({number} of "
         f"{plural(len(trials), 'trial')}; the table says whose)."
-    ]
+    )
 
 
 @mpl.rc_context(STYLE)
@@ -156,15 +161,8 @@ def quality_against_time(view: RunView, task: str) -> Drawing:
         f"{task_title(task)}: {view.headlines[task][0]} against the time of tuning and fit",
         draw_quality_against_time(view, task),
         spread="median and range of time, mean ± standard error, over " + view.partitions_text,
-        caption=" ".join(
-            [
-                "Time is what the inner folds took, learning and validation, and the final fit. "
-                "Grey line, with names: the Pareto front, the learners than which no other is "
-                "both faster and better.",
-                *view.dagger_notes(view.finished_on(view.split_of(task))["learner"]),
-            ]
-        ),
-        without="no trial has a result and a time",
+        caption="Time is what the inner folds took, learning and validation, and the final fit. "
+        f"{FRONT_NOTE}",
     )
 
 
@@ -176,37 +174,42 @@ def draw_quality_against_time(view: RunView, task: str) -> Figure | None:
     styles = learner_styles(view.learners)
     figure, of_subset = panels(view, points, "tuning and fit", view.headlines[task][0])
     for subset, axes in of_subset.items():
-        own = points[points["subset"] == subset]
-        _log_seconds_along(axes, own[["seconds_min", "seconds_max"]].to_numpy())
-        for row in own.to_dict("records"):
-            style = {**styles[row["learner"]], "linestyle": "", "markersize": 6}
-            x, y, error = row["seconds"], row["mean"], row["standard_error"]
-            error = 0 if np.isnan(error) else error
-            ends = [[x - row["seconds_min"]], [row["seconds_max"] - x]]
-            axes.errorbar([x], [y], xerr=ends, yerr=[error], elinewidth=1, **style)
-            record(axes, row["learner"], [x], [y], [y - error], [y + error])
-        front = own[pareto_front(own["seconds"].to_numpy(), own["mean"].to_numpy())]
-        front = front.sort_values("seconds")
-        axes.plot(front["seconds"], front["mean"], drawstyle="steps-post", **FRONT)
-        for name, x, y in zip(front["learner"], front["seconds"], front["mean"], strict=True):
-            axes.annotate(
-                clip(name, NAME_WIDTH),
-                (x, y),
-                xytext=(4, 5),
-                textcoords="offset points",
-                fontsize="x-small",
-                parse_math=False,
-            )
+        draw_against_time(axes, points[points["subset"] == subset], styles)
     others: dict[str, Artist] = {"Pareto front": Line2D([], [], **FRONT)}
     draw_legend(figure, entries(view, styles, points), others, lines=False)
     return figure
+
+
+def draw_against_time(axes: Axes, points: pd.DataFrame, styles: Mapping[str, LearnerStyle]) -> None:
+    """Draw learners at their seconds and values (middle, low, high), and the Pareto front."""
+    _log_seconds_along(axes, points[["seconds_min", "seconds_max"]].to_numpy())
+    for row in points.to_dict("records"):
+        style = {**styles[row["learner"]], "linestyle": "", "markersize": 6}
+        x, y, low, high = (row[name] for name in ("seconds", "middle", "low", "high"))
+        errors = np.nan_to_num([[y - low], [high - y]])
+        ends = [[x - row["seconds_min"]], [row["seconds_max"] - x]]
+        axes.errorbar([x], [y], xerr=ends, yerr=errors, elinewidth=1, **style)
+        record(axes, row["learner"], [x], [y], y - errors[0], y + errors[1])
+    front = points[pareto_front(points["seconds"].to_numpy(), points["middle"].to_numpy())]
+    front = front.sort_values("seconds")
+    axes.plot(front["seconds"], front["middle"], drawstyle="steps-post", **FRONT)
+    for name, x, y in zip(front["learner"], front["seconds"], front["middle"], strict=True):
+        axes.annotate(
+            clip(name, NAME_WIDTH),
+            (x, y),
+            xytext=(4, 5),
+            textcoords="offset points",
+            fontsize="x-small",
+            parse_math=False,
+        )
 
 
 def times_and_values(view: RunView, task: str) -> pd.DataFrame:
     """Return time and quality of each learner on each subset where both are known.
 
     Its columns: subset, learner, seconds (the median over partitions of tuning and fit
-    together), seconds_min, seconds_max, mean and standard_error of the task's first headline.
+    together), seconds_min, seconds_max; middle, the mean of the task's first headline, with low and
+    high, a standard error below and above.
     """
     trials, measures = view.finished_on(view.split_of(task)), view.values[task]
     tuning = trials["tuning_seconds"].fillna(0)  # nothing to tune
@@ -218,11 +221,13 @@ def times_and_values(view: RunView, task: str) -> pd.DataFrame:
         "seconds": ("seconds", "median"),
         "seconds_min": ("seconds", "min"),
         "seconds_max": ("seconds", "max"),
-        "mean": ("value", "mean"),
-        "standard_error": ("value", "sem"),
+        "middle": ("value", "mean"),
+        "error": ("value", "sem"),
     }
     cells: Any = known.groupby(["subset", "learner"], sort=False)
-    return pd.DataFrame(cells.agg(**columns).reset_index())
+    found = pd.DataFrame(cells.agg(**columns).reset_index())
+    error = found.pop("error")
+    return found.assign(low=found["middle"] - error, high=found["middle"] + error)
 
 
 def pareto_front(
@@ -234,70 +239,6 @@ def pareto_front(
     other = (seconds[None, :] != seconds[:, None]) | (values[None, :] != values[:, None])
     beaten: npt.NDArray[np.bool_] = (faster & better & other).any(axis=1)
     return ~beaten
-
-
-@mpl.rc_context(STYLE)
-def along_seconds(view: RunView) -> list[Drawing]:
-    """Draw the measure that chose along the seconds of learning, a figure for each split."""
-    return [
-        finish(
-            "_".join(["along_seconds", *view.of_splits(split)]),
-            f"{measure} along the seconds of learning" + "".join(view.of_splits(f", {split}")),
-            draw_along_seconds(view, split),
-            spread=f"mean ± standard error over {view.partitions_text}",
-            caption=" ".join(
-                [
-                    f"Of test {view.info.items}. Seconds are steps times the seconds a step: the "
-                    "median over partitions of the final fit’s time over its steps. Measuring "
-                    "along the way is not in them, nor is tuning. A marker alone: a learner "
-                    "without steps, at the median time of its fit.",
-                    *view.dagger_notes(view.finished_on(split)["learner"]),
-                ]
-            ),
-            without="no incremental learner has a trace",
-        )
-        for split, (_, measure) in view.chooser.items()
-    ]
-
-
-def draw_along_seconds(view: RunView, split: str) -> Figure | None:
-    """Draw the traces of test items against seconds, and learners without steps as points."""
-    trials, keys = view.finished_on(split), ["subset", "learner"]
-    stepped = trials[(trials["n_steps"] > 0) & (trials["fit_seconds"] > 0)]
-    per_step = (stepped["fit_seconds"] / stepped["n_steps"]).groupby([stepped[it] for it in keys])
-    traces = view.stored.traces
-    traces = traces[(traces["split"] == split) & (traces["part"] == "test")]
-    traces = traces.merge(per_step.median().rename("per_step").reset_index(), on=keys)
-    if traces.empty:
-        return None
-    traces = traces.assign(seconds=traces["n_steps"] * traces["per_step"])
-    whole = trials[trials["n_steps"].isna() & (trials["fit_seconds"] > 0)].dropna(subset=["test"])
-    styles = learner_styles(view.learners)
-    figure, of_subset = panels(view, traces, "learning", view.chooser[split][1])
-    for subset, axes in of_subset.items():
-        curves = traces[traces["subset"] == subset]
-        points = whole[whole["subset"] == subset]
-        _log_seconds_along(axes, np.r_[curves["seconds"], points["fit_seconds"]])
-        for learner, style in styles.items():
-            n_trials = ((trials["subset"] == subset) & (trials["learner"] == learner)).sum()
-            own = curves[curves["learner"] == learner]
-            band = band_of(own, "seconds", "value", partitions=int(n_trials))
-            if len(band):
-                draw_band(axes, band, {**style, "markersize": 3})
-            _draw_alone(axes, points[points["learner"] == learner], style)
-    draw_legend(figure, entries(view, styles, pd.concat([traces, whole])), {})
-    return figure
-
-
-def _draw_alone(axes: Axes, trials: pd.DataFrame, style: LearnerStyle) -> None:
-    """Draw a learner without steps as one marker, at the median time of its fit."""
-    if trials.empty:
-        return
-    value = summarise(trials["test"])
-    error = 0 if np.isnan(value.standard_error) else value.standard_error
-    x, y = [trials["fit_seconds"].median()], np.array([value.mean])
-    axes.errorbar(x, y, yerr=[error], **{**style, "linestyle": "", "markersize": 6})
-    record(axes, style["label"], x, y, y - error, y + error)
 
 
 def _log_seconds_along(axes: Axes, seconds: npt.NDArray[np.float64]) -> None:
@@ -312,7 +253,6 @@ def step_figures(view: RunView) -> list[Drawing]:
     standard_error = f"mean ± standard error over {view.partitions_text}"
     items, drawings = view.info.items, []
     for split, (task, measure) in view.chooser.items():
-        daggers = " ".join(["", *view.dagger_notes(view.finished_on(split)["learner"])])
         where = "".join(view.of_splits(f", {split}"))
         drawings += [
             finish(
@@ -324,17 +264,14 @@ def step_figures(view: RunView) -> list[Drawing]:
                 f"followed. Solid: test {items}; dashed: training {items}; dotted: validation "
                 f"{items} of the inner folds, for the chosen hyper-parameters (mean alone); "
                 "triangle: median of the chosen numbers of steps, 0 at the left end. Learners "
-                f"without steps are level lines at their value on test {items}." + daggers,
-                without="no incremental learner has a trace",
+                f"without steps are level lines at their value on test {items}.",
             ),
             finish(
                 "_".join(["symmetry", *view.of_splits(split)]),
                 f"Symmetry index of W along the learning steps{where}",
                 draw_symmetry(view, split),
                 spread=standard_error,
-                caption="Drawn as far as every partition was followed; learners of x'Wy alone."
-                + daggers,
-                without="no incremental learner of x'Wy has a trace",
+                caption="Drawn as far as every partition was followed; learners of x'Wy alone.",
             ),
         ]
     return drawings
@@ -423,3 +360,97 @@ def draw_symmetry(view: RunView, split: str) -> Figure | None:
             draw_band(axes, band, styles[str(learner)])
     draw_legend(figure, entries(view, styles, symmetry), {})
     return figure
+
+
+@mpl.rc_context(STYLE)
+def space_figures(view: RunView) -> list[Drawing]:
+    """Draw the plane of each learner for the largest subset that has any; else nothing."""
+    points = view.stored.projections[view.stored.projections["partition"] == 0]
+    held = [subset for subset in view.subsets if subset in set(points["subset"])]
+    if not held:
+        return []
+    points = points[points["subset"] == held[-1]]
+    subset, split = points["subset"].iloc[0], points["split"].iloc[0]
+    n_shown, n_classes = points["label"].nunique(), len(view.class_names(subset, split))
+    shown = _best_learners(view, points)
+    n_others = points["learner"].nunique() - len(shown)
+    of_classes = (
+        f"of {n_shown} classes, drawn at random of those that test, " if n_shown < n_classes else ""
+    )
+    return [
+        finish(
+            "learned_space",
+            "Test " + view.info.items + " before and after learning",
+            draw_spaces(view, points, shown),
+            spread=f"first partition, {view.subset_title(subset)}",
+            caption=f"At most {points.groupby(['learner', 'label']).size().max()} test "
+            f"{view.info.items} of a class, {of_classes}in the plane of the two principal axes of "
+            "their similarity (classical scaling of the learner’s scores, centred and made "
+            "symmetric). Before learning: the principal components of the rows as they were "
+            "scaled. The title of a panel says which share of the variance its plane has. What the "
+            "other axes hold is not seen: what overlaps here may lie apart, and measures are of "
+            "the whole space. A plane is turned so that it fits the first panel; its scale is its "
+            "own." + f" Not drawn: {n_others} learners that are worse." * bool(n_others),
+        ),
+    ]
+
+
+def _best_learners(view: RunView, points: pd.DataFrame) -> list[str]:
+    """Return the learners that have a panel, in the order of the experiment."""
+    task = next(it for it in view.tasks if view.split_of(it) == points["split"].iloc[0])
+    values = view.values[task]
+    of_subset = values["subset"] == points["subset"].iloc[0]
+    values = values[of_subset & (values["name"] == view.headlines[task][0])]
+    means = values.groupby("learner")["value"].mean()
+    present = [name for name in view.learners if name in set(points["learner"])]
+    best = sorted(present, key=lambda name: -means.get(name, -np.inf))[:MOST_LEARNERS]
+    return [name for name in present if name in best]
+
+
+def draw_spaces(view: RunView, points: pd.DataFrame, shown: list[str]) -> Figure:
+    """Draw a panel for the rows of each scaling, then one for each learner."""
+    planes = _planes(view, points, shown)
+    names = view.class_names(points["subset"].iloc[0], points["split"].iloc[0])
+    numbers = sorted(points["label"].unique())
+    styles = learner_styles([names[number] for number in numbers])
+    looks = [{**style, "linestyle": "none", "markersize": 3.5} for style in styles.values()]
+    figure = Plot(len(planes), PANELS_PER_ROW, (2.5, 2.5), "y", left=0.3, bottom=0.35)
+    for axes, (title, own) in zip(figure.panels, planes.items(), strict=True):
+        share = float((own[AFTER] ** 2).sum(axis=1).mean())
+        figure.set_panel_title(axes, f"{clip(title, LABEL_WIDTH)}: {100 * share:.0f} %")
+        axes.set_aspect("equal", adjustable="datalim")
+        axes.set_xticks([])
+        axes.set_yticks([])
+        for number, look in zip(numbers, looks, strict=True):
+            of_class = own[own["label"] == number]
+            axes.plot(of_class["x"], of_class["y"], **look)
+            record(axes, names[number], of_class["x"].round(4), of_class["y"].round(4))
+    marks = {clip(look["label"], LABEL_WIDTH): Line2D([], [], **look) for look in looks}
+    draw_legend(figure, {}, marks)
+    return figure
+
+
+def _planes(view: RunView, points: pd.DataFrame, shown: list[str]) -> dict[str, pd.DataFrame]:
+    """Return the points of each panel: the rows of each scaling, then each learner."""
+    scalings = view.trials.set_index("trial_id")["scaling"]
+    points = points.assign(scaling=points["trial_id"].map(scalings))
+    planes: dict[str, pd.DataFrame] = {}
+    for scaling, own in points.dropna(subset=BEFORE).groupby("scaling", sort=False):
+        first = own[own["trial_id"] == own["trial_id"].iloc[0]]
+        before = first.assign(x=first["x_before"], y=first["y_before"])
+        planes[f"before learning, {scaling}"] = before
+    first = next(iter(planes.values()), None)
+    for learner in shown:
+        own = points[points["learner"] == learner]
+        planes[view.marked(learner)] = _turned(own, first)
+    return planes
+
+
+def _turned(own: pd.DataFrame, first: pd.DataFrame | None) -> pd.DataFrame:
+    """Turn or mirror a plane so that it fits the first one (orthogonal Procrustes)."""
+    if first is None:
+        return own
+    paired = own.merge(first[["row", *AFTER]], on="row", suffixes=("", "_first"))
+    left, _, right = np.linalg.svd(paired[AFTER].T.to_numpy() @ paired[["x_first", "y_first"]])
+    turned = own[AFTER].to_numpy() @ (left @ right)
+    return own.assign(x=turned[:, 0], y=turned[:, 1])

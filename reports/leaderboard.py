@@ -1,415 +1,493 @@
-"""Learners over the data sets of runs and summaries: what is read, sentences and tables."""
+"""The leaderboard: learners over the corpora of runs and summaries, on one page.
+
+`ranks` writes it for any runs and summaries, `run` for the values of a setting or a data set, which
+stand side by side on it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import matplotlib as mpl
 import pandas as pd
+from matplotlib.artist import Artist
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
-from oasis_bench.analysis import LEAST_DATASETS, standings
+from oasis_bench.analysis import (
+    LEAST_CORPORA,
+    LEVEL,
+    MOST_STAND_INS,
+    Leaderboard,
+    compare_over_corpora,
+    recommendations,
+)
+from oasis_bench.experiment import known_settings
+from oasis_bench.reports.export import SIZES, read_results
+from oasis_bench.reports.figure_style import (
+    STYLE,
+    Drawing,
+    draw_legend,
+    finish,
+    learner_styles,
+    panels_of,
+)
+from oasis_bench.reports.figures import FRONT, FRONT_NOTE, draw_against_time, pareto_front
 from oasis_bench.reports.formatting import (
+    aligned,
+    number_text,
     numbers_as,
+    p_text,
     plural,
     seconds_text,
     series,
     some,
+    wrapped,
 )
-from oasis_bench.reports.scores import (
-    ScoreTable,
-    joined_scores,
-    measures_of_run,
-    measures_of_summary,
-    median_seconds,
-    other_settings,
-    read_summary,
-    scores_of_run,
-    scores_of_summary,
-    six_digits,
-)
+from oasis_bench.reports.measures import side_by_side
+from oasis_bench.reports.report_files import render, write_files
 from oasis_bench.reports.table import Cell, Column, Table
-from oasis_bench.reports.view import DAGGER, transductive_note, view_of
-from oasis_bench.runs import StoredRun, read_run
-from oasis_bench.system import UsageError, unknown_name
+from oasis_bench.reports.view import BASELINE, task_title, transductive_note, view_of
+from oasis_bench.runs import read_run
+from oasis_bench.system import UsageError, printable, unknown_name
 
-BASELINE = "Euclidean"
-"""The learner whose error the others reduce, where no other is named."""
+PAGE, PAGE_OF_VALUES = "leaderboard.html", "side_by_side.html"
+ALL = "all"
+"""What a page is filtered by where nothing of the corpora is left out."""
 
-
-@dataclass(frozen=True, kw_only=True)
-class Filters:
-    """Which tables count.
-
-    Attributes
-    ----------
-    items : str, optional
-        Those whose data set calls its items so, such as 'images'.
-    least_train, most_train : int, optional
-        Those with so many training items.
-    """
-
-    items: str | None = None
-    least_train: int | None = None
-    most_train: int | None = None
-
-    def keeps(self, table: ScoreTable) -> bool:
-        """Tell whether a table counts."""
-        return (
-            self.items in (None, table.items)
-            and (self.least_train is None or table.n_train >= self.least_train)
-            and (self.most_train is None or table.n_train <= self.most_train)
-        )
+FACETS = ("kind", *SIZES)
 
 
 @dataclass(frozen=True)
-class Leaderboard:
-    """Learners over data sets, by one measure of one task.
+class Board:
+    """The learners by one measure of one task, over all corpora or a group of them.
 
-    `scores` are those of `joined_scores`; `baseline` is None where the learner that was to be it
-    has no result, or a score is above 1.  `standing` has a row for each learner, of the columns of
-    `analysis.standings` and seconds (see `median_seconds`): those that are placed stand first, the
-    best average rank first.  `ranks` and `pairs` are those of `analysis.standings`.
+    `cells` has a row for each learner on each class subset of each run, with the columns that
+    `compare_over_corpora` asks for.
     """
 
-    tables: Sequence[ScoreTable]
-    scores: pd.DataFrame
-    datasets: Sequence[str]
-    baseline: str | None
-    standing: pd.DataFrame
-    ranks: pd.DataFrame
-    pairs: pd.DataFrame
+    task: str
+    measure: str
+    corpora: str
+    baseline: str
+    cells: pd.DataFrame
+    found: Leaderboard
 
     @property
     def by(self) -> str:
         """The measure and the task, in words."""
-        return f"{self.tables[0].measure} ({self.tables[0].task})"
+        return f"{self.measure} ({self.task})"
 
 
-def read_leaderboard(
+def write_ranks(
+    paths: Sequence[Path],
+    output: Path,
+    task: str | None = None,
+    measure: str | None = None,
+    baseline: str = BASELINE,
+) -> tuple[Path, str]:
+    """Compare learners over the corpora of runs and summaries; return the page and a summary.
+
+    `paths` are of runs, of summaries, or of folders of these.  Learners are compared by a
+    measure, such as 'accuracy@3', of a task, or of each; if none is given by its first.
+    """
+    boards, notes = read_boards(paths, task, measure, baseline)
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot write to {output}: {error.strerror}") from error
+    title = f"Learners over {max(len(it.found.corpora) for it in boards)} corpora"
+    page = _write(output, PAGE, title, boards, notes)
+    return page, "\n".join(_summary(boards, notes))
+
+
+def write_side_by_side(folders: Mapping[str, Path], output: Path, what: str) -> tuple[Path, str]:
+    """Write the page of runs that differ in the value of `what`, a setting or a data set's option.
+
+    Where their values are data sets, learners are compared over them too.  What differs from
+    published figures is returned as text.
+    """
+    views = {name: view_of(read_run(folder)) for name, folder in folders.items()}
+    if what in known_settings():
+        what = known_settings()[what].help.split(",")[0]
+    beside, lines = side_by_side(views, what)
+    try:
+        boards, notes = read_boards(list(folders.values()))
+    except UsageError:  # of one data set, or without the baseline
+        boards, notes = [], []
+    title = f"{plural(len(views), 'run')} side by side, by {what}"
+    return _write(output, PAGE_OF_VALUES, title, boards, notes, beside, lines), "\n".join(lines)
+
+
+def read_boards(
     paths: Sequence[Path],
     task: str | None = None,
     measure: str | None = None,
-    baseline: str | None = None,
-    filters: Filters | None = None,
-) -> tuple[Leaderboard, list[str]]:
-    """Read runs and summaries and compare their learners, as `write_ranks` does.
+    baseline: str = BASELINE,
+) -> tuple[list[Board], list[str]]:
+    """Read runs and summaries and compare their learners, a board for each task.
 
-    Also returned: what was left out, and what a reader must know of the learners.
+    After that of all corpora those of each group that has some of them, and not all.  Also
+    returned: what a reader must know of the inputs.
     """
-    tables, notes = _read_scores(paths, task, measure)
-    tables, left_out = _filtered(tables, filters or Filters())
-    transductive = {name for table in tables for name in table.transductive}
-    if baseline in transductive:
-        baseline = f"{baseline}{DAGGER}"
-    tables = [_marked(table, transductive) for table in tables]
-    notes += [*left_out, *other_settings(tables)] + [transductive_note()] * bool(transductive)
-    return make_leaderboard(tables, baseline), notes
+    results = read_results(paths)
+    results = results[results["task"].isin(results.loc[results["partitions"] > 0, "task"])]
+    tasks = results["task"].unique().tolist()
+    if task is not None and task not in tasks:
+        raise UsageError(unknown_name("task", task, tasks))
+    boards: list[Board] = []
+    reasons = []
+    for name in [task] if task else tasks:
+        try:
+            boards += _boards_of(results[results["task"] == name], measure, baseline)
+        except UsageError as error:
+            reasons.append(f"{name}: {error}")
+    if not boards:
+        raise UsageError(
+            "; ".join(reasons) or f"no learner has a result in {some(list(map(str, paths)))}"
+        )
+    budgets = results["search"].dropna().unique().tolist()
+    notes = [f"The budget of tuning differs between the runs: {some(budgets)}."] * (
+        len(budgets) > 1
+    )
+    notes += [transductive_note()] * bool((results["transductive"] > 0).any())
+    return boards, [*notes, *(f"Without {reason}." for reason in reasons)]
 
 
-def _read_scores(
-    paths: Sequence[Path], task: str | None, measure: str | None
-) -> tuple[list[ScoreTable], list[str]]:
-    """Read the scores of runs and of summaries by one measure of one task.
-
-    Those that do not have it are left out, and told in the second list.
-    """
-    sources: dict[Path, StoredRun | pd.DataFrame] = {
-        path: read_summary(path) if path.is_file() else read_run(path) for path in paths
-    }
-    measures = {
-        path: measures_of_run(view_of(source))
-        if isinstance(source, StoredRun)
-        else measures_of_summary(source)
-        for path, source in sources.items()
-    }
-    known_tasks = dict.fromkeys(name for own in measures.values() for name in own)
-    if not known_tasks:
-        raise UsageError(f"no learner has a result in {some(list(map(str, sources)))}")
-    task = next(iter(known_tasks)) if task is None else task
-    if task not in known_tasks:
-        raise UsageError(unknown_name("task", task, known_tasks))
-    known = dict.fromkeys(name for own in measures.values() for name in own.get(task, ()))
-    measure = next(iter(known)) if measure is None else measure
+def _boards_of(results: pd.DataFrame, measure: str | None, baseline: str) -> Iterator[Board]:
+    """Compare the learners of one task over all corpora, and over each group of them."""
+    known = results.loc[results["partitions"] > 0, "option"].unique().tolist()
+    measure = known[0] if measure is None else measure
     if measure not in known:
-        raise UsageError(unknown_name(f"measure of {task}", measure, known))
-    tables, without = [], []
-    for path, source in sources.items():
-        if measure not in measures[path].get(task, ()):
-            without.append(str(path))
-        elif isinstance(source, StoredRun):
-            tables.append(scores_of_run(path, view_of(source), task, measure))
-        else:
-            tables.append(scores_of_summary(path, source, task, measure))
-    return tables, [f"Without {measure} of {task}, so left out: {some(without)}."] * bool(without)
-
-
-def _filtered(tables: Sequence[ScoreTable], filters: Filters) -> tuple[list[ScoreTable], list[str]]:
-    """Return the tables that count, and a line on the others."""
-    kinds = dict.fromkeys(table.items or "not known" for table in tables)
-    if filters.items is not None and filters.items not in kinds:
-        raise UsageError(unknown_name("kind of items", filters.items, kinds))
-    kept = [table for table in tables if filters.keeps(table)]
-    others = [f"{it.dataset} ({it.n_train:,})" for it in tables if not filters.keeps(it)]
-    return kept, [f"Left out as asked, with their training items: {some(others)}."] * bool(others)
-
-
-def _marked(table: ScoreTable, transductive: set[str]) -> ScoreTable:
-    """Put a dagger behind the names of transductive learners."""
-
-    def new(name: str) -> str:
-        return name + DAGGER * (name in transductive)
-
-    return replace(
-        table,
-        means=table.means.rename(index=new),
-        seconds=table.seconds.rename(index=new),
-        missing={new(name): reason for name, reason in table.missing.items()},
-        settings={new(name): value for name, value in table.settings.items()},
-    )
-
-
-def make_leaderboard(tables: Sequence[ScoreTable], baseline: str | None = None) -> Leaderboard:
-    """Compare learners over data sets, of which they may lack some."""
-    scores = joined_scores(tables)
-    n_datasets = scores.index.get_level_values(0).nunique()
-    if n_datasets < 2:
+        raise UsageError(unknown_name("measure", measure, known))
+    cells = results[results["option"] == measure]
+    most = cells.groupby("cell")["partitions"].transform("max")
+    is_whole = (cells["partitions"] == most) & (most > 0)
+    cells = cells.assign(score=cells["mean"].where(is_whole))
+    has_baseline = cells.loc[(cells["learner"] == baseline) & (cells["score"] < 1), "cell"]
+    cells = cells[cells["cell"].isin(has_baseline)]
+    if cells["corpus"].nunique() < 2:
         raise UsageError(
-            f"{plural(n_datasets, 'data set')}: ranks need at least 2; name more runs, or "
-            "summaries of runs"
+            f"{baseline} has a result on {cells['corpus'].nunique()} data sets, of which 2 are "
+            "needed: name more runs, or another --baseline"
         )
-    if (scores.count(axis=1) < 2).all():
-        raise UsageError(
-            "no two learners have a result on the same data set: ranks need runs of at least 2 "
-            "learners"
-        )
-    if baseline is not None and baseline not in scores:
-        raise UsageError(unknown_name("baseline", baseline, scores.columns))
-    baseline = BASELINE if baseline is None else baseline
-    usable = baseline in scores and not (scores > 1).to_numpy().any()
-    found = standings(scores, baseline if usable else None)
-    standing = found.learners
-    place = list(standing).index("average_rank") + 1
-    standing.insert(place, "seconds", six_digits(median_seconds(tables)))
-    standing = standing.rename_axis("learner").reset_index()
-    standing = standing[standing["datasets"] > 0].sort_values(
-        by=["placed", "average_rank"], ascending=[False, True], kind="stable", ignore_index=True
-    )
-    return Leaderboard(
-        *(tables, scores, found.datasets, baseline if usable else None),
-        *(standing, found.ranks, found.pairs),
-    )
+    if cells["learner"].nunique() < 2:
+        raise UsageError(f"{baseline} is the only learner: name runs of others too")
+    if cells["score"].max() > 1:
+        raise UsageError(f"{measure} has values above 1: it has no error to reduce")
+    groups = {ALL: cells}
+    for facet in FACETS:
+        for name, own in cells.groupby(facet):
+            if 1 < own["corpus"].nunique() < cells["corpus"].nunique():
+                groups[str(name)] = own
+    for name, own in groups.items():
+        found = compare_over_corpora(own, baseline)
+        first = own.iloc[0]
+        yield Board(first["task"], first["name"], name, baseline, own, found)
 
 
-def sentences(board: Leaderboard) -> Iterator[str]:
-    """Say what the leaderboard holds, who stands first, and what it mixes."""
-    n_datasets = len(board.datasets)
-    has_all = int((board.standing["datasets"] == n_datasets).sum())
-    yield (
-        f"{plural(len(board.standing), 'learner')} by {board.by} on "
-        f"{plural(n_datasets, 'data set')} ({plural(len(board.tables), 'table')}); "
-        f"{has_all} of them have a result on every data set."
-    )
-    placed = board.standing[board.standing["placed"]]
-    first = placed.head(2).to_dict("records")
-    if first:
-        texts = [
-            f"{row['learner']}, {row['average_rank']:.1f} (on {row['datasets']} of {n_datasets} "
-            "data sets)"
-            for row in first
-        ]
-        yield (
-            f"Best average rank: {', then '.join(texts)}. {first[0]['learner']} wins "
-            f"{100 * first[0]['win_rate']:.0f} % of its comparisons."
-        )
-    few = board.standing.loc[~board.standing["placed"], "learner"].tolist()
-    if few:
-        yield (
-            f"Not placed, as on fewer than {LEAST_DATASETS} data sets: {series(few)}. They stand "
-            "last, without intervals: what they show is of one or two data sets."
-        )
-    budgets: dict[str, list[str]] = {}
-    for table in board.tables:
-        budgets.setdefault(table.search, []).append(table.dataset)
-    if len(budgets) > 1:
-        texts = [
-            f"{budget_text(search)} on {some(list(dict.fromkeys(names)))}"
-            for search, names in budgets.items()
-        ]
-        yield (
-            "The budget of a learner's search is not the same in all tables: "
-            f"{'; '.join(texts)}. Learners are compared within a table only, where all have the "
-            "same; the figures of a learner over data sets mix budgets."
-        )
-
-
-def budget_text(search: str) -> str:
-    """Write the budget of a search in words."""
-    return f"{search} candidates" if search.isdecimal() else search
-
-
-def caveats(board: Leaderboard) -> dict[str, str]:
-    """Say of each figure what it is and what it hides."""
-    told = {
-        "Average rank": "Over the data sets that a learner has. Where fewer learners were run the "
-        "ranks are stretched to the number of all, so that the last of five is no better off than "
-        "the last of twenty. It hides how large differences are, and changes with who else is "
-        "ranked.",
-        "Win rate": "On each data set every two learners that have it are compared, and the higher "
-        "score wins: the share that is won, a tie counting a half. It hides how large differences "
-        "are: .0001 is a win. Weak opponents raise it, and learners that were run where many "
-        "others were.",
-        "Seconds": "What tuning and fit took, their medians over partitions added: the "
-        "median over the data sets that a learner has. It hides how they grow: who was run on "
-        "large data sets only looks slow, and a search with a limit in seconds takes what it may. "
-        "Compare them where the same machine made the tables. Query time and memory are in the "
-        "reports of the runs.",
+def _write(
+    output: Path,
+    name: str,
+    title: str,
+    boards: Sequence[Board],
+    notes: Sequence[str],
+    beside: Table | None = None,
+    lines: Sequence[str] = (),
+) -> Path:
+    """Write the page, with the parts that there are, and its tables and figures."""
+    parts = {
+        task: _of_task([it for it in boards if it.task == task])
+        for task in dict.fromkeys(it.task for it in boards)
     }
-    if board.baseline is not None:
-        told["Error reduction"] = (
-            f"1 − (1 − m) / (1 − m of {board.baseline}), with m the measure: its mean over data "
-            "sets with Student's 95 % interval, and its median. One data set on which the "
-            "baseline makes few errors can outweigh all others in the mean: where mean and median "
-            "disagree, look at the scores."
-        )
-    told["All of them"] = (
-        "A data set counts once: by the class subset with the most classes, and where several "
-        "runs are of it they share its weight, however many partitions, classes or training items "
-        "they have. A data set of 150 rows counts as much as one of 10,000."
+    page = render(
+        "leaderboard.html.j2",
+        title=title,
+        notes=notes,
+        parts=parts,
+        baseline=boards[0].baseline if boards else "",
+        least=LEAST_CORPORA,
+        share=MOST_STAND_INS,
+        beside=beside,
+        lines=lines,
+        start={"Task": next(iter(parts.values()))["title"], "Corpora": ALL} if parts else {},
     )
-    return told
+    tables, figures = [] if beside is None else [beside], []
+    for part in parts.values():
+        tables += [*part["standings"], part["wins"], part["scores"], part["results"]]
+        figures.append(part["figure"])
+    return write_files(output, name, page, tables, figures)
 
 
-def standing_table(board: Leaderboard) -> Table:
-    """Make the table: a row for each learner, the best first and those not placed last."""
-    rows, n_datasets = board.standing, len(board.datasets)
-    names = [
-        Cell(name, bold=bool(placed) and place == 0)
-        for place, (name, placed) in enumerate(zip(rows["learner"], rows["placed"], strict=True))
+def _of_task(boards: Sequence[Board]) -> dict[str, Any]:
+    """Return what the page shows of one task."""
+    board, title = boards[0], task_title(boards[0].task)
+    return {
+        "title": title,
+        "standings": [standing_table(it) for it in boards],
+        "sentences": list(sentences(board)),
+        "figure": _figure(board),
+        "wins": _wins_table(board),
+        "recommendation": _recommendation(board),
+        "scores": _scores_table(board),
+        "results": _results_table(board),
+    }
+
+
+def _anchor(board: Board, place: Any) -> str:
+    """Return the id of the row of a result in the page."""
+    return f"{board.task}-{place}"
+
+
+def standing_table(board: Board) -> Table:
+    """Make the table: a row for each learner, the best first and those not ranked last."""
+    rows = board.found.learners.reset_index(names="learner")
+    first = board.cells.drop_duplicates("learner").reset_index().set_index("learner")["index"]
+    ends = zip(rows["error_reduction_low"], rows["error_reduction_high"], strict=True)
+    saved = [
+        Cell(_percent(value), link=_anchor(board, first[name]))
+        for name, value in zip(rows["learner"], rows["error_reduction"], strict=True)
     ]
-    ends = (rows["error_reduction_low"], rows["error_reduction_high"])
-    of_error = [
-        Column("Error reduction, %", rows["error_reduction"], _percent),
-        Column("Its 95 %", (_percents(*pair) for pair in zip(*ends, strict=True))),
-        Column("Its median, %", rows["error_reduction_median"], _percent),
-    ] * (board.baseline is not None)
-    few = not rows["placed"].all()
+    n_corpora, leader = len(board.found.corpora), board.found.ranked[0]
+    of = "" if board.corpora == ALL else f", {board.corpora}"
     return Table(
-        name="leaderboard",
-        title=f"Learners over {plural(n_datasets, 'data set')}, by {board.by}",
+        name="_".join(["leaderboard", board.task, *_words(board.corpora)]),
+        title=f"{task_title(board.task)}, {board.measure}: learners over {n_corpora} corpora{of}",
         columns=[
-            Column("Learner", names, align="l"),
-            Column("Data sets", rows["datasets"], f"{{}} of {n_datasets}".format),
+            Column(
+                "Learner", map(Cell, rows["learner"], rows["ranked"] & (rows.index == 0)), align="l"
+            ),
             Column("Average rank", rows["average_rank"], numbers_as("{:.1f}", "-")),
-            Column("Win rate", rows["win_rate"], numbers_as("{:.2f}", "-")),
+            Column("Error reduction, %", saved),
+            Column("Its 95 %", [_percents(*pair) for pair in ends]),
+            Column(f"p, {board.baseline}", rows["p_baseline"], p_text),
+            *[Column(f"p, {leader}", rows["p_leader"], p_text)] * (leader != board.baseline),
             Column("Seconds", rows["seconds"], lambda it: "-" if pd.isna(it) else seconds_text(it)),
-            *of_error,
+            Column("Stand-ins", rows["stand_ins"]),
         ],
-        numbers=rows.round(
-            {name: 4 for name in rows if name not in ("learner", "datasets", "placed", "seconds")}
-        ),
+        numbers=rows.round(dict.fromkeys(rows.columns[4:7], 6)),
         notes=[
-            *[f"Last, not placed: those on fewer than {LEAST_DATASETS} data sets."] * few,
-            *["'-': no interval, as of few data sets, or of values without spread."]
-            * bool(of_error and ends[0].isna().any()),
-        ],
+            "Listed last, not ranked: those with stand-ins on more than "
+            f"{100 * MOST_STAND_INS:.0f} % of the corpora. Their figures are of the others."
+        ]
+        * (not rows["ranked"].all()),
+        of={"Task": task_title(board.task), "Corpora": board.corpora},
     )
+
+
+def _words(corpora: str) -> list[str]:
+    return [] if corpora == ALL else [re.sub(r"\W+", "_", corpora)]
 
 
 def _percent(share: float) -> str:
-    text = numbers_as("{:+.0f}", "-")(100 * share)
-    return text.replace("-0", "0").replace("+0", "0")
+    return number_text(100 * share, "{:+.0f}", "-").replace("-0", "0").replace("+0", "0")
 
 
 def _percents(low: float, high: float) -> str:
     return "-" if pd.isna(low) else f"{_percent(low)} to {_percent(high)}"
 
 
-def scores_table(board: Leaderboard) -> Table:
-    """Make the table of what was measured: mean and rank of each learner, a column a table."""
-    ranks = board.scores.rank(axis=1, ascending=False)
-    names = board.standing["learner"].tolist()
-    numbers = [
-        {
-            "learner": name,
-            "dataset": table.dataset,
-            "subset": table.subset,
-            "train_items": table.n_train,
-            "partitions": table.n_partitions,
-            "task": table.task,
-            "measure": table.measure,
-            "score": board.scores[name].iloc[place],
-            "rank": ranks[name].iloc[place],
-            "learners": len(table.means),
-            "note": table.missing.get(name),
-            "source": table.source,
-        }
-        for name in names
-        for place, table in enumerate(board.tables)
-        if name in table.means or name in table.missing
-    ]
-    of_tables = [
-        Column(
-            f"{place + 1} {table.dataset}",
-            map(score_text, board.scores[names].iloc[place], ranks[names].iloc[place]),
+def sentences(board: Board) -> Iterator[str]:
+    """Say in three sentences who leads, what is significant, and what it costs."""
+    rows, ranked = board.found.learners, board.found.ranked
+    leader, best = ranked[0], rows.to_dict("index")[ranked[0]]
+    between = _percents(best["error_reduction_low"], best["error_reduction_high"])
+    saves = (
+        f"; on the median corpus it saves {_percent(best['error_reduction']).lstrip('+')} % of the "
+        f"error of {board.baseline}" + f" (95 % interval {between} %)" * (between != "-")
+    )
+    yield (
+        f"{leader} has the best average rank, {best['average_rank']:.1f}, by {board.by} over "
+        f"{len(board.found.corpora)} corpora{saves * (leader != board.baseline)}."
+    )
+    tested = rows.loc[ranked]
+    if len(board.found.corpora) < LEAST_CORPORA:
+        yield f"Nothing is significant on fewer than {LEAST_CORPORA} corpora."
+    else:
+        is_above = tested["p_baseline"].le(LEVEL) & (tested["error_reduction"] > 0)
+        tied = tested.index[tested["p_leader"] > LEVEL].tolist()
+        above = series(tested.index[is_above].tolist()) or "none"
+        texts = [f"Significantly better than {board.baseline}: {above}"] * (
+            leader != board.baseline
         )
-        for place, table in enumerate(board.tables)
-    ]
-    return Table(
-        name="scores",
-        title=f"{board.tables[0].measure} (rank) in each table",
-        columns=[Column("Learner", names, align="l"), *of_tables],
-        numbers=pd.DataFrame(numbers),
-        notes=["The numbers of the tables are those of the next table. '-': no result."],
+        texts += [f"Not significantly different from {leader}: {series(tied) or 'none'}"]
+        yield f"{'. '.join(texts)} (Wilcoxon’s signed-rank test, Holm)."
+    if len(front := _front(board)):
+        texts = [f"{name} ({seconds_text(own)} s)" for name, own in front["seconds"].items()]
+        yield f"No other learner is both faster and better than {series(texts)}."
+
+
+def _front(board: Board) -> pd.DataFrame:
+    """Return the learners on the Pareto front of time and quality, the fastest first."""
+    rows = board.found.learners.loc[board.found.ranked]
+    rows = rows[rows["seconds"] > 0]
+    front = pareto_front(rows["seconds"].to_numpy(), rows["error_reduction"].to_numpy())
+    return rows[front].sort_values("seconds")
+
+
+@mpl.rc_context(STYLE)
+def _figure(board: Board) -> Drawing:
+    """Draw the error reduction of the ranked learners against their time."""
+    return finish(
+        f"{board.task}_against_time",
+        f"{task_title(board.task)}: error reduction against the time of tuning and fit",
+        _draw(board),
+        spread=f"median over {len(board.found.corpora)} corpora, with its 95 % interval",
+        caption=FRONT_NOTE,
     )
 
 
-def score_text(score: float, rank: float) -> str:
-    """Write a score with its rank."""
-    return "-" if pd.isna(score) else f"{score:.3f} ({rank:g})"
-
-
-def inputs_table(board: Leaderboard) -> Table:
-    """Make the table of the tables that count, and of what they are of."""
-    numbers = pd.DataFrame(
-        {
-            "table": range(1, len(board.tables) + 1),
-            "dataset": [it.dataset for it in board.tables],
-            "items": [it.items or "not known" for it in board.tables],
-            "classes": [it.subset_title for it in board.tables],
-            "train_items": [it.n_train for it in board.tables],
-            "partitions": [it.n_partitions for it in board.tables],
-            "learners": [len(it.means) for it in board.tables],
-            "search": [budget_text(it.search) for it in board.tables],
-            "source": [it.source for it in board.tables],
-        }
+def _draw(board: Board) -> Figure | None:
+    names = {
+        old: old.removeprefix("error_reduction_")
+        for old in ("error_reduction_low", "error_reduction_high")
+    }
+    rows = board.found.learners.loc[board.found.ranked].rename(columns=names)
+    rows = rows.assign(middle=rows["error_reduction"], seconds_min=rows["seconds"])
+    rows = rows.assign(seconds_max=rows["seconds"])[rows["seconds"] > 0].reset_index(
+        names="learner"
     )
-    header = ("Table", "Data set", "Kind", "Classes", "Training items", "Partitions", "Learners")
-    columns = zip((*header, "Search", "Source"), "rlllrrrll", numbers, strict=True)
-    return Table(
-        name="inputs",
-        title="The tables that count",
-        columns=[Column(head, numbers[name], align=side) for head, side, name in columns],
-        numbers=numbers,
-        notes=[
-            f"{name} has no mean on {table.dataset}: {reason}."
-            for table in board.tables
-            for name, reason in table.missing.items()
-        ],
-    )
+    if rows.empty:
+        return None
+    styles = learner_styles(board.found.ranked)
+    figure, (axes,) = panels_of([board.by], "tuning and fit", "error reduction")
+    draw_against_time(axes, rows, styles)
+    others: dict[str, Artist] = {"Pareto front": Line2D([], [], **FRONT)}
+    present = {name: styles[name] for name in rows["learner"]}
+    draw_legend(figure, present, others, lines=False)
+    return figure
 
 
-def pairs_table(board: Leaderboard) -> Table:
-    """Make the table of every two learners that met: on how many data sets, and who won."""
-    pairs = board.pairs
+def _wins_table(board: Board) -> Table:
+    """Make the matrix of the shares of corpora where the row is above the column."""
+    wins = board.found.wins
     return Table(
-        name="pairs",
-        title="Every two learners that met",
+        name=f"wins_{board.task}",
+        title=f"{task_title(board.task)}: share of the corpora where the row is above the column",
         columns=[
-            Column("Learner", pairs["learner"], align="l"),
-            Column("Opponent", pairs["opponent"], align="l"),
-            Column("Data sets", pairs["datasets"]),
-            Column("Won", pairs["wins"], "{:g}".format),
+            Column("Learner", wins.index, align="l"),
+            *(Column(str(name), wins[name], numbers_as("{:.2f}", "-")) for name in wins),
         ],
-        numbers=pairs.round({"wins": 4}),
+        numbers=wins.rename_axis("learner").reset_index(),
+        notes=["A tie counts a half."],
+        of={"Task": task_title(board.task)},
+        across="Learner",
     )
+
+
+def _recommendation(board: Board) -> str:
+    """Say which learner to take, for all data or for a kind of them."""
+    if len(board.found.corpora) < LEAST_CORPORA:
+        return f"Fewer than {LEAST_CORPORA} corpora are too few for a recommendation."
+    overall, groups = (
+        board.found.best_on_average,
+        recommendations(board.cells, board.baseline, board.found.ranked, FACETS),
+    )
+    told = [
+        f"{row['learner']} for {row['group']} (regret {row['regret_of_group']:.3f} in place of "
+        f"{row['regret_of_all']:.3f}, gain {row['gain']:.3f} [{row['low']:.3f}, {row['high']:.3f}])"
+        for row in groups.to_dict("records")
+        if row["low"] > 0
+    ]
+    text = f"Take {overall}: it has the highest mean error reduction over the corpora."
+    if told:
+        return f"{text} Better for some data: {'; '.join(told)}."
+    return (
+        f"{text} No kind or size of data has a learner of its own: where each corpus in turn is "
+        "left out, the best of its group is not significantly better than the best of all."
+    )
+
+
+def _scores_table(board: Board) -> Table:
+    """Make the table of scores: a row for each class subset of each run, a column a learner."""
+    cells, names = board.cells, list(map(str, board.found.learners.index))
+    rows = cells.drop_duplicates("cell").set_index("cell")
+    columns = []
+    for name in names:
+        own = cells[cells["learner"] == name].reset_index().set_index("cell").reindex(rows.index)
+        texts = own[["index", "score", "note"]].itertuples(index=False)
+        columns.append(Column(name, [_score_cell(board, *it) for it in texts]))
+    return Table(
+        name=f"scores_{board.task}",
+        title=f"{task_title(board.task)}, {board.measure}: every score",
+        columns=[
+            Column("Data set", rows["dataset"], align="l"),
+            Column("Classes", rows["n_classes"], "{:.0f}".format),
+            Column("Kind", rows["kind"], align="l"),
+            Column("Size", rows["training items"], align="l"),
+            *columns,
+        ],
+        numbers=cells.pivot(
+            index=["corpus", "cell"], columns="learner", values="score"
+        ).reset_index(),
+        notes=[f"'-': no result, so that of {board.baseline} stands in."],
+        of={"Task": task_title(board.task)},
+    )
+
+
+def _score_cell(board: Board, place: float, score: float, reason: object) -> Cell:
+    if math.isnan(place):
+        return Cell("-", notes=("not run",))
+    link = _anchor(board, int(place))
+    if math.isnan(score):
+        return Cell("-", notes=(str(reason or "fewer partitions than others"),), link=link)
+    return Cell(f"{score:.3f}", link=link)
+
+
+def _results_table(board: Board) -> Table:
+    """Make the table of all that is known of each score."""
+    order = {name: place for place, name in enumerate(board.found.learners.index)}
+    rows = board.cells.assign(place=board.cells["learner"].map(order))
+    rows = rows.sort_values("place", kind="stable")
+    missing = rows.fillna({"blend": "-", "params": "-", "scaling": "-", "note": ""})
+    means = zip(rows["mean"], rows["sd"], strict=True)
+    of_learners = (
+        Cell(str(name), anchor=_anchor(board, key)) for key, name in rows["learner"].items()
+    )
+    return Table(
+        name=f"results_{board.task}",
+        title=f"{task_title(board.task)}, {board.measure}: what stands behind each score",
+        columns=[
+            Column("Learner", of_learners, align="l"),
+            Column("Data set", rows["dataset"], align="l"),
+            Column("Classes", rows["subset_title"], align="l"),
+            Column("Mean ± sd", [_mean_text(*pair) for pair in means]),
+            Column("As learned", rows["as_learned"], numbers_as("{:.3f}", "-")),
+            Column("b", missing["blend"]),
+            Column("Partitions", rows["partitions"], "{:.0f}".format),
+            Column("Training items", rows["n_train"], numbers_as("{:,.0f}", "-")),
+            Column("Features", rows["n_features"], numbers_as("{:,.0f}", "-")),
+            Column("Seconds", rows["seconds"], lambda it: "-" if pd.isna(it) else seconds_text(it)),
+            Column("Scaling", missing["scaling"], align="l"),
+            Column("Hyper-parameters", missing["params"], align="l"),
+            Column("Note", missing["note"], align="l"),
+            Column("Source", rows["source"], align="l"),
+        ],
+        numbers=rows.drop(columns=["place", "cell"]),
+        of={"Task": task_title(board.task)},
+    )
+
+
+def _mean_text(mean: float, sd: float) -> str:
+    return "-" if pd.isna(mean) else f"{mean:.3f} ± {number_text(sd, '{:.3f}')}"
+
+
+def _summary(boards: Sequence[Board], notes: Sequence[str]) -> Iterator[str]:
+    """Yield the sentences and the table of each task, over all corpora, as text."""
+    for board in boards:
+        if board.corpora != ALL:
+            continue
+        for line in sentences(board):
+            yield from wrapped(line)
+        table = standing_table(board)
+        rows = [table.header, *([printable(cell.text) for cell in row] for row in table.cells)]
+        yield ""
+        yield from (f"  {line}" for line in aligned(rows, left={0}))
+        yield ""
+    for line in notes:
+        yield from wrapped(line)

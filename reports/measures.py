@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 from oasis_bench.analysis import LEVEL, seen_difference, shown_in_text
+from oasis_bench.claims import published_figures
 from oasis_bench.reports.formatting import interval_text, number_text, numbers_as, p_text, plural
 from oasis_bench.reports.table import Cell, Column, Table
 from oasis_bench.reports.view import BASELINE, RunView, task_title
@@ -40,6 +41,9 @@ VERDICTS = {
     "untested": "not testable",
 }
 BESIDE_BASELINE = {**VERDICTS, "better": "better"}
+
+POINT = 0.01
+"""A difference from a published figure that is told."""
 
 SEEN, UNSEEN = "retrieval", "unseen-classes"
 MEASURE = "mAP"
@@ -96,8 +100,7 @@ def _measure_table(
     view: RunView, task: str, subset: str, numbers: pd.DataFrame, every: bool
 ) -> Table:
     split, names = view.split_of(task), {name: view.marked(name) for name in view.learners}
-    images = view.sizes.get((subset, split))
-    ranks = images is not None and "mAP" in view.info.sources.tasks[task].measures
+    limits = ceilings(view, task, numbers)
     records = numbers.assign(text=mean_texts(numbers)).to_dict("records")
     gaps = {name: view.shortfall(subset, name, split, task) for name in names}
     first = [Cell("Measure" if every else "Learner")]
@@ -105,13 +108,13 @@ def _measure_table(
     of_measures = []  # of each: its name, each learner's cell, chance
     for name, of_measure in groupby(records, lambda value: value["name"]):
         values = [{str(key): it for key, it in value.items()} for value in of_measure]
-        limits = _limits(values[0], images[1] - 1, view.info.items) if images and ranks else ()
         cells = [
             Cell(value["text"], value["bold"], tuple(_caveats(values, value, names)))
             for value in values
         ]
         chance = number_text(values[0]["chance"], "{:.3f}", missing="-")
-        of_measures.append([Cell(str(name)), *cells, Cell(chance, notes=tuple(limits))])
+        limit = [f"{name}: {limits[name]}."] if name in limits else []
+        of_measures.append([Cell(str(name)), *cells, Cell(chance, notes=tuple(limit))])
     # Learners stand below each other; so do measures where there are many of them.
     grid = zip(first, *of_measures, strict=True) if every else [first, *of_measures]
     (head, *cells), *others = grid
@@ -129,56 +132,34 @@ def _measure_table(
             *bold_note(numbers[numbers["name"] == view.headlines[task][0]]),
             *blend_notes(numbers),
             *_left_out(view, task, subset),
-            *view.dagger_notes(names),
+            *view.dagger_notes,
         ],
         of=view.facets(task, subset),
         across="Learner" if every else "Measure",
     )
 
 
-def _limits(value: Mapping[str, Any], others: int, items: str) -> Iterator[str]:
-    """Say where precision at k of a ranking does not exist, or cannot reach 1.
+def ceilings(view: RunView, task: str, numbers: pd.DataFrame) -> dict[str, str]:
+    """Say which measures of one class subset of `RunView.numbers` cannot reach 1, and why.
 
-    The bound is that of the mean number of relevant items: with several labels an item the true
-    one may lie a little below it, as the mean of min(relevant, k) / k is at most the bound.
+    The bound of precision at k is that of the mean number of relevant items: with several labels an
+    item the true one may lie a little below it, as the mean of min(relevant, k) / k is at most it.
     """
-    if value["measure"] != "precision":
-        return
-    k, relevant = value["k"], _relevant(value, others)
-    if k > others:
-        yield f"Only {others} other test {items}."
-    elif relevant < k:
-        count, exactly = _count_text(relevant)
-        yield f"At most {relevant / k:.2f}: {count} relevant {items}{exactly} for {k:.0f} places."
-
-
-def _relevant(value: Mapping[str, Any], others: int) -> float:
-    """Return the mean number of relevant items of a query, from the chance of precision."""
-    return float(round(value["chance"] * others, 6))
-
-
-def _count_text(relevant: float) -> tuple[str, str]:
-    exactly = "" if relevant == round(relevant) else " on average"
-    return f"{relevant:.1f}".removesuffix(".0"), exactly
-
-
-def ceilings(view: RunView, task: str, numbers: pd.DataFrame) -> Iterator[str]:
-    """Say, a line each, which precision at k of `RunView.numbers` cannot reach 1, and why."""
-    if "mAP" not in view.info.sources.tasks[task].measures:
-        return
+    sizes = view.sizes.get((str(numbers["subset"].iloc[0]), view.split_of(task)))
+    if sizes is None or "mAP" not in view.info.sources.tasks[task].measures:
+        return {}
+    found, others, items = {}, sizes[1] - 1, view.info.items
     shown = numbers[(numbers["measure"] == "precision") & numbers["chance"].notna()]
-    for value in shown.drop_duplicates(["subset", "name"]).to_dict("records"):
-        images = view.sizes.get((str(value["subset"]), view.split_of(task)))
-        if images is None or value["k"] > images[1] - 1:
-            continue
-        named_value = {str(key): it for key, it in value.items()}
-        if (relevant := _relevant(named_value, images[1] - 1)) < value["k"]:
-            count, exactly = _count_text(relevant)
-            items = view.info.items.removesuffix("s") if count == "1" else view.info.items
-            yield (
-                f"precision@{value['k']:.0f}: at most {relevant / value['k']:.3f} here, as a query "
-                f"has {count} relevant {items}{exactly}"
+    for name, k, chance in zip(shown["name"], shown["k"], shown["chance"], strict=True):
+        relevant = round(chance * others, 6)
+        if k > others:
+            found[str(name)] = f"only {others} other test {items}"
+        elif relevant < k:
+            found[str(name)] = (
+                f"at most {relevant / k:.2f}, as a query has {relevant:.3g} relevant {items} on "
+                "average"
             )
+    return found
 
 
 def _caveats(
@@ -202,27 +183,18 @@ def _caveats(
 
 def bold_note(numbers: pd.DataFrame) -> Iterator[str]:
     """Say what bold means in the rows of one measure, or why nothing is bold."""
+    if not numbers["bold"].any():
+        yield (
+            "Nothing is bold: that takes a comparison, on two shared partitions or more, with a "
+            "best learner that was measured on all of them."
+        )
+        return
     measured = numbers[numbers["n"] > 0]
-    if numbers["bold"].any():
-        compared = numbers.loc[numbers["verdict"] != "", "n_shared"]
-        note = BOLD_NOTE
-        if (measured["n"] < measured["n_measured"]).any():
-            note += " Never bold: a learner that was not measured on all partitions."
-        if compared.nunique() > 1:
-            note += " Each is compared on the partitions that it and the best both finished."
-        yield note
-    elif (numbers["verdict"] == "best").any():
-        yield (
-            "Nothing is bold: no learner that could be compared was measured on all "
-            f"{plural(int(numbers['n_measured'].max()), 'partition')}."
-        )
-    elif len(measured) < 2:
-        yield "Nothing is bold: fewer than two learners have a result to compare."
-    else:
-        yield (
-            "Nothing is bold: no learner shares two partitions with the best, and on fewer "
-            "nothing is tested."
-        )
+    few = bool((measured["n"] < measured["n_measured"]).any())
+    yield BOLD_NOTE + few * (
+        " Never bold: a learner that was not measured on all partitions. It is compared on those "
+        "that it and the best both finished."
+    )
 
 
 def blend_notes(numbers: pd.DataFrame) -> list[str]:
@@ -329,7 +301,7 @@ def _difference_table(
             Column("Seen with power 0.8", shown["detectable"], numbers_as("{:.3f}", "none")),
         ],
         numbers=numbers,
-        notes=[*_difference_notes(shown), *view.dagger_notes([other, *numbers["learner"]])],
+        notes=list(_difference_notes(shown)),
         of={**view.facets(task, subset), "Measure": name},
     )
 
@@ -402,7 +374,6 @@ def seen_and_unseen_tables(view: RunView) -> list[Table]:
             notes=[
                 *bold_note(everything),
                 *blend_notes(everything),
-                *view.dagger_notes(view.learners),
             ],
         )
     ]
@@ -417,3 +388,90 @@ def _cells_of(
         for name, text, bold in zip(own["learner"], mean_texts(own), own["bold"], strict=True):
             yield Cell(text, bold, view.shortfall(subset, name, view.split_of(task), task))
         yield Cell(number_text(own["chance"].iloc[0], "{:.3f}", missing="-"))
+
+
+def side_by_side(views: Mapping[str, RunView], what: str) -> tuple[Table, list[str]]:
+    """Set the measure that chooses in several runs side by side, by their values of `what`.
+
+    Also returned: how far they are from published figures, a line for each learner.
+    """
+    parts = [_beside(name, view) for name, view in views.items()]
+    numbers = pd.concat(parts, ignore_index=True)
+    return _beside_table("side_by_side", numbers, what.capitalize()), list(_far(numbers))
+
+
+def published_beside(view: RunView) -> list[Table]:
+    """Make the table of a run's figures that were published for its data; none where none was."""
+    name = view.experiment.dataset_options.get("table", view.dataset_name)
+    numbers = _beside(str(name), view)
+    if numbers["published"].isna().all():
+        return []
+    return [_beside_table("published", numbers, "Data set")]
+
+
+def _beside(name: str, view: RunView) -> pd.DataFrame:
+    """Return the means of each learner by the measure that chose on the first task's split.
+
+    Its columns: dataset (the name), measure, k, learner, ours and sd (NaN unless all partitions
+    gave it), published (NaN where nothing is), difference, chance.
+    """
+    task, chosen = view.chooser[view.splits[0]]
+    known, values = view.measures[task], view.values[task]
+    measure = known.loc[known["name"] == chosen, "measure"].iloc[0]
+    values = values[values["subset"] == list(view.subsets)[-1]]
+    means = values.groupby(["name", "learner"]).agg(
+        ours=("value", "mean"), sd=("value", "std"), n=("value", "count"), chance=("chance", "mean")
+    )
+    means = means[means["n"] == view.experiment.n_partitions].drop(columns="n")
+    rows: pd.DataFrame = known[known["measure"] == measure].merge(
+        pd.DataFrame({"learner": view.learners}), how="cross"
+    )
+    rows = rows.merge(means, on=["name", "learner"], how="left").assign(dataset=name)
+    rows = rows.merge(published_figures(view.stored), on=["measure", "k", "learner"], how="left")
+    rows["difference"] = rows["ours"] - rows["published"]
+    columns = ["name", "k", "learner", "ours", "sd", "published", "difference", "chance"]
+    return rows[["dataset", *columns]].rename(columns={"name": "measure"})
+
+
+def _beside_table(name: str, numbers: pd.DataFrame, what: str) -> Table:
+    """Make a row for each run and measure, a column for each learner."""
+    keys = ["dataset", "measure"]
+    rows = numbers[keys].drop_duplicates()
+    order = pd.MultiIndex.from_frame(rows)
+    of_learners = {
+        learner: own.set_index(keys)[["ours", "published"]].reindex(order)
+        for learner, own in numbers.groupby("learner", sort=False)
+    }
+    return Table(
+        name=name,
+        title="Means over all partitions"
+        + " (in brackets: what was published)" * bool(numbers["published"].notna().any()),
+        columns=[
+            Column(what, rows["dataset"], align="l"),
+            Column("Measure", rows["measure"], align="l"),
+            *(
+                Column(str(learner), map(_with_published, own["ours"], own["published"]))
+                for learner, own in of_learners.items()
+            ),
+        ],
+        numbers=numbers,
+        notes=["'-': not measured on all partitions."] * bool(numbers["ours"].isna().any()),
+    )
+
+
+def _with_published(ours: float, published: float) -> str:
+    text = number_text(ours, "{:.4f}", missing="-")
+    return text if pd.isna(published) else f"{text} ({published:.4f})"
+
+
+def _far(numbers: pd.DataFrame) -> Iterator[str]:
+    """Say for each learner how far its figures are from the published ones."""
+    beside = numbers.dropna(subset=["difference"])
+    for learner, own in beside.groupby("learner", sort=False):
+        far = int((own["difference"].abs() > POINT).sum())
+        most = own.sort_values("difference", key=abs).iloc[-1]
+        yield (
+            f"{learner}: {far} of {plural(len(own), 'published figure')} differ by more than a "
+            f"point; mean difference {100 * own['difference'].mean():+.1f} points, largest "
+            f"{100 * most['difference']:+.1f} ({most['dataset']}, {most['measure']})"
+        )

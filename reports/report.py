@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-import math
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from oasis_bench.analysis import detectable_difference
+import pandas as pd
+
 from oasis_bench.reports.costs import cost_tables, scaling_tables
-from oasis_bench.reports.figure_style import Drawing
 from oasis_bench.reports.figures import (
-    along_seconds,
     cost_figures,
     quality_against_time,
+    space_figures,
     step_figures,
 )
 from oasis_bench.reports.formatting import plural, series
-from oasis_bench.reports.human_ratings import rating_figures, rating_tables
 from oasis_bench.reports.measures import (
     difference_tables,
     measure_tables,
+    published_beside,
     seen_and_unseen_tables,
 )
 from oasis_bench.reports.protocol import measure_words, protocol_text, scaling_text
-from oasis_bench.reports.ratings import read_ratings
-from oasis_bench.reports.report_files import render, write_files
-from oasis_bench.reports.retrieved import all_pictures, retrieved
-from oasis_bench.reports.side_by_side import published_beside
-from oasis_bench.reports.space import space_figures
+from oasis_bench.reports.ratings import rating_figures, rating_tables, read_ratings
+from oasis_bench.reports.report_files import data_uri, render, write_files
 from oasis_bench.reports.table import Table
 from oasis_bench.reports.tasks import confusion_tables, partition_figures, task_figures
 from oasis_bench.reports.trials import (
@@ -41,21 +39,21 @@ from oasis_bench.reports.trials import (
     unanswered_table,
     unfinished_table,
 )
-from oasis_bench.reports.verdict import answers, next_steps, summary_text, what_is_missing
+from oasis_bench.reports.verdict import answers, next_steps, summary_text
 from oasis_bench.reports.view import RunView, task_title, view_of
-from oasis_bench.runs import StoredRun, TaskSource, read_run
+from oasis_bench.runs import StoredRun, read_run
 from oasis_bench.system import open_below, printable
 from oasis_bench.trial import CLOCK_IN_WORDS, OUTPUT_LOG
 
 PAGE = "report.html"
+SHOWN_RANKS = 5
+"""Of what an example query retrieves a report shows so many, best first; the store has more."""
+
 OPEN_QUERIES = 2
 """Queries of a subset that are shown at once; the others are folded up."""
 
 LOG_WIDTH = 20_000
 """Bytes of the log that the page shows, the last ones."""
-
-MANY_PARTITIONS = 20
-"""The page says what difference this number of partitions would show."""
 
 
 def write_report(folder: Path, baseline: str | None = None, run: StoredRun | None = None) -> Path:
@@ -72,13 +70,12 @@ def write_report(folder: Path, baseline: str | None = None, run: StoredRun | Non
     tables = _tables(view)
     tables["ratings"] = [] if ratings is None else rating_tables(view, ratings)
     figures = {
-        "steps": step_figures(view),
-        "seconds": along_seconds(view),
+        "steps": [it for it in step_figures(view) if it.files],
         "costs": cost_figures(view),
         "space": space_figures(view),
         "ratings": [] if ratings is None else rating_figures(view, ratings),
     }
-    shows_symmetry = any(it.name.startswith("symmetry") and it.files for it in figures["steps"])
+    shows_symmetry = any(it.name.startswith("symmetry") for it in figures["steps"])
     parts: dict[str, Any] = {
         "shows_symmetry": shows_symmetry,
         "chapters": chapters,
@@ -87,7 +84,7 @@ def write_report(folder: Path, baseline: str | None = None, run: StoredRun | Non
         "figures": figures,
     }
     page = render("report.html.j2", **parts, **_context(view), log=_log(folder))
-    drawings = [it for one in chapters for it in (one.against_time, *one.figures)]
+    drawings = [it for one in chapters for it in (one["against_time"], *one["figures"])]
     drawings += [it for group in figures.values() for it in group]
     return write_files(folder, PAGE, page, _every_table(chapters, tables), drawings)
 
@@ -108,48 +105,27 @@ def report_tables(view: RunView) -> list[Table]:
     return _every_table([_chapter(view, task) for task in view.tasks], _tables(view))
 
 
-@dataclass(frozen=True)
-class Chapter:
-    """What the page shows of one task."""
-
-    task: str
-    title: str
-    source: TaskSource
-    words: Mapping[str, str]
-    headlines: Sequence[Table]
-    every: Sequence[Table]
-    differences: Sequence[Table]
-    confusion: Sequence[Table]
-    unanswered: Table
-    against_time: Drawing
-    figures: Sequence[Drawing]
-
-    @property
-    def tables(self) -> list[Table]:
-        """All of its tables."""
-        unanswered = [self.unanswered] if self.unanswered.cells else []
-        return [*self.headlines, *self.every, *self.differences, *self.confusion, *unanswered]
-
-
-def _chapter(view: RunView, task: str, baseline: str | None = None) -> Chapter:
+def _chapter(view: RunView, task: str, baseline: str | None = None) -> dict[str, Any]:
+    """Return what the page shows of one task."""
     source = view.info.sources.tasks[task]
     words = {
         name: measure_words(view, task, name) for name in view.measures[task]["measure"].unique()
     }
     of_headlines, of_every = measure_tables(view, task)
-    return Chapter(
-        task=task,
-        title=task_title(task),
-        source=source,
-        words={name: text for name, text in words.items() if text},
-        headlines=of_headlines,
-        every=of_every,
-        differences=difference_tables(view, task, baseline),
-        confusion=confusion_tables(view, task),
-        unanswered=unanswered_table(view, task),
-        against_time=quality_against_time(view, task),
-        figures=[*task_figures(view, task), *partition_figures(view, task, baseline)],
-    )
+    unanswered = unanswered_table(view, task)
+    return {
+        "task": task,
+        "title": task_title(task),
+        "source": source,
+        "words": {name: text for name, text in words.items() if text},
+        "headlines": of_headlines,
+        "every": of_every,
+        "differences": difference_tables(view, task, baseline),
+        "confusion": confusion_tables(view, task),
+        "unanswered": [unanswered] if unanswered.cells else [],
+        "against_time": quality_against_time(view, task),
+        "figures": [*task_figures(view, task), *partition_figures(view, task, baseline)],
+    }
 
 
 def _tables(view: RunView) -> dict[str, list[Table]]:
@@ -167,15 +143,18 @@ def _tables(view: RunView) -> dict[str, list[Table]]:
     }
 
 
-def _every_table(chapters: Sequence[Chapter], tables: Mapping[str, Sequence[Table]]) -> list[Table]:
-    of_tasks = [table for chapter in chapters for table in chapter.tables]
+def _every_table(
+    chapters: Sequence[Mapping[str, Any]], tables: Mapping[str, Sequence[Table]]
+) -> list[Table]:
+    groups = ("headlines", "every", "differences", "confusion", "unanswered")
+    of_tasks = [table for chapter in chapters for name in groups for table in chapter[name]]
     return [*of_tasks, *(table for group in tables.values() for table in group)]
 
 
 def _context(view: RunView) -> dict[str, Any]:
     """Return the values of the page that are not in its tables and figures."""
     e, trials = view.experiment, view.stored.trials
-    pictures = all_pictures(view)
+    queries = retrieved(view)
     images = {split: _sizes(view, split) for split in view.splits}
     return {
         "e": e,
@@ -184,7 +163,7 @@ def _context(view: RunView) -> dict[str, Any]:
         "learner_sources": {
             view.marked(name): about for name, about in view.info.sources.learners.items()
         },
-        "notes": view.dagger_notes(view.learners),
+        "notes": view.dagger_notes,
         "subsets": {it: (view.subset_title(it), view.info.classes[it]) for it in view.subsets},
         "multi_label": view.info.multi_label,
         "items": view.info.items,
@@ -192,16 +171,19 @@ def _context(view: RunView) -> dict[str, Any]:
         "images": images,
         "split_words": {name: about.summary for name, about in view.info.sources.splits.items()},
         "per_class": any(split.per_class for split in view.info.sources.splits.values()),
-        "missing": what_is_missing(view),
         "answers": answers(view),
         "next_steps": next_steps(view),
-        "power": _power(view),
         "protocol": protocol_text(view),
         "scaling": scaling_text(view),
         "lost": trials[trials["status"] != "ok"].to_dict("records"),
-        "retrieved": retrieved(view, pictures),
+        "retrieved": queries,
         "clock": CLOCK_IN_WORDS,
-        "pictures": pictures.values(),
+        "pictures": dict.fromkeys(
+            it
+            for own in queries.values()
+            for query in own
+            for it in (query.picture, *(one for line in query.found.values() for one, _ in line))
+        ),
         "open_queries": OPEN_QUERIES,
         "dataset_name": view.dataset_name,
         "dataset_source": view.info.sources.dataset,
@@ -213,25 +195,6 @@ def _context(view: RunView) -> dict[str, Any]:
 def _sizes(view: RunView, split: str) -> tuple[int, int] | None:
     """Return the training and test items of the smallest subset that has a trial."""
     return next((found for it in view.subsets if (found := view.sizes.get((it, split)))), None)
-
-
-def _power(view: RunView) -> dict[str, Any] | None:
-    """Return what differences can be seen, in standard deviations of the paired differences.
-
-    They are those of the smallest subset that has a trial, on the first split.
-    """
-    found = [rho for it in view.subsets if (rho := view.rho.get((it, view.splits[0]))) is not None]
-    partitions = view.experiment.n_partitions
-    if not found or partitions < 2:
-        return None
-    rho = found[0]
-    return {
-        "rho": rho,
-        "seen": detectable_difference(partitions, rho),
-        "many": MANY_PARTITIONS if partitions < MANY_PARTITIONS else None,
-        "seen_by_many": detectable_difference(MANY_PARTITIONS, rho),
-        "limit": detectable_difference(math.inf, rho),
-    }
 
 
 def _scope(view: RunView) -> str:
@@ -271,3 +234,76 @@ def summary_html(run: StoredRun) -> str:
             "Costs": cost_tables(view),
         },
     )
+
+
+class Picture(NamedTuple):
+    """An image of the data set: its key in the page's style sheet, its row, its class or words.
+
+    `uri` is its thumbnail as a data URI; None where there is none.
+    """
+
+    key: str
+    row: int
+    caption: str
+    uri: str | None
+
+
+@dataclass(frozen=True)
+class Query:
+    """A test image, what each learner retrieves, best first, with its hits, and whose end it is."""
+
+    picture: Picture
+    found: Mapping[str, Sequence[tuple[Picture, bool]]]
+    note: str = ""
+
+    @property
+    def hits(self) -> int:
+        """The relevant pictures among what is shown, of all learners together."""
+        return sum(hit for own in self.found.values() for _, hit in own)
+
+
+def retrieved(view: RunView) -> dict[str, list[Query]]:
+    """Return the example queries of each subset that has any (JMLR 2010, tables 2 and 3).
+
+    The first query of each class comes before any second one; before all, that with the most hits
+    and that with the fewest, where these differ.
+    """
+    rows = view.retrievals
+    rows = rows[rows["rank"] <= SHOWN_RANKS].sort_values("rank")
+    kept = view.stored.pictures.set_index("row")
+    shown = {int(row): _picture(kept, int(row)) for row in {*rows["query"], *rows["retrieved"]}}
+    queries = {}
+    for subset in view.subsets:
+        own, of_class = [], Counter[str]()
+        for number, of_query in rows[rows["subset"] == subset].groupby("query"):
+            found = {
+                learner: [
+                    (shown[row], bool(hit))
+                    for row, hit in zip(lines["retrieved"], lines["relevant"], strict=True)
+                ]
+                for learner in view.learners
+                if len(lines := of_query[of_query["learner"] == learner])
+            }
+            picture = shown[int(str(number))]
+            own.append((of_class[picture.caption], Query(picture, found)))
+            of_class[picture.caption] += 1
+        if own:
+            queries[subset] = _ends_first([it for _, it in sorted(own, key=itemgetter(0))])
+    return queries
+
+
+def _picture(kept: pd.DataFrame, row: int) -> Picture:
+    if row not in kept.index:  # some data sets have no pictures
+        return Picture(f"p{row}", row, f"row {row}", None)
+    own: Any = kept.loc[row]
+    uri = None if own["thumbnail"] is None else data_uri(own["thumbnail"], "image/jpeg")
+    return Picture(f"p{row}", row, own["caption"], uri)
+
+
+def _ends_first(queries: list[Query]) -> list[Query]:
+    """Put the queries with the most and with the fewest hits first, where these differ."""
+    best, worst = (end(queries, key=lambda query: query.hits) for end in (max, min))
+    if best.hits == worst.hits:
+        return queries
+    others = [query for query in queries if query not in (best, worst)]
+    return [replace(best, note="most hits"), replace(worst, note="fewest hits"), *others]

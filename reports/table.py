@@ -42,7 +42,18 @@ WIDE = 24
 """Characters of a cell from which it may be broken into lines."""
 
 FACETS = (
-    *("Data set", "Kind", "Size", "Task", "Classes", "Words", "Split", "Measure", "Learner"),
+    *(
+        "Corpora",
+        "Data set",
+        "Kind",
+        "Size",
+        "Task",
+        "Classes",
+        "Words",
+        "Split",
+        "Measure",
+        "Learner",
+    ),
     "Verdict",
 )
 """Columns by which a page can be filtered: these headers."""
@@ -52,11 +63,13 @@ NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell that is more than its text: it is bold, or it has footnotes."""
+    """A cell that is more than its text: it is bold, or has footnotes or a link."""
 
     text: str
     bold: bool = False
     notes: tuple[str, ...] = ()
+    link: str = ""
+    anchor: str = ""
 
 
 @dataclass(frozen=True)

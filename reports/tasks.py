@@ -27,6 +27,7 @@ from oasis_bench.reports.figure_style import (
     TITLE_WIDTH,
     Drawing,
     LearnerStyle,
+    Plot,
     categories,
     draw_band,
     draw_bars,
@@ -34,10 +35,10 @@ from oasis_bench.reports.figure_style import (
     draw_matrices,
     finish,
     learner_styles,
+    record,
 )
 from oasis_bench.reports.figures import band_of, entries, panels, side_by_side, subset_axis
 from oasis_bench.reports.formatting import clip
-from oasis_bench.reports.plot import Plot, record
 from oasis_bench.reports.table import Column, Table
 from oasis_bench.reports.view import RunView, task_title
 
@@ -50,8 +51,6 @@ def task_figures(view: RunView, task: str) -> list[Drawing]:
     """Draw the figures that a task has: nothing where it has no curve and no confusion matrix."""
     standard_error = f"mean ± standard error over {view.partitions_text}"
     title, measures = task_title(task), view.info.sources.tasks[task].measures
-    daggers = view.dagger_notes(view.finished_on(view.split_of(task))["learner"])
-    caption = " ".join(["Dashed grey: chance.", *daggers])
     drawings = []
     if not view.info.multi_label:
         drawings.append(
@@ -60,8 +59,7 @@ def task_figures(view: RunView, task: str) -> list[Drawing]:
                 f"{title}: {view.headlines[task][0]} against the number of classes",
                 draw_by_classes(view, task),
                 spread=standard_error,
-                caption=caption,
-                without="fewer than two class subsets have a result",
+                caption="Dashed grey: chance.",
             )
         )
     if "precision" in measures:
@@ -71,8 +69,7 @@ def task_figures(view: RunView, task: str) -> list[Drawing]:
                 f"{title}: precision at the top k",
                 draw_precision_at_k(view, task),
                 spread=standard_error,
-                caption=caption,
-                without="no trial has finished",
+                caption="Dashed grey: chance.",
             )
         )
     if not confusion_shares(view, task).empty:
@@ -82,15 +79,9 @@ def task_figures(view: RunView, task: str) -> list[Drawing]:
                 f"{title}: confusion matrix",
                 draw_confusion(view, task),
                 spread=f"sum over {view.partitions_text}",
-                caption=" ".join(
-                    [
-                        "Rows: true class; columns: predicted class; shares of the true class.",
-                        _rule_text(view, task),
-                        "The CSV file of the table below has the matrices of all learners.",
-                        *daggers,
-                    ]
-                ),
-                without="",
+                caption="Rows: true class; columns: predicted class; shares of the true class. "
+                f"{_rule_text(view, task)} The CSV file of the table below has the matrices of all "
+                "learners.",
             )
         )
     return drawings
@@ -171,15 +162,8 @@ def partition_figures(view: RunView, task: str, asked: str | None = None) -> lis
             f"{task_title(task)}: {first} less that of {clip(name, LABEL_WIDTH)}",
             draw_partitions(view, task, asked),
             spread=f"each of {view.partitions_text}, paired",
-            caption=" ".join(
-                [
-                    "Box: from the first to the third quartile, with the median; line: from the "
-                    "smallest to the largest; dots: partitions. Right of 0 is better than "
-                    f"{name}.",
-                    *view.dagger_notes(view.finished_on(view.split_of(task))["learner"]),
-                ]
-            ),
-            without="no learner shares a partition with it",
+            caption="Box: from the first to the third quartile, with the median; line: from the "
+            f"smallest to the largest; dots: partitions. Right of 0 is better than {name}.",
         )
     ]
 
@@ -324,7 +308,7 @@ def confusion_tables(view: RunView, task: str) -> list[Table]:
                 Column("Share of the true class", pairs["share"], "{:.3f}".format),
             ],
             numbers=pd.concat(numbers),
-            notes=(_rule_text(view, task), *view.dagger_notes(shown)),
+            notes=(_rule_text(view, task),),
             of=view.facets(task),
         )
     ]

@@ -61,7 +61,6 @@ def selection_table(view: RunView) -> Table:
             *chosen_by(view),
             *_blend_notes(view),
             "At an end: partitions in which an end of a range was tuned that is no natural one.",
-            *view.dagger_notes(view.chosen["learner"]),
         ],
     )
 
@@ -242,7 +241,6 @@ def trials_table(view: RunView) -> Table:
             *["Training: the same measure, of the training items among themselves."]
             * len(training),
             *_blend_notes(view),
-            *view.dagger_notes(numbers["learner"]),
         ],
     )
 
@@ -280,7 +278,6 @@ def candidates_tables(view: RunView) -> list[Table]:
                 "Folds: how many inner folds validated it, the mean over partitions. Of more than "
                 "3 candidates the first fold validates each, the others the best third.",
                 *chosen_by(view),
-                *view.dagger_notes(candidates["learner"]),
             ],
         )
     ]
@@ -336,7 +333,6 @@ def symmetry_tables(view: RunView) -> list[Table]:
                 Column("Symmetry index", texts),
             ],
             numbers=numbers,
-            notes=view.dagger_notes(numbers["learner"]),
         )
     ]
 
@@ -375,6 +371,5 @@ def _without(
             Column("Reason", shown["reason"], align="l"),
         ],
         numbers=numbers,
-        notes=view.dagger_notes(numbers["learner"]),
         of=of,
     )

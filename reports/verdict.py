@@ -28,8 +28,6 @@ from oasis_bench.reports.formatting import (
 from oasis_bench.reports.measures import (
     ABSTAINED,
     CHANCE,
-    SEEN,
-    UNSEEN,
     ceilings,
     mean_texts,
 )
@@ -37,7 +35,6 @@ from oasis_bench.reports.trials import TunedEnd, tuned_ends
 from oasis_bench.reports.view import Comparison, RunView, task_title, view_of
 from oasis_bench.runs import StoredRun
 from oasis_bench.system import printable, without_options
-from oasis_bench.tasks import too_few_classes
 
 MOST_NAMED = 3
 """Learners whose difference from the best is told."""
@@ -367,28 +364,6 @@ def again(view: RunView, options: dict[str, str]) -> str:
     return shlex.join([*kept, *(text for option in options.items() for text in option)])
 
 
-def what_is_missing(view: RunView) -> tuple[str, str] | None:
-    """Say what retrieval among seen classes alone does not show, and the command that adds it.
-
-    None where the run has a classifier or unseen classes, or nothing was fitted.  Where the run's
-    own command is not known, only the options that are to be added to it.
-    """
-    specs = view.experiment.learners
-    if SEEN not in view.tasks or UNSEEN in view.tasks:
-        return None
-    if any(spec.algorithm == CLASSIFIER or spec.model for spec in specs.values()):
-        return None
-    seen = f"{view.class_noun} that it has seen"
-    what = f"a classifier’s posterior, which can beat every metric among {seen}"
-    options = {"--algorithms": ",".join([*specs, CLASSIFIER])}
-    most = max(map(len, view.info.classes.values()), default=0)
-    if not (view.info.multi_label or view.info.n_folds or too_few_classes(most)):
-        what += ", and retrieval among unseen classes, where what was learned must carry over"
-        options["--tasks"] = ",".join([*view.tasks, UNSEEN])
-    added = "both" if "--tasks" in options else "it"
-    return f"Missing here: {what}. To add {added}:", again(view, options)
-
-
 def summary_text(run: StoredRun, in_python: bool = False) -> str:
     """Summarise a run as plain text of at most 110 columns: the answer, each task, the costs.
 
@@ -430,7 +405,7 @@ def summary_text(run: StoredRun, in_python: bool = False) -> str:
             )
             + " waited for a core (marked in the report)"
         )
-    notes += view.dagger_notes(view.learners)
+    notes += view.dagger_notes
     for whole in dict.fromkeys(_gaps(view)):
         notes += wrapped(whole)
     for step in next_steps(view)[:1]:
@@ -444,6 +419,7 @@ def _task_lines(view: RunView, task: str) -> tuple[list[list[str]], bool, list[s
     measures = measures[measures["name"].isin(used_by_compare(view.stored, task))]
     numbers = numbers[numbers["name"].isin(measures["name"])]
     lines = [[view.class_noun, "learner", *(f"{option} " for option in measures["option"])]]
+    limits: list[str] = []
     for subset, learner, own in view.by_subset_and_learner(numbers, view.split_of(task)):
         texts = [
             text.replace(ABSTAINED, "=").replace(" ", "") + ("*" if bold else " ")
@@ -453,7 +429,8 @@ def _task_lines(view: RunView, task: str) -> tuple[list[list[str]], bool, list[s
         if learner == view.learners[-1]:
             chances = [number_text(value, "{:.3f}", missing="-") for value in own["chance"]]
             lines.append([lines[-1][0], CHANCE, *(text + BESIDE_SPREAD for text in chances)])
-    return lines, bool(numbers["bold"].any()), list(dict.fromkeys(ceilings(view, task, numbers)))
+            limits += [f"{name}: {text}" for name, text in ceilings(view, task, own).items()]
+    return lines, bool(numbers["bold"].any()), list(dict.fromkeys(limits))
 
 
 def _cost_lines(view: RunView, split: str) -> list[list[str]]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -122,9 +122,10 @@ class RunView:
         """Return a learner's label, with a dagger where it is transductive."""
         return learner + DAGGER * (learner in self.transductive)
 
-    def dagger_notes(self, shown: Iterable[str]) -> list[str]:
-        """Return what the dagger means, where a learner that is shown has one."""
-        return [transductive_note(self.info.items)] * bool(self.transductive & set(shown))
+    @property
+    def dagger_notes(self) -> list[str]:
+        """What the dagger means, where a learner has one."""
+        return [transductive_note(self.info.items)] * bool(self.transductive)
 
     def find_baseline(self, asked: str | None = None) -> str:
         """Return the label of the learner that others are compared with.

@@ -33,7 +33,6 @@ SLOW_FILES = (
     "test_run.py",
     "test_printed.py",
     "test_resume.py",
-    "test_ranks.py",
     "test_deep_ranking.py",
     "test_other_libraries.py",
     "test_web_scale.py",

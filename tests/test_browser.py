@@ -7,11 +7,10 @@ import browser
 import numpy as np
 import pandas as pd
 import pytest
-from fake_runs import fake_trial, make_run
+from fake_runs import fake_trial, make_run, write_run
 
-from oasis_bench.reports import write_report
+from oasis_bench.reports import write_ranks, write_report
 from oasis_bench.reports.report_files import render
-from oasis_bench.reports.side_by_side import SideBySide
 from oasis_bench.reports.table import Cell, Table
 
 LEARNERS = {"A": 0.5, "B": 0.7, "C": 0.6}
@@ -239,8 +238,7 @@ def test_six_thousand_trials_open_in_two_seconds(driver, tmp_path):
         header, "lrrlrrrrrr", rows, name="trials", title="Trials", numbers=pd.DataFrame()
     )
     path = tmp_path / "many.html"
-    beside = SideBySide(table, [], [])
-    made = render("ranks.html.j2", title="x", lines=[], board=None, beside=beside)
+    made = render("leaderboard.html.j2", title="x", parts={}, beside=table, start={}, lines=[])
     made = made.replace("<figure", "<details><summary>Trials</summary><figure")  # as in a report
     path.write_text(made.replace("</figure>", "</figure></details>"))
     assert path.stat().st_size < 5 * 2**20
@@ -251,3 +249,28 @@ def test_six_thousand_trials_open_in_two_seconds(driver, tmp_path):
     browser.unfold(driver)
     assert len(column(driver, 0, 0)) == 6000
     assert spent < 2  # seconds of the page's thread: other programs do not count
+
+
+def test_a_leaderboard_begins_with_one_task_and_its_links_lead_to_numbers(driver, tmp_path):
+    tasks = ("retrieval", "classification")
+    for name in "xy":
+        trials = [
+            fake_trial(learner, partition=p, mAP=mAP, tasks=tasks)
+            for learner, mAP in (("Euclidean", 0.5), ("A", 0.6))
+            for p in range(2)
+        ]
+        write_run(tmp_path / name, trials, {"dataset": name, "tasks": list(tasks)})
+    page, _ = write_ranks([tmp_path / "x", tmp_path / "y"], tmp_path / "out")
+    for width in (1280, 400):
+        browser.show(driver, page, width)
+        assert driver.execute_script("return document.body.scrollWidth") <= width
+        titles = "return [...document.querySelectorAll('figure.table figcaption')]"
+        titles += ".filter((it) => it.checkVisibility()).map((it) => it.textContent)"
+        seen = driver.execute_script(titles)
+        assert seen[0] == "Retrieval, mAP: learners over 2 corpora"
+        assert not [it for it in seen if it.startswith("Classification")]
+        assert column(driver, 0, 2) == ["+20", "0"]
+        driver.find_element("css selector", "figure.table a").click()
+        assert driver.execute_script("return document.querySelector(':target').textContent") == "A"
+        driver.find_element("xpath", "//form/button[.='Show all']").click()
+        assert [it for it in driver.execute_script(titles) if it.startswith("Classification")]

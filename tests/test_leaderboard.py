@@ -1,90 +1,118 @@
-"""Learners over data sets: duels, ranks and tests against hand cases, the paper's and SciPy."""
+"""Learners over corpora: hand cases, SciPy's tests and bootstrap, and the page of `ranks`."""
 
 import math
-from itertools import permutations
+import re
+from dataclasses import asdict
 
+import fake_runs
 import numpy as np
 import pandas as pd
 import pytest
+from fake_runs import fake_trial, fake_trials
 from scipy import stats
 
-from oasis_bench.analysis import rank_learners, signed_rank_tests, standings
-from oasis_bench.analysis.leaderboard import error_reductions, stretched_ranks
+from oasis_bench.analysis import compare_over_corpora, recommendations
+from oasis_bench.analysis.leaderboard import signed_rank_tests
+from oasis_bench.command_line import main
+from oasis_bench.experiment import LearnerSpec
 
 NAN = math.nan
 
 DEMSAR = pd.DataFrame(
-    # Table 6 of Demšar (2006): AUC on 14 data sets.  The last but one has ranks 4, 1, 2, 3 there,
-    # its .975 being rounded.
+    # Columns 1 and 2 of table 6 of Demšar, JMLR 7 (2006): AUC of C4.5 and C4.5+m on 14 data sets.
     [
-        [0.763, 0.768, 0.771, 0.798],
-        [0.599, 0.591, 0.590, 0.569],
-        [0.954, 0.971, 0.968, 0.967],
-        [0.628, 0.661, 0.654, 0.657],
-        [0.882, 0.888, 0.886, 0.898],
-        [0.936, 0.931, 0.916, 0.931],
-        [0.661, 0.668, 0.609, 0.685],
-        [0.583, 0.583, 0.563, 0.625],
-        [0.775, 0.838, 0.866, 0.875],
-        [1.000, 1.000, 1.000, 1.000],
-        [0.940, 0.962, 0.965, 0.962],
-        [0.619, 0.666, 0.614, 0.669],
-        [0.972, 0.981, 0.9751, 0.9749],
-        [0.957, 0.978, 0.946, 0.970],
+        *([0.763, 0.768], [0.599, 0.591], [0.954, 0.971], [0.628, 0.661], [0.882, 0.888]),
+        *([0.936, 0.931], [0.661, 0.668], [0.583, 0.583], [0.775, 0.838], [1.000, 1.000]),
+        *([0.940, 0.962], [0.619, 0.666], [0.972, 0.981], [0.957, 0.978]),
     ],
-    columns=["C4.5", "C4.5+m", "C4.5+cf", "C4.5+m+cf"],
+    columns=["C4.5", "C4.5+m"],
 )
 
 
-def scores_of(*rows, names="ABC"):
-    """Make scores of tables: each row is a data set and a score for each learner."""
-    index = pd.MultiIndex.from_arrays([[row[0] for row in rows], range(len(rows))])
-    return pd.DataFrame([row[1:] for row in rows], index=index, columns=list(names), dtype=float)
+def cells_of(scores, **columns):
+    """Make the cells of corpora, one of each, from a dict from learners to their scores."""
+    rows = [
+        {"corpus": f"c{place:02}", "cell": f"c{place:02}", "learner": name, "score": score}
+        | {"seconds": 1.0, **{key: values[place] for key, values in columns.items()}}
+        for name, own in scores.items()
+        for place, score in enumerate(own)
+    ]
+    return pd.DataFrame(rows)
 
 
-def agreeing(n_datasets, n_learners):
-    """Scores whose ranks are the same on each data set."""
-    names = [f"L{number}" for number in range(n_learners)]
-    return pd.DataFrame([np.arange(n_learners, 0, -1.0)] * n_datasets, columns=names)
+def test_error_reductions_ranks_and_wins_by_hand():
+    found = compare_over_corpora(
+        cells_of(
+            {
+                "Euclidean": [0.5, 0.8, 0.6, 0.5, 0.9, 1.0, NAN],
+                "A": [0.75, 0.9, 0.7, 0.25, 0.9, 0.9, 0.9],  # saves .5, .5, .25, -.5, 0
+                "B": [0.6, 0.85, NAN, 0.6, 0.8, 1.0, 0.9],  # saves .2, .25, no result, .2, -1
+            }
+        ),
+        "Euclidean",
+    )
+    assert found.corpora == ["c00", "c01", "c02", "c03", "c04"]  # others: no error, no result
+    rows = found.learners
+    assert rows["error_reduction"].to_dict() == pytest.approx({"A": 0.25, "B": 0.2, "Euclidean": 0})
+    assert rows["error_reduction_mean"].to_dict() == pytest.approx(
+        {"A": 0.75 / 5, "B": -0.35 / 5, "Euclidean": 0}
+    )
+    assert rows["stand_ins"].to_dict() == {"A": 0, "B": 1, "Euclidean": 0}
+    assert rows["ranked"].all()
+    # Of A 1, 1, 1, 3, 1.5; of B 2, 2, 2.5, 1, 3; of Euclidean 3, 3, 2.5, 2, 1.5.
+    assert rows["average_rank"].to_dict() == pytest.approx({"A": 1.5, "B": 2.1, "Euclidean": 2.4})
+    assert found.ranked == ["A", "B", "Euclidean"]
+    assert found.wins.loc["A", "B"] == 4 / 5
+    assert found.wins.loc["B", "Euclidean"] == 3.5 / 5
+    assert found.wins.loc["Euclidean", "A"] == 1.5 / 5
+    assert rows["error_reduction_low"].isna().all()  # five corpora are too few for an interval
 
 
-def test_the_example_of_the_paper_has_its_numbers():
-    ranking = rank_learners(DEMSAR)
-    assert ranking.average.round(3).to_dict() == {
-        "C4.5+m+cf": 1.964,
-        "C4.5+m": 2.0,
-        "C4.5+cf": 2.893,
-        "C4.5": 3.143,
-    }
-    # The paper does not correct for ties: 3 of two and one of four in 14 rows of four.
-    ties = 1 - (3 * (2**3 - 2) + (4**3 - 4)) / (14 * 4 * (4**2 - 1))
-    assert ranking.statistic * ties == pytest.approx(9.28, abs=5e-3)
-    # p of the paper's F = 3.69 with 3 and 39 degrees of freedom is 0.020; ties taken in, 0.012.
-    assert 0.005 < ranking.p_value < 0.02
+def test_a_corpus_counts_once_whatever_its_cells():
+    names = {"Euclidean": [0.5, 0.6, 0.5], "A": [0.75, 0.7, 0.5]}
+    cells = cells_of(names).assign(corpus=["x", "x", "y"] * 2)
+    found = compare_over_corpora(cells, "Euclidean").learners.loc["A"]
+    assert found["error_reduction_mean"] == pytest.approx(((0.5 + 0.25) / 2 + 0) / 2)
+    # Who was not run in a cell of a corpus is judged by the others; for who failed, one stands in.
+    untried = cells[(cells["learner"] != "A") | (cells["cell"] != "c01")]
+    found = compare_over_corpora(untried, "Euclidean").learners.loc["A"]
+    assert (found["error_reduction_mean"], found["stand_ins"]) == (pytest.approx(0.5 / 2), 0)
+    failed = cells.assign(score=cells["score"].where(cells["cell"] != "c01", NAN))
+    failed.loc[failed["learner"] == "Euclidean", "score"] = names["Euclidean"]
+    found = compare_over_corpora(failed, "Euclidean").learners.loc["A"]
+    assert (found["stand_ins"], found["ranked"]) == (1, False)
 
 
-def test_the_statistic_is_scipys():
-    scores = np.random.default_rng(1).integers(0, 4, size=(9, 5)) / 4  # with ties
-    ranking = rank_learners(pd.DataFrame(scores, columns=list("abcde")))
-    theirs = stats.friedmanchisquare(*scores.T)
-    assert ranking.statistic == pytest.approx(theirs.statistic)
+def test_stand_ins_on_more_than_a_fifth_take_the_rank():
+    rng = np.random.default_rng(0)
+    scores = {name: 0.5 + 0.4 * rng.random(10) for name in ("Euclidean", "A", "B")}
+    scores["A"][:2] = scores["B"][:3] = NAN
+    cells = cells_of(scores)
+    rows = compare_over_corpora(cells, "Euclidean").learners
+    assert rows["ranked"].to_dict() == {"A": True, "B": False, "Euclidean": True}
+    assert rows.index[-1] == "B"
+    assert rows.loc["B", ["average_rank", "p_baseline", "error_reduction_low"]].isna().all()
+    own = 1 - (1 - scores["B"][3:]) / (1 - scores["Euclidean"][3:])
+    assert rows.loc["B", "error_reduction"] == pytest.approx(np.median(own))
+    without = compare_over_corpora(cells[cells["learner"] != "B"], "Euclidean").learners
+    pd.testing.assert_frame_equal(rows.loc[without.index], without)
 
 
-def test_the_p_value_is_that_of_all_permutations():
-    scores = pd.DataFrame([[3, 2, 1], [3, 1, 2], [2, 3, 1]], columns=list("abc"), dtype=float)
-    rows = [np.array(row) for row in permutations((1, 2, 3))]
-    spreads = [np.var(a + b + c) for a in rows for b in rows for c in rows]
-    seen = np.var(scores.rank(axis=1).sum(), ddof=0)
-    exact = np.mean(np.array(spreads) >= seen - 1e-9)
-    assert rank_learners(scores).p_value == pytest.approx(exact, abs=0.015)
+def test_the_interval_of_the_median_is_scipys():
+    rng = np.random.default_rng(1)
+    saved = rng.normal(0.1, 0.2, 41)
+    cells = cells_of({"Euclidean": np.full(41, 0.5), "A": 0.5 + 0.5 * saved})
+    row = compare_over_corpora(cells, "Euclidean").learners.loc["A"]
+    theirs = stats.bootstrap([saved], np.median, method="percentile", rng=rng).confidence_interval
+    ends = row[["error_reduction_low", "error_reduction_high"]].tolist()
+    assert ends == pytest.approx(list(theirs), abs=0.02)
 
 
 def test_wilcoxons_test_of_the_papers_two_learners_rejects_that_they_are_equal():
     """Section 3.1.3 of Demšar (2006): of C4.5 and C4.5+m, T = 12 where 21 is critical."""
-    pair = DEMSAR[["C4.5", "C4.5+m"]]
-    p_values = signed_rank_tests(pair, "C4.5+m")
+    p_values = signed_rank_tests(DEMSAR, "C4.5+m")
     assert math.isnan(p_values["C4.5+m"])
-    differences = (pair["C4.5"] - pair["C4.5+m"]).round(9)
+    differences = (DEMSAR["C4.5"] - DEMSAR["C4.5+m"]).round(9)
     assert p_values["C4.5"] == stats.wilcoxon(differences[differences != 0]).pvalue < 0.05
 
 
@@ -104,69 +132,216 @@ def test_p_values_against_one_learner_are_exact_and_corrected_by_holm():
     assert found.tolist() == pytest.approx(np.minimum(steps, 1))
 
 
-@pytest.mark.parametrize(("n_learners", "least"), [(2, 6), (3, 7), (5, 8)])
-def test_on_fewer_data_sets_than_the_least_no_difference_is_significant(n_learners, least):
-    enough = rank_learners(agreeing(least, n_learners))
-    assert enough.least_datasets == least
-    assert enough.tied == []
-    few = rank_learners(agreeing(least - 1, n_learners))
-    assert few.tied == few.names[1:]
-
-
-def test_wins_are_of_tables_that_hold_both_and_a_data_set_counts_once():
-    scores = scores_of(
-        ("x", 0.5, 0.4, NAN),  # A above B
-        ("x", 0.5, 0.6, NAN),  # B above A: on x each has a half
-        ("x", 0.7, NAN, 0.7),  # equal
-        ("y", 0.9, 0.1, 0.5),
+def test_a_group_has_a_learner_of_its_own_where_that_saves_regret():
+    kinds = ["tables"] * 6 + ["pictures"] * 6
+    cells = cells_of(
+        {
+            "Euclidean": [0.0] * 12,
+            "A": [0.5] * 6 + [0.2] * 6,
+            "B": [0.1] * 6 + [0.6, 0.5, 0.4] * 2,
+        },
+        kind=kinds,
     )
-    found = standings(scores)
-    assert found.datasets == ["x", "y"]
-    rows = found.pairs.set_index(["learner", "opponent"])
-    assert rows["datasets"].to_dict() == {
-        ("A", "B"): 2,
-        ("A", "C"): 2,
-        ("B", "A"): 2,
-        ("B", "C"): 1,  # never in one table of x
-        ("C", "A"): 2,
-        ("C", "B"): 1,
+    found = recommendations(cells, "Euclidean", ["Euclidean", "A", "B"], ["kind"])
+    rows = found.set_index("group")
+    # The best of all is A, .35 against .3, also where one corpus is left out.
+    assert rows["learner"].to_dict() == {"tables": "A", "pictures": "B"}
+    assert rows.loc["tables", ["regret_of_group", "regret_of_all", "gain"]].tolist() == [0, 0, 0]
+    of_pictures = rows.loc["pictures", ["regret_of_group", "regret_of_all", "gain"]]
+    assert of_pictures.tolist() == pytest.approx([0, 0.3, 0.3])
+    assert 0.2 <= rows.loc["pictures", "low"] < 0.3 < rows.loc["pictures", "high"] <= 0.4
+
+
+def test_chance_alone_seldom_gives_a_group_a_learner_of_its_own():
+    rng, n_found = np.random.default_rng(2), 0
+    for _ in range(40):
+        scores = {name: 0.4 + 0.3 * rng.random(16) for name in "ABCD"}
+        cells = cells_of({"Euclidean": [0.5] * 16, **scores}, kind=["x", "y"] * 8)
+        found = recommendations(cells, "Euclidean", ["Euclidean", *scores], ["kind"])
+        n_found += (found["low"] > 0).sum()
+        assert (found["learner"] == found["best_of_group"])[found["low"] > 0].all()
+    assert n_found <= 6  # of 80
+
+
+def write_run(folder, dataset, scores, lost=(), subsets=(10,), options=None, **columns):
+    """Write a run of two partitions of `dataset`; mAP on the largest subset is `scores`.
+
+    `lost` are pairs of a learner and a partition without a result.
+    """
+    trials = [
+        fake_trial(learner, n, partition, mAP=score + (max(subsets) - n) / 10, **columns)
+        if (learner, partition) not in lost
+        else fake_trial(learner, n, partition, status="timeout", reason="over 10 s")
+        for learner, score in scores.items()
+        for n in subsets
+        for partition in range(2)
+    ]
+    specs = {name: asdict(LearnerSpec("OASIS")) for name in scores}
+    experiment = {"dataset": dataset, "classes": list(subsets), "learners": specs}
+    experiment |= {
+        "dataset_options": options or {},
+        "tasks": list(columns.get("tasks", ["retrieval"])),
     }
-    assert rows.loc[("A", "B"), "wins"] == 1.5
-    assert rows.loc[("C", "A"), "wins"] == 0.5
-    assert found.learners["win_rate"].to_dict() == {"A": 3 / 4, "B": 0.5 / 3, "C": 1.5 / 3}
+    return fake_runs.write_run(folder, trials, experiment)
 
 
-def test_more_tables_of_a_data_set_change_no_standing():
-    once = scores_of(("x", 3, 2, 1), ("y", 1, 2, 3), ("z", 3, 1, 2))
-    often = scores_of(*[("x", 3, 2, 1)] * 5, ("y", 1, 2, 3), ("z", 3, 1, 2))
-    pd.testing.assert_frame_equal(standings(once).learners, standings(often).learners)
+def seven_runs(folder):
+    """A is above Euclidean and B below it on each of seven data sets."""
+    return [
+        write_run(folder / f"run{n}", f"set{n}", {"Euclidean": 0.5, "A": 0.6, "B": 0.4 - n / 100})
+        for n in range(7)
+    ]
 
 
-def test_a_learner_on_two_data_sets_is_not_placed_and_has_no_interval():
-    scores = scores_of(("x", 0.3, 0.2, 0.1), ("y", 0.1, 0.2, 0.4), ("z", 0.3, 0.1, NAN))
-    found = standings(scores, baseline="A").learners
-    assert found["placed"].to_dict() == {"A": True, "B": True, "C": False}
-    assert found["error_reduction_low"].isna().to_dict() == {"A": True, "B": False, "C": True}
+@pytest.fixture
+def ranks(tmp_path, capsys):
+    """Run the verb on runs and return its status, output and errors, and the folder written."""
+
+    def call(*words):
+        status = main(["ranks", *map(str, words), "--output", str(tmp_path / "a" / "out")])
+        told = capsys.readouterr()
+        return status, told.out, told.err, tmp_path / "a" / "out"
+
+    return call
 
 
-def test_ranks_among_few_are_stretched_to_the_number_of_all():
-    scores = scores_of(
-        ("x", 0.9, 0.8, 0.7),
-        ("y", 0.1, 0.2, NAN),  # last of two: as the last of three
-        ("y", 0.3, 0.1, 0.2),
-        ("z", NAN, 0.3, NAN),  # alone
+def board_of(folder, task="retrieval"):
+    """Return the rows of the leaderboard by learner."""
+    return pd.read_csv(folder / "tables" / f"leaderboard_{task}.csv").set_index("learner")
+
+
+def test_the_leaderboard_of_several_runs_is_a_page_tables_and_a_summary(ranks, tmp_path):
+    status, out, err, folder = ranks(*seven_runs(tmp_path))
+    assert (status, err) == (0, "")
+    rows = board_of(folder)
+    assert rows["average_rank"].to_dict() == {"A": 1, "Euclidean": 2, "B": 3}
+    assert rows.loc["A", "error_reduction"] == pytest.approx(0.2)
+    assert rows.loc["B", "error_reduction"] == pytest.approx(-0.26)  # of set3, the median
+    # All agree: p is 2 ** -6, twice as Holm corrects.
+    assert rows["p_leader"].dropna().tolist() == [2 * 2 * 0.5**7] * 2
+    text = " ".join(out.split())
+    assert "A has the best average rank, 1.0, by mAP (retrieval) over 7 corpora" in text
+    assert "it saves 20 % of the error of Euclidean" in text
+    assert (
+        "Significantly better than Euclidean: A. Not significantly different from A: none" in text
     )
-    # y: A is 3 and 1, B 1 and 3, C 2.
-    assert stretched_ranks(scores).mean().to_dict() == {"A": 1.5, "B": 2, "C": 2.5}
+    assert max(map(len, out.splitlines()[:-1])) <= 110
+    page = (folder / "leaderboard.html").read_text()
+    anchors, links = (re.findall(rf'{name}="#?([\w-]+-\d+)"', page) for name in ("id", "href"))
+    assert len(anchors) == len(set(anchors)) == 21
+    assert set(links) == set(anchors)
 
 
-def test_error_reductions_by_hand():
-    scores = scores_of(
-        ("x", 0.8, 0.9, 0.6),  # errors .2, .1, .4
-        ("x", 0.5, 0.5, NAN),
-        ("y", 1.0, 0.9, NAN),  # no error of A: left out
-        ("z", NAN, 0.5, 0.5),
+@pytest.mark.parametrize("folders", [False, True])
+def test_a_summary_counts_as_its_run_does(ranks, tmp_path, folders):
+    runs = seven_runs(tmp_path)
+    of_runs = board_of(ranks(*runs)[3])
+    summaries = tmp_path / "summaries"
+    for run in runs[:4]:
+        assert main(["export", str(run), "--format", "summary", "--output", str(summaries)]) == 0
+    inputs = [summaries] if folders else summaries.iterdir()
+    status, _, err, folder = ranks(*inputs, *runs[4:], runs[4])
+    assert (status, err) == (0, "")
+    pd.testing.assert_frame_equal(board_of(folder), of_runs)
+
+
+def test_where_a_learner_fails_the_baseline_stands_in_with_the_reason(ranks, tmp_path):
+    runs = seven_runs(tmp_path)[:4]
+    lost = {"Euclidean": 0.5, "A": 0.7, "B": 0.4}
+    runs.append(write_run(tmp_path / "lost", "last", lost, lost=[("A", 1)]))
+    _, _, _, folder = ranks(*runs)
+    rows = board_of(folder)
+    assert rows["stand_ins"].to_dict() == {"A": 1, "Euclidean": 0, "B": 0}
+    assert rows.loc["A", "average_rank"] == pytest.approx((4 * 1 + 1.5) / 5)
+    page = (folder / "leaderboard.html").read_text()
+    assert "1 of 2 partitions finished; 1 timeout: over 10 s." in page
+
+
+def test_kinds_of_features_are_one_corpus_and_two_kinds(ranks, tmp_path):
+    scores = {"Euclidean": 0.5, "A": 0.6}
+    network = {"features": "efficientnet-lite0"}
+    runs = [write_run(tmp_path / name, name, scores) for name in ("x", "y", "z")]
+    name = "x efficientnet-lite0"
+    runs.append(write_run(tmp_path / "net", name, {"Euclidean": 0.5, "A": 0.8}, options=network))
+    _, _, _, folder = ranks(*runs)
+    assert board_of(folder)["corpora"].to_dict() == {"A": 3, "Euclidean": 3}
+    assert board_of(folder).loc["A", "error_reduction_mean"] == pytest.approx(
+        (0.4 + 0.4) / 3, abs=1e-5
     )
-    found = error_reductions(scores, "A")
-    assert found.loc["x"].tolist() == pytest.approx([0, 0.25, -1])
-    assert found.loc[["y", "z"]].isna().to_numpy().all()
+    results = pd.read_csv(folder / "tables" / "results_retrieval.csv")
+    assert results.groupby("kind")["dataset"].unique().map(list).to_dict() == {
+        "embeddings": [name],
+        "pictures": ["x", "y", "z"],
+    }
+
+
+def test_class_subsets_are_cells_of_one_corpus(ranks, tmp_path):
+    """With 2 classes both have .8 more: errors of .4 of Euclidean and .3 of A, not .5 and .4."""
+    scores = {"Euclidean": 0.5, "A": 0.6}
+    one = write_run(tmp_path / "one", "x", scores, subsets=(9, 10))
+    two = write_run(tmp_path / "two", "y", scores)
+    _, _, _, folder = ranks(one, two)
+    expected = (((0.1 / 0.5) + (0.1 / 0.4)) / 2 + 0.1 / 0.5) / 2
+    assert board_of(folder).loc["A", "error_reduction_mean"] == pytest.approx(expected, abs=1e-5)
+
+
+def test_each_task_has_its_board_and_a_measure_can_be_asked_for(ranks, tmp_path):
+    scores, tasks = {"Euclidean": 0.5, "A": 0.55}, ("retrieval", "classification")
+    runs = [write_run(tmp_path / name, name, scores, tasks=tasks) for name in ("x", "y")]
+    _, _, _, folder = ranks(*runs)
+    assert board_of(folder).loc["A", "error_reduction"] == pytest.approx(0.1)
+    # Accuracy at 1 is mAP + .2.
+    found = board_of(folder, "classification").loc["A", "error_reduction"]
+    assert found == pytest.approx(0.05 / 0.3, abs=1e-5)
+    _, out, _, folder = ranks(*runs, "--task", "classification", "--measure", "accuracy@3")
+    assert "by accuracy, k = 3 (classification) over 2 corpora" in " ".join(out.split())
+    assert board_of(folder, "classification").loc["A", "error_reduction"] == pytest.approx(
+        0.05 / 0.32, abs=1e-5
+    )
+    for wrong, said in (
+        (["--task", "clasification"], "unknown task 'clasification': did you mean 'classification"),
+        (["--measure", "accuracy@2"], "unknown measure 'accuracy@2'"),
+        (["--baseline", "euclid"], "euclid has a result on 0 data sets"),
+    ):
+        status, _, err, _ = ranks(*runs, *wrong)
+        assert status == 2
+        assert said in err
+
+
+def test_seconds_are_the_median_corpus_of_tuning_and_fit(ranks, tmp_path):
+    """Tuning takes 5 + 2 s in made-up trials; two runs of a corpus count by their mean."""
+    runs = []
+    for name, dataset, seconds in (
+        ("r0", "x", (1, 3, 50)),
+        ("r1", "x", (5, 5, 5)),
+        ("r2", "y", (2, 2, 2)),
+    ):
+        trials = [
+            fake_trial(learner, partition=p, mAP=0.5, fit_seconds=s)
+            for learner in ("Euclidean", "A")
+            for p, s in enumerate(seconds)
+        ]
+        experiment = {"partitions": 3, "dataset": dataset}
+        runs.append(fake_runs.write_run(tmp_path / name, trials, experiment, {"data": dataset}))
+    _, _, _, folder = ranks(*runs)
+    expected = np.median([(7 + 3 + 7 + 5) / 2, 7 + 2])
+    assert board_of(folder)["seconds"].to_dict() == {"Euclidean": expected, "A": expected}
+
+
+def test_a_file_that_is_no_summary_is_refused_in_one_line(ranks, tmp_path):
+    trials = [*fake_trials("Euclidean", [0.5, 0.5]), *fake_trials("A", [0.6, 0.6])]
+    run = fake_runs.write_run(tmp_path / "run", trials)
+    assert main(["export", str(run), "--format", "summary", "--output", str(tmp_path)]) == 0
+    good = pd.read_csv(tmp_path / "run.csv")
+    for wrong, said in (
+        (good.drop(columns="learner"), "its column 'learner' is missing"),
+        (good.iloc[:0], "it has no row"),
+        (good.assign(mean="high"), "could not convert string to float"),
+        (good.assign(partitions=NAN), "partitions is empty in row 2"),
+        (pd.concat([good, good]), "twice on a class subset"),
+    ):
+        wrong.to_csv(tmp_path / "run.csv", index=False)
+        status, _, err, _ = ranks(tmp_path / "run.csv")
+        assert status == 2
+        assert said in err
+        assert "Traceback" not in err

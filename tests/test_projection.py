@@ -9,7 +9,7 @@ from sklearn.decomposition import PCA
 from sklearn.preprocessing import normalize
 
 from oasis_bench.experiment import Experiment, LearnerSpec
-from oasis_bench.reports.space import space_figures
+from oasis_bench.reports.figures import space_figures
 from oasis_bench.reports.view import view_of
 from oasis_bench.runs import read_run, run_experiment
 from oasis_bench.trial import TrialResult

@@ -11,8 +11,7 @@ from rated_runs import rated_run, votes_as_ratings, words_as_ratings
 from oasis_bench.data import thumbnail
 from oasis_bench.datasets import Corel5k, MaterialAppearance
 from oasis_bench.reports import collect_ratings, write_report
-from oasis_bench.reports.human_ratings import HUMAN, rating_tables
-from oasis_bench.reports.ratings import read_ratings
+from oasis_bench.reports.ratings import HUMAN, rating_tables, read_ratings
 from oasis_bench.reports.view import view_of
 
 pytestmark = pytest.mark.skipif(
@@ -45,8 +44,7 @@ def test_words_of_corel5k_as_raters(tmp_path):
     captions = [", ".join(label) for _, label in labelled]
     run = rated_run(tmp_path / "run", rankings, words, thumbnails, captions)
     collect_ratings(tmp_path / "run", words_as_ratings(tmp_path, run))
-    ratings = read_ratings(tmp_path / "run")
-    (precision,) = rating_tables(view_of(run), ratings)
+    (precision,) = rating_tables(view_of(run), read_ratings(tmp_path / "run"))
     last = precision.numbers.groupby("learner").last()
     k = int(last["k"].iloc[0])
     for learner, found in rankings.items():
@@ -54,7 +52,7 @@ def test_words_of_corel5k_as_raters(tmp_path):
         by_labels = [np.mean([bool(words[q] & words[row]) for row in rows[:k]]) for q, rows in own]
         assert last.loc[learner, "by_labels"] == pytest.approx(np.mean(by_labels))
         by_raters = []
-        for place in range(ratings["rater_id"].nunique()):
+        for place in range(max(len(labelled[q][1]) for q in found)):
             given = [(labelled[q][1], rows) for q, rows in own if len(labelled[q][1]) > place]
             shares = [
                 np.mean([label[place] in words[row] for row in rows[:k]]) for label, rows in given
@@ -72,7 +70,6 @@ def test_votes_on_materials_as_raters(tmp_path):
     collect_ratings(tmp_path / "run", votes_as_ratings(tmp_path, run, rows.judged))
     ratings = read_ratings(tmp_path / "run")
     (precision,) = rating_tables(view_of(run), ratings)
-    assert ratings["rater_id"].nunique() == 5
     last = precision.numbers.groupby("learner").last()
     # A vote is for one of two: half of all are for, whatever is shown.
     assert last.loc["Drawn", "by_raters"] == pytest.approx(0.5, abs=0.1)

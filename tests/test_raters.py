@@ -1,41 +1,11 @@
 """Precision by raters, the human level and agreement, against hand cases and published examples."""
 
 import numpy as np
-import pytest
 
 from oasis_bench.data import Ratings
 from oasis_bench.plugins import load_registry
-from oasis_bench.reports.human_ratings import (
-    fleiss_kappa,
-    precision_of_raters,
-)
+from oasis_bench.reports.ratings import precision_of_raters
 from oasis_bench.tasks import Truth, human_level
-
-FLEISS = """
-0 0 0 0 14
-0 2 6 4 2
-0 0 3 5 6
-0 3 9 2 0
-2 2 8 1 1
-7 7 0 0 0
-3 2 6 3 0
-2 5 3 2 2
-6 5 2 1 0
-0 2 2 3 7
-"""
-"""14 raters, 10 items, 5 categories: kappa .210 (the worked example of Wikipedia's page)."""
-
-
-def test_kappa_of_the_published_example():
-    assert fleiss_kappa(
-        np.array([line.split() for line in FLEISS.split("\n") if line], int)
-    ) == pytest.approx(0.210, abs=5e-4)
-
-
-def test_without_disagreement_to_expect_there_is_no_agreement_coefficient():
-    counts = np.array([[3, 0], [2, 0], [0, 1]])  # the last has one rater: it is left out
-    assert np.isnan(fleiss_kappa(counts))
-    assert fleiss_kappa(np.array([[3, 0], [0, 3]])) == 1
 
 
 def test_a_rater_counts_only_what_he_marked():

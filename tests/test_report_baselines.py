@@ -1,13 +1,11 @@
 """Retrieval among seen beside unseen classes, and what a run of seen classes alone is told."""
 
 import pytest
-from fake_runs import fake_trial, fake_trials, make_run, write_run
+from fake_runs import fake_trial, make_run
 from report_helpers import marks, texts
 
 from oasis_bench.reports.measures import difference_tables, seen_and_unseen_tables
-from oasis_bench.reports.verdict import what_is_missing
 from oasis_bench.reports.view import view_of
-from oasis_bench.runs import read_run
 
 BOTH = ["retrieval", "unseen-classes"]
 
@@ -49,23 +47,3 @@ def test_seen_stand_beside_unseen_classes_each_with_its_chance(both):
     for task in BOTH:
         named = [set(found.numbers["learner"]) for found in difference_tables(view_of(both), task)]
         assert "chance" not in set().union(*named)
-
-
-@pytest.mark.parametrize(
-    "info", [{"multi_label": True}, {"n_folds": 5}, {"classes": {"10": ["a", "b", "c"]}}]
-)
-def test_where_classes_cannot_be_unseen_the_classifier_alone_is_missing(tmp_path, info):
-    run = make_run(tmp_path / "run", fake_trials("A", [0.5] * 5), ["A"], info=info)
-    sentence, found = what_is_missing(view_of(run))
-    assert "unseen" not in sentence
-    assert sentence.endswith("To add it:")
-    assert found.endswith("--algorithms A,ClassifierPosterior")
-
-
-def test_with_a_classifier_or_a_model_from_a_file_nothing_is_missing(tmp_path):
-    trials = fake_trials("A", [0.5] * 5)
-    model = make_run(tmp_path / "model", trials, {"A": {"model": "models/A.npz"}})
-    assert what_is_missing(view_of(model)) is None
-    learners = {"mine": {"algorithm": "ClassifierPosterior"}}
-    write_run(tmp_path / "with", [fake_trial("mine")], {"learners": learners})
-    assert what_is_missing(view_of(read_run(tmp_path / "with"))) is None

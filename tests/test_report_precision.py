@@ -118,7 +118,7 @@ def test_a_failed_learner_is_a_dash_with_its_reason_and_a_partial_one_says_how_p
         ("a", "B: 0 of 5 partitions finished; 4 failed: ValueError: no; 1 not run."),
         ("b", "C: 4 of 5 partitions finished; 1 not run."),
     ]
-    assert "on the partitions that it and the best both finished." in table.marked_notes[-1][1]
+    assert "on those that it and the best both finished." in table.marked_notes[-1][1]
     unfinished = unfinished_table(view_of(run))
     assert texts(unfinished) == [["B", "10", "0, 1, 2, 3", "failed", "ValueError: no"]]
     assert unfinished.numbers["partition"].tolist() == [0, 1, 2, 3]

@@ -8,7 +8,7 @@ from fake_runs import fake_trial, make_run
 from rated_runs import jpeg, with_retrievals
 
 from oasis_bench.reports import write_report
-from oasis_bench.reports.retrieved import all_pictures, retrieved
+from oasis_bench.reports.report import retrieved
 from oasis_bench.reports.view import view_of
 
 
@@ -84,7 +84,7 @@ def test_the_queries_with_the_most_and_the_fewest_hits_stand_first(tmp_path):
     run = make_run(
         tmp_path / "run", [with_retrievals(fake_trial("A"), found)], ["A"], pictures=pictures
     )
-    (queries,) = retrieved(view_of(run), all_pictures(view_of(run))).values()
+    (queries,) = retrieved(view_of(run)).values()
     assert [(query.picture.key, query.note) for query in queries] == [
         *(("p3", "most hits"), ("p1", "fewest hits"), ("p0", ""), ("p2", ""), ("p4", "")),
     ]

@@ -1,4 +1,4 @@
-"""Runs of several values side by side: the figure, and figures that were published."""
+"""Runs of several values side by side, and beside figures that were published."""
 
 import fake_runs
 import numpy as np
@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 from fake_runs import fake_trial, make_run
 
-from oasis_bench.reports import side_by_side, write_side_by_side
-from oasis_bench.reports.side_by_side import published_beside
+from oasis_bench.reports import write_side_by_side
+from oasis_bench.reports.measures import published_beside
 from oasis_bench.reports.view import view_of
 
 BY_FROME = "mean recognition by Frome's rule"
@@ -54,46 +54,16 @@ def runs(tmp_path, monkeypatch):
     return make
 
 
-@pytest.fixture
-def drawn(monkeypatch):
-    """The figures that were drawn, before they became files."""
-    figures, finish = [], side_by_side.finish
-
-    def kept(name, title, figure, **texts):
-        figures.append(figure)
-        return finish(name, title, figure, **texts)
-
-    monkeypatch.setattr(side_by_side, "finish", kept)
-    return figures
-
-
-def test_numbers_along_x_give_a_line_a_learner_with_its_deviation(runs, tmp_path, drawn):
+def test_runs_stand_beside_each_other_and_beside_published_figures(runs, tmp_path):
     page, told = write_side_by_side(runs((15, 5, 20)), tmp_path / "out", "train_per_class")
-    (figure,) = drawn
-    (axes,) = figure.axes
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("training items a class", BY_FROME)
-    assert len(axes.containers) == len(NAMES)
-    for line, _, (bars,) in axes.containers:
-        np.testing.assert_allclose(line.get_xydata(), [[5, 0.06], [15, 0.16], [20, 0.21]])
-        lengths = [np.ptp(segment[:, 1]) for segment in bars.get_segments()]
-        # Of two values 0.02 apart the deviation is 0.02 / sqrt(2), to each side.
-        np.testing.assert_allclose(lengths, 2 * 0.02 / np.sqrt(2))
-    others = [
-        line.get_xydata().tolist() for line in axes.lines if line.get_marker() in ("*", "None")
-    ]
-    assert [[5, 0.005], [15, 0.015], [20, 0.02]] in others
-    assert [[15, 0.632], [20, 0.666]] in others
-    alternative = f"Mean recognition by Frome&#x27;s rule against training items a class. {'Mean'}"
-    assert f'aria-label="{alternative}' in page.read_text()
-    assert {path.name for path in (tmp_path / "out" / "figures").iterdir()} == {
-        "side_by_side.csv",
-        "side_by_side.svg",
-    }
+    assert page.name == "side_by_side.html"
     beside = pd.read_csv(tmp_path / "out" / "tables" / "side_by_side.csv")
     of_15 = beside[(beside["dataset"] == 15) & (beside["learner"] == NAMES[0])].iloc[0]
     assert of_15[["ours", "published", "difference"]].tolist() == pytest.approx(
         [0.16, 0.632, 0.16 - 0.632]
     )
+    # Of two values 0.02 apart the deviation is 0.02 / sqrt(2).
+    assert of_15["sd"] == pytest.approx(0.02 / np.sqrt(2))
     assert "LocalPatchDistances: 2 of 2 published figures differ by more than a point" in told
 
 

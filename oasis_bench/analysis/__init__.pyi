@@ -1,10 +1,10 @@
 from .comparison import Line as Line, RunComparison as RunComparison, compare_runs as compare_runs
 from .leaderboard import (
-    LEAST_DATASETS as LEAST_DATASETS,
-    AverageRanks as AverageRanks,
-    rank_learners as rank_learners,
-    signed_rank_tests as signed_rank_tests,
-    standings as standings,
+    LEAST_CORPORA as LEAST_CORPORA,
+    MOST_STAND_INS as MOST_STAND_INS,
+    Leaderboard as Leaderboard,
+    compare_over_corpora as compare_over_corpora,
+    recommendations as recommendations,
 )
 from .measurements import (
     COSTS as COSTS,

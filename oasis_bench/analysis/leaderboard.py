@@ -1,226 +1,155 @@
-"""Learners over data sets: duels, ranks, errors saved; Friedman's and Wilcoxon's tests.
+"""Learners over corpora, by one measure of one task: how much of the baseline's error they save.
 
-A table of scores is of one run: its learners had the same partitions and the same budget.  Only
-learners of one table are compared.  A data set has one table or more, which share its weight.
-
-For data sets, not for the partitions or class subsets of one, which overlap: see
-`analysis.statistics`.
+A corpus is a data set, whose mean over class subsets and kinds of features counts once.
+A learner without a result has the baseline's, its stand-in, so that all learners are compared on
+all corpora.  For corpora, not for the partitions of one, which overlap: see `analysis.statistics`.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import count
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from scipy import stats
 
-from oasis_bench.analysis.statistics import LEVEL, holm, paired_interval
+from oasis_bench.analysis.statistics import CONFIDENCE, RESAMPLES, holm
 
-LEAST_DATASETS = 3
-"""A learner on fewer data sets is not placed, and has no interval."""
+LEAST_CORPORA = 6
+"""The fewest corpora of an interval: on fewer, no signed-rank test can be significant either."""
 
-N_PERMUTATIONS = 9999
+MOST_STAND_INS = 0.2
+"""A learner with stand-ins on a larger share of the corpora is listed, and not ranked."""
 
 DECIMALS = 9
 """Of differences of scores: those that are equal but for rounding are ties."""
 
-FEW_DATASETS = 10
+FEW_CORPORA = 10
 """Up to this number p-values of tied differences are exact; SciPy approximates them beyond."""
 
 
 @dataclass(frozen=True)
-class Standings:
-    """How learners stand over data sets, of which each may lack some.
+class Leaderboard:
+    """How learners stand over corpora.
 
     Attributes
     ----------
-    datasets : list of str
     learners : DataFrame
-        By learner: datasets (with a result), placed (on at least 3), win_rate, average_rank (the
-        mean of `ranks`), and of the error reduction datasets_beside_baseline, error_reduction, its
-        _low and _high, and _median; these are NaN without a baseline.
-    ranks : DataFrame of shape (n_datasets, n_learners)
-        See `stretched_ranks`.
-    pairs : DataFrame
-        A row for each learner and opponent that met: learner, opponent, datasets (where they met),
-        wins (of these; a tie counts a half).
+        By learner, the best average rank first and those that are not ranked last: ranked,
+        corpora (with a result of its own), stand_ins, average_rank, error_reduction (the median
+        over corpora) with its _low, _high and _mean, p_baseline and p_leader (of
+        `signed_rank_tests`), seconds (the median corpus).  Of one that is not ranked the figures
+        are those of the corpora that it has, and it has neither rank nor test.
+    wins : DataFrame of shape (n_ranked, n_ranked)
+        The share of corpora where the row saves more than the column, a tie counting a half.
+    corpora : list of str
     """
 
-    datasets: list[str]
     learners: pd.DataFrame
-    ranks: pd.DataFrame
-    pairs: pd.DataFrame
+    wins: pd.DataFrame
+    corpora: list[str]
+
+    @property
+    def best_on_average(self) -> str:
+        """The ranked learner of the highest mean error reduction."""
+        return str(self.learners.loc[self.ranked, "error_reduction_mean"].idxmax())
+
+    @property
+    def ranked(self) -> list[str]:
+        """The learners that are ranked, the best first."""
+        return [str(name) for name in self.learners.index[self.learners["ranked"]]]
 
 
-def standings(scores: pd.DataFrame, baseline: str | None = None) -> Standings:
-    """Compare learners over data sets.
+def compare_over_corpora(cells: pd.DataFrame, baseline: str) -> Leaderboard:
+    """Compare learners over corpora with a baseline and with the one of the best average rank.
 
-    Parameters
-    ----------
-    scores : DataFrame of shape (n_tables, n_learners)
-        Larger is better, NaN where a table lacks a learner.  The first level of its index is the
-        data set.
-    baseline : str, optional
-        The learner whose error the others reduce; no score is above 1 then.
+    `cells` has a row for each learner and cell, what learners are compared on, such as a class
+    subset of a corpus: corpus, cell, learner, score (at most 1, larger is better; NaN without a
+    result), seconds.  No two corpora share the name of a cell, and cells in which the baseline has
+    no result or no error do not count.
     """
-    pairs = duels(scores)
-    n_datasets = scores.notna().groupby(level=0).any().sum()
-    met = pairs.groupby("learner")[["datasets", "wins"]].sum()
-    ranks = stretched_ranks(scores)
-    of_error = pd.DataFrame(index=scores.columns)
-    if baseline is not None:
-        of_error = _of_error(scores, baseline)
-    columns = [f"error_reduction{end}" for end in ("", "_low", "_high", "_median")]
+    saved, is_own = _error_reductions(cells, baseline, list(map(str, cells["learner"].unique())))
+    stand_ins = (~is_own).sum()
+    ranked = stand_ins <= MOST_STAND_INS * len(saved)
+    of_ranked = saved.loc[:, ranked]
+    ranks = of_ranked.rank(axis=1, ascending=False).mean().sort_values(kind="stable")
+    names = [*ranks.index, *stand_ins[~ranked].sort_values(kind="stable").index]
+    own_saved = saved.where(is_own | ranked)
+    low, high = _bootstrap(saved[ranks.index].to_numpy(), np.median)
+    seconds = cells.assign(seconds=cells["seconds"].where(cells["score"].notna()))
     learners = pd.DataFrame(
         {
-            "datasets": n_datasets,
-            "placed": n_datasets >= LEAST_DATASETS,
-            "win_rate": (met["wins"] / met["datasets"]).reindex(scores.columns),
-            "average_rank": ranks.mean(),
-            **of_error.reindex(columns=["datasets_beside_baseline", *columns]),
-        },
-        index=scores.columns,
-    )
-    datasets = list(dict.fromkeys(map(str, scores.index.get_level_values(0))))
-    return Standings(datasets, learners, ranks, pairs)
-
-
-def _of_error(scores: pd.DataFrame, baseline: str) -> pd.DataFrame:
-    """Return what each learner saves of the baseline's error: mean, Student's interval, median."""
-    rows = {}
-    for name, values in error_reductions(scores, baseline).items():
-        interval = paired_interval(values.dropna(), rho=0)  # data sets share no items
-        enough = interval.n >= LEAST_DATASETS and name != baseline
-        rows[name] = {
-            "datasets_beside_baseline": interval.n,
-            "error_reduction": interval.mean,
-            "error_reduction_low": interval.low if enough else math.nan,
-            "error_reduction_high": min(interval.high, 1.0) if enough else math.nan,
-            "error_reduction_median": values.median(),
+            "ranked": ranked,
+            "corpora": is_own.sum(),
+            "stand_ins": stand_ins,
+            "average_rank": ranks,
+            "error_reduction": own_saved.median(),
+            "error_reduction_low": pd.Series(low, ranks.index).drop(baseline),
+            "error_reduction_high": pd.Series(high, ranks.index).drop(baseline),
+            "error_reduction_mean": own_saved.mean(),
+            "p_baseline": signed_rank_tests(of_ranked, baseline),
+            "p_leader": signed_rank_tests(of_ranked, str(ranks.index[0])),
+            "seconds": seconds.groupby(["learner", "corpus"])["seconds"]
+            .mean()
+            .groupby("learner")
+            .median(),
         }
-    return pd.DataFrame.from_dict(rows, orient="index")
+    )
+    wins = _wins(of_ranked[ranks.index])
+    return Leaderboard(learners.loc[names], wins, list(map(str, saved.index)))
 
 
-def duels(scores: pd.DataFrame) -> pd.DataFrame:
-    """Compare each learner with each other on each data set: `Standings.pairs`.
+def _error_reductions(
+    cells: pd.DataFrame, baseline: str, learners: Sequence[str]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the error reduction of each learner on each corpus, and whether it is all its own.
 
-    On a data set a win counts 1, a tie 1/2; the mean over the data set's tables that hold both.
+    With e = 1 - score it is (e of the baseline - e) / e of the baseline, and 0 where the baseline
+    stands in: the mean over the cells of the corpus in which the learner was tried.
     """
-    n_learners = scores.shape[1]
-    wins, counts = np.zeros((n_learners, n_learners)), np.zeros((n_learners, n_learners), int)
-    for _, own in scores.groupby(level=0, sort=False):
-        values = own.to_numpy(dtype=float)
-        of_i, of_j = values[:, :, None], values[:, None, :]
-        both = ~np.isnan(of_i + of_j) & ~np.eye(n_learners, dtype=bool)
-        above = np.where(both, (of_i > of_j) + 0.5 * (of_i == of_j), 0.0)
-        n_tables = both.sum(axis=0)
-        wins += above.sum(axis=0) / np.maximum(n_tables, 1)
-        counts += n_tables > 0
-    names = [str(name) for name in scores.columns]
-    rows = [
-        (names[i], names[j], int(counts[i, j]), float(wins[i, j]))
-        for i, j in zip(*np.nonzero(counts), strict=True)
-    ]
-    return pd.DataFrame(rows, columns=["learner", "opponent", "datasets", "wins"])
+    errors = (1 - cells["score"]).groupby([cells["cell"], cells["learner"]]).mean()
+    of_baseline = cells["cell"].map(errors.xs(baseline, level="learner"))
+    cells = cells.assign(saved=1 - (1 - cells["score"]) / of_baseline)[of_baseline > 0]
+    cells = cells.assign(is_own=cells["saved"].notna(), saved=cells["saved"].fillna(0))
+    found = cells.groupby(["corpus", "learner"]).agg({"saved": "mean", "is_own": "all"})
+    saved, is_own = (found[name].unstack().reindex(columns=list(learners)) for name in found)
+    return saved.fillna(0), is_own.eq(True)
 
 
-def stretched_ranks(scores: pd.DataFrame) -> pd.DataFrame:
-    """Return the rank of each learner on each data set that it has; 1 is best, equal ones share.
+def _bootstrap(
+    values: npt.NDArray[np.float64], statistic: Callable[..., Any]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return the percentile interval of a statistic of each column, whose rows are drawn.
 
-    Among k learners of a table, of K in all, rank r counts as 1 + (r - 1) (K - 1) / (k - 1): the
-    last of few is no better off than the last of many.  Where every table holds all learners these
-    are the usual ranks.  Tables of one learner do not count.
+    NaN of fewer than `LEAST_CORPORA` rows.
     """
-    scores = scores[scores.count(axis=1) > 1]
-    ranks = scores.rank(axis=1, ascending=False)
-    stretch = (scores.shape[1] - 1) / (scores.count(axis=1) - 1)
-    return (1 + (ranks - 1).mul(stretch, axis=0)).groupby(level=0).mean()
+    n_rows, n_columns = values.shape
+    if n_rows < LEAST_CORPORA:
+        nothing = np.full(n_columns, math.nan)
+        return nothing, nothing
+    drawn = np.random.default_rng(0).integers(n_rows, size=(RESAMPLES, n_rows))
+    of_draws = np.column_stack([statistic(own[drawn], axis=1) for own in values.T])
+    low, high = np.quantile(of_draws, ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2), axis=0)
+    return low, high
 
 
-def error_reductions(scores: pd.DataFrame, baseline: str) -> pd.DataFrame:
-    """Return the share of a baseline's error that each learner saves: (n_datasets, n_learners).
-
-    With m the measure, whose largest value is 1, it is 1 - (1 - m) / (1 - m of the baseline): 1
-    where no error is left, 0 where as many are, negative where there are more.  It is the mean over
-    the data set's tables that hold both, without those where the baseline makes no error.
-    """
-    errors = 1 - scores
-    of_baseline = errors[baseline].where(errors[baseline] > 0)
-    return (1 - errors.div(of_baseline, axis=0)).groupby(level=0, sort=False).mean()
-
-
-@dataclass(frozen=True)
-class AverageRanks:
-    """Ranks of learners on each data set, and how they differ from the best of them.
-
-    Demšar, "Statistical comparisons of classifiers over multiple data sets", JMLR 7 (2006).
-
-    Attributes
-    ----------
-    ranks : DataFrame of shape (n_datasets, n_learners)
-        1 is best; equal scores share the mean of their ranks.  Learners in ascending order of
-        their average.
-    average : Series of shape (n_learners,)
-    statistic, p_value : float
-        Friedman's chi-square, corrected for ties, 0 where all ranks are equal; by permutation.
-    p_values : Series of shape (n_learners,)
-        Of `signed_rank_tests` against the first; NaN for itself.
-    """
-
-    ranks: pd.DataFrame
-    average: pd.Series[float]
-    statistic: float
-    p_value: float
-    p_values: pd.Series[float]
-
-    @property
-    def names(self) -> list[str]:
-        """The learners, the best first."""
-        return [str(name) for name in self.average.index]
-
-    @property
-    def tied(self) -> list[str]:
-        """The learners whose difference from the best is not significant."""
-        return [name for name in self.names[1:] if self.p_values[name] > LEVEL]
-
-    @property
-    def least_datasets(self) -> int:
-        """The fewest data sets on which a difference can be significant, if all agree.
-
-        Two of the 2 ** N signs of N differences are as extreme, and Holm's first step multiplies
-        by the number of comparisons.
-        """
-        n_tests = len(self.average) - 1
-        return next(n for n in count(2) if n_tests * 2.0 ** (1 - n) <= LEVEL)
-
-
-def rank_learners(scores: pd.DataFrame) -> AverageRanks:
-    """Rank learners by scores (n_datasets, n_learners), none missing; test their differences.
-
-    Friedman's p-value is that of random permutations of the ranks within each data set: chi-square
-    and F approximate it for more than ten data sets and five learners (Demšar 2006).
-    """
-    if min(scores.shape) < 2 or scores.isna().to_numpy().any():
-        raise ValueError(
-            f"scores of shape {scores.shape}: at least (2, 2) is needed, with none missing"
-        )
-    ranks = scores.rank(axis=1, ascending=False)
-    average = ranks.mean().sort_values(kind="stable")
-    ranks = ranks[average.index]
-    statistic, p_value = _friedman(ranks.to_numpy())
-    p_values = signed_rank_tests(scores[average.index], str(average.index[0]))
-    return AverageRanks(ranks, average, statistic, p_value, p_values)
+def _wins(saved: pd.DataFrame) -> pd.DataFrame:
+    values = saved.to_numpy()
+    row, column = values[:, :, None], values[:, None, :]
+    shares = ((row > column) + 0.5 * (row == column)).mean(axis=0)
+    np.fill_diagonal(shares, math.nan)
+    return pd.DataFrame(shares, index=saved.columns, columns=saved.columns)
 
 
 def signed_rank_tests(scores: pd.DataFrame, other: str) -> pd.Series[float]:
     """Test each learner against `other` by Wilcoxon's signed-rank test, corrected by Holm.
 
-    Of `scores` (n_datasets, n_learners), none missing.  Data sets on which both are equal do not
-    count; where that is all of them the p-value is 1.
+    Of `scores` (n_corpora, n_learners), none of them missing.  Corpora on which both are equal do
+    not count; where that is all of them the p-value is 1.
     """
     p_values = pd.Series(math.nan, index=scores.columns)
     for name in scores.columns.drop(other):
@@ -228,7 +157,7 @@ def signed_rank_tests(scores: pd.DataFrame, other: str) -> pd.Series[float]:
         differences = differences[differences != 0]
         if differences.empty:
             p_values[name] = 1.0
-        elif differences.abs().duplicated().any() and len(differences) <= FEW_DATASETS:
+        elif differences.abs().duplicated().any() and len(differences) <= FEW_CORPORA:
             test = stats.wilcoxon(differences, method=stats.PermutationMethod())
             p_values[name] = test.pvalue
         else:
@@ -236,17 +165,64 @@ def signed_rank_tests(scores: pd.DataFrame, other: str) -> pd.Series[float]:
     return pd.Series(holm(p_values), index=scores.columns)
 
 
-def _friedman(ranks: npt.NDArray[np.float64]) -> tuple[float, float]:
-    """Return Friedman's statistic of `ranks` (n_datasets, n_learners) and its p-value."""
-    n_datasets, n_learners = ranks.shape
-    mean_rank = (n_learners + 1) / 2
-    spread = float(np.square(ranks - mean_rank).sum())
-    if spread == 0:
-        return 0.0, 1.0
-    drawn = np.broadcast_to(ranks, (N_PERMUTATIONS, *ranks.shape))
-    permuted = np.random.default_rng(0).permuted(drawn, axis=2)
-    # Ranks are multiples of 1/2, so these sums are exact and can be compared with >=.
-    of_permuted = np.square(permuted.sum(axis=1) - n_datasets * mean_rank).sum(axis=1)
-    observed = np.square(ranks.sum(axis=0) - n_datasets * mean_rank).sum()
-    p_value = (1 + int(np.count_nonzero(of_permuted >= observed))) / (1 + N_PERMUTATIONS)
-    return (n_learners - 1) * float(observed) / spread, p_value
+def recommendations(
+    cells: pd.DataFrame, baseline: str, learners: Sequence[str], facets: Sequence[str]
+) -> pd.DataFrame:
+    """Recommend a learner for each group of corpora, where that is better than one for all.
+
+    Each corpus of a group is left out in turn: the best of the group's others, by mean error
+    reduction, is compared with the best of all others.  What the second loses on the corpus that
+    was left out and the first does not is the gain: the difference of their regrets, each of which
+    is taken from the corpus's best learner.
+
+    Parameters
+    ----------
+    cells : DataFrame
+        As for `compare_over_corpora`, with a column for each of `facets`, whose values are groups.
+    learners : sequence of str
+        Those that may be recommended.
+
+    Returns
+    -------
+    DataFrame
+        A row for each group of at least `LEAST_CORPORA` corpora: facet, group, corpora, learner
+        (the recommended one: the best of the group where the gain's interval is above zero, else
+        the best of all), best_of_group, regret_of_group, regret_of_all (means), gain, low, high.
+    """
+    of_all = _error_reductions(cells, baseline, learners)[0]
+    overall = str(of_all.mean().idxmax())
+    rows: list[dict[str, Any]] = []
+    for facet in facets:
+        for group, own_cells in cells.groupby(facet, sort=False):
+            own = _error_reductions(own_cells, baseline, learners)[0]
+            if len(own) < LEAST_CORPORA:
+                continue
+            regrets = np.array(
+                [
+                    [own.loc[it].max() - own.at[it, _best_without(it, of)] for of in (own, of_all)]
+                    for it in own.index
+                ]
+            )
+            gains = regrets[:, 1] - regrets[:, 0]
+            (low,), (high,) = _bootstrap(gains[:, None], np.mean)
+            best = str(own.mean().idxmax())
+            rows.append(
+                {
+                    "facet": facet,
+                    "group": group,
+                    "corpora": len(own),
+                    "learner": best if low > 0 else overall,
+                    "best_of_group": best,
+                    "regret_of_group": regrets[:, 0].mean(),
+                    "regret_of_all": regrets[:, 1].mean(),
+                    "gain": gains.mean(),
+                    "low": low,
+                    "high": high,
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def _best_without(corpus: object, reductions: pd.DataFrame) -> str:
+    """Return the learner of the highest mean error reduction on the other corpora."""
+    return str(reductions.drop(index=corpus).mean().idxmax())

@@ -550,34 +550,23 @@ def _add_ranks(verbs: Any) -> None:
         verbs,
         "ranks",
         "compare learners over the data sets of several runs: a leaderboard",
-        "Compare learners over data sets by a measure of a task: average ranks, win rates and "
-        "error reductions, each with what it hides. Not every learner needs a result on every data "
-        "set; of those that have them all, Friedman's test, and Wilcoxon's signed-rank test "
-        "against the best and the baseline. A data set counts once, by its largest class subset; "
-        "several runs of it share its weight.",
+        "Compare learners over data sets, task by task: error reduction against the baseline, "
+        "average ranks, Wilcoxon's signed-rank test against the baseline and the leader, time, and "
+        "which learner to take for which data. A data set counts once, whatever its runs, class "
+        "subsets and features. Where a learner has no result the baseline stands in; with "
+        "stand-ins on more than a fifth of the data sets it is not ranked.",
     )
-    what = "output folders of runs, or the CSV files of 'export --format summary'"
+    what = "output folders of runs, CSV files of 'export --format summary', or folders of these"
     add_input(parser, "runs", "RUN|FILE.csv", what, nargs="+")
-    parser.add_argument("--task", help="a task of the runs (default: the first)")
+    parser.add_argument("--task", help="a task of the runs (default: each)")
     parser.add_argument(
-        "--measure", help="of the task, such as mAP or accuracy@3 (default: its first)"
+        "--measure", help="of the tasks, such as mAP or accuracy@3 (default: the first of each)"
     )
     parser.add_argument(
         "--baseline",
         metavar="LEARNER",
-        help="the learner whose error the others reduce (default: Euclidean, where it is there)",
+        default="Euclidean",
+        help="the learner whose error the others reduce (default: Euclidean)",
     )
-    parser.add_argument(
-        "--kind",
-        metavar="ITEMS",
-        help="only data sets that call their items so: rows, images, documents (default: all)",
-    )
-    for end, which in (("min", "least"), ("max", "most")):
-        parser.add_argument(
-            f"--{end}-train",
-            type=positive_of_text,
-            metavar="N",
-            help=f"only results of at {which} so many training items (default: all)",
-        )
     what = "where tables, figures and page are written (default: runs/ranks)"
     add_path(parser, "--output", "DIR", what, default=Path("runs") / "ranks")

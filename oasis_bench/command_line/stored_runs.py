@@ -38,8 +38,9 @@ def judge(options: argparse.Namespace) -> int:
         report_on(options.run)
         print(summary)
         return 0
-    path, summary = reports.write_rating_page(options.run, **of_page)
-    print(f"{summary}\npage: {path}")
+    page, summary = reports.write_rating_page(options.run, **of_page)
+    print(summary)
+    print(f"page: {page}")
     return 0
 
 
@@ -52,9 +53,6 @@ def ranks(options: argparse.Namespace) -> int:
         options.task,
         options.measure,
         options.baseline,
-        reports.Filters(
-            items=options.kind, least_train=options.min_train, most_train=options.max_train
-        ),
     )
     print(summary)
     print(f"report: {page}")

@@ -11,7 +11,7 @@
 
   /** The text of a cell or header without its footnote marks. */
   const textOf = (cell) =>
-    cell.dataset.text ?? (cell.firstChild ? cell.firstChild.nodeValue.trim() : "");
+    cell.dataset.text ?? (cell.firstChild ? cell.firstChild.textContent.trim() : "");
 
   const make = (name, properties = {}, ...children) => {
     const element = Object.assign(document.createElement(name), properties);
@@ -132,12 +132,18 @@
     status.value = shown < all ? `${shown} of ${all} rows` : "";
   };
 
+  const header = document.querySelector("header");
+  const start = JSON.parse(header?.dataset.start ?? "{}"); // what is ticked at first
+
   /** A list of boxes to tick; none ticked shows all. */
   const picker = (facet) => {
     const count = make("span", { textContent: "all" });
     const boxes = [...values.get(facet)].map((value) => make("input", { type: "checkbox", value }));
     const labels = boxes.map((box) => make("label", {}, box, make("bdi", { textContent: box.value })));
     const legend = make("legend", { textContent: `Show only (${facet})` });
+    boxes.forEach((box) => {
+      box.checked = start[facet] === box.value;
+    });
     const details = make(
       "details",
       { name: "filters" },
@@ -159,11 +165,11 @@
       });
       read();
     };
+    read();
     return { details, clear };
   };
 
   const pickers = [...values].filter(([, of]) => of.size > 1).map(([facet]) => picker(facet));
-  const header = document.querySelector("header");
   if (pickers.length && header) {
     const reset = make("button", { type: "button", textContent: "Show all" });
     reset.addEventListener("click", () => {
@@ -174,6 +180,7 @@
     form.setAttribute("aria-label", "Filter the tables of this page");
     form.append(reset, status);
     header.after(form);
+    apply();
     const close = () => pickers.forEach(({ details }) => {
       details.open = false;
     });
