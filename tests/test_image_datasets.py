@@ -25,6 +25,7 @@ from oasis_bench.datasets import (
     Caltech101,
     Caltech256,
     Corel5k,
+    Corel5kCDs,
     ImageFolder,
     TinyImageNet,
 )
