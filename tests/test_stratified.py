@@ -142,7 +142,7 @@ class EveryThird(Split):
     name = "every-third"
     summary = "each third row tests"
     citation = "none"
-    in_place_of = "seen-classes"
+    in_place_of = ("seen-classes",)
     no_sizes = "has its third rows tested: leave out --train and --test"
 
     def sizes(self, rows, classes, partition):

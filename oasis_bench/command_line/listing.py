@@ -211,7 +211,7 @@ def split_lines(catalogue: Catalogue[Split]) -> list[str]:
     def about(split: type[Split]) -> list[str]:
         if not split.in_place_of:
             return ["of the tasks that name it"]
-        return [f"with --split {split.name}, in place of {split.in_place_of}"]
+        return [f"with --split {split.name}, in place of {' or '.join(split.in_place_of)}"]
 
     return _described(catalogue, about)
 
