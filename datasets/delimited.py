@@ -1,6 +1,6 @@
 """Tables in text files, with commas, semicolons or tabs between columns, read by pandas.
 
-Not for saying what the columns mean: that is in `tables`.
+Also pairs and triplets of rows.  Not for saying what the columns mean: that is in `tables`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 
-from oasis_bench.datasets.files import reason_of
-from oasis_bench.system import UsageError, open_regular
+from oasis_bench.data import JudgedTriplets, Ratings
+from oasis_bench.datasets.files import listed, reason_of
+from oasis_bench.system import UsageError, open_regular, shown
 
 if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
     import pandas as pd
@@ -40,6 +44,12 @@ GROUPING = {",": ",", ".": ".", " ": " \xa0\u2009\u202f", "'": "'\u2019"}
 """Signs of thousands, and what each may be written as."""
 
 ENDINGS = (".csv", ".tsv")
+
+ANSWERS = {
+    **dict.fromkeys(("1", "true", "yes", "same"), True),
+    **dict.fromkeys(("0", "-1", "false", "no", "different"), False),
+}
+"""What the third column of pairs may say, in small letters: whether their rows are the same."""
 
 
 def separator_of(path: Path) -> str:
@@ -260,3 +270,68 @@ def _line_not_utf8(path: Path | BinaryIO) -> int | None:
             except UnicodeDecodeError:
                 return number
     return None
+
+
+def row_pairs(path: Path, names: Sequence[str]) -> Ratings:
+    """Read pairs of rows: two names and whether these rows are the same; each pair counts once."""
+    cells = _cells_of_rows(path, "two names of rows, and same or different", names)
+    said = cells.iloc[:, 2].str.lower()
+    if wrong := [i for i, text in enumerate(said) if text not in ANSWERS]:
+        raise UsageError(
+            f"{path}: line {wrong[0] + 2}: {shown(cells.iloc[wrong[0], 2])} is neither same nor "
+            f"different: one of {listed([*ANSWERS])} is needed"
+        )
+    items = np.sort(_numbers_of_rows(path, cells.iloc[:, :2], names), axis=1)
+    marks = said.map(ANSWERS).to_numpy(dtype=bool)
+    pairs, first, pair_of_line = np.unique(items, axis=0, return_index=True, return_inverse=True)
+    if (other := marks != marks[first][pair_of_line]).any():
+        one, two = (shown(names[i]) for i in items[other.argmax()])
+        raise UsageError(f"{path}: rows {one} and {two} are both the same and different")
+    return Ratings(pairs[:, 0], pairs[:, 1], marks[first][:, None])
+
+
+def row_triplets(path: Path, names: Sequence[str]) -> JudgedTriplets:
+    """Read triplets of rows: the names of a query, of the nearer and of the farther row."""
+    cells = _cells_of_rows(path, "the names of a query, a nearer and a farther row", names)
+    items = _numbers_of_rows(path, cells, names)
+    return JudgedTriplets(items, None, items[:, 0].copy())
+
+
+def groups_of_pairs(pairs: Ratings, n_rows: int) -> npt.NDArray[np.int64]:
+    """Return the group of each row: rows that pairs of the same join, also over others."""
+    left, right = pairs.items[pairs.marks[:, 0]].T
+    graph = sparse.coo_array((np.ones(len(left)), (left, right)), shape=(n_rows, n_rows))
+    return np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64)
+
+
+def _cells_of_rows(path: Path, needed: str, names: Sequence[str]) -> pd.DataFrame:
+    try:
+        cells = csv_cells(path, sep=separator_of(path), dtype=str, na_filter=False)
+    except (UsageError, OSError) as error:
+        raise UsageError(f"{path}: {reason_of(error)}") from error
+    header = [str(name).strip() for name in cells.columns]
+    if len(header) != 3 or cells.empty:
+        raise UsageError(
+            f"{path} holds {len(cells)} lines of the columns {listed(header)}: three columns below "
+            f"a line of their names are needed: {needed}"
+        )
+    if {*header[:2]} <= {*names}:
+        raise UsageError(f"{path}: the first line names rows: write names of the columns above it")
+    return cells.map(str.strip)
+
+
+def _numbers_of_rows(
+    path: Path, cells: pd.DataFrame, names: Sequence[str]
+) -> npt.NDArray[np.int64]:
+    """Return the number of the row that each cell names; those of a line are different."""
+    number = {name: i for i, name in enumerate(names)}
+    for line, row in enumerate(cells.itertuples(index=False), 2):
+        if unknown := [name for name in row if name not in number]:
+            raise UsageError(
+                f"{path}: line {line}: no row is called {shown(unknown[0])}: "
+                f"the names are {listed(names)}: --name-column says "
+                "which column has them (default: rows count from 0)"
+            )
+        if len({*row}) < len(row):
+            raise UsageError(f"{path}: line {line} names a row twice: different ones are needed")
+    return np.array([[number[name] for name in row] for row in cells.to_numpy()], dtype=np.int64)

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Context, Decimal
-from functools import partial
 from pathlib import Path
 from reprlib import repr as shown
 from typing import TYPE_CHECKING, Any
@@ -22,8 +21,25 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from oasis_bench.data import SCALES_COLUMNS, Encoding, LabelledRows, Rows, frame_of
-from oasis_bench.datasets.delimited import ENDINGS, GROUPING, MISSING, csv_names, separator_of
+from oasis_bench.data import (
+    SCALES_COLUMNS,
+    Encoding,
+    JudgedTriplets,
+    LabelledRows,
+    Ratings,
+    Rows,
+    frame_of,
+)
+from oasis_bench.datasets.delimited import (
+    ENDINGS,
+    GROUPING,
+    MISSING,
+    csv_names,
+    groups_of_pairs,
+    row_pairs,
+    row_triplets,
+    separator_of,
+)
 from oasis_bench.datasets.files import first_dozen, listed, reason_of, refuse_empty
 from oasis_bench.datasets.tables import (
     LABEL_COLUMN,
@@ -96,13 +112,22 @@ class TableFile(Dataset):
         left out (see `oasis_bench.data.Prepare`); with 'none' they are refused.
     bins : int, optional
         Make so many classes of a target of numbers, of about as many rows each: from 2 to 100.
+    pairs : str, optional
+        A CSV file with a line of names and three columns: the names of two rows, and whether they
+        are the same (1, true, yes, same) or not (0, -1, false, no, different).  Then labels need
+        not be there: rows that pairs join are a class.
+    triplets : str, optional
+        A CSV file as well: the names of a query, of a nearer row and of a farther one.  Without
+        labels each row is a class.
+    name_column : str, optional
+        The column that has these names.  Default: rows count from 0.
     """
 
     name = "file"
     summary = (
         "rows and labels of a file of yours: --dataset PATH [--label COLUMN] [--drop A,B] "
         "[--fold-column COLUMN] [--decimal SIGN] [--thousands SIGN] [--prepare none] "
-        "[--bins N]"
+        "[--bins N] [--pairs FILE|--triplets FILE] [--name-column COLUMN]"
     )
     citation = "none"
     licence = "not known: the file is yours"
@@ -119,6 +144,9 @@ class TableFile(Dataset):
         thousands: str | None = None,
         prepare: str = "auto",
         bins: int | None = None,
+        pairs: str | None = None,
+        triplets: str | None = None,
+        name_column: str | None = None,
     ) -> None:
         self.path = path
         self.label = label
@@ -128,6 +156,9 @@ class TableFile(Dataset):
         self.thousands = thousands
         self.prepare = prepare
         self.bins = bins
+        self.pairs = pairs
+        self.triplets = triplets
+        self.name_column = name_column
         self._called = cut(str(path), LONGEST_PATH)
 
     def _asked(self) -> Columns:
@@ -144,15 +175,23 @@ class TableFile(Dataset):
         except csv.Error as error:
             raise UsageError(f"--drop is no list of names with commas ({error})") from error
         names = tuple(name.strip() for line in lines for name in line)
-        prepares = self.prepare == "auto"
+        is_judged = self.pairs is not None or self.triplets is not None
+        if self.fold_column and (is_judged or self.name_column):
+            raise UsageError(
+                "--fold-column divides the rows, as pairs and triplets do: leave it out"
+            )
+        aside = self.fold_column or self.name_column
         return Columns(
-            *(self.label, self.fold_column, names, self.decimal, self.thousands), prepares=prepares
+            *(self.label, aside, names, self.decimal, self.thousands),
+            needed=not is_judged,
+            prepares=self.prepare == "auto",
         )
 
     def description(self) -> list[str]:
         """Return what each column of a CSV or Parquet file holds, a line each."""
         with self._named_in_errors():
-            return column_lines(self.path, self._asked())
+            aside = "names of rows" if self.name_column else "folds"
+            return column_lines(self.path, self._asked(), aside)
 
     def location(self) -> str | None:
         """Return the path of the file."""
@@ -200,20 +239,24 @@ class TableFile(Dataset):
         with self._named_in_errors():
             asked = self._asked()
             table = read_table(self.path, asked)
-            assert table.labels is not None  # they are needed
+            folds = table.folds if self.fold_column else None
             problems = [*table.problems]
             found: list[Any] = []
             for part in (
                 lambda: _as_features(table, asked),
-                partial(_classes, table.labels, self.bins, table.place),
-                lambda: _numbered(table.folds, "folds", "--fold-column", table.place),
+                lambda: _classes(table.labels, self.bins, table.place),
+                lambda: _numbered(folds, "folds", "--fold-column", table.place),
+                lambda: self._judgements(table),
             ):
                 try:
                     found.append(part())
                 except UsageError as error:
                     problems.append(str(error))
             _refuse(problems)
-            (X, encoding), (y, class_names), (folds, _) = found
+            (X, encoding), (y, class_names), (folds, _), (names, pairs, triplets) = found
+            if y is None:  # without labels
+                y = np.arange(len(X)) if pairs is None else groups_of_pairs(pairs, len(X))
+                class_names = tuple(names[i] for i in np.unique(y, return_index=True)[1])
             remarks = (*table.remarks, *_doubtful(class_names), *_ids(table, asked))
             if encoding is not None:
                 remarks = (*remarks, *prepared_remarks(X, table.columns, encoding))
@@ -224,7 +267,28 @@ class TableFile(Dataset):
                 remarks=remarks,
                 columns=columns,
                 encoding=encoding,
+                ratings=pairs,
+                judged=triplets,
             )
+
+    def _judgements(
+        self, table: Table
+    ) -> tuple[Sequence[str], Ratings | None, JudgedTriplets | None]:
+        """Return the names of the rows, and pairs and triplets of them, where there are some."""
+        names = [f"{i}" for i in range(table.X.shape[0])]
+        if self.name_column and table.folds is not None:
+            numbers, called = _numbered(table.folds, "names", "--name-column", table.place)
+            assert numbers is not None  # there are names
+            names = [called[i] for i in numbers]
+            if len(called) < len(names):
+                twice = called[int(np.bincount(numbers).argmax())]
+                raise UsageError(f"several rows are called {shown(twice)}: give each another name")
+        pairs, triplets = self.pairs, self.triplets
+        return (
+            names,
+            None if pairs is None else row_pairs(Path(pairs), names),
+            None if triplets is None else row_triplets(Path(triplets), names),
+        )
 
     @contextmanager
     def _named_in_errors(self) -> Iterator[None]:
@@ -349,10 +413,10 @@ def _not_finite(
 
 
 def _classes(
-    values: LabelValues, bins: int | None, place: Callable[[int], str]
+    values: LabelValues | None, bins: int | None, place: Callable[[int], str]
 ) -> tuple[npt.NDArray[np.int64] | None, tuple[str, ...]]:
     """Return the number of each row's class, and their names; with `bins` those of quantiles."""
-    if bins is None:
+    if bins is None or values is None:
         return _numbered(values, "labels", "--label", place)
     if not 2 <= bins <= MOST_BINS:
         raise UsageError(f"--bins {bins}: a number from 2 to {MOST_BINS} is needed")
@@ -420,8 +484,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def column_lines(path: Path, asked: Columns) -> list[str]:
-    """Describe the columns of a CSV or Parquet file, a line each; of other files nothing."""
+def column_lines(path: Path, asked: Columns, aside: str) -> list[str]:
+    """Describe the columns of a CSV or Parquet file, a line each; of other files nothing.
+
+    `aside` is what the column ``asked.fold`` is for.
+    """
     refuse_empty(path)
     remarks: tuple[str, ...] = ()
     hint = ""
@@ -446,7 +513,7 @@ def column_lines(path: Path, asked: Columns) -> list[str]:
     label = _label(names, asked)
     roles: dict[str | None, str] = {
         **dict.fromkeys(asked.drop, "left out"),
-        asked.fold: "folds",
+        asked.fold: aside,
         label: "labels",
     }
     shown_names = [shown(name) for name in names[:SHOWN_COLUMNS]]
@@ -491,7 +558,7 @@ def _summary(
             if isinstance(numbers, np.ndarray)
             else column.map(str, na_action="ignore")  # lists have no hash
         )
-    if role in ("labels", "folds"):
+    if role not in (None, "left out"):
         column = column.mask(column.isin(MISSING))
     n_distinct, n_missing = column.nunique(), int(column.isna().sum())
     if role == "left out":

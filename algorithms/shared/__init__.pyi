@@ -1,6 +1,7 @@
 from .axes import (
     AXES_GRID as AXES_GRID,
     WithinClassLearner as WithinClassLearner,
+    axes_to_keep as axes_to_keep,
     pair_scatter as pair_scatter,
     principal_axes as principal_axes,
     refuse_classes_of_equal_rows as refuse_classes_of_equal_rows,

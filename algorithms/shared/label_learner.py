@@ -7,8 +7,10 @@ from abc import abstractmethod
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.utils.multiclass import check_classification_targets
 
+from oasis_bench.algorithms.shared.triplet_learner import check_triplets
 from oasis_bench.data import without_offset
 from oasis_bench.plugins import MahalanobisLearner
 from oasis_bench.system import require_memory, shared, sharing
@@ -57,6 +59,20 @@ class LabelLearner(MahalanobisLearner):
         with sharing():
             self._fit(shared(without_offset, X), y)
         return self
+
+    def _validated_pairs(
+        self, X: Any, alike: npt.ArrayLike, unlike: npt.ArrayLike
+    ) -> tuple[Any, npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+        """Return rows near zero, and pairs of them, for ``partial_fit_pairs``."""
+        self._validate_params()
+        X = self._validated(X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        pairs = [check_triplets(part, len(X), 2) for part in (alike, unlike)]
+        require_memory(
+            8 * self._n_numbers(len(X), X.shape[1], 2),
+            f"{self.name} on {len(X)} rows",
+            self._remedy,
+        )
+        return without_offset(X), *pairs
 
     def _check(self, X: Any, y: Any) -> None:
         classes, counts = np.unique(y, return_counts=True)

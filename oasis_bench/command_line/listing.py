@@ -288,8 +288,11 @@ def facts_of_rows(dataset: Dataset, rows: LabelledRows) -> dict[str, str]:
             f", with {int(votes.sum()):,} votes" if votes is not None else ", without votes"
         )
     if rows.ratings is not None:
-        n_rated, n_raters = rows.ratings.marks.shape
-        facts["ratings"] = f"{n_rated:,} candidates of queries by {n_raters} raters"
+        marks = rows.ratings.marks
+        if marks.shape[1] == 1:
+            facts["pairs"] = f"{len(marks):,}, of which {marks.sum():,} are of the same"
+        else:
+            facts["ratings"] = f"{len(marks):,} candidates of queries by {marks.shape[1]} raters"
     if dataset.class_subsets:
         facts["class subsets"] = ", ".join(
             f"{name} ({_here(names, rows)} of {len(names)} classes here)"

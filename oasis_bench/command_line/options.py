@@ -239,8 +239,11 @@ def _add_fit(verbs: Any) -> None:
     one: dict[str, Any] = {"type": lambda text: [text], "metavar": "NAME"}
     what = "a learner of 'list algorithms' (default OASIS)"
     parser.add_argument("--learner", dest="algorithms", default=["OASIS"], help=what, **one)
-    what = "what it is tuned for: unseen-classes where classes will be others (default retrieval)"
-    parser.add_argument("--task", dest="tasks", default=["retrieval"], help=what, **one)
+    what = (
+        "what it is tuned for: unseen-classes where classes will be others (default retrieval, or "
+        "what --pairs and --triplets ask)"
+    )
+    parser.add_argument("--task", dest="tasks", help=what, **one)
     add_path(parser, "--output", "FILE.npz", "the model file", required=True)
     _add_param(parser)
     said = "As of 'run': they decide how the learner is tuned."

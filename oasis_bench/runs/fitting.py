@@ -18,7 +18,6 @@ from oasis_bench.experiment import (
     LearnerSpec,
     TrialSpec,
     plan,
-    split_of,
 )
 from oasis_bench.plugins import Registry, load_registry, load_rows, open_dataset
 from oasis_bench.system import Progress, UsageError, make_writable, no_progress, whole_file
@@ -109,17 +108,16 @@ def fit_on_all(
         if "rows" in dataset.gives:
             baseline = {BASELINE: LearnerSpec(BASELINE)}
             experiment = replace(experiment, learners={**baseline, **experiment.learners})
-        split = experiment.split or (None if rows.multi_label else "stratified")
+        of_task = registry.splits[registry.tasks[experiment.tasks[0]].split](experiment)
+        is_judged = of_task.judgements(rows) is not None
+        split = experiment.split or (None if rows.multi_label or is_judged else "stratified")
         once = replace(experiment, split=split, partitions=1, traces=False)
         e = replace(once, examples=0, queries=None)
         specs = plan(e, dataset, rows, registry, tuple(path.resolve() for path in plugin_files))
         is_chosen = needs_tuning(specs[-1], registry.algorithms[specs[-1].algorithm])
         specs = [_on_all(spec, label, rows.columns, registry) for spec in specs]
-        if len(specs) > len(e.learners) or split_of(specs[0]).judgements(rows) is not None:
-            raise UsageError(
-                "a learner is fitted on rows with labels, of one class subset: give one --classes, "
-                "and a --task such as retrieval"
-            )
+        if len(specs) > len(e.learners):
+            raise UsageError("a learner is fitted on one class subset: give one --classes")
         found: dict[str, TrialResult] = {}
         progress(f"tuning and fitting {label}", 0, len(specs))
         with TemporaryDirectory() as folder:
