@@ -140,9 +140,23 @@ def test_rows_that_hang_together_are_drawn_each_for_itself():
     assert (len(every.tested.queries), len(every.training.queries)) == (len(pairs), 0)
 
 
-def test_without_pairs_it_is_the_split_of_seen_classes():
-    rows = LabelledRows(np.ones((12, 1)), np.arange(12) % 2, ("a", "b"))
-    split = PairsSplit(Settings()).for_rows(rows)
-    assert split.sizes(rows, (0, 1), 0) == (4, 2)
+def test_without_pairs_whole_classes_test_and_few_rows_of_each():
+    y = np.random.default_rng(0).permutation(np.repeat(np.arange(24), 5))
+    rows = LabelledRows(np.ones((120, 1)), y, tuple(map(str, range(24))))
+    split = PairsSplit(Settings((4, 3)))
+    folds = [split.draw(rows, range(24), fold, fold) for fold in range(4)]
+    assert sorted(label for fold in folds for label in set(y[fold.test])) == list(range(24))
+    for train, test, *_ in folds:
+        assert not set(y[train]) & set(y[test])
+        assert set(np.bincount(y[train])) - {0} == {4}
+        assert set(np.bincount(y[test])) - {0} == {3}
+        inner = split.inner_folds(y[train], None, 3, 0)
+        assert not any(set(y[train][one.train]) & set(y[train][one.test]) for one in inner)
+    few = LabelledRows(np.ones((120, 1)), y % 5, tuple("abcde"))
+    train, test, *_ = split.draw(few, range(5), 0, 0)  # of few classes rows are drawn
+    assert set(few.y[train]) == set(few.y[test]) == set(range(5))
+    every = PairsSplit(Settings((4, 3), test_share=1)).draw(few, range(5), 0, 0)
+    assert np.bincount(few.y[every.test]).tolist() == [3] * 5
     several = LabelledRows(np.ones((2, 1)), sparse.csr_array(np.eye(2)), ("a", "b"))
     assert "several labels" in Verification().refusal(several)
+    assert "several labels" in split.refusal(several)

@@ -32,8 +32,8 @@ from .settings import (
     built_in_experiments as built_in_experiments,
     changed as changed,
     known_settings as known_settings,
-    tasks_by_option as tasks_by_option,
     quick_settings as quick_settings,
+    tasks_by_option as tasks_by_option,
 )
 from .trials import (
     Candidate as Candidate,

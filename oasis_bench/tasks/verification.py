@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from oasis_bench.data import Judgements, LabelledRows, Labels, Ratings
+from oasis_bench.data import JudgedTriplets, Judgements, LabelledRows, Labels, Ratings
 from oasis_bench.system import derive_seed
-from oasis_bench.tasks.class_splits import SeenClassesSplit, even_folds
 from oasis_bench.tasks.judged_splits import JudgementsSplit
 from oasis_bench.tasks.ranking import Numbers, Scores, refuse_nan
 from oasis_bench.tasks.split import Classes, Partition, Split
 from oasis_bench.tasks.task import Evaluation, Task, Truth
+
+FACES = (
+    "Huang, Ramesh, Berg & Learned-Miller (2007), Labeled Faces in the Wild, University of "
+    "Massachusetts, technical report 07-49"
+)
 
 MOST_PAIRS = 2**20
 """Pairs that labels give, at most."""
@@ -58,21 +62,23 @@ def pairs_of_labels(y: npt.NDArray[np.int64]) -> Pairs:
 class PairsSplit(JudgementsSplit):
     """Rows test or train, and with them the pairs of which both rows do; the other pairs are lost.
 
-    Rows that pairs join, also over others, stay together, so that no pair is lost; but where more
-    than half of the rows hang together, each is drawn for itself.
+    Rows that pairs join, also over others, stay together, so that no pair is lost.  Without pairs
+    it is the rows of a class, so that test classes are new; of each at most as many rows train and
+    test as ``--train`` and ``--test`` say.  But where fewer than four of these groups test, or one
+    has more than half of the rows, each row is drawn for itself.
     """
 
     name = "pairs"
-    summary = "some rows test, the others train, and with them the pairs whose two rows do"
-    citation = (
-        "Huang, Ramesh, Berg & Learned-Miller (2007), Labeled Faces in the Wild, University of "
-        "Massachusetts, technical report 07-49"
+    summary = (
+        "rows that pairs join (or of one class) train or test together; pairs count on one side"
     )
+    citation = FACES
 
-    def for_rows(self, rows: LabelledRows) -> Split:
-        """Return itself where there are pairs, else the split of seen classes."""
-        has_pairs = rows.ratings is not None
-        return self if has_pairs else SeenClassesSplit(self.settings).for_rows(rows)
+    def refusal(self, rows: LabelledRows) -> str | None:
+        """Refuse rows of several labels without pairs, and folds."""
+        if rows.multi_label and rows.ratings is None:
+            return "has several labels an item, and no pairs"
+        return Split.refusal(self, rows)
 
     def judgements(self, rows: LabelledRows) -> Ratings | None:
         """Return the pairs."""
@@ -85,48 +91,81 @@ class PairsSplit(JudgementsSplit):
 
     def draw(self, rows: LabelledRows, classes: Classes, partition: int, seed: int) -> Partition:
         """Hold out a fold of rows; all partitions divide the rows in the same way."""
-        pairs, n_items = rows.ratings, rows.y.shape[0]
-        assert pairs is not None, "refused before"
         n_folds = self.n_partitions(rows)
         if n_folds == 1:  # for a saved model, which learns nothing
-            every, test = np.arange(n_items), np.unique(pairs.items)
-            nothing = pairs.part(np.zeros(len(pairs.queries), dtype=np.bool_))
-            return Partition(every, test, nothing, pairs.among(test))
-        seed = derive_seed(self.settings.seed, "folds of pairs")
-        return _hold_out(pairs, _folds(pairs, n_items, n_folds, seed) == partition)
+            every = np.arange(rows.y.shape[0])
+            if rows.ratings is None:
+                return Partition(every, _few_of_each(rows.y, every, self.settings.per_class[1], 0))
+            test = np.unique(rows.ratings.items)
+            nothing = rows.ratings.part(np.zeros(len(rows.ratings.queries), dtype=np.bool_))
+            return Partition(every, test, nothing, rows.ratings.among(test))
+        folds = _folds(
+            rows.y,
+            rows.ratings,
+            n_folds,
+            4 * n_folds,
+            derive_seed(self.settings.seed, "folds of pairs"),
+        )
+        found = _hold_out(rows.ratings, folds == partition)
+        if rows.ratings is not None:
+            return found
+        train, test = (
+            _few_of_each(rows.y, part, n, seed)
+            for part, n in zip(found[:2], self.settings.per_class, strict=True)
+        )
+        return Partition(train, test)
 
     def inner_folds(
         self, y: Labels, judgements: Judgements | None, n_folds: int, seed: int
     ) -> list[Partition]:
-        """Divide the training rows in the same way; without pairs, each class evenly."""
-        if not isinstance(judgements, Ratings):
-            return even_folds(y, n_folds, seed)
-        folds = _folds(judgements, y.shape[0], n_folds, seed)
+        """Divide the training rows in the same way."""
+        assert not isinstance(judgements, JudgedTriplets)
+        share = self.settings.test_share
+        least = round(4 / share) - 4 if share < 1 else 4  # groups that are left of as many
+        folds = _folds(y, judgements, n_folds, least, seed)
         return [_hold_out(judgements, folds == fold) for fold in range(n_folds)]
 
 
-def _folds(pairs: Ratings, n_items: int, n_folds: int, seed: int) -> Numbers:
-    """Return the fold of each item; -1 of an item in no pair, which always trains."""
-    left, right = pairs.items.T
-    graph = sparse.coo_array((np.ones(len(left)), (left, right)), shape=(n_items, n_items))
-    _, together = connected_components(graph, directed=False)
-    held = np.unique(pairs.items)
-    if 2 * np.bincount(together[held]).max() > len(held):
-        together = np.arange(n_items, dtype=together.dtype)
-    groups = np.random.default_rng(seed).permutation(np.unique(together[held]))
-    fold_of_group = np.full(n_items, -1)
-    for fold, part in enumerate(np.array_split(groups, n_folds)):
+def _folds(y: Any, pairs: Ratings | None, n_folds: int, least: int, seed: int) -> Numbers:
+    """Return the fold of each item; -1 of an item in no pair, which always trains.
+
+    Of fewer groups than `least` each item is drawn for itself.
+    """
+    n_items = y.shape[0]
+    held: Numbers = np.arange(n_items)
+    together: Any = y
+    if pairs is not None:
+        left, right = pairs.items.T
+        graph = sparse.coo_array((np.ones(len(left)), (left, right)), shape=(n_items, n_items))
+        _, together = connected_components(graph, directed=False)
+        held = np.unique(pairs.items)
+    groups, of_group, sizes = np.unique(together[held], return_inverse=True, return_counts=True)
+    if len(groups) < least or 2 * sizes.max() > len(held):
+        groups, of_group = held, np.arange(len(held))
+    order = np.random.default_rng(seed).permutation(len(groups))
+    fold_of_group = np.empty(len(groups), dtype=np.intp)
+    for fold, part in enumerate(np.array_split(order, n_folds)):
         fold_of_group[part] = fold
     folds = np.full(n_items, -1)
-    folds[held] = fold_of_group[together[held]]
+    folds[held] = fold_of_group[of_group]
     return folds
 
 
-def _hold_out(pairs: Ratings, tests: npt.NDArray[np.bool_]) -> Partition:
+def _hold_out(pairs: Ratings | None, tests: npt.NDArray[np.bool_]) -> Partition:
     test, train = np.flatnonzero(tests), np.flatnonzero(~tests)
+    if pairs is None:
+        return Partition(train, test)
     tested, training = pairs.among(test), pairs.among(train)
     n_dropped = len(pairs.queries) - len(tested.queries) - len(training.queries)
     return Partition(train, test, training, tested, n_dropped)
+
+
+def _few_of_each(y: Any, rows: Numbers, most: int, seed: int) -> Numbers:
+    """Return these rows, of each class at most so many, drawn at random."""
+    drawn = np.random.default_rng(seed).permutation(rows)
+    drawn = drawn[np.argsort(y[drawn], kind="stable")]
+    _, starts, sizes = np.unique(y[drawn], return_index=True, return_counts=True)
+    return np.sort(drawn[np.arange(len(drawn)) - np.repeat(starts, sizes) < most])
 
 
 class SameOrDifferent(Evaluation):
@@ -204,10 +243,7 @@ class Verification(Task):
 
     name = "verification"
     summary = "pairs of the same item, or class, should score above pairs of different ones"
-    citation = (
-        "Huang, Ramesh, Berg & Learned-Miller (2007), Labeled Faces in the Wild, University of "
-        "Massachusetts, technical report 07-49"
-    )
+    citation = FACES
     split = "pairs"
     gallery = "test"
     measures = (AUC, EQUAL_ERRORS, *ACCEPTS)
