@@ -21,7 +21,7 @@ from numpy.lib.npyio import NpzFile
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
-from oasis_bench.data import LEFT_OUT, MUCH_MISSING, RARE, Encoding, days_of
+from oasis_bench.data import LEFT_OUT, Encoding, days_of
 from oasis_bench.datasets.delimited import (
     ENDINGS,
     MISSING,
@@ -332,23 +332,6 @@ def _kind_of(values: npt.NDArray[Any], kind: str) -> str:
     missing = np.isnan(numbers)
     same = missing.all() or not (missing.any() or (numbers != numbers[0]).any())
     return "constant" if same else kind
-
-
-def prepared_as(values: npt.NDArray[Any], column: tuple[str, ...]) -> str:
-    """Say what becomes of a column, '' where it stays as it is."""
-    kind, n_missing = column[0], np.count_nonzero(np.isnan(values))
-    if kind == "constant":
-        return "left out, as it is constant"
-    if kind == "id":
-        return "left out, as an id"
-    if kind == "category":
-        return f"one-hot, those in fewer than {RARE:.0%} of the training rows joined"
-    parts = ["days since 1970"] if kind == "date" else []
-    if n_missing:
-        parts.append("missing ones get the median of the training rows")
-        if n_missing >= MUCH_MISSING * len(values):
-            parts[-1] += " and an indicator"
-    return ", ".join(parts)
 
 
 def prepared_remarks(X: Any, names: Sequence[str] | None, encoding: Encoding) -> list[str]:
