@@ -5,14 +5,19 @@ Also pairs and triplets of rows.  Not for saying what the columns mean: that is 
 
 from __future__ import annotations
 
+import codecs
 import csv
+import gzip
 import io
 import re
 import warnings
-from collections.abc import Collection, Sequence
+import zlib
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -43,7 +48,7 @@ PERHAPS_NUMBER = re.compile(r"[+-]?[\d.,\s'\u2019]+([eE][+-]?\d+)?")
 GROUPING = {",": ",", ".": ".", " ": " \xa0\u2009\u202f", "'": "'\u2019"}
 """Signs of thousands, and what each may be written as."""
 
-ENDINGS = (".csv", ".tsv")
+ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 
 ANSWERS = {
     **dict.fromkeys(("1", "true", "yes", "same"), True),
@@ -52,14 +57,59 @@ ANSWERS = {
 """What the third column of pairs may say, in small letters: whether their rows are the same."""
 
 
+def is_text(path: Path) -> bool:
+    """Tell whether a file is a table in text, by its name."""
+    return path.name.lower().endswith(ENDINGS)
+
+
+@contextmanager
+def _unpacked(path: Path) -> Iterator[BinaryIO]:
+    """Open a regular file, also one that gzip packed."""
+    with open_regular(path) as file:
+        is_packed = path.name.lower().endswith(".gz")
+        try:
+            yield cast("BinaryIO", gzip.GzipFile(fileobj=file) if is_packed else file)
+        except (EOFError, zlib.error) as error:
+            raise UsageError(f"gzip cannot be read ({reason_of(error)}): make it anew") from error
+
+
+def encoding_of(path: Path) -> str:
+    """Return the encoding of a text: UTF-16 by its first bytes, UTF-8, or else Windows' Latin-1."""
+    status = path.stat()
+    return _encoding(path, status.st_size, status.st_mtime_ns)
+
+
+@lru_cache(maxsize=8)
+def _encoding(path: Path, n_bytes: int, changed: int) -> str:
+    """Read all of the file: its last line may be the first that is not UTF-8."""
+    with _unpacked(path) as file:
+        if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            return "utf-16"
+        decoders = {name: codecs.getincrementaldecoder(name)() for name in ("utf-8-sig", "cp1252")}
+        file.seek(0)
+        while part := file.read(2**20):
+            if b"\0" in part:
+                raise UsageError("holds NUL characters, so that it is no text: save it as CSV")
+            for name, decoder in [*decoders.items()]:
+                try:
+                    decoder.decode(part)
+                except UnicodeDecodeError:
+                    del decoders[name]
+        with suppress(UnicodeDecodeError):
+            if "utf-8-sig" in decoders:
+                decoders["utf-8-sig"].decode(b"", final=True)
+                return "utf-8-sig"
+    return "cp1252" if "cp1252" in decoders else "latin-1"
+
+
 def separator_of(path: Path) -> str:
     """Return what stands between columns: that which divides the first lines alike.
 
     Of several, it is the one that makes the most columns; of equal ones, the usual one.
     """
-    with open_regular(path) as file:
+    with _unpacked(path) as file:
         raw = file.read(SAMPLE_BYTES)
-    text = raw.decode("utf-8-sig", errors="replace")
+    text = raw.decode(encoding_of(path), errors="replace")
     if len(raw) == SAMPLE_BYTES:  # the last line is not whole
         text = text[: max(text.rfind("\n"), text.rfind("\r")) + 1] or text
     return max(SEPARATORS, key=lambda separator: _divides(text, separator))
@@ -138,6 +188,9 @@ def numbered_cells(
     for i in texts:
         cells[i] = cells[i].fillna("").str.strip()
     between = [f"{SEPARATORS[separator]} between columns"] if separator != "," else []
+    if (encoding := encoding_of(path)) != "utf-8-sig":
+        called = "UTF-16" if encoding == "utf-16" else "Latin-1 letters, as it is not UTF-8,"
+        between.insert(0, called)
     if not (decimal or thousands or any(_has_signs(cells[i], separator) for i in others)):
         return Cells(cells, _read_with(between), NUMBERS)
     patterns = {
@@ -215,7 +268,10 @@ def _has_signs(column: pd.Series[Any], separator: str) -> bool:
 def line_of_row(path: Path, separator: str, row: int) -> int | None:
     """Return the line, from 1, in which a row, from 0, begins; None where that is not known."""
     end = 0
-    with open_regular(path) as raw, io.TextIOWrapper(raw, "utf-8", "replace", newline="") as file:
+    with (
+        _unpacked(path) as raw,
+        io.TextIOWrapper(raw, encoding_of(path), "replace", newline="") as file,
+    ):
         lines = csv.reader(file, delimiter=separator, skipinitialspace=True)
         try:
             for fields in lines:
@@ -238,7 +294,7 @@ def csv_cells(path: Path | BinaryIO, **options: Any) -> pd.DataFrame:
         with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
             cells: pd.DataFrame = pd.read_csv(
                 path,
-                encoding="utf-8-sig",
+                encoding=encoding_of(path) if isinstance(path, Path) else "utf-8-sig",
                 index_col=False,
                 skipinitialspace=True,
                 keep_default_na=False,
@@ -246,8 +302,7 @@ def csv_cells(path: Path | BinaryIO, **options: Any) -> pd.DataFrame:
             )
             return cells
     except UnicodeDecodeError as error:
-        where = f" (line {line})" if (line := _line_not_utf8(path)) else ""
-        raise UsageError(f"is not UTF-8 text{where}: save it as UTF-8") from error
+        raise UsageError("is damaged or not UTF-8 text: save it as UTF-8") from error
     except pd.errors.EmptyDataError as error:
         raise UsageError("has no line of column names: write one") from error
     except MemoryError:
@@ -257,19 +312,6 @@ def csv_cells(path: Path | BinaryIO, **options: Any) -> pd.DataFrame:
         raise UsageError(
             f"CSV cannot be read ({reason}): give each line as many fields, and close each quote"
         ) from error
-
-
-def _line_not_utf8(path: Path | BinaryIO) -> int | None:
-    """Return the number of the first line that is not UTF-8, from 1; None where it is not known."""
-    if not isinstance(path, Path):
-        return None
-    with open_regular(path) as file:
-        for number, line in enumerate(file, 1):
-            try:
-                line.decode()
-            except UnicodeDecodeError:
-                return number
-    return None
 
 
 def row_pairs(path: Path, names: Sequence[str]) -> Ratings:

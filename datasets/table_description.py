@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from oasis_bench.data import MUCH_MISSING, RARE
-from oasis_bench.datasets.delimited import ENDINGS, MISSING, csv_names, separator_of
+from oasis_bench.datasets.delimited import MISSING, csv_names, is_text, separator_of
 from oasis_bench.datasets.files import refuse_empty
 from oasis_bench.datasets.tables import (
     LABEL_COLUMN,
@@ -44,7 +44,7 @@ def column_lines(path: Path, asked: Columns, aside: str) -> list[str]:
     refuse_empty(path)
     remarks: tuple[str, ...] = ()
     hint = ""
-    if path.suffix.lower() in ENDINGS:
+    if is_text(path):
         separator = separator_of(path)
         names = csv_names(path, separator)
         label = _label(names, asked)

@@ -60,10 +60,11 @@ class TableFile(Dataset):
     """A file of the user's: a row for each example, with a class label.
 
     ``.npz`` holds arrays `X` (n, d) and `y` (n,), or just one array of 2 dimensions and one of 1,
-    or what `scipy.sparse.save_npz` writes, joined by `y`.  ``.csv`` and ``.tsv`` are UTF-8, their
-    first line names the columns; commas, semicolons or tabs stand between these.  ``.parquet``
+    or what `scipy.sparse.save_npz` writes, joined by `y`.  ``.csv`` and ``.tsv``, also with
+    ``.gz``, are UTF-8, UTF-16 or, where they are neither, Latin-1; their first line names the
+    columns; commas, semicolons or tabs stand between these.  ``.parquet``
     needs pyarrow; pandas' index is no feature.  ``.svmlight``, ``.libsvm`` and ``.svm``, also with
-    ``.gz``, hold sparse rows, the label first.
+    ``.gz``, hold sparse rows, the label first.  ``.npy`` holds features alone.
 
     Features are float64, or float32 where the file has float32; sparse ones stay sparse (CSR).
     True and false are 1 and 0.
@@ -106,17 +107,20 @@ class TableFile(Dataset):
         labels each row is a class.
     name_column : str, optional
         The column that has these names.  Default: rows count from 0.
+    labels : str, optional
+        The ``.npy`` file of the labels of a ``.npy`` file.
     """
 
     name = "file"
     summary = (
         "rows and labels of a file of yours: --dataset PATH [--label COLUMN] [--drop A,B] "
         "[--fold-column COLUMN] [--decimal SIGN] [--thousands SIGN] [--prepare none] "
-        "[--bins N] [--pairs FILE|--triplets FILE] [--name-column COLUMN]"
+        "[--bins N] [--pairs FILE|--triplets FILE] [--name-column COLUMN] "
+        "[--labels FILE.npy]"
     )
     citation = "none"
     licence = "not known: the file is yours"
-    home = "the file that you name: .npz, .csv, .parquet or .svmlight"
+    home = "the file that you name: .npz, .npy, .csv, .parquet or .svmlight"
     scaling = SCALES_COLUMNS
 
     def __init__(
@@ -132,6 +136,7 @@ class TableFile(Dataset):
         pairs: str | None = None,
         triplets: str | None = None,
         name_column: str | None = None,
+        labels: str | None = None,
     ) -> None:
         self.path = path
         self.label = label
@@ -144,6 +149,7 @@ class TableFile(Dataset):
         self.pairs = pairs
         self.triplets = triplets
         self.name_column = name_column
+        self.labels = labels
         self._called = cut(str(path), LONGEST_PATH)
 
     def _asked(self) -> Columns:
@@ -170,6 +176,7 @@ class TableFile(Dataset):
             *(self.label, aside, names, self.decimal, self.thousands),
             needed=not is_judged,
             prepares=self.prepare == "auto",
+            labels=None if self.labels is None else Path(self.labels),
         )
 
     def description(self) -> list[str]:

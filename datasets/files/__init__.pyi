@@ -5,6 +5,7 @@ from .arrays import (
     cached as cached,
     listed as listed,
     load_array as load_array,
+    load_npy as load_npy,
     open_npz as open_npz,
     refuse_empty as refuse_empty,
     require_bytes as require_bytes,

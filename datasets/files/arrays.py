@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -95,6 +96,13 @@ def load_array(file: NpzFile, name: str) -> npt.NDArray[Any]:
     with broken(f"array {shown(name)}"):
         require_bytes(file, [name])
         return np.asarray(file[name])
+
+
+def load_npy(path: Path) -> npt.NDArray[Any]:
+    """Read an npy file; raise UsageError where it is damaged, too large or holds Python objects."""
+    with open_regular(path) as file, broken("npy"):
+        require_memory(os.fstat(file.fileno()).st_size, "it", "give fewer rows or columns")
+        return np.asarray(np.load(file, allow_pickle=False))
 
 
 def require_bytes(file: NpzFile, names: Sequence[str]) -> None:

@@ -32,6 +32,7 @@ RETRIED = ("failed", "crashed", "timeout", "out-of-memory", "not-applicable")
 
 DATA_OPTIONS = (
     ("label", "COLUMN", "the label column of your own file (default: label, class, target or y)"),
+    ("labels", "FILE.npy", "the labels of your own FILE.npy of features (default: none)"),
     (
         "fold-column",
         "COLUMN",
