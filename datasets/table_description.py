@@ -127,7 +127,9 @@ def _summary(
             parts[-1] += f", of {counts.min()} to {counts.max()} rows"
     elif pd.api.types.is_numeric_dtype(column) and n_distinct:
         low, high = float(column.min()), float(column.max())
-        what = f"{low:.4g} to {high:.4g}" if high > low else f"always {low:.4g}: tells nothing"
+        is_date = found is not None and found[1][0] == "date"
+        ends = [f"{np.datetime64(int(it), 'D')}" if is_date else f"{it:.4g}" for it in (low, high)]
+        what = " to ".join(ends) if high > low else f"always {ends[0]}: tells nothing"
         parts = [f"{found[1][0] if found else 'number'}, {what}"]
         if is_id(column.to_numpy()) and not how:
             parts.append(f"all different: an id? {drop_option([name])}")
