@@ -229,7 +229,8 @@ def _add_fit(verbs: Any) -> None:
         verbs,
         "fit",
         "tune a learner, fit it on all rows of a table and write it to a model file",
-        "Tune a learner on inner folds as a trial of 'run' does, fit it on all rows, and write it "
+        "Tune a learner on inner folds as a trial of 'run' does, fit it on all rows (of more than "
+        "100,000 with labels, on so many, the same share of each class), and write it "
         "with its scaling to a model file, whole or not at all. What to expect is printed: the "
         "measure by which it was tuned on the inner folds, beside the Euclidean baseline's. "
         "Example: fit table.csv --label kind --learner OASIS --output metric.npz",
