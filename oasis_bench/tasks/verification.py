@@ -64,8 +64,8 @@ class PairsSplit(JudgementsSplit):
 
     Rows that pairs join, also over others, stay together, so that no pair is lost.  Without pairs
     it is the rows of a class, so that test classes are new; of each at most as many rows train and
-    test as ``--train`` and ``--test`` say.  But where fewer than four of these groups test, or one
-    has more than half of the rows, each row is drawn for itself.
+    test as ``--train`` and ``--test`` say.  But where fewer than four classes, or no
+    group, would test, or one has more than half of the rows, each row is drawn for itself.
     """
 
     name = "pairs"
@@ -129,7 +129,7 @@ class PairsSplit(JudgementsSplit):
 def _folds(y: Any, pairs: Ratings | None, n_folds: int, least: int, seed: int) -> Numbers:
     """Return the fold of each item; -1 of an item in no pair, which always trains.
 
-    Of fewer groups than `least` each item is drawn for itself.
+    Of fewer groups than folds, of classes than `least`, each item is drawn for itself.
     """
     n_items = y.shape[0]
     held: Numbers = np.arange(n_items)
@@ -138,7 +138,7 @@ def _folds(y: Any, pairs: Ratings | None, n_folds: int, least: int, seed: int) -
         left, right = pairs.items.T
         graph = sparse.coo_array((np.ones(len(left)), (left, right)), shape=(n_items, n_items))
         _, together = connected_components(graph, directed=False)
-        held = np.unique(pairs.items)
+        held, least = np.unique(pairs.items), n_folds
     groups, of_group, sizes = np.unique(together[held], return_inverse=True, return_counts=True)
     if len(groups) < least or 2 * sizes.max() > len(held):
         groups, of_group = held, np.arange(len(held))
