@@ -126,6 +126,14 @@ def test_rows_that_pairs_join_stay_together_and_no_pair_is_lost():
         assert not any(set(one.train) & set(one.test) for one in inner)
 
 
+def test_few_groups_of_pairs_stay_together_too():
+    rows = labelled([(2 * g, 2 * g + 1) for g in range(6)], 12)
+    split = PairsSplit(Settings())
+    folds = [split.draw(rows, (0, 1), fold, 0) for fold in range(4)]
+    assert [fold.n_dropped for fold in folds] == [0] * 4
+    assert sorted(len(fold.test) for fold in folds) == [2, 2, 4, 4]
+
+
 def test_rows_that_hang_together_are_drawn_each_for_itself():
     rng = np.random.default_rng(0)
     pairs = list({tuple(sorted(rng.choice(40, 2, replace=False).tolist())) for _ in range(500)})

@@ -408,7 +408,7 @@ def built_in_experiments() -> list[str]:
     return sorted(path.stem for path in BUILT_IN.glob("*.toml"))
 
 
-def tasks_by_option(dataset_options: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+def tasks_by_option(dataset_options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the setting `tasks` that options of a data set ask by default, if they do."""
     tasks = tuple(task for name, task in TASK_OF_OPTION.items() if name in dataset_options)
     return {"tasks": tasks} if tasks else {}
