@@ -5,14 +5,23 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from numbers import Integral, Real
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+import numpy.typing as npt
 from scipy.linalg import eigvalsh
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
-from oasis_bench.algorithms.shared import AXES_GRID, WithinClassLearner, pair_scatter, whitening
+from oasis_bench.algorithms.shared import (
+    AXES_GRID,
+    WithinClassLearner,
+    axes_to_keep,
+    pair_scatter,
+    principal_axes,
+    rounding,
+    whitening,
+)
 from oasis_bench.data import FloatArray
 from oasis_bench.system import shared
 
@@ -86,6 +95,8 @@ class MMC(WithinClassLearner):
     cost: ClassVar = "time n^2 d an iteration, memory n d + min(n, d)^2"
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {"n_axes": AXES_GRID, "tol": (0.1, 1e-3)}
 
+    takes_pairs: ClassVar = True
+
     _least_classes: ClassVar = 2
     _copies_of_rows: ClassVar = 5
 
@@ -94,16 +105,50 @@ class MMC(WithinClassLearner):
 
     def _learn(self, rows: FloatArray, classes: list[slice], directions: FloatArray) -> FloatArray:
         whitened, ascent = shared(_start, rows, classes, directions)
+        return self._ascend(ascent) @ whitened
+
+    def partial_fit_pairs(self, X: Any, alike: npt.ArrayLike, unlike: npt.ArrayLike) -> Self:
+        """Learn from given pairs, from scratch: S and D are these alone.
+
+        Parameters
+        ----------
+        X : array of shape (n_rows, n_features)
+        alike, unlike : array of shape (n_pairs, 2), integers
+            Row numbers of `X`: S and D.  Without `n_axes` there are as many principal axes as the
+            rows have, and half as many as S has pairs where these are fewer.
+
+        Raises
+        ------
+        ValueError
+            Where these are no row numbers of `X`, or the rows of all pairs of a kind are equal.
+        """
+        X, *pairs = self._validated_pairs(X, alike, unlike)
+        squares, axes = principal_axes(np.asarray(X - X.mean(axis=0), dtype=np.float64))
+        self.n_axes_ = min(self.n_axes or axes_to_keep(len(pairs[0]), len(axes)), len(axes))
+        axes = axes[: self.n_axes_]
+        of_one, of_two = ((X[left] - X[right]) @ axes.T for left, right in (p.T for p in pairs))
+        whitened = whitening(of_one.T @ of_one, rounding(X.shape) * float(squares[0]))
+        differences = of_two @ whitened.T
+        if not differences.any():
+            raise ValueError(
+                f"MMC needs pairs of either kind whose rows differ, and of {len(of_one)} and "
+                f"{len(of_two)} none do in a direction in which the others do"
+            )
+        ascent = Ascent(differences, None, np.eye(len(whitened)))
+        self.components_ = self._ascend(ascent) @ whitened @ axes
+        return self
+
+    def _ascend(self, ascent: Ascent) -> FloatArray:
         found, self.n_iter_ = ascent.go_on(self.tol, self.max_iter)
         if found.gap > self.tol:
             warnings.warn(
                 f"MMC came to a gap of {found.gap:.1e} in max_iter={self.max_iter} iterations, "
                 f"above tol={self.tol:g}: raise one of them",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         self.objective_, self.gap_ = found.objective, found.gap
-        return np.asarray(found.L @ whitened)
+        return found.L
 
 
 class Point(NamedTuple):
@@ -122,13 +167,13 @@ class Ascent:
     ----------
     rows : ndarray of shape (n_rows, k)
         Classes lie together.
-    classes : list of slice
-        The rows of each class.
+    classes : list of slice, optional
+        The rows of each class.  None: the rows are the differences z of the pairs.
     start : ndarray of shape (k, k)
         L to start from, of full rank: a direction that it lacks is never found.
     """
 
-    def __init__(self, rows: FloatArray, classes: list[slice], start: FloatArray) -> None:
+    def __init__(self, rows: FloatArray, classes: list[slice] | None, start: FloatArray) -> None:
         self._rows, self._classes = rows, classes
         self._first = self._best = _evaluate(rows, classes, start)
         self._n_iter, self._gap_before = 0, np.inf
@@ -159,7 +204,7 @@ def _start(
     return whitened, Ascent(rows @ whitened.T, classes, np.eye(len(whitened)))
 
 
-def _evaluate(rows: FloatArray, classes: list[slice], L: FloatArray) -> Point:
+def _evaluate(rows: FloatArray, classes: list[slice] | None, L: FloatArray) -> Point:
     L = L / np.linalg.norm(L)
     gradient = pair_gradient(rows, classes, L)
     objective = 2 * float(np.vdot(L @ gradient, L))
@@ -168,7 +213,7 @@ def _evaluate(rows: FloatArray, classes: list[slice], L: FloatArray) -> Point:
     return Point(L, gradient, objective, largest / objective - 0.5)
 
 
-def pair_gradient(rows: FloatArray, classes: list[slice], L: FloatArray) -> FloatArray:
+def pair_gradient(rows: FloatArray, classes: list[slice] | None, L: FloatArray) -> FloatArray:
     """Return G (k, k), half the sum of zz' / |Lz| over the pairs of two classes.
 
     With weights w_ij = 1 / |Lz| that is half of X'(D - W)X, where D holds the sums of the rows of
@@ -176,6 +221,9 @@ def pair_gradient(rows: FloatArray, classes: list[slice], L: FloatArray) -> Floa
     """
     mapped = rows @ L.T
     squares = np.einsum("ij,ij->i", mapped, mapped)
+    if classes is None:
+        lengths = np.sqrt(np.maximum(squares, CLOSEST * float(squares.max())))
+        return np.asarray((rows / lengths[:, None]).T @ rows / 2)
     ones = np.ones_like(squares)
     # One product of matrices gives |Lx|^2 - 2 x'L'Ly + |Ly|^2.
     left = np.column_stack([-2 * mapped, squares, ones])

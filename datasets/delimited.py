@@ -1,23 +1,32 @@
 """Tables in text files, with commas, semicolons or tabs between columns, read by pandas.
 
-Not for saying what the columns mean: that is in `tables`.
+Also pairs and triplets of rows.  Not for saying what the columns mean: that is in `tables`.
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
+import gzip
 import io
 import re
 import warnings
-from collections.abc import Collection, Sequence
+import zlib
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 
-from oasis_bench.datasets.files import reason_of
-from oasis_bench.system import UsageError, open_regular
+from oasis_bench.data import JudgedTriplets, Ratings
+from oasis_bench.datasets.files import listed, reason_of
+from oasis_bench.system import UsageError, open_regular, shown
 
 if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
     import pandas as pd
@@ -39,7 +48,58 @@ PERHAPS_NUMBER = re.compile(r"[+-]?[\d.,\s'\u2019]+([eE][+-]?\d+)?")
 GROUPING = {",": ",", ".": ".", " ": " \xa0\u2009\u202f", "'": "'\u2019"}
 """Signs of thousands, and what each may be written as."""
 
-ENDINGS = (".csv", ".tsv")
+ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+
+ANSWERS = {
+    **dict.fromkeys(("1", "true", "yes", "same"), True),
+    **dict.fromkeys(("0", "-1", "false", "no", "different"), False),
+}
+"""What the third column of pairs may say, in small letters: whether their rows are the same."""
+
+
+def is_text(path: Path) -> bool:
+    """Tell whether a file is a table in text, by its name."""
+    return path.name.lower().endswith(ENDINGS)
+
+
+@contextmanager
+def _unpacked(path: Path) -> Iterator[BinaryIO]:
+    """Open a regular file, also one that gzip packed."""
+    with open_regular(path) as file:
+        is_packed = path.name.lower().endswith(".gz")
+        try:
+            yield cast("BinaryIO", gzip.GzipFile(fileobj=file) if is_packed else file)
+        except (EOFError, zlib.error) as error:
+            raise UsageError(f"gzip cannot be read ({reason_of(error)}): make it anew") from error
+
+
+def encoding_of(path: Path) -> str:
+    """Return the encoding of a text: UTF-16 by its first bytes, UTF-8, or else Windows' Latin-1."""
+    status = path.stat()
+    return _encoding(path, status.st_size, status.st_mtime_ns)
+
+
+@lru_cache(maxsize=8)
+def _encoding(path: Path, n_bytes: int, changed: int) -> str:
+    """Read all of the file: its last line may be the first that is not UTF-8."""
+    with _unpacked(path) as file:
+        if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            return "utf-16"
+        decoders = {name: codecs.getincrementaldecoder(name)() for name in ("utf-8-sig", "cp1252")}
+        file.seek(0)
+        while part := file.read(2**20):
+            if b"\0" in part:
+                raise UsageError("holds NUL characters, so that it is no text: save it as CSV")
+            for name, decoder in [*decoders.items()]:
+                try:
+                    decoder.decode(part)
+                except UnicodeDecodeError:
+                    del decoders[name]
+        with suppress(UnicodeDecodeError):
+            if "utf-8-sig" in decoders:
+                decoders["utf-8-sig"].decode(b"", final=True)
+                return "utf-8-sig"
+    return "cp1252" if "cp1252" in decoders else "latin-1"
 
 
 def separator_of(path: Path) -> str:
@@ -47,9 +107,9 @@ def separator_of(path: Path) -> str:
 
     Of several, it is the one that makes the most columns; of equal ones, the usual one.
     """
-    with open_regular(path) as file:
+    with _unpacked(path) as file:
         raw = file.read(SAMPLE_BYTES)
-    text = raw.decode("utf-8-sig", errors="replace")
+    text = raw.decode(encoding_of(path), errors="replace")
     if len(raw) == SAMPLE_BYTES:  # the last line is not whole
         text = text[: max(text.rfind("\n"), text.rfind("\r")) + 1] or text
     return max(SEPARATORS, key=lambda separator: _divides(text, separator))
@@ -128,6 +188,9 @@ def numbered_cells(
     for i in texts:
         cells[i] = cells[i].fillna("").str.strip()
     between = [f"{SEPARATORS[separator]} between columns"] if separator != "," else []
+    if (encoding := encoding_of(path)) != "utf-8-sig":
+        called = "UTF-16" if encoding == "utf-16" else "Latin-1 letters, as it is not UTF-8,"
+        between.insert(0, called)
     if not (decimal or thousands or any(_has_signs(cells[i], separator) for i in others)):
         return Cells(cells, _read_with(between), NUMBERS)
     patterns = {
@@ -205,7 +268,10 @@ def _has_signs(column: pd.Series[Any], separator: str) -> bool:
 def line_of_row(path: Path, separator: str, row: int) -> int | None:
     """Return the line, from 1, in which a row, from 0, begins; None where that is not known."""
     end = 0
-    with open_regular(path) as raw, io.TextIOWrapper(raw, "utf-8", "replace", newline="") as file:
+    with (
+        _unpacked(path) as raw,
+        io.TextIOWrapper(raw, encoding_of(path), "replace", newline="") as file,
+    ):
         lines = csv.reader(file, delimiter=separator, skipinitialspace=True)
         try:
             for fields in lines:
@@ -228,7 +294,7 @@ def csv_cells(path: Path | BinaryIO, **options: Any) -> pd.DataFrame:
         with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
             cells: pd.DataFrame = pd.read_csv(
                 path,
-                encoding="utf-8-sig",
+                encoding=encoding_of(path) if isinstance(path, Path) else "utf-8-sig",
                 index_col=False,
                 skipinitialspace=True,
                 keep_default_na=False,
@@ -236,8 +302,7 @@ def csv_cells(path: Path | BinaryIO, **options: Any) -> pd.DataFrame:
             )
             return cells
     except UnicodeDecodeError as error:
-        where = f" (line {line})" if (line := _line_not_utf8(path)) else ""
-        raise UsageError(f"is not UTF-8 text{where}: save it as UTF-8") from error
+        raise UsageError("is damaged or not UTF-8 text: save it as UTF-8") from error
     except pd.errors.EmptyDataError as error:
         raise UsageError("has no line of column names: write one") from error
     except MemoryError:
@@ -249,14 +314,66 @@ def csv_cells(path: Path | BinaryIO, **options: Any) -> pd.DataFrame:
         ) from error
 
 
-def _line_not_utf8(path: Path | BinaryIO) -> int | None:
-    """Return the number of the first line that is not UTF-8, from 1; None where it is not known."""
-    if not isinstance(path, Path):
-        return None
-    with open_regular(path) as file:
-        for number, line in enumerate(file, 1):
-            try:
-                line.decode()
-            except UnicodeDecodeError:
-                return number
-    return None
+def row_pairs(path: Path, names: Sequence[str]) -> Ratings:
+    """Read pairs of rows: two names and whether these rows are the same; each pair counts once."""
+    cells = _cells_of_rows(path, "two names of rows, and same or different", names)
+    said = cells.iloc[:, 2].str.lower()
+    if wrong := [i for i, text in enumerate(said) if text not in ANSWERS]:
+        raise UsageError(
+            f"{path}: line {wrong[0] + 2}: {shown(cells.iloc[wrong[0], 2])} is neither same nor "
+            f"different: one of {listed([*ANSWERS])} is needed"
+        )
+    items = np.sort(_numbers_of_rows(path, cells.iloc[:, :2], names), axis=1)
+    marks = said.map(ANSWERS).to_numpy(dtype=bool)
+    pairs, first, pair_of_line = np.unique(items, axis=0, return_index=True, return_inverse=True)
+    if (other := marks != marks[first][pair_of_line]).any():
+        one, two = (shown(names[i]) for i in items[other.argmax()])
+        raise UsageError(f"{path}: rows {one} and {two} are both the same and different")
+    return Ratings(pairs[:, 0], pairs[:, 1], marks[first][:, None])
+
+
+def row_triplets(path: Path, names: Sequence[str]) -> JudgedTriplets:
+    """Read triplets of rows: the names of a query, of the nearer and of the farther row."""
+    cells = _cells_of_rows(path, "the names of a query, a nearer and a farther row", names)
+    items = _numbers_of_rows(path, cells, names)
+    return JudgedTriplets(items, None, items[:, 0].copy())
+
+
+def groups_of_pairs(pairs: Ratings, n_rows: int) -> npt.NDArray[np.int64]:
+    """Return the group of each row: rows that pairs of the same join, also over others."""
+    left, right = pairs.items[pairs.marks[:, 0]].T
+    graph = sparse.coo_array((np.ones(len(left)), (left, right)), shape=(n_rows, n_rows))
+    return np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64)
+
+
+def _cells_of_rows(path: Path, needed: str, names: Sequence[str]) -> pd.DataFrame:
+    try:
+        cells = csv_cells(path, sep=separator_of(path), dtype=str, na_filter=False)
+    except (UsageError, OSError) as error:
+        raise UsageError(f"{path}: {reason_of(error)}") from error
+    header = [str(name).strip() for name in cells.columns]
+    if len(header) != 3 or cells.empty:
+        raise UsageError(
+            f"{path} holds {len(cells)} lines of the columns {listed(header)}: three columns below "
+            f"a line of their names are needed: {needed}"
+        )
+    if {*header[:2]} <= {*names}:
+        raise UsageError(f"{path}: the first line names rows: write names of the columns above it")
+    return cells.map(str.strip)
+
+
+def _numbers_of_rows(
+    path: Path, cells: pd.DataFrame, names: Sequence[str]
+) -> npt.NDArray[np.int64]:
+    """Return the number of the row that each cell names; those of a line are different."""
+    number = {name: i for i, name in enumerate(names)}
+    for line, row in enumerate(cells.itertuples(index=False), 2):
+        if unknown := [name for name in row if name not in number]:
+            raise UsageError(
+                f"{path}: line {line}: no row is called {shown(unknown[0])}: "
+                f"the names are {listed(names)}: --name-column says "
+                "which column has them (default: rows count from 0)"
+            )
+        if len({*row}) < len(row):
+            raise UsageError(f"{path}: line {line} names a row twice: different ones are needed")
+    return np.array([[number[name] for name in row] for row in cells.to_numpy()], dtype=np.int64)

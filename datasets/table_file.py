@@ -7,50 +7,51 @@ from __future__ import annotations
 
 import csv
 import io
-import shlex
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Context, Decimal
-from functools import partial
 from pathlib import Path
 from reprlib import repr as shown
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from oasis_bench.data import SCALES_COLUMNS, Encoding, LabelledRows, Rows, frame_of
-from oasis_bench.datasets.delimited import ENDINGS, GROUPING, MISSING, csv_names, separator_of
-from oasis_bench.datasets.files import first_dozen, listed, reason_of, refuse_empty
+from oasis_bench.data import (
+    SCALES_COLUMNS,
+    Encoding,
+    JudgedTriplets,
+    LabelledRows,
+    Ratings,
+    Rows,
+    frame_of,
+)
+from oasis_bench.datasets.delimited import (
+    GROUPING,
+    MISSING,
+    groups_of_pairs,
+    row_pairs,
+    row_triplets,
+)
+from oasis_bench.datasets.files import first_dozen, listed, reason_of
+from oasis_bench.datasets.table_description import column_lines
 from oasis_bench.datasets.tables import (
-    LABEL_COLUMN,
     LIKE_MISSING,
     NUMBER,
-    OTHER_LABEL_COLUMNS,
     Columns,
     LabelValues,
     Table,
     drop_option,
-    encoded,
-    header_doubt,
     is_id,
-    parquet_cells,
     places_of,
-    prepared_as,
     prepared_remarks,
     read_table,
-    text_cells,
-    values_of,
 )
 from oasis_bench.plugins import Dataset
-from oasis_bench.system import LONGEST_PATH, Progress, UsageError, cut, no_progress, printable
-
-SHOWN_COLUMNS = 40
-
-SHOWN_CLASSES = 12
+from oasis_bench.system import LONGEST_PATH, Progress, UsageError, cut, no_progress
 
 MOST_BINS = 100
 
@@ -59,10 +60,11 @@ class TableFile(Dataset):
     """A file of the user's: a row for each example, with a class label.
 
     ``.npz`` holds arrays `X` (n, d) and `y` (n,), or just one array of 2 dimensions and one of 1,
-    or what `scipy.sparse.save_npz` writes, joined by `y`.  ``.csv`` and ``.tsv`` are UTF-8, their
-    first line names the columns; commas, semicolons or tabs stand between these.  ``.parquet``
+    or what `scipy.sparse.save_npz` writes, joined by `y`.  ``.csv`` and ``.tsv``, also with
+    ``.gz``, are UTF-8, UTF-16 or, where they are neither, Latin-1; their first line names the
+    columns; commas, semicolons or tabs stand between these.  ``.parquet``
     needs pyarrow; pandas' index is no feature.  ``.svmlight``, ``.libsvm`` and ``.svm``, also with
-    ``.gz``, hold sparse rows, the label first.
+    ``.gz``, hold sparse rows, the label first.  ``.npy`` holds features alone.
 
     Features are float64, or float32 where the file has float32; sparse ones stay sparse (CSR).
     True and false are 1 and 0.
@@ -96,17 +98,29 @@ class TableFile(Dataset):
         left out (see `oasis_bench.data.Prepare`); with 'none' they are refused.
     bins : int, optional
         Make so many classes of a target of numbers, of about as many rows each: from 2 to 100.
+    pairs : str, optional
+        A CSV file with a line of names and three columns: the names of two rows, and whether they
+        are the same (1, true, yes, same) or not (0, -1, false, no, different).  Then labels need
+        not be there: rows that pairs join are a class.
+    triplets : str, optional
+        A CSV file as well: the names of a query, of a nearer row and of a farther one.  Without
+        labels each row is a class.
+    name_column : str, optional
+        The column that has these names.  Default: rows count from 0.
+    labels : str, optional
+        The ``.npy`` file of the labels of a ``.npy`` file.
     """
 
     name = "file"
     summary = (
         "rows and labels of a file of yours: --dataset PATH [--label COLUMN] [--drop A,B] "
         "[--fold-column COLUMN] [--decimal SIGN] [--thousands SIGN] [--prepare none] "
-        "[--bins N]"
+        "[--bins N] [--pairs FILE|--triplets FILE] [--name-column COLUMN] "
+        "[--labels FILE.npy]"
     )
     citation = "none"
     licence = "not known: the file is yours"
-    home = "the file that you name: .npz, .csv, .parquet or .svmlight"
+    home = "the file that you name: .npz, .npy, .csv, .parquet or .svmlight"
     scaling = SCALES_COLUMNS
 
     def __init__(
@@ -119,6 +133,10 @@ class TableFile(Dataset):
         thousands: str | None = None,
         prepare: str = "auto",
         bins: int | None = None,
+        pairs: str | None = None,
+        triplets: str | None = None,
+        name_column: str | None = None,
+        labels: str | None = None,
     ) -> None:
         self.path = path
         self.label = label
@@ -128,6 +146,10 @@ class TableFile(Dataset):
         self.thousands = thousands
         self.prepare = prepare
         self.bins = bins
+        self.pairs = pairs
+        self.triplets = triplets
+        self.name_column = name_column
+        self.labels = labels
         self._called = cut(str(path), LONGEST_PATH)
 
     def _asked(self) -> Columns:
@@ -144,15 +166,24 @@ class TableFile(Dataset):
         except csv.Error as error:
             raise UsageError(f"--drop is no list of names with commas ({error})") from error
         names = tuple(name.strip() for line in lines for name in line)
-        prepares = self.prepare == "auto"
+        is_judged = self.pairs is not None or self.triplets is not None
+        if self.fold_column and (is_judged or self.name_column):
+            raise UsageError(
+                "--fold-column divides the rows, as pairs and triplets do: leave it out"
+            )
+        aside = self.fold_column or self.name_column
         return Columns(
-            *(self.label, self.fold_column, names, self.decimal, self.thousands), prepares=prepares
+            *(self.label, aside, names, self.decimal, self.thousands),
+            needed=not is_judged,
+            prepares=self.prepare == "auto",
+            labels=None if self.labels is None else Path(self.labels),
         )
 
     def description(self) -> list[str]:
         """Return what each column of a CSV or Parquet file holds, a line each."""
         with self._named_in_errors():
-            return column_lines(self.path, self._asked())
+            aside = "names of rows" if self.name_column else "folds"
+            return column_lines(self.path, self._asked(), aside)
 
     def location(self) -> str | None:
         """Return the path of the file."""
@@ -200,20 +231,24 @@ class TableFile(Dataset):
         with self._named_in_errors():
             asked = self._asked()
             table = read_table(self.path, asked)
-            assert table.labels is not None  # they are needed
+            folds = table.folds if self.fold_column else None
             problems = [*table.problems]
             found: list[Any] = []
             for part in (
                 lambda: _as_features(table, asked),
-                partial(_classes, table.labels, self.bins, table.place),
-                lambda: _numbered(table.folds, "folds", "--fold-column", table.place),
+                lambda: _classes(table.labels, self.bins, table.place),
+                lambda: _numbered(folds, "folds", "--fold-column", table.place),
+                lambda: self._judgements(table),
             ):
                 try:
                     found.append(part())
                 except UsageError as error:
                     problems.append(str(error))
             _refuse(problems)
-            (X, encoding), (y, class_names), (folds, _) = found
+            (X, encoding), (y, class_names), (folds, _), (names, pairs, triplets) = found
+            if y is None:  # without labels
+                y = np.arange(len(X)) if pairs is None else groups_of_pairs(pairs, len(X))
+                class_names = tuple(names[i] for i in np.unique(y, return_index=True)[1])
             remarks = (*table.remarks, *_doubtful(class_names), *_ids(table, asked))
             if encoding is not None:
                 remarks = (*remarks, *prepared_remarks(X, table.columns, encoding))
@@ -224,7 +259,28 @@ class TableFile(Dataset):
                 remarks=remarks,
                 columns=columns,
                 encoding=encoding,
+                ratings=pairs,
+                judged=triplets,
             )
+
+    def _judgements(
+        self, table: Table
+    ) -> tuple[Sequence[str], Ratings | None, JudgedTriplets | None]:
+        """Return the names of the rows, and pairs and triplets of them, where there are some."""
+        names = [f"{i}" for i in range(table.X.shape[0])]
+        if self.name_column and table.folds is not None:
+            numbers, called = _numbered(table.folds, "names", "--name-column", table.place)
+            assert numbers is not None  # there are names
+            names = [called[i] for i in numbers]
+            if len(called) < len(names):
+                twice = called[int(np.bincount(numbers).argmax())]
+                raise UsageError(f"several rows are called {shown(twice)}: give each another name")
+        pairs, triplets = self.pairs, self.triplets
+        return (
+            names,
+            None if pairs is None else row_pairs(Path(pairs), names),
+            None if triplets is None else row_triplets(Path(triplets), names),
+        )
 
     @contextmanager
     def _named_in_errors(self) -> Iterator[None]:
@@ -349,10 +405,10 @@ def _not_finite(
 
 
 def _classes(
-    values: LabelValues, bins: int | None, place: Callable[[int], str]
+    values: LabelValues | None, bins: int | None, place: Callable[[int], str]
 ) -> tuple[npt.NDArray[np.int64] | None, tuple[str, ...]]:
     """Return the number of each row's class, and their names; with `bins` those of quantiles."""
-    if bins is None:
+    if bins is None or values is None:
         return _numbered(values, "labels", "--label", place)
     if not 2 <= bins <= MOST_BINS:
         raise UsageError(f"--bins {bins}: a number from 2 to {MOST_BINS} is needed")
@@ -414,111 +470,3 @@ def _refuse_missing(
             + f", or where {name!r} is a name and stands for no missing one, spell it otherwise"
             * bool(name)
         )
-
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-
-def column_lines(path: Path, asked: Columns) -> list[str]:
-    """Describe the columns of a CSV or Parquet file, a line each; of other files nothing."""
-    refuse_empty(path)
-    remarks: tuple[str, ...] = ()
-    hint = ""
-    if path.suffix.lower() in ENDINGS:
-        separator = separator_of(path)
-        names = csv_names(path, separator)
-        label = _label(names, asked)
-        texts = [i for i, name in enumerate(names) if name in (label, asked.fold)]
-        dropped = [i for i, name in enumerate(names) if name in asked.drop]
-        read, _ = text_cells(path, asked, names, separator, texts, dropped)
-        cells, remarks, hint = read.frame, read.remarks, read.hint
-        if label in names:
-            features = [name for i, name in enumerate(names) if i not in (*texts, *dropped)]
-            labels = cells[at := names.index(label)].tolist()
-            doubt = header_doubt(names, at, features, labels, read.numbers)
-            remarks = (*remarks, doubt) if doubt else remarks
-    elif path.suffix.lower() == ".parquet":
-        cells = parquet_cells(path)
-        names = [str(name) for name in cells.columns]
-    else:
-        return []
-    label = _label(names, asked)
-    roles: dict[str | None, str] = {
-        **dict.fromkeys(asked.drop, "left out"),
-        asked.fold: "folds",
-        label: "labels",
-    }
-    shown_names = [shown(name) for name in names[:SHOWN_COLUMNS]]
-    width = max(map(len, shown_names))
-    lines = [
-        f"  {name:<{width}}  "
-        + _summary(
-            names[i], cells.iloc[:, i], roles.get(names[i].strip()), label is None, hint, asked
-        )
-        for i, name in enumerate(shown_names)
-    ]
-    more = len(names) - len(lines)
-    how = "".join(f", {remark}" for remark in remarks)
-    return [f"columns: {len(names)}{how}", *lines, *([f"  ... and {more} more"] if more else [])]
-
-
-def _label(names: Sequence[str], asked: Columns) -> str | None:
-    """Return the name of the column of labels, where one is asked for or has a usual name."""
-    usual = (name for name in (LABEL_COLUMN, *OTHER_LABEL_COLUMNS) if name in names)
-    return asked.label or next(usual, None)
-
-
-def _summary(
-    name: str,
-    column: pd.Series[Any],
-    role: str | None,
-    asks_label: bool,
-    hint: str,
-    asked: Columns,
-) -> str:
-    """Say what a column is for, what it holds and how much of it is missing."""
-    import pandas as pd
-
-    found = None if role else encoded(column)
-    how = prepared_as(*found) if found and asked.prepares else ""
-    if found and found[1][0] in ("number", "date"):
-        column = pd.Series(found[0])
-    elif column.dtype == object:
-        numbers = None if role else values_of(column)
-        column = (
-            pd.Series(numbers)
-            if isinstance(numbers, np.ndarray)
-            else column.map(str, na_action="ignore")  # lists have no hash
-        )
-    if role in ("labels", "folds"):
-        column = column.mask(column.isin(MISSING))
-    n_distinct, n_missing = column.nunique(), int(column.isna().sum())
-    if role == "left out":
-        parts = [role]
-    elif role is not None:
-        parts = [role, f"{n_distinct} different"]
-        if role == "labels" and 0 < n_distinct <= SHOWN_CLASSES:
-            counts = column.value_counts()
-            parts[-1] += (
-                f" ({', '.join(f'{printable(str(name))}: {n}' for name, n in counts.items())})"
-            )
-        elif role == "labels" and n_distinct:
-            counts = column.value_counts()
-            parts[-1] += f", of {counts.min()} to {counts.max()} rows"
-    elif pd.api.types.is_numeric_dtype(column) and n_distinct:
-        low, high = float(column.min()), float(column.max())
-        what = f"{low:.4g} to {high:.4g}" if high > low else f"always {low:.4g}: tells nothing"
-        parts = [f"{found[1][0] if found else 'number'}, {what}"]
-        if is_id(column.to_numpy()) and not how:
-            parts.append(f"all different: an id? {drop_option([name])}")
-    elif not n_distinct:
-        parts = [f"no value{'' if how else f': {drop_option([name])}'}"]
-    else:
-        parts = [f"text, {n_distinct} different, such as {shown(column.dropna().iloc[0])}"]
-        if not how:
-            parts[-1] += f": {hint}--drop it, or make numbers of it"
-        if asks_label and 1 < n_distinct <= len(column) // 2:
-            parts[-1] += f"; perhaps the label: --label {shlex.quote(name)}"
-    missing = [f"{n_missing} missing"] if n_missing else []
-    return ", ".join([*parts, *missing]) + (f": {how}" if how else "")

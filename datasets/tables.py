@@ -21,7 +21,7 @@ from numpy.lib.npyio import NpzFile
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
-from oasis_bench.data import LEFT_OUT, MUCH_MISSING, RARE, Encoding, days_of
+from oasis_bench.data import LEFT_OUT, Encoding, days_of
 from oasis_bench.datasets.delimited import (
     ENDINGS,
     MISSING,
@@ -38,7 +38,9 @@ from oasis_bench.datasets.files import (
     first_dozen,
     listed,
     load_array,
+    load_npy,
     open_npz,
+    reason_of,
     refuse_empty,
     require_bytes,
 )
@@ -119,6 +121,7 @@ class Columns:
     only: tuple[str, ...] | None = None
     needed: bool = True
     prepares: bool = False
+    labels: Path | None = None
 
 
 def read_table(path: Path, asked: Columns) -> Table:
@@ -128,6 +131,8 @@ def read_table(path: Path, asked: Columns) -> Table:
         if path.name.lower().endswith(ending):
             if (asked.decimal or asked.thousands) and ending not in ENDINGS:
                 raise UsageError("holds no numbers as text: --decimal, --thousands are for CSV")
+            if asked.labels is not None and ending != ".npy":
+                raise UsageError("--labels is for a .npy file: name a column with --label")
             return reader(path, asked)
     raise UsageError(f"unknown kind of file: the ending is one of {', '.join(READERS)}")
 
@@ -332,23 +337,6 @@ def _kind_of(values: npt.NDArray[Any], kind: str) -> str:
     missing = np.isnan(numbers)
     same = missing.all() or not (missing.any() or (numbers != numbers[0]).any())
     return "constant" if same else kind
-
-
-def prepared_as(values: npt.NDArray[Any], column: tuple[str, ...]) -> str:
-    """Say what becomes of a column, '' where it stays as it is."""
-    kind, n_missing = column[0], np.count_nonzero(np.isnan(values))
-    if kind == "constant":
-        return "left out, as it is constant"
-    if kind == "id":
-        return "left out, as an id"
-    if kind == "category":
-        return f"one-hot, those in fewer than {RARE:.0%} of the training rows joined"
-    parts = ["days since 1970"] if kind == "date" else []
-    if n_missing:
-        parts.append("missing ones get the median of the training rows")
-        if n_missing >= MUCH_MISSING * len(values):
-            parts[-1] += " and an indicator"
-    return ", ".join(parts)
 
 
 def prepared_remarks(X: Any, names: Sequence[str] | None, encoding: Encoding) -> list[str]:
@@ -592,6 +580,22 @@ def _read_npz(path: Path, asked: Columns) -> Table:
         return Table(X, labels, columns, folds)
 
 
+def _read_npy(path: Path, asked: Columns) -> Table:
+    """Read features, and the labels from a file beside them."""
+    _refuse_drop(asked)
+    if asked.label or asked.fold:
+        raise UsageError("has no names of columns: give the labels in a file, --labels y.npy")
+    if asked.labels is None and asked.needed:
+        raise UsageError("holds no labels: name a file of them with --labels y.npy")
+    labels = None
+    if asked.labels is not None:
+        try:
+            labels = _array_labels(load_npy(asked.labels), asked.labels.name)
+        except (OSError, UsageError) as error:
+            raise UsageError(f"labels {asked.labels}: {reason_of(error)}") from error
+    return Table(load_npy(path), labels)
+
+
 def _array_names(
     file: NpzFile, label: str | None, fold: str | None = None, needed: bool = True
 ) -> tuple[str, str | None]:
@@ -642,9 +646,9 @@ def _refuse_drop(asked: Columns) -> None:
 
 READERS: Mapping[str, Callable[[Path, Columns], Table]] = {
     ".npz": _read_npz,
-    ".csv": _read_csv,
     ".parquet": _read_parquet,
-    ".tsv": _read_csv,
+    **dict.fromkeys(ENDINGS, _read_csv),
+    ".npy": _read_npy,
     **dict.fromkeys((".svmlight", ".libsvm", ".svm"), _read_svmlight),
     **dict.fromkeys((".svmlight.gz", ".libsvm.gz", ".svm.gz"), _read_svmlight),
 }

@@ -36,6 +36,14 @@ MEASURES = {
     "agreement": "The mean over triplets of the share of the votes that the answer got.",
     "ceiling": "The largest agreement that any answers can have, as people differ.",
     "human level": "How well one person's judgements agree with those of the others.",
+    "ROC AUC": "The probability that a pair of the same scores above a pair of different {items}.",
+    "1 - equal error rate": "The share of pairs judged rightly by the threshold that refuses as "
+    "large a share of the pairs of the same as it accepts of those of different {items}.",
+    **{
+        f"true accepts at {share} % false accepts": "The share of pairs of the same that is "
+        f"accepted where at most {share} % of those of different {{items}} are."
+        for share in ("1", "0.1")
+    },
 }
 OF_TASK = {
     ("ratings", "precision"): "The mean share of raters that marked the first k candidates.",

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -55,6 +56,14 @@ def test_a_learner_that_looks_at_more_than_the_pair_fails_unless_it_says_so(plug
 def test_sound_data_sets_and_tasks_pass(plugins, file, last):
     status, printed = check(plugins / f"{file}.py")
     assert (status, printed.splitlines()[-1]) == (0, f"all checks passed: {last}")
+
+
+def test_the_data_set_of_the_readme_passes(tmp_path):
+    blocks = (Path(__file__).parents[1] / "README.md").read_text().split("```python\n")
+    (block,) = (block.split("```")[0] for block in blocks if "(Dataset)" in block)
+    assert len(block.splitlines()) < 15
+    (tmp_path / "wine.py").write_text(block)
+    assert check(tmp_path / "wine.py")[0] == 0
 
 
 UNSOUND = """

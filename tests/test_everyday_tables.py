@@ -1,6 +1,9 @@
 """Tables with missing values, categories and dates: against scikit-learn, and end to end."""
 
 import re
+import shlex
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -219,3 +222,22 @@ def test_a_saved_model_takes_raw_rows(path, tmp_path, capsys):
     raw.assign(age="old").to_csv(tmp_path / "raw.csv", index=False)
     assert main(["neighbours", str(model_path), *words]) == 2
     assert "column 'age' was a number" in capsys.readouterr().err
+
+
+def test_the_page_on_data_of_your_own_shows_what_is_printed(tmp_path, capsys, monkeypatch):
+    docs = Path(__file__).parents[1] / "docs"
+    shutil.copy(docs / "_static/wines.csv", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    page = (docs / "own-data.md").read_text()
+    words = [shlex.split(line[6:])[3:] for line in page.splitlines() if line.startswith("    $ ")]
+    assert main(words[0]) == 0
+    described = capsys.readouterr().out.splitlines()
+    lines = page.split("    $ python -m oasis_bench data describe")[1].splitlines()[1:16]
+    assert lines[0].startswith("    columns: 12")
+    assert {line[4:] for line in lines} <= {*described}
+    few = ["--algorithms", "Euclidean", "--output", "run"]
+    assert main([*words[1][:-2], *few]) == 0
+    told = capsys.readouterr().err
+    after = page.split("    $ python -m oasis_bench run --dataset wines.csv")[1].splitlines()[1:5]
+    assert all(line.strip() in told for line in after)
+    assert "30 of each class train" in after[-1]

@@ -179,3 +179,17 @@ def test_pairs_are_uniform_over_two_rows_and_say_their_class():
     # 30 kinds of 2000 each: chi-squared with 29 degrees is below 58 in 999 of 1000 draws
     assert ((counts[off_diagonal] - 2000) ** 2 / 2000).sum() < 58
     np.testing.assert_array_equal(pairs.signs > 0, y[pairs.left] == y[pairs.right])
+
+
+def test_pairs_given_have_the_optimum_of_their_objective():
+    X, pairs, bounds = problem(n_pairs=40, n_features=2)
+    ends, same = np.column_stack([pairs.left, pairs.right]), pairs.signs > 0
+    twice = np.vstack([ends[same], [[0, 0]]])  # two equal rows say nothing
+    found = ITML(tol=1e-9, max_iter=5000).partial_fit_pairs(X, twice, ends[~same])
+    np.testing.assert_allclose(found.bounds_, bounds)
+    assert found.n_pairs_ == 40
+    reached = objective(found.get_mahalanobis_matrix(), X, pairs, bounds, 1.0)
+    ours = project_cyclically(X, pairs, bounds, 1.0, 5000, 1e-9).A
+    assert reached == pytest.approx(objective(ours, X, pairs, bounds, 1.0), rel=1e-8)
+    with pytest.raises(ValueError, match="none of 1 do"):
+        ITML().partial_fit_pairs(X, [[0, 0]], np.empty((0, 2), dtype=int))

@@ -187,3 +187,19 @@ def test_a_stays_positive_definite_over_a_million_steps(eta):
 
 
 # ---- what it is good for, and what it refuses ---------------------------------------------
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_pairs_given_are_learned_from_as_those_of_triplets(rows, form):
+    X = form(rows[0])
+    triplets = random_triplets(40, 500)
+    expected = LEGO().partial_fit_triplets(X, triplets)
+    found = LEGO().partial_fit_pairs(X, triplets[:, :2], triplets[:, ::2])
+    np.testing.assert_allclose(found.mahalanobis_matrix_, expected.mahalanobis_matrix_, atol=1e-10)
+    assert found.n_steps_ == 500
+    bounds = found.bounds_
+    found.partial_fit_pairs(X, triplets[:1, :2], triplets[:1, ::2])
+    assert found.n_steps_ == 501
+    np.testing.assert_array_equal(found.bounds_, bounds)
+    with pytest.raises(ValueError, match="2 pairs of the same and 1 of different"):
+        found.partial_fit_pairs(X, triplets[:2, :2], triplets[:1, ::2])

@@ -147,3 +147,18 @@ def test_its_objective_is_at_least_that_of_metric_learn(iris):
     assert not np.array_equal(theirs.components_, np.eye(4))  # it has left its start
     spread, kept = pair_sums(theirs.components_, X, y)
     assert MMC().fit(X, y).objective_ >= (1 - 1e-3) * spread / np.sqrt(kept)
+
+
+def test_all_pairs_given_are_those_of_labels(iris):
+    X, y = iris
+    pairs = np.array([*combinations(range(len(X)), 2)])
+    same = y[pairs[:, 0]] == y[pairs[:, 1]]
+    by_labels = MMC(tol=1e-6).fit(X, y)
+    by_pairs = MMC(tol=1e-6).partial_fit_pairs(X, pairs[same], pairs[~same])
+    assert by_pairs.objective_ == pytest.approx(by_labels.objective_)
+    expected = by_labels.get_mahalanobis_matrix()
+    np.testing.assert_allclose(
+        by_pairs.get_mahalanobis_matrix(), expected, atol=1e-3 * np.abs(expected).max()
+    )
+    with pytest.raises(ValueError, match="MMC needs pairs of either kind"):
+        MMC().partial_fit_pairs(X, pairs[same], np.array([[0, 0]]))

@@ -2,6 +2,7 @@
 
 import doctest
 import importlib.util
+import pickle
 import re
 import subprocess
 import sys
@@ -297,3 +298,35 @@ def test_the_example_of_the_documentation_runs(name, tmp_path, monkeypatch):
     module = sys.modules[function.__module__]
     (example,) = doctest.DocTestFinder().find(function, name, module=module)
     assert doctest.DocTestRunner().run(example).failed == 0
+
+
+def test_tables_of_other_libraries_and_mixed_columns_are_as_a_data_frame():
+    pyarrow = pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"a": X[:, 0], "colour": KINDS, "label": Y})
+    expected = rows_as_file(frame)
+    assert rows_as_file(pyarrow.table(frame)) == expected
+    assert rows_as_file(pyarrow.record_batch(frame)) == expected  # has Arrow's stream
+    assert rows_as_file((frame[["a", "colour"]], frame["label"])) == expected
+    mixed = frame[["a", "colour"]].to_numpy(dtype=object)
+    ending, content = rows_as_file((mixed, Y))
+    assert ending == ".csv"
+    assert content.decode().split("\n", 1) == ["0,1,label", expected[1].decode().split("\n", 1)[1]]
+    with pytest.raises(UsageError, match="X has a column 'label'"):
+        rows_as_file((frame, Y))
+
+
+def test_tensors_are_as_arrays():
+    torch = pytest.importorskip("torch")
+    given = torch.tensor(X, requires_grad=True), torch.tensor(Y)
+    assert rows_as_file(given) == rows_as_file((X, Y))
+
+
+def test_the_best_learner_of_a_messy_table_pickles_with_its_steps(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": X[:, 0], "colour": KINDS}).mask(rng.random((150, 2)) < 0.1)
+    best = oasis_bench.run((frame, Y), "LDA", output=tmp_path / "run", **SMALL).best()
+    again = pickle.loads(pickle.dumps(best))
+    assert "prepare" in again.named_steps
+    assert again.blend_ == best.blend_
+    expected, found = (oasis_bench.neighbours(one, frame, frame)[0] for one in (best, again))
+    np.testing.assert_array_equal(found, expected)

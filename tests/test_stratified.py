@@ -1,5 +1,6 @@
 """The stratified split: the class counts of scikit-learn's, and cases worked by hand."""
 
+import re
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -137,6 +138,11 @@ def test_a_run_from_the_command_line_divides_both_tasks_of_seen_classes(tmp_path
     assert sizes.loc["unseen-classes"].tolist() == [16, 12]
     page = " ".join((tmp_path / "run" / "report.html").read_text().split())
     assert "Split stratified: the same share of each class tests, the rest trains" in page
+    remark = re.search(r"Rows of each class that train \+ test \(4\): (.*?)<", page)[1]
+    found = re.findall(r"(\d) (\d+)\+(\d+)", remark)
+    expected = {name: int((y == int(name)).sum()) for name in run.info.classes["4"]}
+    assert {name: int(train) + int(test) for name, train, test in found} == expected
+    assert sum(int(test) for *_, test in found) == round(n / 4)
 
 
 def check(path):
@@ -155,7 +161,7 @@ class EveryThird(Split):
     name = "every-third"
     summary = "each third row tests"
     citation = "none"
-    in_place_of = "seen-classes"
+    in_place_of = ("seen-classes",)
     no_sizes = "has its third rows tested: leave out --train and --test"
 
     def sizes(self, rows, classes, partition):

@@ -438,3 +438,61 @@ def test_what_a_sign_means_can_be_said(
     (tmp_path / "t.csv").write_text(f"a;kind\n{text};u\n2;v\n")
     rows = TableFile(tmp_path / "t.csv", "kind", **given).load()
     np.testing.assert_array_equal(rows.X, [[number], [2]])
+
+
+@pytest.mark.parametrize(
+    ("encoding", "name", "remark"),
+    [
+        ("utf-8-sig", "t.csv", None),
+        ("utf-16", "t.csv", "UTF-16 and"),
+        ("cp1252", "t.tsv.gz", "Latin-1 letters, as it is not UTF-8, and tab"),
+        ("utf-8", "T.CSV.GZ", None),
+    ],
+)
+def test_a_text_is_read_in_its_encoding_packed_or_not(tmp_path, encoding, name, remark):
+    lines = ["größe\tlabel", *(f"{i},5\t{'süß' if i % 2 else 'säuer €'}" for i in range(20))]
+    content = "\n".join(lines).encode(encoding)
+    content = gzip.compress(content) if name.lower().endswith("gz") else content
+    (tmp_path / name).write_bytes(content)
+    table = TableFile(tmp_path / name)
+    rows = table.load()
+    assert (rows.columns, rows.class_names) == (("größe",), ("säuer €", "süß"))
+    np.testing.assert_array_equal(rows.X[:, 0], np.arange(20) + 0.5)
+    assert rows.remarks[0].startswith(f"read with {remark or 'tab'} ")
+    assert "'größe'  number, 0.5 to 19.5" in table.description()[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("t.csv", b"PK\3\4\0\0", "holds NUL characters"),
+        ("t.csv.gz", gzip.compress(b"a,label\n" * 999)[:30], r"gzip cannot be read \(Compressed"),
+        ("t.csv.gz", b"a,label\n1,x\n", "Not a gzipped file"),
+    ],
+)
+def test_what_is_no_text_is_told(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(UsageError, match=message):
+        TableFile(tmp_path / name).load()
+
+
+def test_arrays_in_files_of_their_own(tmp_path):
+    X = np.random.default_rng(0).normal(size=(6, 3)).astype(np.float32)
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "y.npy", np.array([*"abbaab"]))
+    rows = TableFile(tmp_path / "X.npy", labels=str(tmp_path / "y.npy")).load()
+    np.testing.assert_array_equal(rows.X, X)
+    assert (rows.X.dtype, rows.y.tolist()) == (np.float32, [0, 1, 1, 0, 0, 1])
+    np.testing.assert_array_equal(TableFile(tmp_path / "X.npy").load_items()[0], X)
+    np.save(tmp_path / "o.npy", np.array([None]), allow_pickle=True)
+    (tmp_path / "t.csv").write_text("a,label\n1,x\n")
+    for name, options, message in (
+        ("X.npy", {}, "name a file of them with --labels"),
+        ("X.npy", {"label": "y"}, "has no names of columns"),
+        ("X.npy", {"labels": str(tmp_path / "no.npy")}, r"no\.npy: No such file"),
+        ("X.npy", {"labels": str(tmp_path / "o.npy")}, r"o\.npy: npy cannot be read"),
+        ("X.npy", {"labels": str(tmp_path / "X.npy")}, r"has shape \(6, 3\)"),
+        ("t.csv", {"labels": str(tmp_path / "y.npy")}, r"--labels is for a \.npy file"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            TableFile(tmp_path / name, **options).load()

@@ -21,6 +21,7 @@ from sklearn.preprocessing import MinMaxScaler, Normalizer, StandardScaler
 import oasis_bench
 from oasis_bench import scorers
 from oasis_bench.algorithms import LDA, LMNN, OASIS, CosineOASIS, Euclidean, PsdOASIS
+from oasis_bench.command_line import main
 from oasis_bench.data import row_hashes
 from oasis_bench.experiment import Experiment, LearnerSpec
 from oasis_bench.plugins import (
@@ -460,3 +461,22 @@ def test_ctrl_c_leaves_no_file(folder, tmp_path):
     assert "Traceback" not in said
     assert said.splitlines()[-1] == "oasis-bench: interrupted"
     assert not [*output.parent.iterdir()]
+
+
+def test_of_many_rows_the_same_share_of_each_class_is_fitted(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("oasis_bench.runs.fitting.MOST_ROWS", 40)
+    y = np.repeat([0, 1, 2], [60, 90, 10])
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(160, 3)) + y[:, None]).assign(
+        label=y
+    )
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    words = ["--learner", "LDA", "--inner-folds", "2", "--output", str(tmp_path / "m.npz")]
+    assert main(["fit", str(tmp_path / "t.csv"), *words]) == 0
+    said = capsys.readouterr().out
+    assert "LDA is fitted on 41 of 160 rows, the same share of each class" in said
+    fitted = set(training_rows_of(tmp_path / "m.npz").tolist())
+    of_class = [
+        fitted & set(row_hashes(frame.loc[y == k, [0, 1, 2]].to_numpy()).tolist()) for k in range(3)
+    ]
+    assert [*map(len, of_class)] == [15, 23, 3]
+    assert len(fitted) == 41

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from functools import partial
 from numbers import Integral, Real
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -139,6 +139,7 @@ class ITML(LabelLearner):
         "n_pairs": (None, 300, 1000, 3000),  # None is few for few classes: 80 for two
     }
     rotation_invariant: ClassVar = True
+    takes_pairs: ClassVar = True
 
     _least_in_largest: ClassVar[int] = 2
     _remedy: ClassVar[str] = "use fewer features or fewer pairs (n_pairs)"
@@ -155,7 +156,35 @@ class ITML(LabelLearner):
         X = np.ascontiguousarray(X)
         rng = check_random_state(self.random_state)
         bounds = squared_distance_bounds(X, rng)
-        pairs = draw_pairs(X, y, self._count_pairs(len(np.unique(y))), rng)
+        self._solve(X, draw_pairs(X, y, self._count_pairs(len(np.unique(y))), rng), bounds)
+
+    def partial_fit_pairs(self, X: Any, alike: npt.ArrayLike, unlike: npt.ArrayLike) -> Self:
+        """Learn from given pairs, from scratch; `n_pairs` does not matter.
+
+        Parameters
+        ----------
+        X : array of shape (n_rows, n_features)
+        alike, unlike : array of shape (n_pairs, 2), integers
+            Row numbers of `X`: of rows of the same, and of different classes.  Pairs of equal rows
+            are left out.
+
+        Raises
+        ------
+        ValueError
+            Where these are no row numbers of `X`, or all pairs are of equal rows.
+        """
+        X, *kinds = self._validated_pairs(X, alike, unlike)
+        left, right = np.concatenate(kinds).T
+        differ = squared_distances(X, left, right) > 0
+        if not differ.any():
+            raise ValueError(f"ITML needs a pair of rows that differ, and none of {len(left)} do")
+        signs = np.repeat([1.0, -1.0], [len(kind) for kind in kinds])
+        pairs = Pairs(left[differ], right[differ], signs[differ])
+        bounds = squared_distance_bounds(X, check_random_state(self.random_state))
+        self._solve(np.ascontiguousarray(X), pairs, bounds)
+        return self
+
+    def _solve(self, X: Any, pairs: Pairs, bounds: Float64Array) -> None:
         constraints, counts = merged(pairs)
         options = (float(self.gamma) * counts, self.max_iter, float(self.tol))
         basis, rows = basis_and_coordinates(X) if 2 * len(X) <= X.shape[1] else (None, X)
@@ -165,7 +194,7 @@ class ITML(LabelLearner):
                 f"ITML stopped at max_iter={self.max_iter} passes with a change of "
                 f"{found.change:.1e}, above tol={self.tol:g}: raise max_iter or lower gamma",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         factor = cholesky(found.A)
         self.components_ = factor if basis is None else _embedded(factor, basis)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import warnings
 from dataclasses import field
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 from scipy.linalg import cholesky
+from sklearn.utils import check_array
 
 from oasis_bench.algorithms.logdet import _rank_one_steps, _reference as _lego_reference
 from oasis_bench.algorithms.logdet._rank_one_blocks import (
@@ -19,11 +21,19 @@ from oasis_bench.algorithms.logdet._rank_one_blocks import (
     squared_distances,
     take_steps,
 )
-from oasis_bench.algorithms.shared import LogDetLearner, TripletSampler, uses_twin
+from oasis_bench.algorithms.shared import (
+    LogDetLearner,
+    TripletSampler,
+    check_triplets,
+    uses_twin,
+)
 from oasis_bench.data import FloatArray
 from oasis_bench.plugins import FittedArray
 from oasis_bench.sampling import seed_state
-from oasis_bench.system import Progress
+from oasis_bench.system import Progress, slices
+
+PAIRS_PER_CALL = 10_000
+"""Differences of pairs that are made at once."""
 
 TRIPLETS_FOR_BOUNDS = 10_000
 """From so many triplets come u and l: their percentiles are within 0.5 points of the exact ones."""
@@ -84,8 +94,39 @@ class LEGO(LogDetLearner):
     summary: ClassVar = "online LogDet steps on pairs, a Mahalanobis distance"
     citation: ClassVar = "Jain, Kulis, Dhillon & Grauman, NIPS 21 (2008)"
     cost: ClassVar = "time d^2 a step, d^3 at the end, memory 3 d^2"
+    takes_pairs: ClassVar = True
 
     bounds_: npt.NDArray[np.float64] = field(init=False)
+
+    def partial_fit_pairs(self, X: Any, alike: npt.ArrayLike, unlike: npt.ArrayLike) -> Self:
+        """Learn from given pairs, in their order: a step is a pair of each kind.
+
+        Parameters
+        ----------
+        X : array or CSR of shape (n_rows, n_features)
+        alike, unlike : array of shape (n_steps, 2), integers
+            Row numbers of `X`: of rows of the same, and of different classes.
+
+        Raises
+        ------
+        ValueError
+            Where these are no row numbers of `X`, or not as many of either kind.
+        """
+        X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
+        pairs = [check_triplets(part, X.shape[0], 2) for part in (alike, unlike)]
+        if len(pairs[0]) != len(pairs[1]):
+            raise ValueError(
+                f"{len(pairs[0])} pairs of the same and {len(pairs[1])} of different rows: as many "
+                "of either are needed"
+            )
+        for part in slices(len(pairs[0]), PAIRS_PER_CALL) or [slice(0, 0)]:
+            # A pair is its difference from an empty row: so the steps are those of triplets.
+            kinds = [X[kind[part, 0]] - X[kind[part, 1]] for kind in pairs]
+            rows = (sparse.vstack if sparse.issparse(X) else np.vstack)([0 * X[:2], *kinds])
+            positives = np.arange(2, 2 + kinds[0].shape[0])
+            steps = [np.zeros_like(positives), positives, positives + len(positives)]
+            self.partial_fit_triplets(rows, np.column_stack(steps))
+        return self
 
     def _check(self, X: Any, y: Any) -> None:
         """Raise what `fit` says of labels and memory."""

@@ -1,14 +1,15 @@
 from .axes import (
     AXES_GRID as AXES_GRID,
     WithinClassLearner as WithinClassLearner,
+    axes_to_keep as axes_to_keep,
     pair_scatter as pair_scatter,
     principal_axes as principal_axes,
     refuse_classes_of_equal_rows as refuse_classes_of_equal_rows,
     rounding as rounding,
     whitening as whitening,
 )
+from .hyper_parameters import HyperParameters as HyperParameters
 from .label_learner import (
-    HyperParameters as HyperParameters,
     LabelLearner as LabelLearner,
     possible_neighbours as possible_neighbours,
 )

@@ -101,7 +101,7 @@ class WithinClassLearner(LabelLearner):
 
     def _fit(self, X: Any, y: Any) -> None:
         rows, classes, _, axes = shared(_by_class_with_axes, X, y)
-        n_axes = self.n_axes or _axes_to_keep(len(rows) - len(classes), len(axes))
+        n_axes = self.n_axes or axes_to_keep(len(rows) - len(classes), len(axes))
         self.n_axes_ = min(n_axes, len(axes))
         projected, directions = shared(_on_axes, X, y, self.n_axes_)
         if not len(directions):
@@ -165,6 +165,6 @@ def _on_axes(X: Any, y: Any, n_axes: int) -> tuple[FloatArray, FloatArray]:
     return projected, whitening(within_scatter(projected, classes), floor)
 
 
-def _axes_to_keep(degrees: int, rank: int) -> int:
+def axes_to_keep(degrees: int, rank: int) -> int:
     """Choose on how many of `rank` principal axes to learn, by the degrees of freedom."""
     return rank if degrees >= rank else max(1, degrees // 2)

@@ -2,63 +2,19 @@
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from abc import abstractmethod
-from dataclasses import dataclass, field, fields
-from typing import (
-    Annotated,
-    Any,
-    ClassVar,
-    Literal,
-    Self,
-    dataclass_transform,
-    get_args,
-    get_origin,
-)
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils._param_validation import StrOptions
+import numpy.typing as npt
 from sklearn.utils.multiclass import check_classification_targets
 
+from oasis_bench.algorithms.shared.hyper_parameters import HyperParameters
+from oasis_bench.algorithms.shared.triplet_learner import check_triplets
 from oasis_bench.data import without_offset
 from oasis_bench.plugins import MahalanobisLearner
 from oasis_bench.system import require_memory, shared, sharing
-
-
-@dataclass_transform(eq_default=False, field_specifiers=(field,))
-class HyperParameters:
-    """Makes the fields of a learner its hyper-parameters, which `__init__` takes in their order.
-
-    scikit-learn checks them by their types: ``Annotated[int, Interval(...)]`` bounds a number.
-    """
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
-
-    def __init_subclass__(cls, kw_only: bool = False, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        made: Any = dataclass(eq=False, repr=False, kw_only=kw_only)(cls)
-        known = cls._parameter_constraints
-        if isinstance(known, dict):  # else a property
-            hints = inspect.get_annotations(cls, eval_str=True)
-            own = {f.name: _constraints(hints[f.name]) for f in fields(made) if f.name in hints}
-            cls._parameter_constraints = known | {k: v for k, v in own.items() if any(v)}
-
-
-def _constraints(hint: Any) -> list[Any]:
-    """Return what scikit-learn may take for a hyper-parameter of this type; [None] says nothing."""
-    found = list(getattr(hint, "__metadata__", ()))
-    plain = hint.__origin__ if found else hint
-    for kind in [plain] if get_origin(plain) is Literal else get_args(plain) or [plain]:
-        if get_origin(kind) is Literal:
-            found.append(StrOptions(set(get_args(kind))))
-        elif kind is bool:
-            found.append("boolean")
-        elif kind is str:
-            found.append(str)
-        elif kind is type(None) and "random_state" not in found:
-            found.append(None)
-    return found
 
 
 class LabelLearner(HyperParameters, MahalanobisLearner, kw_only=True):
@@ -106,6 +62,20 @@ class LabelLearner(HyperParameters, MahalanobisLearner, kw_only=True):
         with sharing():
             self._fit(shared(without_offset, X), y)
         return self
+
+    def _validated_pairs(
+        self, X: Any, alike: npt.ArrayLike, unlike: npt.ArrayLike
+    ) -> tuple[Any, npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+        """Return rows near zero, and pairs of them, for ``partial_fit_pairs``."""
+        self._validate_params()
+        X = self._validated(X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        pairs = [check_triplets(part, len(X), 2) for part in (alike, unlike)]
+        require_memory(
+            8 * self._n_numbers(len(X), X.shape[1], 2),
+            f"{self.name} on {len(X)} rows",
+            self._remedy,
+        )
+        return without_offset(X), *pairs
 
     def _check(self, X: Any, y: Any) -> None:
         classes, counts = np.unique(y, return_counts=True)

@@ -18,7 +18,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
 
-from oasis_bench.algorithms.shared.label_learner import HyperParameters
+from oasis_bench.algorithms.shared.hyper_parameters import HyperParameters
 from oasis_bench.data import FloatArray, check_magnitude, checked_labels
 from oasis_bench.plugins import FittedArray, IncrementalLearner, MahalanobisLearner
 from oasis_bench.sampling import ClassTripletSampler, RelevanceTripletSampler, seed_state
@@ -278,17 +278,16 @@ def _is_count(value: object) -> bool:
     return isinstance(value, Integral) and int(value) >= 0
 
 
-def check_triplets(triplets: npt.ArrayLike, n_items: int) -> npt.NDArray[np.intp]:
-    """Return triplets of item numbers (n_triplets, 3), checked."""
-    array = np.asarray(triplets)
-    if array.ndim != 2 or array.shape[1] != 3:
-        raise UsageError(f"triplets of shape {array.shape}: (n_triplets, 3) is needed")
+def check_triplets(triplets: npt.ArrayLike, n_items: int, width: int = 3) -> npt.NDArray[np.intp]:
+    """Return triplets of item numbers (n_triplets, 3), or pairs (n_pairs, 2), checked."""
+    array, what = np.asarray(triplets), "triplets" if width == 3 else "pairs"
+    if array.ndim != 2 or array.shape[1] != width:
+        raise UsageError(f"{what} of shape {array.shape}: (n_{what}, {width}) is needed")
     if not np.issubdtype(array.dtype, np.integer):
-        raise UsageError(f"triplets of type {array.dtype}: item numbers must be integers")
+        raise UsageError(f"{what} of type {array.dtype}: item numbers must be integers")
     if array.size and (array.min() < 0 or array.max() >= n_items):
         raise UsageError(
-            f"triplets name items {array.min()} to {array.max()}, but X has items 0 to "
-            f"{n_items - 1}"
+            f"{what} name items {array.min()} to {array.max()}, but X has items 0 to {n_items - 1}"
         )
     return np.ascontiguousarray(array, dtype=np.intp)
 

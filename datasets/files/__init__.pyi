@@ -14,6 +14,7 @@ from .local import (
     first_dozen as first_dozen,
     listed as listed,
     load_array as load_array,
+    load_npy as load_npy,
     open_npz as open_npz,
     reason_of as reason_of,
     refuse_empty as refuse_empty,

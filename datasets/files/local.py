@@ -158,6 +158,13 @@ def load_array(file: NpzFile, name: str) -> npt.NDArray[Any]:
         return np.asarray(file[name])
 
 
+def load_npy(path: Path) -> npt.NDArray[Any]:
+    """Read an npy file; raise UsageError where it is damaged, too large or holds Python objects."""
+    with open_regular(path) as file, broken("npy"):
+        require_memory(os.fstat(file.fileno()).st_size, "it", "give fewer rows or columns")
+        return np.asarray(np.load(file, allow_pickle=False))
+
+
 def require_bytes(file: NpzFile, names: Sequence[str]) -> None:
     """Check that arrays hold no Python objects, and have the bytes that they claim, and fit."""
     archive, total = file.zip, 0

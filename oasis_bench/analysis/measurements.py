@@ -35,6 +35,8 @@ COMPARED_AT = {
     "mean recognition": (1,),
     "similarity precision": (0,),
     "agreement": (0,),
+    "ROC AUC": (0,),
+    "1 - equal error rate": (0,),
 }
 """What a comparison or a line on the terminal holds: measures and their k, 0 without one."""
 

@@ -7,6 +7,7 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from itertools import islice, zip_longest
 from operator import itemgetter
 from pathlib import Path
@@ -20,7 +21,14 @@ from oasis_bench.analysis import with_costs
 from oasis_bench.command_line.parsing import DATA_OPTIONS
 from oasis_bench.command_line.progress import ProgressDisplay
 from oasis_bench.data import PATCHES_AND_PIXELS, LabelledRows, scaling_words, unlike_scales
-from oasis_bench.experiment import Duration, Experiment, LearnerSpec, Search, built_in_experiments
+from oasis_bench.experiment import (
+    Duration,
+    Experiment,
+    LearnerSpec,
+    Search,
+    built_in_experiments,
+    tasks_by_option,
+)
 from oasis_bench.plugins import (
     PATH_DATASETS,
     BilinearLearner,
@@ -211,7 +219,7 @@ def split_lines(catalogue: Catalogue[Split]) -> list[str]:
     def about(split: type[Split]) -> list[str]:
         if not split.in_place_of:
             return ["of the tasks that name it"]
-        return [f"with --split {split.name}, in place of {split.in_place_of}"]
+        return [f"with --split {split.name}, in place of {' or '.join(split.in_place_of)}"]
 
     return _described(catalogue, about)
 
@@ -288,8 +296,11 @@ def facts_of_rows(dataset: Dataset, rows: LabelledRows) -> dict[str, str]:
             f", with {int(votes.sum()):,} votes" if votes is not None else ", without votes"
         )
     if rows.ratings is not None:
-        n_rated, n_raters = rows.ratings.marks.shape
-        facts["ratings"] = f"{n_rated:,} candidates of queries by {n_raters} raters"
+        marks = rows.ratings.marks
+        if marks.shape[1] == 1:
+            facts["pairs"] = f"{len(marks):,}, of which {marks.sum():,} are of the same"
+        else:
+            facts["ratings"] = f"{len(marks):,} candidates of queries by {marks.shape[1]} raters"
     if dataset.class_subsets:
         facts["class subsets"] = ", ".join(
             f"{name} ({_here(names, rows)} of {len(names)} classes here)"
@@ -342,6 +353,7 @@ def tried_lines(
         traces=False,
         examples=0,
     )
+    experiment = replace(experiment, **tasks_by_option(data_options))
     with TemporaryDirectory(prefix="oasis-bench-") as folder:
         output = Path(folder) / "run"
         run_experiment(
@@ -356,12 +368,15 @@ def tried_lines(
     found = _by_cost(run)
     first = [learner for learner, *_ in found if learner in FIRST]
     how = _how(run, first, ["--dataset", name, *_as_words(data_options, plugin_files)])
-    return [*_answered(found, registry), "", *_not_answered(run, unlike), "", *how]
+    answered = _answered(found, registry, _first_measure(run))
+    return [*answered, "", *_not_answered(run, unlike), "", *how]
 
 
-def _answered(found: Sequence[tuple[str, float, float]], registry: Registry) -> list[str]:
+def _answered(
+    found: Sequence[tuple[str, float, float]], registry: Registry, measure: str
+) -> list[str]:
     rows: list[tuple[str, ...]] = [
-        ("name", "form", "takes", "tuning + fit, s", "mAP, a first look"),
+        ("name", "form", "takes", "tuning + fit, s", f"{measure}, a first look"),
     ]
     for label, seconds, value in found:
         learner = registry.algorithms[label]
@@ -371,12 +386,16 @@ def _answered(found: Sequence[tuple[str, float, float]], registry: Registry) -> 
 
 
 def _by_cost(run: StoredRun) -> list[tuple[str, float, float]]:
-    """Return learner, seconds of tuning and fit, and mAP: what costs least first."""
-    measured = run.measures[run.measures["measure"] == "mAP"]
+    """Return learner, seconds of tuning and fit, and the first measure: what costs least first."""
+    measured = run.measures[run.measures["measure"] == _first_measure(run)]
     costs = with_costs(run.trials)[["trial_id", "tuning_seconds", "fit_seconds"]]
     found = measured.merge(costs, on="trial_id")
     seconds = found["tuning_seconds"] + found["fit_seconds"]
     return sorted(zip(found["learner"], seconds, found["value"], strict=True), key=itemgetter(1))
+
+
+def _first_measure(run: StoredRun) -> str:
+    return next(iter(run.info.sources.tasks.values())).measures[0]
 
 
 def _not_answered(run: StoredRun, unlike: Mapping[str, str]) -> list[str]:

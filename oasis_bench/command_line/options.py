@@ -232,7 +232,8 @@ def _add_fit(verbs: Any) -> None:
         verbs,
         "fit",
         "tune a learner, fit it on all rows of a table and write it to a model file",
-        "Tune a learner on inner folds as a trial of 'run' does, fit it on all rows, and write it "
+        "Tune a learner on inner folds as a trial of 'run' does, fit it on all rows (of more than "
+        "100,000 with labels, on so many, the same share of each class), and write it "
         "with its scaling to a model file, whole or not at all. What to expect is printed: the "
         "measure by which it was tuned on the inner folds, beside the Euclidean baseline's. "
         "Example: fit table.csv --label kind --learner OASIS --output metric.npz",
@@ -242,8 +243,11 @@ def _add_fit(verbs: Any) -> None:
     one: dict[str, Any] = {"type": lambda text: [text], "metavar": "NAME"}
     what = "a learner of 'list algorithms' (default OASIS)"
     parser.add_argument("--learner", dest="algorithms", default=["OASIS"], help=what, **one)
-    what = "what it is tuned for: unseen-classes where classes will be others (default retrieval)"
-    parser.add_argument("--task", dest="tasks", default=["retrieval"], help=what, **one)
+    what = (
+        "what it is tuned for: unseen-classes where classes will be others (default retrieval, or "
+        "what --pairs and --triplets ask)"
+    )
+    parser.add_argument("--task", dest="tasks", help=what, **one)
     add_path(parser, "--output", "FILE.npz", "the model file", required=True)
     _add_param(parser)
     said = "As of 'run': they decide how the learner is tuned."

@@ -32,6 +32,7 @@ RETRIED = ("failed", "crashed", "timeout", "out-of-memory", "not-applicable")
 
 DATA_OPTIONS = (
     ("label", "COLUMN", "the label column of your own file (default: label, class, target or y)"),
+    ("labels", "FILE.npy", "the labels of your own FILE.npy of features (default: none)"),
     (
         "fold-column",
         "COLUMN",
@@ -61,6 +62,23 @@ DATA_OPTIONS = (
         "N",
         "make so many classes of a label that is a number, of about as many rows each (default: "
         "each value is a class)",
+    ),
+    (
+        "pairs",
+        "FILE",
+        "a CSV file of the names of two rows of your own file, and same or different: then the "
+        "task is verification, and labels need not be there (default: none)",
+    ),
+    (
+        "triplets",
+        "FILE",
+        "a CSV file of the names of three rows: a query, a nearer and a farther one: then the task "
+        "is judged-triplets, and labels need not be there (default: none)",
+    ),
+    (
+        "name-column",
+        "COLUMN",
+        "the column that names the rows of your own file (default: rows count from 0)",
     ),
     ("visterms", "N", "visual words of a data set of pictures (default: its own, 1000)"),
     ("block", "PIXELS", "side of the blocks of pictures (default: the data set's, mostly 64)"),

@@ -35,6 +35,7 @@ from .settings import (
     dataset_of_file as dataset_of_file,
     known_settings as known_settings,
     quick_settings as quick_settings,
+    tasks_by_option as tasks_by_option,
 )
 from .trials import (
     Candidate as Candidate,

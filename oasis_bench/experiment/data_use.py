@@ -29,8 +29,8 @@ LONGEST_NAME = 30
 UNEQUAL = 5
 """Times as large as the smallest class: then a draw of as many items of each is no fair sample."""
 
-LEAST = 4
-"""Items of a class that is of use: 2 train and 2 test."""
+LEAST = 6
+"""Items of a class that is of use: 4 train, 2 in each of two inner folds, and 2 test."""
 
 
 def choose_subsets(
@@ -117,14 +117,15 @@ def _numbers(
         else:
             n_each = min(sum(e.per_class), int(counts[counts >= LEAST].min()))
             remedy = (
-                "leave those rows out, or take the other classes alone with --classes "
+                "keep their frequencies with --split stratified, leave those rows out, or take the "
+                "other classes alone with --classes "
                 f"{others}: {n_each} items of each, {others * n_each:,} of {counts.sum():,} in all"
                 f"{', unless --train and --test say more' * (n_each == sum(e.per_class))}"
             )
         raise UsageError(
             f"{few} of {len(counts)} classes of subset {subset!r} have fewer than {LEAST} items "
             f"(such as {rows.class_names[numbers[counts.argmin()]]!r}, {counts.min()}), and each "
-            f"needs 2 to train and 2 to test: {remedy}"
+            f"needs {LEAST - 2} to train and 2 to test: {remedy}"
         )
     if counts.min() < sum(needed):
         remedy = "lower --train or --test"
@@ -166,7 +167,7 @@ def choose_classes(
     if n_chosen > len(eligible):
         most = np.sort(counts)[-n_chosen]
         remedy = f"lower --classes, or --train and --test to {most} together"
-        if most < 4:  # each of the two is at least 2
+        if most < LEAST:  # nothing can be lowered
             remedy = "lower --classes, or ask another task"
         raise UsageError(
             f"{n_chosen} classes of {n_train} training and {n_test} test items were asked for, "
@@ -221,7 +222,7 @@ def settle(
         if e.per_class != (DEFAULT_TRAIN, DEFAULT_TEST):
             raise UsageError(f"{e.dataset} {next(iter(splits)).no_sizes}")
         return replace(e, partitions=partitions)
-    if rows.multi_label:
+    if rows.multi_label or all(split.needed_per_class() is None for split in splits):
         return replace(e, partitions=partitions)
     n_train, n_test = _per_class(e, dataset, rows)
     return _with_numbers(e, partitions, n_train, n_test)

@@ -56,6 +56,9 @@ DEFAULT_PARTITIONS, DEFAULT_TRAIN, DEFAULT_TEST = 5, 40, 25
 LEAST_FOR_UNSEEN = 7
 """Classes from which on inner folds can tune for unseen ones."""
 
+TASK_OF_OPTION = {"pairs": "verification", "triplets": "judged-triplets"}
+"""What a data set is asked for by default where one of these options is given."""
+
 MOST_TRIALS = 100_000
 """Of a run; more would take gigabytes before the first one begins."""
 
@@ -426,6 +429,12 @@ def built_in_experiments() -> list[str]:
     return sorted(path.stem for path in BUILT_IN.glob("*.toml"))
 
 
+def tasks_by_option(dataset_options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the setting `tasks` that options of a data set ask by default, if they do."""
+    tasks = tuple(task for name, task in TASK_OF_OPTION.items() if name in dataset_options)
+    return {"tasks": tasks} if tasks else {}
+
+
 def changed(
     experiment: Experiment,
     given: Mapping[str, Any],
@@ -441,7 +450,8 @@ def changed(
 
     What it says of its own data set does not hold for another one: this has all its classes, a
     title of its own and no options, where these are not given; the default experiment asks unseen
-    classes of its own data set alone, and of enough classes.  A `budget` or `memory` in `given`
+    classes of its own data set alone, and of enough classes.  An option of the data set may say
+    what is asked (`TASK_OF_OPTION`).  A `budget` or `memory` in `given`
     is that of all learners; with `quick` the settings of a quick run hold where none are given.
     `params` are hyper-parameters, as in 'LMNN.pull_weight=0.5,0.9': one value, or a list to search.
     """
@@ -465,6 +475,7 @@ def changed(
         too_few = [isinstance(size, int) and size < LEAST_FOR_UNSEEN for size in sizes]
         if "dataset" in changes or (too_few and all(too_few)):
             changes["tasks"] = known_settings()["tasks"].default
+    changes |= {} if "tasks" in given else tasks_by_option(dataset_options or {})
     changes["dataset_options"] = {**options, **(dataset_options or {})}
     changes["learners"] = _with_params(learners or experiment.learners, params)
     if title is not None:

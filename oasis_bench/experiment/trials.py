@@ -424,7 +424,7 @@ def find_tasks(experiment: Experiment, registry: Registry) -> list[Task]:
     if experiment.split is not None:
         split = registry.splits[experiment.split]
         for task in tasks:
-            if task.split == split.in_place_of:
+            if task.split in split.in_place_of:
                 task.split = split.name
     if (text := experiment.choose_by) is not None:
         for task in [task for task in tasks if has_measure(task, text)] or tasks[:1]:
@@ -439,7 +439,7 @@ def refuse_unused_split(experiment: Experiment, registry: Registry) -> None:
     split = registry.splits[experiment.split]
     tasks = find_tasks(experiment, registry)
     if split.name not in [task.split for task in tasks]:
-        takes = f"takes the place of {split.in_place_of}" if split.in_place_of else "replaces none"
+        takes = f"takes the place of {' or '.join(split.in_place_of) or 'none'}"
         own = ", ".join(f"{task.name} is asked on {task.split}" for task in tasks)
         raise UsageError(
             f"--split {split.name}: it {takes}, and {own}: leave --split out, or ask other --tasks"

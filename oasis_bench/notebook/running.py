@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from functools import wraps
+from importlib import import_module
 from inspect import signature
 from io import BytesIO, StringIO
 from pathlib import Path
@@ -44,8 +45,17 @@ from oasis_bench.runs import (
     refuse_used_folder,
     run_experiment,
 )
-from oasis_bench.system import UsageError, open_regular, printable, unknown_name, write_whole
+from oasis_bench.system import (
+    UsageError,
+    open_regular,
+    printable,
+    require_packages,
+    unknown_name,
+    write_whole,
+)
 from oasis_bench.trial import MODELS, PREDICTIONS
+
+LABEL = "label"
 
 OTHER_OUTPUT = "rows are kept beside the run: give another output"
 
@@ -106,8 +116,8 @@ def run(
     ----------
     dataset : str, Path, DataFrame or tuple of (X, y), optional
         A name of `data list`, a path (a file, a folder of pictures), a table with a column of
-        labels, or rows and labels.  Default: the experiment's.  Rows in memory are kept in a file
-        beside the run's folder, with its name.
+        labels (of pandas, polars or Arrow), or rows and labels.  Default: the experiment's.  Rows
+        in memory are kept in a file beside the run's folder, with its name.
     learners : optional
         Names, classes or instances: one, a list, or a dict of label to one.  A name or a class has
         its search space tried on the inner folds.  An instance is taken as it is, with all its
@@ -257,6 +267,8 @@ def fit(
 ) -> Pipeline:
     """Tune a learner, fit it on all rows and print what to expect, as the command `fit` does.
 
+    Of more than 100,000 labelled rows it takes so many, of each class the same share, and says so.
+
     Parameters
     ----------
     dataset : str, Path, DataFrame or tuple of (X, y)
@@ -342,8 +354,10 @@ def rows_as_file(data: Any) -> tuple[str, bytes]:
     """Return rows in memory as a file that the data set 'file' reads: its ending and its content.
 
     They are a table with a column of labels, or (X, y): rows (n_rows, n_features), dense, sparse or
-    a DataFrame, and a label for each.
+    a table, and a label for each.  A table is of pandas, polars or Arrow, or has Arrow's stream;
+    tensors become arrays.
     """
+    data = _known(data)
     if isinstance(data, pd.DataFrame):
         return ".csv", data.rename(columns=str).to_csv(index=False).encode()
     if not (isinstance(data, tuple | list) and len(data) == 2):
@@ -351,17 +365,17 @@ def rows_as_file(data: Any) -> tuple[str, bytes]:
             f"the data set is of type {type(data).__name__}: give a name, a path, a DataFrame with "
             "a column of labels, or (X, y)"
         )
-    X: Any = data[0]
+    X, given = map(_known, data)
     is_sparse = sparse.issparse(X)
-    y = class_labels(data[1])
+    y = class_labels(given)
     n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
     if y.shape != (n_rows,):
         raise UsageError(
             f"y of shape {y.shape} for {n_rows} rows of X: one label for each row, ({n_rows},), is "
             "needed"
         )
-    if y.dtype.kind == "U" and not hasattr(data[1], "dtype"):
-        y = np.asarray(data[1], dtype=object)  # a list's '1' and 1 are not the same text
+    if y.dtype.kind == "U" and not hasattr(given, "dtype"):
+        y = np.asarray(given, dtype=object)  # a list's '1' and 1 are not the same text
     if y.dtype == object:
         spelt = {(isinstance(label, str), str(label)) for label in y}
         y = y.astype(str)
@@ -378,13 +392,31 @@ def rows_as_file(data: Any) -> tuple[str, bytes]:
         arrays.update(np.load(content))
         content = BytesIO()
     else:
+        arrays["X"] = np.asarray(X)
         if isinstance(X, pd.DataFrame):
             arrays["columns"] = np.array([str(name) for name in X.columns])
-        arrays["X"] = np.asarray(X)
-        if arrays["X"].dtype == object:
-            raise UsageError("X holds Python objects: rows of numbers are needed")
+        if arrays["X"].dtype.kind not in "biuf" and arrays["X"].ndim == 2:  # texts, dates, None
+            table = X if isinstance(X, pd.DataFrame) else pd.DataFrame(X).infer_objects()
+            table = table.rename(columns=str).reset_index(drop=True)
+            if LABEL in table:
+                raise UsageError(f"X has a column {LABEL!r}, which is the name of y: rename it")
+            return rows_as_file(table.assign(**{LABEL: y}))
     np.savez(content, **arrays)
     return ".npz", content.getvalue()
+
+
+def _known(data: Any) -> Any:
+    """Return tables of other libraries as a DataFrame, tensors as arrays; all else as it is."""
+    if isinstance(data, pd.DataFrame | pd.Series):
+        return data
+    if hasattr(data, "to_pandas"):  # of polars, Arrow and others
+        return data.to_pandas()
+    if hasattr(data, "__arrow_c_stream__"):
+        require_packages("a table in Arrow's format", ["pyarrow"], "parquet")
+        return import_module("pyarrow").table(data).to_pandas()
+    if hasattr(data, "detach"):  # a tensor that may be on a device, with a gradient
+        return np.asarray(data.detach().cpu())
+    return data
 
 
 def keep_rows(content: bytes, path: Path) -> bool:

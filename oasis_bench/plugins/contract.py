@@ -102,6 +102,7 @@ class LearnerContract:
         assert set(unfitted.inner_params) <= set(unfitted.get_params())
         assert not set(unfitted.inner_params) & set(unfitted.search_space)
         assert unfitted.takes_triplets == hasattr(unfitted, "partial_fit_triplets")
+        assert unfitted.takes_pairs == hasattr(unfitted, "partial_fit_pairs")
         if unfitted.takes_labels_with_triplets:
             assert "triplets" in inspect.signature(unfitted.fit).parameters
             assert not isinstance(unfitted, IncrementalLearner), "its steps would not be chosen"
@@ -264,6 +265,22 @@ class LearnerContract:
         assert not np.array_equal(answers(learned, X, X), answers(start, X, X))
         with pytest.raises(ValueError, match="60"):
             learned.partial_fit_triplets(X, [[0, 1, 60]])
+
+    def test_given_pairs_are_learned_from_where_it_says_so(
+        self, unfitted: MetricLearner, items: Items
+    ) -> None:
+        only(unfitted.takes_pairs, "it takes no pairs")
+        X, y = items
+        order = np.random.default_rng(0).permutation(len(y))
+        pairs = np.column_stack([order[:-1], order[1:]])
+        same, n = np.asarray(y)[pairs[:, 0]] == np.asarray(y)[pairs[:, 1]], 12
+        alike, unlike = pairs[same][:n], pairs[~same][:n]
+        learned, other = (clone(unfitted) for _ in range(2))
+        learned.partial_fit_pairs(X, alike, unlike)
+        other.partial_fit_pairs(X, alike[::-1] // 2, unlike)
+        assert not np.array_equal(answers(learned, X, X), answers(other, X, X))
+        with pytest.raises(ValueError, match="60"):
+            learned.partial_fit_pairs(X, alike, np.full_like(unlike, 60))
 
     def test_labels_and_triplets_are_learned_from_together_where_it_says_so(
         self, unfitted: MetricLearner, items: Items

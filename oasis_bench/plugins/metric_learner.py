@@ -101,6 +101,10 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
         (n_triplets, 3) of item numbers: query, positive, negative.
     takes_labels_with_triplets : bool
         Whether it learns from both together, by ``fit(X, y, triplets=...)``.
+    takes_pairs : bool
+        Whether it has ``partial_fit_pairs(X, alike, unlike)``, which learns from pairs (n_pairs, 2)
+        of item numbers that are the same, and of such that are different.  One that learns in steps
+        gets as many of either, and learns at each step from one of each.
     needs_labels : bool
         Whether `fit` reads `y`.
     is_baseline : bool
@@ -126,6 +130,7 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
     takes_relevance: ClassVar[bool] = False
     takes_triplets: ClassVar[bool] = False
     takes_labels_with_triplets: ClassVar[bool] = False
+    takes_pairs: ClassVar[bool] = False
     needs_labels: ClassVar[bool] = True
     is_baseline: ClassVar[bool] = False
     transductive: ClassVar[bool] = False
@@ -139,7 +144,7 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
         So a learner that sets its matrix and no more has right distances too.
         """
         super().__init_subclass__(**options)
-        for name in ("fit", "partial_fit", "partial_fit_triplets"):
+        for name in ("fit", "partial_fit", "partial_fit_triplets", "partial_fit_pairs"):
             learn = vars(cls).get(name)
             if learn is not None and not getattr(learn, "__isabstractmethod__", False):
                 setattr(cls, name, _noting_rows(learn))

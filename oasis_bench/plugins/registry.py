@@ -189,7 +189,9 @@ def _import_file(path: Path) -> ModuleType:
             return sys.modules[name]
         spec = importlib.util.spec_from_file_location(name, path)
         if not path.is_file() or spec is None or spec.loader is None:
-            raise UsageError(f"no plugin file {path}: give a Python file")
+            raise UsageError(
+                f"no plugin file {path}: give a Python file ('data describe PATH' checks a table)"
+            )
         module = importlib.util.module_from_spec(spec)
         sys.modules[name] = module
         try:
@@ -315,7 +317,7 @@ def load_rows(dataset: Dataset, progress: Progress = no_progress) -> LabelledRow
     if not isinstance(rows, LabelledRows):
         raise BrokenPluginError(
             f"data set {dataset.name}: load returns an object of type {type(rows).__name__}: "
-            "return LabelledRows(X, y, class_names) of oasis_bench.plugins"
+            "return LabelledRows(X, y, class_names) of oasis_bench.data"
         )
     return rows
 

@@ -17,6 +17,7 @@ from oasis_bench.experiment import (
     dataset_of_file,
     saved_steps,
     settled_as,
+    tasks_by_option,
 )
 from oasis_bench.plugins import learner_of, load_model_of, load_registry
 from oasis_bench.runs.store import holds_run, read_run
@@ -90,8 +91,9 @@ def model_experiment(
     title = f"{name} of {model.name} on {Path(dataset).name}"
     # There are no inner folds; for fewer of them fewer training items are enough.
     defaults: dict[str, Any] = {"classes": ("all",), "inner_folds": 2}
+    settings = {**tasks_by_option(settings.get("dataset_options", {})), **settings}
     splits = [registry.splits[registry.tasks[task].split] for task in settings.get("tasks", ())]
-    if splits and all(split.all_may_test for split in splits):
+    if splits and "split" not in settings and all(split.all_may_test for split in splits):
         if "partitions" not in settings and settings.get("test_share", 1.0) == 1:
             defaults |= {"partitions": 1, "test_share": 1.0}
         elif settings.get("test_share") == 1 and settings["partitions"] > 1:

@@ -12,19 +12,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from oasis_bench.data import LabelledRows
 from oasis_bench.execution import executor
 from oasis_bench.experiment import (
     Experiment,
     LearnerSpec,
     TrialSpec,
     plan,
-    split_of,
 )
 from oasis_bench.plugins import Registry, load_registry, load_rows, open_dataset
 from oasis_bench.system import Progress, UsageError, make_writable, no_progress, whole_file
 from oasis_bench.trial import MODELS, OUTPUT_LOG, TrialResult, needs_tuning
 
 BASELINE = "Euclidean"
+
+MOST_ROWS = 100_000
+"""Of a larger data set of rows and classes a sample is tuned and fitted on: to tune takes hours."""
 
 
 class Fitted(NamedTuple):
@@ -48,6 +51,8 @@ class Fitted(NamedTuple):
         Its scaling and hyper-parameters.
     is_chosen : bool
         Whether these were chosen among several, by the same folds.
+    n_rows, n_in_all : int
+        The items that it was fitted on, and those of the data set.
     """
 
     learner: str
@@ -58,10 +63,14 @@ class Fitted(NamedTuple):
     blend_values: Sequence[float]
     tuned: Mapping[str, Any]
     is_chosen: bool
+    n_rows: int
+    n_in_all: int
 
     def __str__(self) -> str:
         tuned = ", ".join(f"{name} {value}" for name, value in self.tuned.items())
-        lines = [f"{self.learner} is fitted on all rows: {tuned}"]
+        few = f"{self.n_rows:,} of {self.n_in_all:,} rows, the same share of each class"
+        which = few if self.n_rows < self.n_in_all else "all rows"
+        lines = [f"{self.learner} is fitted on {which}: {tuned}"]
         lines.append("what to expect, as mean and standard deviation over the inner folds:")
         values = {**self.values}
         if self.blend is not None and self.learner in values:
@@ -105,21 +114,21 @@ def fit_on_all(
             raise UsageError(f"{output} is a folder: give a file, such as {output / 'metric.npz'}")
         make_writable(output.absolute().parent)
         dataset = open_dataset(experiment.dataset, registry, experiment.dataset_options)
-        rows = replace(load_rows(dataset, on_download), folds=None)
+        whole = replace(load_rows(dataset, on_download), folds=None)
+        rows = _sample(whole, MOST_ROWS, experiment.seed)
         if "rows" in dataset.gives:
             baseline = {BASELINE: LearnerSpec(BASELINE)}
             experiment = replace(experiment, learners={**baseline, **experiment.learners})
-        split = experiment.split or (None if rows.multi_label else "stratified")
+        of_task = registry.splits[registry.tasks[experiment.tasks[0]].split](experiment)
+        is_judged = of_task.judgements(rows) is not None
+        split = experiment.split or (None if rows.multi_label or is_judged else "stratified")
         once = replace(experiment, split=split, partitions=1, traces=False)
         e = replace(once, examples=0, queries=None)
         specs = plan(e, dataset, rows, registry, tuple(path.resolve() for path in plugin_files))
         is_chosen = needs_tuning(specs[-1], registry.algorithms[specs[-1].algorithm])
         specs = [_on_all(spec, label, rows.columns, registry) for spec in specs]
-        if len(specs) > len(e.learners) or split_of(specs[0]).judgements(rows) is not None:
-            raise UsageError(
-                "a learner is fitted on rows with labels, of one class subset: give one --classes, "
-                "and a --task such as retrieval"
-            )
+        if len(specs) > len(e.learners):
+            raise UsageError("a learner is fitted on one class subset: give one --classes")
         found: dict[str, TrialResult] = {}
         progress(f"tuning and fitting {label}", 0, len(specs))
         with TemporaryDirectory() as folder:
@@ -145,7 +154,25 @@ def fit_on_all(
         result.blend_values,
         {name: value for name, value in tuned.items() if value is not None},
         is_chosen,
+        rows.y.shape[0],
+        whole.y.shape[0],
     )
+
+
+def _sample(rows: LabelledRows, most: int, seed: int) -> LabelledRows:
+    """Return a share of the rows of each class, where there are more rows than `most`."""
+    others = (rows.judged, rows.ratings, rows.pixels, rows.patches)
+    n = rows.y.shape[0]
+    if n <= most or rows.multi_label or any(part is not None for part in others):
+        return rows
+    order = np.random.default_rng(seed).permutation(n)
+    order = order[np.argsort(np.asarray(rows.y)[order], kind="stable")]
+    counts = rows.class_counts()
+    kept = np.ceil(counts * (most / n)).astype(np.int64)
+    place = np.arange(n) - np.repeat(np.cumsum(counts) - counts, counts)
+    drawn = np.sort(order[place < np.repeat(kept, counts)])
+    images = None if rows.images is None else tuple(rows.images[i] for i in drawn)
+    return replace(rows, X=rows.X[drawn], y=rows.y[drawn], images=images)
 
 
 def _on_all(

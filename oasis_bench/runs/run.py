@@ -17,6 +17,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from oasis_bench.data import SCALES_COLUMNS, LabelledRows, thumbnail, unlike_scales
 from oasis_bench.execution import Executor, executor
 from oasis_bench.experiment import (
@@ -36,6 +38,7 @@ from oasis_bench.experiment import (
     scalings_of,
     seen_remarks,
     size_remark,
+    split_of,
 )
 from oasis_bench.plugins import Dataset, Registry, load_registry, load_rows, open_dataset
 from oasis_bench.runs.facts import (
@@ -70,6 +73,9 @@ from oasis_bench.trial import (
     lost_record,
     refuse_untested_queries,
 )
+
+STRATIFIED, SHOWN_CLASSES = "stratified", 12
+"""The split whose class counts are told, and of how many classes."""
 
 LONGEST_NAME = 100
 """Characters of a name that a folder or a file has in its own, of which systems allow 255."""
@@ -116,6 +122,7 @@ def run_experiment(
             *_remarks(experiment, specs[0].experiment, dataset.items, scalings, rows),
             *seen_remarks(experiment, registry, rows),
             *_imbalance(specs, rows, dataset.items),
+            *_class_counts(specs, rows),
             *_core_warning(jobs, experiment.threads),
         ]
         info = RunFacts(
@@ -351,6 +358,21 @@ def _imbalance(specs: Sequence[TrialSpec], rows: LabelledRows, items: str) -> It
     if any(spec.where.split == USUAL for spec in specs):
         remark = imbalance_remark(specs[0].experiment, rows, items)
         yield from [remark] if remark is not None else []
+
+
+def _class_counts(specs: Sequence[TrialSpec], rows: LabelledRows) -> Iterator[str]:
+    """Yield the items of each class that train and that test, where these numbers differ."""
+    first = {spec.where.subset: spec for spec in reversed(specs) if spec.where.split == STRATIFIED}
+    for subset, spec in first.items():
+        train, test, *_ = split_of(spec).draw(rows, spec.where.classes, 0, 0)
+        y, n = np.asarray(rows.y), len(rows.class_names)  # rows of several labels are refused
+        counts = [np.bincount(y[part], minlength=n) for part in (train, test)]
+        each = [
+            f"{printable(rows.class_names[i])} {counts[0][i]}+{counts[1][i]}"
+            for i in spec.where.classes[:SHOWN_CLASSES]
+        ]
+        more = f" ... ({len(spec.where.classes)} classes)" * (len(spec.where.classes) > len(each))
+        yield f"rows of each class that train + test ({subset}): {', '.join(each)}{more}"
 
 
 def _core_warning(jobs: int, threads: int) -> Iterator[str]:

@@ -146,6 +146,7 @@ class UnseenClassesSplit(Split):
     """One half of the classes trains, the other tests; in inner folds, too, classes are apart."""
 
     name = "unseen-classes"
+    in_place_of = ("pairs",)
     summary = "training items of one half of the classes, test items of the other"
     citation = (
         "Oh Song, Xiang, Jegelka & Savarese (2016), Deep Metric Learning via Lifted Structured "

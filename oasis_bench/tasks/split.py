@@ -80,8 +80,8 @@ class Split(ABC):
     ----------
     name, summary, citation : str
         What tasks and `--split` call it, one line on it, and the paper.
-    in_place_of : str, default ''
-        The split of tasks that `--split` may replace by this one; empty: none, tasks name this one.
+    in_place_of : tuple of str, default ()
+        The splits of tasks that `--split` may replace by this one; none: tasks name this one.
     no_sizes : str, default ''
         Why ``--train`` and ``--test`` cannot be given, in words that follow a data set's name;
         empty: they can.
@@ -92,7 +92,7 @@ class Split(ABC):
     name: ClassVar[str]
     summary: ClassVar[str]
     citation: ClassVar[str]
-    in_place_of: ClassVar[str] = ""
+    in_place_of: ClassVar[tuple[str, ...]] = ()
     no_sizes: ClassVar[str] = ""
     all_may_test: ClassVar[bool] = False
 

@@ -28,7 +28,7 @@ class StratifiedSplit(SameClassesSplit):
         "Kohavi (1995), A Study of Cross-Validation and Bootstrap for Accuracy Estimation and "
         "Model Selection, IJCAI"
     )
-    in_place_of = USUAL
+    in_place_of = (USUAL, "pairs")
     no_sizes = (
         "is split by a share of each class (--split stratified): use --test-share in place of "
         "--train and --test"

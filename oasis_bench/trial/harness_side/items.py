@@ -117,12 +117,15 @@ def divide(spec: TrialSpec, rows: LabelledRows) -> Partition:
     """Draw training and test items, and the judgements of each, where the split has any.
 
     Where no item is left to test, all train, and a few of them are scored as a trial's process
-    expects it: two of each class.
+    expects it: two of each class, or those of the first judgements, of which each train.
     """
     split, where = split_of(spec).for_rows(rows), spec.where
     if not where.n_test:
+        every = np.arange(rows.y.shape[0])
+        if (judgements := split.judgements(rows)) is not None:
+            few = np.unique(judgements.items[:MOST_SCORED])
+            return Partition(every, few, judgements, judgements.among(few))
         if isinstance(rows.y, sparse.csr_array):
-            every = np.arange(rows.y.shape[0])
             return Partition(every, every[:MOST_SCORED])
         of_class = [np.flatnonzero(rows.y == number) for number in where.classes]
         few = np.concatenate([own[:2] for own in of_class])[:MOST_SCORED]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ SPAN_BYTES = 256 * 2**20
 
 @dataclass(frozen=True)
 class FitData:
-    """Fit on these items: `X`, `y` and `triplets`; evaluate on those: `queries` with their `truth`.
+    """Fit on these items: `X`, `y` and judgements; evaluate on those: `queries` with their `truth`.
 
     Of the final fit only the first: the harness alone has what it is evaluated on.
     """
@@ -29,15 +29,30 @@ class FitData:
     X: Any  # array, CSR or Patches
     y: Labels
     triplets: npt.NDArray[np.int64] | None  # judged: query, positive, negative
-    seed: int  # draws the order of these triplets
+    pairs: list[npt.NDArray[np.int64]] | None  # of the same, and of different items
+    seed: int  # draws the order of these
     queries: Any = None  # as X
     truth: Truth | None = None
 
     @classmethod
     def of(cls, X: Any, y: Labels, judgements: Judgements | None, seed: int) -> FitData:
-        """Return items to fit on, with the triplets that people judged, where there are some."""
-        judged = judgements if isinstance(judgements, JudgedTriplets) else None
-        return cls(X, y, None if judged is None else preferences(judged), seed)
+        """Return items to fit on, with triplets that people judged, or pairs, if there are some.
+
+        What several raters marked are no pairs.
+        """
+        triplets = pairs = None
+        if isinstance(judgements, JudgedTriplets):
+            triplets = preferences(judgements)
+        elif judgements is not None and judgements.marks.shape[1] == 1:
+            are_same = judgements.marks[:, 0]
+            pairs = [judgements.items[are_same], judgements.items[~are_same]]
+            pairs = pairs if all(map(len, pairs)) else None
+        return cls(X, y, triplets, pairs, seed)
+
+    def reads_labels(self, learner: MetricLearner) -> bool:
+        """Tell whether a learner learns from the labels, alone or too."""
+        by_pairs = self.pairs is not None and learner.takes_pairs
+        return not by_pairs and (self.triplets is None or not learner.takes_triplets)
 
     def in_their_span(self) -> FitData:
         """Return rows, to learn from and to validate on, in coordinates of what they all span.
@@ -57,20 +72,24 @@ class FitData:
     def fit(self, learner: MetricLearner, start: int = 0, stop: int | None = None) -> None:
         """Fit a learner from step `start` to step `stop`; without `stop`, with all its steps.
 
-        A learner that takes triplets learns from those that people judged, where there are some:
-        step by step in a random order with repetition, or from each of them at once, with the
-        labels where it takes both; others learn from the labels.
+        A learner that takes triplets or pairs learns from those given, where there are some: step
+        by step in a random order with repetition, or from each of them at once, with the labels
+        where it takes both; others learn from the labels.
         """
+
+        def chosen(items: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+            if not isinstance(learner, IncrementalLearner):
+                return items
+            last = learner.n_steps if stop is None else stop
+            return items[rng.integers(len(items), size=last)[start:]]
+
+        rng, by_judgements = np.random.default_rng(self.seed), cast("Any", learner)
         if self.triplets is not None and learner.takes_labels_with_triplets:
-            both: Any = learner
-            both.fit(self.X, self.y, triplets=self.triplets)
+            by_judgements.fit(self.X, self.y, triplets=self.triplets)
         elif self.triplets is not None and learner.takes_triplets:
-            chosen = self.triplets
-            if isinstance(learner, IncrementalLearner):
-                rng = np.random.default_rng(self.seed)
-                last = learner.n_steps if stop is None else stop
-                chosen = chosen[rng.integers(len(chosen), size=last)[start:]]
-            learner.partial_fit_triplets(self.X, chosen)
+            by_judgements.partial_fit_triplets(self.X, chosen(self.triplets))
+        elif self.pairs is not None and learner.takes_pairs:
+            by_judgements.partial_fit_pairs(self.X, *map(chosen, self.pairs))
         elif stop is None:
             learner.fit(self.X, self.y)
         else:

@@ -83,6 +83,7 @@ from oasis_bench.trial import (
     checkpoints,
     folds_at_once,
     is_blended,
+    judgements_of,
     learn_preparation,
     map_items,
     needs_search,
@@ -452,9 +453,9 @@ def _warm_up(stage: Stage, channel: Channel) -> None:
 
 def _refuse(learners: Iterable[MetricLearner], items: Mapping[str, Any]) -> None:
     """Raise NotApplicableError where a learner refuses the items, with any parameters to try."""
+    data = FitData.of(items["X"], items["y"], judgements_of(items), seed=0)
     for learner in learners:
-        by_triplets = "judged_items" in items and learner.takes_triplets  # labels do not matter
-        if not by_triplets and (reason := learner.refusal(items["X"], items["y"])):
+        if data.reads_labels(learner) and (reason := learner.refusal(items["X"], items["y"])):
             raise NotApplicableError(reason)
 
 
