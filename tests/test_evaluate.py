@@ -123,7 +123,7 @@ class SendsAPipe(Euclidean):
 
     def fit(self, X, y=None):
         self.pipe_ = os.pipe()
-        stages._send_model_file = lambda learner, line: line.send(stages.Saved(), self.pipe_[0])
+        stages._send_model_file = lambda learner, line: line.send(stages.wall.Saved(), self.pipe_[0])
         return super().fit(X, y)
 """
 

@@ -197,7 +197,7 @@ class ReplaysTwice(OASIS):
     name = "ReplaysTwice"
 
     def set_params(self, **params):
-        sys.modules["oasis_bench.trial.learner_side.stages"].checkpoints = lambda last: [500, 500]
+        sys.modules["oasis_bench.trial.wall"].checkpoints = lambda last: [500, 500]
         return super().set_params(**params)
 
 

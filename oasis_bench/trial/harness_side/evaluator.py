@@ -22,7 +22,7 @@ from oasis_bench.plugins import (
     baseline_scores,
 )
 from oasis_bench.tasks import Evaluation, Numbers, Task, kernel_ready, rank_others
-from oasis_bench.trial import MessageError, Replayed, ScoreArray, Scores
+from oasis_bench.trial import wall
 from oasis_bench.trial.harness_side.items import SealedItems, TrialItems
 from oasis_bench.trial.harness_side.projection import Projection, plane_of_rows
 
@@ -57,7 +57,7 @@ class KeptRows:
         self._queries = np.asarray(queries, dtype=np.intp)
         self.rows = np.empty((len(self._queries), n_gallery))
 
-    def add(self, start: int, scores: ScoreArray) -> None:
+    def add(self, start: int, scores: wall.ScoreArray) -> None:
         """Take the scores (n_block, n_gallery) of the queries from `start` on."""
         held = (self._queries >= start) & (self._queries < start + len(scores))
         self.rows[held] = scores[self._queries[held] - start]
@@ -66,14 +66,14 @@ class KeptRows:
 Takes = Evaluation | Projection | KeptRows
 """What takes blocks of scores."""
 
-Mix = Callable[[int, ScoreArray], ScoreArray]
+Mix = Callable[[int, wall.ScoreArray], wall.ScoreArray]
 """``mix(start, scores)`` blends the scores of the queries from `start` on with the baseline's."""
 
 
 def mix_of(blend: Blend, learner: type[MetricLearner], items: SealedItems, gallery: str) -> Mix:
     """Return what blends the learner's scores of test items against a gallery."""
 
-    def mix(start: int, scores: ScoreArray) -> ScoreArray:
+    def mix(start: int, scores: wall.ScoreArray) -> wall.ScoreArray:
         others = items.test_rows if gallery == "test" else items.training_rows
         baseline = baseline_scores(items.test_rows[start : start + len(scores)], others)
         return blend.mix(baseline, as_inner_product(learner, scores))
@@ -107,16 +107,16 @@ class ScoreReader:
         """Whether all scores have come."""
         return self._done == self._n_queries
 
-    def n_bytes(self, message: Scores) -> int:
+    def n_bytes(self, message: wall.Scores) -> int:
         """Return how many bytes follow a message.
 
         Raise MessageError where these are not the scores that are to come next.
         """
         if message.gallery != self.gallery or message.n_queries > self._n_queries - self._done:
-            raise MessageError(f"{message.n_queries} rows of scores of {message.gallery!r}")
+            raise wall.MessageError(f"{message.n_queries} rows of scores of {message.gallery!r}")
         return message.n_bytes(self._n_gallery)
 
-    def add(self, message: Scores, content: bytes | bytearray) -> None:
+    def add(self, message: wall.Scores, content: bytes | bytearray) -> None:
         """Evaluate a block; raise ValueError where a score is NaN."""
         scores = np.frombuffer(content, message.dtype).reshape(message.n_queries, self._n_gallery)
         for own in self._of_learner:
@@ -365,13 +365,13 @@ class Traces:
         self.values: list[dict[str, Any]] = []
         self.symmetry: list[dict[str, Any]] = []
         self._training: float | None = None
-        self._pending: tuple[Replayed | None, list[tuple[str, Evaluation]]] | None = None
+        self._pending: tuple[wall.Replayed | None, list[tuple[str, Evaluation]]] | None = None
 
     def has(self, n_steps: int) -> bool:
         """Tell whether the scores of a checkpoint are there."""
         return any(row["n_steps"] == n_steps for row in self.values)
 
-    def begin(self, message: Replayed) -> list[ScoreReader]:
+    def begin(self, message: wall.Replayed) -> list[ScoreReader]:
         """Return what takes the scores of a checkpoint: of training items, and of test items.
 
         Where the gallery is the training items, these find themselves there and are left out.

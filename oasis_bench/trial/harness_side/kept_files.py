@@ -41,7 +41,7 @@ from oasis_bench.system import (
     slices,
     write_array,
 )
-from oasis_bench.trial import MOST_SCORE_BYTES, Scores
+from oasis_bench.trial import wall
 from oasis_bench.trial.harness_side.items import TrialItems
 
 MODELS, PREDICTIONS = "models", "predictions"
@@ -122,7 +122,7 @@ class KeptFiles:
         self._files: dict[str, Path] = {}
         self._scores: ScoresFile | None = None
 
-    def add_scores(self, message: Scores, content: bytes | bytearray) -> None:
+    def add_scores(self, message: wall.Scores, content: bytes | bytearray) -> None:
         """Write the next block of scores, where they are kept."""
         if not self._spec.keeps.scores:
             return
@@ -203,7 +203,7 @@ class ScoresFile:
         self._gallery = ""
         self._dtype = np.dtype(np.float64)
 
-    def add(self, message: Scores, content: bytes | bytearray) -> None:
+    def add(self, message: wall.Scores, content: bytes | bytearray) -> None:
         """Write the next block; the scores of one gallery come after those of the other."""
         if message.gallery != self._gallery:
             self._begin(message.gallery, np.dtype(message.dtype))
@@ -272,7 +272,7 @@ class Predictions:
             )
         return cls(path, scored, arrays)
 
-    def blocks(self, gallery: str) -> Iterator[tuple[Scores, bytes]]:
+    def blocks(self, gallery: str) -> Iterator[tuple[wall.Scores, bytes]]:
         """Read the scores against a gallery in blocks, as they once came.
 
         Raise UsageError where the file is damaged, or a score is NaN.
@@ -293,14 +293,14 @@ class Predictions:
                     "float64, row after row, are needed"
                 )
             row_bytes = n_gallery * dtype.itemsize
-            for part in slices(n_queries, max(1, MOST_SCORE_BYTES // row_bytes)):
+            for part in slices(n_queries, max(1, wall.MOST_SCORE_BYTES // row_bytes)):
                 n_rows = part.stop - part.start
                 content = stream.read(n_rows * row_bytes)
                 if len(content) < n_rows * row_bytes:
                     raise UsageError("it ends early")
                 if np.isnan(np.frombuffer(content, dtype)).any():
                     raise UsageError("it holds scores that are NaN")
-                yield Scores(gallery, n_rows, dtype.name), content
+                yield wall.Scores(gallery, n_rows, dtype.name), content
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from oasis_bench.experiment import (
 )
 from oasis_bench.plugins import MetricLearner, Registry, load_registry
 from oasis_bench.system import error_line, seal
-from oasis_bench.trial import NotApplicableError
+from oasis_bench.trial import wall
 from oasis_bench.trial.harness_side.conversation import Conversation
 from oasis_bench.trial.harness_side.items import Sealed, SealedItems, TrialItems, draw_items
 from oasis_bench.trial.harness_side.result import TrialResult, lost_record
@@ -42,7 +42,7 @@ class Trials:
             model = None if spec.model is None else self._model(spec.model, spec.identity["model"])
             items, sealed = self._items(spec, learner, registry)
             return Conversation(spec, items, sealed, learner, tasks, self._folder, model)
-        except NotApplicableError as error:
+        except wall.NotApplicableError as error:
             return lost_record(spec, self._rows.X.shape[1], "not applicable", str(error))
         except Exception as error:
             return lost_record(spec, self._rows.X.shape[1], "failed", error_line(error))
