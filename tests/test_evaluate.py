@@ -123,7 +123,8 @@ class SendsAPipe(Euclidean):
 
     def fit(self, X, y=None):
         self.pipe_ = os.pipe()
-        stages._send_model_file = lambda learner, line: line.send(stages.wall.Saved(), self.pipe_[0])
+        saved = stages.wall.Saved()
+        stages._send_model_file = lambda learner, line: line.send(saved, self.pipe_[0])
         return super().fit(X, y)
 """
 

@@ -6,20 +6,20 @@ import sys
 import pytest
 
 from oasis_bench.system import require_memory
-from oasis_bench.system.processes import available_bytes, group_limits_left
+from oasis_bench.system.machine import available_bytes, group_limits_left
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's /proc")
 
 GIB = 2**30
 LIMITED = """
 import re, resource, sys
-from oasis_bench.system.processes import available_bytes, require_memory
+from oasis_bench.system.machine import available_bytes, require_memory
 
 kind, field = sys.argv[1:3]
 used = int(re.search(rf"{field}:\\s+(\\d+)", open("/proc/self/status").read())[1]) * 1024
 limit = used + int(sys.argv[3]) * 2**20
 resource.setrlimit(getattr(resource, kind), (limit, limit))
-print(available_bytes() // 2**20)
+print(f"{available_bytes() / 2**20:.0f}")
 for mebibytes in (64, 65):
     try:
         require_memory(mebibytes * 2**20, "W", "think again")

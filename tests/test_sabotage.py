@@ -299,7 +299,7 @@ def test_a_sparse_npz_that_claims_512_gigabytes_is_refused_by_its_header(refused
 def test_an_npz_of_more_than_the_free_memory_is_refused(refused, tmp_path, monkeypatch):
     rows = 10**6  # 80 MB of zeros, in a file of 80 kB
     np.savez_compressed(tmp_path / "t.npz", X=np.zeros((rows, 10)), y=np.arange(rows) % 2)
-    monkeypatch.setattr("oasis_bench.system.processes.available_bytes", lambda: 10**6)
+    monkeypatch.setattr("oasis_bench.system.machine.available_bytes", lambda: 10**6)
     line = refused("run", *EUCLIDEAN, "--dataset", tmp_path / "t.npz")
     assert "does not fit into memory" in line
     assert "needs 76 MiB" in line

@@ -7,7 +7,16 @@ here: stages, phases that have a budget each, items in sealed files, and message
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import errno
+import fcntl
+import json
+import mmap
+import os
+import stat
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -29,7 +38,7 @@ from oasis_bench.data import (
 )
 from oasis_bench.experiment import TrialSpec
 from oasis_bench.plugins import IncrementalLearner, MetricLearner, can_blend
-from oasis_bench.system import available_cores, cut, map_arrays, printable, seal_arrays
+from oasis_bench.system import UsageError, available_cores, cut, printable
 
 StageName = Literal["tune", "fit", "load", "score alone", "replay", "score training items"]
 
@@ -204,6 +213,7 @@ WITH_FILE = (Fitted, Saved, Loaded)
 """The messages that a file comes with."""
 
 ScoreArray = npt.NDArray[np.floating]
+Array = npt.NDArray[Any]
 
 _encoder = msgspec.json.Encoder(enc_hook=lambda value: value.item())  # scalars of NumPy
 _decoder: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
@@ -289,7 +299,7 @@ def learn_preparation(
 
 def seal_items(**parts: Any) -> int:
     """Write arrays, CSR arrays and patches by name into a sealed file; return its descriptor."""
-    arrays: dict[str, npt.NDArray[Any]] = {}
+    arrays: dict[str, Array] = {}
     for name, part in parts.items():
         arrays |= _to_arrays(name, part)
     return seal_arrays(arrays)
@@ -319,7 +329,7 @@ def judgements_of(items: Mapping[str, Any]) -> Judgements | None:
     return None
 
 
-def _to_arrays(name: str, part: Any) -> dict[str, npt.NDArray[Any]]:
+def _to_arrays(name: str, part: Any) -> dict[str, Array]:
     if isinstance(part, sparse.csr_array):
         parts = {"data": part.data, "indices": part.indices, "indptr": part.indptr}
         return {
@@ -336,10 +346,10 @@ def _to_arrays(name: str, part: Any) -> dict[str, npt.NDArray[Any]]:
     return {name: part}
 
 
-def _of_arrays(name: str, arrays: Mapping[str, npt.NDArray[Any]]) -> Any:
+def _of_arrays(name: str, arrays: Mapping[str, Array]) -> Any:
     if name in arrays:
         return arrays[name]
-    parts: dict[str, dict[str, npt.NDArray[Any]]] = {}
+    parts: dict[str, dict[str, Array]] = {}
     for key, array in arrays.items():
         of, _, rest = key.partition(".")
         if of == name:
@@ -350,3 +360,116 @@ def _of_arrays(name: str, arrays: Mapping[str, npt.NDArray[Any]]) -> Any:
         kinds = {kind: PatchKind(**patches) for kind, patches in parts.items()}
         return Patches(kinds, csr.get("pixels"))
     return sparse.csr_array((csr["data"], csr["indices"], csr["indptr"]), shape=tuple(csr["shape"]))
+
+
+# --- sealed files: they have no name, and nobody can change them
+#
+# Other processes map them by their descriptors.
+# On Linux such a file lies in memory; elsewhere it is a temporary one, opened for reading only.
+# Nothing is left of it when the last process that has it ends.
+
+_IS_LINUX = sys.platform == "linux"
+
+SEAL_SECONDS = 5.0
+"""How long the kernel is asked to seal a file of which something holds a page."""
+
+ALIGNMENT = 64
+"""Bytes; arrays begin at multiples of it, as kernels like it."""
+
+
+def seal(write: Callable[[Any], object]) -> int:
+    """Let `write` fill a new nameless file; return a descriptor that can only be read."""
+    try:
+        descriptor = memory_file()
+        if descriptor is not None:
+            with open(descriptor, "wb", closefd=False) as file:
+                write(file)
+            seal_memory_file(descriptor)
+            return descriptor
+        with tempfile.NamedTemporaryFile(prefix="oasis-bench-") as file:
+            write(file)
+            file.flush()
+            return os.open(file.name, os.O_RDONLY)
+    except OSError as error:
+        raise UsageError(
+            f"cannot keep the items of a trial in memory: {error.strerror or error}: free some"
+        ) from error
+
+
+def is_sealed(descriptor: int) -> bool:
+    """Tell whether a file that came from elsewhere is one as `seal` makes them.
+
+    Nobody can change such a file, and it takes as much memory as it is long: a copy of it cannot
+    fill the disk because of a length that was only claimed.  On other systems than Linux this says
+    only that it is a regular file.
+    """
+    status = os.fstat(descriptor)
+    if not _IS_LINUX:
+        return stat.S_ISREG(status.st_mode)
+    try:
+        has_seals = fcntl.fcntl(descriptor, fcntl.F_GET_SEALS) & _seals() == _seals()
+    except OSError:  # it is no file in memory
+        return False
+    return has_seals and 512 * status.st_blocks >= status.st_size
+
+
+def seal_arrays(arrays: Mapping[str, Array]) -> int:
+    """Write named arrays of numbers into a sealed file; return its descriptor."""
+    contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    layout = [[name, a.dtype.str, a.shape] for name, a in contiguous.items()]
+    head = json.dumps(layout).encode() + b"\n"
+
+    def write(file: Any) -> None:
+        file.write(head + bytes(-len(head) % ALIGNMENT))
+        for array in contiguous.values():
+            file.write(array.data.cast("B") if array.size else b"")
+            file.write(bytes(-array.nbytes % ALIGNMENT))
+
+    return seal(write)
+
+
+def map_arrays(descriptor: int) -> dict[str, Array]:
+    """Map what `seal_arrays` wrote; the arrays are read-only."""
+    content = map_bytes(descriptor)
+    end = content.find(b"\n") + 1
+    place = end + -end % ALIGNMENT
+    arrays = {}
+    for name, kind, shape in json.loads(content[:end]):
+        dtype, size = np.dtype(kind), int(np.prod(shape))
+        arrays[name] = np.frombuffer(content, dtype, size, place).reshape(shape)
+        place += dtype.itemsize * size
+        place += -place % ALIGNMENT
+    return arrays
+
+
+def map_bytes(descriptor: int) -> mmap.mmap:
+    """Map a sealed file of at least one byte, for reading only."""
+    return mmap.mmap(descriptor, 0, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ)
+
+
+def memory_file() -> int | None:
+    """Make a file that lies in memory and has no name; return its descriptor."""
+    if not _IS_LINUX:
+        return None
+    return os.memfd_create("oasis-bench", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+
+
+def seal_memory_file(descriptor: int) -> None:
+    """Forbid for ever, to every process, to change the file or its length.
+
+    The kernel refuses (EBUSY) while anybody could still write to a page of the file, and while it
+    holds a page itself, as where it moves memory.  So it is asked again for `SEAL_SECONDS`.
+    """
+    deadline = time.monotonic() + SEAL_SECONDS
+    while True:
+        try:
+            fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _seals())
+            return
+        except OSError as error:
+            if error.errno != errno.EBUSY or time.monotonic() > deadline:
+                raise
+        time.sleep(0.02)
+
+
+def _seals() -> int:
+    return fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL

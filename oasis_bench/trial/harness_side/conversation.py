@@ -33,7 +33,7 @@ from oasis_bench.plugins import (
     baseline_sd,
     read_blend,
 )
-from oasis_bench.system import error_line, is_sealed, map_bytes, processor_name
+from oasis_bench.system import error_line, processor_name
 from oasis_bench.tasks import Task, parse_measure
 from oasis_bench.trial import wall
 from oasis_bench.trial.harness_side.clock import ROUGH_SECONDS, WALL_SECONDS, HarnessClock
@@ -300,7 +300,7 @@ class Conversation:
         loaded = yield wall.Loaded
         self._model = self._file_that_came()
         self._columns = self._columns_of_model(loaded)
-        blend = read_blend(BytesIO(map_bytes(self._saved_model)))
+        blend = read_blend(BytesIO(wall.map_bytes(self._saved_model)))
         if self._is_blended and blend is not None:
             self._begin_blend(blend)
         yield from self._score()
@@ -421,7 +421,7 @@ class Conversation:
         """
         if self._file is None:
             raise wall.MessageError("the fitted learner did not come with the message")
-        if not is_sealed(self._file):
+        if not wall.is_sealed(self._file):
             raise wall.MessageError("the file that came with the message is not sealed")
         file, self._file = self._file, None
         return file

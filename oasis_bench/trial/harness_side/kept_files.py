@@ -20,6 +20,7 @@ from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
+from numpy.lib import format as npy
 
 from oasis_bench.data import Patches, row_hashes, without_left_out
 from oasis_bench.experiment import TrialSpec, cell_name
@@ -28,7 +29,6 @@ from oasis_bench.system import (
     LONGEST_REASON,
     OutputError,
     UsageError,
-    begin_array,
     cut,
     error_line,
     open_array,
@@ -234,6 +234,16 @@ class ScoresFile:
         if self._array is not None:
             self._array.close()
             self._array = None
+
+
+def begin_array(
+    archive: zipfile.ZipFile, name: str, dtype: np.dtype[Any], shape: tuple[int, ...]
+) -> IO[bytes]:
+    """Write the header of an array; its values follow in pieces, and the caller closes it."""
+    stream = archive.open(zipfile.ZipInfo(name), "w", force_zip64=True)
+    header = {"descr": dtype.str, "fortran_order": False, "shape": shape}
+    npy.write_array_header_1_0(stream, header)
+    return stream
 
 
 def what_was_scored(items: TrialItems) -> dict[str, npt.NDArray[np.intp]]:

@@ -16,7 +16,7 @@ from oasis_bench.experiment import (
     saved_steps,
 )
 from oasis_bench.plugins import MetricLearner, Registry, load_registry
-from oasis_bench.system import error_line, seal
+from oasis_bench.system import error_line
 from oasis_bench.trial import wall
 from oasis_bench.trial.harness_side.conversation import Conversation
 from oasis_bench.trial.harness_side.items import Sealed, SealedItems, TrialItems, draw_items
@@ -66,7 +66,7 @@ class Trials:
         if path not in self._models:
             content = path.read_bytes()
             refuse_changed_model(path, content, expected)
-            self._models[path] = seal(lambda file: file.write(content))
+            self._models[path] = wall.seal(lambda file: file.write(content))
         return self._models[path]
 
     def close(self) -> None:

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import gc
 import os
+import resource
 import sys
 from io import TextIOWrapper
 from typing import cast
 
 import numpy as np
+import psutil
 from threadpoolctl import threadpool_limits
 
 from oasis_bench.data import learn_scaling
 from oasis_bench.plugins import load_registry
-from oasis_bench.system import THREAD_VARIABLES, blas_threads, bytes_below, limit_memory
+from oasis_bench.system import THREAD_VARIABLES, blas_threads, bytes_below
 from oasis_bench.tasks import USUAL, evaluate_ranking
 from oasis_bench.trial import wall
 from oasis_bench.trial.learner_side.stages import Channel, run_stage
@@ -52,5 +54,7 @@ def learner_process(stage: wall.Stage, line: int) -> None:
         channel.send(wall.Started(0))
     else:
         channel.send(wall.Started(bytes_below(stage.server)))
-        limit_memory(spec.budget.n_bytes)
+        if sys.platform == "linux":  # then allocations beyond it fail
+            limit = psutil.Process().memory_info().data + spec.budget.n_bytes
+            resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     run_stage(stage, channel)

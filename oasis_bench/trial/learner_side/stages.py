@@ -48,8 +48,6 @@ from oasis_bench.system import (
     THREAD_VARIABLES,
     blas_threads,
     error_line,
-    map_bytes,
-    seal,
     shared,
     slices,
 )
@@ -263,7 +261,7 @@ def _fit(stage: wall.Stage, channel: Channel) -> None:
         _send_model_file(_named(learner, spec.keeps.columns), channel)
     if wall.is_blended(spec, type(learner)):
         # A copy is asked: the learner itself, which is to be timed, has computed nothing yet.
-        copied = pickle.loads(map_bytes(model))
+        copied = pickle.loads(wall.map_bytes(model))
         channel.send(wall.Compared(learned_sd(copied, items["X"], spec.seed_for("blend"))))
         del copied
     _score(learner, stage, channel)
@@ -280,7 +278,7 @@ def _named(learner: MetricLearner, columns: Sequence[str] | None) -> MetricLearn
 
 def _send_model_file(learner: MetricLearner, channel: Channel) -> None:
     try:
-        channel.send(wall.Saved(), seal(lambda file: write_model(learner, file)))
+        channel.send(wall.Saved(), wall.seal(lambda file: write_model(learner, file)))
     except Exception as error:
         channel.send(wall.Saved(error_line(error)))
 
@@ -290,7 +288,7 @@ def _load(stage: wall.Stage, channel: Channel) -> None:
     spec = stage.spec
     _warm_up(stage, channel)
     channel.send(wall.PhaseBegan(wall.LOAD))
-    content = BytesIO(map_bytes(channel.receive_file()))
+    content = BytesIO(wall.map_bytes(channel.receive_file()))
     learner = read_model(content, load_registry(spec.plugin_files))
     learner.__dict__.pop("feature_names_in_", None)  # matched already: rows come without names
     symmetry = _symmetry_of(learner) if spec.experiment.traces else None
@@ -319,7 +317,7 @@ def _fitted_copy(stage: wall.Stage, channel: Channel, phase: str) -> MetricLearn
     """Begin a phase with a copy of the fitted learner, which the harness sends."""
     load_registry(stage.spec.plugin_files)  # imports the module of the learner
     channel.send(wall.PhaseBegan(phase))
-    learner: MetricLearner = pickle.loads(map_bytes(channel.receive_file()))
+    learner: MetricLearner = pickle.loads(wall.map_bytes(channel.receive_file()))
     return learner
 
 
@@ -453,7 +451,7 @@ def _copied(learner: MetricLearner) -> tuple[int, float]:
     Return its descriptor, and the seconds beyond COPY_SECONDS and COPY_RATE.
     """
     start = time.perf_counter()
-    model = seal(lambda file: pickle.dump(learner, file, protocol=5))
+    model = wall.seal(lambda file: pickle.dump(learner, file, protocol=5))
     seconds = time.perf_counter() - start
     return model, max(0.0, seconds - COPY_SECONDS - os.fstat(model).st_size / COPY_RATE)
 
