@@ -9,7 +9,7 @@ import tomllib
 from ast import literal_eval
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -23,9 +23,6 @@ from oasis_bench.experiment.setting import (
     Setting,
     Size,
     check_names,
-    check_optional_count,
-    check_optional_names,
-    check_optional_text,
     check_scalings,
     check_share,
     check_subsets,
@@ -162,7 +159,6 @@ class Experiment:
         "on seen classes, such as stratified: a share of each class tests (see 'list splits')",
         str,
         words="the split of each task",
-        check=check_optional_text,
         metavar="NAME",
     )
     choose_by: str | None = setting(
@@ -170,7 +166,6 @@ class Experiment:
         "measure by which hyper-parameters are tuned, such as mAP or accuracy@3",
         str,
         words="the first measure of the first task",
-        check=check_optional_text,
         metavar="MEASURE",
     )
     partitions: int | None = setting(
@@ -179,7 +174,7 @@ class Experiment:
         "many of these",
         int,
         words=f"{DEFAULT_PARTITIONS}, or all folds of the data set",
-        check=check_optional_count,
+        least=1,
     )
     replicates: int | None = setting(
         None,
@@ -187,7 +182,7 @@ class Experiment:
         "found is then of classes in general",
         int,
         words="none",
-        check=partial(check_optional_count, least=2),
+        least=2,
     )
     inner_folds: int = setting(5, "folds that tune the hyper-parameters", int, least=2)
     train_per_class: int | None = setting(
@@ -195,7 +190,7 @@ class Experiment:
         "training items a class",
         int,
         words=f"{DEFAULT_TRAIN}, or what the smallest class allows",
-        check=partial(check_optional_count, least=2),
+        least=2,
         flag="--train",
     )
     test_per_class: int | None = setting(
@@ -203,7 +198,7 @@ class Experiment:
         "test items a class",
         int,
         words=f"{DEFAULT_TEST}, or what the smallest class allows",
-        check=partial(check_optional_count, least=2),
+        least=2,
         flag="--test",
     )
     test_share: float = setting(
@@ -271,7 +266,7 @@ class Experiment:
         tuple,
         words="all",
         read=names_of_text,
-        check=check_optional_names,
+        check=check_names,
         metavar="A,B",
         numbers_as_text=True,
     )
@@ -292,7 +287,6 @@ class Experiment:
     def __post_init__(self) -> None:
         for name in ("title", "dataset"):
             check_value(name, getattr(self, name), str)
-        check_optional_text("built_in", self.built_in)
         for name, known in known_settings().items():
             object.__setattr__(self, name, known.typed(name, getattr(self, name)))
         for name in self.each:

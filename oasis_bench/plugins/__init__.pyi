@@ -8,7 +8,7 @@ from .blending import (
     can_blend as can_blend,
     learned_sd as learned_sd,
 )
-from .check import Outcome as Outcome, check_plugins as check_plugins
+from .check import check_plugins as check_plugins
 from .contract import (
     LearnerContract as LearnerContract,
     TestRegisteredLearners as TestRegisteredLearners,
