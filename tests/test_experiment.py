@@ -15,7 +15,6 @@ from oasis_bench.data import JudgedTriplets, LabelledRows, Patches
 from oasis_bench.datasets import Digits
 from oasis_bench.datasets.caltech import CALTECH256_FOLDERS
 from oasis_bench.experiment import (
-    BUILT_IN,
     Duration,
     Experiment,
     LearnerSpec,
@@ -29,6 +28,7 @@ from oasis_bench.experiment import (
 )
 from oasis_bench.experiment.data_use import choose_subsets
 from oasis_bench.experiment.setting import Size
+from oasis_bench.experiment.settings import BUILT_IN
 from oasis_bench.plugins import load_registry, open_dataset
 from oasis_bench.runs import one_for_each_value
 from oasis_bench.system import UsageError

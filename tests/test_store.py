@@ -231,7 +231,7 @@ def test_a_journal_that_names_a_file_is_refused_before_sqlite_deletes_it(tmp_pat
     assert not mine.exists()
 
 
-@pytest.mark.parametrize("ending", ["", "-journal", "-wal", "-shm"])
+@pytest.mark.parametrize("ending", ["", "-journal"])
 @pytest.mark.parametrize("kind", ["link", "FIFO"])
 def test_what_sqlite_would_open_must_be_a_regular_file(tmp_path, whole, ending, kind):
     path = whole / f"{FILE_NAME}{ending}"
@@ -255,7 +255,7 @@ def test_a_store_with_a_write_ahead_log_is_refused_and_nothing_is_left_beside_it
         connection.execute("PRAGMA journal_mode = WAL")
     before = contents(whole)
     for read in (read_run, Store.open):
-        with pytest.raises(UsageError, match=r"results\.sqlite is .* journal mode is wal"):
+        with pytest.raises(UsageError, match=r"results\.sqlite has a write-ahead log"):
             read(whole)
     assert contents(whole) == before
 

@@ -1,11 +1,8 @@
 from .data_use import (
     Queries as Queries,
-    few_train_remark as few_train_remark,
-    imbalance_remark as imbalance_remark,
-    part_remark as part_remark,
     refuse_unknown_subsets as refuse_unknown_subsets,
     settled_as as settled_as,
-    size_remark as size_remark,
+    size_remarks as size_remarks,
 )
 from .identity import (
     WORDS as WORDS,
@@ -22,7 +19,6 @@ from .saved_model import (
 )
 from .setting import Duration as Duration, Search as Search
 from .settings import (
-    BUILT_IN as BUILT_IN,
     DEFAULT_TEST as DEFAULT_TEST,
     DEFAULT_TRAIN as DEFAULT_TRAIN,
     LIMITS as LIMITS,

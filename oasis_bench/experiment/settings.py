@@ -316,6 +316,8 @@ class Experiment:
             )
         if not self.learners:
             raise UsageError("no learners: name at least one")
+        if len(self.learners) > 1 and any(one.model for one in self.learners.values()):
+            raise UsageError("a saved model is evaluated in a run of its own")
         n_trials = len(self.learners) * len(self.classes) * self.n_partitions
         if n_trials > MOST_TRIALS:
             raise UsageError(

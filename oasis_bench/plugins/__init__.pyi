@@ -1,4 +1,3 @@
-from .approximate import ApproximateGallery as ApproximateGallery
 from .blending import (
     WEIGHTS as WEIGHTS,
     Blend as Blend,
@@ -64,4 +63,8 @@ from .registry import (
     read_options as read_options,
     refuse_unlike_inputs as refuse_unlike_inputs,
 )
-from .use import embed as embed, neighbours as neighbours
+from .use import (
+    ApproximateGallery as ApproximateGallery,
+    embed as embed,
+    neighbours as neighbours,
+)

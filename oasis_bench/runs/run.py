@@ -22,23 +22,20 @@ from oasis_bench.execution import Executor, executor
 from oasis_bench.experiment import (
     Experiment,
     TrialSpec,
-    few_train_remark,
     find_grids,
     find_tasks,
     identities,
-    imbalance_remark,
     match_columns,
-    part_remark,
     plan,
     refuse_unknown_subsets,
     refuse_unused_split,
     refuse_what_changed,
     scalings_of,
     seen_remarks,
-    size_remark,
+    size_remarks,
 )
 from oasis_bench.plugins import Dataset, Registry, load_registry, load_rows, open_dataset
-from oasis_bench.runs.facts import (
+from oasis_bench.runs.schema import (
     DatasetSource,
     Resumption,
     RunFacts,
@@ -113,9 +110,8 @@ def run_experiment(
         scalings = scalings_of(experiment, dataset, rows) if takes_rows else ()
         remarks = [
             *remarks,
-            *_remarks(experiment, specs[0].experiment, dataset.items, scalings, rows),
+            *_remarks(experiment, specs, dataset.items, scalings, rows),
             *seen_remarks(experiment, registry, rows),
-            *_imbalance(specs, rows, dataset.items),
             *_core_warning(jobs, experiment.threads),
         ]
         info = RunFacts(
@@ -325,18 +321,15 @@ def _takes_rows(experiment: Experiment, registry: Registry) -> bool:
 
 def _remarks(
     asked: Experiment,
-    settled: Experiment,
+    specs: Sequence[TrialSpec],
     items: str,
     scalings: Sequence[str],
     rows: LabelledRows,
 ) -> Iterator[str]:
     """Yield what of the data decided how the run is made, and what may mislead, a line each."""
     yield from rows.remarks
-    if (remark := size_remark(asked, settled, items)) is not None:
-        yield remark
-    for of_rows in (few_train_remark, part_remark):
-        if (remark := of_rows(asked, settled, rows, items)) is not None:
-            yield remark
+    draws_equally = any(spec.where.split == USUAL for spec in specs)
+    yield from size_remarks(asked, specs[0].experiment, rows, items, draws_equally)
     ranges = unlike_scales(rows.X) if scalings else None
     if ranges is not None and not set(scalings) & set(SCALES_COLUMNS):
         least, most = ranges
@@ -344,13 +337,6 @@ def _remarks(
             f"warning: columns have ranges from {least:.3g} to {most:.3g}: the widest decide what "
             "is similar; --scaling standard+l2 makes them alike"
         )
-
-
-def _imbalance(specs: Sequence[TrialSpec], rows: LabelledRows, items: str) -> Iterator[str]:
-    """Yield a warning where classes are unequal, but are drawn equally for a task on seen ones."""
-    if any(spec.where.split == USUAL for spec in specs):
-        remark = imbalance_remark(specs[0].experiment, rows, items)
-        yield from [remark] if remark is not None else []
 
 
 def _core_warning(jobs: int, threads: int) -> Iterator[str]:

@@ -1,17 +1,8 @@
 from .harness_side.clock import CLOCK_IN_WORDS as CLOCK_IN_WORDS
 from .harness_side.conversation import Conversation as Conversation
-from .harness_side.evaluator import (
-    TRAINING as TRAINING,
-    Evaluator as Evaluator,
-    Mix as Mix,
-    answer as answer,
-    mix_of as mix_of,
-    reason_against as reason_against,
-)
+from .harness_side.evaluator import TRAINING as TRAINING
 from .harness_side.inbox import Inbox as Inbox
 from .harness_side.items import (
-    SealedItems as SealedItems,
-    TrialItems as TrialItems,
     draw_items as draw_items,
     refuse_untested_queries as refuse_untested_queries,
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,6 @@ from oasis_bench.plugins import (
 from oasis_bench.tasks import Evaluation, Numbers, Task, kernel_ready, rank_others
 from oasis_bench.trial import wall
 from oasis_bench.trial.harness_side.items import SealedItems, TrialItems
-from oasis_bench.trial.harness_side.projection import Projection, plane_of_rows
 
 EXAMPLE_RANKS = 20
 """Items that are kept of what an example query retrieves: people judge as many in JMLR 5.2.3."""
@@ -63,7 +62,7 @@ class KeptRows:
         self.rows[held] = scores[self._queries[held] - start]
 
 
-Takes = Evaluation | Projection | KeptRows
+Takes: TypeAlias = "Evaluation | Projection | KeptRows"
 """What takes blocks of scores."""
 
 Mix = Callable[[int, wall.ScoreArray], wall.ScoreArray]
@@ -424,3 +423,69 @@ class Traces:
 
     def _value(self, evaluation: Evaluation) -> float:
         return evaluation.value(self._by.measure, self._by.k)
+
+
+# --- places of some test items in a plane: for figures of learned spaces, not a measure
+
+CLASSES, ITEMS_PER_CLASS = 10, 25
+"""The most that are projected of a trial."""
+
+Points = npt.NDArray[np.float64]
+
+
+class Projection:
+    """Keeps the scores of some test items among each other, block after block.
+
+    `y` has the class numbers of the test items, which are in a random order; the `seed` draws the
+    classes, where there are more than `CLASSES`.  `items` are places, at most `ITEMS_PER_CLASS` of
+    a class.
+    """
+
+    def __init__(self, y: npt.NDArray[np.int64], seed: int) -> None:
+        classes = np.random.default_rng(seed).permutation(np.unique(y))[:CLASSES]
+        of_class = [np.flatnonzero(y == number)[:ITEMS_PER_CLASS] for number in np.sort(classes)]
+        self.items: Numbers = np.sort(np.concatenate(of_class))
+        self._scores = np.empty((len(self.items), len(self.items)))
+
+    def add(self, start: int, scores: wall.ScoreArray) -> None:
+        """Take the scores (n_block, n_test) of the queries from `start` on."""
+        held = (self.items >= start) & (self.items < start + len(scores))
+        self._scores[held] = scores[self.items[held] - start][:, self.items]
+
+    def points(self) -> Points | None:
+        """Return where the items lie by their scores; see `plane`."""
+        return plane(self._scores)
+
+
+def plane(similarity: Points) -> Points | None:
+    """Place items in the plane of the two principal axes of their similarity.
+
+    These are the first two eigenvectors of B = J (S + S') J / 2 with J = I - 11'/n, each times the
+    square root of its eigenvalue; an axis of a negative eigenvalue has length 0.  Where S is minus
+    the squared distance this is classical scaling (Torgerson, Psychometrika 17, 1952); where it is
+    x'Wy with a symmetric positive W, the principal components of the items that W maps.
+
+    The places, of shape (n, 2), are in units in which the mean of x^2 + y^2 is the share of the
+    plane in the sum of all absolute eigenvalues.  None where a similarity is not finite, or all
+    are alike.
+    """
+    largest = float(np.abs(similarity).max(initial=0.0))
+    if not 0 < largest < np.inf:  # nor NaN
+        return None
+    gram = similarity / largest
+    gram = (gram + gram.T) / 2
+    gram = gram - gram.mean(axis=0) - gram.mean(axis=1, keepdims=True) + gram.mean()
+    values, axes = np.linalg.eigh(gram)
+    total = float(np.abs(values).sum())
+    if total <= len(values) * np.finfo(float).eps * len(values):
+        return None
+    first, lengths = axes[:, :-3:-1], np.sqrt(np.maximum(values[:-3:-1], 0) / total)
+    # The sign of an eigenvector is free: its largest entry is positive.
+    signs = np.sign(first[np.abs(first).argmax(axis=0), range(first.shape[1])])
+    return np.asarray(first * signs * lengths * np.sqrt(len(values)))
+
+
+def plane_of_rows(rows: Any) -> Points | None:
+    """Return where rows (n, n_features), dense or sparse, lie by their principal components."""
+    products = rows @ rows.T
+    return plane(np.asarray(products.toarray() if hasattr(products, "toarray") else products))

@@ -22,9 +22,9 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib import format as npy
 
-from oasis_bench.data import Patches, row_hashes, without_left_out
-from oasis_bench.experiment import TrialSpec, cell_name
-from oasis_bench.plugins import Blend, add_steps, add_training_rows
+from oasis_bench.data import LabelledRows, Patches, row_hashes, without_left_out
+from oasis_bench.experiment import TrialSpec, cell_name, saved_steps
+from oasis_bench.plugins import Blend, MetricLearner, add_steps, add_training_rows, load_registry
 from oasis_bench.system import (
     LONGEST_REASON,
     OutputError,
@@ -41,8 +41,16 @@ from oasis_bench.system import (
     slices,
     write_array,
 )
+from oasis_bench.tasks import Task
 from oasis_bench.trial import wall
-from oasis_bench.trial.harness_side.items import TrialItems
+from oasis_bench.trial.harness_side.evaluator import (
+    Evaluator,
+    Rows,
+    answer,
+    mix_of,
+    reason_against,
+)
+from oasis_bench.trial.harness_side.items import SealedItems, TrialItems, draw_items
 
 MODELS, PREDICTIONS = "models", "predictions"
 """Folders of a run, in which these files get their names when the trial has ended well."""
@@ -254,18 +262,25 @@ def what_was_scored(items: TrialItems) -> dict[str, npt.NDArray[np.intp]]:
 
 @dataclass(frozen=True)
 class Predictions:
-    """The kept scores of one trial."""
+    """The kept scores of one trial, as it is planned now: of the learner alone, and blended."""
 
     path: Path
+    spec: TrialSpec
+    items: TrialItems
     galleries: tuple[str, ...]  # those whose scores were kept: 'test', 'training'
-    arrays: Mapping[str, npt.NDArray[np.intp]]  # as `what_was_scored` names them
+    scaling: str
+    blend: Blend | None
 
     @classmethod
-    def open(cls, path: Path, items: TrialItems) -> Predictions:
-        """Read what the scores are of; `items` are those of the trial, as they are drawn now.
+    def open(
+        cls, path: Path, spec: TrialSpec, rows: LabelledRows, scaling: str, blend: Blend | None
+    ) -> Predictions:
+        """Read what the scores are of.
 
-        Raise UsageError where the file is damaged, or its scores are of other items.
+        Raise UsageError where the file is damaged, or its scores are of other items than are drawn
+        now.
         """
+        items = draw_items(spec, rows, _learner_of(spec))
         arrays = what_was_scored(items)
         with (
             _damage_as_usage_error(path),
@@ -280,16 +295,54 @@ class Predictions:
                 f"{path}: its scores are of other items than this oasis-bench draws: put it back, "
                 "use the version that ran it, or start a new run"
             )
-        return cls(path, scored, arrays)
+        return cls(path, spec, items, scored, scaling, blend)
+
+    def evaluate(self, tasks: Sequence[Task]) -> Iterator[tuple[str, Mapping[str, Rows]]]:
+        """Yield, for each task, its name and its rows of the tables."""
+        prepared = self._prepared()
+        for task in tasks:
+            status, reason = "not applicable", reason_against(task, _learner_of(self.spec))
+            if reason is None:
+                try:
+                    evaluator = Evaluator([task], self.items, 0, 0, chooses_by=self.spec.chooses_by)
+                    if self.blend is not None and prepared is not None:
+                        evaluator.blend(self.blend, _learner_of(self.spec), prepared)
+                    for reader in evaluator.readers:
+                        for message, content in self.blocks(reader.gallery):
+                            reader.add(message, content)
+                    tables = ("answers", "measures", "groups", "predicted_classes")
+                    yield task.name, {table: getattr(evaluator, table)() for table in tables}
+                    continue
+                except UsageError:
+                    raise
+                except Exception as error:  # of a task of the user's own
+                    status, reason = "failed", error_line(error)
+            nothing: dict[str, Rows] = {"measures": [], "groups": [], "predicted_classes": []}
+            yield task.name, {"answers": [answer(task.name, status, reason)], **nothing}
+
+    def blended(self) -> Iterator[tuple[int, wall.ScoreArray]]:
+        """Yield the scores among test items as tasks are evaluated by them, with their start."""
+        prepared, start = self._prepared(), 0
+        for message, content in self.blocks("test"):
+            block = np.frombuffer(content, message.dtype).reshape(message.n_queries, -1)
+            if self.blend is not None and prepared is not None:
+                block = mix_of(self.blend, _learner_of(self.spec), prepared, "test")(start, block)
+            yield start, block
+            start += len(block)
+
+    def _prepared(self) -> SealedItems | None:
+        """Return the items as the learner got them, where a blend needs them."""
+        if self.blend is None:
+            return None
+        saved = saved_steps(self.spec.model, load_registry(self.spec.plugin_files))
+        return SealedItems(self.items, _learner_of(self.spec), self.scaling, saved)
 
     def blocks(self, gallery: str) -> Iterator[tuple[wall.Scores, bytes]]:
         """Read the scores against a gallery in blocks, as they once came.
 
         Raise UsageError where the file is damaged, or a score is NaN.
         """
-        shape = n_queries, n_gallery = tuple(
-            len(self.arrays[name]) for name in ("test_rows", f"ties_{gallery}")
-        )
+        shape = n_queries, n_gallery = len(self.items.test_rows), len(self.items.ties[gallery])
         with (
             _damage_as_usage_error(self.path),
             open_regular(self.path) as file,
@@ -311,6 +364,10 @@ class Predictions:
                 if np.isnan(np.frombuffer(content, dtype)).any():
                     raise UsageError("it holds scores that are NaN")
                 yield wall.Scores(gallery, n_rows, dtype.name), content
+
+
+def _learner_of(spec: TrialSpec) -> type[MetricLearner]:
+    return load_registry(spec.plugin_files).algorithms[spec.algorithm]
 
 
 @contextmanager
