@@ -21,7 +21,6 @@ from oasis_bench.experiment import (
     Search,
     built_in_experiments,
     changed,
-    find_grids,
     known_settings,
     plan,
     refuse_unknown_subsets,
@@ -29,6 +28,7 @@ from oasis_bench.experiment import (
 from oasis_bench.experiment.data_use import choose_subsets
 from oasis_bench.experiment.setting import Size
 from oasis_bench.experiment.settings import BUILT_IN
+from oasis_bench.experiment.trials import find_grids
 from oasis_bench.plugins import load_registry, open_dataset
 from oasis_bench.runs import one_for_each_value
 from oasis_bench.system import UsageError

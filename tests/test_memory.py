@@ -78,14 +78,6 @@ def test_version_2_groups_leave_their_maximum_less_what_is_no_file_cache(tmp_pat
     assert group_limits_left("0::/\n", tmp_path) == []
 
 
-def test_version_1_groups_count_their_children_too(tmp_path):
-    stat = f"active_file 0\ninactive_file 0\ntotal_active_file 0\ntotal_inactive_file {GIB}"
-    numbers = {"limit_in_bytes": 3 * GIB, "usage_in_bytes": 2 * GIB, "stat": stat}
-    write(tmp_path / "memory" / "job", **numbers)
-    groups = "9:name=systemd:/x\n4:cpu,memory:/job\n0::/\n"
-    assert group_limits_left(groups, tmp_path) == [2 * GIB]
-
-
 def test_a_container_whose_group_is_out_of_sight_has_the_limit_at_the_top(tmp_path):
     write(tmp_path, max=GIB, current=0, stat="anon 0")
     assert group_limits_left("0::/host/name/of/it\n", tmp_path) == [GIB]

@@ -318,7 +318,6 @@ DAMAGES = {
     "no info": "DELETE FROM run",
     "an unknown status": "PRAGMA ignore_check_constraints = ON; UPDATE trials SET status = 'fine'",
     "no trials": "PRAGMA foreign_keys = OFF; DELETE FROM trials",
-    "a renamed column": "ALTER TABLE trials RENAME COLUMN params TO parameters",
     "a table less": "DROP TABLE traces",
 }
 
@@ -335,7 +334,7 @@ def whole_run(tmp_path_factory):
 
 
 VERBS = ("compare", "export", "ranks", "resume")
-SOME = ("classes is null", "a renamed column")
+SOME = ("classes is null", "a table less")
 
 
 @pytest.mark.parametrize(

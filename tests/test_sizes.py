@@ -11,9 +11,8 @@ from oasis_bench.experiment import (
     Experiment,
     LearnerSpec,
     settled_as,
-    size_remarks,
 )
-from oasis_bench.experiment.data_use import settle
+from oasis_bench.experiment.data_use import settle, size_remarks
 from oasis_bench.tasks import SeenClassesSplit
 
 DATASET = TableFile(Path("my.csv"))

@@ -2,7 +2,6 @@ from .data_use import (
     Queries as Queries,
     refuse_unknown_subsets as refuse_unknown_subsets,
     settled_as as settled_as,
-    size_remarks as size_remarks,
 )
 from .identity import (
     WORDS as WORDS,
@@ -15,7 +14,6 @@ from .saved_model import (
     match_columns as match_columns,
     refuse_changed_model as refuse_changed_model,
     saved_steps as saved_steps,
-    seen_remarks as seen_remarks,
 )
 from .setting import Duration as Duration, Search as Search
 from .settings import (
@@ -34,11 +32,11 @@ from .trials import (
     Candidate as Candidate,
     ChooseBy as ChooseBy,
     TrialSpec as TrialSpec,
-    find_grids as find_grids,
     find_tasks as find_tasks,
     identities as identities,
     plan as plan,
-    refuse_unused_split as refuse_unused_split,
+    refuse_unknown_names as refuse_unknown_names,
+    remarks_on as remarks_on,
     scalings_of as scalings_of,
     split_of as split_of,
 )

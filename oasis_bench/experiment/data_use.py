@@ -112,15 +112,9 @@ def _numbers(
     least = min(LEAST, sum(needed))
     if (few := int((counts < LEAST).sum())) and least == LEAST:
         others = len(counts) - few
+        remedy = f"leave those rows out, or take the other classes alone with --classes {others}"
         if others < max(2, few):
             remedy = "is the label an id? name another one with --label"
-        else:
-            n_each = min(sum(e.per_class), int(counts[counts >= LEAST].min()))
-            remedy = (
-                "leave those rows out, or take the other classes alone with --classes "
-                f"{others}: {n_each} items of each, {others * n_each:,} of {counts.sum():,} in all"
-                f"{', unless --train and --test say more' * (n_each == sum(e.per_class))}"
-            )
         raise UsageError(
             f"{few} of {len(counts)} classes of subset {subset!r} have fewer than {LEAST} items "
             f"(such as {rows.class_names[numbers[counts.argmin()]]!r}, {counts.min()}), and each "
@@ -129,14 +123,11 @@ def _numbers(
     if counts.min() < sum(needed):
         remedy = "lower --train or --test"
         if least < LEAST:  # nothing can be lowered
-            remedy = (
-                "leave its rows out, or take the other classes alone with --classes "
-                f"{(counts >= sum(needed)).sum()}"
-            )
+            remedy = f"take the other classes alone with --classes {(counts >= least).sum()}"
         raise UsageError(
             f"class {rows.class_names[numbers[counts.argmin()]]!r} of subset {subset!r} has "
-            f"{counts.min()} item{'' if counts.min() == 1 else 's'}, but {n_train} to train and "
-            f"{n_test} to test are {sum(needed)}: {remedy}"
+            f"{counts.min()} items, but {n_train} to train and {n_test} to test are {sum(needed)}: "
+            f"{remedy}"
         )
     return tuple(numbers)
 

@@ -271,8 +271,6 @@ def _steps_of(item: Any, arrays: Arrays, registry: Registry) -> list[Any]:
             raise UsageError(f"its step {held['name']!r} is none of {', '.join(STEPS)}")
         step = STEPS[held["name"]](**held["params"])
         for name, value in held["fitted"].items():
-            if not name.endswith("_") or hasattr(step, name):
-                raise UsageError(f"{name!r} cannot be an attribute of the step {held['name']}")
             setattr(step, name, value)
         steps.append(step)
     if scaling_of(steps) is None:
@@ -285,15 +283,8 @@ def _check_steps(steps: list[Any], learner: MetricLearner) -> None:
     n, needed = steps[0].n_features_in_, getattr(learner, "n_features_in_", None)
     of_learner = learner.__dict__.pop("feature_names_in_", None)  # of a run, of the rows unscaled
     names = steps[0].__dict__.pop("feature_names_in_", of_learner)
-    arrays = [value for value in vars(steps[0]).values() if isinstance(value, np.ndarray)]
-    held = {len(array) for array in arrays if array.ndim == 1}
-    kind = scaling_of(steps)
-    if not isinstance(n, Integral) or not (kind == "tfidf" or {n} == held or n == needed):
-        raise UsageError(f"its first step is of {n!r} features, and holds {held} numbers")
-    row = sparse.csr_array((1, n)) if kind in KEEPS_ZEROS else np.zeros((1, n))
-    if isinstance(steps[0], Prepare):
-        row = np.full((1, n), np.nan)
-    made = prepared_by(steps)(row)
+    row = sparse.csr_array((1, n)) if scaling_of(steps) in KEEPS_ZEROS else np.zeros((1, n))
+    made = prepared_by(steps)(np.full((1, n), np.nan) if isinstance(steps[0], Prepare) else row)
     if made.shape != (1, needed) or not np.isfinite(made.sum()):
         raise UsageError(f"its steps do not make rows of {needed} numbers")
     if names is not None:

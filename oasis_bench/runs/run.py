@@ -17,22 +17,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from oasis_bench.data import SCALES_COLUMNS, LabelledRows, caption, thumbnail, unlike_scales
+from oasis_bench.data import LabelledRows, caption, thumbnail
 from oasis_bench.execution import Executor, executor
 from oasis_bench.experiment import (
     Experiment,
     TrialSpec,
-    find_grids,
     find_tasks,
     identities,
     match_columns,
     plan,
+    refuse_unknown_names,
     refuse_unknown_subsets,
-    refuse_unused_split,
     refuse_what_changed,
+    remarks_on,
     scalings_of,
-    seen_remarks,
-    size_remarks,
 )
 from oasis_bench.plugins import Dataset, Registry, load_registry, load_rows, open_dataset
 from oasis_bench.runs.schema import (
@@ -56,7 +54,7 @@ from oasis_bench.system import (
     printable,
     provenance,
 )
-from oasis_bench.tasks import USUAL, named_unless_usual
+from oasis_bench.tasks import named_unless_usual
 from oasis_bench.trial import (
     MODELS,
     OUTPUT_LOG,
@@ -98,9 +96,7 @@ def run_experiment(
     """
     with executor(jobs, cluster) as place:
         registry = load_registry(plugin_files)
-        find_grids(experiment, registry)  # before a download: these may raise
-        find_tasks(experiment, registry)
-        refuse_unused_split(experiment, registry)
+        refuse_unknown_names(experiment, registry)  # before a download
         refuse_used_folder(output)
         dataset, rows, specs = prepare(
             experiment, registry, plugin_files, on_download, place.shares_cores, keep
@@ -110,8 +106,7 @@ def run_experiment(
         scalings = scalings_of(experiment, dataset, rows) if takes_rows else ()
         remarks = [
             *remarks,
-            *_remarks(experiment, specs, dataset.items, scalings, rows),
-            *seen_remarks(experiment, registry, rows),
+            *remarks_on(experiment, specs, dataset, rows, registry),
             *_core_warning(jobs, experiment.threads),
         ]
         info = RunFacts(
@@ -317,26 +312,6 @@ def _takes_rows(experiment: Experiment, registry: Registry) -> bool:
     """Tell whether any learner of an experiment takes rows, which alone are scaled."""
     algorithms = (spec.algorithm for spec in experiment.learners.values())
     return any(registry.algorithms[name].takes == "rows" for name in algorithms)
-
-
-def _remarks(
-    asked: Experiment,
-    specs: Sequence[TrialSpec],
-    items: str,
-    scalings: Sequence[str],
-    rows: LabelledRows,
-) -> Iterator[str]:
-    """Yield what of the data decided how the run is made, and what may mislead, a line each."""
-    yield from rows.remarks
-    draws_equally = any(spec.where.split == USUAL for spec in specs)
-    yield from size_remarks(asked, specs[0].experiment, rows, items, draws_equally)
-    ranges = unlike_scales(rows.X) if scalings else None
-    if ranges is not None and not set(scalings) & set(SCALES_COLUMNS):
-        least, most = ranges
-        yield (
-            f"warning: columns have ranges from {least:.3g} to {most:.3g}: the widest decide what "
-            "is similar; --scaling standard+l2 makes them alike"
-        )
 
 
 def _core_warning(jobs: int, threads: int) -> Iterator[str]:

@@ -137,8 +137,8 @@ class Store:
         try:
             # What a session began that was killed is rolled back.  Then `read_run` says what is
             # wrong, also where there is no connection.
-            with suppress(sqlite3.Error, UsageError), closing(_connect(path, "rw")):
-                pass
+            with suppress(sqlite3.Error), closing(_connect(path, "rw")) as connection:
+                connection.execute("SELECT count(*) FROM sqlite_schema")
             read_run(folder)
             return cls(folder, _connect(path, "rw"), lock)
         except BaseException:

@@ -234,34 +234,22 @@ def _limits_left() -> list[int]:
 def group_limits_left(groups: str, root: Path) -> list[int]:
     """Return the bytes that each control group with a limit leaves; file cache counts as free.
 
-    `groups` is the text of /proc/self/cgroup, of version 1 or 2, and `root` is /sys/fs/cgroup.
+    `groups` is the text of /proc/self/cgroup, of version 2, and `root` is /sys/fs/cgroup.
     """
     left = []
     for line in groups.splitlines():
         _, controllers, group = line.split(":", 2)
-        if not controllers:
-            folder, names = root, ("memory.max", "memory.current", "")
-        elif "memory" in controllers.split(","):
-            folder = root / "memory"
-            names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_")
-        else:
-            continue
         path = PurePosixPath(group.lstrip("/"))
         # In a container the group's own folder may be out of sight, and its limit at the top.
-        for part in (path, *path.parents):
+        for part in (path, *path.parents) if not controllers else ():
             with suppress(OSError):
-                left += _group_limit_left(folder / part, *names)
+                most = (root / part / "memory.max").read_text().strip()
+                used = int((root / part / "memory.current").read_text())
+                lines = (root / part / "memory.stat").read_text().splitlines()
+                counts = dict(line.split(maxsplit=1) for line in lines)
+                cached = sum(int(counts.get(f"{age}_file", 0)) for age in ("active", "inactive"))
+                left += [] if most == "max" else [int(most) - used + cached]
     return left
-
-
-def _group_limit_left(folder: Path, limit: str, usage: str, cache: str) -> list[int]:
-    """Return the limit less what is used, or nothing where there is no limit."""
-    most = (folder / limit).read_text().strip()
-    used = int((folder / usage).read_text())
-    lines = (folder / "memory.stat").read_text().splitlines()
-    counts = dict(line.split(maxsplit=1) for line in lines)
-    cached = sum(int(counts.get(f"{cache}{age}_file", 0)) for age in ("active", "inactive"))
-    return [] if most == "max" else [int(most) - used + cached]
 
 
 def _size(n_bytes: int) -> str:

@@ -470,7 +470,14 @@ class Conversation:
         evaluator = self._evaluator if self._is_measured else None
         takes_rows = evaluator is not None and self._learner.takes == "rows"
         prepared = self._sealed(self._tuned.scaling).test_items if takes_rows else None
-        refused = [answer(name, "not applicable", why) for name, why in self._refused.items()]
+        tables = {} if evaluator is None else evaluator.tables()
+        if evaluator is not None:
+            refused = [answer(name, "not applicable", why) for name, why in self._refused.items()]
+            tables["answers"] += refused
+            tables |= {
+                "retrievals": evaluator.retrievals(),
+                "projections": evaluator.projections(prepared),
+            }
         self.result = TrialResult(
             {
                 **columns_of(self.spec, self._items.n_features, status, reason, traceback),
@@ -479,12 +486,7 @@ class Conversation:
                 "transductive": int(self._is_transductive),
                 **(self._columns if evaluator else {}),
             },
-            answers=[*evaluator.answers(), *refused] if evaluator else (),
-            measures=evaluator.measures() if evaluator else (),
-            groups=evaluator.groups() if evaluator else (),
-            predicted_classes=evaluator.predicted_classes() if evaluator else (),
-            retrievals=evaluator.retrievals() if evaluator else (),
-            projections=evaluator.projections(prepared) if evaluator else (),
+            **tables,
             files=self._kept.finish(self._blend) if evaluator else {},
             validation=self._validation,
             traces=self._traces.values,

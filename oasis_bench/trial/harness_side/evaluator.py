@@ -231,14 +231,19 @@ class Evaluator:
                     "zero is large (--scaling standard)"
                 )
 
-    def answers(self) -> Rows:
+    def tables(self) -> dict[str, Rows]:
+        """Return rows of the tables of answers and their measures, by their names."""
+        names = ("answers", "measures", "groups", "predicted_classes")
+        return {name: getattr(self, f"_{name}")() for name in names}
+
+    def _answers(self) -> Rows:
         """Return rows of the table `answers`."""
         return [
             answer(name, "ok", None, evaluation.n_queries, evaluation.n_left_out)
             for name, evaluation in self._evaluations.items()
         ]
 
-    def measures(self) -> Rows:
+    def _measures(self) -> Rows:
         """Return rows of the table `measures`."""
         return [
             {"task": name, **tuned._asdict(), "as_learned": own.value}
@@ -249,7 +254,7 @@ class Evaluator:
             if not np.isnan(tuned.value)  # no query of this trial has such a value
         ]
 
-    def groups(self) -> Rows:
+    def _groups(self) -> Rows:
         """Return rows of the table `groups`."""
         return [
             {"task": name, **one._asdict()}
@@ -257,7 +262,7 @@ class Evaluator:
             for one in evaluation.of_groups()
         ]
 
-    def predicted_classes(self) -> Rows:
+    def _predicted_classes(self) -> Rows:
         """Return rows of the table `predicted_classes`."""
         rows, by = [], self._chooses_by
         for name, evaluation in self._evaluations.items():
@@ -365,10 +370,6 @@ class Traces:
         self.symmetry: list[dict[str, Any]] = []
         self._training: float | None = None
         self._pending: tuple[wall.Replayed | None, list[tuple[str, Evaluation]]] | None = None
-
-    def has(self, n_steps: int) -> bool:
-        """Tell whether the scores of a checkpoint are there."""
-        return any(row["n_steps"] == n_steps for row in self.values)
 
     def begin(self, message: wall.Replayed) -> list[ScoreReader]:
         """Return what takes the scores of a checkpoint: of training items, and of test items.

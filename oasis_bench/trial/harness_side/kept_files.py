@@ -310,8 +310,7 @@ class Predictions:
                     for reader in evaluator.readers:
                         for message, content in self.blocks(reader.gallery):
                             reader.add(message, content)
-                    tables = ("answers", "measures", "groups", "predicted_classes")
-                    yield task.name, {table: getattr(evaluator, table)() for table in tables}
+                    yield task.name, evaluator.tables()
                     continue
                 except UsageError:
                     raise

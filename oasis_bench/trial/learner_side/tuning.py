@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass
 from itertools import chain, pairwise, product
 from multiprocessing.connection import Connection, Pipe, wait
-from typing import Any, NamedTuple, NoReturn, Protocol
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -116,16 +116,6 @@ class FoldWork:
         return Done(job, values, cpu_seconds() - before)
 
 
-class Folds(Protocol):
-    """Where the work of the folds is done."""
-
-    def done(self, jobs: deque[FoldJob]) -> Iterator[Done]:
-        """Take jobs, to which more may be added meanwhile; yield each when it is done."""
-
-    def close(self) -> None:
-        """Forget the learners."""
-
-
 class _InTurn:
     """One job after the other, in this process."""
 
@@ -217,7 +207,7 @@ def tune(
     timer: Timer,
     on_point: Callable[[Mapping[str, Any]], None],
     seconds: float | None = None,
-    folds_of: Callable[[FoldWork, int], Folds] | None = None,
+    folds_of: Callable[[FoldWork, int], FoldProcesses] | None = None,
 ) -> wall.Tuned:
     """Tune the scaling, hyper-parameters, and the number of steps where the learner has steps.
 
@@ -296,7 +286,11 @@ def tune(
 
 
 def _together(
-    group: Sequence[_Course], folds: range, n_lanes: int, incremental: bool, place: Folds
+    group: Sequence[_Course],
+    folds: range,
+    n_lanes: int,
+    incremental: bool,
+    place: _InTurn | FoldProcesses,
 ) -> Iterator[Done]:
     """Validate candidates on some folds, as many side by side as there are lanes for."""
     n_abreast = n_lanes // len(folds)
