@@ -396,7 +396,10 @@ def part(steps, name=None):
     [
         (lambda steps: part(steps).update(name="FunctionTransformer"), "none of StandardScaler"),
         (lambda steps: part(steps, "params").update(with_std=False), "none of the scalings"),
-        (lambda steps: part(steps, "fitted").update(n_features_in_=9), "cannot be read|do not make"),
+        (
+            lambda steps: part(steps, "fitted").update(n_features_in_=9),
+            "be read|do not make",
+        ),
         (lambda steps: steps.pop(0), "holds arrays that its header does not name"),
     ],
 )

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from oasis_bench.trial import wall
-from oasis_bench.trial.wall import is_sealed, map_arrays, seal_arrays
+from oasis_bench.trial.wall import is_sealed, map_items, seal_items
 
 ARRAYS = {
     "X": np.random.default_rng(0).normal(size=(7, 3)),
@@ -22,13 +22,13 @@ ARRAYS = {
 
 @pytest.fixture
 def sealed():
-    descriptor = seal_arrays(ARRAYS)
+    descriptor = seal_items(**ARRAYS)
     yield descriptor
     os.close(descriptor)
 
 
 def test_arrays_arrive_as_they_were(sealed):
-    mapped = map_arrays(sealed)
+    mapped = map_items(sealed)
     assert list(mapped) == list(ARRAYS)
     for name, array in ARRAYS.items():
         np.testing.assert_array_equal(mapped[name], array)
@@ -40,14 +40,14 @@ def test_nobody_can_change_them(sealed):
     changes = [
         lambda: os.write(sealed, b"x"),
         lambda: os.ftruncate(sealed, 0),
-        lambda: map_arrays(sealed)["X"].__setitem__((0, 0), 1.0),
+        lambda: map_items(sealed)["X"].__setitem__((0, 0), 1.0),
     ]
     if sys.platform.startswith("linux"):  # elsewhere its owner could open it anew by no name
         changes.append(lambda: os.truncate(f"/proc/self/fd/{sealed}", 0))
     for change in changes:
         with pytest.raises((OSError, ValueError)):
             change()
-    np.testing.assert_array_equal(map_arrays(sealed)["X"], ARRAYS["X"])
+    np.testing.assert_array_equal(map_items(sealed)["X"], ARRAYS["X"])
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="seals are Linux's")
@@ -83,9 +83,9 @@ def test_a_file_of_which_something_holds_a_page_is_sealed_once_it_is_free(monkey
 def test_no_name_is_left_in_the_folder_of_temporary_files(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setattr("oasis_bench.trial.wall.memory_file", lambda: None)  # another system
-    descriptor = seal_arrays(ARRAYS)
+    descriptor = seal_items(**ARRAYS)
     assert list(tmp_path.iterdir()) == []
-    np.testing.assert_array_equal(map_arrays(descriptor)["X"], ARRAYS["X"])
+    np.testing.assert_array_equal(map_items(descriptor)["X"], ARRAYS["X"])
     with pytest.raises(OSError, match="descriptor"):
         os.write(descriptor, b"x")
     os.close(descriptor)

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import json
 import mmap
 import os
+import pickle
 import stat
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -29,11 +29,6 @@ from scipy import sparse
 from oasis_bench.data import (
     Dense,
     Encoding,
-    JudgedTriplets,
-    Judgements,
-    Patches,
-    PatchKind,
-    Ratings,
     learn_steps,
 )
 from oasis_bench.experiment import TrialSpec
@@ -298,68 +293,41 @@ def learn_preparation(
 
 
 def seal_items(**parts: Any) -> int:
-    """Write arrays, CSR arrays and patches by name into a sealed file; return its descriptor."""
-    arrays: dict[str, Array] = {}
-    for name, part in parts.items():
-        arrays |= _to_arrays(name, part)
-    return seal_arrays(arrays)
+    """Write arrays, CSR arrays, patches and judgements into a sealed file; return its descriptor.
+
+    The numbers of each array lie there as they are, after a pickle of what is made of them.
+    """
+    buffers: list[pickle.PickleBuffer] = []
+    dense = {name: _in_rows(part) for name, part in parts.items()}
+    whole = pickle.dumps(dense, protocol=5, buffer_callback=buffers.append)
+    views = [buffer.raw() for buffer in buffers]
+    head = pickle.dumps((whole, [view.nbytes for view in views]))
+
+    def write(file: Any) -> None:
+        for part in (len(head).to_bytes(8, "little") + head, *views):
+            file.write(part)
+            file.write(bytes(-len(part) % ALIGNMENT))
+
+    return seal(write)
 
 
 def map_items(descriptor: int) -> dict[str, Any]:
     """Map what `seal_items` wrote, for reading only; return it by name."""
-    arrays = map_arrays(descriptor)
-    return {name: _of_arrays(name, arrays) for name in {key.partition(".")[0] for key in arrays}}
+    content = memoryview(map_bytes(descriptor))
+    place = 8 + int.from_bytes(content[:8], "little")
+    whole, sizes = pickle.loads(content[8:place])
+    buffers = []
+    for n_bytes in sizes:
+        place += -place % ALIGNMENT
+        buffers.append(content[place : place + n_bytes])
+        place += n_bytes
+    items: dict[str, Any] = pickle.loads(whole, buffers=buffers)
+    return items
 
 
-def judgements_to_arrays(judged: Judgements | None) -> dict[str, Any]:
-    """Return the arrays of judgements, to be sealed with the training items."""
-    if judged is None:
-        return {}
-    name = "judged" if isinstance(judged, JudgedTriplets) else "rated"
-    return {f"{name}_{key}": array for key, array in vars(judged).items() if array is not None}
-
-
-def judgements_of(items: Mapping[str, Any]) -> Judgements | None:
-    """Return the judgements that were sealed with the training items, None where none were."""
-    if "judged_items" in items:
-        votes = items.get("judged_votes")
-        return JudgedTriplets(items["judged_items"], votes, items["judged_groups"])
-    if "rated_queries" in items:
-        return Ratings(*(items[f"rated_{key}"] for key in ("queries", "candidates", "marks")))
-    return None
-
-
-def _to_arrays(name: str, part: Any) -> dict[str, Array]:
-    if isinstance(part, sparse.csr_array):
-        parts = {"data": part.data, "indices": part.indices, "indptr": part.indptr}
-        return {
-            **{f"{name}.{key}": array for key, array in parts.items()},
-            f"{name}.shape": np.array(part.shape),
-        }
-    if isinstance(part, Patches):
-        pixels = {} if part.pixels is None else {f"{name}.pixels": part.pixels}
-        return pixels | {
-            f"{name}.{kind}.{key}": array
-            for kind, patches in part.kinds.items()
-            for key, array in vars(patches).items()
-        }
-    return {name: part}
-
-
-def _of_arrays(name: str, arrays: Mapping[str, Array]) -> Any:
-    if name in arrays:
-        return arrays[name]
-    parts: dict[str, dict[str, Array]] = {}
-    for key, array in arrays.items():
-        of, _, rest = key.partition(".")
-        if of == name:
-            kind, _, part = rest.rpartition(".")
-            parts.setdefault(kind, {})[part] = array
-    csr = parts.pop("", {})
-    if parts:
-        kinds = {kind: PatchKind(**patches) for kind, patches in parts.items()}
-        return Patches(kinds, csr.get("pixels"))
-    return sparse.csr_array((csr["data"], csr["indices"], csr["indptr"]), shape=tuple(csr["shape"]))
+def _in_rows(part: Any) -> Any:
+    """Return an array row after row; others as they are."""
+    return np.ascontiguousarray(part) if isinstance(part, np.ndarray) else part
 
 
 # --- sealed files: they have no name, and nobody can change them
@@ -411,35 +379,6 @@ def is_sealed(descriptor: int) -> bool:
     except OSError:  # it is no file in memory
         return False
     return has_seals and 512 * status.st_blocks >= status.st_size
-
-
-def seal_arrays(arrays: Mapping[str, Array]) -> int:
-    """Write named arrays of numbers into a sealed file; return its descriptor."""
-    contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    layout = [[name, a.dtype.str, a.shape] for name, a in contiguous.items()]
-    head = json.dumps(layout).encode() + b"\n"
-
-    def write(file: Any) -> None:
-        file.write(head + bytes(-len(head) % ALIGNMENT))
-        for array in contiguous.values():
-            file.write(array.data.cast("B") if array.size else b"")
-            file.write(bytes(-array.nbytes % ALIGNMENT))
-
-    return seal(write)
-
-
-def map_arrays(descriptor: int) -> dict[str, Array]:
-    """Map what `seal_arrays` wrote; the arrays are read-only."""
-    content = map_bytes(descriptor)
-    end = content.find(b"\n") + 1
-    place = end + -end % ALIGNMENT
-    arrays = {}
-    for name, kind, shape in json.loads(content[:end]):
-        dtype, size = np.dtype(kind), int(np.prod(shape))
-        arrays[name] = np.frombuffer(content, dtype, size, place).reshape(shape)
-        place += dtype.itemsize * size
-        place += -place % ALIGNMENT
-    return arrays
 
 
 def map_bytes(descriptor: int) -> mmap.mmap:

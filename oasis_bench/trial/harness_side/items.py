@@ -211,8 +211,8 @@ class SealedItems:
     @cached_property
     def training(self) -> int:
         """A file of the training items with labels."""
-        judgements = wall.judgements_to_arrays(self._items.judgements)
-        return self._seal(X=self._training, y=self._items.y, **judgements)
+        items = self._items
+        return self._seal(X=self._training, y=items.y, judgements=items.judgements)
 
     @cached_property
     def gallery(self) -> int:

@@ -81,7 +81,7 @@ class FitData:
 def whole_fit_data(spec: TrialSpec, items: Mapping[str, Any]) -> FitData:
     """Return all training items, as the harness has sealed them."""
     seed = spec.seed_for("judged triplets")
-    return FitData.of(items["X"], items["y"], wall.judgements_of(items), seed)
+    return FitData.of(items["X"], items["y"], items.get("judgements"), seed)
 
 
 def inner_fit_data(
@@ -92,7 +92,7 @@ def inner_fit_data(
     Each fold is scaled with statistics of its own rows to learn from.  Raise NotApplicableError
     where there are too few classes to hold them apart.
     """
-    X, y, judgements = items["X"], items["y"], wall.judgements_of(items)
+    X, y, judgements = items["X"], items["y"], items.get("judgements")
     n_folds, seed = spec.experiment.inner_folds, spec.seed_for("folds")
     try:
         folds = split_of(spec).inner_folds(y, judgements, n_folds, seed)

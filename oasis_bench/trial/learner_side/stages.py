@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from oasis_bench.data import prepared_by, symmetry_index
+from oasis_bench.data import JudgedTriplets, prepared_by, symmetry_index
 from oasis_bench.experiment import TrialSpec
 from oasis_bench.plugins import (
     WEIGHTS,
@@ -425,7 +425,9 @@ def _warm_up(stage: wall.Stage, channel: Channel) -> None:
 def _refuse(learners: Iterable[MetricLearner], items: Mapping[str, Any]) -> None:
     """Raise NotApplicableError where a learner refuses the items, with any parameters to try."""
     for learner in learners:
-        by_triplets = "judged_items" in items and learner.takes_triplets  # labels do not matter
+        by_triplets = (
+            isinstance(items.get("judgements"), JudgedTriplets) and learner.takes_triplets
+        )  # labels do not matter
         if not by_triplets and (reason := learner.refusal(items["X"], items["y"])):
             raise wall.NotApplicableError(reason)
 
