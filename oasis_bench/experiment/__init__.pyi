@@ -6,13 +6,11 @@ from .data_use import (
 from .identity import (
     WORDS as WORDS,
     cell_name as cell_name,
-    refuse_changed_source as refuse_changed_source,
     refuse_what_changed as refuse_what_changed,
     source_hash as source_hash,
 )
 from .saved_model import (
     match_columns as match_columns,
-    refuse_changed_model as refuse_changed_model,
     saved_steps as saved_steps,
 )
 from .setting import Duration as Duration, Search as Search

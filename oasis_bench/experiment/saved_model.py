@@ -45,15 +45,6 @@ def content_hash(path: str) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def refuse_changed_model(path: Path, content: bytes, expected: str) -> None:
-    """Raise UsageError where a model file is not what it was when the run began."""
-    if hashlib.sha256(content).hexdigest() != expected:
-        raise UsageError(
-            f"{path} has changed since the run began: put it back and run this trial again with "
-            "--resume and --retry failed, or start a new run"
-        )
-
-
 def refuse_unlike_rows(path: str, registry: Registry, rows: LabelledRows) -> None:
     """Raise UsageError where a model cannot score the items of a data set."""
     model = load_model_of(registry, path)

@@ -31,8 +31,7 @@ from .metric_learner import (
     ranked_labels as ranked_labels,
 )
 from .model_file import (
-    add_steps as add_steps,
-    add_training_rows as add_training_rows,
+    complete_model as complete_model,
     load_blend as load_blend,
     load_model as load_model,
     load_model_of as load_model_of,

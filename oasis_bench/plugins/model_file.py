@@ -461,18 +461,21 @@ def _write_steps(archive: zipfile.ZipFile, steps: Sequence[Any]) -> None:
         write_array(archive, f"{name}.npy", array)
 
 
-def add_steps(path: Path, steps: Sequence[Any]) -> None:
-    """Add the steps that prepare rows to a model's file."""
-    with zipfile.ZipFile(path, "a") as archive:
-        _write_steps(archive, steps)
-
-
-def add_training_rows(
-    path: Path, hashes: npt.NDArray[np.uint64], blend: Blend | None = None
+def complete_model(
+    path: Path,
+    steps: Sequence[Any] | None,
+    hashes: npt.NDArray[np.uint64] | None,
+    blend: Blend | None,
 ) -> None:
-    """Add the `row_hashes` of what a model was fitted on to its file, and its blend."""
+    """Add to a learner's file what the harness knows of it.
+
+    The steps that prepare rows, the `row_hashes` of what it was fitted on, and its blend.
+    """
     with zipfile.ZipFile(path, "a") as archive:
-        write_array(archive, f"{TRAINING_ROWS}.npy", hashes)
+        if steps is not None:
+            _write_steps(archive, steps)
+        if hashes is not None:
+            write_array(archive, f"{TRAINING_ROWS}.npy", hashes)
         if blend is not None:
             write_array(archive, f"{BLEND}.npy", np.array(astuple(blend)))
 

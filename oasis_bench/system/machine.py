@@ -18,7 +18,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from importlib.metadata import Distribution, PackageNotFoundError, distributions, version
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -336,21 +336,10 @@ def _commit() -> str | None:
 
 def _versions() -> dict[str, str | None]:
     """Return the versions of `DISTRIBUTIONS` and of all distributions with a loaded module."""
-    loaded = {name.partition(".")[0] for name in list(sys.modules)}
-    names = {one.metadata["Name"] for one in distributions() if loaded & _top_modules(one)}
+    of_modules = packages_distributions()
+    loaded = {name.partition(".")[0] for name in list(sys.modules)} & of_modules.keys()
+    names = {name for module in loaded for name in of_modules[module]}
     return {name: _version(name) for name in sorted({*DISTRIBUTIONS, *names})}
-
-
-def _top_modules(distribution: Distribution) -> set[str]:
-    """Return the names that a distribution is imported by.
-
-    `importlib.metadata.packages_distributions` does, too, but makes an object of every file.
-    """
-    if declared := distribution.read_text("top_level.txt"):
-        return set(declared.split())
-    lines = (distribution.read_text("RECORD") or "").split("\n")
-    files = (line.partition(",")[0] for line in lines)
-    return {file.partition("/")[0].removesuffix(".py") for file in files if file.endswith(".py")}
 
 
 def _version(distribution: str) -> str | None:

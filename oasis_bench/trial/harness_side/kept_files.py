@@ -24,7 +24,7 @@ from numpy.lib import format as npy
 
 from oasis_bench.data import LabelledRows, Patches, row_hashes, without_left_out
 from oasis_bench.experiment import TrialSpec, cell_name, saved_steps
-from oasis_bench.plugins import Blend, MetricLearner, add_steps, add_training_rows, load_registry
+from oasis_bench.plugins import Blend, MetricLearner, complete_model, load_registry
 from oasis_bench.system import (
     LONGEST_REASON,
     OutputError,
@@ -129,6 +129,7 @@ class KeptFiles:
         self._spec, self._items, self._folder = spec, items, folder
         self._files: dict[str, Path] = {}
         self._scores: ScoresFile | None = None
+        self._steps: Sequence[Any] | None = None
 
     def add_scores(self, message: wall.Scores, content: bytes | bytearray) -> None:
         """Write the next block of scores, where they are kept."""
@@ -151,15 +152,12 @@ class KeptFiles:
                     model.write(part)
         finally:
             os.close(file)
-        if steps is None:
-            return
         columns = self._spec.keeps.columns
         if steps and columns is not None and len(columns) == self._items.X.shape[1]:
             named = copy(steps[0])  # those of the trial take rows without names
             named.feature_names_in_ = np.array(columns, dtype=object)
             steps = [named, *steps[1:]]
-        with self._disk(MODELS):
-            add_steps(self._files[MODELS], steps)
+        self._steps = steps
 
     def finish(self, blend: Blend | None) -> dict[str, Path]:
         """Close the files; return them by the folder that they are for.
@@ -170,11 +168,13 @@ class KeptFiles:
             with self._disk(PREDICTIONS):
                 self._scores.finish()
             self._scores = None
-        if MODELS in self._files and not isinstance(self._items.X, Patches):
-            with self._disk(MODELS):
+        if MODELS in self._files:
+            hashes = None
+            if not isinstance(self._items.X, Patches):
                 training = self._items.X[self._items.train_rows]
-                training = without_left_out(training, self._items.encoding)
-                add_training_rows(self._files[MODELS], row_hashes(training), blend)
+                hashes = row_hashes(without_left_out(training, self._items.encoding))
+            with self._disk(MODELS):
+                complete_model(self._files[MODELS], self._steps, hashes, blend)
         files, self._files = self._files, {}
         return files
 
