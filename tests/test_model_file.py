@@ -260,16 +260,12 @@ def test_feature_names_are_kept(rows, tmp_path):
     [
         None,
         True,
-        -(10**30),
         0.1,
         np.inf,
         "höchstens \ud800",
         np.float32(0.1),
         np.int64(3),
-        np.bool_(True),
-        np.str_("name"),
         (1, (2.5, "a"), []),
-        [None, np.float64(0.1)],
         {"a": 1, "b": {"c": (2,)}},
     ],
     ids=repr,
@@ -288,7 +284,6 @@ def test_a_value_comes_back_with_its_type(holder, plugin_file, rows, tmp_path, v
         np.array([[True], [False]]),
         np.array(["a", "längst"]),
         np.array(["a", "längst"], dtype=object),
-        np.empty((0, 3), np.uint8),
         np.arange(10, dtype=np.int16)[::3],
     ],
     ids=lambda value: f"{value.dtype} {value.shape}",
@@ -569,21 +564,6 @@ def test_an_entry_that_unpacks_to_more_than_the_file_is_refused(path):
     with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("zeros.npy", bytes(10**7))
     assert_refused(path, "its entries claim 1000[0-9]+ bytes, and the file has")
-
-
-@pytest.mark.parametrize(("dtype", "n_bytes"), [("<f8", 8 * 10**12), ("<U0", 10**12)])
-def test_an_array_larger_than_its_entry_is_refused_before_memory_is_taken(path, dtype, n_bytes):
-    stream = BytesIO()
-    form = {"descr": dtype, "fortran_order": False, "shape": (10**10, 100)}
-    np.lib.format.write_array_header_1_0(stream, form)
-    forge(path, bilinear_matrix_=stream.getvalue() + bytes(72))
-    assert_refused(path, f"'bilinear_matrix_.npy' claims {n_bytes} bytes, and 72 follow")
-
-
-def test_a_header_nested_without_end_is_refused(path):
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("header.json", '{"a":' * 10**5)
-    assert_refused(path, "cannot be read as a model file")
 
 
 @pytest.mark.parametrize(("part", "value"), [("pos", 10**6), ("pos", -1), ("key", [1, 2, 3])])

@@ -73,12 +73,6 @@ def quits(tmp_path):
     return write
 
 
-def test_a_plugin_that_exits_when_imported_is_broken(refused, tmp_path):
-    (tmp_path / "quits.py").write_text("import sys\nsys.exit(0)\n")
-    line = refused("run", *EUCLIDEAN, "--plugin", tmp_path / "quits.py")
-    assert "quits.py cannot be imported: SystemExit: 0" in line
-
-
 @pytest.mark.parametrize(
     ("made", "words", "part"),
     [
@@ -238,23 +232,6 @@ def test_a_folder_of_too_many_files_is_refused_before_all_are_seen(refused, tmp_
     assert "more than 50 files and folders that are no pictures" in line
 
 
-@pytest.mark.parametrize(
-    ("text", "part"),
-    [
-        (f"seed = {DIGITS}", "is not TOML"),
-        (f"seed = 0x{'f' * 5000}", "too long to be shown"),
-        (f"classes = {'[' * 5000}{']' * 5000}", "is not TOML"),
-        ("threads = 1e400", "threads = inf"),
-    ],
-)
-def test_an_experiment_file_of_absurd_values_is_told_in_a_short_line(refused, tmp_path, text, part):
-    path = tmp_path / "e.toml"
-    path.write_text(f'title = "T"\ndataset = "digits"\n{text}\n[learners.Euclidean]\n')
-    line = refused("run", "--experiment", path)
-    assert part in line
-    assert len(line) < 800
-
-
 # Tables that claim what they do not hold.
 
 
@@ -272,17 +249,6 @@ def test_an_npz_that_claims_512_gigabytes_is_refused_by_its_header(refused, tmp_
     line = refused("run", *EUCLIDEAN, "--dataset", tmp_path / "t.npz")
     assert "array 'X' cannot be read" in line
     assert "claims 512000000000 bytes, and 0 follow" in line
-
-
-def test_a_sparse_npz_that_claims_512_gigabytes_is_refused_by_its_header(refused, tmp_path):
-    arrays = {"format": np.bytes_("csr"), "shape": np.array([2, 2]), "y": np.arange(2)}
-    np.savez(tmp_path / "t.npz", **arrays)
-    with zipfile.ZipFile(tmp_path / "t.npz", "a") as file:
-        for name in ("data", "indices", "indptr"):
-            file.writestr(f"{name}.npy", npy_header((64 * 10**9,)))
-    line = refused("run", *EUCLIDEAN, "--dataset", tmp_path / "t.npz")
-    assert "the sparse matrix cannot be read" in line
-    assert "claims 512000000000 bytes" in line
 
 
 def test_an_npz_of_more_than_the_free_memory_is_refused(refused, tmp_path, monkeypatch):
