@@ -16,8 +16,7 @@ import pickle
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 import pytest
@@ -370,6 +369,14 @@ class TaskContract:
             assert right.value >= wrong[right.measure, right.k], right
 
 
+class _Sizes(NamedTuple):
+    """Settings of a split."""
+
+    per_class: tuple[int, int] = (2, 1)
+    seed: int = 0
+    test_share: float = 0.25
+
+
 class SplitContract:
     """The tests of a split; a subclass has a fixture `split`, its class.
 
@@ -408,7 +415,7 @@ class SplitContract:
 
 def _split_of_judged_rows(split: type[Split]) -> tuple[LabelledRows, Split]:
     rows = _judged_rows()
-    of_rows = split(SimpleNamespace(per_class=(2, 1), seed=0, test_share=0.25)).for_rows(rows)
+    of_rows = split(_Sizes()).for_rows(rows)
     reason = of_rows.refusal(rows)
     only(reason is None, f"it refuses the items: {reason}")
     return rows, of_rows
