@@ -13,7 +13,7 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any
@@ -266,7 +266,8 @@ class Predictions:
 
     path: Path
     spec: TrialSpec
-    items: TrialItems
+    rows: LabelledRows = field(repr=False)  # of the data set
+    items: TrialItems = field(repr=False)  # without X, of which each trial may have a copy
     galleries: tuple[str, ...]  # those whose scores were kept: 'test', 'training'
     scaling: str
     blend: Blend | None
@@ -295,7 +296,7 @@ class Predictions:
                 f"{path}: its scores are of other items than this oasis-bench draws: put it back, "
                 "use the version that ran it, or start a new run"
             )
-        return cls(path, spec, items, scored, scaling, blend)
+        return cls(path, spec, rows, replace(items, X=None), scored, scaling, blend)
 
     def evaluate(self, tasks: Sequence[Task]) -> Iterator[tuple[str, Mapping[str, Rows]]]:
         """Yield, for each task, its name and its rows of the tables."""
@@ -333,8 +334,10 @@ class Predictions:
         """Return the items as the learner got them, where a blend needs them."""
         if self.blend is None:
             return None
+        learner = _learner_of(self.spec)
         saved = saved_steps(self.spec.model, load_registry(self.spec.plugin_files))
-        return SealedItems(self.items, _learner_of(self.spec), self.scaling, saved)
+        items = draw_items(self.spec, self.rows, learner)
+        return SealedItems(items, learner, self.scaling, saved)
 
     def blocks(self, gallery: str) -> Iterator[tuple[wall.Scores, bytes]]:
         """Read the scores against a gallery in blocks, as they once came.
