@@ -63,7 +63,7 @@ def error_line(error: BaseException) -> str:
     try:
         text = f"{type(error).__name__}: {error}"
     except Exception:
-        text = f"{type.__dict__['__name__'].__get__(type(error))}: its message cannot be made"
+        text = f"{type(error).__name__}: its message cannot be made"
     return printable(" ".join(cut(text, LONGEST_REASON).split()))
 
 
