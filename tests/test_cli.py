@@ -36,17 +36,13 @@ def finished(tmp_path_factory):
     ("options", "parts"),
     [
         ("--algorithms OASSIS", ["unknown algorithm 'OASSIS'", "did you mean 'OASIS'"]),
-        ("--experiment defualt", ["unknown experiment 'defualt'", "did you mean 'default'"]),
         ("--dataset no/such.csv", ["no/such.csv", "No such file"]),
-        ("--tasks retrieve", ["unknown task 'retrieve'", "did you mean 'retrieval'"]),
         ("--data-option label", ["--data-option", "'label'", "NAME=VALUE is needed"]),
         ("--dataset images", ["data set images is yours", "give the path"]),
         ("--classes 11", ["11 classes", "has 10", "2 to 10"]),
-        ("--classes 2,two", ["unknown class subset 'two'", "all", "number of classes"]),
         ("--train 100 --test 80", ["100 training", "80 test", "have 180", "to 174 together"]),
         ("--jobs 0", ["--jobs: '0'", "at least 1"]),
         ("--inner-folds 50", ["inner_folds = 50", "train_per_class = 40"]),
-        ("--partition 3", ["--partition"]),
         ("--plugin no_such.py", ["--plugin: no_such.py: No such file"]),
     ],
 )

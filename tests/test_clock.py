@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from oasis_bench.system import processes
+from oasis_bench.system import machine
 from oasis_bench.trial.harness_side.clock import HarnessClock
 from oasis_bench.trial.learner_side.meter import Meter
 
@@ -30,7 +30,7 @@ def busy():
 def test_where_the_system_does_not_tell_the_peak_the_rest_is_measured(monkeypatch):
     """As on macOS, whose Python has no os.waitid before 3.13."""
     monkeypatch.delattr(os, "waitid")
-    monkeypatch.setattr(processes, "reset_peak", lambda: False)
+    monkeypatch.setattr(machine, "reset_peak", lambda: False)
     monkeypatch.setattr(f"{Meter.__module__}.scheduled_seconds", lambda: None)
     cost = cost_of(busy)
     assert cost.cpu_seconds >= 0.05

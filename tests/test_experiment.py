@@ -15,20 +15,20 @@ from oasis_bench.data import JudgedTriplets, LabelledRows, Patches
 from oasis_bench.datasets import Digits
 from oasis_bench.datasets.picture_releases import CALTECH256_FOLDERS
 from oasis_bench.experiment import (
-    BUILT_IN,
     Duration,
     Experiment,
     LearnerSpec,
     Search,
     built_in_experiments,
     changed,
-    find_grids,
     known_settings,
     plan,
     refuse_unknown_subsets,
 )
 from oasis_bench.experiment.data_use import choose_subsets
 from oasis_bench.experiment.setting import Size
+from oasis_bench.experiment.settings import BUILT_IN
+from oasis_bench.experiment.trials import find_grids
 from oasis_bench.plugins import load_registry, open_dataset
 from oasis_bench.runs import one_for_each_value
 from oasis_bench.system import UsageError
@@ -199,15 +199,10 @@ def test_another_data_set_has_all_classes_a_title_and_options_of_its_own():
     ("text", "message"),
     [
         (MINIMAL + "partition = 3\n" + LEARNERS, "unknown key 'partition': did you mean 'partit"),
-        ('dataset = "digits"\n' + LEARNERS, "the key 'title' is missing"),
         (MINIMAL + "[learners]\n", "no learners: name at least one"),
         (MINIMAL + 'learners = ["OASIS"]\n', "learners must be tables"),
-        (MINIMAL + "partitions = 2.0\n" + LEARNERS, "partitions = 2.0: a whole number"),
         (MINIMAL + "classes = [2, 1]\n" + LEARNERS, "classes = 1: a whole number of at least 2"),
         (MINIMAL + 'tasks = "a,a"\n' + LEARNERS, "tasks = ['a', 'a']: name each once"),
-        (MINIMAL + "choose_by = 3\n" + LEARNERS, "choose_by = 3: a text is needed"),
-        (MINIMAL + 'traces = "no"\n' + LEARNERS, "traces = 'no': true or false is needed"),
-        (MINIMAL + "classes = [[2]]\n" + LEARNERS, "at least 2 names of classes"),
         ('title = "T"\n[dataset]\nvisterms = 9\n' + LEARNERS, "the table [dataset] needs a name"),
         (MINIMAL + LEARNERS + 'memory = "4"\n', "memory = '4': a number above 0 with a unit"),
         (MINIMAL + "train_per_class = 4\n" + LEARNERS, "inner_folds = 5 but train_per_class = 4"),

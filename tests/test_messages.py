@@ -27,32 +27,19 @@ from oasis_bench.trial.wall import (
 
 FITTED = b'{"kind": "Loaded", "threads": 1, "symmetry_index": null, "numbers": '
 MALFORMED = {
-    "nothing": b"",
     "no JSON": b"learner says hello",
-    "no text": b"\xff\xfe",
-    "a number": b"1",
     "a list": b"[1]",
     "deep": b"[" * 150_000,
-    "deep and closed": b"[" * 150_000 + b"]" * 150_000,
-    "no kind": b'{"memory": Infinity}',
     "unknown kind": b'{"kind": "Stopped"}',
-    "a kind that is no text": b'{"kind": []}',
     "infinite": b'{"kind": "Started", "n_bytes": Infinity}',
     "another type": b'{"kind": "PhaseBegan", "phase": 7}',
-    "a field too few": b'{"kind": "PhaseBegan"}',
     "a field too many": b'{"kind": "Ended", "status": "ok", "really": true}',
     "a negative count": b'{"kind": "Started", "n_bytes": -1}',
-    "a negative time": b'{"kind": "Queried", "seconds": -1.0, "cpu_seconds": 0.0}',
-    "a negative deviation": b'{"kind": "Compared", "learned_sd": -1.0}',
-    "true for a number": b'{"kind": "Started", "n_bytes": true}',
     "infinite within a field": (
         b'{"kind": "Validated", "scaling": "l2", "params": {}, "n_steps": null, "fold": 0, '
         b'"value": 1e999}'
     ),
     "a status that a trial cannot have": b'{"kind": "Ended", "status": "splendid"}',
-    "an old table": b'{"measured": {"columns": {}}}',
-    "a fitted number that is a text": FITTED + b'{"gap_": "0"}}',
-    "a fitted number that is not finite": FITTED + b'{"gap_": 1e999}}',
     "a fitted number with a hostile name": FITTED + b'{"<b>": 0.5}}',
     "a long number": b'{"kind": "Started", "n_bytes": ' + b"9" * 5000 + b"}",
 }
@@ -141,12 +128,8 @@ def test_a_checkpoint_is_replayed_once(experiment, plugins, tmp_path):
 
 def test_malformed_lines_crash_their_trials_and_no_other(experiment, plugins, tmp_path):
     lines = {
-        "number": "1",
         "list": "[1]",
-        "infinity": '{"memory": Infinity}',
         "deep": "[" * 150_000,
-        "kind": '{"kind": "Stopped"}',
-        "table": '{"measured": {"columns": {}}}',
         "too early": '{"kind": "Queried", "seconds": 0.0, "cpu_seconds": 0.0}',
         "scores": '{"kind": "Scores", "gallery": "test", "n_queries": 3, "dtype": "float64"}',
         "the end": '{"kind": "Ended", "status": "ok"}',

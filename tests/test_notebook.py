@@ -227,14 +227,6 @@ class TakenName(Euclidean):
         ({"experiment": "keel"}, "10 data sets: name one with dataset_options"),
         ({"dataset": "digits", "queries": 3}, "queries chooses pictures, and digits has none"),
         ({"dataset": (X, ["1", 1] * 75)}, "texts and numbers that are written alike"),
-        (
-            {
-                "dataset": pd.DataFrame({"a": ["p", "q"], "b": [0, 1], "kind": [0, 1]}),
-                "label": "kind",
-                "prepare": "none",
-            },
-            "leave it out with drop a, write it as numbers, or name it with label if",
-        ),
     ],
 )
 def test_what_cannot_run_is_one_clear_line_and_leaves_nothing(

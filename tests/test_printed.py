@@ -169,10 +169,3 @@ def test_no_escape_sequence_of_a_name_or_an_error_reaches_the_terminal(live, tmp
     for text in (str(result), result._repr_html_(), page, str(UsageError(EVIL))):
         assert "owned" in text
         assert not ESCAPES.findall(text)
-
-
-def test_a_process_of_little_memory_says_in_one_line_that_it_cannot_start(tmp_path):
-    status, out, err = shell("ulimit -v 400000; bench run", tmp_path)
-    assert (status, out) == (2, "")
-    assert re.fullmatch("oasis-bench: the memory of this process is limited to 390 MiB, .*\n", err)
-    assert shell("ulimit -v 400000; bench --help", tmp_path)[0] == 0

@@ -13,7 +13,7 @@ from oasis_bench.reports.figures import space_figures
 from oasis_bench.reports.view import view_of
 from oasis_bench.runs import read_run, run_experiment
 from oasis_bench.trial import TrialResult
-from oasis_bench.trial.harness_side.projection import (
+from oasis_bench.trial.harness_side.evaluator import (
     CLASSES,
     ITEMS_PER_CLASS,
     Projection,

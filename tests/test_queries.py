@@ -14,7 +14,8 @@ from oasis_bench.experiment import Queries, plan
 from oasis_bench.plugins import load_registry
 from oasis_bench.system import UsageError
 from oasis_bench.tasks import Retrieval
-from oasis_bench.trial import Evaluator, draw_items, refuse_untested_queries
+from oasis_bench.trial import draw_items, refuse_untested_queries
+from oasis_bench.trial.harness_side.evaluator import Evaluator
 from oasis_bench.trial.wall import Scores
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from oasis_bench.runs import RunFacts, SplitSource, TaskSource
-from oasis_bench.runs.facts import DatasetSource, Resumption, Source, Sources
+from oasis_bench.runs.schema import DatasetSource, Resumption, Source, Sources
 
 
 @pytest.fixture

@@ -72,12 +72,6 @@ def quits(tmp_path):
     return write
 
 
-def test_a_plugin_that_exits_when_imported_is_broken(refused, tmp_path):
-    (tmp_path / "quits.py").write_text("import sys\nsys.exit(0)\n")
-    line = refused("run", *EUCLIDEAN, "--plugin", tmp_path / "quits.py")
-    assert "quits.py cannot be imported: SystemExit: 0" in line
-
-
 @pytest.mark.parametrize(
     ("made", "words", "part"),
     [
@@ -172,25 +166,21 @@ READERS = {
 }
 
 
-@pytest.mark.parametrize("kind", ["link", "FIFO"])
 @pytest.mark.parametrize(("verb", "name"), [(v, name) for v in READERS for name in READERS[v]])
 def test_what_a_run_links_to_is_neither_read_nor_written(
-    command, run_with_scores, tmp_path, verb, name, kind
+    command, run_with_scores, tmp_path, verb, name
 ):
     run, mine = tmp_path / "run", tmp_path / "mine"
     shutil.copytree(run_with_scores, run)
     path = run / name
     (path.rename if path.exists() else Path.mkdir)(mine)
-    if kind == "FIFO":
-        os.mkfifo(path)
-    else:
-        path.symlink_to(mine)
+    path.symlink_to(mine)
     before = _state_of(mine)
     words = verb.split()
     words.insert(2 if "--resume" in words else 1, run)
     status, out, errors = command(*words)
     assert status == 2, (out, errors)
-    assert f"{path} is a {'symbolic link' if kind == 'link' else 'FIFO'}: only" in errors[-1]
+    assert f"{path} is a symbolic link: only" in errors[-1]
     assert _state_of(mine) == before
 
 
@@ -209,24 +199,17 @@ LONG_NAME = "a" * 300
     ("words", "parts"),
     [
         (["--partitions", "1000000000"], ["1000000000 trials", "100000 at most", "--partitions"]),
-        (["--partitions", "9" * 30], ["partitions = 99", "at most"]),
         (["--partitions", DIGITS], ["partitions = '99", "characters", "a whole number"]),
         (["--memory", "99999999999GiB"], ["memory = '99999999999GiB'", "1000TiB at most"]),
-        (["--memory", f"{DIGITS}GiB"], ["memory = '999", "1000TiB at most"]),
         (["--budget", "99999999999d"], ["budget = '99999999999d'", "3650d at most"]),
         (["--search", DIGITS], ["search = '99", "a number of candidates"]),
-        (["--threads", str(10**23)], ["threads = 1000", "at most 1024"]),
         (["--threads", "100000"], ["threads = 100000", "at most 1024"]),
-        (["--jobs", str(10**23)], ["--jobs", "from 1 to 1024"]),
         (["--jobs", DIGITS], ["--jobs", "from 1 to 1024"]),
         (["--seed", str(2**63)], [f"seed = {2**63}", f"at most {2**63 - 1}"]),
         (["--classes", DIGITS], ["unknown class subset '99", "characters"]),
-        (["--max-steps", str(10**23)], ["max_steps = 1000", "at most"]),
         (["--dataset", LONG_NAME], ["unknown data set 'aaa", "characters"]),
         (["--dataset", f"{LONG_NAME}.csv"], ["File name too long"]),
         (["--dataset", "web-scale", "--visterms", str(10**23)], ["visterms = 1000", "at most"]),
-        (["--experiment", LONG_NAME], ["File name too long"]),
-        (["--plugin", LONG_NAME], ["File name too long"]),
         (["--resume", LONG_NAME], ["File name too long"]),
     ],
 )
@@ -248,23 +231,6 @@ def test_a_folder_of_too_many_files_is_refused_before_all_are_seen(refused, tmp_
     assert "more than 50 files and folders that are no pictures" in line
 
 
-@pytest.mark.parametrize(
-    ("text", "part"),
-    [
-        (f"seed = {DIGITS}", "is not TOML"),
-        (f"seed = 0x{'f' * 5000}", "too long to be shown"),
-        (f"classes = {'[' * 5000}{']' * 5000}", "is not TOML"),
-        ("threads = 1e400", "threads = inf"),
-    ],
-)
-def test_an_experiment_file_of_absurd_values_is_told_in_a_short_line(refused, tmp_path, text, part):
-    path = tmp_path / "e.toml"
-    path.write_text(f'title = "T"\ndataset = "digits"\n{text}\n[learners.Euclidean]\n')
-    line = refused("run", "--experiment", path)
-    assert part in line
-    assert len(line) < 800
-
-
 # Tables that claim what they do not hold.
 
 
@@ -284,21 +250,10 @@ def test_an_npz_that_claims_512_gigabytes_is_refused_by_its_header(refused, tmp_
     assert "claims 512000000000 bytes, and 0 follow" in line
 
 
-def test_a_sparse_npz_that_claims_512_gigabytes_is_refused_by_its_header(refused, tmp_path):
-    arrays = {"format": np.bytes_("csr"), "shape": np.array([2, 2]), "y": np.arange(2)}
-    np.savez(tmp_path / "t.npz", **arrays)
-    with zipfile.ZipFile(tmp_path / "t.npz", "a") as file:
-        for name in ("data", "indices", "indptr"):
-            file.writestr(f"{name}.npy", npy_header((64 * 10**9,)))
-    line = refused("run", *EUCLIDEAN, "--dataset", tmp_path / "t.npz")
-    assert "the sparse matrix cannot be read" in line
-    assert "claims 512000000000 bytes" in line
-
-
 def test_an_npz_of_more_than_the_free_memory_is_refused(refused, tmp_path, monkeypatch):
     rows = 10**6  # 80 MB of zeros, in a file of 80 kB
     np.savez_compressed(tmp_path / "t.npz", X=np.zeros((rows, 10)), y=np.arange(rows) % 2)
-    monkeypatch.setattr("oasis_bench.system.processes.available_bytes", lambda: 10**6)
+    monkeypatch.setattr("oasis_bench.system.machine.available_bytes", lambda: 10**6)
     line = refused("run", *EUCLIDEAN, "--dataset", tmp_path / "t.npz")
     assert "does not fit into memory" in line
     assert "needs 76 MiB" in line
@@ -317,36 +272,18 @@ def test_parquet_with_broken_metadata_of_pandas_is_refused(refused, tmp_path, me
 
 # Stores that are damaged, or a stranger's.
 
-INFO_KEYS = ("experiment", "sources", "identities", "classes", "provenance", "scaling", "resumed")
-RECURSION = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n"
+INFO_KEYS = ("experiment", "sources", "identities", "classes", "scaling")
 DAMAGES = {
     **{
-        f"{key} is no JSON": f"INSERT OR REPLACE INTO run VALUES ('{key}', 'x')"
+        f"{key} is {value}": f"INSERT OR REPLACE INTO run VALUES ('{key}', '{value}')"
         for key in INFO_KEYS
+        for value in ("x", "null", "3")
     },
-    **{
-        f"{key} is null": f"INSERT OR REPLACE INTO run VALUES ('{key}', 'null')"
-        for key in INFO_KEYS
-    },
-    **{f"{key} is 3": f"INSERT OR REPLACE INTO run VALUES ('{key}', '3')" for key in INFO_KEYS},
     "deep JSON": f"UPDATE run SET value = '{'[' * 9000}' WHERE key = 'notes'",
     "no info": "DELETE FROM run",
-    "unknown key": "INSERT INTO run VALUES ('more', '1')",
-    "null parameters": "UPDATE trials SET params = NULL",
-    "parameters are null": "UPDATE trials SET params = 'null'",
-    "parameters are no JSON": "UPDATE trials SET params = '{'",
-    "an unknown learner": "UPDATE trials SET learner = 'nobody'",
-    "an unknown subset": "UPDATE trials SET subset = 'nowhere'",
-    "an unknown task": "UPDATE answers SET task = 'nothing'",
     "an unknown status": "PRAGMA ignore_check_constraints = ON; UPDATE trials SET status = 'fine'",
     "no trials": "PRAGMA foreign_keys = OFF; DELETE FROM trials",
-    "a renamed column": "ALTER TABLE trials RENAME COLUMN params TO parameters",
     "a table less": "DROP TABLE traces",
-    "a table more": "CREATE TABLE more (x)",
-    "a column more": "ALTER TABLE trials ADD COLUMN more TEXT",
-    "a hostile view": f"DROP TABLE traces; CREATE VIEW traces AS {RECURSION}",
-    "a view for info": f"DROP TABLE run; CREATE VIEW run AS {RECURSION}",
-    "a trigger": "CREATE TRIGGER t AFTER INSERT ON trials BEGIN DELETE FROM trials; END",
 }
 
 
@@ -362,7 +299,7 @@ def whole_run(tmp_path_factory):
 
 
 VERBS = ("compare", "export", "ranks", "resume")
-SOME = ("classes is null", "null parameters", "a renamed column", "a hostile view", "a trigger")
+SOME = ("classes is null", "a table less")
 
 
 @pytest.mark.parametrize(

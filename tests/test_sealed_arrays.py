@@ -8,7 +8,8 @@ import threading
 import numpy as np
 import pytest
 
-from oasis_bench.system import arrays, is_sealed, map_arrays, seal_arrays
+from oasis_bench.trial import wall
+from oasis_bench.trial.wall import is_sealed, map_items, seal_items
 
 ARRAYS = {
     "X": np.random.default_rng(0).normal(size=(7, 3)),
@@ -21,13 +22,13 @@ ARRAYS = {
 
 @pytest.fixture
 def sealed():
-    descriptor = seal_arrays(ARRAYS)
+    descriptor = seal_items(**ARRAYS)
     yield descriptor
     os.close(descriptor)
 
 
 def test_arrays_arrive_as_they_were(sealed):
-    mapped = map_arrays(sealed)
+    mapped = map_items(sealed)
     assert list(mapped) == list(ARRAYS)
     for name, array in ARRAYS.items():
         np.testing.assert_array_equal(mapped[name], array)
@@ -39,24 +40,24 @@ def test_nobody_can_change_them(sealed):
     changes = [
         lambda: os.write(sealed, b"x"),
         lambda: os.ftruncate(sealed, 0),
-        lambda: map_arrays(sealed)["X"].__setitem__((0, 0), 1.0),
+        lambda: map_items(sealed)["X"].__setitem__((0, 0), 1.0),
     ]
     if sys.platform.startswith("linux"):  # elsewhere its owner could open it anew by no name
         changes.append(lambda: os.truncate(f"/proc/self/fd/{sealed}", 0))
     for change in changes:
         with pytest.raises((OSError, ValueError)):
             change()
-    np.testing.assert_array_equal(map_arrays(sealed)["X"], ARRAYS["X"])
+    np.testing.assert_array_equal(map_items(sealed)["X"], ARRAYS["X"])
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="seals are Linux's")
 def test_only_a_file_that_nobody_can_change_counts_as_sealed(sealed, tmp_path):
     assert is_sealed(sealed)
-    hollow = arrays.memory_file()
+    hollow = wall.memory_file()
     os.ftruncate(hollow, 2**40)  # a length without memory: to copy it would fill the disk
-    others = [hollow, os.open(tmp_path, os.O_RDONLY), *os.pipe(), arrays.memory_file()]
+    others = [hollow, os.open(tmp_path, os.O_RDONLY), *os.pipe(), wall.memory_file()]
     os.write(others[-1], b"not sealed")
-    arrays.seal_memory_file(hollow)
+    wall.seal_memory_file(hollow)
     assert not any(map(is_sealed, others))
     for descriptor in others:
         os.close(descriptor)
@@ -64,16 +65,16 @@ def test_only_a_file_that_nobody_can_change_counts_as_sealed(sealed, tmp_path):
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="seals are Linux's")
 def test_a_file_of_which_something_holds_a_page_is_sealed_once_it_is_free(monkeypatch):
-    descriptor = arrays.memory_file()
+    descriptor = wall.memory_file()
     os.write(descriptor, bytes(4096))
     held = mmap.mmap(descriptor, 4096)  # as the kernel does now and then
-    monkeypatch.setattr(arrays, "SEAL_SECONDS", 0.05)
+    monkeypatch.setattr(wall, "SEAL_SECONDS", 0.05)
     with pytest.raises(OSError, match="busy"):
-        arrays.seal_memory_file(descriptor)
-    monkeypatch.setattr(arrays, "SEAL_SECONDS", 60)
+        wall.seal_memory_file(descriptor)
+    monkeypatch.setattr(wall, "SEAL_SECONDS", 60)
     release = threading.Timer(0.2, held.close)
     release.start()
-    arrays.seal_memory_file(descriptor)
+    wall.seal_memory_file(descriptor)
     release.join()
     assert is_sealed(descriptor)
     os.close(descriptor)
@@ -81,10 +82,10 @@ def test_a_file_of_which_something_holds_a_page_is_sealed_once_it_is_free(monkey
 
 def test_no_name_is_left_in_the_folder_of_temporary_files(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr("oasis_bench.system.arrays.memory_file", lambda: None)  # another system
-    descriptor = seal_arrays(ARRAYS)
+    monkeypatch.setattr("oasis_bench.trial.wall.memory_file", lambda: None)  # another system
+    descriptor = seal_items(**ARRAYS)
     assert list(tmp_path.iterdir()) == []
-    np.testing.assert_array_equal(map_arrays(descriptor)["X"], ARRAYS["X"])
+    np.testing.assert_array_equal(map_items(descriptor)["X"], ARRAYS["X"])
     with pytest.raises(OSError, match="descriptor"):
         os.write(descriptor, b"x")
     os.close(descriptor)

@@ -11,9 +11,8 @@ from oasis_bench.experiment import (
     Experiment,
     LearnerSpec,
     settled_as,
-    size_remark,
 )
-from oasis_bench.experiment.data_use import settle
+from oasis_bench.experiment.data_use import settle, size_remarks
 from oasis_bench.tasks import SeenClassesSplit
 
 DATASET = TableFile(Path("my.csv"))
@@ -53,10 +52,9 @@ def test_sizes_fit_the_smallest_class_that_is_asked_for(counts, settings, expect
     asked = experiment(**settings)
     settled = settle(asked, DATASET, rows_of(*counts), splits_of(asked))
     assert (*settled.per_class, settled.inner_folds) == expected
-    told = size_remark(asked, settled, "rows")
-    assert (told is None) == (expected[:2] == asked.per_class)
-    if told is not None:
-        assert f"{expected[0]} of each class train and {expected[1]} test" in told
+    told = [*size_remarks(asked, settled, rows_of(*counts), "rows", False)]
+    is_told = f"{expected[0]} of each class train and {expected[1]} test" in "".join(told)
+    assert is_told == (expected[:2] != asked.per_class)
     assert (
         settle(settled, DATASET, rows_of(*counts), splits_of(asked)) == settled
     )  # as a resumed run does

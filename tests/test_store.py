@@ -231,7 +231,7 @@ def test_a_journal_that_names_a_file_is_refused_before_sqlite_deletes_it(tmp_pat
     assert not mine.exists()
 
 
-@pytest.mark.parametrize("ending", ["", "-journal", "-wal", "-shm"])
+@pytest.mark.parametrize("ending", ["", "-journal"])
 @pytest.mark.parametrize("kind", ["link", "FIFO"])
 def test_what_sqlite_would_open_must_be_a_regular_file(tmp_path, whole, ending, kind):
     path = whole / f"{FILE_NAME}{ending}"
@@ -255,7 +255,7 @@ def test_a_store_with_a_write_ahead_log_is_refused_and_nothing_is_left_beside_it
         connection.execute("PRAGMA journal_mode = WAL")
     before = contents(whole)
     for read in (read_run, Store.open):
-        with pytest.raises(UsageError, match=r"results\.sqlite is .* journal mode is wal"):
+        with pytest.raises(UsageError, match=r"results\.sqlite has a write-ahead log"):
             read(whole)
     assert contents(whole) == before
 
@@ -293,13 +293,6 @@ def test_a_folder_that_holds_anything_is_refused(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
-def test_a_file_in_place_of_the_folder_is_refused(tmp_path):
-    (tmp_path / "file").write_text("x")
-    for folder in (tmp_path / "file", tmp_path / "file" / "run"):
-        with pytest.raises(UsageError, match=r"cannot use .* for output: (File exists|Not a dir)"):
-            Store.create(folder, INFO)
-
-
 @pytest.mark.parametrize("mode", [0o555, 0o000])
 def test_an_unwritable_folder_is_refused(mode):
     folder = Path(tempfile.mkdtemp())  # pytest's own folders are closed to other users
@@ -317,12 +310,6 @@ def test_an_unwritable_folder_is_refused(mode):
         held = list(folder.iterdir())
         shutil.rmtree(folder)
     assert not held
-
-
-def test_folders_above_are_made(tmp_path):
-    with Store.create(tmp_path / "runs" / "mine", INFO) as store:
-        store.add(record())
-    assert n_rows(tmp_path / "runs" / "mine") == [1, 2, 1, 1]
 
 
 def test_a_folder_without_a_run_is_refused(tmp_path):

@@ -9,7 +9,6 @@ import argparse
 import errno
 import gc
 import pkgutil
-import resource
 import signal
 import sys
 import traceback
@@ -47,9 +46,6 @@ VERBS = {
 
 USAGE = 2
 INTERRUPTED = 130
-
-LEAST_BYTES = 700 * 2**20
-"""Of address space: NumPy, SciPy, pandas and the others took 620 MiB, with two threads of BLAS."""
 
 PATH_ERRORS = (
     errno.ENAMETOOLONG,
@@ -99,7 +95,6 @@ def _status(arguments: Sequence[str] | None) -> int:
             signal.signal(getattr(signal, name), _end)
     try:
         options = parse_words(arguments)  # --help ends here, by SystemExit
-        _refuse_small_memory()
         if options.verb == "run" and options.cluster is None:
             from oasis_bench.execution import borrow, give_back
 
@@ -135,16 +130,6 @@ def _status(arguments: Sequence[str] | None) -> int:
 def _verb(options: argparse.Namespace) -> Callable[[], int]:
     """Import what the verb of parsed options needs, which may take a second, and return it."""
     return partial(pkgutil.resolve_name(VERBS[options.verb]), options)
-
-
-def _refuse_small_memory() -> None:
-    """Raise UsageError where the imports, which take seconds, cannot end well."""
-    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if limit != resource.RLIM_INFINITY and limit < LEAST_BYTES:
-        raise UsageError(
-            f"the memory of this process is limited to {limit >> 20} MiB, and it needs "
-            f"{LEAST_BYTES >> 20} MiB to start: raise the limit, such as by 'ulimit -v unlimited'"
-        )
 
 
 def _carry_out(verb: Callable[[], int]) -> int:

@@ -48,6 +48,7 @@ from .rows import (
 )
 from .scaling import (
     KEEPS_ZEROS as KEEPS_ZEROS,
+    PCA as PCA,
     SCALES_COLUMNS as SCALES_COLUMNS,
     SCALINGS as SCALINGS,
     STEPS as STEPS,

@@ -97,7 +97,7 @@ class Cluster:
     def run(
         self, specs: Sequence[TrialSpec], rows: LabelledRows, output_log: Path
     ) -> Iterator[Iterator[TrialResult]]:
-        """Run trials and yield their records as they end; see `Executor`.
+        """Run trials and yield their records as they end; see `ThisMachine`.
 
         Dask runs a trial again whose worker dies, as often as its setting
         ``distributed.scheduler.allowed-failures`` says; then it is a record 'crashed'.

@@ -13,11 +13,11 @@ import socket
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import connection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from oasis_bench.execution.fork_server import END_SECONDS, borrow, give_back
 from oasis_bench.system import OutputError, UsageError, exceeds
@@ -32,32 +32,18 @@ from oasis_bench.trial import (
 
 if TYPE_CHECKING:
     from oasis_bench.data import LabelledRows
+    from oasis_bench.execution.cluster import Cluster
     from oasis_bench.experiment import TrialSpec
 
 POLL_SECONDS, LONG_POLL_SECONDS = 0.05, 1.0
 """Seconds between two looks at a trial with a limit of memory, and at one without."""
 
 
-class Executor(Protocol):
-    """Runs trials; a context manager, which ends its processes when it is left."""
-
-    @property
-    def shares_cores(self) -> bool:
-        """Whether trials run side by side on one machine."""
-
-    def provenance(self) -> dict[str, Any]:
-        """Return facts for the store that the provenance of this machine does not hold."""
-
-    def run(
-        self, specs: Sequence[TrialSpec], rows: LabelledRows, output_log: Path
-    ) -> AbstractContextManager[Iterator[TrialResult]]:
-        """Run trials and yield their results as they end; leaving the context kills the others.
-
-        What the learners print is appended to `output_log`.
-        """
+Executor: TypeAlias = "ThisMachine | Cluster"
+"""Runs trials; a context manager, which ends its processes when it is left."""
 
 
-def executor(jobs: int, cluster: str | None) -> AbstractContextManager[Executor]:
+def executor(jobs: int, cluster: str | None) -> Executor:
     """Make what runs trials: `jobs` at a time here, or a cluster by its scheduler's address."""
     if jobs < 1:
         raise UsageError(f"jobs = {jobs}: at least 1 is needed")
@@ -104,7 +90,10 @@ class ThisMachine:
     def run(
         self, specs: Sequence[TrialSpec], rows: LabelledRows, output_log: Path
     ) -> Iterator[Iterator[TrialResult]]:
-        """Run trials and yield their results as they end; see `Executor`."""
+        """Run trials and yield their results as they end; leaving the context kills the others.
+
+        What the learners print is appended to `output_log`.
+        """
         running: list[TrialProcess] = []
         with closing(Trials(rows, output_log.parent)) as trials:
             try:

@@ -1,29 +1,21 @@
 from .data_use import (
     Queries as Queries,
-    few_train_remark as few_train_remark,
-    imbalance_remark as imbalance_remark,
-    part_remark as part_remark,
     refuse_unknown_subsets as refuse_unknown_subsets,
     settled_as as settled_as,
-    size_remark as size_remark,
 )
 from .identity import (
     WORDS as WORDS,
     cell_name as cell_name,
     package_hash as package_hash,
-    refuse_changed_source as refuse_changed_source,
     refuse_what_changed as refuse_what_changed,
     source_hash as source_hash,
 )
 from .saved_model import (
     match_columns as match_columns,
-    refuse_changed_model as refuse_changed_model,
     saved_steps as saved_steps,
-    seen_remarks as seen_remarks,
 )
 from .setting import Duration as Duration, Search as Search
 from .settings import (
-    BUILT_IN as BUILT_IN,
     DEFAULT_TEST as DEFAULT_TEST,
     DEFAULT_TRAIN as DEFAULT_TRAIN,
     LIMITS as LIMITS,
@@ -41,11 +33,11 @@ from .trials import (
     Candidate as Candidate,
     ChooseBy as ChooseBy,
     TrialSpec as TrialSpec,
-    find_grids as find_grids,
     find_tasks as find_tasks,
     identities as identities,
     plan as plan,
-    refuse_unused_split as refuse_unused_split,
+    refuse_unknown_names as refuse_unknown_names,
+    remarks_on as remarks_on,
     scalings_of as scalings_of,
     split_of as split_of,
 )

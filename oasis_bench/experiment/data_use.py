@@ -112,16 +112,12 @@ def _numbers(
     least = min(LEAST, sum(needed))
     if (few := int((counts < LEAST).sum())) and least == LEAST:
         others = len(counts) - few
+        remedy = (
+            "keep their frequencies with --split stratified, leave those rows out, or take the "
+            f"other classes alone with --classes {others}"
+        )
         if others < max(2, few):
             remedy = "is the label an id? name another one with --label"
-        else:
-            n_each = min(sum(e.per_class), int(counts[counts >= LEAST].min()))
-            remedy = (
-                "keep their frequencies with --split stratified, leave those rows out, or take the "
-                "other classes alone with --classes "
-                f"{others}: {n_each} items of each, {others * n_each:,} of {counts.sum():,} in all"
-                f"{', unless --train and --test say more' * (n_each == sum(e.per_class))}"
-            )
         raise UsageError(
             f"{few} of {len(counts)} classes of subset {subset!r} have fewer than {LEAST} items "
             f"(such as {rows.class_names[numbers[counts.argmin()]]!r}, {counts.min()}), and each "
@@ -130,14 +126,11 @@ def _numbers(
     if counts.min() < sum(needed):
         remedy = "lower --train or --test"
         if least < LEAST:  # nothing can be lowered
-            remedy = (
-                "leave its rows out, or take the other classes alone with --classes "
-                f"{(counts >= sum(needed)).sum()}"
-            )
+            remedy = f"take the other classes alone with --classes {(counts >= least).sum()}"
         raise UsageError(
             f"class {rows.class_names[numbers[counts.argmin()]]!r} of subset {subset!r} has "
-            f"{counts.min()} item{'' if counts.min() == 1 else 's'}, but {n_train} to train and "
-            f"{n_test} to test are {sum(needed)}: {remedy}"
+            f"{counts.min()} items, but {n_train} to train and {n_test} to test are {sum(needed)}: "
+            f"{remedy}"
         )
     return tuple(numbers)
 
@@ -252,69 +245,45 @@ def _with_numbers(e: Experiment, partitions: int, n_train: int, n_test: int) -> 
     )
 
 
-def size_remark(asked: Experiment, settled: Experiment, items: str) -> str | None:
-    """Say which sizes were fitted to the data set, or None where they are as usual or as given."""
+def size_remarks(
+    asked: Experiment, settled: Experiment, rows: LabelledRows, items: str, draws_equally: bool
+) -> Iterator[str]:
+    """Say which sizes were fitted to the data set, and where they take little of it.
+
+    And, where a split draws as many items of each class, that classes are of very unequal sizes.
+    """
+    if settled.train_per_class is None:
+        return
     was, now = asked.per_class, settled.per_class
-    if was == now or settled.train_per_class is None:
-        return None
-    folds = ""
-    if settled.inner_folds != asked.inner_folds:
-        folds = f", with {settled.inner_folds} inner folds in place of {asked.inner_folds}"
-    return (
-        f"the smallest class is too small for {was[0]} {items} to train and {was[1]} to test: "
-        f"{now[0]} of each class train and {now[1]} test{folds} (--train, --test)"
-    )
-
-
-def part_remark(
-    asked: Experiment, settled: Experiment, rows: LabelledRows, items: str
-) -> str | None:
-    """Say where the usual numbers of a class, not given, take less than half of a data set."""
-    given = asked.train_per_class or asked.test_per_class
-    if given or settled.train_per_class is None or "all" not in settled.classes:
-        return None
-    if settled.per_class != asked.per_class:  # `size_remark` tells
-        return None
-    counts = rows.class_counts()
-    n_rows, used = int(counts.sum()), len(counts) * sum(settled.per_class)
-    if 2 * used >= n_rows:
-        return None
-    n_train, n_test = settled.per_class
-    return (
-        f"a partition has {used:,} of {n_rows:,} {items}: {n_train} of each class to train and "
-        f"{n_test} to test: --train and --test take more"
-    )
-
-
-def few_train_remark(
-    asked: Experiment, settled: Experiment, rows: LabelledRows, items: str
-) -> str | None:
-    """Say where the smallest of all classes leaves fewer than a fifth of the data set to train."""
-    n_train, usual = settled.per_class[0], asked.per_class[0]
-    if settled.train_per_class is None or "all" not in settled.classes or 2 * n_train > usual:
-        return None
-    counts = rows.class_counts()
-    n_rows, in_all = int(counts.sum()), n_train * len(counts)
-    if 5 * in_all >= n_rows or asked.per_class == settled.per_class:
-        return None
-    return (
-        f"{in_all:,} of {n_rows:,} {items} train: the smallest class has {counts.min()}: leave it "
-        "out with --classes, or give --train and --test"
-    )
-
-
-def imbalance_remark(settled: Experiment, rows: LabelledRows, items: str) -> str | None:
-    """Say where as many items of each class are drawn, and classes are of very unequal sizes."""
-    if settled.train_per_class is None or "all" not in settled.classes:
-        return None
-    counts = rows.class_counts()
-    if counts.max() <= UNEQUAL * counts.min():
-        return None
-    return (
-        f"warning: classes have {counts.min():,} to {counts.max():,} {items}, and as many of each "
-        "are drawn: what is measured is not of the data as they come: --split stratified keeps the "
-        "frequencies of the classes"
-    )
+    takes_all, counts = "all" in settled.classes, rows.class_counts()
+    n_rows = int(counts.sum())
+    if was != now:
+        folds = ""
+        if settled.inner_folds != asked.inner_folds:
+            folds = f", with {settled.inner_folds} inner folds in place of {asked.inner_folds}"
+        yield (
+            f"the smallest class is too small for {was[0]} {items} to train and {was[1]} to test: "
+            f"{now[0]} of each class train and {now[1]} test{folds} (--train, --test)"
+        )
+        in_all = now[0] * len(counts)
+        if takes_all and 2 * now[0] <= was[0] and 5 * in_all < n_rows:
+            yield (
+                f"{in_all:,} of {n_rows:,} {items} train: the smallest class has {counts.min()}: "
+                "leave it out with --classes, or give --train and --test"
+            )
+    elif takes_all and not (asked.train_per_class or asked.test_per_class):
+        used = len(counts) * sum(now)
+        if 2 * used < n_rows:
+            yield (
+                f"a partition has {used:,} of {n_rows:,} {items}: {now[0]} of each class to train "
+                f"and {now[1]} to test: --train and --test take more"
+            )
+    if draws_equally and takes_all and counts.max() > UNEQUAL * counts.min():
+        yield (
+            f"warning: classes have {counts.min():,} to {counts.max():,} {items}, and as many of "
+            "each are drawn: what is measured is not of the data as they come: --split stratified "
+            "keeps the frequencies of the classes"
+        )
 
 
 def _per_class(e: Experiment, dataset: Dataset, rows: LabelledRows) -> tuple[int, int]:

@@ -72,15 +72,6 @@ def source_hash(plugin: type[MetricLearner]) -> str:
     return hashlib.sha256(b"".join(contents)).hexdigest()
 
 
-def refuse_changed_source(plugin: type[MetricLearner], learner: str, expected: str) -> None:
-    """Raise a UsageError where the source of a learner is not what it was when the run began."""
-    if source_hash(plugin) != expected:
-        raise UsageError(
-            f"the source of {learner} has changed since the run began: put it back and run this "
-            "trial again with --resume and --retry failed, or start a new run"
-        )
-
-
 def package_hash() -> str:
     """Hash what the code of the packages in `DECIDING` does: comments and docstrings do not count.
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from oasis_bench.data import Encoding, LabelledRows, Patches, encode, frame_of, row_hashes
+from oasis_bench.data import LabelledRows, Patches, encode, frame_of, row_hashes
 from oasis_bench.experiment.settings import Experiment
 from oasis_bench.plugins import (
     ExemplarLearner,
@@ -43,15 +43,6 @@ def content_hash(path: str) -> str:
     """Hash a model file (SHA-256)."""
     with open_regular(Path(path)) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def refuse_changed_model(path: Path, content: bytes, expected: str) -> None:
-    """Raise UsageError where a model file is not what it was when the run began."""
-    if hashlib.sha256(content).hexdigest() != expected:
-        raise UsageError(
-            f"{path} has changed since the run began: put it back and run this trial again with "
-            "--resume and --retry failed, or start a new run"
-        )
 
 
 def refuse_unlike_rows(path: str, registry: Registry, rows: LabelledRows) -> None:
@@ -92,40 +83,24 @@ def match_columns(e: Experiment, registry: Registry, rows: LabelledRows) -> Labe
 
     Without names on either side they stay as they are; where they are not the same, it is refused.
     """
-    matched, encodings = rows, set[Encoding | None]()
-    for label, spec in e.learners.items():
-        if spec.model is None or registry.algorithms[spec.algorithm].takes != "rows":
-            continue
-        model = load_model_of(registry, spec.model)
-        prepare = prepare_of(model)
-        encodings.add(None if prepare is None else prepare.encoding)
-        if len(encodings) > 1:
-            raise UsageError(
-                f"{spec.model}: its columns are prepared otherwise than those of another model: "
-                "evaluate each in a run of its own"
-            )
-        known = getattr(model, "feature_names_in_", None)
-        if (known is None) != (rows.columns is None):
-            of = "the data" if rows.columns is None else "the model"
-            remark = f"{label}: {of} has no names of columns, which are taken in their order"
-            matched = replace(matched, remarks=(*matched.remarks, remark))
-        elif known is not None and rows.columns is not None:
-            names = tuple(known)
-            own = rows
-            if prepare is not None:
-                own = _with_left_out(rows, set(names).difference(prepare.needed(names)))
-            if matched is not rows and matched.columns != names != rows.columns:
-                raise UsageError(
-                    f"{spec.model}: its columns stand in another order than those of another "
-                    "model: evaluate each in a run of its own"
-                )
-            if own.columns is not None and own.columns != names:
-                dropped = e.dataset_options.get("drop")
-                order = _places_of(names, own.columns, spec.model, dropped)
-                of_each = own.encoding and tuple(own.encoding[i] for i in order)
-                matched = replace(matched, X=own.X[:, order], columns=names, encoding=of_each)
-        matched = _encoded_as(model, spec.model, matched)
-    return matched
+    label, spec = next(iter(e.learners.items()))
+    if spec.model is None or registry.algorithms[spec.algorithm].takes != "rows":
+        return rows
+    model = load_model_of(registry, spec.model)
+    prepare, known = prepare_of(model), getattr(model, "feature_names_in_", None)
+    if (known is None) != (rows.columns is None):
+        of = "the data" if rows.columns is None else "the model"
+        remark = f"{label}: {of} has no names of columns, which are taken in their order"
+        rows = replace(rows, remarks=(*rows.remarks, remark))
+    elif known is not None:
+        names = tuple(known)
+        if prepare is not None:
+            rows = _with_left_out(rows, set(names).difference(prepare.needed(names)))
+        if rows.columns is not None and rows.columns != names:
+            order = _places_of(names, rows.columns, spec.model, e.dataset_options.get("drop"))
+            of_each = rows.encoding and tuple(rows.encoding[i] for i in order)
+            rows = replace(rows, X=rows.X[:, order], columns=names, encoding=of_each)
+    return _encoded_as(model, spec.model, rows)
 
 
 def _with_left_out(rows: LabelledRows, names: set[str]) -> LabelledRows:
@@ -184,22 +159,22 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def seen_remarks(e: Experiment, registry: Registry, rows: LabelledRows) -> Iterator[str]:
-    """Say of each saved model how many of the rows are among those that it was fitted on."""
-    for label, spec in e.learners.items():
-        if spec.model is None:
-            continue
-        items = rows.items(registry.algorithms[spec.algorithm].takes, spec.features)
-        known, n_rows = training_rows_of(Path(spec.model)), rows.y.shape[0]
-        if known is None or isinstance(items, Patches):
-            yield (
-                f"{label}: the model's file does not say which items it was fitted on: if some of "
-                "these are among them, its values are too high"
-            )
-        elif n_seen := int(np.isin(row_hashes(items), known).sum()):
-            yield (
-                f"warning: {n_seen} of the {n_rows} rows are training rows of the model "
-                f"{label}: its values are too high"
-            )
+    """Say of a saved model how many of the rows are among those that it was fitted on."""
+    label, spec = next(iter(e.learners.items()))
+    if spec.model is None:
+        return
+    items = rows.items(registry.algorithms[spec.algorithm].takes, spec.features)
+    known, n_rows = training_rows_of(Path(spec.model)), rows.y.shape[0]
+    if known is None or isinstance(items, Patches):
+        yield (
+            f"{label}: the model's file does not say which items it was fitted on: if some of "
+            "these are among them, its values are too high"
+        )
+    elif n_seen := int(np.isin(row_hashes(items), known).sum()):
+        yield (
+            f"warning: {n_seen} of the {n_rows} rows are training rows of the model {label}: its "
+            "values are too high"
+        )
 
 
 def refuse_nothing_to_learn_from(e: Experiment) -> None:

@@ -120,9 +120,10 @@ class Setting:
     """What the command line, the experiment file and the checks need to know of a setting.
 
     `read` reads the text of an option; what it cannot read, `check` refuses: called with the name
-    and a value, it raises UsageError.  `metavar` stands for the value in the help, and is empty for
-    a switch.  `flag` is the option, where it is not the name with - in place of _.  With
-    `numbers_as_text` a whole number stands for the text of it, alone or in a list.
+    and a value, it raises UsageError.  None is right where it is the default.  `metavar` stands for
+    the value in the help, and is empty for a switch.  `flag` is the option, where it is not the
+    name with - in place of _.  With `numbers_as_text` a whole number stands for the text of it,
+    alone or in a list.
     """
 
     help: str
@@ -145,7 +146,8 @@ class Setting:
         value = self.held(given)
         if issubclass(self.kind, Limit):
             return self.kind.of(name, value)
-        self.check(name, value)
+        if value is not None or self.default is not None:
+            self.check(name, value)
         return value
 
     def held(self, given: Any) -> Any:
@@ -214,33 +216,13 @@ def check_switch(name: str, value: object) -> None:
 
 
 def check_scalings(name: str, value: object) -> None:
-    """Raise UsageError where there is no such way to scale rows; None is the data set's."""
-    if value is None:
-        return
-    from oasis_bench.data import SCALINGS, scaling_words  # here: they import SciPy: slow
+    """Raise UsageError where there is no such way to scale rows."""
+    from oasis_bench.data import SCALINGS, scaling_words  # here: they import SciPy, which is slow
 
     check_names(name, value)
     for kind in cast(tuple[str, ...], value):
         if scaling_words(kind) is None:
             raise UsageError(unknown_name(name, kind, SCALINGS))
-
-
-def check_optional_count(name: str, value: object, least: int = 1) -> None:
-    """Raise UsageError where a value is neither a whole number of at least `least` nor None."""
-    if value is not None:
-        check_value(name, value, int, least=least)
-
-
-def check_optional_text(name: str, value: object) -> None:
-    """Raise UsageError where a value is neither a text nor None."""
-    if value is not None:
-        check_value(name, value, str)
-
-
-def check_optional_names(name: str, value: object) -> None:
-    """Raise UsageError where a value is neither a tuple of different names nor None."""
-    if value is not None:
-        check_names(name, value)
 
 
 def names_of_text(text: str) -> tuple[str, ...]:

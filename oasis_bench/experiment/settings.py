@@ -9,7 +9,7 @@ import tomllib
 from ast import literal_eval
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -23,9 +23,6 @@ from oasis_bench.experiment.setting import (
     Setting,
     Size,
     check_names,
-    check_optional_count,
-    check_optional_names,
-    check_optional_text,
     check_scalings,
     check_share,
     check_subsets,
@@ -176,7 +173,6 @@ class Experiment:
         "on seen classes, such as stratified: a share of each class tests (see 'list splits')",
         str,
         words="the split of each task",
-        check=check_optional_text,
         metavar="NAME",
     )
     choose_by: str | None = setting(
@@ -184,7 +180,6 @@ class Experiment:
         "measure by which hyper-parameters are tuned, such as mAP or accuracy@3",
         str,
         words="the first measure of the first task",
-        check=check_optional_text,
         metavar="MEASURE",
     )
     partitions: int | None = setting(
@@ -193,7 +188,7 @@ class Experiment:
         "many of these",
         int,
         words=f"{DEFAULT_PARTITIONS}, or all folds of the data set",
-        check=check_optional_count,
+        least=1,
     )
     replicates: int | None = setting(
         None,
@@ -201,7 +196,7 @@ class Experiment:
         "found is then of classes in general",
         int,
         words="none",
-        check=partial(check_optional_count, least=2),
+        least=2,
     )
     inner_folds: int = setting(5, "folds that tune the hyper-parameters", int, least=2)
     train_per_class: int | None = setting(
@@ -209,7 +204,7 @@ class Experiment:
         "training items a class",
         int,
         words=f"{DEFAULT_TRAIN}, or what the smallest class allows",
-        check=partial(check_optional_count, least=2),
+        least=2,
         flag="--train",
     )
     test_per_class: int | None = setting(
@@ -217,7 +212,7 @@ class Experiment:
         "test items a class",
         int,
         words=f"{DEFAULT_TEST}, or what the smallest class allows",
-        check=partial(check_optional_count, least=2),
+        least=2,
         flag="--test",
     )
     most_items: int | None = setting(
@@ -225,7 +220,7 @@ class Experiment:
         "the most items that train, and that test, where the split is stratified",
         int,
         words="all",
-        check=partial(check_optional_count, least=4),
+        least=4,
     )
     test_share: float = setting(
         0.1,
@@ -292,7 +287,7 @@ class Experiment:
         tuple,
         words="all",
         read=names_of_text,
-        check=check_optional_names,
+        check=check_names,
         metavar="A,B",
         numbers_as_text=True,
     )
@@ -313,7 +308,6 @@ class Experiment:
     def __post_init__(self) -> None:
         for name in ("title", "dataset"):
             check_value(name, getattr(self, name), str)
-        check_optional_text("built_in", self.built_in)
         for name, known in known_settings().items():
             object.__setattr__(self, name, known.typed(name, getattr(self, name)))
         tables = {"each": self.each, "quick": self.quick}
@@ -346,6 +340,8 @@ class Experiment:
             )
         if not self.learners:
             raise UsageError("no learners: name at least one")
+        if len(self.learners) > 1 and any(one.model for one in self.learners.values()):
+            raise UsageError("a saved model is evaluated in a run of its own")
         n_trials = len(self.learners) * len(self.classes) * self.n_partitions
         if n_trials > MOST_TRIALS:
             raise UsageError(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.metadata import version
@@ -21,7 +21,15 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.utils._param_validation import validate_parameter_constraints
 
 from oasis_bench import __version__
-from oasis_bench.data import Encoding, LabelledRows, refuse_scaling, without_texts
+from oasis_bench.data import (
+    PCA,
+    SCALES_COLUMNS,
+    Encoding,
+    LabelledRows,
+    refuse_scaling,
+    unlike_scales,
+    without_texts,
+)
 from oasis_bench.experiment import saved_model
 from oasis_bench.experiment.data_use import (
     Queries,
@@ -29,13 +37,14 @@ from oasis_bench.experiment.data_use import (
     class_set,
     find_queries,
     settle,
+    size_remarks,
 )
 from oasis_bench.experiment.identity import Identities, cell_name, package_hash, source_hash
 from oasis_bench.experiment.setting import Search
 from oasis_bench.experiment.settings import Budget, Experiment, LearnerSpec
 from oasis_bench.plugins import Dataset, Registry, load_registry, refuse_unlike_inputs
-from oasis_bench.system import UsageError, derive_seed, unknown_name
-from oasis_bench.tasks import Split, Task, has_measure, parse_measure
+from oasis_bench.system import UsageError, derive_seed, printable, unknown_name
+from oasis_bench.tasks import USUAL, Split, Task, has_measure, parse_measure
 
 DECIDING_SETTINGS = (
     "inner_folds",
@@ -53,6 +62,10 @@ DECIDING_SETTINGS = (
 
 LIBRARIES = ("numpy", "scipy", "scikit-learn")
 """Other versions may give other results."""
+
+
+STRATIFIED, SHOWN_CLASSES = "stratified", 12
+"""The split whose class counts are told, of so many classes at most."""
 
 
 class Candidate(NamedTuple):
@@ -266,10 +279,11 @@ def plan(
         label: _learner_identity(label, e, grid, scalings[label], registry)
         for label, grid in grids.items()
     }
-    tried = {
-        label: _candidates(e, e.learners[label].algorithm, grid, scalings[label], registry)
-        for label, grid in grids.items()
-    }
+    tried = {}
+    for label, grid in grids.items():
+        name = e.learners[label].algorithm
+        defaults = registry.algorithms[name]().get_params()
+        tried[label] = candidates(grid, scalings[label], defaults, e.search, e.seed, name)
     trials, queries, encoding = [], find_queries(e, rows), without_texts(rows.encoding)
     for spec in e.learners.values():
         refuse_unlike_inputs(registry.algorithms[spec.algorithm], dataset, rows, spec.features)
@@ -333,6 +347,45 @@ def scalings_of(e: Experiment, dataset: Dataset, rows: LabelledRows) -> tuple[st
     return e.scaling or ((default,) if isinstance(default, str) else default)
 
 
+def remarks_on(
+    asked: Experiment,
+    specs: Sequence[TrialSpec],
+    dataset: Dataset,
+    rows: LabelledRows,
+    registry: Registry,
+) -> Iterator[str]:
+    """Yield what of the data decided how the run is made, and what may mislead, a line each."""
+    yield from rows.remarks
+    draws_equally = any(spec.where.split == USUAL for spec in specs)
+    yield from size_remarks(asked, specs[0].experiment, rows, dataset.items, draws_equally)
+    takes = {registry.algorithms[spec.algorithm].takes for spec in asked.learners.values()}
+    ranges = unlike_scales(rows.X) if "rows" in takes else None
+    scalings = {kind.partition(PCA)[0] for kind in scalings_of(asked, dataset, rows)}
+    if ranges is not None and not scalings & set(SCALES_COLUMNS):
+        least, most = ranges
+        yield (
+            f"warning: columns have ranges from {least:.3g} to {most:.3g}: the widest decide what "
+            "is similar; --scaling standard+l2 makes them alike"
+        )
+    yield from _class_counts(specs, rows)
+    yield from saved_model.seen_remarks(asked, registry, rows)
+
+
+def _class_counts(specs: Sequence[TrialSpec], rows: LabelledRows) -> Iterator[str]:
+    """Yield the items of each class that train and that test, where these numbers differ."""
+    first = {spec.where.subset: spec for spec in reversed(specs) if spec.where.split == STRATIFIED}
+    for subset, spec in first.items():
+        train, test, *_ = split_of(spec).draw(rows, spec.where.classes, 0, 0)
+        y, n = np.asarray(rows.y), len(rows.class_names)  # rows of several labels are refused
+        counts = [np.bincount(y[part], minlength=n) for part in (train, test)]
+        each = [
+            f"{printable(rows.class_names[i])} {counts[0][i]}+{counts[1][i]}"
+            for i in spec.where.classes[:SHOWN_CLASSES]
+        ]
+        more = f" ... ({len(spec.where.classes)} classes)" * (len(spec.where.classes) > len(each))
+        yield f"rows of each class that train + test ({subset}): {', '.join(each)}{more}"
+
+
 def _scalings(
     label: str, e: Experiment, dataset: Dataset, rows: LabelledRows, registry: Registry
 ) -> tuple[str, ...]:
@@ -371,18 +424,6 @@ def _learner_identity(
         return identity
     # the model file holds its hyper-parameters
     return identity | {"model": saved_model.content_hash(spec.model), "grid": {}}
-
-
-def _candidates(
-    e: Experiment,
-    algorithm: str,
-    grid: Mapping[str, Sequence[Any]],
-    scalings: tuple[str, ...],
-    registry: Registry,
-) -> tuple[Candidate, ...]:
-    """Return what the inner folds try of a learner, in this order."""
-    defaults = registry.algorithms[algorithm]().get_params()
-    return candidates(grid, scalings, defaults, e.search, e.seed, algorithm)
 
 
 def candidates(
@@ -432,12 +473,16 @@ def find_tasks(experiment: Experiment, registry: Registry) -> list[Task]:
     return tasks
 
 
-def refuse_unused_split(experiment: Experiment, registry: Registry) -> None:
-    """Raise UsageError where `--split` is unknown, or no task can be asked on it."""
+def refuse_unknown_names(experiment: Experiment, registry: Registry) -> None:
+    """Raise UsageError for what can be seen of an experiment before its data set is loaded.
+
+    Hyper-parameters, tasks, and a split that is unknown or that no task can be asked on.
+    """
+    find_grids(experiment, registry)
+    tasks = find_tasks(experiment, registry)
     if experiment.split is None:
         return
     split = registry.splits[experiment.split]
-    tasks = find_tasks(experiment, registry)
     if split.name not in [task.split for task in tasks]:
         takes = f"takes the place of {' or '.join(split.in_place_of) or 'none'}"
         own = ", ".join(f"{task.name} is asked on {task.split}" for task in tasks)

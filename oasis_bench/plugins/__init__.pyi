@@ -1,4 +1,3 @@
-from .approximate import ApproximateGallery as ApproximateGallery
 from .blending import (
     WEIGHTS as WEIGHTS,
     Blend as Blend,
@@ -8,7 +7,7 @@ from .blending import (
     can_blend as can_blend,
     learned_sd as learned_sd,
 )
-from .check import Outcome as Outcome, check_plugins as check_plugins
+from .check import check_plugins as check_plugins
 from .contract import (
     LearnerContract as LearnerContract,
     TestRegisteredLearners as TestRegisteredLearners,
@@ -32,8 +31,7 @@ from .metric_learner import (
     ranked_labels as ranked_labels,
 )
 from .model_file import (
-    add_steps as add_steps,
-    add_training_rows as add_training_rows,
+    complete_model as complete_model,
     load_blend as load_blend,
     load_model as load_model,
     load_model_of as load_model_of,
@@ -64,4 +62,8 @@ from .registry import (
     read_options as read_options,
     refuse_unlike_inputs as refuse_unlike_inputs,
 )
-from .use import embed as embed, neighbours as neighbours
+from .use import (
+    ApproximateGallery as ApproximateGallery,
+    embed as embed,
+    neighbours as neighbours,
+)

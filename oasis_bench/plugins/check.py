@@ -1,13 +1,9 @@
-"""Runs the contract over what a plugin file defines, and reports the result of each check.
-
-It needs pytest.  Not for printing: that is in `command_line.listing`.
-"""
+"""Runs the contract over what a plugin file defines, with pytest, which prints the results."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +16,11 @@ from oasis_bench.plugins.registry import plugins_in
 from oasis_bench.tasks import Split, Task
 
 OPTIONS = (
-    *("-c", os.devnull, "--noconftest", "-p", "no:cacheprovider", "-p", "no:terminal"),
-    *("--import-mode", "importlib", "-o", "python_classes=*Contract"),
+    *("-c", os.devnull, "--noconftest", "-p", "no:cacheprovider", "--no-header", "--tb", "short"),
+    *("--import-mode", "importlib", "-o", "python_classes=*Contract", "--verbose"),
+    *("--rootdir", str(Path(contract.__file__).parent)),
 )
-"""No configuration of pytest that the user may have is read, and pytest prints nothing."""
+"""No configuration of pytest that the user may have is read."""
 
 FIXTURES = {
     "unfitted": (MetricLearner, contract.LearnerContract),
@@ -34,24 +31,11 @@ FIXTURES = {
 """For each kind of plugin, what its tests ask for: its base class, and the tests."""
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """The result, 'ok', 'failed' or 'skipped', of one check, in words, of one plugin, a class.
-
-    The reason says why it failed, and where; or why the check is not for this plugin.
-    """
-
-    plugin: type[Any]
-    check: str
-    status: str
-    reason: str = ""
-
-
-def check_plugins(path: Path, on_outcome: Callable[[Outcome], None]) -> None:
+def check_plugins(path: Path) -> bool:
     """Run the contract over each learner, data set, task and split that a plugin file defines.
 
-    `on_outcome` is called with each outcome as soon as it is known, plugin after plugin.  Call this
-    once in a process: it sets environment variables that pytest reads.
+    Tell whether all checks passed.  Call this once in a process: it sets environment variables that
+    pytest reads.
     """
     plugins = plugins_in(path)
     os.environ.pop("PYTEST_ADDOPTS", None)
@@ -61,53 +45,26 @@ def check_plugins(path: Path, on_outcome: Callable[[Outcome], None]) -> None:
         for base, tests in FIXTURES.values()
         if any(issubclass(plugin, base) for plugin in plugins)
     ]
-    ended = pytest.main([*tests, *OPTIONS], plugins=[_Suite(plugins, on_outcome)])
+    ended = pytest.main([*tests, *OPTIONS], plugins=[_Suite(plugins)])
     if ended == pytest.ExitCode.INTERRUPTED:
         raise KeyboardInterrupt
     if ended not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
         raise RuntimeError(f"pytest ended with {ended!r}")
+    return ended == pytest.ExitCode.OK
 
 
 class _Suite:
-    """A plugin of pytest: it says which plugins are tested, and passes on the results."""
+    """A plugin of pytest: it says which plugins are tested, one after the other."""
 
-    def __init__(self, plugins: Sequence[type[Any]], on_outcome: Callable[[Outcome], None]) -> None:
+    def __init__(self, plugins: Sequence[type[Any]]) -> None:
         self._plugins = plugins
-        self._on_outcome = on_outcome
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         fixture = next(name for name in FIXTURES if name in metafunc.fixturenames)
-        numbers = [
-            number
-            for number, plugin in enumerate(self._plugins)
-            if issubclass(plugin, FIXTURES[fixture][0])
-        ]
-        given = [self._plugins[number] for number in numbers]
-        if fixture == "unfitted":
-            given = [contract.quick(learner()) for learner in given]
-        metafunc.parametrize(fixture, given, ids=[str(number) for number in numbers])
+        given = [plugin for plugin in self._plugins if issubclass(plugin, FIXTURES[fixture][0])]
+        made = [contract.quick(it()) for it in given] if fixture == "unfitted" else given
+        metafunc.parametrize(fixture, made, ids=[plugin.name for plugin in given])
 
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
-        items.sort(key=lambda item: int(item.callspec.id))
-        for item in items:
-            name = item.originalname.removeprefix("test_").replace("_", " ")
-            item.user_properties += [("plugin", int(item.callspec.id)), ("check", name)]
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        status = {"passed": "ok", "failed": "failed", "skipped": "skipped"}[report.outcome]
-        if report.when != "call" and status == "ok":
-            return
-        properties: Any = dict(report.user_properties)
-        plugin = self._plugins[properties["plugin"]]
-        self._on_outcome(Outcome(plugin, properties["check"], status, _reason(report)))
-
-
-def _reason(report: pytest.TestReport) -> str:
-    """Return why a test failed, and where, or why it was skipped."""
-    detail: Any = report.longrepr
-    if report.skipped:
-        return str(detail[2]).removeprefix("Skipped: ")
-    if report.passed:
-        return ""
-    crash = detail.reprcrash
-    return f"{crash.message}\nin {crash.path}, line {crash.lineno}"
+        names = [plugin.name for plugin in self._plugins]
+        items.sort(key=lambda item: names.index(item.callspec.id))

@@ -271,8 +271,6 @@ def _steps_of(item: Any, arrays: Arrays, registry: Registry) -> list[Any]:
             raise UsageError(f"its step {held['name']!r} is none of {', '.join(STEPS)}")
         step = STEPS[held["name"]](**held["params"])
         for name, value in held["fitted"].items():
-            if not name.endswith("_") or hasattr(step, name):
-                raise UsageError(f"{name!r} cannot be an attribute of the step {held['name']}")
             setattr(step, name, value)
         steps.append(step)
     if scaling_of(steps) is None:
@@ -285,18 +283,8 @@ def _check_steps(steps: list[Any], learner: MetricLearner) -> None:
     n, needed = steps[0].n_features_in_, getattr(learner, "n_features_in_", None)
     of_learner = learner.__dict__.pop("feature_names_in_", None)  # of a run, of the rows unscaled
     names = steps[0].__dict__.pop("feature_names_in_", of_learner)
-    lengths = [
-        {len(it) for it in vars(step).values() if isinstance(it, np.ndarray) and it.ndim == 1}
-        for step in steps
-    ]
-    held = next(filter(None, lengths), set())  # of the first step that learns something
-    kind = scaling_of(steps) or ""
-    if not isinstance(n, Integral) or not (kind.startswith("tfidf") or {n} == held or n == needed):
-        raise UsageError(f"its first step is of {n!r} features, and holds {held} numbers")
-    row = sparse.csr_array((1, n)) if kind in KEEPS_ZEROS else np.zeros((1, n))
-    if isinstance(steps[0], Prepare):
-        row = np.full((1, n), np.nan)
-    made = prepared_by(steps)(row)
+    row = sparse.csr_array((1, n)) if scaling_of(steps) in KEEPS_ZEROS else np.zeros((1, n))
+    made = prepared_by(steps)(np.full((1, n), np.nan) if isinstance(steps[0], Prepare) else row)
     if made.shape != (1, needed) or not np.isfinite(made.sum()):
         raise UsageError(f"its steps do not make rows of {needed} numbers")
     if names is not None:
@@ -473,18 +461,21 @@ def _write_steps(archive: zipfile.ZipFile, steps: Sequence[Any]) -> None:
         write_array(archive, f"{name}.npy", array)
 
 
-def add_steps(path: Path, steps: Sequence[Any]) -> None:
-    """Add the steps that prepare rows to a model's file."""
-    with zipfile.ZipFile(path, "a") as archive:
-        _write_steps(archive, steps)
-
-
-def add_training_rows(
-    path: Path, hashes: npt.NDArray[np.uint64], blend: Blend | None = None
+def complete_model(
+    path: Path,
+    steps: Sequence[Any] | None,
+    hashes: npt.NDArray[np.uint64] | None,
+    blend: Blend | None,
 ) -> None:
-    """Add the `row_hashes` of what a model was fitted on to its file, and its blend."""
+    """Add to a learner's file what the harness knows of it.
+
+    The steps that prepare rows, the `row_hashes` of what it was fitted on, and its blend.
+    """
     with zipfile.ZipFile(path, "a") as archive:
-        write_array(archive, f"{TRAINING_ROWS}.npy", hashes)
+        if steps is not None:
+            _write_steps(archive, steps)
+        if hashes is not None:
+            write_array(archive, f"{TRAINING_ROWS}.npy", hashes)
         if blend is not None:
             write_array(archive, f"{BLEND}.npy", np.array(astuple(blend)))
 

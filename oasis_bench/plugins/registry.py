@@ -87,7 +87,7 @@ class Catalogue(Generic[T]):
         }
         for path, module in modules.items():
             for plugin in _plugins_in(module, base):
-                where = f"{path}: {vars(type)['__name__'].__get__(plugin)}"
+                where = f"{path}: {plugin.__name__}"
                 name = _checked(plugin, base, where).name
                 if name in self._load:
                     raise UsageError(
@@ -209,15 +209,11 @@ def _plugins_in(module: ModuleType, base: type[T]) -> list[type[T]]:
         return [
             member
             for member in vars(module).values()
-            if base in _bases(member)
+            if isinstance(member, type)
+            and issubclass(member, base)
             and member.__module__ == module.__name__
             and not inspect.isabstract(member)
         ]
-
-
-def _bases(plugin: object) -> list[type]:
-    """Return a class and those it derives from: `issubclass` would ask broken classes too."""
-    return type.mro(plugin) if isinstance(plugin, type) else []
 
 
 def _checked(plugin: object, base: type[T], where: str) -> type[T]:
@@ -228,29 +224,29 @@ def _checked(plugin: object, base: type[T], where: str) -> type[T]:
 
 
 def _of_its_group(plugin: Any, base: type[T], where: str) -> Any:
-    bases = _bases(plugin)
-    if base not in bases:
+    is_one = isinstance(plugin, type) and issubclass(plugin, base)
+    if not is_one:
         raise BrokenPluginError(f"{where} is not a class derived from {base.__name__}")
     own: tuple[str, ...] = ()
-    if Dataset in bases:
+    if issubclass(plugin, Dataset):
         own = ("items", "licence", "home")
-    elif MetricLearner in bases:
+    elif issubclass(plugin, MetricLearner):
         own = ("cost", "takes")
     for attribute in ("name", "summary", "citation", *own):
         if not isinstance(getattr(plugin, attribute, None), str):
             raise BrokenPluginError(f"{where} has no class attribute {attribute!r} of type str")
-    if Task in bases:
+    if issubclass(plugin, Task):
         _check_task(plugin, where)
-    is_data = Dataset in bases  # it gives the two apart, and a learner takes both
+    is_data = issubclass(plugin, Dataset)  # it gives the two apart, and a learner takes both
     known = [kind for kind in KINDS if not (is_data and kind == PATCHES_AND_PIXELS)]
     kinds = plugin.gives if is_data else (getattr(plugin, "takes", "rows"),)
     for kind in kinds:
         if kind not in known:
             raise BrokenPluginError(f"{where} has items of kind {kind!r}: {', '.join(known)}")
-    if MetricLearner in bases:
+    if issubclass(plugin, MetricLearner):
         with _as_broken_plugin(f"{where} cannot be made without arguments"):
             plugin()
-    if Dataset in bases:
+    if is_data:
         try:
             inspect.signature(plugin.load).bind(None, no_progress)
         except TypeError as error:

@@ -11,14 +11,24 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
+from sklearn.utils import check_random_state
 
 from oasis_bench.data import FloatArray
-from oasis_bench.plugins.approximate import ApproximateGallery
 from oasis_bench.plugins.blending import Blend, as_inner_product, baseline_scores
-from oasis_bench.plugins.learner import EmbeddingLearner, learner_of
+from oasis_bench.plugins.learner import BilinearLearner, EmbeddingLearner, learner_of
 from oasis_bench.plugins.metric_learner import TIES_SEED, MetricLearner
-from oasis_bench.system import Progress, UsageError, no_progress, shown
-from oasis_bench.tasks import Scores, Similarity, as_items, top_k
+from oasis_bench.system import (
+    Progress,
+    UsageError,
+    check_value,
+    no_progress,
+    require_memory,
+    require_packages,
+    shown,
+    slices,
+)
+from oasis_bench.tasks import Scores, Similarity, as_items, take_items, top_k
 
 
 def neighbours(
@@ -134,3 +144,166 @@ def embed(estimator: Any, X: Any) -> FloatArray:
         )
     points: FloatArray = make(items)
     return points
+
+
+# --- a large gallery that is searched in part, so that answers come sooner; by faiss, an extra
+
+POINTS_PER_LIST = 64
+"""Gallery items for each list that k-means sees, at most."""
+
+AT_ONCE = 65_536
+"""Gallery items that are put into lists at a time."""
+
+Float32Array = npt.NDArray[np.float32]
+
+
+class ApproximateGallery:
+    r"""Finds most of the best k gallery items of a query, by looking at few of them.
+
+    Items are put into lists by k-means, and a query looks into the lists whose means are nearest to
+    it (an inverted file: Jégou, Douze and Schmid 2011).  For a distance :math:`|f(x) - f(y)|` the
+    points are f(y).  For a bilinear form x'Wy they are :math:`(y, \sqrt{m^2 - |y|^2})`, m the
+    greatest length of a y, and the point of a query is (W'x, 0): the nearest points then have the
+    highest scores (Bachrach et al. 2014).
+
+    Needs faiss: ``pip install "oasis-bench[faiss]"``.  Points are float32, and all are in memory.
+
+    Parameters
+    ----------
+    estimator : MetricLearner, Pipeline or search
+        Fitted; its learner is one of a distance or of a bilinear form.
+    gallery : array or CSR of shape (n_gallery, n_features), pixels or Patches
+        Items as the first step takes them.
+    n_lists : int, optional
+        Default: the square root of n_gallery.
+    random_state : int, RandomState or None, default 0
+        Draws the items that k-means begins with, and the order within ties.
+    progress : callable, default no_progress
+        Called as ``progress('filling lists', done, n_gallery)``.
+
+    Raises
+    ------
+    UsageError
+        Where faiss is missing, or the learner has another form.
+    MemoryError
+        Where the points do not fit into memory.
+
+    References
+    ----------
+    H. Jégou, M. Douze and C. Schmid. Product quantization for nearest neighbor search. TPAMI 33(1),
+    2011 (section IV).
+    Y. Bachrach et al. Speeding up the Xbox recommender system using a Euclidean transformation for
+    inner-product spaces. RecSys, 2014.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        gallery: Any,
+        n_lists: int | None = None,
+        random_state: int | np.random.RandomState | None = 0,
+        progress: Progress = no_progress,
+    ) -> None:
+        require_packages("ApproximateGallery", ["faiss"], "faiss")
+        import faiss
+
+        learner, items = learner_of(estimator, [gallery])
+        (items,) = as_items(*items)
+        self._estimator, self._learner, self._gallery = estimator, learner, gallery
+        self._is_bilinear = _is_bilinear(learner)
+        n = items.shape[0]
+        rng = check_random_state(random_state)
+        # As in `score_in_blocks`: equal items are not found in the order of their classes.
+        order = rng.permutation(n)
+        points = self._points(take_items(items, order))
+        self.n_lists = round(n**0.5) if n_lists is None else n_lists
+        check_value("n_lists", self.n_lists, int, least=1, most=n)
+        means = faiss.IndexFlatL2(points.shape[1])
+        self._index = faiss.IndexIVFFlat(means, points.shape[1], self.n_lists)
+        self._index.cp.seed = int(rng.randint(2**31))
+        self._index.cp.max_points_per_centroid = POINTS_PER_LIST
+        self._index.cp.min_points_per_centroid = 1  # it warns of fewer
+        self._index.train(points)
+        for part in slices(n, AT_ONCE):
+            self._index.add_with_ids(points[part], order[part])
+            progress("filling lists", part.stop, n)
+
+    def top_k(
+        self, queries: Any, k: int, n_probes: int = 8
+    ) -> tuple[npt.NDArray[np.intp], Float32Array]:
+        """Find gallery items of high scores for each query.
+
+        Parameters
+        ----------
+        queries : array or CSR of shape (n_queries, n_features), pixels or Patches
+        k : int
+        n_probes : int, default 8
+            Lists that a query looks into: `n_lists` finds the best k up to rounding.
+
+        Returns
+        -------
+        rows : ndarray of shape (n_queries, k)
+            Numbers of gallery items, best first; -1 where the lists hold fewer.
+        scores : ndarray of shape (n_queries, k), float32
+            What `similarity` gives, up to rounding; minus infinity where there is none.
+        """
+        check_value("k", k, int, least=1, most=self._index.ntotal)
+        check_value("n_probes", n_probes, int, least=1, most=self.n_lists)
+        _, (items,) = learner_of(self._estimator, [queries])
+        points = self._points_of_queries(items)
+        self._index.nprobe = n_probes
+        squared, rows = self._index.search(points, k)
+        if self._is_bilinear:
+            lengths = np.einsum("ij,ij->i", points, points)[:, None]
+            scores = (lengths + self._longest**2 - squared) / 2
+        else:
+            scores = -np.sqrt(squared)
+        return rows.astype(np.intp), np.where(rows < 0, -np.inf, scores).astype(np.float32)
+
+    def recall(self, queries: Any, k: int, n_probes: int = 8) -> float:
+        """Return the share of the best k of these queries that `top_k` finds.
+
+        The best k are found by `oasis_bench.tasks.top_k`, which looks at every item.
+        """
+        learner, (asked, ranked) = learner_of(self._estimator, [queries, self._gallery])
+        best, _ = top_k(learner.similarity, asked, ranked, k, seed=0)
+        found, _ = self.top_k(queries, k, n_probes)
+        return float(np.mean([np.isin(*rows).mean() for rows in zip(best, found, strict=True)]))
+
+    def _points(self, items: Any) -> Float32Array:
+        """Return the points of gallery items (n_items, n_numbers)."""
+        points = _dense(self._learner.embed(items))
+        if not self._is_bilinear:
+            return points
+        squared = np.einsum("ij,ij->i", points, points, dtype=np.float64)
+        self._longest = float(np.sqrt(squared.max()))
+        missing = np.sqrt(np.maximum(squared.max() - squared, 0))
+        return np.column_stack([points, missing]).astype(np.float32)
+
+    def _points_of_queries(self, items: Any) -> Float32Array:
+        points = self._learner.embed(items)
+        if not self._is_bilinear:
+            return _dense(points)
+        projected = _dense(points @ self._learner.bilinear_matrix_)
+        return np.pad(projected, ((0, 0), (0, 1)))
+
+
+def _is_bilinear(learner: MetricLearner) -> bool:
+    """Tell whether a learner is of a bilinear form or of a distance; others are refused."""
+    score = type(learner).score_embeddings
+    if score is BilinearLearner.score_embeddings:
+        return True
+    if score is EmbeddingLearner.score_embeddings and learner.has_embedding:
+        return False
+    raise UsageError(
+        f"{type(learner).__name__} has neither a bilinear form x'Wy nor a distance |f(x) - f(y)|, "
+        "which an approximate search needs: take oasis_bench.tasks.top_k"
+    )
+
+
+def _dense(points: Any) -> Float32Array:
+    """Return points as contiguous float32; sparse ones only where they fit into memory."""
+    n, d = points.shape
+    require_memory(12 * n * d, f"a gallery of {n} points of {d} numbers", "use a smaller one")
+    several = sparse.issparse(points)  # apart: the type checker would take points for less
+    return np.ascontiguousarray(points.toarray() if several else points, dtype=np.float32)

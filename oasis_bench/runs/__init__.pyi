@@ -4,14 +4,14 @@ from .experiments import (
     one_for_each_value as one_for_each_value,
     what_varies as what_varies,
 )
-from .facts import RunFacts as RunFacts, SplitSource as SplitSource, TaskSource as TaskSource
-from .fitting import Fitted as Fitted, fit_on_all as fit_on_all
+from .fitting import fit_on_all as fit_on_all
 from .kept_scores import evaluate_run as evaluate_run, export_trec as export_trec
 from .run import (
     new_folder as new_folder,
     resume_experiment as resume_experiment,
     run_experiment as run_experiment,
 )
+from .schema import RunFacts as RunFacts, SplitSource as SplitSource, TaskSource as TaskSource
 from .store import (
     StoredRun as StoredRun,
     holds_run as holds_run,

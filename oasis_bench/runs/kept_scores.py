@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import shlex
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from operator import add
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from oasis_bench.data import LabelledRows, Labels
-from oasis_bench.experiment import Experiment, TrialSpec, find_tasks, saved_steps
-from oasis_bench.plugins import Blend, MetricLearner, Registry, load_registry
-from oasis_bench.runs.facts import RunFacts
+from oasis_bench.experiment import Experiment, TrialSpec, find_tasks
+from oasis_bench.plugins import Blend, Registry, load_registry
 from oasis_bench.runs.run import (
     file_names,
     labels_of,
@@ -29,11 +27,11 @@ from oasis_bench.runs.run import (
     refuse_missing_plugins,
     task_sources,
 )
+from oasis_bench.runs.schema import RunFacts
 from oasis_bench.runs.store import Store, StoredRun, read_run
 from oasis_bench.system import (
     Progress,
     UsageError,
-    error_line,
     exporting_to,
     no_progress,
     path_below,
@@ -51,43 +49,7 @@ from oasis_bench.tasks import (
     has_measure,
     rank_others,
 )
-from oasis_bench.trial import (
-    PREDICTIONS,
-    Evaluator,
-    Mix,
-    Predictions,
-    SealedItems,
-    TrialItems,
-    answer,
-    draw_items,
-    mix_of,
-    reason_against,
-)
-
-Rows = Mapping[str, list[dict[str, Any]]]
-
-
-class KeptTrial(NamedTuple):
-    """A trial whose scores were kept, as it is planned now."""
-
-    spec: TrialSpec
-    trial_id: str  # that the store has
-    scores: Predictions  # of the learner alone
-    scaling: str
-    blend: Blend | None
-
-    def items(self, rows: LabelledRows, registry: Registry) -> tuple[TrialItems, Blended | None]:
-        """Draw its items, and return what its scores are blended by."""
-        learner = registry.algorithms[self.spec.algorithm]
-        items = draw_items(self.spec, rows, learner)
-        if self.blend is None:
-            return items, None
-        saved = saved_steps(self.spec.model, registry)
-        return items, (self.blend, learner, SealedItems(items, learner, self.scaling, saved))
-
-
-Blended = tuple[Blend, type[MetricLearner], SealedItems]
-"""What scores are blended by: see `trial.mix_of`."""
+from oasis_bench.trial import PREDICTIONS, Predictions
 
 
 def evaluate_run(
@@ -114,15 +76,13 @@ def evaluate_run(
         rows, trials = _find_kept_scores(
             folder, info, experiment, registry, plugin_files, on_download
         )
-        for one in trials:
-            of_split = [task for task in asked if task.split == one.spec.where.split]
-            _refuse_other_galleries(of_split, one.scores)
+        for one in trials.values():
+            _refuse_other_galleries(_of_split(asked, one), one)
         failures = 0
         evaluated = []  # nothing is written before the last file has been read
-        for done, one in enumerate(trials, start=1):
-            of_split = [task for task in asked if task.split == one.spec.where.split]
-            for name, found in _evaluate(of_split, one, rows, registry):
-                evaluated.append((one.trial_id, [name], found))
+        for done, (trial_id, one) in enumerate(trials.items(), start=1):
+            for name, found in one.evaluate(_of_split(asked, one)):
+                evaluated.append((trial_id, [name], found))
                 failures += found["answers"][0]["status"] == "failed"
             on_trial("trials evaluated", done, len(trials))
         for row in evaluated:
@@ -136,37 +96,8 @@ def evaluate_run(
         return failures
 
 
-def _evaluate(
-    tasks: Sequence[Task], one: KeptTrial, rows: LabelledRows, registry: Registry
-) -> Iterator[tuple[str, Rows]]:
-    """Yield, for each task, its name and its rows of the tables."""
-    learner = registry.algorithms[one.spec.algorithm]
-    items, blended = one.items(rows, registry)
-    for task in tasks:
-        if (reason := reason_against(task, learner)) is not None:
-            yield task.name, _without_measures(task, "not applicable", reason)
-            continue
-        try:
-            evaluator = Evaluator([task], items, 0, 0, chooses_by=one.spec.chooses_by)
-            if blended is not None:
-                evaluator.blend(*blended)
-            for reader in evaluator.readers:
-                for message, content in one.scores.blocks(reader.gallery):
-                    reader.add(message, content)
-            tables = ("answers", "measures", "groups", "predicted_classes")
-            yield task.name, {table: getattr(evaluator, table)() for table in tables}
-        except UsageError:
-            raise
-        except Exception as error:  # of a task of the user's own
-            yield (
-                task.name,
-                _without_measures(task, "failed", error_line(error)),
-            )
-
-
-def _without_measures(task: Task, status: str, reason: str) -> Rows:
-    nothing: Rows = {"measures": [], "groups": [], "predicted_classes": []}
-    return {"answers": [answer(task.name, status, reason)], **nothing}
+def _of_split(tasks: Sequence[Task], one: Predictions) -> list[Task]:
+    return [task for task in tasks if task.split == one.spec.where.split]
 
 
 def _refuse_other_splits(tasks: Sequence[Task], splits: set[str]) -> None:
@@ -229,7 +160,7 @@ def export_trec(
     rows, trials = _find_kept_scores(
         folder, run.info, experiment, registry, plugin_files, on_download
     )
-    kept = [one for one in trials if "test" in one.scores.galleries]
+    kept = [one for one in trials.values() if "test" in one.galleries]
     splits = {task.split for task in find_tasks(experiment, registry)}
     finished = run.trials["split"].isin(splits) & (run.trials["status"] == "ok")
     if missing := int(finished.sum()) - len(kept):
@@ -238,16 +169,14 @@ def export_trec(
             "have no files",
             stacklevel=2,
         )
-    n_queries = sum(len(one.scores.arrays["test_rows"]) for one in kept)
+    n_queries = sum(len(one.items.test_rows) for one in kept)
     done = 0
     paths: list[Path] = []
     with exporting_to(output):
         for one in kept:
-            stem = one.scores.path.stem
+            stem = one.path.stem
             pair = output / f"{stem}.run", output / f"{stem}.qrels"
-            _, blended = one.items(rows, registry)
-            mix = None if blended is None else mix_of(*blended, "test")
-            for n_written in _write(one.scores, rows.y, *pair, mix):
+            for n_written in _write(one, rows.y, *pair):
                 done += n_written
                 on_query("queries written", done, n_queries)
             paths += pair
@@ -269,21 +198,19 @@ def _retrieval_tasks(run: StoredRun, registry: Registry) -> tuple[str, ...]:
     return tuple(of_retrieval)
 
 
-def _write(
-    scores: Predictions, y: Labels, run_path: Path, qrels_path: Path, mix: Mix | None
-) -> Iterator[int]:
+def _write(scores: Predictions, y: Labels, run_path: Path, qrels_path: Path) -> Iterator[int]:
     """Write the two files of a trial; yield the number of queries of each part that is written.
 
     `y` are the labels of all rows of the data set.
     """
-    test_rows, ties = scores.arrays["test_rows"], scores.arrays["ties_test"]
+    test_rows, ties = scores.items.test_rows, scores.items.ties["test"]
     labels = SharedLabels(y[test_rows])
     names = [f"row-{row}" for row in test_rows]
     others, tag = len(names) - 1, run_path.stem
     # What follows the item is the same for every query.
     ends = [f" {rank} {others + 1 - rank} {tag}\n" for rank in range(1, others + 1)]
     with whole_file(run_path) as run_file, whole_file(qrels_path) as qrels_file:
-        for queries, block in _parts(scores, len(names), mix):
+        for queries, block in _parts(scores):
             relevant = labels.relevant_rows(queries)
             hits = np.split(relevant.indices, relevant.indptr[1:-1])
             for query, own, ranking in zip(
@@ -299,17 +226,11 @@ def _write(
             yield len(queries)
 
 
-def _parts(
-    scores: Predictions, n_items: int, mix: Mix | None
-) -> Iterator[tuple[Numbers, npt.NDArray[np.floating]]]:
+def _parts(scores: Predictions) -> Iterator[tuple[Numbers, npt.NDArray[np.floating]]]:
     """Yield places of queries among the test items with their scores, some millions at a time."""
-    start = 0
-    for message, content in scores.blocks("test"):
-        block = np.frombuffer(content, message.dtype).reshape(message.n_queries, n_items)
-        block = block if mix is None else mix(start, block)
-        for part in slices(len(block), max(1, PART_SCORES // n_items)):
+    for start, block in scores.blended():
+        for part in slices(len(block), max(1, PART_SCORES // block.shape[1])):
             yield np.arange(start + part.start, start + part.stop), block[part]
-        start += len(block)
 
 
 def _find_kept_scores(
@@ -319,8 +240,8 @@ def _find_kept_scores(
     registry: Registry,
     plugin_files: Sequence[Path],
     on_download: Progress,
-) -> tuple[LabelledRows, list[KeptTrial]]:
-    """Load the rows of a run and find the trials whose scores were kept.
+) -> tuple[LabelledRows, dict[str, Predictions]]:
+    """Load the rows of a run and find the scores that were kept, by trial_id.
 
     `experiment` is that of the run, with the tasks whose splits are looked for.  Scores are refused
     where a file of them is damaged or of other items, or the rows have changed.
@@ -340,19 +261,18 @@ def _find_kept_scores(
             f"the rows of {experiment.dataset} have changed since the run {folder}: its scores "
             "are of other rows: put them back, or start a new run"
         )
-    return rows, _kept_trials(folder, specs, rows, registry)
+    return rows, _kept_trials(folder, specs, rows)
 
 
 def _kept_trials(
-    folder: Path, specs: Sequence[TrialSpec], rows: LabelledRows, registry: Registry
-) -> list[KeptTrial]:
-    """Return the trials whose scores were kept."""
+    folder: Path, specs: Sequence[TrialSpec], rows: LabelledRows
+) -> dict[str, Predictions]:
     names = file_names(specs)
     spec_of = {
         (spec.learner, spec.where.subset, spec.where.partition, spec.where.split): spec
         for spec in specs
     }
-    kept = []
+    kept = {}
     trials = read_run(folder).trials
     columns = ("learner", "subset", "partition", "split", "trial_id", "scaling")
     numbers = trials[["blend", "baseline_sd", "learned_sd"]].astype(float).itertuples(index=False)
@@ -363,10 +283,8 @@ def _kept_trials(
             continue
         path = path_below(folder, f"{PREDICTIONS}/{names[spec.trial_id]}")
         if path.exists():
-            items = draw_items(spec, rows, registry.algorithms[spec.algorithm])
             blend = None if np.isnan(of_blend.blend) else Blend(*of_blend)
-            scores = Predictions.open(path, items)
-            kept.append(KeptTrial(spec, str(trial_id), scores, scaling, blend))
+            kept[str(trial_id)] = Predictions.open(path, spec, rows, scaling, blend)
     if not kept:
         raise UsageError(f"{folder / PREDICTIONS} holds no scores of the trials of this run")
     return kept

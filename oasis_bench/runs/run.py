@@ -17,31 +17,23 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from oasis_bench.data import SCALES_COLUMNS, LabelledRows, thumbnail, unlike_scales
+from oasis_bench.data import LabelledRows, thumbnail
 from oasis_bench.execution import Executor, executor
 from oasis_bench.experiment import (
     Experiment,
     TrialSpec,
-    few_train_remark,
-    find_grids,
     find_tasks,
     identities,
-    imbalance_remark,
     match_columns,
-    part_remark,
     plan,
+    refuse_unknown_names,
     refuse_unknown_subsets,
-    refuse_unused_split,
     refuse_what_changed,
+    remarks_on,
     scalings_of,
-    seen_remarks,
-    size_remark,
-    split_of,
 )
 from oasis_bench.plugins import Dataset, Registry, load_registry, load_rows, open_dataset
-from oasis_bench.runs.facts import (
+from oasis_bench.runs.schema import (
     DatasetSource,
     Resumption,
     RunFacts,
@@ -62,7 +54,7 @@ from oasis_bench.system import (
     printable,
     provenance,
 )
-from oasis_bench.tasks import USUAL, named_unless_usual
+from oasis_bench.tasks import named_unless_usual
 from oasis_bench.trial import (
     MODELS,
     OUTPUT_LOG,
@@ -74,7 +66,6 @@ from oasis_bench.trial import (
     refuse_untested_queries,
 )
 
-STRATIFIED, SHOWN_CLASSES = "stratified", 12
 """The split whose class counts are told, and of how many classes."""
 
 LONGEST_NAME = 100
@@ -107,9 +98,7 @@ def run_experiment(
     """
     with executor(jobs, cluster) as place:
         registry = load_registry(plugin_files)
-        find_grids(experiment, registry)  # before a download: these may raise
-        find_tasks(experiment, registry)
-        refuse_unused_split(experiment, registry)
+        refuse_unknown_names(experiment, registry)  # before a download
         refuse_used_folder(output)
         dataset, rows, specs = prepare(
             experiment, registry, plugin_files, on_download, place.shares_cores, keep
@@ -119,10 +108,7 @@ def run_experiment(
         scalings = scalings_of(experiment, dataset, rows) if takes_rows else ()
         remarks = [
             *remarks,
-            *_remarks(experiment, specs[0].experiment, dataset.items, scalings, rows),
-            *seen_remarks(experiment, registry, rows),
-            *_imbalance(specs, rows, dataset.items),
-            *_class_counts(specs, rows),
+            *remarks_on(experiment, specs, dataset, rows, registry),
             *_core_warning(jobs, experiment.threads),
         ]
         info = RunFacts(
@@ -328,51 +314,6 @@ def _takes_rows(experiment: Experiment, registry: Registry) -> bool:
     """Tell whether any learner of an experiment takes rows, which alone are scaled."""
     algorithms = (spec.algorithm for spec in experiment.learners.values())
     return any(registry.algorithms[name].takes == "rows" for name in algorithms)
-
-
-def _remarks(
-    asked: Experiment,
-    settled: Experiment,
-    items: str,
-    scalings: Sequence[str],
-    rows: LabelledRows,
-) -> Iterator[str]:
-    """Yield what of the data decided how the run is made, and what may mislead, a line each."""
-    yield from rows.remarks
-    if (remark := size_remark(asked, settled, items)) is not None:
-        yield remark
-    for of_rows in (few_train_remark, part_remark):
-        if (remark := of_rows(asked, settled, rows, items)) is not None:
-            yield remark
-    ranges = unlike_scales(rows.X) if scalings else None
-    if ranges is not None and not set(scalings) & set(SCALES_COLUMNS):
-        least, most = ranges
-        yield (
-            f"warning: columns have ranges from {least:.3g} to {most:.3g}: the widest decide what "
-            "is similar; --scaling standard+l2 makes them alike"
-        )
-
-
-def _imbalance(specs: Sequence[TrialSpec], rows: LabelledRows, items: str) -> Iterator[str]:
-    """Yield a warning where classes are unequal, but are drawn equally for a task on seen ones."""
-    if any(spec.where.split == USUAL for spec in specs):
-        remark = imbalance_remark(specs[0].experiment, rows, items)
-        yield from [remark] if remark is not None else []
-
-
-def _class_counts(specs: Sequence[TrialSpec], rows: LabelledRows) -> Iterator[str]:
-    """Yield the items of each class that train and that test, where these numbers differ."""
-    first = {spec.where.subset: spec for spec in reversed(specs) if spec.where.split == STRATIFIED}
-    for subset, spec in first.items():
-        train, test, *_ = split_of(spec).draw(rows, spec.where.classes, 0, 0)
-        y, n = np.asarray(rows.y), len(rows.class_names)  # rows of several labels are refused
-        counts = [np.bincount(y[part], minlength=n) for part in (train, test)]
-        each = [
-            f"{printable(rows.class_names[i])} {counts[0][i]}+{counts[1][i]}"
-            for i in spec.where.classes[:SHOWN_CLASSES]
-        ]
-        more = f" ... ({len(spec.where.classes)} classes)" * (len(spec.where.classes) > len(each))
-        yield f"rows of each class that train + test ({subset}): {', '.join(each)}{more}"
 
 
 def _core_warning(jobs: int, threads: int) -> Iterator[str]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import re
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -19,7 +18,6 @@ from typing import Any, Self
 
 import pandas as pd
 
-from oasis_bench.runs.facts import RunFacts
 from oasis_bench.runs.schema import (
     NAMED_ROWS,
     PICTURED_ROWS,
@@ -27,6 +25,7 @@ from oasis_bench.runs.schema import (
     SCHEMA,
     SCHEMA_VERSION,
     TRIAL_TABLES,
+    RunFacts,
 )
 from oasis_bench.system import (
     OutputError,
@@ -40,8 +39,8 @@ from oasis_bench.trial import TrialResult
 
 FILE_NAME = "results.sqlite"
 
-JOURNAL, WAL = f"{FILE_NAME}-journal", (f"{FILE_NAME}-wal", f"{FILE_NAME}-shm")
-"""What SQLite keeps beside it: during a transaction; in a mode that this program never sets."""
+JOURNAL = f"{FILE_NAME}-journal"
+"""What SQLite keeps beside it during a transaction."""
 
 JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
 """The last bytes of a journal that names a file, which SQLite deletes when it rolls back."""
@@ -138,8 +137,8 @@ class Store:
         try:
             # What a session began that was killed is rolled back.  Then `read_run` says what is
             # wrong, also where there is no connection.
-            with suppress(sqlite3.Error, UsageError), closing(_connect(path, "rw")):
-                pass
+            with suppress(sqlite3.Error), closing(_connect(path, "rw")) as connection:
+                connection.execute("SELECT count(*) FROM sqlite_schema")
             read_run(folder)
             return cls(folder, _connect(path, "rw"), lock)
         except BaseException:
@@ -332,10 +331,6 @@ def read_run(folder: Path) -> StoredRun:
 
 def _read(connection: sqlite3.Connection) -> StoredRun:
     """Read all tables; raise a UsageError where they are not as this program writes them."""
-    # First: to read a view of a stranger could take for ever.
-    if other := _declarations(connection) ^ _own_declarations():
-        kind, name, _ = min(other, key=repr)
-        raise UsageError(f"{shown(kind)} {shown(name)} is missing, unknown or declared otherwise")
     [[verdict]] = connection.execute("PRAGMA quick_check(1)")
     if verdict != "ok":
         raise UsageError(" ".join(str(verdict).split()))
@@ -345,19 +340,7 @@ def _read(connection: sqlite3.Connection) -> StoredRun:
     with pd.option_context("mode.string_storage", "python"):
         tables = {name: _read_table(connection, query) for name, query in QUERIES.items()}
     del tables["predicted_classes"]  # `confusion` is made of it
-    run = StoredRun(info=_read_info(connection), **tables)
-    for what, names, known in (
-        ("learner", run.trials["learner"], run.info.experiment.learners),
-        ("class subset", run.trials["subset"], run.info.classes),
-        ("task", run.answers["task"], run.info.sources.tasks),
-    ):
-        if unknown := set(names) - set(known):
-            raise UsageError(f"a trial has the {what} {shown(min(unknown))}, unknown to its run")
-    given = run.trials.loc[(run.trials["status"] == "ok") | run.trials["params"].notna(), "params"]
-    for text in {*given, *run.validation["params"]}:
-        if not isinstance(_from_json(text, "hyper-parameters"), dict):
-            raise UsageError(f"the hyper-parameters {shown(text)} are no JSON object")
-    return run
+    return StoredRun(info=_read_info(connection), **tables)
 
 
 def _read_table(connection: sqlite3.Connection, query: str) -> pd.DataFrame:
@@ -382,16 +365,13 @@ def _column_types() -> dict[str, str]:
 
 
 def _path_for_sqlite(folder: Path) -> Path:
-    """Return the path of a run's file, where SQLite may open it and what it keeps beside it.
-
-    All of these must be regular files of this program.
-    """
+    """Return the path of a run's file, where SQLite may open it and the journal beside it."""
     path = path_below(folder, FILE_NAME)
     if not path.is_file():
         raise UsageError(f"{folder} holds no run: {FILE_NAME} is not in it")
-    for name in WAL:
-        if os.path.lexists(folder / name):
-            raise UsageError(f"{folder / name} is not of this program: use a run without it")
+    with open_below(folder, FILE_NAME) as file:
+        if file.read(20)[18:] == b"\2\2":
+            raise UsageError(f"{path} has a write-ahead log, which this program never sets")
     with suppress(FileNotFoundError), open_below(folder, JOURNAL) as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - len(JOURNAL_MAGIC)))
         if file.read() == JOURNAL_MAGIC:
@@ -411,13 +391,8 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
         connection.execute(f"PRAGMA query_only = {mode == 'ro'}")
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA secure_delete = ON")  # a label that is deleted is overwritten
-        [[journal]] = connection.execute("PRAGMA journal_mode")  # reads: what is damaged raises
-        if journal != "delete":
-            raise UsageError(f"SQLite's journal mode is {journal}, and not delete")
     except BaseException:
         connection.close()
-        for name in WAL:  # they were not there: see `_path_for_sqlite`
-            path.with_name(name).unlink(missing_ok=True)
         raise
     return connection
 
@@ -426,19 +401,6 @@ def _in_memory() -> sqlite3.Connection:
     connection = sqlite3.connect(":memory:")
     connection.execute("PRAGMA trusted_schema = OFF")
     return connection
-
-
-def _declarations(connection: sqlite3.Connection) -> set[tuple[str, str, str]]:
-    """Return kind, name and SQL of all tables, indexes ..., without comments and white space."""
-    rows = connection.execute("SELECT type, name, ifnull(CAST(sql AS TEXT), '') FROM sqlite_schema")
-    return {(kind, name, re.sub(r"--[^\n]*|\s", "", sql)) for kind, name, sql in rows}
-
-
-@cache
-def _own_declarations() -> set[tuple[str, str, str]]:
-    with closing(_in_memory()) as connection:
-        connection.executescript(SCHEMA)
-        return _declarations(connection)
 
 
 def _from_json(text: Any, what: str) -> Any:

@@ -1,35 +1,32 @@
 from .arrays import (
     ARRAY_KINDS as ARRAY_KINDS,
     HoldsObjectsError as HoldsObjectsError,
-    begin_array as begin_array,
-    is_sealed as is_sealed,
-    map_arrays as map_arrays,
-    map_bytes as map_bytes,
     open_array as open_array,
     open_stored as open_stored,
     read_array as read_array,
-    seal as seal,
-    seal_arrays as seal_arrays,
     write_array as write_array,
 )
 from .errors import (
     LONGEST_PATH as LONGEST_PATH,
     LONGEST_REASON as LONGEST_REASON,
+    MOST as MOST,
+    NEEDED as NEEDED,
     TORCH as TORCH,
     OutputError as OutputError,
     Progress as Progress,
     UsageError as UsageError,
+    check_value as check_value,
     cut as cut,
     encodable as encodable,
     error_line as error_line,
     for_terminal as for_terminal,
-    moved_names as moved_names,
     nearest as nearest,
     no_progress as no_progress,
     printable as printable,
     require_packages as require_packages,
     shown as shown,
     unknown_name as unknown_name,
+    value_of_text as value_of_text,
     without_options as without_options,
 )
 from .files import (
@@ -45,30 +42,20 @@ from .files import (
     write_whole as write_whole,
 )
 from .machine import (
-    available_cores as available_cores,
-    load_average as load_average,
-    processor_name as processor_name,
-    provenance as provenance,
-)
-from .processes import (
     THREAD_VARIABLES as THREAD_VARIABLES,
     PeakMemory as PeakMemory,
     adopt_orphans as adopt_orphans,
+    available_cores as available_cores,
     bytes_below as bytes_below,
     cpu_seconds_below as cpu_seconds_below,
     die_with_parent as die_with_parent,
     exceeds as exceeds,
     kill_below as kill_below,
     kill_marked as kill_marked,
-    limit_memory as limit_memory,
+    load_average as load_average,
+    processor_name as processor_name,
+    provenance as provenance,
     require_memory as require_memory,
-    scheduled_seconds as scheduled_seconds,
-)
-from .values import (
-    MOST as MOST,
-    NEEDED as NEEDED,
-    check_value as check_value,
-    value_of_text as value_of_text,
 )
 from .work import (
     LastResults as LastResults,

@@ -1,12 +1,10 @@
-"""Errors of the user's making, texts made fit for a message or a terminal, and progress."""
+"""Errors of the user's making, what a user gives read and checked, texts fit for a terminal."""
 
 from __future__ import annotations
 
 import difflib
 import importlib.util
-import warnings
 from collections.abc import Callable, Collection, Iterable, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Self, TypeAlias
 
@@ -65,7 +63,7 @@ def error_line(error: BaseException) -> str:
     try:
         text = f"{type(error).__name__}: {error}"
     except Exception:
-        text = f"{type.__dict__['__name__'].__get__(type(error))}: its message cannot be made"
+        text = f"{type(error).__name__}: its message cannot be made"
     return printable(" ".join(cut(text, LONGEST_REASON).split()))
 
 
@@ -148,15 +146,46 @@ def without_options(
     return kept
 
 
-def moved_names(module: str, *rooms: str) -> Callable[[str], Any]:
-    """Return the `__getattr__` of a module whose names are now at the doors of `rooms`."""
+# --- values that a user gives, as text on the command line or in a TOML file
 
-    def find(name: str) -> Any:
-        for room in rooms:
-            if name in dir(door := import_module(room)):
-                text = f"import {name} from {room}: the module {module} will be removed"
-                warnings.warn(text, DeprecationWarning, stacklevel=2)
-                return getattr(door, name)
-        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+NEEDED: dict[type, str] = {
+    int: "a whole number",
+    float: "a number",
+    str: "a text",
+    bool: "true or false",
+}
+"""The types of values, in plain words."""
 
-    return find
+
+def value_of_text(text: str, kind: type) -> Any:
+    """Read a text as a value of type `kind`.
+
+    A text that is no such value is returned as it is: `check_value` then refuses it with the same
+    message as for the same mistake in a file.
+    """
+    if kind is bool:
+        return {"true": True, "false": False}.get(text, text)
+    try:
+        return kind(text)
+    except ValueError:
+        return text
+
+
+MOST = 10**12
+"""No whole number that a user gives is larger, where no lower bound is said."""
+
+
+def check_value(
+    name: str, value: object, kind: type, least: int | None = None, most: int = MOST
+) -> None:
+    """Refuse a value of another type, below `least`, or a whole number above `most`.
+
+    True and False are no numbers.
+    """
+    kinds = (int, float) if kind is float else kind
+    right = isinstance(value, kinds) and isinstance(value, bool) == (kind is bool)
+    if not right or (least is not None and value < least):  # type: ignore[operator]
+        bound = "" if least is None else f" of at least {least}"
+        raise UsageError(f"{name} = {shown(value)}: {NEEDED[kind]}{bound} is needed")
+    if isinstance(value, int) and value > most:
+        raise UsageError(f"{name} = {shown(value)}: {NEEDED[kind]} of at most {most} is needed")

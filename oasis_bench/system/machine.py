@@ -1,18 +1,264 @@
-"""Where and with what a run was made: machine, versions, commit, thread pools, load."""
+"""The machine: its processes and their memory; where and with what a run was made.
+
+What only Linux reports or does (prctl, /proc, control groups, glibc) does nothing on other systems,
+or returns None or 0 for 'not known'.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import os
 import platform
 import re
+import resource
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from contextlib import suppress
-from importlib.metadata import Distribution, PackageNotFoundError, distributions, version
-from pathlib import Path
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from pathlib import Path, PurePosixPath
 from typing import Any
 
+import psutil
 from threadpoolctl import threadpool_info
+
+_IS_LINUX = sys.platform == "linux"
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+"""Of the environment: read by thread pools when they are loaded."""
+
+SMALL_BYTES = 64 * 2**20
+"""The figures of free memory are not exact enough to refuse an array of at most this size."""
+
+# --- trees of processes
+
+
+def adopt_orphans() -> None:
+    """Make this process the parent of each process below it whose own parent ends."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def die_with_parent() -> None:
+    """Let the system kill this process when its parent ends."""
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _prctl(option: int, value: int) -> None:
+    if _IS_LINUX:
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+def descendants(pid: int) -> list[psutil.Process]:
+    """List the children of a process, their children and so on; none where it has ended."""
+    if (numbers := _children(pid)) is None:
+        with suppress(psutil.NoSuchProcess):
+            return list(psutil.Process(pid).children(recursive=True))
+        return []
+    found = []
+    while numbers:
+        child = numbers.pop()
+        with suppress(psutil.NoSuchProcess):
+            found.append(psutil.Process(child))
+        numbers += _children(child) or []
+    return found
+
+
+def _children(pid: int) -> list[int] | None:
+    """List the children of a process; None where the system does not tell.
+
+    psutil looks at all processes of the machine for this, which takes some milliseconds.
+    """
+    try:
+        texts = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]
+    except OSError:  # it has ended
+        return []
+    return [int(child) for text in texts for child in text.split()] if texts else None
+
+
+def kill_below(pid: int) -> None:
+    """Kill all descendants of a process, also those that are started meanwhile."""
+    _kill_all(lambda: descendants(pid))
+
+
+def kill_marked(name: str, value: str) -> None:
+    """Kill all processes with a variable in the environment, which children inherit."""
+
+    def has_mark(process: psutil.Process) -> bool:
+        with suppress(psutil.Error, OSError):
+            return bool(process.environ().get(name) == value)
+        return False
+
+    _kill_all(lambda: list(filter(has_mark, psutil.process_iter())))
+
+
+def _kill_all(find: Callable[[], list[psutil.Process]]) -> None:
+    killed: set[psutil.Process] = set()
+    while found := set(find()) - killed:
+        for process in found:
+            with suppress(psutil.Error):
+                process.kill()
+        killed |= found
+
+
+def cpu_seconds_below(pid: int, but: int) -> float:
+    """Return the processor time of what is below a process, ended processes included.
+
+    Process `but` and its ended children are left out.
+    """
+    total = 0.0
+    with suppress(psutil.Error):
+        times = psutil.Process(pid).cpu_times()  # ended children and orphans that it adopted
+        total += getattr(times, "children_user", 0.0) + getattr(times, "children_system", 0.0)
+    for process in descendants(pid):
+        if process.pid != but:
+            with suppress(psutil.Error):
+                user, system, *of_children = process.cpu_times()[:4]  # of those that have ended
+                own = user + system
+                if _IS_LINUX:  # the clock of clock_getcpuclockid(3), which has no ticks of 10 ms
+                    with suppress(OSError):
+                        own = time.clock_gettime((~process.pid << 3) | 2)
+                total += own + sum(of_children)
+    return total
+
+
+# --- memory
+
+
+def bytes_below(pid: int) -> int:
+    """Return the memory of all descendants; on Linux, pages that they share count once."""
+    total = 0
+    for process in descendants(pid):
+        with suppress(psutil.Error):
+            memory = process.memory_full_info()
+            total += getattr(memory, "pss", memory.rss)
+    return total
+
+
+def exceeds(pid: int, n_bytes: int) -> bool:
+    """Tell whether `bytes_below` is more than `n_bytes`, at little cost where it is far from it."""
+    resident = 0
+    for process in descendants(pid):
+        with suppress(psutil.Error):
+            resident += process.memory_info().rss
+    return resident > n_bytes and bytes_below(pid) > n_bytes
+
+
+class PeakMemory:
+    """Measures resident memory above a start, to some hundred kilobytes; on Linux only."""
+
+    def __init__(self) -> None:
+        # Memory that is free but resident would hide what the next code takes.
+        gc.collect()
+        _return_free_memory()
+        resident = resident_bytes() if reset_peak() else None
+        self._start = None if resident is None else resident[0]
+
+    def peak(self) -> int | None:
+        """Return the bytes resident at the peak since the start, or None."""
+        resident = None if self._start is None else resident_bytes()
+        return None if resident is None else resident[1]
+
+    def above_start(self) -> int | None:
+        """Return bytes at the peak since the start above those at the start, or None."""
+        peak = self.peak()
+        return None if self._start is None or peak is None else max(0, peak - self._start)
+
+
+def reset_peak() -> bool:
+    """Set the peak of resident memory to what is resident now; tell whether that worked."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return False
+    return True
+
+
+def resident_bytes() -> tuple[int, int] | None:
+    """Return the resident memory of this process: now, and at its peak since `reset_peak`."""
+    try:
+        status = Path("/proc/self/status").read_text()
+    except OSError:
+        return None
+    now, peak = (re.search(rf"^{key}:\s+(\d+) kB$", status, re.M) for key in ("VmRSS", "VmHWM"))
+    return (int(now[1]) * 1024, int(peak[1]) * 1024) if now and peak else None
+
+
+def _return_free_memory() -> None:
+    """Give memory that was freed back to the system; only with glibc."""
+    with suppress(OSError, AttributeError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def require_memory(n_bytes: int, what: str, remedy: str) -> None:
+    """Raise MemoryError where so much cannot be had, before the system kills the process for it.
+
+    `what` takes it, the subject of the message; `remedy` is what the user can do, its end.
+    """
+    if n_bytes <= SMALL_BYTES:
+        return
+    free = available_bytes()
+    if n_bytes > free:
+        raise MemoryError(f"{what} needs {_size(n_bytes)}, but {_size(free)} are free: {remedy}")
+
+
+def available_bytes() -> int:
+    """Return how much more memory this process may take.
+
+    The least of what these leave: the memory of the machine and, on Linux, the limits of the
+    process (RLIMIT_AS, RLIMIT_DATA) and of its control groups.  File cache counts as free, swap
+    space does not.
+    """
+    of_machine: int = psutil.virtual_memory().available
+    return max(0, min([of_machine, *_limits_left()]))
+
+
+def _limits_left() -> list[int]:
+    """Return the bytes that each limit on this process and its control groups leaves."""
+    if not _IS_LINUX:
+        return []
+    used = psutil.Process().memory_info()
+    left = []
+    for kind, n_bytes in ((resource.RLIMIT_AS, used.vms), (resource.RLIMIT_DATA, used.data)):
+        soft_limit, _ = resource.getrlimit(kind)
+        if soft_limit != resource.RLIM_INFINITY:
+            left.append(soft_limit - n_bytes)
+    with suppress(OSError):
+        left += group_limits_left(Path("/proc/self/cgroup").read_text(), Path("/sys/fs/cgroup"))
+    return left
+
+
+def group_limits_left(groups: str, root: Path) -> list[int]:
+    """Return the bytes that each control group with a limit leaves; file cache counts as free.
+
+    `groups` is the text of /proc/self/cgroup, of version 2, and `root` is /sys/fs/cgroup.
+    """
+    left = []
+    for line in groups.splitlines():
+        _, controllers, group = line.split(":", 2)
+        path = PurePosixPath(group.lstrip("/"))
+        # In a container the group's own folder may be out of sight, and its limit at the top.
+        for part in (path, *path.parents) if not controllers else ():
+            with suppress(OSError):
+                most = (root / part / "memory.max").read_text().strip()
+                used = int((root / part / "memory.current").read_text())
+                lines = (root / part / "memory.stat").read_text().splitlines()
+                counts = dict(line.split(maxsplit=1) for line in lines)
+                cached = sum(int(counts.get(f"{age}_file", 0)) for age in ("active", "inactive"))
+                left += [] if most == "max" else [int(most) - used + cached]
+    return left
+
+
+def _size(n_bytes: int) -> str:
+    if n_bytes < 2**30:
+        return f"{n_bytes / 2**20:.0f} MiB"
+    return f"{n_bytes / 2**30:,.1f} GiB"
+
+
+# --- machine, versions, commit, thread pools, load
 
 DISTRIBUTIONS = (
     "oasis-bench",
@@ -90,21 +336,10 @@ def _commit() -> str | None:
 
 def _versions() -> dict[str, str | None]:
     """Return the versions of `DISTRIBUTIONS` and of all distributions with a loaded module."""
-    loaded = {name.partition(".")[0] for name in list(sys.modules)}
-    names = {one.metadata["Name"] for one in distributions() if loaded & _top_modules(one)}
+    of_modules = packages_distributions()
+    loaded = {name.partition(".")[0] for name in list(sys.modules)} & of_modules.keys()
+    names = {name for module in loaded for name in of_modules[module]}
     return {name: _version(name) for name in sorted({*DISTRIBUTIONS, *names})}
-
-
-def _top_modules(distribution: Distribution) -> set[str]:
-    """Return the names that a distribution is imported by.
-
-    `importlib.metadata.packages_distributions` does, too, but makes an object of every file.
-    """
-    if declared := distribution.read_text("top_level.txt"):
-        return set(declared.split())
-    lines = (distribution.read_text("RECORD") or "").split("\n")
-    files = (line.partition(",")[0] for line in lines)
-    return {file.partition("/")[0].removesuffix(".py") for file in files if file.endswith(".py")}
 
 
 def _version(distribution: str) -> str | None:

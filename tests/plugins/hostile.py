@@ -9,6 +9,7 @@ import sys
 import time
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -197,7 +198,9 @@ class ReplaysTwice(OASIS):
     name = "ReplaysTwice"
 
     def set_params(self, **params):
-        sys.modules["oasis_bench.trial.learner_side.stages"].checkpoints = lambda last: [500, 500]
+        stages = sys.modules["oasis_bench.trial.learner_side.stages"]
+        twice = {"checkpoints": lambda last: [500, 500]}
+        stages.wall = SimpleNamespace(**{**vars(stages.wall), **twice})
         return super().set_params(**params)
 
 

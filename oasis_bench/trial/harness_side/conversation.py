@@ -33,38 +33,9 @@ from oasis_bench.plugins import (
     baseline_sd,
     read_blend,
 )
-from oasis_bench.system import error_line, is_sealed, map_bytes, processor_name
+from oasis_bench.system import error_line, processor_name
 from oasis_bench.tasks import Task, parse_measure
-from oasis_bench.trial import (
-    ANSWER,
-    FIT,
-    LEARNING,
-    LOAD,
-    REPLAY,
-    VALIDATION,
-    WARM_UP,
-    Compared,
-    Ended,
-    Fitted,
-    Loaded,
-    Message,
-    MessageError,
-    NotApplicableError,
-    PhaseBegan,
-    Queried,
-    Replayed,
-    Saved,
-    Scores,
-    Stage,
-    StageName,
-    Started,
-    Tuned,
-    Validated,
-    checkpoints,
-    folds_at_once,
-    is_blended,
-    needs_tuning,
-)
+from oasis_bench.trial import wall
 from oasis_bench.trial.harness_side.clock import ROUGH_SECONDS, WALL_SECONDS, HarnessClock
 from oasis_bench.trial.harness_side.evaluator import (
     TRAINING,
@@ -80,7 +51,7 @@ from oasis_bench.trial.harness_side.items import Sealed, TrialItems
 from oasis_bench.trial.harness_side.kept_files import KeptFiles
 from oasis_bench.trial.harness_side.result import TrialResult, columns_of
 
-Expected: TypeAlias = "type[Message] | tuple[type[Message], ...] | int"
+Expected: TypeAlias = type[wall.Message] | tuple[type[wall.Message], ...] | int
 """The type of the message that is to come next, the types of those that may, or so many bytes."""
 
 Talk: TypeAlias = Generator[Expected, Any, None]
@@ -110,7 +81,7 @@ class Conversation:
         refused = {task.name: reason for task in tasks if (reason := reason_against(task, learner))}
         evaluated = [task for task in tasks if task.name not in refused]
         if not evaluated:
-            raise NotApplicableError(next(iter(refused.values())))
+            raise wall.NotApplicableError(next(iter(refused.values())))
         if spec.chooses_by.task in refused:  # then by the first measure that is possible
             measure = parse_measure(evaluated[0].measures[0], evaluated[0])
             spec = replace(spec, chooses_by=ChooseBy(evaluated[0].name, *measure))
@@ -127,10 +98,10 @@ class Conversation:
         self._chooser = next(task for task in evaluated if task.name == spec.chooses_by.task)
         self._traces = Traces(self._chooser, spec.chooses_by, items)
         scaling, params = spec.candidates[0]
-        self._tuned = Tuned(scaling, dict(params))
-        self._is_blended = is_blended(spec, learner)
+        self._tuned = wall.Tuned(scaling, dict(params))
+        self._is_blended = wall.is_blended(spec, learner)
         self._blend: Blend | None = None
-        self._needs_tuning = model is None and needs_tuning(spec, learner)
+        self._needs_tuning = model is None and wall.needs_tuning(spec, learner)
         if not self._needs_tuning:
             sealed(scaling)  # raises where the items cannot be scaled so
         self._columns: dict[str, Any] = {}
@@ -146,7 +117,7 @@ class Conversation:
         self._left = self._stages()
         self.next_stage()
 
-    def _stages(self) -> Iterator[tuple[StageName, Talk]]:
+    def _stages(self) -> Iterator[tuple[wall.StageName, Talk]]:
         """Yield the stages of the trial, each with the harness's half of it."""
         if self._needs_tuning:
             yield "tune", self._tune()
@@ -179,14 +150,14 @@ class Conversation:
 
     def start(
         self, server: int, give: Callable[[int], object], begin_phase: Callable[[], object]
-    ) -> Stage:
+    ) -> wall.Stage:
         """Return the stage that is to run, below the process `server`.
 
         ``give(file)`` sends it a file; ``begin_phase()`` gives it the whole budget of time.
         """
         self._server, self._give, self._begin_phase = server, give, begin_phase
         galleries = (self._chooser.gallery,) if self._stage == "replay" else self._galleries
-        return Stage(self._stage, self.spec.for_learner(), self._tuned, galleries, server)
+        return wall.Stage(self._stage, self.spec.for_learner(), self._tuned, galleries, server)
 
     def listen(self, inbox: Inbox) -> bool:
         """Take all that has come; tell whether the stage has ended well.
@@ -209,14 +180,16 @@ class Conversation:
             return True
         except EndsTrialError as error:
             self.end("failed", str(error))
-        except MessageError as error:
+        except wall.MessageError as error:
             self.end("crashed", f"what its process sent cannot be read: {error}")
         finally:
             self._close_file()
         return False
 
-    def _take(self, message: Message, expected: type[Message] | tuple[type[Message], ...]) -> None:
-        if isinstance(message, Ended) and message.status != "ok":
+    def _take(
+        self, message: wall.Message, expected: type[wall.Message] | tuple[type[wall.Message], ...]
+    ) -> None:
+        if isinstance(message, wall.Ended) and message.status != "ok":
             self.end(message.status, message.reason, message.traceback)
         elif isinstance(message, expected):
             self._expected = self._talk.send(message)
@@ -226,25 +199,27 @@ class Conversation:
 
     def _whole(self, work: Talk) -> Talk:
         """Take the messages of one process."""
-        self.first_bytes = (yield Started).n_bytes
+        self.first_bytes = (yield wall.Started).n_bytes
         yield from work
-        yield Ended
+        yield wall.Ended
 
     def _tune(self) -> Talk:
         """Take what the inner folds validate, and what they chose."""
         candidates = json.loads(json.dumps(self.spec.candidates))  # as messages have them
-        steps = [None, *checkpoints(self.spec.experiment.max_steps)]
+        steps = [None, *wall.checkpoints(self.spec.experiment.max_steps)]
         n_folds = self.spec.experiment.inner_folds
         most = len(candidates) * len(steps) * n_folds
         n_begun: Counter[str] = Counter()
         clock = None
         self._give(self._sealed(None).training)
-        while not isinstance(message := (yield PhaseBegan, Validated, Tuned), Tuned):
-            if isinstance(message, PhaseBegan):
+        while not isinstance(
+            message := (yield wall.PhaseBegan, wall.Validated, wall.Tuned), wall.Tuned
+        ):
+            if isinstance(message, wall.PhaseBegan):
                 n_begun[message.phase] += 1
                 if n_begun[message.phase] > most:
                     self._refuse(message)
-                self._begin(message, LEARNING, VALIDATION)
+                self._begin(message, wall.LEARNING, wall.VALIDATION)
                 clock = clock or HarnessClock(self._server, ROUGH_SECONDS, ROUGH_SECONDS)
             else:
                 is_candidate = [message.scaling, message.params] in candidates
@@ -254,9 +229,11 @@ class Conversation:
                 row = {**msgspec.structs.asdict(message), "params": json.dumps(message.params)}
                 self._validation.append(row)
         if [message.scaling, message.params] not in candidates:
-            raise MessageError("what was chosen is not among the candidates")
+            raise wall.MessageError("what was chosen is not among the candidates")
         if message.blend not in (WEIGHTS if self._is_blended else (None,)):
-            raise MessageError(f"the weight {message.blend} of a blend is none of those to try")
+            raise wall.MessageError(
+                f"the weight {message.blend} of a blend is none of those to try"
+            )
         self._validation.sort(  # folds side by side give their values in any order
             key=lambda row: (
                 candidates.index([row["scaling"], json.loads(row["params"])]),
@@ -266,7 +243,7 @@ class Conversation:
         )
         seconds = message.fit_seconds + message.score_seconds
         if clock is not None:
-            if folds_at_once(self.spec) > 1:  # of wall-clock time it sees only the longest
+            if wall.folds_at_once(self.spec) > 1:  # of wall-clock time it sees only the longest
                 seconds = max(clock.charge(seconds, seconds))
             else:
                 seconds, _ = clock.charge(seconds, math.inf)
@@ -280,12 +257,12 @@ class Conversation:
     def _fit(self) -> Talk:
         """Take the fitted learner and what its fit took, then its scores of the test items."""
         items = self._sealed(self._tuned.scaling)
-        yield from self._began(WARM_UP)
+        yield from self._began(wall.WARM_UP)
         self._give(items.few)
-        yield from self._began(FIT)
+        yield from self._began(wall.FIT)
         clock = self._clock()
         self._give(items.training)
-        fitted = yield Fitted
+        fitted = yield wall.Fitted
         self._model = self._file_that_came()
         clock.subtract(n_bytes=os.fstat(self._model).st_size)
         seconds, cpu_seconds = clock.charge(fitted.seconds, fitted.cpu_seconds)
@@ -300,14 +277,14 @@ class Conversation:
             "tuning_score_seconds": self._tuned.score_seconds,
         }
         if self.spec.keeps.model:
-            saved = yield Saved
+            saved = yield wall.Saved
             if self._file is None:
                 self._notes.append(f"its model is not saved: {saved.reason}")
             else:
                 takes_rows = self._learner.takes == "rows"
                 self._kept.add_model(self._file_that_came(), items.steps if takes_rows else None)
         if self._tuned.blend is not None:
-            compared = yield Compared
+            compared = yield wall.Compared
             baseline = baseline_sd(items.training_rows, self.spec.seed_for("blend"))
             self._begin_blend(Blend(self._tuned.blend, baseline, compared.learned_sd))
         yield from self._score()
@@ -316,14 +293,14 @@ class Conversation:
         """Take the learner of a saved model, then its scores of the test items."""
         assert self._saved_model is not None
         items = self._sealed(self._tuned.scaling)
-        yield from self._began(WARM_UP)
+        yield from self._began(wall.WARM_UP)
         self._give(items.few)
-        yield from self._began(LOAD)
+        yield from self._began(wall.LOAD)
         self._give(self._saved_model)
-        loaded = yield Loaded
+        loaded = yield wall.Loaded
         self._model = self._file_that_came()
         self._columns = self._columns_of_model(loaded)
-        blend = read_blend(BytesIO(map_bytes(self._saved_model)))
+        blend = read_blend(BytesIO(wall.map_bytes(self._saved_model)))
         if self._is_blended and blend is not None:
             self._begin_blend(blend)
         yield from self._score()
@@ -341,14 +318,14 @@ class Conversation:
     def _score(self) -> Talk:
         """Take the scores of all test items, and what computing them took."""
         items = self._sealed(self._tuned.scaling)
-        yield from self._began(ANSWER)
+        yield from self._began(wall.ANSWER)
         clock = self._clock()
         self._give(items.test)
         if "training" in self._galleries:
             self._give(items.gallery)
         for reader in self._evaluator.readers:
             yield from self._scores(reader, clock, self._kept.add_scores)
-        queried = yield Queried
+        queried = yield wall.Queried
         seconds, cpu_seconds = clock.charge(queried.seconds, queried.cpu_seconds)
         self._columns |= {
             "query_seconds": seconds,
@@ -362,7 +339,7 @@ class Conversation:
         Only then no score of an item depends on other test items.
         """
         items = self._sealed(self._tuned.scaling)
-        yield from self._began(ANSWER)
+        yield from self._began(wall.ANSWER)
         self._give(self._copy())
         self._give(items.sample)
         if "training" in self._galleries:
@@ -380,11 +357,11 @@ class Conversation:
         items = self._sealed(self._tuned.scaling)
         self._give(items.training)
         self._give(items.test)
-        for n_steps in checkpoints(self.spec.experiment.max_steps):
+        for n_steps in wall.checkpoints(self.spec.experiment.max_steps):
             if n_steps > (self._tuned.last_checkpoint or 0):
                 break
-            yield from self._began(REPLAY)
-            replayed = yield Replayed
+            yield from self._began(wall.REPLAY)
+            replayed = yield wall.Replayed
             if replayed.n_steps != n_steps:
                 self._refuse(replayed)
             for reader in self._traces.begin(replayed):
@@ -394,7 +371,7 @@ class Conversation:
     def _score_training_items(self) -> Talk:
         """Take the scores of the training items among one another, by a copy of the learner."""
         items = self._sealed(self._tuned.scaling)
-        yield from self._began(REPLAY)
+        yield from self._began(wall.REPLAY)
         self._give(self._copy())
         self._give(items.gallery)
         yield from self._scores(self._traces.begin_training())
@@ -407,9 +384,9 @@ class Conversation:
 
     def _began(self, phase: str) -> Talk:
         """Expect that a phase begins."""
-        self._begin((yield PhaseBegan), phase)
+        self._begin((yield wall.PhaseBegan), phase)
 
-    def _begin(self, message: PhaseBegan, *phases: str) -> None:
+    def _begin(self, message: wall.PhaseBegan, *phases: str) -> None:
         if message.phase not in phases:
             self._refuse(message)
         self.phase = message.phase
@@ -419,11 +396,11 @@ class Conversation:
         self,
         reader: ScoreReader,
         clock: HarnessClock | None = None,
-        keep: Callable[[Scores, bytearray], object] = lambda message, scores: None,
+        keep: Callable[[wall.Scores, bytearray], object] = lambda message, scores: None,
     ) -> Talk:
         """Evaluate the scores of one gallery; the time that it takes here is off the clock."""
         while not reader.is_complete:
-            message = yield Scores
+            message = yield wall.Scores
             scores = yield reader.n_bytes(message)
             start = time.monotonic()
             try:
@@ -434,8 +411,8 @@ class Conversation:
             if clock is not None:
                 clock.subtract(time.monotonic() - start, len(scores))
 
-    def _refuse(self, message: Message) -> NoReturn:
-        raise MessageError(f"{type(message).__name__} may not come in stage {self._stage!r}")
+    def _refuse(self, message: wall.Message) -> NoReturn:
+        raise wall.MessageError(f"{type(message).__name__} may not come in stage {self._stage!r}")
 
     def _file_that_came(self) -> int:
         """Return the file that came with a message, which its process can no longer change.
@@ -443,9 +420,9 @@ class Conversation:
         It could do so when it knows the test items.
         """
         if self._file is None:
-            raise MessageError("the fitted learner did not come with the message")
-        if not is_sealed(self._file):
-            raise MessageError("the file that came with the message is not sealed")
+            raise wall.MessageError("the fitted learner did not come with the message")
+        if not wall.is_sealed(self._file):
+            raise wall.MessageError("the file that came with the message is not sealed")
         file, self._file = self._file, None
         return file
 
@@ -458,7 +435,7 @@ class Conversation:
         assert self._model is not None
         return self._model
 
-    def _columns_of_model(self, message: Fitted | Loaded) -> dict[str, Any]:
+    def _columns_of_model(self, message: wall.Fitted | wall.Loaded) -> dict[str, Any]:
         self._numbers = message.numbers
         tuned = self._tuned
         return {
@@ -493,7 +470,14 @@ class Conversation:
         evaluator = self._evaluator if self._is_measured else None
         takes_rows = evaluator is not None and self._learner.takes == "rows"
         prepared = self._sealed(self._tuned.scaling).test_items if takes_rows else None
-        refused = [answer(name, "not applicable", why) for name, why in self._refused.items()]
+        tables = {} if evaluator is None else evaluator.tables()
+        if evaluator is not None:
+            refused = [answer(name, "not applicable", why) for name, why in self._refused.items()]
+            tables["answers"] += refused
+            tables |= {
+                "retrievals": evaluator.retrievals(),
+                "projections": evaluator.projections(prepared),
+            }
         self.result = TrialResult(
             {
                 **columns_of(self.spec, self._items.n_features, status, reason, traceback),
@@ -502,12 +486,7 @@ class Conversation:
                 "transductive": int(self._is_transductive),
                 **(self._columns if evaluator else {}),
             },
-            answers=[*evaluator.answers(), *refused] if evaluator else (),
-            measures=evaluator.measures() if evaluator else (),
-            groups=evaluator.groups() if evaluator else (),
-            predicted_classes=evaluator.predicted_classes() if evaluator else (),
-            retrievals=evaluator.retrievals() if evaluator else (),
-            projections=evaluator.projections(prepared) if evaluator else (),
+            **tables,
             files=self._kept.finish(self._blend) if evaluator else {},
             validation=self._validation,
             traces=self._traces.values,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,9 +22,8 @@ from oasis_bench.plugins import (
     baseline_scores,
 )
 from oasis_bench.tasks import Evaluation, Numbers, Task, kernel_ready, rank_others
-from oasis_bench.trial import MessageError, Replayed, ScoreArray, Scores
+from oasis_bench.trial import wall
 from oasis_bench.trial.harness_side.items import SealedItems, TrialItems
-from oasis_bench.trial.harness_side.projection import Projection, plane_of_rows
 
 EXAMPLE_RANKS = 20
 """Items that are kept of what an example query retrieves: people judge as many in JMLR 5.2.3."""
@@ -57,23 +56,23 @@ class KeptRows:
         self._queries = np.asarray(queries, dtype=np.intp)
         self.rows = np.empty((len(self._queries), n_gallery))
 
-    def add(self, start: int, scores: ScoreArray) -> None:
+    def add(self, start: int, scores: wall.ScoreArray) -> None:
         """Take the scores (n_block, n_gallery) of the queries from `start` on."""
         held = (self._queries >= start) & (self._queries < start + len(scores))
         self.rows[held] = scores[self._queries[held] - start]
 
 
-Takes = Evaluation | Projection | KeptRows
+Takes: TypeAlias = "Evaluation | Projection | KeptRows"
 """What takes blocks of scores."""
 
-Mix = Callable[[int, ScoreArray], ScoreArray]
+Mix = Callable[[int, wall.ScoreArray], wall.ScoreArray]
 """``mix(start, scores)`` blends the scores of the queries from `start` on with the baseline's."""
 
 
 def mix_of(blend: Blend, learner: type[MetricLearner], items: SealedItems, gallery: str) -> Mix:
     """Return what blends the learner's scores of test items against a gallery."""
 
-    def mix(start: int, scores: ScoreArray) -> ScoreArray:
+    def mix(start: int, scores: wall.ScoreArray) -> wall.ScoreArray:
         others = items.test_rows if gallery == "test" else items.training_rows
         baseline = baseline_scores(items.test_rows[start : start + len(scores)], others)
         return blend.mix(baseline, as_inner_product(learner, scores))
@@ -107,16 +106,16 @@ class ScoreReader:
         """Whether all scores have come."""
         return self._done == self._n_queries
 
-    def n_bytes(self, message: Scores) -> int:
+    def n_bytes(self, message: wall.Scores) -> int:
         """Return how many bytes follow a message.
 
         Raise MessageError where these are not the scores that are to come next.
         """
         if message.gallery != self.gallery or message.n_queries > self._n_queries - self._done:
-            raise MessageError(f"{message.n_queries} rows of scores of {message.gallery!r}")
+            raise wall.MessageError(f"{message.n_queries} rows of scores of {message.gallery!r}")
         return message.n_bytes(self._n_gallery)
 
-    def add(self, message: Scores, content: bytes | bytearray) -> None:
+    def add(self, message: wall.Scores, content: bytes | bytearray) -> None:
         """Evaluate a block; raise ValueError where a score is NaN."""
         scores = np.frombuffer(content, message.dtype).reshape(message.n_queries, self._n_gallery)
         for own in self._of_learner:
@@ -232,14 +231,19 @@ class Evaluator:
                     "zero is large (--scaling standard)"
                 )
 
-    def answers(self) -> Rows:
+    def tables(self) -> dict[str, Rows]:
+        """Return rows of the tables of answers and their measures, by their names."""
+        names = ("answers", "measures", "groups", "predicted_classes")
+        return {name: getattr(self, f"_{name}")() for name in names}
+
+    def _answers(self) -> Rows:
         """Return rows of the table `answers`."""
         return [
             answer(name, "ok", None, evaluation.n_queries, evaluation.n_left_out)
             for name, evaluation in self._evaluations.items()
         ]
 
-    def measures(self) -> Rows:
+    def _measures(self) -> Rows:
         """Return rows of the table `measures`."""
         return [
             {"task": name, **tuned._asdict(), "as_learned": own.value}
@@ -250,7 +254,7 @@ class Evaluator:
             if not np.isnan(tuned.value)  # no query of this trial has such a value
         ]
 
-    def groups(self) -> Rows:
+    def _groups(self) -> Rows:
         """Return rows of the table `groups`."""
         return [
             {"task": name, **one._asdict()}
@@ -258,7 +262,7 @@ class Evaluator:
             for one in evaluation.of_groups()
         ]
 
-    def predicted_classes(self) -> Rows:
+    def _predicted_classes(self) -> Rows:
         """Return rows of the table `predicted_classes`."""
         rows, by = [], self._chooses_by
         for name, evaluation in self._evaluations.items():
@@ -365,13 +369,9 @@ class Traces:
         self.values: list[dict[str, Any]] = []
         self.symmetry: list[dict[str, Any]] = []
         self._training: float | None = None
-        self._pending: tuple[Replayed | None, list[tuple[str, Evaluation]]] | None = None
+        self._pending: tuple[wall.Replayed | None, list[tuple[str, Evaluation]]] | None = None
 
-    def has(self, n_steps: int) -> bool:
-        """Tell whether the scores of a checkpoint are there."""
-        return any(row["n_steps"] == n_steps for row in self.values)
-
-    def begin(self, message: Replayed) -> list[ScoreReader]:
+    def begin(self, message: wall.Replayed) -> list[ScoreReader]:
         """Return what takes the scores of a checkpoint: of training items, and of test items.
 
         Where the gallery is the training items, these find themselves there and are left out.
@@ -424,3 +424,69 @@ class Traces:
 
     def _value(self, evaluation: Evaluation) -> float:
         return evaluation.value(self._by.measure, self._by.k)
+
+
+# --- places of some test items in a plane: for figures of learned spaces, not a measure
+
+CLASSES, ITEMS_PER_CLASS = 10, 25
+"""The most that are projected of a trial."""
+
+Points = npt.NDArray[np.float64]
+
+
+class Projection:
+    """Keeps the scores of some test items among each other, block after block.
+
+    `y` has the class numbers of the test items, which are in a random order; the `seed` draws the
+    classes, where there are more than `CLASSES`.  `items` are places, at most `ITEMS_PER_CLASS` of
+    a class.
+    """
+
+    def __init__(self, y: npt.NDArray[np.int64], seed: int) -> None:
+        classes = np.random.default_rng(seed).permutation(np.unique(y))[:CLASSES]
+        of_class = [np.flatnonzero(y == number)[:ITEMS_PER_CLASS] for number in np.sort(classes)]
+        self.items: Numbers = np.sort(np.concatenate(of_class))
+        self._scores = np.empty((len(self.items), len(self.items)))
+
+    def add(self, start: int, scores: wall.ScoreArray) -> None:
+        """Take the scores (n_block, n_test) of the queries from `start` on."""
+        held = (self.items >= start) & (self.items < start + len(scores))
+        self._scores[held] = scores[self.items[held] - start][:, self.items]
+
+    def points(self) -> Points | None:
+        """Return where the items lie by their scores; see `plane`."""
+        return plane(self._scores)
+
+
+def plane(similarity: Points) -> Points | None:
+    """Place items in the plane of the two principal axes of their similarity.
+
+    These are the first two eigenvectors of B = J (S + S') J / 2 with J = I - 11'/n, each times the
+    square root of its eigenvalue; an axis of a negative eigenvalue has length 0.  Where S is minus
+    the squared distance this is classical scaling (Torgerson, Psychometrika 17, 1952); where it is
+    x'Wy with a symmetric positive W, the principal components of the items that W maps.
+
+    The places, of shape (n, 2), are in units in which the mean of x^2 + y^2 is the share of the
+    plane in the sum of all absolute eigenvalues.  None where a similarity is not finite, or all
+    are alike.
+    """
+    largest = float(np.abs(similarity).max(initial=0.0))
+    if not 0 < largest < np.inf:  # nor NaN
+        return None
+    gram = similarity / largest
+    gram = (gram + gram.T) / 2
+    gram = gram - gram.mean(axis=0) - gram.mean(axis=1, keepdims=True) + gram.mean()
+    values, axes = np.linalg.eigh(gram)
+    total = float(np.abs(values).sum())
+    if total <= len(values) * np.finfo(float).eps * len(values):
+        return None
+    first, lengths = axes[:, :-3:-1], np.sqrt(np.maximum(values[:-3:-1], 0) / total)
+    # The sign of an eigenvector is free: its largest entry is positive.
+    signs = np.sign(first[np.abs(first).argmax(axis=0), range(first.shape[1])])
+    return np.asarray(first * signs * lengths * np.sqrt(len(values)))
+
+
+def plane_of_rows(rows: Any) -> Points | None:
+    """Return where rows (n, n_features), dense or sparse, lie by their principal components."""
+    products = rows @ rows.T
+    return plane(np.asarray(products.toarray() if hasattr(products, "toarray") else products))

@@ -9,7 +9,7 @@ import os
 import socket
 from contextlib import suppress
 
-from oasis_bench.trial import WITH_FILE, Message, MessageError, from_line
+from oasis_bench.trial import wall
 
 LONGEST_LINE = 2**20
 """Bytes of a message, without the scores that follow it."""
@@ -47,7 +47,7 @@ class Inbox:
         self.is_open = n_read > 0
         return self.is_open
 
-    def next_message(self) -> tuple[Message | None, int | None]:
+    def next_message(self) -> tuple[wall.Message | None, int | None]:
         """Return the next message that is complete, and the file with it; None without one.
 
         Raise MessageError where what came is no message.
@@ -55,12 +55,12 @@ class Inbox:
         line, end, rest = self._text.partition(b"\n")
         if not end:
             if len(line) > LONGEST_LINE:
-                raise MessageError("a line without an end")
+                raise wall.MessageError("a line without an end")
             return None, None
-        message = from_line(bytes(line))
+        message = wall.from_line(bytes(line))
         self._text = rest
         file = None
-        if isinstance(message, WITH_FILE):
+        if isinstance(message, wall.WITH_FILE):
             file, self._file = self._file, None
         self._drop_file()
         return message, file

@@ -21,13 +21,7 @@ from oasis_bench.experiment import Queries, TrialSpec, split_of
 from oasis_bench.plugins import MetricLearner
 from oasis_bench.system import UsageError, derive_seed, shown
 from oasis_bench.tasks import NotSplittableError, Numbers, Partition, Truth, tie_order
-from oasis_bench.trial import (
-    NotApplicableError,
-    judgements_to_arrays,
-    learn_preparation,
-    map_items,
-    seal_items,
-)
+from oasis_bench.trial import wall
 
 DENSE_BYTES = 2 * 2**30
 """Sparse rows are made dense for a learner that takes no others, up to this size."""
@@ -81,10 +75,10 @@ def draw_items(spec: TrialSpec, rows: LabelledRows, learner: type[MetricLearner]
     X = rows.items(learner.takes, spec.features)
     must_be_dense = sparse.issparse(X) and not learner.takes_sparse
     if rows.multi_label and not learner.takes_relevance:
-        raise NotApplicableError(f"{learner.name} takes one label an item, not several")
+        raise wall.NotApplicableError(f"{learner.name} takes one label an item, not several")
     n_bytes = spec.where.n_train * X.shape[1] * X.dtype.itemsize if must_be_dense else 0
     if n_bytes > DENSE_BYTES:
-        raise NotApplicableError(
+        raise wall.NotApplicableError(
             f"{learner.name} takes dense rows only, and these would be {n_bytes / 2**30:.1f} GiB"
         )
     partition = divide(spec, rows)
@@ -133,7 +127,7 @@ def divide(spec: TrialSpec, rows: LabelledRows) -> Partition:
     try:
         return split.draw(rows, where.classes, where.partition, spec.seed_for("partition"))
     except NotSplittableError as error:
-        raise NotApplicableError(str(error)) from error
+        raise wall.NotApplicableError(str(error)) from error
 
 
 def refuse_untested_queries(specs: Sequence[TrialSpec], rows: LabelledRows) -> None:
@@ -186,7 +180,7 @@ class SealedItems:
         self.steps = (
             []
             if scaling is None
-            else learn_preparation(learner, scaling, training, items.encoding, saved)
+            else wall.learn_preparation(learner, scaling, training, items.encoding, saved)
         )
         self._prepare = prepared_by(self.steps)
         self._training = self._prepare(training)
@@ -215,13 +209,13 @@ class SealedItems:
     @cached_property
     def test_rows(self) -> Any:
         """The test items, as the learner gets them: those of the file."""
-        return map_items(self.test)["X"]
+        return wall.map_items(self.test)["X"]
 
     @cached_property
     def training(self) -> int:
         """A file of the training items with labels."""
-        judgements = judgements_to_arrays(self._items.judgements)
-        return self._seal(X=self._training, y=self._items.y, **judgements)
+        items = self._items
+        return self._seal(X=self._training, y=items.y, judgements=items.judgements)
 
     @cached_property
     def gallery(self) -> int:
@@ -243,7 +237,7 @@ class SealedItems:
         return self._prepare(self._items.X[self._items.test_rows[places]])
 
     def _seal(self, **parts: Any) -> int:
-        self._descriptors.append(seal_items(**parts))
+        self._descriptors.append(wall.seal_items(**parts))
         return self._descriptors[-1]
 
 

@@ -13,22 +13,22 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
+from numpy.lib import format as npy
 
-from oasis_bench.data import Patches, row_hashes, without_left_out
-from oasis_bench.experiment import TrialSpec, cell_name
-from oasis_bench.plugins import Blend, add_steps, add_training_rows
+from oasis_bench.data import LabelledRows, Patches, row_hashes, without_left_out
+from oasis_bench.experiment import TrialSpec, cell_name, saved_steps
+from oasis_bench.plugins import Blend, MetricLearner, complete_model, load_registry
 from oasis_bench.system import (
     LONGEST_REASON,
     OutputError,
     UsageError,
-    begin_array,
     cut,
     error_line,
     open_array,
@@ -41,8 +41,16 @@ from oasis_bench.system import (
     slices,
     write_array,
 )
-from oasis_bench.trial import MOST_SCORE_BYTES, Scores
-from oasis_bench.trial.harness_side.items import TrialItems
+from oasis_bench.tasks import Task
+from oasis_bench.trial import wall
+from oasis_bench.trial.harness_side.evaluator import (
+    Evaluator,
+    Rows,
+    answer,
+    mix_of,
+    reason_against,
+)
+from oasis_bench.trial.harness_side.items import SealedItems, TrialItems, draw_items
 
 MODELS, PREDICTIONS = "models", "predictions"
 """Folders of a run, in which these files get their names when the trial has ended well."""
@@ -121,8 +129,9 @@ class KeptFiles:
         self._spec, self._items, self._folder = spec, items, folder
         self._files: dict[str, Path] = {}
         self._scores: ScoresFile | None = None
+        self._steps: Sequence[Any] | None = None
 
-    def add_scores(self, message: Scores, content: bytes | bytearray) -> None:
+    def add_scores(self, message: wall.Scores, content: bytes | bytearray) -> None:
         """Write the next block of scores, where they are kept."""
         if not self._spec.keeps.scores:
             return
@@ -143,15 +152,12 @@ class KeptFiles:
                     model.write(part)
         finally:
             os.close(file)
-        if steps is None:
-            return
         columns = self._spec.keeps.columns
         if steps and columns is not None and len(columns) == self._items.X.shape[1]:
             named = copy(steps[0])  # those of the trial take rows without names
             named.feature_names_in_ = np.array(columns, dtype=object)
             steps = [named, *steps[1:]]
-        with self._disk(MODELS):
-            add_steps(self._files[MODELS], steps)
+        self._steps = steps
 
     def finish(self, blend: Blend | None) -> dict[str, Path]:
         """Close the files; return them by the folder that they are for.
@@ -162,11 +168,13 @@ class KeptFiles:
             with self._disk(PREDICTIONS):
                 self._scores.finish()
             self._scores = None
-        if MODELS in self._files and not isinstance(self._items.X, Patches):
-            with self._disk(MODELS):
+        if MODELS in self._files:
+            hashes = None
+            if not isinstance(self._items.X, Patches):
                 training = self._items.X[self._items.train_rows]
-                training = without_left_out(training, self._items.encoding)
-                add_training_rows(self._files[MODELS], row_hashes(training), blend)
+                hashes = row_hashes(without_left_out(training, self._items.encoding))
+            with self._disk(MODELS):
+                complete_model(self._files[MODELS], self._steps, hashes, blend)
         files, self._files = self._files, {}
         return files
 
@@ -203,7 +211,7 @@ class ScoresFile:
         self._gallery = ""
         self._dtype = np.dtype(np.float64)
 
-    def add(self, message: Scores, content: bytes | bytearray) -> None:
+    def add(self, message: wall.Scores, content: bytes | bytearray) -> None:
         """Write the next block; the scores of one gallery come after those of the other."""
         if message.gallery != self._gallery:
             self._begin(message.gallery, np.dtype(message.dtype))
@@ -236,6 +244,16 @@ class ScoresFile:
             self._array = None
 
 
+def begin_array(
+    archive: zipfile.ZipFile, name: str, dtype: np.dtype[Any], shape: tuple[int, ...]
+) -> IO[bytes]:
+    """Write the header of an array; its values follow in pieces, and the caller closes it."""
+    stream = archive.open(zipfile.ZipInfo(name), "w", force_zip64=True)
+    header = {"descr": dtype.str, "fortran_order": False, "shape": shape}
+    npy.write_array_header_1_0(stream, header)
+    return stream
+
+
 def what_was_scored(items: TrialItems) -> dict[str, npt.NDArray[np.intp]]:
     """Return the row numbers of the items, and the order within ties, by their names in a file."""
     rows = {"test_rows": items.test_rows, "training_rows": items.train_rows}
@@ -244,18 +262,26 @@ def what_was_scored(items: TrialItems) -> dict[str, npt.NDArray[np.intp]]:
 
 @dataclass(frozen=True)
 class Predictions:
-    """The kept scores of one trial."""
+    """The kept scores of one trial, as it is planned now: of the learner alone, and blended."""
 
     path: Path
+    spec: TrialSpec
+    rows: LabelledRows = field(repr=False)  # of the data set
+    items: TrialItems = field(repr=False)  # without X, of which each trial may have a copy
     galleries: tuple[str, ...]  # those whose scores were kept: 'test', 'training'
-    arrays: Mapping[str, npt.NDArray[np.intp]]  # as `what_was_scored` names them
+    scaling: str
+    blend: Blend | None
 
     @classmethod
-    def open(cls, path: Path, items: TrialItems) -> Predictions:
-        """Read what the scores are of; `items` are those of the trial, as they are drawn now.
+    def open(
+        cls, path: Path, spec: TrialSpec, rows: LabelledRows, scaling: str, blend: Blend | None
+    ) -> Predictions:
+        """Read what the scores are of.
 
-        Raise UsageError where the file is damaged, or its scores are of other items.
+        Raise UsageError where the file is damaged, or its scores are of other items than are drawn
+        now.
         """
+        items = draw_items(spec, rows, _learner_of(spec))
         arrays = what_was_scored(items)
         with (
             _damage_as_usage_error(path),
@@ -270,16 +296,55 @@ class Predictions:
                 f"{path}: its scores are of other items than this oasis-bench draws: put it back, "
                 "use the version that ran it, or start a new run"
             )
-        return cls(path, scored, arrays)
+        return cls(path, spec, rows, replace(items, X=None), scored, scaling, blend)
 
-    def blocks(self, gallery: str) -> Iterator[tuple[Scores, bytes]]:
+    def evaluate(self, tasks: Sequence[Task]) -> Iterator[tuple[str, Mapping[str, Rows]]]:
+        """Yield, for each task, its name and its rows of the tables."""
+        prepared = self._prepared()
+        for task in tasks:
+            status, reason = "not applicable", reason_against(task, _learner_of(self.spec))
+            if reason is None:
+                try:
+                    evaluator = Evaluator([task], self.items, 0, 0, chooses_by=self.spec.chooses_by)
+                    if self.blend is not None and prepared is not None:
+                        evaluator.blend(self.blend, _learner_of(self.spec), prepared)
+                    for reader in evaluator.readers:
+                        for message, content in self.blocks(reader.gallery):
+                            reader.add(message, content)
+                    yield task.name, evaluator.tables()
+                    continue
+                except UsageError:
+                    raise
+                except Exception as error:  # of a task of the user's own
+                    status, reason = "failed", error_line(error)
+            nothing: dict[str, Rows] = {"measures": [], "groups": [], "predicted_classes": []}
+            yield task.name, {"answers": [answer(task.name, status, reason)], **nothing}
+
+    def blended(self) -> Iterator[tuple[int, wall.ScoreArray]]:
+        """Yield the scores among test items as tasks are evaluated by them, with their start."""
+        prepared, start = self._prepared(), 0
+        for message, content in self.blocks("test"):
+            block = np.frombuffer(content, message.dtype).reshape(message.n_queries, -1)
+            if self.blend is not None and prepared is not None:
+                block = mix_of(self.blend, _learner_of(self.spec), prepared, "test")(start, block)
+            yield start, block
+            start += len(block)
+
+    def _prepared(self) -> SealedItems | None:
+        """Return the items as the learner got them, where a blend needs them."""
+        if self.blend is None:
+            return None
+        learner = _learner_of(self.spec)
+        saved = saved_steps(self.spec.model, load_registry(self.spec.plugin_files))
+        items = draw_items(self.spec, self.rows, learner)
+        return SealedItems(items, learner, self.scaling, saved)
+
+    def blocks(self, gallery: str) -> Iterator[tuple[wall.Scores, bytes]]:
         """Read the scores against a gallery in blocks, as they once came.
 
         Raise UsageError where the file is damaged, or a score is NaN.
         """
-        shape = n_queries, n_gallery = tuple(
-            len(self.arrays[name]) for name in ("test_rows", f"ties_{gallery}")
-        )
+        shape = n_queries, n_gallery = len(self.items.test_rows), len(self.items.ties[gallery])
         with (
             _damage_as_usage_error(self.path),
             open_regular(self.path) as file,
@@ -293,14 +358,18 @@ class Predictions:
                     "float64, row after row, are needed"
                 )
             row_bytes = n_gallery * dtype.itemsize
-            for part in slices(n_queries, max(1, MOST_SCORE_BYTES // row_bytes)):
+            for part in slices(n_queries, max(1, wall.MOST_SCORE_BYTES // row_bytes)):
                 n_rows = part.stop - part.start
                 content = stream.read(n_rows * row_bytes)
                 if len(content) < n_rows * row_bytes:
                     raise UsageError("it ends early")
                 if np.isnan(np.frombuffer(content, dtype)).any():
                     raise UsageError("it holds scores that are NaN")
-                yield Scores(gallery, n_rows, dtype.name), content
+                yield wall.Scores(gallery, n_rows, dtype.name), content
+
+
+def _learner_of(spec: TrialSpec) -> type[MetricLearner]:
+    return load_registry(spec.plugin_files).algorithms[spec.algorithm]
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from functools import cache, partial
 from pathlib import Path
@@ -11,16 +12,20 @@ from scipy import sparse
 from oasis_bench.data import LabelledRows
 from oasis_bench.experiment import (
     TrialSpec,
-    refuse_changed_model,
-    refuse_changed_source,
     saved_steps,
+    source_hash,
 )
 from oasis_bench.plugins import MetricLearner, Registry, load_registry
-from oasis_bench.system import error_line, seal
-from oasis_bench.trial import NotApplicableError
+from oasis_bench.system import UsageError, error_line
+from oasis_bench.trial import wall
 from oasis_bench.trial.harness_side.conversation import Conversation
 from oasis_bench.trial.harness_side.items import Sealed, SealedItems, TrialItems, draw_items
 from oasis_bench.trial.harness_side.result import TrialResult, lost_record
+
+CHANGED = (
+    "has changed since the run began: put it back and run this trial again with --resume and "
+    "--retry failed, or start a new run"
+)
 
 
 class Trials:
@@ -37,12 +42,13 @@ class Trials:
         registry = load_registry(spec.plugin_files)
         try:
             learner = registry.algorithms[spec.algorithm]
-            refuse_changed_source(learner, spec.learner, spec.identity["source"])
+            if source_hash(learner) != spec.identity["source"]:
+                raise UsageError(f"the source of {spec.learner} {CHANGED}")
             tasks = [registry.tasks[name]() for name in spec.tasks]
             model = None if spec.model is None else self._model(spec.model, spec.identity["model"])
             items, sealed = self._items(spec, learner, registry)
             return Conversation(spec, items, sealed, learner, tasks, self._folder, model)
-        except NotApplicableError as error:
+        except wall.NotApplicableError as error:
             return lost_record(spec, self._rows.X.shape[1], "not applicable", str(error))
         except Exception as error:
             return lost_record(spec, self._rows.X.shape[1], "failed", error_line(error))
@@ -65,8 +71,9 @@ class Trials:
         """Return a saved model as a sealed file."""
         if path not in self._models:
             content = path.read_bytes()
-            refuse_changed_model(path, content, expected)
-            self._models[path] = seal(lambda file: file.write(content))
+            if hashlib.sha256(content).hexdigest() != expected:
+                raise UsageError(f"{path} {CHANGED}")
+            self._models[path] = wall.seal(lambda file: file.write(content))
         return self._models[path]
 
     def close(self) -> None:

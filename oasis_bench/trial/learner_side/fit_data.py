@@ -13,7 +13,7 @@ from oasis_bench.data import Encoding, JudgedTriplets, Judgements, Labels, coord
 from oasis_bench.experiment import TrialSpec, split_of
 from oasis_bench.plugins import IncrementalLearner, MetricLearner
 from oasis_bench.tasks import NotSplittableError, Truth
-from oasis_bench.trial import NotApplicableError, judgements_of, learn_preparation
+from oasis_bench.trial import wall
 
 SPAN_BYTES = 256 * 2**20
 """Rows that take more in double precision are not brought into coordinates of their span."""
@@ -100,7 +100,7 @@ class FitData:
 def whole_fit_data(spec: TrialSpec, items: Mapping[str, Any]) -> FitData:
     """Return all training items, as the harness has sealed them."""
     seed = spec.seed_for("judged triplets")
-    return FitData.of(items["X"], items["y"], judgements_of(items), seed)
+    return FitData.of(items["X"], items["y"], items.get("judgements"), seed)
 
 
 def inner_fit_data(
@@ -111,12 +111,12 @@ def inner_fit_data(
     Each fold is scaled with statistics of its own rows to learn from.  Raise NotApplicableError
     where there are too few classes to hold them apart.
     """
-    X, y, judgements = items["X"], items["y"], judgements_of(items)
+    X, y, judgements = items["X"], items["y"], items.get("judgements")
     n_folds, seed = spec.experiment.inner_folds, spec.seed_for("folds")
     try:
         folds = split_of(spec).inner_folds(y, judgements, n_folds, seed)
     except NotSplittableError as error:
-        raise NotApplicableError(str(error)) from error
+        raise wall.NotApplicableError(str(error)) from error
     seed = spec.seed_for("judged triplets")
     return [
         _scaled(
@@ -138,7 +138,7 @@ def inner_fit_data(
 def _scaled(
     data: FitData, learner: type[MetricLearner], scaling: str, encoding: Encoding | None
 ) -> FitData:
-    prepare = prepared_by(learn_preparation(learner, scaling, data.X, encoding))
+    prepare = prepared_by(wall.learn_preparation(learner, scaling, data.X, encoding))
     return replace(data, X=prepare(data.X), queries=prepare(data.queries))
 
 

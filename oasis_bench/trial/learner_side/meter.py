@@ -14,8 +14,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
-from oasis_bench.system import PeakMemory, cpu_seconds_below, scheduled_seconds
+from oasis_bench.system import PeakMemory, cpu_seconds_below
 
 
 class Stopwatch:
@@ -77,6 +78,16 @@ class Meter:
         if peak_bytes is not None and _has_had_children():  # asked last: not all systems can tell
             peak_bytes = None
         return Cost(self._seconds, own + max(0.0, others), waited, peak_bytes)
+
+
+def scheduled_seconds() -> tuple[float, float] | None:
+    """Return how long the threads of this process have run, and have waited for a core."""
+    try:
+        texts = [path.read_text() for path in Path("/proc/self/task").glob("*/schedstat")]
+    except OSError:
+        return None
+    times = [[int(number) / 1e9 for number in text.split()[:2]] for text in texts]
+    return (sum(ran for ran, _ in times), sum(waited for _, waited in times)) if times else None
 
 
 def waiting_seconds(

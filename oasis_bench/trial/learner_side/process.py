@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import gc
 import os
+import resource
 import sys
 from io import TextIOWrapper
 from typing import cast
 
 import numpy as np
+import psutil
 from threadpoolctl import threadpool_limits
 
 from oasis_bench.data import learn_scaling
 from oasis_bench.plugins import load_registry
-from oasis_bench.system import THREAD_VARIABLES, blas_threads, bytes_below, limit_memory
+from oasis_bench.system import THREAD_VARIABLES, blas_threads, bytes_below
 from oasis_bench.tasks import USUAL, evaluate_ranking
-from oasis_bench.trial import Stage, Started
+from oasis_bench.trial import wall
 from oasis_bench.trial.learner_side.stages import Channel, run_stage
 
 
@@ -38,7 +40,7 @@ def warm_up() -> None:
     gc.freeze()
 
 
-def learner_process(stage: Stage, line: int) -> None:
+def learner_process(stage: wall.Stage, line: int) -> None:
     """Run one stage of a trial: the main function of its process, with the end of its line."""
     spec = stage.spec
     os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(spec.experiment.threads)))
@@ -49,8 +51,10 @@ def learner_process(stage: Stage, line: int) -> None:
         cast(TextIOWrapper, stream).reconfigure(encoding="utf-8", errors="backslashreplace")
     os.close(printed)
     if spec.budget.n_bytes is None:
-        channel.send(Started(0))
+        channel.send(wall.Started(0))
     else:
-        channel.send(Started(bytes_below(stage.server)))
-        limit_memory(spec.budget.n_bytes)
+        channel.send(wall.Started(bytes_below(stage.server)))
+        if sys.platform == "linux":  # then allocations beyond it fail
+            limit = psutil.Process().memory_info().data + spec.budget.n_bytes
+            resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     run_stage(stage, channel)

@@ -48,48 +48,11 @@ from oasis_bench.system import (
     THREAD_VARIABLES,
     blas_threads,
     error_line,
-    map_bytes,
-    seal,
     shared,
     slices,
 )
 from oasis_bench.tasks import Similarity, block_size, evaluate, kernel_ready, tie_order
-from oasis_bench.trial import (
-    ANSWER,
-    FIT,
-    LEARNING,
-    LOAD,
-    LONGEST_NAME,
-    MOST_NUMBERS,
-    MOST_SCORE_BYTES,
-    REPLAY,
-    VALIDATION,
-    WARM_UP,
-    Compared,
-    Ended,
-    Fitted,
-    Loaded,
-    Message,
-    NotApplicableError,
-    PhaseBegan,
-    Queried,
-    Replayed,
-    Saved,
-    ScoreArray,
-    Scores,
-    Stage,
-    StageName,
-    Validated,
-    checkpoints,
-    folds_at_once,
-    is_blended,
-    judgements_of,
-    learn_preparation,
-    map_items,
-    needs_search,
-    needs_tuning,
-    to_line,
-)
+from oasis_bench.trial import wall
 from oasis_bench.trial.learner_side.fit_data import FitData, inner_fit_data, whole_fit_data
 from oasis_bench.trial.learner_side.meter import Meter, Stopwatch, time_limit
 from oasis_bench.trial.learner_side.tuning import EndedError, FoldProcesses, FoldWork, tune
@@ -109,15 +72,15 @@ class Channel:
     def __init__(self, descriptor: int) -> None:
         self._socket = socket.socket(fileno=descriptor)
 
-    def send(self, message: Message, descriptor: int | None = None) -> None:
+    def send(self, message: wall.Message, descriptor: int | None = None) -> None:
         """Send a message, with a file where one is given."""
-        line = to_line(message)
+        line = wall.to_line(message)
         files = [] if descriptor is None else [descriptor]
         n_sent = socket.send_fds(self._socket, [line], files)
         if n_sent < len(line):
             self._socket.sendall(line[n_sent:])
 
-    def send_scores(self, message: Scores, scores: ScoreArray) -> None:
+    def send_scores(self, message: wall.Scores, scores: wall.ScoreArray) -> None:
         """Send scores after their message."""
         self.send(message)
         self._socket.sendall(scores.data.cast("B"))
@@ -128,9 +91,9 @@ class Channel:
         return files[0]
 
 
-def run_stage(stage: Stage, channel: Channel) -> None:
+def run_stage(stage: wall.Stage, channel: Channel) -> None:
     """Do the work of a stage and tell the harness how it ended."""
-    works: dict[StageName, Callable[[Stage, Channel], None]] = {
+    works: dict[wall.StageName, Callable[[wall.Stage, Channel], None]] = {
         "tune": _tune,
         "fit": _fit,
         "load": _load,
@@ -141,7 +104,7 @@ def run_stage(stage: Stage, channel: Channel) -> None:
     try:
         with _limited_to(stage.spec.experiment.threads):
             works[stage.name](stage, channel)
-        channel.send(Ended("ok"))
+        channel.send(wall.Ended("ok"))
     except EndedError as error:
         channel.send(error.message)
     except Exception as error:
@@ -161,25 +124,27 @@ def _limited_to(threads: int) -> Iterator[None]:
         yield
 
 
-def _ended(error: Exception) -> Ended:
+def _ended(error: Exception) -> wall.Ended:
     """Return the message of a stage that ends by an error."""
-    if isinstance(error, NotApplicableError):
-        return Ended("not applicable", str(error))
+    if isinstance(error, wall.NotApplicableError):
+        return wall.Ended("not applicable", str(error))
     status = "out of memory" if isinstance(error, MemoryError) else "failed"
-    return Ended(status, error_line(error), "".join(traceback.format_exception(error)))
+    return wall.Ended(status, error_line(error), "".join(traceback.format_exception(error)))
 
 
-def _tune(stage: Stage, channel: Channel) -> None:
+def _tune(stage: wall.Stage, channel: Channel) -> None:
     """Tune on the inner folds."""
     spec, e = stage.spec, stage.spec.experiment
-    items = map_items(channel.receive_file())
-    stopwatch = Stopwatch(lambda phase: channel.send(PhaseBegan(phase)))
+    items = wall.map_items(channel.receive_file())
+    stopwatch = Stopwatch(lambda phase: channel.send(wall.PhaseBegan(phase)))
     start = time.perf_counter()
     learner, by_scaling = _learner_class(spec), attrgetter("scaling")
     for scaling, of_scaling in groupby(sorted(spec.candidates, key=by_scaling), by_scaling):
-        X = prepared_by(learn_preparation(learner, scaling, items["X"], spec.encoding))(items["X"])
+        X = prepared_by(wall.learn_preparation(learner, scaling, items["X"], spec.encoding))(
+            items["X"]
+        )
         _refuse((_make(spec, one.params, "fit") for one in of_scaling), {**items, "X": X})
-    stopwatch.seconds[LEARNING] += time.perf_counter() - start
+    stopwatch.seconds[wall.LEARNING] += time.perf_counter() - start
     try:
         tuned = tune(
             lambda params, fold: _make(spec, {**learner.inner_params, **params}, f"fold {fold}"),
@@ -188,25 +153,27 @@ def _tune(stage: Stage, channel: Channel) -> None:
             _validation(spec),
             e.max_steps,
             stopwatch,
-            lambda point: channel.send(Validated(**point)),
+            lambda point: channel.send(wall.Validated(**point)),
             e.search.seconds,
-            partial(_fold_processes, spec, stopwatch) if folds_at_once(spec) > 1 else None,
+            partial(_fold_processes, spec, stopwatch) if wall.folds_at_once(spec) > 1 else None,
         )
-    except NotApplicableError:  # there are too few classes to hold some apart
-        if needs_search(spec, learner):
+    except wall.NotApplicableError:  # there are too few classes to hold some apart
+        if wall.needs_search(spec, learner):
             raise
         tuned = stage.tuned
-    if is_blended(spec, learner) and tuned.blend is None:  # not tuned: as it is learned
+    if wall.is_blended(spec, learner) and tuned.blend is None:  # not tuned: as it is learned
         tuned.blend = 1.0
-    tuned.fit_seconds = stopwatch.seconds[LEARNING]
-    tuned.score_seconds = stopwatch.seconds[VALIDATION]
+    tuned.fit_seconds = stopwatch.seconds[wall.LEARNING]
+    tuned.score_seconds = stopwatch.seconds[wall.VALIDATION]
     channel.send(tuned)
 
 
 def _fold_processes(
     spec: TrialSpec, stopwatch: Stopwatch, work: FoldWork, n_folds: int
 ) -> FoldProcesses:
-    return FoldProcesses(work, n_folds, folds_at_once(spec), stopwatch, _ended, spec.budget.seconds)
+    return FoldProcesses(
+        work, n_folds, wall.folds_at_once(spec), stopwatch, _ended, spec.budget.seconds
+    )
 
 
 def _validation(
@@ -229,14 +196,14 @@ def _validation(
         gallery = data.queries if task.gallery == "test" else data.X
         ties, only = tie_order(seed, gallery.shape[0]), (by.measure,)
         blends, blended = [], []
-        if is_blended(spec, type(learner)):
+        if wall.is_blended(spec, type(learner)):
             seed_of_pairs = spec.seed_for("blend")
             of_baseline = shared(baseline_sd, data.X, seed_of_pairs)
             sds = of_baseline, learned_sd(learner, data.X, seed_of_pairs)
             blends = [Blend(weight, *sds) for weight in WEIGHTS[:-1]]
             blended = [task.evaluation(data.truth, len(ties), ties, only) for _ in blends]
 
-        def judge_blends(start: int, scores: ScoreArray) -> None:
+        def judge_blends(start: int, scores: wall.ScoreArray) -> None:
             if not blends:
                 return
             baseline = baseline_scores(data.queries[start : start + len(scores)], gallery)
@@ -251,32 +218,34 @@ def _validation(
     return values
 
 
-def _similarity_to_training(learner: ExemplarLearner, queries: Any, training: Any) -> ScoreArray:
+def _similarity_to_training(
+    learner: ExemplarLearner, queries: Any, training: Any
+) -> wall.ScoreArray:
     """Return the scores of training items, which the learner has: they need not be given."""
     return learner.similarity_to_training(queries)
 
 
-def _fit(stage: Stage, channel: Channel) -> None:
+def _fit(stage: wall.Stage, channel: Channel) -> None:
     """Fit on the clock, send the fitted learner, then score the test items."""
     spec, tuned = stage.spec, stage.tuned
     _warm_up(stage, channel)
     learner = _make(spec, tuned.params, "fit", tuned.n_steps)
-    channel.send(PhaseBegan(FIT))
+    channel.send(wall.PhaseBegan(wall.FIT))
     # Items are sent only now, with the clock running, so that no work on them is free.
-    items = map_items(channel.receive_file())
+    items = wall.map_items(channel.receive_file())
     data = whole_fit_data(spec, items)
     with _limited_to(spec.experiment.threads):  # of libraries loaded by now, too
         threads = blas_threads()
         meter = Meter(stage.server)
         with meter:
-            if not needs_tuning(spec, type(learner)):
+            if not wall.needs_tuning(spec, type(learner)):
                 _refuse([learner], items)
             data.fit(learner)
         cost = meter.cost()
     symmetry = _symmetry_of(learner) if spec.experiment.traces else None
     model, late = _copied(learner)
     channel.send(
-        Fitted(
+        wall.Fitted(
             threads,
             cost.seconds + late,
             cost.cpu_seconds + late,
@@ -290,10 +259,10 @@ def _fit(stage: Stage, channel: Channel) -> None:
     os.close(channel.receive_file())  # the harness has read its clock
     if spec.keeps.model:
         _send_model_file(_named(learner, spec.keeps.columns), channel)
-    if is_blended(spec, type(learner)):
+    if wall.is_blended(spec, type(learner)):
         # A copy is asked: the learner itself, which is to be timed, has computed nothing yet.
-        copied = pickle.loads(map_bytes(model))
-        channel.send(Compared(learned_sd(copied, items["X"], spec.seed_for("blend"))))
+        copied = pickle.loads(wall.map_bytes(model))
+        channel.send(wall.Compared(learned_sd(copied, items["X"], spec.seed_for("blend"))))
         del copied
     _score(learner, stage, channel)
 
@@ -309,83 +278,85 @@ def _named(learner: MetricLearner, columns: Sequence[str] | None) -> MetricLearn
 
 def _send_model_file(learner: MetricLearner, channel: Channel) -> None:
     try:
-        channel.send(Saved(), seal(lambda file: write_model(learner, file)))
+        channel.send(wall.Saved(), wall.seal(lambda file: write_model(learner, file)))
     except Exception as error:
-        channel.send(Saved(error_line(error)))
+        channel.send(wall.Saved(error_line(error)))
 
 
-def _load(stage: Stage, channel: Channel) -> None:
+def _load(stage: wall.Stage, channel: Channel) -> None:
     """Read a saved model in place of a fit, then score the test items."""
     spec = stage.spec
     _warm_up(stage, channel)
-    channel.send(PhaseBegan(LOAD))
-    content = BytesIO(map_bytes(channel.receive_file()))
+    channel.send(wall.PhaseBegan(wall.LOAD))
+    content = BytesIO(wall.map_bytes(channel.receive_file()))
     learner = read_model(content, load_registry(spec.plugin_files))
     learner.__dict__.pop("feature_names_in_", None)  # matched already: rows come without names
     symmetry = _symmetry_of(learner) if spec.experiment.traces else None
     model, _ = _copied(learner)
-    channel.send(Loaded(blas_threads(), symmetry, _numbers_of(learner)), model)
+    channel.send(wall.Loaded(blas_threads(), symmetry, _numbers_of(learner)), model)
     _score(learner, stage, channel)
 
 
-def _score_alone(stage: Stage, channel: Channel) -> None:
+def _score_alone(stage: wall.Stage, channel: Channel) -> None:
     """Score some test items with a copy of the fitted learner, which has never seen the others.
 
     Its time is not recorded.
     """
-    learner = _fitted_copy(stage, channel, ANSWER)
+    learner = _fitted_copy(stage, channel, wall.ANSWER)
     _send_scores(learner, stage.galleries, *_receive_items(stage, channel), channel, nullcontext())
 
 
-def _score_training_items(stage: Stage, channel: Channel) -> None:
+def _score_training_items(stage: wall.Stage, channel: Channel) -> None:
     """Compare the training items with one another, by a copy of the fitted learner."""
-    learner = _fitted_copy(stage, channel, REPLAY)
-    X = map_items(channel.receive_file())["X"]
+    learner = _fitted_copy(stage, channel, wall.REPLAY)
+    X = wall.map_items(channel.receive_file())["X"]
     _send_scores(learner, ("test",), X, X, channel, nullcontext())
 
 
-def _fitted_copy(stage: Stage, channel: Channel, phase: str) -> MetricLearner:
+def _fitted_copy(stage: wall.Stage, channel: Channel, phase: str) -> MetricLearner:
     """Begin a phase with a copy of the fitted learner, which the harness sends."""
     load_registry(stage.spec.plugin_files)  # imports the module of the learner
-    channel.send(PhaseBegan(phase))
-    learner: MetricLearner = pickle.loads(map_bytes(channel.receive_file()))
+    channel.send(wall.PhaseBegan(phase))
+    learner: MetricLearner = pickle.loads(wall.map_bytes(channel.receive_file()))
     return learner
 
 
-def _score(learner: MetricLearner, stage: Stage, channel: Channel) -> None:
+def _score(learner: MetricLearner, stage: wall.Stage, channel: Channel) -> None:
     """Score the items that the harness sends, on the clock."""
     meter = Meter(stage.server)
-    channel.send(PhaseBegan(ANSWER))
+    channel.send(wall.PhaseBegan(wall.ANSWER))
     _send_scores(learner, stage.galleries, *_receive_items(stage, channel), channel, meter)
     cost = meter.cost()
-    channel.send(Queried(cost.seconds, cost.cpu_seconds))
+    channel.send(wall.Queried(cost.seconds, cost.cpu_seconds))
 
 
-def _receive_items(stage: Stage, channel: Channel) -> tuple[Any, Any]:
+def _receive_items(stage: wall.Stage, channel: Channel) -> tuple[Any, Any]:
     """Wait for the test items and, where they are compared with these, the training items."""
-    test = map_items(channel.receive_file())["X"]
-    return test, map_items(channel.receive_file())["X"] if "training" in stage.galleries else None
+    test = wall.map_items(channel.receive_file())["X"]
+    return test, wall.map_items(channel.receive_file())[
+        "X"
+    ] if "training" in stage.galleries else None
 
 
-def _replay(stage: Stage, channel: Channel) -> None:
+def _replay(stage: wall.Stage, channel: Channel) -> None:
     """Learn the same steps once more, and send the scores at each checkpoint.
 
     The replay passes through the measured model, up to rounding, and goes on as far as the
     validation did; nothing is chosen by it.
     """
     spec, tuned = stage.spec, stage.tuned
-    training, test = (map_items(channel.receive_file()) for _ in range(2))
+    training, test = (wall.map_items(channel.receive_file()) for _ in range(2))
     X, data = training["X"], whole_fit_data(spec, training)
     learner = _make(spec, tuned.params, "fit")
     assert tuned.last_checkpoint is not None
     done = 0
-    for n_steps in checkpoints(spec.experiment.max_steps):
+    for n_steps in wall.checkpoints(spec.experiment.max_steps):
         if n_steps > tuned.last_checkpoint:
             break
-        channel.send(PhaseBegan(REPLAY))
+        channel.send(wall.PhaseBegan(wall.REPLAY))
         data.fit(learner, done, n_steps)
         done = n_steps
-        channel.send(Replayed(n_steps, _symmetry_of(learner)))
+        channel.send(wall.Replayed(n_steps, _symmetry_of(learner)))
         if "test" in stage.galleries:
             _send_scores(learner, ("test",), X, X, channel, nullcontext())
         _send_scores(learner, stage.galleries, test["X"], X, channel, nullcontext())
@@ -405,7 +376,7 @@ def _send_scores(
         with meter:
             score = _scorer(learner, gallery, test, others)
         n_gallery = others.shape[0]
-        for part in slices(test.shape[0], block_size(n_gallery, np.float64, MOST_SCORE_BYTES)):
+        for part in slices(test.shape[0], block_size(n_gallery, np.float64, wall.MOST_SCORE_BYTES)):
             with meter:
                 scores = score(part)
             n_queries = part.stop - part.start
@@ -415,12 +386,12 @@ def _send_scores(
                     f"queries and {n_gallery} gallery rows"
                 )
             sent = kernel_ready(scores)
-            channel.send_scores(Scores(gallery, n_queries, sent.dtype.name), sent)
+            channel.send_scores(wall.Scores(gallery, n_queries, sent.dtype.name), sent)
 
 
 def _scorer(
     learner: MetricLearner, gallery: str, test: Any, others: Any
-) -> Callable[[slice], ScoreArray]:
+) -> Callable[[slice], wall.ScoreArray]:
     """Return what scores a block of test items; a gallery is embedded once, not once a block."""
     if gallery == "training" and isinstance(learner, ExemplarLearner):
         return lambda part: learner.similarity_to_training(test[part])
@@ -431,13 +402,13 @@ def _scorer(
     return lambda part: learner.score_embeddings(queries[part], embedded)
 
 
-def _warm_up(stage: Stage, channel: Channel) -> None:
+def _warm_up(stage: wall.Stage, channel: Channel) -> None:
     """Fit and ask a few items, so that the clock sees no lazy import and no first call.
 
     That learner is thrown away, and the process has no other items yet.
     """
-    channel.send(PhaseBegan(WARM_UP))
-    few = map_items(channel.receive_file())
+    channel.send(wall.PhaseBegan(wall.WARM_UP))
+    few = wall.map_items(channel.receive_file())
     n_steps = None if stage.tuned.n_steps is None else 10
     learner = _make(stage.spec, stage.tuned.params, "warm-up", n_steps)
     for package in learner.imports:  # an import that is cut short leaves half of a package
@@ -453,10 +424,10 @@ def _warm_up(stage: Stage, channel: Channel) -> None:
 
 def _refuse(learners: Iterable[MetricLearner], items: Mapping[str, Any]) -> None:
     """Raise NotApplicableError where a learner refuses the items, with any parameters to try."""
-    data = FitData.of(items["X"], items["y"], judgements_of(items), seed=0)
+    data = FitData.of(items["X"], items["y"], items.get("judgements"), seed=0)
     for learner in learners:
         if data.reads_labels(learner) and (reason := learner.refusal(items["X"], items["y"])):
-            raise NotApplicableError(reason)
+            raise wall.NotApplicableError(reason)
 
 
 def _learner_class(spec: TrialSpec) -> type[MetricLearner]:
@@ -480,7 +451,7 @@ def _copied(learner: MetricLearner) -> tuple[int, float]:
     Return its descriptor, and the seconds beyond COPY_SECONDS and COPY_RATE.
     """
     start = time.perf_counter()
-    model = seal(lambda file: pickle.dump(learner, file, protocol=5))
+    model = wall.seal(lambda file: pickle.dump(learner, file, protocol=5))
     seconds = time.perf_counter() - start
     return model, max(0.0, seconds - COPY_SECONDS - os.fstat(model).st_size / COPY_RATE)
 
@@ -490,11 +461,11 @@ def _numbers_of(learner: MetricLearner) -> dict[str, float]:
     found = {}
     for name, value in vars(learner).items():
         is_fitted = name.endswith("_") and not name.startswith("_") and name != "n_features_in_"
-        if is_fitted and isinstance(value, Real) and len(name) <= LONGEST_NAME:
+        if is_fitted and isinstance(value, Real) and len(name) <= wall.LONGEST_NAME:
             with suppress(OverflowError):
                 found[name] = float(value)
     finite = [item for item in found.items() if math.isfinite(item[1])]
-    return dict(finite[:MOST_NUMBERS])
+    return dict(finite[: wall.MOST_NUMBERS])
 
 
 def _symmetry_of(learner: MetricLearner) -> float | None:

@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass
 from itertools import chain, pairwise, product
 from multiprocessing.connection import Connection, Pipe, wait
-from typing import Any, NamedTuple, NoReturn, Protocol
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,7 @@ import numpy.typing as npt
 from oasis_bench.experiment import Candidate
 from oasis_bench.plugins import WEIGHTS, IncrementalLearner, MetricLearner
 from oasis_bench.system import LastResults, die_with_parent, sharing
-from oasis_bench.trial import LEARNING, VALIDATION, Ended, Tuned, checkpoints
+from oasis_bench.trial import wall
 from oasis_bench.trial.learner_side.fit_data import FitData
 from oasis_bench.trial.learner_side.meter import Stopwatch, cpu_seconds
 
@@ -103,7 +103,7 @@ class FoldWork:
         if job.start is None:
             self._learners[job.lane] = self._make(job.params, job.fold)
         learner = self._learners[job.lane]
-        with timer(LEARNING):
+        with timer(wall.LEARNING):
             if job.fold not in self._shared:
                 self._shared[job.fold] = {}
                 if learner.rotation_invariant:
@@ -111,19 +111,9 @@ class FoldWork:
             data = self._fit_data[job.fold]
             with sharing(self._shared[job.fold]):
                 data.fit(learner, job.start or 0, job.stop)
-        with timer(VALIDATION), sharing(self._shared[job.fold]):
+        with timer(wall.VALIDATION), sharing(self._shared[job.fold]):
             values = np.atleast_1d(self._score(learner, data))
         return Done(job, values, cpu_seconds() - before)
-
-
-class Folds(Protocol):
-    """Where the work of the folds is done."""
-
-    def done(self, jobs: deque[FoldJob]) -> Iterator[Done]:
-        """Take jobs, to which more may be added meanwhile; yield each when it is done."""
-
-    def close(self) -> None:
-        """Forget the learners."""
 
 
 class _InTurn:
@@ -217,8 +207,8 @@ def tune(
     timer: Timer,
     on_point: Callable[[Mapping[str, Any]], None],
     seconds: float | None = None,
-    folds_of: Callable[[FoldWork, int], Folds] | None = None,
-) -> Tuned:
+    folds_of: Callable[[FoldWork, int], FoldProcesses] | None = None,
+) -> wall.Tuned:
     """Tune the scaling, hyper-parameters, and the number of steps where the learner has steps.
 
     All learners are tuned by the same successive halving: of more than `MOST_ON_ALL_FOLDS`
@@ -239,12 +229,12 @@ def tune(
     them; each scaling has its share.  Where no candidate has been validated on all folds by then,
     the best one on the first fold is taken, and without any the first candidate.
     """
-    tuned = Tuned(candidates[0].scaling, dict(candidates[0].params))
+    tuned = wall.Tuned(candidates[0].scaling, dict(candidates[0].params))
     incremental = (
         isinstance(make(candidates[0].params, 0), IncrementalLearner)
         and "n_steps" not in candidates[0].params
     )
-    steps = checkpoints(max_steps) if incremental else [None]
+    steps = wall.checkpoints(max_steps) if incremental else [None]
     courses = [_Course(candidate, steps) for candidate in candidates]
     limit, spent, n_folds = math.inf if seconds is None else seconds, 0.0, 1
 
@@ -296,7 +286,11 @@ def tune(
 
 
 def _together(
-    group: Sequence[_Course], folds: range, n_lanes: int, incremental: bool, place: Folds
+    group: Sequence[_Course],
+    folds: range,
+    n_lanes: int,
+    incremental: bool,
+    place: _InTurn | FoldProcesses,
 ) -> Iterator[Done]:
     """Validate candidates on some folds, as many side by side as there are lanes for."""
     n_abreast = n_lanes // len(folds)
@@ -319,7 +313,7 @@ def _together(
 class EndedError(Exception):
     """The work of a fold's process has not ended well; `message` says how."""
 
-    def __init__(self, message: Ended) -> None:
+    def __init__(self, message: wall.Ended) -> None:
         super().__init__(message.reason)
         self.message = message
 
@@ -352,7 +346,7 @@ class FoldProcesses:
         n_folds: int,
         at_once: int,
         stopwatch: Stopwatch,
-        ended: Callable[[Exception], Ended],
+        ended: Callable[[Exception], wall.Ended],
         seconds: float | None,
     ) -> None:
         self._at_once, self._stopwatch, self._seconds = at_once, stopwatch, seconds
@@ -404,7 +398,7 @@ class FoldProcesses:
             fold.phase, fold.since = message, time.monotonic()
             self._stopwatch.begin(message)
             return None
-        if isinstance(message, Ended):
+        if isinstance(message, wall.Ended):
             raise EndedError(message)
         done, seconds = message
         for phase, taken in seconds.items():
@@ -422,10 +416,10 @@ class FoldProcesses:
             late = self._seconds is not None and time.monotonic() > fold.since + self._seconds
             if late and fold.is_busy:
                 reason = f"{fold.phase} took longer than the budget of {self._seconds:g} s"
-                raise EndedError(Ended("timeout", reason))
+                raise EndedError(wall.Ended("timeout", reason))
 
 
-def _forked(work: FoldWork, ended: Callable[[Exception], Ended]) -> _Fold:
+def _forked(work: FoldWork, ended: Callable[[Exception], wall.Ended]) -> _Fold:
     """Fork the process of a fold."""
     ours, theirs = Pipe()
     sys.stdout.flush()
@@ -437,7 +431,7 @@ def _forked(work: FoldWork, ended: Callable[[Exception], Ended]) -> _Fold:
     return _Fold(pid, ours)
 
 
-def _serve(line: Connection, work: FoldWork, ended: Callable[[Exception], Ended]) -> NoReturn:
+def _serve(line: Connection, work: FoldWork, ended: Callable[[Exception], wall.Ended]) -> NoReturn:
     """Do one job after the other: the main function of a fold's process."""
     status = 1
     try:

@@ -1,1 +1,0 @@
-"""The built-in experiment files; `oasis_bench.experiment.settings` reads them."""
