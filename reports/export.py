@@ -201,7 +201,7 @@ def _of_run(view: RunView) -> dict[str, Any]:
         "commit": "; ".join(dict.fromkeys(str(commit) for commit in commits if commit)),
         "command": info.command and encodable(info.command),
         "protocol": info.experiment.protocol,
-        "code": "; ".join({str(identity["code"]) for identity in info.identities.values()}),
+        "code": "; ".join(sorted({str(identity["code"]) for identity in info.identities.values()})),
     }
 
 
