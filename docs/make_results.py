@@ -54,7 +54,8 @@ import pandas as pd
 DOCS = Path(__file__).parent
 PUBLISHED = DOCS.parent / "oasis_bench" / "claims" / "published" / "knn_keel.csv"
 MARKED = re.compile(
-    r"(<!-- (results|published|front|leaderboard|finding|claims): (.*?) -->\n).*?(<!-- end of results -->)",
+    r"(<!-- (results|published|front|leaderboard|finding|claims): (.*?) -->\n)"
+    r".*?(<!-- end of results -->)",
     re.DOTALL,
 )
 
@@ -192,8 +193,8 @@ def make_published(spec, folder):
         lines.append([data, *cells])
     first = next(iter(of_files.values())).iloc[0]
     return piped(lines) + (
-        f"\n{name}: `{first['command']}`, {first['started'][:10]}, commit {first['commit'][:8]}; mean "
-        f"accuracy over {first['planned']} folds, k = {k}; in brackets: published values.\n"
+        f"\n{name}: `{first['command']}`, {first['started'][:10]}, commit {first['commit'][:8]}; "
+        f"mean accuracy over {first['planned']} folds, k = {k}; in brackets: published values.\n"
     )
 
 

@@ -11,7 +11,10 @@ import oasis_bench
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 FOLDERS = (".", "guide", "tables", "results")
-PAGES = sorted([*ROOT.glob("*.md"), *(page for name in FOLDERS for page in DOCS.glob(f"{name}/*.md"))])
+PAGES = [
+    *ROOT.glob("*.md"),
+    *(page for name in FOLDERS for page in sorted(DOCS.glob(f"{name}/*.md"))),
+]
 spec = importlib.util.spec_from_file_location("check_site", DOCS / "check_site.py")
 check_site = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(check_site)
