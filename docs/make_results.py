@@ -255,10 +255,16 @@ def make_leaderboard(spec, folder):
 
 
 def make_finding(spec, folder):
-    """Write who leads a leaderboard and what is significant, in sentences."""
+    """Write who leads a leaderboard, who is next, and what is significant, in sentences."""
     from oasis_bench.reports.leaderboard import sentences
 
-    return " ".join([*sentences(leaderboard(spec, folder))][:2]) + "\n"
+    board = leaderboard(spec, folder)
+    leads, tests, *_ = sentences(board)
+    name = next(name for name in board.found.ranked[1:] if name != board.baseline)
+    keys = ["error_reduction", "error_reduction_low", "error_reduction_high"]
+    saved, low, high = 100 * board.found.learners.loc[name, keys].astype(float)
+    reduced = f"an error reduction of {saved:.0f} % ({low:+.0f} to {high:+.0f} %)"
+    return f"{leads} {name} is next, with {reduced}. {tests}\n"
 
 
 MEASURED = {

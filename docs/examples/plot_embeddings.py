@@ -56,9 +56,9 @@ table = mAP.groupby(["learner", "classes"], sort=False)["mAP"].agg(["mean", "std
 print(table.round(3))
 
 # %%
-# A metric can help among the classes that it learned from and hurt on others, so measure both before
-# you put one into an index.  With a file of embeddings (arrays ``X`` and ``y``) the harness does,
-# and tunes the centring for each learner::
+# A metric can help among the classes that it learned from and hurt on others.  So measure both
+# before you put one into an index.  With a file of embeddings (arrays ``X`` and ``y``) the harness
+# does, and tunes the centring for each learner::
 #
 #     python -m oasis_bench run --dataset embeddings.npz --scaling l2,center+l2 \
 #         --tasks retrieval,unseen-classes

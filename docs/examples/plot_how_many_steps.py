@@ -38,8 +38,8 @@ print(table.round(3))
 
 # %%
 # The first steps can make the ranking worse than Euclidean: each of them serves one triplet.  Later
-# steps gain less and less.  So a benchmark tunes their number on folds of the
-# training rows (``python -m oasis_bench run`` does so), never on the rows that it reports.
+# steps gain less and less.  So a benchmark tunes their number on folds of the training rows
+# (``python -m oasis_bench run`` does so), never on the test rows.
 mean = table.mean(axis=1)
 print(f"0 steps: {mean[0]:.3f}, Euclidean: {Euclidean().fit(train).score(test, of_test):.3f}")
 print(f"better than Euclidean on the mean from {mean[1:].gt(mean[0]).idxmax():,} steps on")
