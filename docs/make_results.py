@@ -274,7 +274,7 @@ MEASURED = {
     **dict.fromkeys(("D3", "D4"), "tables/judgements.md#sampling-of-deep-ranking"),
     "K1": "tables/keel.md",
 }
-"""Where the site has the measurements of a claim; it has no others of the claims' experiments."""
+"""Where the site has more measurements of a claim than its effects."""
 
 
 def make_claims(what, folder):
@@ -296,8 +296,9 @@ def make_claims(what, folder):
                 words = f"{one['effect']} ({one['where']}): {with_interval(one)}"
                 texts = [words, f"{one['values']}", f"{row['q_value']:.2g}"]
             about = f"{claim.sentence} ({claim.place})"
-            name = f"[{claim.id}]({MEASURED[claim.id]})" if claim.id in MEASURED else claim.id
-            lines.append([name, about, f"**{row['words']}**", *texts])
+            name = f"[{claim.id}]({MEASURED.get(claim.id, 'claims.md#every-effect')})"
+            verdict = re.sub(r"^[^(]*\w", r"**\g<0>**", row["words"])
+            lines.append([name, about, verdict, *texts])
     elif what == "counts":
         found = verdicts["verdict"].value_counts()
         counts = ", ".join(f"{found[name]} are {name}" for name in found.index[found > 0])

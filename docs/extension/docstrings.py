@@ -31,7 +31,7 @@ class Mathematics(Directive):
             lines = [f"**{' '.join(text['Summary'])}**", "", *text["Extended Summary"], ""]
             if text["References"]:
                 lines += ["*Source.* " + " ".join(text["References"]), ""]
-            lines += [f"Parameters and methods: `{name}`."]
+            lines += [f"Parameters, methods and examples: `{name}`."]
             section = nodes.section(ids=[f"mathematics-{name.lower()}"])
             section += nodes.title(text=name)
             self.state.nested_parse(StringList(lines, source=name), 0, section)
