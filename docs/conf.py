@@ -66,6 +66,7 @@ html_css_files = ["site.css"]
 html_sidebars = {
     "index": [],
     "tour": [],
+    "suite": [],
     "learners": [],
     "mathematics": [],
     "measured": [],
