@@ -233,7 +233,7 @@ def leaderboard(spec, folder):
     asked, _, corpora = (part.strip() for part in spec.partition(";"))
     task, measure = asked.split(" ", 1)
     suite = folder / "suite"
-    with chdir(suite if suite.exists() else folder):
+    with chdir(suite if any(suite.glob("*.csv")) else folder):
         boards, _ = read_boards([Path()], task, measure)
     return next(board for board in boards if board.corpora == (corpora or ALL))
 
@@ -260,11 +260,12 @@ def make_finding(spec, folder):
 
     board = leaderboard(spec, folder)
     leads, tests, *_ = sentences(board)
-    name = next(name for name in board.found.ranked[1:] if name != board.baseline)
+    following = [name for name in board.found.ranked[1:] if name != board.baseline]
     keys = ["error_reduction", "error_reduction_low", "error_reduction_high"]
-    saved, low, high = 100 * board.found.learners.loc[name, keys].astype(float)
-    reduced = f"an error reduction of {saved:.0f} % ({low:+.0f} to {high:+.0f} %)"
-    return f"{leads} {name} is next, with {reduced}. {tests}\n"
+    for name, row in board.found.learners.loc[following[:1], keys].dropna().iterrows():
+        saved, low, high = (round(100 * float(share)) for share in row)
+        leads += f" {name} is next, with an error reduction of {saved} % ({low} to {high} %)."
+    return f"{leads} {tests}\n"
 
 
 MEASURED = {
