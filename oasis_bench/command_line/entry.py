@@ -21,29 +21,6 @@ from oasis_bench.command_line.options import parse_words
 from oasis_bench.command_line.printed import Printed, printed_streams
 from oasis_bench.system import LONGEST_REASON, UsageError, cut, error_line, shown
 
-HERE = "oasis_bench.command_line"
-
-VERBS = {
-    "run": f"{HERE}.run:run",
-    "evaluate": f"{HERE}.run:evaluate",
-    "fit": f"{HERE}.use:fit",
-    "neighbours": f"{HERE}.use:neighbours",
-    "embed": f"{HERE}.use:embed",
-    "report": f"{HERE}.stored_runs:report",
-    "compare": f"{HERE}.stored_runs:compare",
-    "export": f"{HERE}.stored_runs:export",
-    "ranks": f"{HERE}.stored_runs:ranks",
-    "judge": f"{HERE}.stored_runs:judge",
-    "list": f"{HERE}.listing:list_all",
-    "check": f"{HERE}.listing:check",
-    "data list": f"{HERE}.listing:data_list",
-    "data describe": f"{HERE}.listing:data_load",
-    "data prepare": f"{HERE}.listing:data_load",
-    "paper": f"{HERE}.paper:run_paper",
-    "web-scale": f"{HERE}.paper:run_web_scale",
-}
-"""``module:function`` of each verb.  The function takes the options, gives the exit status."""
-
 USAGE = 2
 INTERRUPTED = 130
 
@@ -129,7 +106,7 @@ def _status(arguments: Sequence[str] | None) -> int:
 
 def _verb(options: argparse.Namespace) -> Callable[[], int]:
     """Import what the verb of parsed options needs, which may take a second, and return it."""
-    return partial(pkgutil.resolve_name(VERBS[options.verb]), options)
+    return partial(pkgutil.resolve_name(options.function), options)
 
 
 def _carry_out(verb: Callable[[], int]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -11,7 +12,7 @@ from typing import Any
 
 from oasis_bench.claims import experiments, on_papers_classes
 from oasis_bench.command_line.progress import ProgressDisplay, in_words
-from oasis_bench.command_line.run import TRIAL_FAILED, go_on, print_note, quick_note, run_each
+from oasis_bench.command_line.run import TRIAL_FAILED, go_on, quick_note, run_each
 from oasis_bench.experiment import Experiment, quick_settings
 from oasis_bench.plugins import load_registry, load_reports
 from oasis_bench.runs import one_for_each_value, what_varies
@@ -117,7 +118,7 @@ def _run_all(
             raise
         except UsageError as error:
             remarks.append(f"{name} is left out: {error}")
-            print_note(f"oasis-bench: {remarks[-1]}")
+            print(f"oasis-bench: {remarks[-1]}", file=sys.stderr)
             failed = True
         load_reports().write_claims(output, remarks)
     return failed

@@ -18,7 +18,7 @@ NOT_COMPARED = 3
 
 def report(options: argparse.Namespace) -> int:
     """Remake the report of a run."""
-    return report_on(options.run, options.baseline)
+    return report_on(options.run, options.tables, options.baseline)
 
 
 def judge(options: argparse.Namespace) -> int:

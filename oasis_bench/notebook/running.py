@@ -155,7 +155,7 @@ def run(
     save_models, predictions : bool, default False
         Whether each fitted learner, and all scores, are kept in the run's folder.
     **others
-        The settings of an experiment by their keys, as ``run --help`` lists them:
+        The settings of an experiment by their keys, as ``run --help-all`` lists them:
         ``classes=[2, 5]``, ``partitions=10``, ``tasks="classification"``, ``search="60s"`` ...
 
     Returns
