@@ -197,7 +197,7 @@ def test_a_data_set_is_described_by_its_numbers(command):
     assert facts["classes"].strip().startswith("10, of 174 (8) to 183 images (3)")  # as sklearn's
     status, out, _ = command("data", "list")
     assert status == 0
-    assert "caltech256: " in out
+    assert "  caltech256  " in out
     prepared = command("data", "prepare", "digits")[1]
     assert prepared.splitlines()[0].split() == ["images", "1,797"]
     assert "licence" not in prepared  # facts are told by 'describe' alone

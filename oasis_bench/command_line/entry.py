@@ -5,7 +5,6 @@ Its options are in `command_line.options`.
 
 from __future__ import annotations
 
-import argparse
 import errno
 import gc
 import pkgutil
@@ -15,7 +14,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NoReturn, TextIO
+from typing import Any, NoReturn, cast
 
 from oasis_bench.command_line.options import parse_words
 from oasis_bench.command_line.printed import Printed, printed_streams
@@ -23,16 +22,6 @@ from oasis_bench.system import LONGEST_REASON, UsageError, cut, error_line, show
 
 USAGE = 2
 INTERRUPTED = 130
-
-PATH_ERRORS = (
-    errno.ENAMETOOLONG,
-    errno.EACCES,
-    errno.EPERM,
-    errno.EROFS,
-    errno.ELOOP,
-    errno.ENOTDIR,
-)
-"""Errors of the system that another path does not have."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -77,12 +66,12 @@ def _status(arguments: Sequence[str] | None) -> int:
 
             give_back(borrow())  # a fork server imports while this process does: a second less
         gc.disable()  # imports leave no garbage, and looking for it takes a fifth of their time
-        verb = _verb(options)
+        verb = partial(pkgutil.resolve_name(options.function), options)  # it may take a second
         if arguments is None:  # the process is the command's, and its imports live as long
             gc.freeze()
         gc.enable()
         with warnings.catch_warnings():
-            warnings.showwarning = _show_warning
+            warnings.showwarning = cast(Any, _show_warning)
             return _carry_out(verb)
     except UsageError as error:
         line = cut(str(error), LONGEST_REASON)
@@ -96,17 +85,12 @@ def _status(arguments: Sequence[str] | None) -> int:
         what, reason = error.filename or "the output", error.strerror
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             line = f"cannot write {what}: {reason}: free some"
-        elif error.filename is not None and error.errno in PATH_ERRORS:
+        elif error.filename is not None:
             line = f"{shown(what)}: {reason}: give another path, or correct what is in its way"
         else:
             raise
     print(f"oasis-bench: {line}", file=sys.stderr)
     return USAGE
-
-
-def _verb(options: argparse.Namespace) -> Callable[[], int]:
-    """Import what the verb of parsed options needs, which may take a second, and return it."""
-    return partial(pkgutil.resolve_name(options.function), options)
 
 
 def _carry_out(verb: Callable[[], int]) -> int:
@@ -131,14 +115,7 @@ def _carry_out(verb: Callable[[], int]) -> int:
         raise UsageError(f"{place}: {error_line(error)}: correct the plugin") from error
 
 
-def _show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
+def _show_warning(message: Warning | str, *where: object) -> None:
     print(f"oasis-bench: {message}", file=sys.stderr)
 
 

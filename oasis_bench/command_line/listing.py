@@ -59,7 +59,7 @@ def list_all(options: argparse.Namespace) -> int:
     experiments = [(name, Experiment.from_toml(name).title) for name in built_in_experiments()]
     tables: dict[str, Callable[[], list[str]]] = {
         "algorithms": lambda: learner_lines(registry.algorithms, brief=every),
-        "datasets": lambda: described(registry.datasets),
+        "datasets": lambda: described(registry.datasets, None if every else about_dataset),
         "tasks": lambda: described(
             registry.tasks, None if every else partial(about_task, registry.splits)
         ),
@@ -69,25 +69,6 @@ def list_all(options: argparse.Namespace) -> int:
     for what, lines in tables.items():
         if options.what in (None, what):
             print("\n  ".join([f"{what}:", *lines()]))
-    return 0
-
-
-def data_list(options: argparse.Namespace) -> int:
-    """Print each data set, where it is and how to get it."""
-    datasets = load_registry(options.plugin).datasets
-    for name in datasets:
-        try:
-            dataset = datasets[name]
-        except BrokenPluginError as error:
-            print(f"{name}: {BROKEN}{error}")
-            continue
-        if name in PATH_DATASETS:
-            here: str | None = "of yours"
-        elif needed := needed_options(dataset):
-            here = f"known with its options ({', '.join(needed)})"
-        else:
-            here = dataset().location()
-        print(f"{name}: {dataset.summary}\n    here: {here or 'not yet'}\n    {dataset.home}")
     return 0
 
 
@@ -110,9 +91,8 @@ def data_load(options: argparse.Namespace) -> int:
     return 0
 
 
-def _print_facts(facts: dict[str, str]) -> None:
-    for name, value in facts.items():
-        print(f"{name:<15}  {value}", flush=True)
+def _print_facts(facts: Mapping[str, str]) -> None:
+    print(*aligned([(f"{name:<15}", value) for name, value in facts.items()]), sep="\n", flush=True)
 
 
 def described(
@@ -125,7 +105,7 @@ def described(
         try:
             rows.append((name, catalogue[name].summary))
             if about is not None:
-                notes[name] = [*about(catalogue[name]), f"paper: {catalogue[name].citation}"]
+                notes[name] = [*about(catalogue[name]), f"cite: {catalogue[name].citation}"]
         except BrokenPluginError as error:
             rows.append((name, f"{BROKEN}{error}"))
     return aligned(rows, notes)
@@ -148,7 +128,7 @@ def learner_lines(catalogue: Catalogue[MetricLearner], brief: bool) -> list[str]
         group = f"{form}, {SIZES['n^2' in learner.cost]}"
         groups.setdefault(group, []).append((name, input_of(learner), learner.summary))
         if not brief:
-            notes[name] = [f"cost: {learner.cost}", f"paper: {learner.citation}"]
+            notes[name] = [f"cost: {learner.cost}", f"cite: {learner.citation}"]
     order = [*(f"{form}, {size}" for form in (*FORMS, "other") for size in SIZES), "broken"]
     found = [group for group in order if group in groups]
     rows = [("name", "takes", "what it is (costs: n rows, d features, c classes)")]
@@ -167,6 +147,15 @@ def input_of(learner: type[MetricLearner]) -> str:
     density = "sparse" if learner.takes_sparse else "dense"
     named = {"rows": density, PATCHES_AND_PIXELS: "pixels+"}
     return named.get(learner.takes, learner.takes)
+
+
+def about_dataset(dataset: type[Dataset]) -> list[str]:
+    """Return where a data set is, and how to get it."""
+    here: str | None = "of yours"
+    if dataset.name not in PATH_DATASETS:
+        needed = ", ".join(needed_options(dataset))
+        here = f"known with its options ({needed})" if needed else dataset().location()
+    return [f"here: {here or 'not yet'}", f"how to get it: {dataset.home}"]
 
 
 def about_task(splits: Catalogue[Split], task: type[Task]) -> list[str]:
@@ -226,12 +215,13 @@ def facts_of_rows(dataset: Dataset, rows: LabelledRows) -> dict[str, str]:
             f"{counts[smallest]:,} ({rows.class_names[smallest]}) to {counts[largest]:,} "
             f"{dataset.items} ({rows.class_names[largest]})"
         )
+    n_non_zeros = rows.X.nnz if isinstance(rows.X, sparse.csr_array) else np.count_nonzero(rows.X)
     facts = {
         dataset.items: f"{rows.X.shape[0]:,}",
         "labels" if rows.multi_label else "classes": f"{len(counts)}, of {sizes}",
         "features": f"{rows.X.shape[1]:,} ({rows.X.dtype}, "
         f"{'sparse' if sparse.issparse(rows.X) else 'dense'})",
-        "non-zeros a row": f"{_non_zeros(rows) / rows.X.shape[0]:.1f}",
+        "non-zeros a row": f"{n_non_zeros / rows.X.shape[0]:.1f}",
     }
     default = dataset.default_scaling(rows)
     for scaling in (default,) if isinstance(default, str) else default:
@@ -253,7 +243,7 @@ def facts_of_rows(dataset: Dataset, rows: LabelledRows) -> dict[str, str]:
             facts["ratings"] = f"{len(marks):,} candidates of queries by {marks.shape[1]} raters"
     if dataset.class_subsets:
         facts["class subsets"] = ", ".join(
-            f"{name} ({_here(names, rows)} of {len(names)} classes here)"
+            f"{name} ({len({*names} & {*rows.class_names})} of {len(names)} classes here)"
             for name, names in dataset.class_subsets.items()
         )
     if rows.images is not None and rows.remarks:
@@ -261,14 +251,6 @@ def facts_of_rows(dataset: Dataset, rows: LabelledRows) -> dict[str, str]:
     if rows.left_out:
         facts["not all"] = "; ".join(rows.left_out)
     return facts
-
-
-def _non_zeros(rows: LabelledRows) -> int:
-    return int(rows.X.nnz if isinstance(rows.X, sparse.csr_array) else np.count_nonzero(rows.X))
-
-
-def _here(names: tuple[str, ...], rows: LabelledRows) -> int:
-    return len(set(names) & set(rows.class_names))
 
 
 def check(options: argparse.Namespace) -> int:

@@ -22,7 +22,6 @@ from oasis_bench.command_line.parsing import (
     positive_of_text,
     refuse_missing,
     statuses_of_text,
-    tolerance_of_text,
 )
 from oasis_bench.experiment import Experiment, known_settings
 from oasis_bench.plugins import find_dataset, installed, refuse_unknown
@@ -52,17 +51,14 @@ FIT_SETTINGS = (
 """The settings of an experiment that decide how one learner is fitted on all rows."""
 
 FILE_KEYS = (
-    "title: of the report (needed). "
-    "dataset: a name or a path, or a table [dataset] with its name and options (needed; a list as "
-    "the value of one option makes a run for each). "
-    "each: a table [each] with a setting and a list of its values, a run for each. "
-    "corpora: a table [corpora.NAME] with a dataset, names of learners and settings, a run for "
-    "each, whose result is exported. protocol: the version of these tables, which an exported "
-    "result names. quick: settings of a quick run, and its corpora. "
-    "learners: a table [learners.LABEL] for each (at least one). In it, algorithm: a name of 'list "
-    "algorithms' (default LABEL); budget and memory: its own limits; features: the kinds of "
-    "features that it takes; and its hyper-parameters: a value is fixed, a list is searched on the "
-    "inner folds (default: its search space)."
+    "title: of the report (needed). dataset: a name or a path, or a table [dataset] with its name "
+    "and options (needed; a list as the value of an option makes a run for each). each: a setting "
+    "and a list of its values, a run for each. corpora: a table [corpora.NAME] with a dataset, "
+    "names of learners and settings, a run for each. protocol: the version of these tables, which "
+    "exported results name. quick: settings of a quick run, and its corpora. learners: a table "
+    "[learners.LABEL] for each. In it, algorithm: a name of 'list algorithms' (default LABEL); "
+    "budget, memory: its own limits; features: those that it takes; and its hyper-parameters: a "
+    "value is fixed, a list is searched on the inner folds (default: its search space)."
 )
 """What an experiment file says and no option does."""
 
@@ -162,11 +158,11 @@ def _add_run(verbs: Any) -> None:
     _add_param(run)
     what = "a data set, your own file, or a folder of pictures (default: the experiment's)"
     run.add("--dataset", "NAME|PATH", what)
-    add_data_options(run, "label", "drop")
+    add_data_options(run)
     _add_settings(
         run,
         "Each is a key of an experiment file too: its name with _ in place of -, or the key in "
-        "brackets. A default holds where the file does not have the key.",
+        "brackets. Defaults are those of a run without a file.",
         tuple(known_settings()),
     )
     run.group("how to run it")
@@ -196,9 +192,8 @@ def _add_evaluate(verbs: Any) -> None:
         "evaluate",
         "run:evaluate",
         "evaluate a saved model on other data, or the kept scores of a run by other tasks",
-        "Evaluate without a new fit. A model (of 'fit', 'run --save-models' or save_model) is "
-        "evaluated on --dataset, with the scaling of its file. The scores that 'run --predictions' "
-        "kept are evaluated by --tasks, and the measures are added to those of the run.",
+        "Evaluate without a new fit: a model file on --dataset, with the scaling of its file, or "
+        "the scores that 'run --predictions' kept by --tasks, whose measures are added to the run.",
         "metric.npz --dataset other.csv --label kind",
         "runs/mine --tasks classification",
     )
@@ -207,7 +202,7 @@ def _add_evaluate(verbs: Any) -> None:
     parser.add("--dataset", "NAME|PATH", "the data to evaluate a model on")
     parser.writes("--output", "DIR", "a new folder, for a model (default: runs/DATASET-TIME)")
     _add_tables(parser)
-    add_data_options(parser, "label", "drop")
+    add_data_options(parser)
     _add_settings(
         parser,
         "--tasks is for a run as well, the others for a model. --scaling is for a model file "
@@ -226,9 +221,8 @@ def _add_fit(verbs: Any) -> None:
         "fit",
         "use:fit",
         "tune a learner, fit it on all rows of a table and write it to a model file",
-        "Tune a learner on inner folds as 'run' does, fit it on all rows (at most 100,000, the "
-        "same share of each class), and write it with its scaling to a model file. The measure by "
-        "which it was tuned is printed beside the Euclidean baseline's.",
+        "Tune a learner on inner folds as 'run' does, fit it on all rows (at most 100,000), and "
+        "write it with its scaling to a model file. What to expect of it is printed.",
         "table.csv --label kind --learner OASIS --output metric.npz",
     )
     parser.set_defaults(experiment=None, quick=False, **dict.fromkeys(known_settings()))
@@ -243,7 +237,7 @@ def _add_fit(verbs: Any) -> None:
     parser.add("--task", "NAME", what, dest="tasks", **one)
     parser.writes("--output", "FILE.npz", "the model file", required=True)
     _add_param(parser)
-    add_data_options(parser, "label", "drop")
+    add_data_options(parser)
     _add_settings(parser, "They decide how the learner is tuned.", FIT_SETTINGS, of_a_file=False)
     parser.group("plugins", rare=True)
     add_plugin(parser)
@@ -264,9 +258,9 @@ def _add_neighbours(verbs: Any) -> None:
         "neighbours",
         "use:neighbours",
         "find the nearest rows of a gallery for each query, by a saved model",
-        "Find the rows of a gallery that are most similar to each query. Tables hold rows as they "
-        "are, not scaled, and need no labels; their columns are matched by name. The output is "
-        "CSV: query, rank, neighbour, similarity; rows count from 0, without the line of names.",
+        "Find the rows of a gallery that are most similar to each query, and write CSV: query, "
+        "rank, neighbour, similarity. Tables need no scaling and no labels; their columns are "
+        "matched by name. Rows count from 0.",
         "metric.npz gallery.csv queries.csv -k 10 --output neighbours.csv",
     )
     parser.reads("model", "MODEL", "a model file")
@@ -302,7 +296,7 @@ def _add_embed(verbs: Any) -> None:
 
 def _add_named_rows(parser: Parser) -> None:
     parser.add("--name", "COLUMN", "the column that names the rows (default: their numbers)")
-    add_data_options(parser)
+    add_data_options(parser, 0)
     add_plugin(parser)
 
 
@@ -335,8 +329,7 @@ def _add_settings(
             key = f"key {name}; " if setting.flag and of_a_file else ""
             default = setting.default_in_words if of_a_file or name != "classes" else "all"
             if (used := own.get(name, setting.default)) != setting.default:
-                text = ",".join(map(str, used)) if isinstance(used, tuple) else used
-                default = f"{text}; in a file without this key default {default}"
+                default = ",".join(used) if isinstance(used, tuple) else used
             how: dict[str, Any] = {"type": setting.read, "metavar": setting.metavar}
             if not setting.metavar:
                 how = {"action": argparse.BooleanOptionalAction}
@@ -344,7 +337,7 @@ def _add_settings(
             what = f"{setting.help} ({key}default {default})"
             action: Any = parser.add_argument(flag, dest=name, default=None, help=what, **how)
             first = re.split(r"[;:,] | \(see", setting.help)[0]
-            action.brief = f"{first} (default {default.partition(';')[0]})"
+            action.brief = f"{first} (default {default})"
 
 
 def _add_list(verbs: Any) -> None:
@@ -362,10 +355,9 @@ def _add_check(verbs: Any) -> None:
         "check",
         "listing:check",
         "test the learners, data sets and tasks of a plugin file",
-        "Test that a plugin file does what it must: scikit-learn's own checks of learners, the "
-        "same score for a pair whatever else is scored, saving and loading, and more; a data set "
-        "is the same each time; measures of a task lie in their ranges. The exit status is 1 where "
-        "a check fails.",
+        "Test that a plugin file does what it must: scikit-learn's own checks, scores, saving and "
+        "loading of learners, data sets that are the same each time, measures of tasks in their "
+        "ranges. The exit status is 1 where a check fails.",
         "mine.py",
     )
     parser.reads("file", "FILE", "a Python file that defines learners, data sets or tasks")
@@ -374,16 +366,16 @@ def _add_check(verbs: Any) -> None:
 def _add_data(verbs: Any) -> None:
     data = verbs.add_parser("data", help="list, describe and prepare data sets")
     actions = data.add_subparsers(required=True, metavar="ACTION", title="arguments")
-    for action, function, what in (
-        ("list", "data_list", "list the data sets, and how to get each"),
-        ("describe", "data_load", "describe a data set, and prepare its features if needed"),
-        ("prepare", "data_load", "download and make the features of a data set now"),
+    what = "list the data sets, and how to get each; 'list datasets' does the same"
+    add_plugin(parser := _verb(actions, "list", "listing:list_all", what))
+    parser.set_defaults(what="datasets")
+    for action, what in (
+        ("describe", "describe a data set, and prepare its features if needed"),
+        ("prepare", "download and make the features of a data set now"),
     ):
-        examples = [] if action == "list" else ["table.csv --label kind"]
-        parser = _verb(actions, action, f"listing:{function}", what, "", *examples)
-        if examples:
-            parser.add("dataset", "NAME|PATH", "a name, a file or a folder")
-            add_data_options(parser, "label", "drop")
+        parser = _verb(actions, action, "listing:data_load", what, "", "table.csv --label kind")
+        parser.add("dataset", "NAME|PATH", "a name, a file or a folder")
+        add_data_options(parser)
         add_plugin(parser)
 
 
@@ -393,9 +385,9 @@ def _add_web_scale(verbs: Any) -> None:
         "web-scale",
         "paper:run_web_scale",
         "train OASIS on millions of generated web images and write a report",
-        "The web-scale experiment of the papers (JMLR 2010, section 5.2) on generated images: "
-        "train OASIS, rank all test images, write a report. The same command goes on where it was "
-        "stopped. All of it takes 4 GB of disk, 4 GB of memory and, on two cores, under an hour.",
+        "The web-scale experiment of the papers (JMLR 2010, section 5.2) on generated images. The "
+        "same command goes on where it was stopped. All of it takes 4 GB of disk and of memory "
+        "and, on two cores, under an hour.",
         "--images 10000",
     )
     for flag, default, least, most, what in (
@@ -431,7 +423,7 @@ def _add_compare(verbs: Any) -> None:
     parser.reads("old", "OLD", "the output folder of the run before")
     parser.reads("new", "NEW", "the output folder of the run after")
     what = "share by which seconds and peak memory may grow (default 0.1)"
-    parser.add("--tolerance", "P", what, type=tolerance_of_text, default=0.1)
+    parser.add("--tolerance", "P", what, type=float, default=0.1)
 
 
 def _add_export(verbs: Any) -> None:
@@ -440,9 +432,8 @@ def _add_export(verbs: Any) -> None:
     parser = _verb(verbs, "export", "stored_runs:export", what, "", example)
     parser.reads("run", "RUN", "the output folder of the run")
     what = (
-        "csv and parquet: every table of the store; latex: the tables of the report; summary: "
-        "one CSV of means, spreads, costs and their origin, named after RUN; trec: of a run with "
-        "--predictions, a run file and a qrels file for each trial of retrieval or unseen-classes"
+        "csv and parquet: every table of the store; latex: the tables of the report; summary: one "
+        "CSV of means, spreads and costs; trec: run and qrels files of a run with --predictions"
     )
     kinds = ("csv", "parquet", "latex", "summary", "trec")
     parser.add("--format", f"{{{','.join(kinds)}}}", what, required=True, choices=kinds)
@@ -469,9 +460,8 @@ def _add_judge(verbs: Any) -> None:
         "stored_runs:judge",
         "have people rate the pictures that a run retrieves",
         "Write a page on which people rate the pictures that the learners of a run retrieve for "
-        "its example queries (JMLR 2010, 5.2.3). It is one file, names no learner, and saves each "
-        "rater's marks as a file. --collect reads those files; the report of the run then has "
-        "precision by raters, beside precision by labels.",
+        "its example queries. It names no learner, and saves each rater's marks as a file. "
+        "--collect reads those files; the report of the run then has precision by raters.",
         "runs/pictures",
         "runs/pictures --collect anna.csv ben.csv",
     )
@@ -513,9 +503,8 @@ def _add_ranks(verbs: Any) -> None:
         "stored_runs:ranks",
         "compare learners over the data sets of several runs: a leaderboard",
         "Compare learners over data sets, task by task: error reduction against the baseline, "
-        "average ranks, Wilcoxon's signed-rank test against the baseline and the leader, time, and "
-        "which learner to take for which data. A data set counts once, whatever its runs, class "
-        "subsets and features. Where a learner has no result the baseline stands in; with "
+        "average ranks, Wilcoxon's signed-rank test, time, and which learner to take for which "
+        "data. A data set counts once. The baseline stands in where a learner has no result; with "
         "stand-ins on more than a fifth of the data sets it is not ranked.",
         "runs/digits-... runs/mnist-...",
     )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import math
 from collections.abc import Callable, Sequence
 from copy import copy
 from functools import partial
@@ -44,12 +43,7 @@ DATA_OPTIONS = (
     ("name-column", "COLUMN", "the column that names the rows (default: rows count from 0)"),
     ("decimal", "SIGN", "the decimal sign of your CSV file, . or , (default: as columns show)"),
     ("thousands", "SIGN", "its sign of thousands: , . ' or a space (default: as columns show)"),
-    (
-        "prepare",
-        "auto|none",
-        "auto makes numbers of missing values, texts and dates, and drops "
-        "constant columns and ids; none refuses them (default: auto)",
-    ),
+    ("prepare", "auto|none", "none refuses missing values, texts, dates and ids (default: auto)"),
     ("bins", "N", "classes to cut a label that is a number into (default: a class for each value)"),
     ("pairs", "FILE", "a CSV file of pairs of named rows, and same or different: for verification"),
     ("triplets", "FILE", "a CSV file of named rows: query, nearer, farther: for judged-triplets"),
@@ -206,19 +200,6 @@ def batch_of_text(text: str) -> int | None:
     return None if text == "exact" else positive_of_text(text)
 
 
-def tolerance_of_text(text: str) -> float:
-    """Read a share of at least 0."""
-    try:
-        share = float(text)
-    except ValueError:
-        share = math.nan
-    if not 0 <= share < math.inf:
-        raise argparse.ArgumentTypeError(
-            f"{shown(text)}: a share of at least 0 is needed, such as 0.1"
-        )
-    return share
-
-
 def names_of_text(text: str) -> list[str]:
     """Read different names between commas."""
     names = [name.strip() for name in text.split(",") if name.strip()]
@@ -251,21 +232,19 @@ def name_and_value(text: str) -> tuple[str, str]:
     return name, value
 
 
-def add_data_options(parser: Parser, *main: str) -> None:
-    """Add the options of data sets; the help shows those in `main` in the group before."""
+def add_data_options(parser: Parser, n_main: int = 2) -> None:
+    """Add the options of data sets; the help shows the first ones in the group before."""
+    how: dict[str, Any] = {"dest": "data_options", "action": "append"}
     parser.set_defaults(data_options=[])
-    for is_rare in (False, True):
-        if is_rare:
+    for number, (name, metavar, what) in enumerate(DATA_OPTIONS):
+        if number == n_main:
             parser.group(
                 "more options of the data set",
                 "In an experiment file they are in a table [dataset], beside its name.",
                 rare=True,
             )
-        for name, metavar, what in DATA_OPTIONS:
-            if (name not in main) == is_rare:
-                pair = partial(lambda name, text: (name, text), name.replace("-", "_"))
-                how: dict[str, Any] = {"dest": "data_options", "action": "append"}
-                parser.add(f"--{name}", metavar, what, type=pair, **how)
+        pair = partial(lambda name, text: (name, text), name.replace("-", "_"))
+        parser.add(f"--{name}", metavar, what, type=pair, **how)
     what = "any option of the data set, again for each: visterms=100 is --visterms 100"
     parser.add("--data-option", "NAME=VALUE", what, type=name_and_value, **how)
 

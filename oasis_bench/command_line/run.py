@@ -40,7 +40,6 @@ from oasis_bench.runs import (
     holds_run,
     how_far,
     model_experiment,
-    most_seconds,
     new_folder,
     one_for_each_value,
     read_run,
@@ -65,8 +64,8 @@ def run(options: argparse.Namespace) -> int:
     folder = options.output or new_folder(experiment.dataset)
     if experiment.corpora:
         return _run_suite(experiment, folder, options)
-    if several := one_for_each_value(experiment):
-        return run_each(several, what_varies(experiment), folder, options)
+    if one_for_each_value(experiment):
+        return go_on(experiment, folder, options)
     return _run_into(folder, _new_run(experiment, folder, options), options)
 
 
@@ -169,40 +168,19 @@ def _new_run(experiment: Experiment, folder: Path, options: argparse.Namespace) 
     return partial(run_experiment, experiment, folder, remarks=quick_note(options))
 
 
-def run_each(
-    experiments: Mapping[str, Experiment], what: str, folder: Path, options: argparse.Namespace
-) -> int:
-    """Run each of several experiments into a folder of its own, then show them side by side."""
-    failed = _go_on_with_each(experiments, folder, options)
-    page, summary = load_reports().write_side_by_side(
-        {name: folder / name for name in experiments}, folder, what
-    )
-    print(summary)
-    print(f"report: {page}")
-    return failed
-
-
 def _run_suite(suite: Experiment, folder: Path, options: argparse.Namespace) -> int:
     """Run a suite corpus by corpus and export each result; those that are there are skipped."""
     results, corpora = results_folder(suite, folder), one_for_each_value(suite)
     left = {
         name: one for name, one in corpora.items() if not has_result(results / f"{name}.csv", one)
     }
-    print(f"{len(left)} of {len(corpora)} corpora have no result in {results} yet{_time(left)}")
+    print(f"{len(left)} of {len(corpora)} corpora have no result in {results} yet")
+    if seconds := expected_seconds(left):
+        print(f"they took {seconds / 3600:.1f} h on the machine of the committed results")
     export = partial(load_reports().export_run, kind="summary", output=results)
     failed = _go_on_with_each(left, folder, options, export)
     print(f"results: {results}: 'python -m oasis_bench ranks {results}' makes their page")
     return failed
-
-
-def _time(experiments: Mapping[str, Experiment]) -> str:
-    """Say how long experiments take, by the committed results or at most."""
-    if not experiments:
-        return ""
-    expected, most = expected_seconds(experiments), most_seconds(experiments)
-    if expected is not None:
-        return f"; they took {expected / 3600:.1f} h on the machine of the committed results"
-    return f"; at most {most / 3600:.1f} h, where each learner uses its whole budget"
 
 
 def _go_on_with_each(
@@ -231,7 +209,17 @@ def _go_on_with_each(
 def go_on(
     experiment: Experiment, folder: Path, options: argparse.Namespace, reported: bool = True
 ) -> int:
-    """Run an experiment into a folder, from where it stopped; nothing where it is finished."""
+    """Run an experiment into a folder, from where it stopped; nothing where it is finished.
+
+    Of one with a list of values each is run in a folder of its own; then they are side by side.
+    """
+    if several := one_for_each_value(experiment):
+        failed = _go_on_with_each(several, folder, options)
+        folders = {name: folder / name for name in several}
+        what = what_varies(experiment)
+        page, summary = load_reports().write_side_by_side(folders, folder, what)
+        print(f"{summary}\nreport: {page}")
+        return failed
     state = how_far(folder, experiment)
     if state == "finished":
         print(f"{folder} is finished")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from contextlib import closing
 
 from oasis_bench.analysis import compare_runs
@@ -24,12 +25,9 @@ def report(options: argparse.Namespace) -> int:
 def judge(options: argparse.Namespace) -> int:
     """Write the rating page of a run, or collect ratings and remake the run's report."""
     reports = load_reports()
-    of_page = {
-        "n_queries": options.queries,
-        "n_candidates": options.candidates,
-        "output": options.output,
-    }
-    of_page = {name: value for name, value in of_page.items() if value is not None}
+    given = {"n_queries": options.queries, "n_candidates": options.candidates}
+    given |= {"output": options.output}
+    of_page = {name: value for name, value in given.items() if value is not None}
     if options.collect:
         if of_page:
             name = next(iter(of_page)).removeprefix("n_")
@@ -47,20 +45,17 @@ def judge(options: argparse.Namespace) -> int:
 def ranks(options: argparse.Namespace) -> int:
     """Write the leaderboard of several runs."""
     reports = load_reports()
-    page, summary = reports.write_ranks(
-        options.runs,
-        options.output,
-        options.task,
-        options.measure,
-        options.baseline,
-    )
+    how = options.task, options.measure, options.baseline
+    page, summary = reports.write_ranks(options.runs, options.output, *how)
     print(summary)
     print(f"report: {page}")
     return 0
 
 
 def compare(options: argparse.Namespace) -> int:
-    """Print what got better or worse; the status tells it, too."""
+    """Print what got better or worse; the status says it, too."""
+    if not 0 <= options.tolerance < math.inf:
+        raise UsageError(f"--tolerance {options.tolerance}: a share of at least 0 is needed")
     old, new = read_run(options.old), read_run(options.new)
     comparison = compare_runs(old, new, options.tolerance)
     runs = {f"OLD {options.old}": old, f"NEW {options.new}": new}
@@ -75,8 +70,8 @@ def export(options: argparse.Namespace) -> int:
     if options.format == "trec":
         output = options.output or path_below(options.run, EXPORT)
         with closing(ProgressDisplay()) as display:
-            told = display.download, display.bar
-            paths = export_trec(options.run, output, *told, options.plugin)
+            shown = display.download, display.bar
+            paths = export_trec(options.run, output, *shown, options.plugin)
     else:
         paths = load_reports().export_run(options.run, options.format, options.output)
     for path in paths:

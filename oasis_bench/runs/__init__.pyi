@@ -1,7 +1,10 @@
 from .experiments import (
+    expected_seconds as expected_seconds,
+    has_result as has_result,
     how_far as how_far,
     model_experiment as model_experiment,
     one_for_each_value as one_for_each_value,
+    results_folder as results_folder,
     what_varies as what_varies,
 )
 from .fitting import fit_on_all as fit_on_all
@@ -17,11 +20,4 @@ from .store import (
     holds_run as holds_run,
     read_run as read_run,
     refuse_used_folder as refuse_used_folder,
-)
-from .suite import (
-    PUBLISHED as PUBLISHED,
-    expected_seconds as expected_seconds,
-    has_result as has_result,
-    most_seconds as most_seconds,
-    results_folder as results_folder,
 )
