@@ -7,6 +7,8 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from functools import partial
+from itertools import zip_longest
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -47,6 +49,9 @@ FORMS: dict[str, Any] = {
 
 SIZES = ("for any number of rows", "for thousands of rows")
 
+GROUPS = [f"{form}, {size}" for form in (*FORMS, "other") for size in SIZES]
+"""The groups of learners, in their order."""
+
 WIDTH = 98
 """Characters of a line of a list, which is indented by two more."""
 
@@ -55,15 +60,15 @@ CHECK_FAILED = 1
 
 def list_all(options: argparse.Namespace) -> int:
     """Print what can be named in a run; of one kind, more of each."""
-    registry, every = load_registry(options.plugin), options.what is None
+    registry = load_registry(options.plugin)
     experiments = [(name, Experiment.from_toml(name).title) for name in built_in_experiments()]
     tables: dict[str, Callable[[], list[str]]] = {
-        "algorithms": lambda: learner_lines(registry.algorithms, brief=every),
-        "datasets": lambda: described(registry.datasets, None if every else about_dataset),
+        "algorithms": lambda: described(registry.algorithms, options.what and about_learner),
+        "datasets": lambda: described(registry.datasets, options.what and about_dataset),
         "tasks": lambda: described(
-            registry.tasks, None if every else partial(about_task, registry.splits)
+            registry.tasks, options.what and partial(about_task, registry.splits)
         ),
-        "splits": lambda: described(registry.splits, None if every else about_split),
+        "splits": lambda: described(registry.splits, options.what and about_split),
         "experiments": lambda: aligned(experiments),
     }
     for what, lines in tables.items():
@@ -95,51 +100,37 @@ def _print_facts(facts: Mapping[str, str]) -> None:
     print(*aligned([(f"{name:<15}", value) for name, value in facts.items()]), sep="\n", flush=True)
 
 
-def described(
-    catalogue: Catalogue[Any], about: Callable[[Any], list[str]] | None = None
-) -> list[str]:
-    """Return name and summary of each plugin, or what is broken, and what is `about` it."""
-    rows: list[tuple[str, ...]] = []
-    notes = {}
-    for name in catalogue:
-        try:
-            rows.append((name, catalogue[name].summary))
-            if about is not None:
-                notes[name] = [*about(catalogue[name]), f"cite: {catalogue[name].citation}"]
-        except BrokenPluginError as error:
-            rows.append((name, f"{BROKEN}{error}"))
-    return aligned(rows, notes)
+def described(catalogue: Catalogue[Any], about: Callable[[Any], list[str]] | None) -> list[str]:
+    """Return name and summary of each plugin, or what is broken, and below it what is `about` it.
 
-
-def learner_lines(catalogue: Catalogue[MetricLearner], brief: bool) -> list[str]:
-    """Return a heading for each form and size, and a row for each learner.
-
-    Its cost and the paper are below it, unless `brief`.
+    Learners are in groups of one form and size, and their rows also say what they take.
     """
-    groups: dict[str, list[tuple[str, ...]]] = {}
+    groups: dict[str, list[tuple[str, ...]]] = {group: [] for group in GROUPS}
     notes = {}
     for name in catalogue:
         try:
-            learner = catalogue[name]
+            plugin = catalogue[name]
         except BrokenPluginError as error:
-            groups.setdefault("broken", []).append((name, "", f"{BROKEN}{error}"))
+            groups.setdefault("broken", []).append((name, f"{BROKEN}{error}"))
             continue
-        form = next((one for one, kind in FORMS.items() if issubclass(learner, kind)), "other")
-        group = f"{form}, {SIZES['n^2' in learner.cost]}"
-        groups.setdefault(group, []).append((name, input_of(learner), learner.summary))
-        if not brief:
-            notes[name] = [f"cost: {learner.cost}", f"cite: {learner.citation}"]
-    order = [*(f"{form}, {size}" for form in (*FORMS, "other") for size in SIZES), "broken"]
-    found = [group for group in order if group in groups]
-    rows = [("name", "takes", "what it is (costs: n rows, d features, c classes)")]
-    lines = aligned([*rows, *(row for group in found for row in groups[group])], notes)
-    heading = {groups[group][0][0]: f"{group}:" for group in found}
-    return [
-        text
-        for line in lines
-        for text in (heading.get(line.split("  ")[0]), line)
-        if text is not None
-    ]
+        is_learner = issubclass(plugin, MetricLearner)
+        row = (name, input_of(plugin), plugin.summary) if is_learner else (name, plugin.summary)
+        groups.setdefault(group_of(plugin) if is_learner else "", []).append(row)
+        if about is not None:
+            notes[name] = [*about(plugin), f"cite: {plugin.citation}"]
+    headings = {rows[0][0]: f"{group}:" for group, rows in groups.items() if rows and group}
+    return aligned([row for rows in groups.values() for row in rows], notes, headings)
+
+
+def group_of(learner: type[MetricLearner]) -> str:
+    """Name the form of a learner, and how many rows it is for."""
+    form = next((name for name, kind in FORMS.items() if issubclass(learner, kind)), "other")
+    return f"{form}, {SIZES['n^2' in learner.cost]}"
+
+
+def about_learner(learner: type[MetricLearner]) -> list[str]:
+    """Return the cost of a learner."""
+    return [f"cost of a fit: {learner.cost}"]
 
 
 def input_of(learner: type[MetricLearner]) -> str:
@@ -174,19 +165,23 @@ def about_split(split: type[Split]) -> list[str]:
 
 
 def aligned(
-    rows: Sequence[tuple[str, ...]], notes: Mapping[str, Sequence[str]] | None = None
+    rows: Sequence[tuple[str, ...]],
+    notes: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    headings: Mapping[str, str] = MappingProxyType({}),
 ) -> list[str]:
-    """Align cells in columns, the last wrapped; `notes` of a name are below its row."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    """Align cells in columns, the last wrapped; a name may have `notes` below and a heading."""
+    columns = zip_longest(*(row[:-1] for row in rows), fillvalue="")
+    widths = [max(map(len, column)) for column in columns]
     lines = []
     for row in rows:
         first = "".join(
-            f"{cell:<{width + 2}}" for cell, width in zip(row, widths[:-1], strict=False)
+            f"{cell:<{width + 2}}" for cell, width in zip(row[:-1], widths, strict=False)
         )
+        lines += [headings[row[0]]] if row[0] in headings else []
         lines += textwrap.wrap(
             first + row[-1], WIDTH, subsequent_indent=" " * len(first), break_on_hyphens=False
         )
-        for note in (notes or {}).get(row[0], ()):
+        for note in notes.get(row[0], ()):
             lines += textwrap.wrap(note, WIDTH, initial_indent="    ", subsequent_indent="      ")
     return lines
 

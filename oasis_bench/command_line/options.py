@@ -20,11 +20,9 @@ from oasis_bench.command_line.parsing import (
     each_of_text,
     names_of_text,
     positive_of_text,
-    refuse_missing,
     statuses_of_text,
 )
 from oasis_bench.experiment import Experiment, known_settings
-from oasis_bench.plugins import find_dataset, installed, refuse_unknown
 
 LEAST_IMAGES = 10
 """Of fewer web images none may be relevant to another."""
@@ -61,41 +59,6 @@ FILE_KEYS = (
     "value is fixed, a list is searched on the inner folds (default: its search space)."
 )
 """What an experiment file says and no option does."""
-
-
-def parse_words(words: Sequence[str] | None = None) -> argparse.Namespace:
-    """Parse the words of a command, read its experiment, and look for what its words name.
-
-    Mistakes in them are reported before imports that take two seconds.
-    """
-    options = make_parser().parse_args(words)
-    if getattr(options, "experiment", None) is not None:
-        options.experiment = Experiment.from_toml(options.experiment)
-    if not getattr(options, "plugin", None) and getattr(options, "resume", None) is None:
-        _refuse_unknown_words(options)
-    return options
-
-
-def _refuse_unknown_words(options: argparse.Namespace) -> None:
-    """Raise UsageError for a name that no installed package has, or a path with nothing there."""
-    dataset = getattr(options, "dataset", None)
-    if options.verb in ("run", "fit"):
-        experiment = options.experiment or Experiment.from_toml("default")
-        own, every = experiment.learners, [EVERY_LEARNER] * (options.verb == "run")
-        for label in options.algorithms or own:
-            name = own[label].algorithm if label in own else label
-            refuse_unknown("algorithm", name, also=[*own, *every])
-        for task in options.tasks or experiment.tasks:
-            refuse_unknown("task", task)
-        if (split := options.split or experiment.split) is not None:
-            refuse_unknown("split", split)
-        dataset = experiment.dataset if dataset is None else dataset
-    elif options.verb == "evaluate" and options.evaluated.is_dir():
-        return  # a run has its own data
-    if dataset is not None:
-        _, path = find_dataset(dataset, [point.name for point in installed("data set")])
-        if path is not None:
-            refuse_missing(path)
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -342,7 +305,8 @@ def _add_settings(
 
 def _add_list(verbs: Any) -> None:
     what = "list algorithms, data sets, tasks, splits and experiments"
-    parser = _verb(verbs, "list", "listing:list_all", what, "", "", "algorithms")
+    more = "List what a run can name. A cost is of n rows, d features and c classes."
+    parser = _verb(verbs, "list", "listing:list_all", what, more, "", "algorithms")
     kinds = ("algorithms", "datasets", "tasks", "splits", "experiments")
     what = f"only these, with more of each: {', '.join(kinds)} (default: all)"
     parser.add("what", "KIND", what, nargs="?", choices=kinds)
@@ -414,7 +378,7 @@ def _add_compare(verbs: Any) -> None:
     parser = _verb(
         verbs,
         "compare",
-        "stored_runs:compare",
+        "run:compare",
         "say what got better or worse from one run to another",
         "Compare the trials that two runs have in common. The exit status is 1 where something "
         "got worse beyond noise, 0 where not, and 3 where nothing could be compared.",
@@ -429,7 +393,7 @@ def _add_compare(verbs: Any) -> None:
 def _add_export(verbs: Any) -> None:
     what = "write the numbers of a run for other programs"
     example = "runs/mine --format csv"
-    parser = _verb(verbs, "export", "stored_runs:export", what, "", example)
+    parser = _verb(verbs, "export", "run:export", what, "", example)
     parser.reads("run", "RUN", "the output folder of the run")
     what = (
         "csv and parquet: every table of the store; latex: the tables of the report; summary: one "
@@ -443,7 +407,7 @@ def _add_export(verbs: Any) -> None:
 
 def _add_report(verbs: Any) -> None:
     what = "remake the report of a run"
-    parser = _verb(verbs, "report", "stored_runs:report", what, "", "runs/mine --tables")
+    parser = _verb(verbs, "report", "run:report", what, "", "runs/mine --tables")
     parser.reads("run", "RUN", "the output folder of the run")
     what = (
         "the learner that tables and box plots of differences are relative to (default: the best "
@@ -457,7 +421,7 @@ def _add_judge(verbs: Any) -> None:
     parser = _verb(
         verbs,
         "judge",
-        "stored_runs:judge",
+        "run:judge",
         "have people rate the pictures that a run retrieves",
         "Write a page on which people rate the pictures that the learners of a run retrieve for "
         "its example queries. It names no learner, and saves each rater's marks as a file. "
@@ -500,7 +464,7 @@ def _add_ranks(verbs: Any) -> None:
     parser = _verb(
         verbs,
         "ranks",
-        "stored_runs:ranks",
+        "run:ranks",
         "compare learners over the data sets of several runs: a leaderboard",
         "Compare learners over data sets, task by task: error reduction against the baseline, "
         "average ranks, Wilcoxon's signed-rank test, time, and which learner to take for which "

@@ -1,4 +1,4 @@
-"""The verbs `run` and `evaluate`, and what carries out experiments for other verbs too.
+"""The verbs of runs: `run` and `evaluate`, which carry them out, and those that read stored ones.
 
 Which experiment the options make, where its results go, its progress, kept files and report.
 """
@@ -6,6 +6,7 @@ Which experiment the options make, where its results go, its progress, kept file
 from __future__ import annotations
 
 import argparse
+import math
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -14,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from oasis_bench.analysis import compare_runs
 from oasis_bench.command_line.options import EVERY_LEARNER, MODEL_SETTINGS
 from oasis_bench.command_line.progress import ProgressDisplay
 from oasis_bench.experiment import (
@@ -36,9 +38,11 @@ from oasis_bench.plugins import (
 from oasis_bench.runs import (
     evaluate_run,
     expected_seconds,
+    export_trec,
     has_result,
     holds_run,
     how_far,
+    lists_of_values,
     model_experiment,
     new_folder,
     one_for_each_value,
@@ -46,12 +50,12 @@ from oasis_bench.runs import (
     results_folder,
     resume_experiment,
     run_experiment,
-    what_varies,
 )
-from oasis_bench.system import UsageError, without_options
+from oasis_bench.system import EXPORT, UsageError, path_below, without_options
 from oasis_bench.trial import MODELS, PREDICTIONS
 
-TRIAL_FAILED = 1
+TRIAL_FAILED = GOT_WORSE = 1
+NOT_COMPARED = 3
 
 
 def run(options: argparse.Namespace) -> int:
@@ -216,7 +220,7 @@ def go_on(
     if several := one_for_each_value(experiment):
         failed = _go_on_with_each(several, folder, options)
         folders = {name: folder / name for name in several}
-        what = what_varies(experiment)
+        (what,) = lists_of_values(experiment)
         page, summary = load_reports().write_side_by_side(folders, folder, what)
         print(f"{summary}\nreport: {page}")
         return failed
@@ -284,3 +288,65 @@ def quick_note(options: argparse.Namespace) -> list[str]:
     words = without_options(sys.argv[1:], ["--output"], switches=["--quick"])
     whole = shlex.join(["python", "-m", "oasis_bench", *words])
     return [f"{QUICK_REMARK}: {whole}"]
+
+
+def report(options: argparse.Namespace) -> int:
+    """Remake the report of a run."""
+    return report_on(options.run, options.tables, options.baseline)
+
+
+def judge(options: argparse.Namespace) -> int:
+    """Write the rating page of a run, or collect ratings and remake the run's report."""
+    reports = load_reports()
+    given = {"n_queries": options.queries, "n_candidates": options.candidates}
+    given |= {"output": options.output}
+    of_page = {name: value for name, value in given.items() if value is not None}
+    if options.collect:
+        if of_page:
+            name = next(iter(of_page)).removeprefix("n_")
+            raise UsageError(f"--{name} is for the page: leave it out with --collect")
+        summary = reports.collect_ratings(options.run, options.collect)
+        report_on(options.run)
+        print(summary)
+        return 0
+    page, summary = reports.write_rating_page(options.run, **of_page)
+    print(summary)
+    print(f"page: {page}")
+    return 0
+
+
+def ranks(options: argparse.Namespace) -> int:
+    """Write the leaderboard of several runs."""
+    reports = load_reports()
+    how = options.task, options.measure, options.baseline
+    page, summary = reports.write_ranks(options.runs, options.output, *how)
+    print(summary)
+    print(f"report: {page}")
+    return 0
+
+
+def compare(options: argparse.Namespace) -> int:
+    """Print what got better or worse; the status says it, too."""
+    if not 0 <= options.tolerance < math.inf:
+        raise UsageError(f"--tolerance: '{options.tolerance}': a share of at least 0 is needed")
+    old, new = read_run(options.old), read_run(options.new)
+    comparison = compare_runs(old, new, options.tolerance)
+    runs = {f"OLD {options.old}": old, f"NEW {options.new}": new}
+    print(load_reports().comparison_text(comparison, runs))
+    if comparison.count("worse"):
+        return GOT_WORSE
+    return 0 if comparison.n_judged else NOT_COMPARED
+
+
+def export(options: argparse.Namespace) -> int:
+    """Write the numbers of a run for other programs, and print the paths."""
+    if options.format == "trec":
+        output = options.output or path_below(options.run, EXPORT)
+        with closing(ProgressDisplay()) as display:
+            shown = display.download, display.bar
+            paths = export_trec(options.run, output, *shown, options.plugin)
+    else:
+        paths = load_reports().export_run(options.run, options.format, options.output)
+    for path in paths:
+        print(path)
+    return 0

@@ -2,10 +2,10 @@ from .experiments import (
     expected_seconds as expected_seconds,
     has_result as has_result,
     how_far as how_far,
+    lists_of_values as lists_of_values,
     model_experiment as model_experiment,
     one_for_each_value as one_for_each_value,
     results_folder as results_folder,
-    what_varies as what_varies,
 )
 from .fitting import fit_on_all as fit_on_all
 from .kept_scores import evaluate_run as evaluate_run, export_trec as export_trec

@@ -41,7 +41,7 @@ def one_for_each_value(experiment: Experiment) -> dict[str, Experiment]:
     if experiment.corpora:
         return {name: _on_corpus(experiment, name) for name in experiment.corpora}
     options, each = experiment.dataset_options, experiment.each
-    lists = _lists(experiment)
+    lists = lists_of_values(experiment)
     if not lists:
         return {}
     if len(lists) > 1:
@@ -72,12 +72,8 @@ def _on_corpus(experiment: Experiment, name: str) -> Experiment:
     return replace(experiment, **{"title": title, "corpora": {}, "quick": {}, **changes})
 
 
-def what_varies(experiment: Experiment) -> str:
-    """Return the name of the option or the setting that has a list of values, or 'corpus'."""
-    return "corpus" if experiment.corpora else next(iter(_lists(experiment)))
-
-
-def _lists(experiment: Experiment) -> dict[str, Any]:
+def lists_of_values(experiment: Experiment) -> dict[str, Any]:
+    """Return what has a list of values, a run for each: options of the data set and settings."""
     options = experiment.dataset_options
     lists = {name: values for name, values in options.items() if isinstance(values, list)}
     return {**lists, **experiment.each}

@@ -70,7 +70,13 @@ def evaluate_run(
         wanted = find_tasks(experiment, registry)
         if any(has_measure(task, info.experiment.choose_by or "") for task in wanted):
             experiment = replace(experiment, choose_by=info.experiment.choose_by)
-        _refuse_other_splits(wanted, {str(one["split"]) for one in info.identities.values()})
+        splits = {str(one["split"]) for one in info.identities.values()}
+        for task in wanted:
+            if task.split not in splits:
+                raise UsageError(
+                    f"{task.name} needs the split {task.split}, and the run has "
+                    f"{' and '.join(sorted(splits))}: evaluate it in a new run"
+                )
         rows, trials = _find_kept_scores(
             folder, info, experiment, registry, plugin_files, on_download
         )
@@ -96,15 +102,6 @@ def evaluate_run(
 
 def _of_split(tasks: Sequence[Task], one: Predictions) -> list[Task]:
     return [task for task in tasks if task.split == one.spec.where.split]
-
-
-def _refuse_other_splits(tasks: Sequence[Task], splits: set[str]) -> None:
-    for task in tasks:
-        if task.split not in splits:
-            raise UsageError(
-                f"{task.name} needs the split {task.split}, and the run has "
-                f"{' and '.join(sorted(splits))}: evaluate it in a new run"
-            )
 
 
 def _refuse_other_galleries(tasks: Sequence[Task], scores: Predictions) -> None:
