@@ -488,7 +488,9 @@ def test_scores_that_are_not_there_or_are_of_other_rows_are_refused(tmp_path):
     before = measured(folder, *tasks)
     assert evaluate_run(folder, tasks) == 0
     assert measured(folder, *tasks) == before
-    with pytest.raises(UsageError, match="holds scores against the other test items: ask it in"):
+    with pytest.raises(
+        UsageError, match="holds scores against the other test items: evaluate it in"
+    ):
         evaluate_run(folder, ["classification"])
     kept = (folder / names[0]).read_bytes()
     (folder / names[0]).write_bytes(kept[:-900])
@@ -499,7 +501,7 @@ def test_scores_that_are_not_there_or_are_of_other_rows_are_refused(tmp_path):
     with pytest.raises(UsageError, match="have changed since the run"):
         evaluate_run(folder, ["retrieval"])
     shutil.rmtree(folder / "predictions")
-    with pytest.raises(UsageError, match="has no kept scores: run it anew with --predictions"):
+    with pytest.raises(UsageError, match="has no kept scores: run it again with --predictions"):
         evaluate_run(folder, ["retrieval"])
 
 
