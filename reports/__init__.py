@@ -6,11 +6,12 @@ from oasis_bench.reports.export import export_run
 from oasis_bench.reports.leaderboard import write_ranks, write_side_by_side
 from oasis_bench.reports.ratings import collect_ratings, write_rating_page
 from oasis_bench.reports.report import summary_html, write_report
-from oasis_bench.reports.verdict import summary_text
+from oasis_bench.reports.verdict import answer_text, summary_text
 from oasis_bench.reports.view import find_baseline
 from oasis_bench.reports.web_scale import write_web_scale_report
 
 __all__ = [
+    "answer_text",
     "collect_ratings",
     "comparison_text",
     "export_run",

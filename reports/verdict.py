@@ -39,6 +39,16 @@ from oasis_bench.system import printable, without_options
 MOST_NAMED = 3
 """Learners whose difference from the best is told."""
 
+MOST_LINES = 9
+"""Of the answer on the terminal, which the path of the report follows."""
+
+BRIEF_VERDICTS = {
+    "worse": "significantly above",
+    "tied": "statistically tied with",
+    "untested": "not testable against",
+    "better": "on the partitions that both finished below",
+}
+
 MOST_AT_END = 0.1
 """Share of partitions from which on a tuned end of a range is told."""
 
@@ -362,6 +372,60 @@ def again(view: RunView, options: dict[str, str]) -> str:
     replaced = [name for name in options if name != "--param"]  # which may be given many times
     kept = without_options(words, [*replaced, "--output"]) if is_whole else []
     return shlex.join([*kept, *(text for option in options.items() for text in option)])
+
+
+def answer_text(run: StoredRun) -> str:
+    """Say in nine lines at most who is best on each task, what it costs and what to try next.
+
+    The report, and `summary_text`, also have differences with their intervals, and tables.
+    """
+    view = view_of(run)
+    gaps = [line for gap in dict.fromkeys(_gaps(view)) for line in wrapped(gap)]
+    more = [f"  (of {len(gaps)} lines on what failed; all are in the report)"]
+    last = [*wrapped(_brief_costs(view)), *(gaps if len(gaps) < 3 else [gaps[0], *more])]
+    first = [line for task in view.tasks for line in wrapped(_brief(view, task))]
+    steps = [(f"{it.why}:", f"  {printable(it.command)}") for it in next_steps(view)[:1]]
+    if len(first) + len(last) + 2 <= MOST_LINES:
+        last += [line for step in steps for line in step]
+    if len(first) > (room := MOST_LINES - len(last)):
+        first = [*first[: room - 1], "  (the other tasks are in the report)"]
+    return "\n".join([*first, *last])
+
+
+def _brief(view: RunView, task: str) -> str:
+    """Say who has the highest mean on the largest class subset, and which others are tied."""
+    scored = [it for it in view.comparisons[task] if it.scores.notna().any(axis=None)]
+    if not scored:
+        return ""
+    of_subset = {it.name: it for it in scored if it.subset == scored[-1].subset}
+    names = [name for name in used_by_compare(view.stored, task) if name in of_subset]
+    it = of_subset[names[0]]
+    where, best = f"{task_title(task)}, {view.subset_title(it.subset)}: ", it.best.best
+    near = " ".join(_near_chance(view, task, it))
+    if _all_at_most(it):
+        return f"{where}all learners are at the most there is (1.000) in {it.name}."
+    if best is None:
+        return f"{where}{_without_comparison(view, it)} {near}"
+    text = f"{where}{_named(view, best)} has the highest {it.name}, {it.best.means[best]:.3f}"
+    for verdict, words in BRIEF_VERDICTS.items():
+        own = [name for name in it.best.differences if it.best.verdicts[name] == verdict]
+        own.sort(key=lambda name: -it.best.means[name])
+        texts = [f"{view.marked(name)} {it.best.means[name]:.3f}" for name in own[:MOST_NAMED]]
+        texts += [plural(len(own) - MOST_NAMED, "other")] * (len(own) > MOST_NAMED)
+        text += f"; {words} {series(texts)}" * bool(own)
+    return f"{text}. {near}"
+
+
+def _brief_costs(view: RunView) -> str:
+    """Say what one partition took of each learner, the cheapest first; of many the ends."""
+    trials = view.finished_on(view.splits[0])
+    own = trials[trials["subset"] == next(iter(trials["subset"].iloc[::-1]), None)]
+    parts = own["tuning_seconds"].fillna(0) + own["fit_seconds"].fillna(0) + own["query_seconds"]
+    medians = parts.groupby(own["learner"]).median().dropna().sort_values()
+    texts = [f"{view.marked(str(it))} {seconds_text(own)} s" for it, own in medians.items()]
+    if len(texts) > 2 * MOST_NAMED:
+        texts = [*texts[:MOST_NAMED], "...", *texts[-MOST_NAMED:]]
+    return f"Tuning, fit and queries of one partition: {', '.join(texts)}." if texts else ""
 
 
 def summary_text(run: StoredRun, in_python: bool = False) -> str:

@@ -5,9 +5,10 @@ import subprocess
 import sys
 
 import pytest
+from fake_runs import fake_trial, fake_trials, make_run
 
 from oasis_bench.command_line import main
-from oasis_bench.command_line.entry import VERBS
+from oasis_bench.command_line.options import make_parser
 from oasis_bench.experiment import (
     built_in_experiments,
 )
@@ -16,6 +17,13 @@ SMALL = (
     "--algorithms Euclidean --dataset digits --classes 2 --partitions 1 --inner-folds 2 "
     "--train 6 --test 4"
 )
+
+
+def verbs_of(parser):
+    """Yield the parsers of the verbs, such as 'run' and 'data list'."""
+    for action in parser._actions:
+        for verb in action.choices.values() if isinstance(action.choices, dict) else ():
+            yield from verbs_of(verb) if verb.prog.endswith(" data") else [verb]
 
 
 @pytest.fixture(autouse=True)
@@ -142,10 +150,43 @@ def test_report_is_remade_from_the_store_alone(command, finished):
     assert "</html>" in page.read_text("utf-8")
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_is_carried_out_by_a_function(command, verb):
-    assert command(*verb.split(), "--help")[0] == 0
-    assert callable(pkgutil.resolve_name(VERBS[verb]))
+def test_the_answer_is_ten_lines_at_most_and_tables_are_printed_where_they_are_asked(
+    command, tmp_path
+):
+    learners = {"a": [0.9, 0.8], "b": [0.5, 0.4]}
+    learners |= {f"learner {number}": [0.3, 0.31 + number / 100] for number in range(9)}
+    trials = [trial for name, scores in learners.items() for trial in fake_trials(name, scores)]
+    lost = fake_trial("lost", status="failed", reason="no luck")
+    run = make_run(tmp_path, [*trials, lost], [*learners, "lost"], 2)
+    status, out, errors = command("report", tmp_path)
+    assert (status, errors) == (0, [])
+    lines = out.splitlines()
+    assert len(lines) <= 10
+    means = run.measures.query("measure == 'mAP'").groupby("learner")["value"].mean()
+    assert f"a has the highest mAP, {means['a']:.3f}; " in lines[0]
+    assert f"b {means['b']:.3f}" in " ".join(lines[:2])
+    assert "failed: no luck" in out
+    assert lines[-1] == f"report: {tmp_path / 'report.html'}"
+    tables = command("report", tmp_path, "--tables")[1].splitlines()
+    rows = [line.split() for line in tables]
+    assert {row[1] for row in rows if len(row) > 2 and row[0] == "10"} >= {"a", "b", "lost"}
+
+
+@pytest.mark.parametrize("parser", list(verbs_of(make_parser())), ids=lambda it: it.prog)
+def test_every_verb_is_carried_out_by_a_function(command, parser):
+    words = parser.prog.split()[3:]
+    assert command(*words, "--help")[0] == 0
+    assert callable(pkgutil.resolve_name(parser.get_default("function")))
+
+
+def test_lists_fit_100_columns_and_tell_more_of_one_kind(command):
+    for what in ("", "algorithms", "tasks", "splits", "datasets", "experiments"):
+        lines = command("list", *what.split())[1].splitlines()
+        assert max(map(len, lines)) <= 100
+    brief, full = (command("list", *what)[1] for what in ((), ("algorithms",)))
+    assert "none: nothing is learned" not in brief
+    assert "cost of a fit: none: nothing is learned" in full
+    assert full.splitlines()[1].strip() == "bilinear, for any number of rows:"
 
 
 def test_a_data_set_is_described_by_its_numbers(command):
@@ -156,7 +197,7 @@ def test_a_data_set_is_described_by_its_numbers(command):
     assert facts["classes"].strip().startswith("10, of 174 (8) to 183 images (3)")  # as sklearn's
     status, out, _ = command("data", "list")
     assert status == 0
-    assert "caltech256: " in out
+    assert "  caltech256  " in out
     prepared = command("data", "prepare", "digits")[1]
     assert prepared.splitlines()[0].split() == ["images", "1,797"]
     assert "licence" not in prepared  # facts are told by 'describe' alone
@@ -224,7 +265,7 @@ def test_a_mistake_in_a_file_is_told_as_the_same_mistake_in_an_option(
     [
         *("run --dataset no.csv", "data describe a/b", "run --experiment none", "report absent"),
         *("run --algorithms OASSIS", "run --tasks retrieve", "run --dataset digit"),
-        *("data describe digit", "list algorithms --for digit"),
+        "data describe digit",
     ],
 )
 def test_what_is_not_there_is_told_before_the_slow_imports(words, tmp_path):

@@ -445,14 +445,18 @@ def test_what_cannot_be_judged_is_told_in_one_line(kept, tmp_path, capsys):
             [*new, *digits, "--scaling", "none"],
             "holds its own scaling, l2: leave --scaling out",
         ),
-        (model, [*new], "which data is .* Name it with --dataset"),
+        (model, [*new], "needs data to be evaluated on: give --dataset"),
         (model, [*new, *digits, "--tasks", "judged-triplets"], "cannot be asked for judged-trip"),
         (model, [*new, *digits, "--tasks", "reading"], "unknown task 'reading'"),
         (damaged, [*new, *digits], "damaged.npz: cannot be read as a model file"),
         (tmp_path / "none.npz", [*new, *digits], "none.npz: No such file"),
-        (kept, [], "Name them with --tasks"),
+        (kept, [], "name them with --tasks"),
         (kept, ["--tasks", "retrieval", *digits], "dataset is for a model"),
-        (kept, ["--tasks", "unseen-classes"], "and the run has seen-classes: ask it in a new run"),
+        (
+            kept,
+            ["--tasks", "unseen-classes"],
+            "and the run has seen-classes: evaluate it in a new run",
+        ),
         (tmp_path, ["--tasks", "retrieval"], "holds no run"),
     ):
         assert evaluate(judged, *words) == 2
@@ -484,7 +488,9 @@ def test_scores_that_are_not_there_or_are_of_other_rows_are_refused(tmp_path):
     before = measured(folder, *tasks)
     assert evaluate_run(folder, tasks) == 0
     assert measured(folder, *tasks) == before
-    with pytest.raises(UsageError, match="holds scores against the other test items: ask it in"):
+    with pytest.raises(
+        UsageError, match="holds scores against the other test items: evaluate it in"
+    ):
         evaluate_run(folder, ["classification"])
     kept = (folder / names[0]).read_bytes()
     (folder / names[0]).write_bytes(kept[:-900])
@@ -495,7 +501,7 @@ def test_scores_that_are_not_there_or_are_of_other_rows_are_refused(tmp_path):
     with pytest.raises(UsageError, match="have changed since the run"):
         evaluate_run(folder, ["retrieval"])
     shutil.rmtree(folder / "predictions")
-    with pytest.raises(UsageError, match="has no kept scores: run it anew with --predictions"):
+    with pytest.raises(UsageError, match="has no kept scores: run it again with --predictions"):
         evaluate_run(folder, ["retrieval"])
 
 
@@ -613,7 +619,7 @@ class Stumbles(Retrieval):
 def test_a_judged_model_has_the_cost_of_its_answers_and_none_of_a_fit(kept, tmp_path, capsys):
     model = kept / "models" / "OASIS_4_0.npz"
     words = ["evaluate", str(model), "--dataset", "digits", "--partitions", "1", "--classes", "4"]
-    assert main([*words, "--output", str(tmp_path / "judged")]) == 0
+    assert main([*words, "--tables", "--output", str(tmp_path / "judged")]) == 0
     summary = capsys.readouterr().out
     *_, costs = [line.split() for line in summary.splitlines() if line.split()[1:2] == [model.stem]]
     size = read_run(tmp_path / "judged").trials["model_bytes"][0] / 2**10

@@ -21,17 +21,38 @@ def parsers(parser):
                 yield from parsers(verb)
 
 
-@pytest.mark.parametrize("parser", list(parsers(make_parser())), ids=lambda parser: parser.prog)
-def test_each_option_says_its_default(parser):
+PARSERS = list(parsers(make_parser()))
+
+
+@pytest.mark.parametrize("parser", PARSERS, ids=lambda parser: parser.prog)
+def test_each_option_with_a_value_that_is_not_nothing_says_its_default(parser):
     for action in parser._actions:
-        if action.option_strings and not action.required:
-            said = "default" in (action.help or "")
-            assert said or action.dest in ("help", "version", "dataset", "task"), action
+        if action.option_strings and action.default not in (None, False, [], argparse.SUPPRESS):
+            assert "default" in action.help, action
 
 
-def test_the_help_of_run_names_every_key_of_an_experiment_file(capsys):
+@pytest.mark.parametrize("parser", PARSERS, ids=lambda parser: parser.prog)
+def test_a_help_is_short_and_begins_with_examples_that_parse(parser, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = parser.format_help().splitlines()
+    assert len(lines) < 60
+    assert lines[0].startswith(f"usage: {parser.prog} ")
+    assert ("--help-all" in lines[-1]) == bool(parser.rare)
+    examples = [line.split("   ")[0].split()[3:] for line in lines if line.startswith("  python ")]
+    assert (lines[2] == "examples:") == bool(examples)
+    for words in examples:
+        for word in words:
+            if "/" in word or "." in word:
+                path = tmp_path / word
+                path.parent.mkdir(exist_ok=True)
+                path.touch()
+        if "--help" not in words:
+            assert make_parser().parse_args(words).verb in " ".join(words)
+
+
+def test_the_long_help_of_run_names_every_key_of_an_experiment_file(capsys):
     with pytest.raises(SystemExit):
-        main(["run", "--help"])
+        main(["run", "--help-all"])
     text = " ".join(capsys.readouterr().out.split())
     for key in {item.name for item in fields(Experiment)} - NOT_KEYS:
         option, flag = f"--{key.replace('_', '-')}", f"key {key};"
@@ -50,7 +71,7 @@ def test_the_help_of_run_names_every_key_of_an_experiment_file(capsys):
         ("rnu", "unknown verb 'rnu': did you mean 'run'?"),
         ("data descibe x", "unknown action 'descibe': did you mean 'describe'?"),
         ("data list --plugn x", "unknown option '--plugn': did you mean --plugin? see '{} data"),
-        ("list algorithm", "unknown argument 'algorithm': did you mean 'algorithms'?"),
+        ("list algorithm", "unknown kind 'algorithm': did you mean 'algorithms'?"),
         ("export x --format csvv", "unknown --format 'csvv': did you mean 'csv'?"),
         ("compare a", "the following arguments are required: NEW: see '{} compare --help'"),
     ],

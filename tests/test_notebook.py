@@ -266,7 +266,7 @@ def test_an_interrupt_keeps_what_is_finished_and_says_how_to_go_on(folder, monke
 
     told = ProgressDisplay.trial
     monkeypatch.setattr(ProgressDisplay, "trial", interrupted)
-    with pytest.raises(KeyboardInterrupt, match=r"after 1 trials.*--resume .*cut'"):
+    with pytest.raises(KeyboardInterrupt, match=r"after 1 of 2 trials.*--resume .*cut'"):
         oasis_bench.run((X, Y), Euclidean, output=folder / "cut", **SMALL)
     assert len(RunResult(folder / "cut").trials) == 1
     assert resume_experiment(folder / "cut") == 0

@@ -9,7 +9,8 @@ import pytest
 from fake_runs import fake_trial
 
 from oasis_bench.command_line import ProgressDisplay, run
-from oasis_bench.command_line.options import make_parser, parse_words
+from oasis_bench.command_line.entry import parse_words
+from oasis_bench.command_line.options import make_parser
 from oasis_bench.command_line.run import experiment_of
 
 

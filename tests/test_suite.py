@@ -9,7 +9,7 @@ import pytest
 from oasis_bench.command_line import main
 from oasis_bench.experiment import Experiment, package_hash
 from oasis_bench.experiment.identity import _meaning
-from oasis_bench.runs import has_result, most_seconds, one_for_each_value
+from oasis_bench.runs import expected_seconds, has_result, one_for_each_value
 
 SUITE = """
 title = "Two tables"
@@ -113,11 +113,17 @@ def test_a_result_of_other_learners_or_code_is_made_again(suite, tmp_path):
     assert not has_result(file, one)
 
 
-def test_the_most_time_is_that_of_all_budgets(suite, monkeypatch):
-    monkeypatch.setattr("oasis_bench.runs.suite.available_cores", lambda: 2)
+def test_the_time_of_corpora_is_that_of_their_committed_results(suite, tmp_path, monkeypatch):
     each = one_for_each_value(Experiment.from_toml(str(suite())))
-    # 2 and 1 learners on 2 partitions, each 10 s on two cores and a fit of 30 s
-    assert most_seconds(each) == (4 + 2) * (10 / 2 + 30)
+    results = tmp_path / "results"
+    results.mkdir()
+    monkeypatch.setattr("oasis_bench.runs.experiments.PUBLISHED", results)
+    assert expected_seconds(each) is None
+    rows = pd.DataFrame({"learner": ["Euclidean", "LDA"], "split": "stratified", "subset": "all"})
+    costs = rows.assign(tuning_seconds=[0, 7], fit_seconds=[1, 2], partitions=2)
+    for name in each:
+        costs.to_csv(results / f"{name}.csv")
+    assert expected_seconds(each) == 2 * (1 + 9) + 2 * 1  # 'far' has the first learner alone
 
 
 @pytest.mark.parametrize(

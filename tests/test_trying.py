@@ -1,12 +1,10 @@
-"""`list algorithms --for`: every learner on one partition of a small table."""
-
-import shlex
+"""`run --algorithms all`: every learner that takes the rows of a small table."""
 
 import pytest
 
-from oasis_bench.command_line import listing, main
-from oasis_bench.command_line.listing import form_of
-from oasis_bench.plugins import load_registry
+from oasis_bench.command_line import main
+from oasis_bench.plugins import ExemplarLearner, load_registry
+from oasis_bench.runs import read_run
 
 
 @pytest.fixture
@@ -17,26 +15,26 @@ def table(tmp_path):
     return str(path)
 
 
-def test_each_learner_is_tried_and_what_cannot_learn_says_why(table, plugins, capsys, monkeypatch):
-    monkeypatch.setattr(listing, "BUDGET", "5m")  # a busy machine may need more than ten seconds
-    how = ["--label", "kind", "--plugin", str(plugins / "refusing.py")]
-    assert main(["list", "algorithms", "--for", table, *how]) == 0
-    answered, _, others = capsys.readouterr().out.partition("without an answer:")
-    names = {line.split()[0] for line in answered.splitlines() if line}
+def test_each_learner_that_takes_the_rows_is_run_and_the_others_are_named(
+    table, plugins, tmp_path, capsys
+):
+    how = "--algorithms all --label kind --quick --partitions 1 --search 1s --budget 5m --tables"
+    words = ["--output", str(tmp_path / "run"), "--plugin", str(plugins / "refusing.py")]
+    assert main(["run", "--dataset", table, *how.split(), *words]) == 0
+    out, err = capsys.readouterr()
     known = load_registry().algorithms
     ours = {
         name
         for name in known
         if not name.startswith(("metric-learn", "pml"))  # the second is an extra
         and known[name].takes == "rows"
-        and form_of(known[name]) != "exemplar"
+        and not issubclass(known[name], ExemplarLearner)
     }
-    assert ours <= names
-    costs = [float(line.split()[3]) for line in answered.splitlines()[1:] if line]
-    assert costs == sorted(costs)
-    assert "LocalDistances          not applicable: LocalDistances scores training items" in others
-    command = shlex.split(others.splitlines()[-1])
-    assert command[:7] == f"python -m oasis_bench run --dataset {table} --label".split()
-    assert "Refuses" not in names
-    assert "not applicable: 8 axes, but 7 rows" in others
-    assert "One partition of 14 training items" in others
+    trials = read_run(tmp_path / "run").trials.set_index("learner")
+    assert ours <= set(trials.index[trials["status"] == "ok"])
+    assert trials.loc["LocalDistances", "status"] == "not applicable"
+    assert trials.loc["Refuses", "reason"].startswith("8 axes, but ")
+    assert "DeepRanking is left out: DeepRanking takes pixels" in err
+    assert "DeepRanking" not in trials.index
+    for name in ours:
+        assert name in out

@@ -81,7 +81,7 @@ def test_what_is_written_and_the_chance_level_are_said_before_the_first_training
     command = ["web-scale", *small.split(), "--batch", "64,exact", "--output", "out"]
     assert main(command) == 0
     out, errors = capfd.readouterr()
-    images, models, learning, _ = out.splitlines()
+    images, learning, _ = out.splitlines()
     folder = tmp_path / "cache" / "web-scale" / "600-200-400-0"
     held = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     pattern = r"images: up to (.*) MB are drawn and written to (.*)"
@@ -89,9 +89,9 @@ def test_what_is_written_and_the_chance_level_are_said_before_the_first_training
     assert place == str(folder)
     assert held / 1e6 <= float(said) < 2 * held / 1e6
     models_held = sum(path.stat().st_size for path in (tmp_path / "out").glob("*.npz"))
-    said = re.fullmatch(r"results: .* of 2 trainings \((.*) MB\), .* to out", models).group(1)
+    said = re.search(r" in 2 trainings, (.*) MB of models, are written to out;", learning).group(1)
     assert float(said) == pytest.approx(models_held / 1e6, abs=0.06)
-    assert learning.startswith("learning: 2,400 steps in 2 trainings; ")  # 600 images, 2 each
+    assert learning.startswith("learning: 2,400 steps in 2 trainings, ")  # 600 images, 2 each
 
     assert main(command) == 0
     assert capfd.readouterr().out.startswith(f"images: those in {folder} are used\n")

@@ -15,47 +15,17 @@ import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NoReturn, TextIO
+from typing import Any, NoReturn, cast
 
-from oasis_bench.command_line.options import parse_words
+from oasis_bench.command_line.options import EVERY_LEARNER, make_parser
+from oasis_bench.command_line.parsing import refuse_missing
 from oasis_bench.command_line.printed import Printed, printed_streams
+from oasis_bench.experiment import Experiment
+from oasis_bench.plugins import find_dataset, installed, refuse_unknown
 from oasis_bench.system import LONGEST_REASON, UsageError, cut, error_line, shown
-
-HERE = "oasis_bench.command_line"
-
-VERBS = {
-    "run": f"{HERE}.run:run",
-    "evaluate": f"{HERE}.run:evaluate",
-    "fit": f"{HERE}.use:fit",
-    "neighbours": f"{HERE}.use:neighbours",
-    "embed": f"{HERE}.use:embed",
-    "report": f"{HERE}.stored_runs:report",
-    "compare": f"{HERE}.stored_runs:compare",
-    "export": f"{HERE}.stored_runs:export",
-    "ranks": f"{HERE}.stored_runs:ranks",
-    "judge": f"{HERE}.stored_runs:judge",
-    "list": f"{HERE}.listing:list_all",
-    "check": f"{HERE}.listing:check",
-    "data list": f"{HERE}.listing:data_list",
-    "data describe": f"{HERE}.listing:data_load",
-    "data prepare": f"{HERE}.listing:data_load",
-    "paper": f"{HERE}.paper:run_paper",
-    "web-scale": f"{HERE}.paper:run_web_scale",
-}
-"""``module:function`` of each verb.  The function takes the options, gives the exit status."""
 
 USAGE = 2
 INTERRUPTED = 130
-
-PATH_ERRORS = (
-    errno.ENAMETOOLONG,
-    errno.EACCES,
-    errno.EPERM,
-    errno.EROFS,
-    errno.ELOOP,
-    errno.ENOTDIR,
-)
-"""Errors of the system that another path does not have."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -100,12 +70,12 @@ def _status(arguments: Sequence[str] | None) -> int:
 
             give_back(borrow())  # a fork server imports while this process does: a second less
         gc.disable()  # imports leave no garbage, and looking for it takes a fifth of their time
-        verb = _verb(options)
+        verb = partial(pkgutil.resolve_name(options.function), options)  # it may take a second
         if arguments is None:  # the process is the command's, and its imports live as long
             gc.freeze()
         gc.enable()
         with warnings.catch_warnings():
-            warnings.showwarning = _show_warning
+            warnings.showwarning = cast(Any, _show_warning)
             return _carry_out(verb)
     except UsageError as error:
         line = cut(str(error), LONGEST_REASON)
@@ -119,7 +89,7 @@ def _status(arguments: Sequence[str] | None) -> int:
         what, reason = error.filename or "the output", error.strerror
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             line = f"cannot write {what}: {reason}: free some"
-        elif error.filename is not None and error.errno in PATH_ERRORS:
+        elif error.filename is not None:
             line = f"{shown(what)}: {reason}: give another path, or correct what is in its way"
         else:
             raise
@@ -127,9 +97,39 @@ def _status(arguments: Sequence[str] | None) -> int:
     return USAGE
 
 
-def _verb(options: argparse.Namespace) -> Callable[[], int]:
-    """Import what the verb of parsed options needs, which may take a second, and return it."""
-    return partial(pkgutil.resolve_name(VERBS[options.verb]), options)
+def parse_words(words: Sequence[str] | None = None) -> argparse.Namespace:
+    """Parse the words of a command, read its experiment, and look for what its words name.
+
+    Mistakes in them are reported before imports that take two seconds.
+    """
+    options = make_parser().parse_args(words)
+    if getattr(options, "experiment", None) is not None:
+        options.experiment = Experiment.from_toml(options.experiment)
+    if not getattr(options, "plugin", None) and getattr(options, "resume", None) is None:
+        _refuse_unknown_words(options)
+    return options
+
+
+def _refuse_unknown_words(options: argparse.Namespace) -> None:
+    """Raise UsageError for a name that no installed package has, or a path with nothing there."""
+    dataset = getattr(options, "dataset", None)
+    if options.verb in ("run", "fit"):
+        experiment = options.experiment or Experiment.from_toml("default")
+        own, every = experiment.learners, [EVERY_LEARNER] * (options.verb == "run")
+        for label in options.algorithms or own:
+            name = own[label].algorithm if label in own else label
+            refuse_unknown("algorithm", name, also=[*own, *every])
+        for task in options.tasks or experiment.tasks:
+            refuse_unknown("task", task)
+        if (split := options.split or experiment.split) is not None:
+            refuse_unknown("split", split)
+        dataset = experiment.dataset if dataset is None else dataset
+    elif options.verb == "evaluate" and options.evaluated.is_dir():
+        return  # a run has its own data
+    if dataset is not None:
+        _, path = find_dataset(dataset, [point.name for point in installed("data set")])
+        if path is not None:
+            refuse_missing(path)
 
 
 def _carry_out(verb: Callable[[], int]) -> int:
@@ -154,14 +154,7 @@ def _carry_out(verb: Callable[[], int]) -> int:
         raise UsageError(f"{place}: {error_line(error)}: correct the plugin") from error
 
 
-def _show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
+def _show_warning(message: Warning | str, *where: object) -> None:
     print(f"oasis-bench: {message}", file=sys.stderr)
 
 

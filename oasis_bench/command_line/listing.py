@@ -1,33 +1,22 @@
-"""The verbs `list`, `data` and `check`: plugins are listed, described, tried out and tested."""
+"""The verbs `list`, `data` and `check`: plugins are listed, described and tested."""
 
 from __future__ import annotations
 
 import argparse
-import shlex
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
+from functools import partial
 from itertools import zip_longest
-from operator import itemgetter
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from oasis_bench.analysis import with_costs
-from oasis_bench.command_line.parsing import DATA_OPTIONS
 from oasis_bench.command_line.progress import ProgressDisplay
 from oasis_bench.data import PATCHES_AND_PIXELS, LabelledRows, scaling_words, unlike_scales
-from oasis_bench.experiment import (
-    Duration,
-    Experiment,
-    LearnerSpec,
-    Search,
-    built_in_experiments,
-    tasks_by_option,
-)
+from oasis_bench.experiment import Experiment, built_in_experiments
 from oasis_bench.plugins import (
     PATH_DATASETS,
     BilinearLearner,
@@ -38,16 +27,13 @@ from oasis_bench.plugins import (
     ExemplarLearner,
     MahalanobisLearner,
     MetricLearner,
-    Registry,
     load_registry,
     load_rows,
     needed_options,
     open_dataset,
     read_options,
-    refuse_unlike_inputs,
 )
-from oasis_bench.runs import StoredRun, read_run, run_experiment
-from oasis_bench.system import UsageError, require_packages
+from oasis_bench.system import require_packages
 from oasis_bench.tasks import GALLERIES, Split, Task, measure_names
 
 BROKEN = "BROKEN: "
@@ -63,59 +49,31 @@ FORMS: dict[str, Any] = {
 
 SIZES = ("for any number of rows", "for thousands of rows")
 
-SEARCH, BUDGET = Search.of("search", "1s"), Duration.of("budget", "10s")
-"""What a learner may take: for its search, and for its fit."""
+GROUPS = [f"{form}, {size}" for form in (*FORMS, "other") for size in SIZES]
+"""The groups of learners, in their order."""
 
-FIRST = ("Euclidean", "StandardizedEuclidean", "ClassifierPosterior", "OASIS", "LDA")
-"""What a first run compares: the baselines and two quick learners."""
+WIDTH = 98
+"""Characters of a line of a list, which is indented by two more."""
 
 CHECK_FAILED = 1
 
 
 def list_all(options: argparse.Namespace) -> int:
-    """Print what can be named in a run, or try every learner on a data set."""
+    """Print what can be named in a run; of one kind, more of each."""
     registry = load_registry(options.plugin)
-    if options.dataset is not None:
-        if options.what != "algorithms":
-            raise UsageError("--for is for algorithms: 'list algorithms --for PATH'")
-        data_options = read_options(options.dataset, registry, dict(options.data_options))
-        with closing(ProgressDisplay()) as display:
-            tried = tried_lines(options.dataset, data_options, registry, options.plugin, display)
-        print("\n".join(tried))
-        return 0
+    experiments = [(name, Experiment.from_toml(name).title) for name in built_in_experiments()]
     tables: dict[str, Callable[[], list[str]]] = {
-        "algorithms": lambda: learner_lines(registry.algorithms),
-        "datasets": lambda: aligned(plugin_rows(registry.datasets)),
-        "tasks": lambda: task_lines(registry.tasks, registry.splits),
-        "splits": lambda: split_lines(registry.splits),
-        "experiments": lambda: aligned(
-            [(name, Experiment.from_toml(name).title) for name in built_in_experiments()]
+        "algorithms": lambda: described(registry.algorithms, options.what and about_learner),
+        "datasets": lambda: described(registry.datasets, options.what and about_dataset),
+        "tasks": lambda: described(
+            registry.tasks, options.what and partial(about_task, registry.splits)
         ),
+        "splits": lambda: described(registry.splits, options.what and about_split),
+        "experiments": lambda: aligned(experiments),
     }
-    shown = []
     for what, lines in tables.items():
         if options.what in (None, what):
-            shown += [f"{what}:", *(f"  {line}" for line in lines())]
-    print("\n".join(shown))
-    return 0
-
-
-def data_list(options: argparse.Namespace) -> int:
-    """Print each data set, where it is and how to get it."""
-    datasets = load_registry(options.plugin).datasets
-    for name in datasets:
-        try:
-            dataset = datasets[name]
-        except BrokenPluginError as error:
-            print(f"{name}: {BROKEN}{error}")
-            continue
-        if name in PATH_DATASETS:
-            here: str | None = "of yours"
-        elif needed := needed_options(dataset):
-            here = f"known with its options ({', '.join(needed)})"
-        else:
-            here = dataset().location()
-        print(f"{name}: {dataset.summary}\n    here: {here or 'not yet'}\n    {dataset.home}")
+            print("\n  ".join([f"{what}:", *lines()]))
     return 0
 
 
@@ -138,51 +96,41 @@ def data_load(options: argparse.Namespace) -> int:
     return 0
 
 
-def _print_facts(facts: dict[str, str]) -> None:
-    for name, value in facts.items():
-        print(f"{name:<15}  {value}", flush=True)
+def _print_facts(facts: Mapping[str, str]) -> None:
+    print(*aligned([(f"{name:<15}", value) for name, value in facts.items()]), sep="\n", flush=True)
 
 
-def plugin_rows(catalogue: Catalogue[Any]) -> list[tuple[str, ...]]:
-    """Return name and summary of each plugin, or what is broken about it."""
-    rows: list[tuple[str, ...]] = []
-    for name in catalogue:
-        try:
-            rows.append((name, catalogue[name].summary))
-        except BrokenPluginError as error:
-            rows.append((name, f"{BROKEN}{error}"))
-    return rows
+def described(catalogue: Catalogue[Any], about: Callable[[Any], list[str]] | None) -> list[str]:
+    """Return name and summary of each plugin, or what is broken, and below it what is `about` it.
 
-
-def learner_lines(catalogue: Catalogue[MetricLearner]) -> list[str]:
-    """Return a heading for each form and size, and three lines a learner.
-
-    They are its columns, what it is, and the paper.
+    Learners are in groups of one form and size, and their rows also say what they take.
     """
-    groups: dict[str, list[tuple[tuple[str, ...], list[str]]]] = {
-        f"{form}, {size}": [] for form in (*FORMS, "other") for size in SIZES
-    }
-    broken = []
+    groups: dict[str, list[tuple[str, ...]]] = {group: [] for group in GROUPS}
+    notes = {}
     for name in catalogue:
         try:
-            learner = catalogue[name]
+            plugin = catalogue[name]
         except BrokenPluginError as error:
-            broken.append(f"{name}  {BROKEN}{error}")
+            groups.setdefault("broken", []).append((name, f"{BROKEN}{error}"))
             continue
-        form = form_of(learner)
-        notes = [f"    {learner.summary}", f"    paper: {learner.citation}"]
-        row = (name, form, input_of(learner), learner.cost)
-        groups[f"{form}, {size_of(learner)}"].append((row, notes))
-    header = ("name", "form", "takes", "cost of a fit (n rows, d features, c classes)")
-    of_all = [row for learners in groups.values() for row, _ in learners]
-    rows = iter(aligned([header, *of_all]))
-    lines = [next(rows)]
-    for group, learners in groups.items():
-        if learners:
-            lines.append(f"{group}:")
-        for _, notes in learners:
-            lines += [next(rows), *notes]
-    return [*lines, *broken]
+        is_learner = issubclass(plugin, MetricLearner)
+        row = (name, input_of(plugin), plugin.summary) if is_learner else (name, plugin.summary)
+        groups.setdefault(group_of(plugin) if is_learner else "", []).append(row)
+        if about is not None:
+            notes[name] = [*about(plugin), f"cite: {plugin.citation}"]
+    headings = {rows[0][0]: f"{group}:" for group, rows in groups.items() if rows and group}
+    return aligned([row for rows in groups.values() for row in rows], notes, headings)
+
+
+def group_of(learner: type[MetricLearner]) -> str:
+    """Name the form of a learner, and how many rows it is for."""
+    form = next((name for name, kind in FORMS.items() if issubclass(learner, kind)), "other")
+    return f"{form}, {SIZES['n^2' in learner.cost]}"
+
+
+def about_learner(learner: type[MetricLearner]) -> list[str]:
+    """Return the cost of a learner."""
+    return [f"cost of a fit: {learner.cost}"]
 
 
 def input_of(learner: type[MetricLearner]) -> str:
@@ -192,60 +140,50 @@ def input_of(learner: type[MetricLearner]) -> str:
     return named.get(learner.takes, learner.takes)
 
 
-def size_of(learner: type[MetricLearner]) -> str:
-    """Say how many rows a learner is for, by what its cost grows with."""
-    return SIZES["n^2" in learner.cost]
+def about_dataset(dataset: type[Dataset]) -> list[str]:
+    """Return where a data set is, and how to get it."""
+    here: str | None = "of yours"
+    if dataset.name not in PATH_DATASETS:
+        needed = ", ".join(needed_options(dataset))
+        here = f"known with its options ({needed})" if needed else dataset().location()
+    return [f"here: {here or 'not yet'}", f"how to get it: {dataset.home}"]
 
 
-def task_lines(catalogue: Catalogue[Task], splits: Catalogue[Split]) -> list[str]:
-    """Return what each task is, how its items are split, its measures and the paper."""
-
-    def about(task: type[Task]) -> list[str]:
-        return [
-            f"{splits[task.split].summary}; compared with {GALLERIES[task.gallery]}",
-            f"measures: {', '.join(measure_names(task))}",
-        ]
-
-    return _described(catalogue, about)
-
-
-def split_lines(catalogue: Catalogue[Split]) -> list[str]:
-    """Return what each split is, whether `--split` takes it, and the paper."""
-
-    def about(split: type[Split]) -> list[str]:
-        if not split.in_place_of:
-            return ["of the tasks that name it"]
-        return [f"with --split {split.name}, in place of {' or '.join(split.in_place_of)}"]
-
-    return _described(catalogue, about)
-
-
-def _described(catalogue: Catalogue[Any], about: Callable[[Any], list[str]]) -> list[str]:
-    """Return a row for each plugin, below it what is to say about it, and the paper."""
-    lines = []
-    for name, row in zip(catalogue, aligned(plugin_rows(catalogue)), strict=True):
-        lines.append(row)
-        try:
-            plugin = catalogue[name]
-        except BrokenPluginError:
-            continue
-        lines += [f"    {line}" for line in (*about(plugin), f"paper: {plugin.citation}")]
-    return lines
-
-
-def form_of(learner: type[MetricLearner]) -> str:
-    """Name the form of a learner."""
-    return next((name for name, form in FORMS.items() if issubclass(learner, form)), "other")
-
-
-def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Pad each cell to the width of its column, but for the last of a row."""
-    columns = zip_longest(*(row[:-1] for row in rows), fillvalue="")
-    widths = [max(len(cell) for cell in column) for column in columns]
+def about_task(splits: Catalogue[Split], task: type[Task]) -> list[str]:
+    """Return how the items of a task are split, and its measures."""
     return [
-        "  ".join([*(f"{cell:<{widths[i]}}" for i, cell in enumerate(row[:-1])), row[-1]])
-        for row in rows
+        f"{splits[task.split].summary}; compared with {GALLERIES[task.gallery]}",
+        f"measures: {', '.join(measure_names(task))}",
     ]
+
+
+def about_split(split: type[Split]) -> list[str]:
+    """Return whether `--split` takes a split."""
+    if not split.in_place_of:
+        return ["of the tasks that name it"]
+    return [f"with --split {split.name}, in place of {' or '.join(split.in_place_of)}"]
+
+
+def aligned(
+    rows: Sequence[tuple[str, ...]],
+    notes: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    headings: Mapping[str, str] = MappingProxyType({}),
+) -> list[str]:
+    """Align cells in columns, the last wrapped; a name may have `notes` below and a heading."""
+    columns = zip_longest(*(row[:-1] for row in rows), fillvalue="")
+    widths = [max(map(len, column)) for column in columns]
+    lines = []
+    for row in rows:
+        first = "".join(
+            f"{cell:<{width + 2}}" for cell, width in zip(row[:-1], widths, strict=False)
+        )
+        lines += [headings[row[0]]] if row[0] in headings else []
+        lines += textwrap.wrap(
+            first + row[-1], WIDTH, subsequent_indent=" " * len(first), break_on_hyphens=False
+        )
+        for note in notes.get(row[0], ()):
+            lines += textwrap.wrap(note, WIDTH, initial_indent="    ", subsequent_indent="      ")
+    return lines
 
 
 def facts_of(dataset: Dataset) -> dict[str, str]:
@@ -272,12 +210,13 @@ def facts_of_rows(dataset: Dataset, rows: LabelledRows) -> dict[str, str]:
             f"{counts[smallest]:,} ({rows.class_names[smallest]}) to {counts[largest]:,} "
             f"{dataset.items} ({rows.class_names[largest]})"
         )
+    n_non_zeros = rows.X.nnz if isinstance(rows.X, sparse.csr_array) else np.count_nonzero(rows.X)
     facts = {
         dataset.items: f"{rows.X.shape[0]:,}",
         "labels" if rows.multi_label else "classes": f"{len(counts)}, of {sizes}",
         "features": f"{rows.X.shape[1]:,} ({rows.X.dtype}, "
         f"{'sparse' if sparse.issparse(rows.X) else 'dense'})",
-        "non-zeros a row": f"{_non_zeros(rows) / rows.X.shape[0]:.1f}",
+        "non-zeros a row": f"{n_non_zeros / rows.X.shape[0]:.1f}",
     }
     default = dataset.default_scaling(rows)
     for scaling in (default,) if isinstance(default, str) else default:
@@ -299,7 +238,7 @@ def facts_of_rows(dataset: Dataset, rows: LabelledRows) -> dict[str, str]:
             facts["ratings"] = f"{len(marks):,} candidates of queries by {marks.shape[1]} raters"
     if dataset.class_subsets:
         facts["class subsets"] = ", ".join(
-            f"{name} ({_here(names, rows)} of {len(names)} classes here)"
+            f"{name} ({len({*names} & {*rows.class_names})} of {len(names)} classes here)"
             for name, names in dataset.class_subsets.items()
         )
     if rows.images is not None and rows.remarks:
@@ -307,121 +246,6 @@ def facts_of_rows(dataset: Dataset, rows: LabelledRows) -> dict[str, str]:
     if rows.left_out:
         facts["not all"] = "; ".join(rows.left_out)
     return facts
-
-
-def _non_zeros(rows: LabelledRows) -> int:
-    return int(rows.X.nnz if isinstance(rows.X, sparse.csr_array) else np.count_nonzero(rows.X))
-
-
-def _here(names: tuple[str, ...], rows: LabelledRows) -> int:
-    return len(set(names) & set(rows.class_names))
-
-
-def tried_lines(
-    name: str,
-    data_options: Mapping[str, Any],
-    registry: Registry,
-    plugin_files: Sequence[Path],
-    display: ProgressDisplay,
-) -> list[str]:
-    """Run one trial of every learner that takes the data set's items; return what it came to.
-
-    Learners that answered come first, what costs least on top; then those that did not, and why.
-    """
-    dataset = open_dataset(name, registry, data_options)
-    rows = load_rows(dataset, display.download)
-    learners, unlike = {}, {}
-    for label in registry.algorithms:
-        try:
-            refuse_unlike_inputs(registry.algorithms[label], dataset, rows)
-            learners[label] = LearnerSpec(label)
-        except (BrokenPluginError, UsageError) as error:
-            unlike[label] = str(error)
-    experiment = Experiment(
-        f"All algorithms on {name}",
-        name,
-        learners,
-        dict(data_options),
-        classes=("all",),
-        partitions=1,
-        search=SEARCH,
-        budget=BUDGET,
-        traces=False,
-        examples=0,
-    )
-    experiment = replace(experiment, **tasks_by_option(data_options))
-    with TemporaryDirectory(prefix="oasis-bench-") as folder:
-        output = Path(folder) / "run"
-        run_experiment(
-            experiment,
-            output,
-            plugin_files=plugin_files,
-            on_trial=display.trial,
-            on_download=display.download,
-            on_note=display.line,
-        )
-        run = read_run(output)
-    found = _by_cost(run)
-    first = [learner for learner, *_ in found if learner in FIRST]
-    how = _how(run, first, ["--dataset", name, *_as_words(data_options, plugin_files)])
-    answered = _answered(found, registry, _first_measure(run))
-    return [*answered, "", *_not_answered(run, unlike), "", *how]
-
-
-def _answered(
-    found: Sequence[tuple[str, float, float]], registry: Registry, measure: str
-) -> list[str]:
-    rows: list[tuple[str, ...]] = [
-        ("name", "form", "takes", "tuning + fit, s", f"{measure}, a first look"),
-    ]
-    for label, seconds, value in found:
-        learner = registry.algorithms[label]
-        figures = f"{seconds:.3g}", f"{value:.3f}"
-        rows.append((label, form_of(learner), input_of(learner), *figures))
-    return aligned(rows)
-
-
-def _by_cost(run: StoredRun) -> list[tuple[str, float, float]]:
-    """Return learner, seconds of tuning and fit, and the first measure: what costs least first."""
-    measured = run.measures[run.measures["measure"] == _first_measure(run)]
-    costs = with_costs(run.trials)[["trial_id", "tuning_seconds", "fit_seconds"]]
-    found = measured.merge(costs, on="trial_id")
-    seconds = found["tuning_seconds"] + found["fit_seconds"]
-    return sorted(zip(found["learner"], seconds, found["value"], strict=True), key=itemgetter(1))
-
-
-def _first_measure(run: StoredRun) -> str:
-    return next(iter(run.info.sources.tasks.values())).measures[0]
-
-
-def _not_answered(run: StoredRun, unlike: Mapping[str, str]) -> list[str]:
-    lost = run.trials[run.trials["status"] != "ok"]
-    reasons = dict(zip(lost["learner"], lost["status"] + ": " + lost["reason"], strict=True))
-    rows = [(label, reason) for label, reason in (reasons | dict(unlike)).items()]
-    return ["without an answer:", *aligned(rows)] if rows else ["all of them answered"]
-
-
-def _how(run: StoredRun, first: Sequence[str], data: Sequence[str]) -> list[str]:
-    """Say what was done, and how to go on."""
-    e = run.info.experiment
-    size = int(run.trials["n_train"].max())
-    words = ["python", "-m", "oasis_bench", "run", *data, "--algorithms", ",".join(first)]
-    return [
-        f"One partition of {size} training items, {e.search} of search and {e.budget} of fit at "
-        "most for each: no result, but where to begin. Try them in the order of the table, what "
-        "costs least first. To begin with, the baselines and two learners that are quick:",
-        f"  {shlex.join(words)}",
-    ]
-
-
-def _as_words(data_options: Mapping[str, Any], plugin_files: Sequence[Path]) -> list[str]:
-    """Write options of the data set and plugin files as on the command line."""
-    words = []
-    for name, value in data_options.items():
-        short = name.replace("_", "-")
-        is_short = short in {known for known, *_ in DATA_OPTIONS}
-        words += [f"--{short}", f"{value}"] if is_short else ["--data-option", f"{name}={value}"]
-    return words + [word for path in plugin_files for word in ("--plugin", str(path))]
 
 
 def check(options: argparse.Namespace) -> int:

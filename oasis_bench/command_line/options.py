@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -14,327 +15,264 @@ from oasis_bench.command_line.parsing import (
     RETRIED,
     Parser,
     add_data_options,
-    add_input,
-    add_path,
     add_plugin,
-    add_verb,
     batch_of_text,
     each_of_text,
     names_of_text,
     positive_of_text,
-    refuse_missing,
     statuses_of_text,
-    tolerance_of_text,
 )
 from oasis_bench.experiment import Experiment, known_settings
-from oasis_bench.plugins import find_dataset, installed, refuse_unknown
 
 LEAST_IMAGES = 10
 """Of fewer web images none may be relevant to another."""
 
-JUDGED_SETTINGS = (
+EVERY_LEARNER = "all"
+"""The value of --algorithms that names each learner that takes the data."""
+
+MAIN_SETTINGS = (
+    *("classes", "tasks", "split", "partitions", "train_per_class", "test_per_class"),
+    *("scaling", "search", "seed"),
+)
+"""The settings of an experiment that --help shows; --help-all shows the others too."""
+
+MODEL_SETTINGS = (
     *("tasks", "split", "classes", "partitions", "train_per_class", "test_per_class"),
     *("test_share", "seed", "scaling", "threads", "examples", "queries", "budget", "memory"),
 )
 """The settings of an experiment that also decide how a saved model is evaluated."""
 
 FIT_SETTINGS = (
-    *("choose_by", "inner_folds", "seed", "scaling", "search", "max_steps", "threads"),
-    *("classes", "blend", "budget", "memory"),
+    *("scaling", "search", "budget", "seed", "choose_by", "inner_folds", "max_steps", "threads"),
+    *("classes", "blend", "memory"),
 )
 """The settings of an experiment that decide how one learner is fitted on all rows."""
 
 FILE_KEYS = (
-    "title: of the report (needed). "
-    "dataset: a name or a path, or a table [dataset] with its name and options (needed; a list as "
-    "the value of one option makes a run for each). "
-    "each: a table [each] with a setting and a list of its values, which makes a run for each "
-    "(default: one run). "
-    "corpora: a table [corpora.NAME] with a dataset, names of learners and settings, a run for "
-    "each, whose result is exported (default: one run). protocol: the version of these tables, "
-    "which an exported result names. quick: settings of a quick run, and its corpora. "
-    "learners: a table [learners.LABEL] for each (at least one). In it, algorithm: a name of 'list "
-    "algorithms' (default LABEL); budget and memory: its own limits (default those of the run); "
-    "and its hyper-parameters: a value is fixed, a list is searched on the inner folds (default "
-    "its search space, and what the algorithm says of the others)."
+    "title: of the report (needed). dataset: a name or a path, or a table [dataset] with its name "
+    "and options (needed; a list as the value of an option makes a run for each). each: a setting "
+    "and a list of its values, a run for each. corpora: a table [corpora.NAME] with a dataset, "
+    "names of learners and settings, a run for each. protocol: the version of these tables, which "
+    "exported results name. quick: settings of a quick run, and its corpora. learners: a table "
+    "[learners.LABEL] for each. In it, algorithm: a name of 'list algorithms' (default LABEL); "
+    "budget, memory: its own limits; features: those that it takes; and its hyper-parameters: a "
+    "value is fixed, a list is searched on the inner folds (default: its search space)."
 )
 """What an experiment file says and no option does."""
 
 
-def parse_words(words: Sequence[str] | None = None) -> argparse.Namespace:
-    """Parse the words of a command, read its experiment, and look for what its words name.
-
-    What is wrong in them is told before imports that take two seconds.
-    """
-    options = make_parser().parse_args(words)
-    if getattr(options, "experiment", None) is not None:
-        options.experiment = Experiment.from_toml(options.experiment)
-    if not getattr(options, "plugin", None) and getattr(options, "resume", None) is None:
-        _refuse_unknown_words(options)
-    return options
-
-
-def _refuse_unknown_words(options: argparse.Namespace) -> None:
-    """Raise UsageError for a name that no installed package has, or a path with nothing there."""
-    dataset = getattr(options, "dataset", None)
-    if options.verb in ("run", "fit"):
-        experiment = options.experiment or Experiment.from_toml("default")
-        own = experiment.learners
-        for label in options.algorithms or own:
-            name = own[label].algorithm if label in own else label
-            refuse_unknown("algorithm", name, also=own)
-        for task in options.tasks or experiment.tasks:
-            refuse_unknown("task", task)
-        if (split := options.split or experiment.split) is not None:
-            refuse_unknown("split", split)
-        dataset = experiment.dataset if dataset is None else dataset
-    elif options.verb == "evaluate" and options.judged.is_dir():
-        return  # a run has its own data
-    if dataset is not None:
-        _, path = find_dataset(dataset, [point.name for point in installed("data set")])
-        if path is not None:
-            refuse_missing(path)
-
-
 def make_parser() -> argparse.ArgumentParser:
     """Make the parser; parsed options have the attribute `verb`, such as 'run' or 'data list'."""
+    prog = "python -m oasis_bench"
     parser = Parser(
-        prog="python -m oasis_bench",
+        prog=prog,
         description="Compare metric learners: how well they rank, and how long they take.",
+        examples=(
+            f"{prog} run --quick          a first answer in some seconds",
+            f"{prog} run --dataset table.csv --label kind",
+            f"{prog} list algorithms      the learners, by what they are for",
+            f"{prog} run --help           the options of a verb",
+        ),
     )
     parser.add_argument("--version", action="version", version=f"oasis-bench {__version__}")
-    verbs = parser.add_subparsers(required=True, metavar="VERB")
-    _add_run(verbs)
-    _add_evaluate(verbs)
-    _add_fit(verbs)
-    _add_neighbours(verbs)
-    _add_embed(verbs)
-    _add_list(verbs)
-    _add_check(verbs)
-    _add_data(verbs)
-    _add_paper(verbs)
-    _add_web_scale(verbs)
-    _add_compare(verbs)
-    _add_export(verbs)
-    report = add_verb(verbs, "report", "remake the report of a run")
-    add_input(report, "run", "RUN", "the output folder of the run")
-    report.add_argument(
-        "--baseline",
-        metavar="LEARNER",
-        help="the learner that tables and box plots of differences are relative to (default: the "
-        "best in tables; in box plots Euclidean, where it is there, or the first)",
-    )
-    _add_judge(verbs)
-    _add_ranks(verbs)
+    verbs: Any = parser.add_subparsers(required=True, metavar="VERB", help=argparse.SUPPRESS)
+    for title, adders in {
+        "compare learners": (_add_run, _add_report, _add_compare, _add_ranks, _add_export),
+        "use a learner": (_add_fit, _add_evaluate, _add_neighbours, _add_embed),
+        "see what there is": (_add_list, _add_data, _add_check),
+        "repeat the papers": (_add_paper, _add_web_scale, _add_judge),
+    }.items():
+        n_before = len(verbs._choices_actions)
+        for add in adders:
+            add(verbs)
+        shown = parser.add_argument_group(title)
+        shown._group_actions.extend(verbs._choices_actions[n_before:])
+    return parser
+
+
+def _verb(verbs: Any, name: str, function: str, what: str, more: str = "", *examples: str) -> Any:
+    """Add a verb that does `what`, as 'module:function' of this room; its own help says `more`."""
+    words = tuple(f"{verbs._prog_prefix} {name} {one}" for one in examples)
+    parser = verbs.add_parser(name, help=what, description=more or what, examples=words)
+    address = f"oasis_bench.command_line.{function}"
+    parser.set_defaults(verb=parser.prog.partition("oasis_bench ")[2], function=address)
     return parser
 
 
 def _add_run(verbs: Any) -> None:
-    """Add the verb `run`."""
-    run = add_verb(
+    run = _verb(
         verbs,
         "run",
+        "run:run",
         "run an experiment and write its report",
         "Run an experiment: every learner on every class subset and partition. "
         "Options override the experiment file.",
-    )
-    run.add_argument(
-        "--experiment",
-        metavar="NAME|FILE",
-        help="a built-in experiment of 'list experiments', or a TOML file (default: default, "
-        "scanned digits)",
-    )
-    run.add_argument(
-        "--algorithms",
-        type=names_of_text,
-        metavar="A,B",
-        help="learners of the experiment or by name; in a file, tables [learners.NAME] "
-        "(default: all of the experiment)",
-    )
-    _add_param(run)
-    run.add_argument(
-        "--dataset",
-        metavar="NAME|PATH",
-        help="a data set, your own file, or a folder of pictures (default: the experiment's)",
-    )
-    run.add_argument(
         "--quick",
-        action="store_true",
-        help="a first answer in some seconds: one class subset, 2 partitions, 2 inner folds, a "
-        "search of 4 candidates, 64000 steps and no traces, where these are not given (default: "
-        "no)",
+        "--dataset table.csv --label kind --drop id",
+        "--dataset mnist --algorithms OASIS,LMNN,Euclidean --partitions 10",
+        "--experiment mine.toml --output runs/mine",
+        "--resume runs/mine",
     )
+    run.group("what to compare")
+    what = "a built-in experiment of 'list experiments', or a TOML file (default: default)"
+    run.add("--experiment", "NAME|FILE", what)
+    what = f"learners by name, or {EVERY_LEARNER} that take the data (default: the experiment's)"
+    run.add("--algorithms", "A,B", what, type=names_of_text)
+    _add_param(run)
+    what = "a data set, your own file, or a folder of pictures (default: the experiment's)"
+    run.add("--dataset", "NAME|PATH", what)
+    add_data_options(run)
     _add_settings(
         run,
         "Each is a key of an experiment file too: its name with _ in place of -, or the key in "
-        "brackets. A default holds where the file does not have the key.",
+        "brackets. Defaults are those of a run without a file.",
         tuple(known_settings()),
     )
-    add_data_options(run)
+    run.group("how to run it")
+    run.switch(
+        "--quick",
+        "a first answer in some seconds: one class subset, 2 partitions, 2 inner folds, 4 "
+        "candidates, 64000 steps and no traces, where these are not given",
+    )
+    run.writes("--output", "DIR", "a new folder (default: runs/DATASET-TIME)")
+    what = "go on with a run that was cut short; name its plugin files again with --plugin"
+    run.reads("--resume", "RUN", what)
+    _add_tables(run)
+    run.switch("--save-models", "keep each fitted learner in RUN/models")
+    run.group("more ways to run it", rare=True)
+    what = "keep all scores in RUN/predictions, so that 'evaluate RUN' needs no new fit"
+    run.switch("--predictions", what)
+    what = f"with --resume: run trials of these statuses again ({', '.join(RETRIED)})"
+    run.add("--retry", "STATUS,STATUS", what, type=statuses_of_text, default=[])
     _add_place(run)
-    add_path(run, "--output", "DIR", "a new folder (default: runs/DATASET-TIME)")
-    add_input(
-        run,
-        "--resume",
-        "RUN",
-        "go on with a run that was cut short, by its output folder: with its settings, and "
-        "without the trials that it has; its plugin files are to be named again with --plugin "
-        "(default: a new run)",
-    )
-    run.add_argument(
-        "--retry",
-        type=statuses_of_text,
-        default=[],
-        metavar="STATUS,STATUS",
-        help=f"with --resume: run trials of these statuses again ({', '.join(RETRIED)}; "
-        "default: none)",
-    )
-    for flag, what in (
-        ("save-models", "each fitted learner as RUN/models/LEARNER_SUBSET_PARTITION.npz"),
-        ("predictions", "all scores, in RUN/predictions, so that 'evaluate RUN' needs no new fit"),
-    ):
-        run.add_argument(f"--{flag}", action="store_true", help=f"keep {what} (default: no)")
     add_plugin(run)
-    run.add_argument_group("keys of an experiment file alone", FILE_KEYS)
+    run.group("keys of an experiment file alone", FILE_KEYS, rare=True)
 
 
 def _add_evaluate(verbs: Any) -> None:
-    """Add the verb `evaluate`."""
-    parser = add_verb(
+    parser = _verb(
         verbs,
         "evaluate",
+        "run:evaluate",
         "evaluate a saved model on other data, or the kept scores of a run by other tasks",
-        "Evaluate without a new fit. A model (of 'run --save-models' or save_model) is evaluated "
-        "on --dataset: a run like any other, except that the model is loaded, not fitted. For a "
-        "run with --predictions, --tasks evaluate the scores that it kept; their measures are "
-        "added to those of the run.",
+        "Evaluate without a new fit: a model file on --dataset, with the scaling of its file, or "
+        "the scores that 'run --predictions' kept by --tasks, whose measures are added to the run.",
+        "metric.npz --dataset other.csv --label kind",
+        "runs/mine --tasks classification",
     )
-    add_input(parser, "judged", "MODEL|RUN", "a model file, or the output folder of a run")
-    parser.add_argument("--dataset", metavar="NAME|PATH", help="the data to evaluate a model on")
+    parser.set_defaults(resume=None, save_models=False, predictions=False)
+    parser.reads("evaluated", "MODEL|RUN", "a model file, or the output folder of a run")
+    parser.add("--dataset", "NAME|PATH", "the data to evaluate a model on")
+    parser.writes("--output", "DIR", "a new folder, for a model (default: runs/DATASET-TIME)")
+    _add_tables(parser)
+    add_data_options(parser)
     _add_settings(
         parser,
-        "--tasks is for a run as well, the others for a model. Rows are scaled as the model's file "
-        "says; where it holds no scaling, as --scaling or the data set says, and what scaling "
-        "learns comes from the training part of the data that the model is evaluated on.",
-        JUDGED_SETTINGS,
+        "--tasks is for a run as well, the others for a model. --scaling is for a model file "
+        "without a scaling; it is learned from the training part of the data.",
+        MODEL_SETTINGS,
         of_a_file=False,
     )
-    add_data_options(parser)
+    parser.group("more ways to run it", rare=True)
     _add_place(parser)
-    what = "a new folder, for a model (default: runs/DATASET-TIME)"
-    add_path(parser, "--output", "DIR", what)
     add_plugin(parser)
 
 
 def _add_fit(verbs: Any) -> None:
-    """Add the verb `fit`."""
-    parser = add_verb(
+    parser = _verb(
         verbs,
         "fit",
+        "use:fit",
         "tune a learner, fit it on all rows of a table and write it to a model file",
-        "Tune a learner on inner folds as a trial of 'run' does, fit it on all rows (of more than "
-        "100,000 with labels, on so many, the same share of each class), and write it "
-        "with its scaling to a model file, whole or not at all. What to expect is printed: the "
-        "measure by which it was tuned on the inner folds, beside the Euclidean baseline's. "
-        "Example: fit table.csv --label kind --learner OASIS --output metric.npz",
+        "Tune a learner on inner folds as 'run' does, fit it on all rows (at most 100,000), and "
+        "write it with its scaling to a model file. What to expect of it is printed.",
+        "table.csv --label kind --learner OASIS --output metric.npz",
     )
     parser.set_defaults(experiment=None, quick=False, **dict.fromkeys(known_settings()))
-    parser.add_argument("dataset", metavar="NAME|PATH", help="your table, or a data set")
-    one: dict[str, Any] = {"type": lambda text: [text], "metavar": "NAME"}
+    parser.add("dataset", "NAME|PATH", "your table, or a data set")
+    one: dict[str, Any] = {"type": lambda text: [text]}
     what = "a learner of 'list algorithms' (default OASIS)"
-    parser.add_argument("--learner", dest="algorithms", default=["OASIS"], help=what, **one)
+    parser.add("--learner", "NAME", what, dest="algorithms", default=["OASIS"], **one)
     what = (
         "what it is tuned for: unseen-classes where classes will be others (default retrieval, or "
-        "what --pairs and --triplets ask)"
+        "the task of --pairs or --triplets)"
     )
-    parser.add_argument("--task", dest="tasks", help=what, **one)
-    add_path(parser, "--output", "FILE.npz", "the model file", required=True)
+    parser.add("--task", "NAME", what, dest="tasks", **one)
+    parser.writes("--output", "FILE.npz", "the model file", required=True)
     _add_param(parser)
-    said = "As of 'run': they decide how the learner is tuned."
-    _add_settings(parser, said, FIT_SETTINGS, of_a_file=False)
     add_data_options(parser)
+    _add_settings(parser, "They decide how the learner is tuned.", FIT_SETTINGS, of_a_file=False)
+    parser.group("plugins", rare=True)
     add_plugin(parser)
 
 
 def _add_param(parser: Parser) -> None:
-    """Add values of hyper-parameters."""
-    parser.add_argument(
-        "--param",
-        action="append",
-        default=[],
-        dest="params",
-        metavar="LEARNER.NAME=A,B",
-        help="a hyper-parameter of a learner: one value is fixed, several are searched, such as "
-        "LMNN.pull_weight=0.5,0.9,0.99; may be given many times (default: its search space)",
+    what = (
+        "a hyper-parameter: one value is fixed, several are searched, as in "
+        "LMNN.pull_weight=0.5,0.9; again for each (default: its search space)"
     )
+    name = "LEARNER.NAME=A,B"
+    parser.add("--param", name, what, action="append", default=[], dest="params")
 
 
 def _add_neighbours(verbs: Any) -> None:
-    """Add the verb `neighbours`."""
-    parser = add_verb(
+    parser = _verb(
         verbs,
         "neighbours",
+        "use:neighbours",
         "find the nearest rows of a gallery for each query, by a saved model",
-        "Find the rows of a gallery that are most similar to each query, by a model of 'fit' or "
-        "'run --save-models'. Tables hold rows as they are, not scaled, and need no labels; their "
-        "columns are matched by name, and others are not looked at. The output is CSV: query, "
-        "rank, neighbour, similarity; rows count from 0, without the line of names. "
-        "Example: neighbours metric.npz gallery.csv queries.csv -k 10 --output neighbours.csv",
+        "Find the rows of a gallery that are most similar to each query, and write CSV: query, "
+        "rank, neighbour, similarity. Tables need no scaling and no labels; their columns are "
+        "matched by name. Rows count from 0.",
+        "metric.npz gallery.csv queries.csv -k 10 --output neighbours.csv",
     )
-    add_input(parser, "model", "MODEL", "a model file")
-    parser.add_argument("gallery", metavar="GALLERY", help="the table, or data set, to search")
-    parser.add_argument("queries", metavar="QUERIES", help="the table, or data set, of the queries")
-    count: dict[str, Any] = {"type": positive_of_text, "metavar": "N"}
-    parser.add_argument("-k", default=10, help="neighbours of each query (default 10)", **count)
-    what = "look at a part of a large gallery alone: sooner, but some are missed; needs the extra"
-    parser.add_argument("--faiss", action="store_true", help=f"{what} [faiss] (default: no)")
-    what = "with --faiss: lists that a query looks into: more miss fewer (default 8)"
-    parser.add_argument("--probes", default=8, help=what, **count)
-    add_path(parser, "--output", "FILE.csv", "where to write them (default: the terminal)")
-    _add_tables(parser)
+    parser.reads("model", "MODEL", "a model file")
+    parser.add("gallery", "GALLERY", "the table, or data set, to search")
+    parser.add("queries", "QUERIES", "the table, or data set, of the queries")
+    count: dict[str, Any] = {"type": positive_of_text}
+    parser.add("-k", "N", "neighbours of each query (default 10)", default=10, **count)
+    what = "search a part of a large gallery alone: faster, but some are missed; extra [faiss]"
+    parser.switch("--faiss", what)
+    what = "with --faiss: lists that a query looks into (default 8)"
+    parser.add("--probes", "N", what, default=8, **count)
+    parser.writes("--output", "FILE.csv", "where to write them (default: the terminal)")
+    _add_named_rows(parser)
 
 
 def _add_embed(verbs: Any) -> None:
-    """Add the verb `embed`."""
-    parser = add_verb(
+    parser = _verb(
         verbs,
         "embed",
+        "use:embed",
         "write the points of rows in the learned space of a saved model",
-        "Write the point of each row in the learned space: of a learner of a distance the "
-        "Euclidean distance of points is that of the rows; of PsdOASIS, CosineOASIS and the like "
-        "their inner product is the similarity. The table is read as 'neighbours' does. "
-        "Example: embed metric.npz table.csv --output embedding.parquet",
+        "Write the point of each row in the learned space. Of a learner of a distance, the "
+        "Euclidean distance of points is that of the rows; of PsdOASIS, CosineOASIS and the like, "
+        "their inner product is the similarity. The table is read as 'neighbours' does.",
+        "metric.npz table.csv --output embedding.parquet",
     )
-    add_input(parser, "model", "MODEL", "a model file")
-    parser.add_argument("dataset", metavar="TABLE", help="the table, or data set")
+    parser.reads("model", "MODEL", "a model file")
+    parser.add("dataset", "TABLE", "the table, or data set")
     what = "a .csv, .npy or .parquet file (the last needs the extra [parquet])"
-    add_path(parser, "--output", "FILE", what, required=True)
-    _add_tables(parser)
+    parser.writes("--output", "FILE", what, required=True)
+    _add_named_rows(parser)
 
 
-def _add_tables(parser: Parser) -> None:
-    """Add how the tables of a model are read."""
-    what = "the column that names the rows (default: they are called by their numbers)"
-    parser.add_argument("--name", metavar="COLUMN", help=what)
-    add_data_options(parser)
+def _add_named_rows(parser: Parser) -> None:
+    parser.add("--name", "COLUMN", "the column that names the rows (default: their numbers)")
+    add_data_options(parser, 0)
     add_plugin(parser)
 
 
+def _add_tables(parser: Parser) -> None:
+    parser.switch("--tables", "print the tables of measures and costs too, as the report has them")
+
+
 def _add_place(parser: Parser) -> None:
-    """Add where trials run."""
-    parser.add_argument(
-        "--jobs",
-        type=partial(positive_of_text, most=1024),
-        default=1,
-        metavar="N",
-        help="trials at a time (default 1: timings are clean; above 1 they are marked)",
-    )
-    parser.add_argument(
-        "--cluster",
-        metavar="ADDRESS",
-        help="run the trials on the workers of a Dask cluster, by the address of its scheduler "
-        "(default: on this machine)",
-    )
+    jobs = partial(positive_of_text, most=1024)
+    what = "trials at a time (default 1: timings are clean; above 1 they are marked)"
+    parser.add("--jobs", "N", what, type=jobs, default=1)
+    what = "the scheduler of a Dask cluster that runs the trials (default: this machine)"
+    parser.add("--cluster", "ADDRESS", what)
 
 
 def _add_settings(
@@ -344,81 +282,77 @@ def _add_settings(
 
     Without a file of it their keys are not named, and all classes are the default.
     """
-    group = parser.add_argument_group("settings of the experiment", description)
     own = vars(Experiment.from_toml("default")) if of_a_file else {}
-    for name in names:
-        setting = known_settings()[name]
-        key = f"key {name}; " if setting.flag and of_a_file else ""
-        default = setting.default_in_words if of_a_file or name != "classes" else "all"
-        if (used := own.get(name, setting.default)) != setting.default:
-            text = ",".join(map(str, used)) if isinstance(used, tuple) else used
-            default = f"{text}; in a file without this key default {default}"
-        how: dict[str, Any] = {"type": setting.read, "metavar": setting.metavar}
-        if not setting.metavar:
-            how = {"action": argparse.BooleanOptionalAction}
-        group.add_argument(
-            setting.flag or f"--{name.replace('_', '-')}",
-            dest=name,
-            default=None,
-            help=f"{setting.help} ({key}default {default})",
-            **how,
-        )
+    for title, is_rare in (("settings", False), ("more settings", True)):
+        parser.group(title, "" if is_rare else description, rare=is_rare)
+        for name in names:
+            if (name not in MAIN_SETTINGS) != is_rare:
+                continue
+            setting = known_settings()[name]
+            key = f"key {name}; " if setting.flag and of_a_file else ""
+            default = setting.default_in_words if of_a_file or name != "classes" else "all"
+            if (used := own.get(name, setting.default)) != setting.default:
+                default = ",".join(used) if isinstance(used, tuple) else used
+            how: dict[str, Any] = {"type": setting.read, "metavar": setting.metavar}
+            if not setting.metavar:
+                how = {"action": argparse.BooleanOptionalAction}
+            flag = setting.flag or f"--{name.replace('_', '-')}"
+            what = f"{setting.help} ({key}default {default})"
+            action: Any = parser.add_argument(flag, dest=name, default=None, help=what, **how)
+            first = re.split(r"[;:,] | \(see", setting.help)[0]
+            action.brief = f"{first} (default {default})"
 
 
 def _add_list(verbs: Any) -> None:
-    what = ("algorithms", "datasets", "tasks", "splits", "experiments")
-    parser = add_verb(verbs, "list", "list algorithms, data sets, tasks, splits and experiments")
-    parser.add_argument("what", nargs="?", choices=what, help="only these (default: all)")
-    parser.add_argument(
-        "--for",
-        dest="dataset",
-        metavar="NAME|PATH",
-        help="try every algorithm on one small partition of this data set: which apply, what they "
-        "cost there, and which to begin with (with 'list algorithms'; a minute or two)",
-    )
-    add_data_options(parser)
+    what = "list algorithms, data sets, tasks, splits and experiments"
+    more = "List what a run can name. A cost is of n rows, d features and c classes."
+    parser = _verb(verbs, "list", "listing:list_all", what, more, "", "algorithms")
+    kinds = ("algorithms", "datasets", "tasks", "splits", "experiments")
+    what = f"only these, with more of each: {', '.join(kinds)} (default: all)"
+    parser.add("what", "KIND", what, nargs="?", choices=kinds)
     add_plugin(parser)
 
 
 def _add_check(verbs: Any) -> None:
-    parser = add_verb(
+    parser = _verb(
         verbs,
         "check",
+        "listing:check",
         "test the learners, data sets and tasks of a plugin file",
-        "Test that what a plugin file defines does what it must: of learners scikit-learn's own "
-        "checks, the same score for a pair whatever else is asked, saving and loading, and more; "
-        "that a data set is the same each time; that measures of a task lie in their ranges. "
-        "The exit status is 1 where a check fails.",
+        "Test that a plugin file does what it must: scikit-learn's own checks, scores, saving and "
+        "loading of learners, data sets that are the same each time, measures of tasks in their "
+        "ranges. The exit status is 1 where a check fails.",
+        "mine.py",
     )
-    add_input(parser, "file", "FILE", "a Python file that defines learners, data sets or tasks")
+    parser.reads("file", "FILE", "a Python file that defines learners, data sets or tasks")
 
 
 def _add_data(verbs: Any) -> None:
-    data = verbs.add_parser("data", help="describe and prepare data sets")
-    actions = data.add_subparsers(required=True, metavar="ACTION")
+    data = verbs.add_parser("data", help="list, describe and prepare data sets")
+    actions = data.add_subparsers(required=True, metavar="ACTION", title="arguments")
+    what = "list the data sets, and how to get each; 'list datasets' does the same"
+    add_plugin(parser := _verb(actions, "list", "listing:list_all", what))
+    parser.set_defaults(what="datasets")
     for action, what in (
-        ("list", "list the data sets, and how to get each"),
-        ("describe", "say what a data set holds, preparing it first where it is not yet"),
+        ("describe", "describe a data set, and prepare its features if needed"),
         ("prepare", "download and make the features of a data set now"),
     ):
-        parser = add_verb(actions, action, what)
-        parser.set_defaults(verb=f"data {action}")
-        if action != "list":
-            parser.add_argument("dataset", metavar="NAME|PATH", help="a name, a file or a folder")
-            add_data_options(parser)
+        parser = _verb(actions, action, "listing:data_load", what, "", "table.csv --label kind")
+        parser.add("dataset", "NAME|PATH", "a name, a file or a folder")
+        add_data_options(parser)
         add_plugin(parser)
 
 
 def _add_web_scale(verbs: Any) -> None:
-    parser = add_verb(
+    parser = _verb(
         verbs,
         "web-scale",
+        "paper:run_web_scale",
         "train OASIS on millions of generated web images and write a report",
-        "The web-scale experiment of the papers (JMLR 2010, section 5.2) on generated images: "
-        "train OASIS, rank all test images, write a report. The same command goes on where it was "
-        "stopped. All of it takes 4 GB of disk, 4 GB of memory and, on two cores, under an hour: "
-        "try --images 10000 first. What is written, where, and the chance level are said before "
-        "the first training.",
+        "The web-scale experiment of the papers (JMLR 2010, section 5.2) on generated images. The "
+        "same command goes on where it was stopped. All of it takes 4 GB of disk and of memory "
+        "and, on two cores, under an hour.",
+        "--images 10000",
     )
     for flag, default, least, most, what in (
         ("test-images", 402_164, LEAST_IMAGES, MOST, "test images, which are ranked"),
@@ -428,149 +362,122 @@ def _add_web_scale(verbs: Any) -> None:
         ("queries", 1000, 1, MOST, "test images that are queries; all where there are fewer"),
         ("threads", None, 1, 1024, "threads that learn and rank"),
     ):
-        parser.add_argument(
-            f"--{flag}",
-            type=partial(positive_of_text, least=least, most=most),
-            default=default,
-            metavar="N",
-            help=f"{what} (default {default or 'all cores'})",
-        )
-    parser.add_argument(
-        "--images",
-        type=each_of_text(partial(positive_of_text, least=LEAST_IMAGES)),
-        default=[2_292_259],
-        metavar="N,N",
-        help="training images; several numbers show how time grows (default 2292259)",
-    )
-    parser.add_argument(
-        "--batch",
-        type=each_of_text(batch_of_text),
-        default=[65_536],
-        metavar="N,exact",
-        help="triplets of a mini-batch, or exact for OASIS; several show what batches cost "
-        "(default 65536)",
-    )
+        number = partial(positive_of_text, least=least, most=most)
+        what = f"{what} (default {default or 'all cores'})"
+        parser.add(f"--{flag}", "N", what, type=number, default=default)
+    images = each_of_text(partial(positive_of_text, least=LEAST_IMAGES))
+    what = "training images; several numbers show how time grows (default 2292259)"
+    parser.add("--images", "N,N", what, type=images, default=[2_292_259])
+    what = "triplets of a mini-batch, or exact for OASIS; several are compared (default 65536)"
+    parser.add("--batch", "N,exact", what, type=each_of_text(batch_of_text), default=[65_536])
     what = "results and the last model of each training (default: runs/web-scale)"
-    add_path(parser, "--output", "DIR", what, default=Path("runs") / "web-scale")
+    parser.writes("--output", "DIR", what, default=Path("runs") / "web-scale")
 
 
 def _add_compare(verbs: Any) -> None:
-    parser = add_verb(
+    parser = _verb(
         verbs,
         "compare",
+        "run:compare",
         "say what got better or worse from one run to another",
         "Compare the trials that two runs have in common. The exit status is 1 where something "
-        "got worse beyond noise, 0 where not, and 3 where nothing could be judged.",
+        "got worse beyond noise, 0 where not, and 3 where nothing could be compared.",
+        "runs/before runs/after",
     )
-    add_input(parser, "old", "OLD", "the output folder of the run before")
-    add_input(parser, "new", "NEW", "the output folder of the run after")
-    parser.add_argument(
-        "--tolerance",
-        type=tolerance_of_text,
-        default=0.1,
-        metavar="P",
-        help="share by which seconds and peak memory may grow (default 0.1)",
-    )
+    parser.reads("old", "OLD", "the output folder of the run before")
+    parser.reads("new", "NEW", "the output folder of the run after")
+    what = "share by which seconds and peak memory may grow (default 0.1)"
+    parser.add("--tolerance", "P", what, type=float, default=0.1)
 
 
 def _add_export(verbs: Any) -> None:
-    parser = add_verb(verbs, "export", "write the numbers of a run for other programs")
-    add_input(parser, "run", "RUN", "the output folder of the run")
-    parser.add_argument(
-        "--format",
-        required=True,
-        choices=("csv", "parquet", "latex", "summary", "trec"),
-        help="csv and parquet: every table of the store; latex: the tables of the report; summary: "
-        "one CSV of means, spreads, costs and their origin, named after RUN; trec: of a run with "
-        "--predictions, a run file and a qrels file for each trial of retrieval or unseen-classes, "
-        "so that trec_eval and its like can check the measures",
+    what = "write the numbers of a run for other programs"
+    example = "runs/mine --format csv"
+    parser = _verb(verbs, "export", "run:export", what, "", example)
+    parser.reads("run", "RUN", "the output folder of the run")
+    what = (
+        "csv and parquet: every table of the store; latex: the tables of the report; summary: one "
+        "CSV of means, spreads and costs; trec: run and qrels files of a run with --predictions"
     )
-    add_path(parser, "--output", "DIR", "where to write them (default: RUN/export)")
-    add_plugin(parser, "for trec: a plugin file of the run (may be repeated; default: none)")
+    kinds = ("csv", "parquet", "latex", "summary", "trec")
+    parser.add("--format", f"{{{','.join(kinds)}}}", what, required=True, choices=kinds)
+    parser.writes("--output", "DIR", "where to write them (default: RUN/export)")
+    add_plugin(parser)
+
+
+def _add_report(verbs: Any) -> None:
+    what = "remake the report of a run"
+    parser = _verb(verbs, "report", "run:report", what, "", "runs/mine --tables")
+    parser.reads("run", "RUN", "the output folder of the run")
+    what = (
+        "the learner that tables and box plots of differences are relative to (default: the best "
+        "in tables; Euclidean, or the first, in box plots)"
+    )
+    parser.add("--baseline", "LEARNER", what)
+    _add_tables(parser)
 
 
 def _add_judge(verbs: Any) -> None:
-    parser = add_verb(
+    parser = _verb(
         verbs,
         "judge",
+        "run:judge",
         "have people rate the pictures that a run retrieves",
         "Write a page on which people rate the pictures that the learners of a run retrieve for "
-        "its example queries (JMLR 2010, 5.2.3).  It is one file to send around, names no learner, "
-        "and saves each rater's marks as a file.  --collect takes those files; the report of the "
-        "run then has precision by raters, beside that by labels and the raters' own.",
+        "its example queries. It names no learner, and saves each rater's marks as a file. "
+        "--collect reads those files; the report of the run then has precision by raters.",
+        "runs/pictures",
+        "runs/pictures --collect anna.csv ben.csv",
     )
-    add_input(parser, "run", "RUN", "the output folder of a run on pictures")
-    for name, default, what in (
-        ("queries", 25, "query pictures, of those that 'run --examples' keeps"),
-        ("candidates", 20, "pictures to rate of each query, the first of all learners"),
-    ):
-        parser.add_argument(
-            f"--{name}",
-            type=positive_of_text,
-            metavar="N",
-            help=f"at most so many {what} (default: {default})",
-        )
-    add_path(parser, "--output", "FILE", "the page (default: RUN/judge.html)")
-    add_input(
-        parser,
-        "--collect",
-        "FILE",
-        "files that raters saved: add their marks to RUN/ratings.csv (default: write the page)",
-        nargs="+",
-    )
+    parser.reads("run", "RUN", "the output folder of a run on pictures")
+    count: dict[str, Any] = {"type": positive_of_text}
+    what = "at most so many query pictures, of those that 'run --examples' keeps (default: 25)"
+    parser.add("--queries", "N", what, **count)
+    what = "at most so many pictures to rate of each query (default: 20)"
+    parser.add("--candidates", "N", what, **count)
+    parser.writes("--output", "FILE", "the page (default: RUN/judge.html)")
+    what = "files that raters saved: add their marks to RUN/ratings.csv (default: write the page)"
+    parser.reads("--collect", "FILE", what, nargs="+")
 
 
 def _add_paper(verbs: Any) -> None:
-    parser = add_verb(
+    parser = _verb(
         verbs,
         "paper",
-        "what the papers claimed, and what we found",
+        "paper:run_paper",
+        "decide what the papers claim",
         "Run the experiments that decide the papers' claims, then write a page of the claims with "
         "their verdicts, and beside it claims.csv. The same command goes on where it stopped.",
-    )
-    parser.add_argument(
-        "--experiments",
-        type=names_of_text,
-        metavar="A,B",
-        help="only these, each with its own report (default: all that decide a claim)",
-    )
-    parser.add_argument(
         "--quick",
-        action="store_true",
-        help="1 partition and short searches: whether it works, not what is true (default: no)",
     )
+    what = "only these, each with its own report (default: all that decide a claim)"
+    parser.add("--experiments", "A,B", what, type=names_of_text)
+    parser.switch("--quick", "1 partition and short searches: whether it works, not what is true")
     what = "where runs and page are written (default: runs/paper, with --quick runs/paper-quick)"
-    add_path(parser, "--output", "DIR", what)
-    parser.set_defaults(
-        **dict.fromkeys(("cluster", "resume")),
-        **dict.fromkeys(("save_models", "predictions"), False),
-        plugin=[],
-        jobs=1,
-    )
+    parser.writes("--output", "DIR", what)
+    nothing: dict[str, Any] = dict.fromkeys(("cluster", "resume"))
+    nothing |= dict.fromkeys(("save_models", "predictions", "tables"), False)
+    parser.set_defaults(plugin=[], jobs=1, **nothing)
 
 
 def _add_ranks(verbs: Any) -> None:
-    parser = add_verb(
+    parser = _verb(
         verbs,
         "ranks",
+        "run:ranks",
         "compare learners over the data sets of several runs: a leaderboard",
         "Compare learners over data sets, task by task: error reduction against the baseline, "
-        "average ranks, Wilcoxon's signed-rank test against the baseline and the leader, time, and "
-        "which learner to take for which data. A data set counts once, whatever its runs, class "
-        "subsets and features. Where a learner has no result the baseline stands in; with "
+        "average ranks, Wilcoxon's signed-rank test, time, and which learner to take for which "
+        "data. A data set counts once. The baseline stands in where a learner has no result; with "
         "stand-ins on more than a fifth of the data sets it is not ranked.",
+        "runs/digits-... runs/mnist-...",
     )
     what = "output folders of runs, CSV files of 'export --format summary', or folders of these"
-    add_input(parser, "runs", "RUN|FILE.csv", what, nargs="+")
-    parser.add_argument("--task", help="a task of the runs (default: each)")
-    parser.add_argument(
-        "--measure", help="of the tasks, such as mAP or accuracy@3 (default: the first of each)"
-    )
-    parser.add_argument(
-        "--baseline",
-        metavar="LEARNER",
-        default="Euclidean",
-        help="the learner whose error the others reduce (default: Euclidean)",
-    )
+    parser.reads("runs", "RUN|FILE.csv", what, nargs="+")
+    parser.add("--task", "TASK", "a task of the runs (default: each)")
+    what = "of the tasks, such as mAP or accuracy@3 (default: the first of each)"
+    parser.add("--measure", "MEASURE", what)
+    what = "the learner whose error the others reduce (default: Euclidean)"
+    parser.add("--baseline", "LEARNER", what, default="Euclidean")
     what = "where tables, figures and page are written (default: runs/ranks)"
-    add_path(parser, "--output", "DIR", what, default=Path("runs") / "ranks")
+    parser.writes("--output", "DIR", what, default=Path("runs") / "ranks")

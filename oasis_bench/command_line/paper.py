@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -11,10 +12,9 @@ from typing import Any
 
 from oasis_bench.claims import experiments, on_papers_classes
 from oasis_bench.command_line.progress import ProgressDisplay, in_words
-from oasis_bench.command_line.run import TRIAL_FAILED, go_on, print_note, quick_note, run_each
+from oasis_bench.command_line.run import TRIAL_FAILED, go_on, quick_note
 from oasis_bench.experiment import Experiment, quick_settings
 from oasis_bench.plugins import load_registry, load_reports
-from oasis_bench.runs import one_for_each_value, what_varies
 from oasis_bench.system import (
     OutputError,
     UsageError,
@@ -62,15 +62,23 @@ def run_paper(options: argparse.Namespace) -> int:
             raise UsageError(f"--experiments: {unknown_name('experiment', name, experiments())}")
     output = options.output or Path("runs") / ("paper-quick" if options.quick else "paper")
     planned = {name: paper_experiment(name, options.quick) for name in names}
-    reports, remarks = load_reports(), quick_note(options)
-    try:
-        failed = _run_all(planned, output, options, remarks)
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt("interrupted: the same command goes on") from None
-    page, summary = reports.write_claims(output, remarks)
+    reports, remarks, failed = load_reports(), quick_note(options), 0
+    for number, (name, experiment) in enumerate(planned.items(), 1):
+        print(f"{name} ({number} of {len(planned)}): {experiment.title}", flush=True)
+        try:
+            failed = max(failed, go_on(experiment, output / name, options))
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt("interrupted: the same command goes on") from None
+        except OutputError:
+            raise
+        except UsageError as error:
+            remarks.append(f"{name} is left out: {error}")
+            print(f"oasis-bench: {remarks[-1]}", file=sys.stderr)
+            failed = TRIAL_FAILED
+        page, summary = reports.write_claims(output, remarks)
     print(summary)
     print(f"report: {page}")
-    return TRIAL_FAILED if failed else 0
+    return failed
 
 
 def paper_experiment(name: str, quick: bool) -> Experiment:
@@ -98,37 +106,6 @@ def paper_experiment(name: str, quick: bool) -> Experiment:
     return replace(experiment, dataset_options=options, learners=learners, **settings)
 
 
-def _run_all(
-    planned: Mapping[str, Experiment],
-    output: Path,
-    options: argparse.Namespace,
-    remarks: list[str],
-) -> bool:
-    """Run experiments into folders of their names; tell whether a trial, or one of them, failed.
-
-    Why one is left out joins the remarks, which the page has.
-    """
-    failed = False
-    for number, (name, experiment) in enumerate(planned.items(), 1):
-        print(f"{name} ({number} of {len(planned)}): {experiment.title}", flush=True)
-        try:
-            failed |= _run(experiment, output / name, options) != 0
-        except OutputError:
-            raise
-        except UsageError as error:
-            remarks.append(f"{name} is left out: {error}")
-            print_note(f"oasis-bench: {remarks[-1]}")
-            failed = True
-        load_reports().write_claims(output, remarks)
-    return failed
-
-
-def _run(experiment: Experiment, folder: Path, options: argparse.Namespace) -> int:
-    if several := one_for_each_value(experiment):
-        return run_each(several, what_varies(experiment), folder, options)
-    return go_on(experiment, folder, options)
-
-
 def run_web_scale(options: argparse.Namespace) -> int:
     """Say what will be written, train, and write the report."""
     n_threads = options.threads or available_cores()
@@ -145,9 +122,9 @@ def run_web_scale(options: argparse.Namespace) -> int:
 
     size = max(options.images), options.test_images, options.visterms
     dataset: Any = load_registry().datasets["web-scale"]
-    lines = _forecast(dataset.to_write(*size), options.visterms, planned, options.output)
+    forecast = _forecast(dataset.to_write(*size), options.visterms, planned, options.output)
     make_writable(options.output)
-    print(*lines, sep="\n", flush=True)
+    print(forecast, flush=True)
     with closing(ProgressDisplay()) as display:
         data = dataset.kept(*size, display.download)
         display.line(f"chance: mAP {chance_level(data, options.queries):.4f}")
@@ -168,22 +145,15 @@ def run_web_scale(options: argparse.Namespace) -> int:
 
 def _forecast(
     to_write: tuple[Path, float], d: int, planned: Sequence[Training], folder: Path
-) -> list[str]:
+) -> str:
     """Say what is written where, and how much there is to learn; a training keeps W in float32."""
     place, n_bytes = to_write
-    n_trainings = f"{len(planned)} training{'s' * (len(planned) > 1)}"
-    models = _size_text(4 * d**2 * len(planned))
-    return [
-        f"images: up to {_size_text(n_bytes)} are drawn and written to {place}"
-        if n_bytes
-        else f"images: those in {place} are used",
-        f"results: the report, and figures and last model of {n_trainings} ({models}), are "
-        f"written to {folder}",
-        f"learning: {sum(training.n_steps for training in planned):,} steps in {n_trainings}; a "
-        "million take about 11 s on two cores in batches of 65,536, and several minutes where "
-        "batches are small or exact",
-    ]
-
-
-def _size_text(n_bytes: float) -> str:
-    return f"{n_bytes / 1e9:.1f} GB" if n_bytes >= 1e8 else f"{n_bytes / 1e6:.1f} MB"
+    images = f"those in {place} are used"
+    if n_bytes:
+        images = f"up to {n_bytes / 1e6:,.1f} MB are drawn and written to {place}"
+    models = f"{4 * d**2 * len(planned) / 1e6:,.1f} MB of models, are written to {folder}"
+    steps = sum(training.n_steps for training in planned)
+    return (
+        f"images: {images}\nlearning: {steps:,} steps in {len(planned)} trainings, {models}; a "
+        "million steps take 11 s on two cores in batches of 65,536, minutes in small ones"
+    )

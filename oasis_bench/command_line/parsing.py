@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from copy import copy
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
@@ -29,66 +29,26 @@ MOST = 10**9
 
 RETRIED = ("failed", "crashed", "timeout", "out-of-memory", "not-applicable")
 
-
 DATA_OPTIONS = (
     ("label", "COLUMN", "the label column of your own file (default: label, class, target or y)"),
-    ("labels", "FILE.npy", "the labels of your own FILE.npy of features (default: none)"),
-    (
-        "fold-column",
-        "COLUMN",
-        "the column of your own file that says in which fold each row tests: these are the "
-        "partitions then (default: none, partitions are drawn)",
-    ),
-    (
-        "drop",
-        "A,B",
-        "columns of your own file to leave out; one that holds a comma in double quotes "
-        "(default: none)",
-    ),
-    ("decimal", "SIGN", "the decimal sign of your own CSV file, . or , (default: as columns show)"),
-    (
-        "thousands",
-        "SIGN",
-        "the sign of thousands of your own CSV file: , . ' or a space (default: as columns show)",
-    ),
-    (
-        "prepare",
-        "auto|none",
-        "whether missing values, texts and dates of your own table become numbers, and constant "
-        "columns and ids are left out; none refuses them (default: auto)",
-    ),
-    (
-        "bins",
-        "N",
-        "make so many classes of a label that is a number, of about as many rows each (default: "
-        "each value is a class)",
-    ),
-    (
-        "pairs",
-        "FILE",
-        "a CSV file of the names of two rows of your own file, and same or different: then the "
-        "task is verification, and labels need not be there (default: none)",
-    ),
-    (
-        "triplets",
-        "FILE",
-        "a CSV file of the names of three rows: a query, a nearer and a farther one: then the task "
-        "is judged-triplets, and labels need not be there (default: none)",
-    ),
-    (
-        "name-column",
-        "COLUMN",
-        "the column that names the rows of your own file (default: rows count from 0)",
-    ),
-    ("visterms", "N", "visual words of a data set of pictures (default: its own, 1000)"),
-    ("block", "PIXELS", "side of the blocks of pictures (default: the data set's, mostly 64)"),
+    ("drop", "A,B", "columns of your own file to leave out"),
     (
         "features",
         "NAME|FILE.npz",
-        "what the rows of a data set of pictures are: visterms, efficientnet-lite0, timm:NAME (a "
-        "network of timm), lab, hog, lbp, wavelet, sift-bow, fisher, texton, or several of these "
-        "joined by +, or a file of your own (default: its own, mostly visterms)",
+        "the features of pictures: visterms, efficientnet-lite0, timm:NAME (a network of timm), "
+        "lab, hog, lbp, wavelet, sift-bow, fisher, texton, several joined by +, or your own file",
     ),
+    ("labels", "FILE.npy", "the labels of your own FILE.npy of features"),
+    ("fold-column", "COLUMN", "the column that says in which fold each row tests"),
+    ("name-column", "COLUMN", "the column that names the rows (default: rows count from 0)"),
+    ("decimal", "SIGN", "the decimal sign of your CSV file, . or , (default: as columns show)"),
+    ("thousands", "SIGN", "its sign of thousands: , . ' or a space (default: as columns show)"),
+    ("prepare", "auto|none", "none refuses missing values, texts, dates and ids (default: auto)"),
+    ("bins", "N", "classes to cut a label that is a number into (default: a class for each value)"),
+    ("pairs", "FILE", "a CSV file of pairs of named rows, and same or different: for verification"),
+    ("triplets", "FILE", "a CSV file of named rows: query, nearer, farther: for judged-triplets"),
+    ("visterms", "N", "visual words of a data set of pictures (default: its own, mostly 1000)"),
+    ("block", "PIXELS", "side of the blocks of pictures (default: the data set's, mostly 64)"),
 )
 """Options of data sets that have a short form of --data-option."""
 
@@ -98,11 +58,61 @@ class Parser(argparse.ArgumentParser):
 
     The error names the nearest option, verb or choice, and the help of the verb that was given.
     A path of `inputs` must exist; that is looked at last, when all words are known to be right.
+    Its help begins with `examples`, and leaves the groups in `rare` to --help-all.
     """
 
-    def __init__(self, **how: Any) -> None:
-        super().__init__(**how, allow_abbrev=False)
+    def __init__(self, *, examples: Sequence[str] = (), **how: Any) -> None:
+        super().__init__(**how, allow_abbrev=False, add_help=False, formatter_class=_Formatter)
+        self.examples = examples
         self.inputs: list[argparse.Action] = []
+        self.rare: list[Any] = []
+        self.add_argument("-h", "--help", "--help-all", action=_Help)
+        self._positionals.title = "arguments"
+
+    def group(self, title: str, description: str = "", *, rare: bool = False) -> Any:
+        """Add a group of options; those added next belong to it."""
+        group = self.add_argument_group(title, description)
+        self.rare += [group] * rare
+        self._optionals = group
+        return group
+
+    def add(self, name: str, metavar: str, what: str, **how: Any) -> argparse.Action:
+        """Add an option, or an argument."""
+        return self.add_argument(name, metavar=metavar, help=what, **how)
+
+    def switch(self, name: str, what: str) -> None:
+        """Add an option without a value, which is off by default."""
+        self.add_argument(name, action="store_true", help=what)
+
+    def writes(self, name: str, metavar: str, what: str, **how: Any) -> None:
+        """Add an option, or an argument, that is a path to write to."""
+        self.add(name, metavar, what, type=path_of_text, **how)
+
+    def reads(self, name: str, metavar: str, what: str, **how: Any) -> None:
+        """Add an option, or an argument, that is the path of what is read: it must exist."""
+        self.inputs.append(self.add(name, metavar, what, type=path_of_text, **how))
+
+    def format_help(self, every: bool = False) -> str:
+        """Write the help: examples first, then the groups of options, `every` one or not."""
+        out = self._get_formatter()
+        words = [str(one.metavar or one.dest) for one in self._get_positional_actions()]
+        out.add_text(" ".join(["usage:", self.prog, *words, "[OPTIONS]"]))
+        if self.examples:
+            out.add_text("\n  ".join(["examples:", *self.examples]))
+        out.add_text(self.description)
+        for group in self._action_groups:
+            if every or group not in self.rare:
+                out.start_section(group.title)
+                out.add_text(group.description or None if every else None)
+                for action in group._group_actions:
+                    brief = copy(action)
+                    brief.help = action.help if every else getattr(action, "brief", action.help)
+                    out.add_argument(brief)
+                out.end_section()
+        if self.rare and not every:
+            n_more = sum(len(group._group_actions) for group in self.rare)
+            out.add_text(f"{n_more} more options: {self.prog} --help-all")
+        return out.format_help()
 
     def error(self, message: str) -> NoReturn:
         """Raise a UsageError that names the help."""
@@ -134,22 +144,28 @@ class Parser(argparse.ArgumentParser):
             self.error(unknown_name(name, str(value), action.choices))
 
 
-def add_verb(verbs: Any, name: str, what: str, more: str = "") -> Parser:
-    """Add a verb that does `what`; its own help says `more`."""
-    parser: Parser = verbs.add_parser(name, help=what, description=more or what)
-    parser.set_defaults(verb=name)
-    return parser
+class _Formatter(argparse.HelpFormatter):
+    """It leaves examples as they are."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=26)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        if text.startswith("examples:"):
+            return text
+        return super()._fill_text(text, width, indent)
 
 
-def add_path(parser: Parser, name: str, metavar: str, what: str, **more: Any) -> None:
-    """Add an option, or an argument, that is a path to write to."""
-    parser.add_argument(name, type=path_of_text, metavar=metavar, help=what, **more)
+class _Help(argparse.Action):
+    """Print the help, or all of it, and end."""
 
+    def __init__(self, option_strings: Sequence[str], dest: str) -> None:
+        hidden = argparse.SUPPRESS
+        super().__init__(option_strings, hidden, nargs=0, default=hidden, help=hidden)
 
-def add_input(parser: Parser, name: str, metavar: str, what: str, **more: Any) -> None:
-    """Add an option, or an argument, that is the path of what is read: there must be something."""
-    action = parser.add_argument(name, type=path_of_text, metavar=metavar, help=what, **more)
-    parser.inputs.append(action)
+    def __call__(self, parser: Any, *parsed: Any) -> None:
+        print(parser.format_help(every=parsed[-1] == "--help-all"), end="")
+        parser.exit()
 
 
 def path_of_text(text: str) -> Path:
@@ -184,19 +200,6 @@ def batch_of_text(text: str) -> int | None:
     return None if text == "exact" else positive_of_text(text)
 
 
-def tolerance_of_text(text: str) -> float:
-    """Read a share of at least 0."""
-    try:
-        share = float(text)
-    except ValueError:
-        share = math.nan
-    if not 0 <= share < math.inf:
-        raise argparse.ArgumentTypeError(
-            f"{shown(text)}: a share of at least 0 is needed, such as 0.1"
-        )
-    return share
-
-
 def names_of_text(text: str) -> list[str]:
     """Read different names between commas."""
     names = [name.strip() for name in text.split(",") if name.strip()]
@@ -229,31 +232,24 @@ def name_and_value(text: str) -> tuple[str, str]:
     return name, value
 
 
-def add_data_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of data sets."""
-    group = parser.add_argument_group(
-        "options of the data set",
-        "In an experiment file they stand in a table [dataset], beside its name.",
-    )
+def add_data_options(parser: Parser, n_main: int = 2) -> None:
+    """Add the options of data sets; the help shows the first ones in the group before."""
+    how: dict[str, Any] = {"dest": "data_options", "action": "append"}
     parser.set_defaults(data_options=[])
-    append: dict[str, Any] = {"dest": "data_options", "action": "append"}
-    for name, metavar, what in DATA_OPTIONS:
+    for number, (name, metavar, what) in enumerate(DATA_OPTIONS):
+        if number == n_main:
+            parser.group(
+                "more options of the data set",
+                "In an experiment file they are in a table [dataset], beside its name.",
+                rare=True,
+            )
         pair = partial(lambda name, text: (name, text), name.replace("-", "_"))
-        group.add_argument(f"--{name}", type=pair, metavar=metavar, help=what, **append)
-    group.add_argument(
-        "--data-option",
-        type=name_and_value,
-        metavar="NAME=VALUE",
-        help="any option of the data set; --data-option visterms=100 is --visterms 100 (may be "
-        "repeated; default: none)",
-        **append,
-    )
+        parser.add(f"--{name}", metavar, what, type=pair, **how)
+    what = "any option of the data set, again for each: visterms=100 is --visterms 100"
+    parser.add("--data-option", "NAME=VALUE", what, type=name_and_value, **how)
 
 
-def add_plugin(
-    parser: Parser,
-    what: str = "a Python file that defines learners, data sets, tasks or splits (may be repeated; "
-    "default: none)",
-) -> None:
+def add_plugin(parser: Parser) -> None:
     """Add the option for plugin files."""
-    add_input(parser, "--plugin", "FILE", what, action="append", default=[])
+    what = "a Python file with learners, data sets, tasks or splits; again for each file"
+    parser.reads("--plugin", "FILE", what, action="append", default=[])

@@ -1,4 +1,4 @@
-"""The verbs `run` and `evaluate`, and what carries out experiments for other verbs too.
+"""The verbs of runs: `run` and `evaluate`, which carry them out, and those that read stored ones.
 
 Which experiment the options make, where its results go, its progress, kept files and report.
 """
@@ -6,15 +6,17 @@ Which experiment the options make, where its results go, its progress, kept file
 from __future__ import annotations
 
 import argparse
+import math
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing, suppress
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from oasis_bench.command_line.options import JUDGED_SETTINGS
+from oasis_bench.analysis import compare_runs
+from oasis_bench.command_line.options import EVERY_LEARNER, MODEL_SETTINGS
 from oasis_bench.command_line.progress import ProgressDisplay
 from oasis_bench.experiment import (
     LIMITS,
@@ -24,122 +26,133 @@ from oasis_bench.experiment import (
     changed,
     known_settings,
 )
-from oasis_bench.plugins import load_registry, load_reports, open_dataset, read_options
+from oasis_bench.plugins import (
+    BrokenPluginError,
+    load_registry,
+    load_reports,
+    load_rows,
+    open_dataset,
+    read_options,
+    refuse_unlike_inputs,
+)
 from oasis_bench.runs import (
     evaluate_run,
     expected_seconds,
+    export_trec,
     has_result,
+    holds_run,
     how_far,
+    lists_of_values,
     model_experiment,
-    most_seconds,
     new_folder,
     one_for_each_value,
     read_run,
     results_folder,
     resume_experiment,
     run_experiment,
-    what_varies,
 )
-from oasis_bench.system import UsageError, without_options
+from oasis_bench.system import EXPORT, UsageError, path_below, without_options
 from oasis_bench.trial import MODELS, PREDICTIONS
 
-TRIAL_FAILED = 1
+TRIAL_FAILED = GOT_WORSE = 1
+NOT_COMPARED = 3
 
 
 def run(options: argparse.Namespace) -> int:
     """Run an experiment, or each of several, or go on with a run."""
     if options.resume is not None:
-        output, start = options.resume, partial(_resume, options)
-    elif options.retry:
+        return _resume(options)
+    if options.retry:
         raise UsageError("--retry is for a run that goes on: name it with --resume")
-    else:
-        experiment = experiment_of(options)
-        output = options.output or new_folder(experiment.dataset)
-        if experiment.corpora:
-            return run_suite(experiment, output, options)
-        if several := one_for_each_value(experiment):
-            return run_each(several, what_varies(experiment), output, options)
-        start = start_of(experiment, output, options)
-    return carry_out(
-        partial(start, keep=kept_kinds(options), command=command_words()), output, options
-    )
+    experiment = experiment_of(options)
+    folder = options.output or new_folder(experiment.dataset)
+    if experiment.corpora:
+        return _run_suite(experiment, folder, options)
+    if one_for_each_value(experiment):
+        return go_on(experiment, folder, options)
+    return _run_into(folder, _new_run(experiment, folder, options), options)
 
 
 def evaluate(options: argparse.Namespace) -> int:
-    """Judge kept scores, of a run, or a model on other data."""
-    if options.judged.is_dir():
+    """Evaluate a model on other data, or the kept scores of a run by other tasks."""
+    if options.evaluated.is_dir():
         return _evaluate_run(options)
     if options.dataset is None:
-        raise UsageError(f"which data is {options.judged} to be judged on? Name it with --dataset")
+        raise UsageError(f"{options.evaluated} needs data to be evaluated on: give --dataset")
     experiment = model_experiment(
-        options.judged,
+        options.evaluated,
         options.dataset,
         options.plugin,
         dataset_options=data_options(options, options.dataset),
-        **_given(options, JUDGED_SETTINGS),
+        **_given(options, MODEL_SETTINGS),
     )
-    start = partial(run_experiment, experiment, plugin_files=options.plugin)
-    output = options.output or new_folder(experiment.dataset)
-    return carry_out(partial(start, output, command=command_words()), output, options)
+    folder = options.output or new_folder(experiment.dataset)
+    return _run_into(folder, partial(run_experiment, experiment, folder), options)
 
 
 def _evaluate_run(options: argparse.Namespace) -> int:
-    others = {"dataset", "data_options", "output", "cluster", *JUDGED_SETTINGS} - {"tasks"}
-    for name in sorted(others):
-        if getattr(options, name) not in (None, []):
-            raise UsageError(
-                f"{_option(name)} is for a model: the scores of a run are of its own data"
-            )
+    others = {"dataset", "data_options", "output", "cluster", *MODEL_SETTINGS} - {"tasks"}
+    _refuse_given(options, others, "is for a model: the scores of a run are of its own data")
     if options.tasks is None:
-        raise UsageError("which tasks are to judge the scores of this run? Name them with --tasks")
+        raise UsageError("the scores of a run are evaluated by tasks: name them with --tasks")
     with closing(ProgressDisplay()) as display:
         how = {"on_download": display.download, "on_trial": display.bar}
-        failures = evaluate_run(options.judged, options.tasks, options.plugin, **how)
-    report_on(options.judged)
+        failures = evaluate_run(options.evaluated, options.tasks, options.plugin, **how)
+    report_on(options.evaluated, options.tables)
     return TRIAL_FAILED if failures else 0
 
 
-def _option(name: str) -> str:
-    """Return how an option is written whose value has this name."""
-    if name == "data_options":
-        return "an option of the data set"
-    if name == "params":
-        return "--param"
-    flag = known_settings()[name].flag if name in known_settings() else ""
-    return flag or f"--{name.replace('_', '-')}"
-
-
-def _resume(options: argparse.Namespace, **how: Any) -> int:
+def _resume(options: argparse.Namespace) -> int:
     kept = known_settings().keys() - set(LIMITS)
-    names = {"dataset", "data_options", "experiment", "algorithms", "params", "output"}
-    for name in sorted(kept | names):
+    others = {"dataset", "data_options", "experiment", "algorithms", "params", "output"}
+    why = "cannot be given with --resume: a run that goes on keeps its settings"
+    _refuse_given(options, kept | others, why)
+    how = {"retry": options.retry, "limits": _given(options, LIMITS)}
+    return _run_into(options.resume, partial(resume_experiment, options.resume, **how), options)
+
+
+def _refuse_given(options: argparse.Namespace, names: Iterable[str], why: str) -> None:
+    """Raise UsageError where one of these options was given."""
+    called = {"data_options": "an option of the data set", "params": "--param"}
+    called |= {name: one.flag for name, one in known_settings().items() if one.flag}
+    for name in sorted(names):
         if getattr(options, name) not in (None, []):
-            raise UsageError(
-                f"{_option(name)} cannot be given with --resume: a run that goes on keeps its "
-                "settings"
-            )
-    limits = _given(options, LIMITS)
-    how |= {"plugin_files": options.plugin, "retry": options.retry, "limits": limits}
-    return resume_experiment(options.resume, **how)
+            raise UsageError(f"{called.get(name) or '--' + name.replace('_', '-')} {why}")
 
 
 def experiment_of(options: argparse.Namespace) -> Experiment:
     """Read the experiment and put the options of the command line over it."""
     experiment = options.experiment or Experiment.from_toml("default")
     dataset = experiment.dataset if options.dataset is None else options.dataset
-    learners = None
-    if options.algorithms is not None:
-        known = experiment.learners
-        learners = {name: known.get(name, LearnerSpec(name)) for name in options.algorithms}
+    given, names = data_options(options, dataset), options.algorithms
+    if names == [EVERY_LEARNER]:
+        own = experiment.dataset_options if dataset == experiment.dataset else {}
+        names = _that_take(dataset, {**own, **given}, options.plugin)
+    known = experiment.learners
     return changed(
         experiment,
         _given(options, known_settings()),
         dataset=dataset,
-        dataset_options=data_options(options, dataset),
-        learners=learners,
+        dataset_options=given,
+        learners=None if names is None else {it: known.get(it, LearnerSpec(it)) for it in names},
         quick=options.quick,
         params=options.params,
     )
+
+
+def _that_take(dataset: str, of_data: Mapping[str, Any], plugin_files: list[Path]) -> list[str]:
+    """Name the learners that take the items of a data set; say why others are left out."""
+    registry, names = load_registry(plugin_files), []
+    source = open_dataset(dataset, registry, of_data)
+    with closing(ProgressDisplay()) as display:
+        rows = load_rows(source, display.download)
+        for name in registry.algorithms:
+            try:
+                refuse_unlike_inputs(registry.algorithms[name], source, rows)
+                names.append(name)
+            except (BrokenPluginError, UsageError) as error:
+                display.line(f"{name} is left out: {error}")
+    return names
 
 
 def data_options(options: argparse.Namespace, dataset: str) -> dict[str, Any]:
@@ -155,133 +168,116 @@ def _given(options: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def start_of(experiment: Experiment, output: Path, options: argparse.Namespace) -> partial[int]:
-    """Return what runs an experiment into a new folder."""
-    remarks = quick_note(options)
-    return partial(run_experiment, experiment, output, plugin_files=options.plugin, remarks=remarks)
+def _new_run(experiment: Experiment, folder: Path, options: argparse.Namespace) -> partial[int]:
+    return partial(run_experiment, experiment, folder, remarks=quick_note(options))
 
 
-def run_each(
-    experiments: Mapping[str, Experiment], what: str, folder: Path, options: argparse.Namespace
-) -> int:
-    """Run each of several experiments into a folder of its own, then show them side by side."""
-    registry = load_registry(options.plugin)
-    for one in experiments.values():  # before the first begins: this may raise
-        open_dataset(one.dataset, registry, one.dataset_options)
-    failed = 0
-    for name, experiment in experiments.items():
-        print(f"{name}:", flush=True)
-        try:
-            failed = max(failed, go_on(experiment, folder / name, options))
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt(
-                f"interrupted: the same command with --output {folder} goes on"
-            ) from None
-    page, summary = load_reports().write_side_by_side(
-        {name: folder / name for name in experiments}, folder, what
-    )
-    print(summary)
-    print(f"report: {page}")
-    return failed
-
-
-def run_suite(suite: Experiment, folder: Path, options: argparse.Namespace) -> int:
+def _run_suite(suite: Experiment, folder: Path, options: argparse.Namespace) -> int:
     """Run a suite corpus by corpus and export each result; those that are there are skipped."""
-    results, reports = results_folder(suite, folder), load_reports()
-    corpora = one_for_each_value(suite)
+    results, corpora = results_folder(suite, folder), one_for_each_value(suite)
     left = {
         name: one for name, one in corpora.items() if not has_result(results / f"{name}.csv", one)
     }
-    print(f"{len(left)} of {len(corpora)} corpora have no result in {results} yet{_time(left)}")
-    registry, failed = load_registry(options.plugin), 0
-    for one in left.values():  # before the first begins: this may raise
-        open_dataset(one.dataset, registry, one.dataset_options)
-    for number, (name, experiment) in enumerate(left.items(), start=1):
-        print(f"{name} ({number} of {len(left)}):", flush=True)
-        try:
-            failed = max(failed, go_on(experiment, folder / name, options, reported=False))
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt(
-                f"interrupted: the same command with --output {folder} goes on"
-            ) from None
-        reports.export_run(folder / name, "summary", results)
+    print(f"{len(left)} of {len(corpora)} corpora have no result in {results} yet")
+    if seconds := expected_seconds(left):
+        print(f"they took {seconds / 3600:.1f} h on the machine of the committed results")
+    export = partial(load_reports().export_run, kind="summary", output=results)
+    failed = _go_on_with_each(left, folder, options, export)
     print(f"results: {results}: 'python -m oasis_bench ranks {results}' makes their page")
     return failed
 
 
-def _time(experiments: Mapping[str, Experiment]) -> str:
-    """Say how long experiments take, by the committed results or at most."""
-    if not experiments:
-        return ""
-    expected, most = expected_seconds(experiments), most_seconds(experiments)
-    if expected is not None:
-        return f"; they took {expected / 3600:.1f} h on the machine of the committed results"
-    return f"; at most {most / 3600:.1f} h, where each learner uses its whole budget"
+def _go_on_with_each(
+    experiments: Mapping[str, Experiment],
+    folder: Path,
+    options: argparse.Namespace,
+    export: Callable[[Path], object] | None = None,
+) -> int:
+    """Go on with each of several experiments, and report or `export` it; return the status."""
+    registry, failed = load_registry(options.plugin), 0
+    for one in experiments.values():  # before the first begins: this may raise
+        open_dataset(one.dataset, registry, one.dataset_options)
+    for number, (name, one) in enumerate(experiments.items(), start=1):
+        print(f"{name} ({number} of {len(experiments)}):", flush=True)
+        try:
+            failed = max(failed, go_on(one, folder / name, options, reported=export is None))
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(
+                f"interrupted: the same command with --output {folder} goes on"
+            ) from None
+        if export is not None:
+            export(folder / name)
+    return failed
 
 
 def go_on(
-    experiment: Experiment, output: Path, options: argparse.Namespace, reported: bool = True
+    experiment: Experiment, folder: Path, options: argparse.Namespace, reported: bool = True
 ) -> int:
-    """Run an experiment into a folder, from where it stopped; nothing where it is finished."""
-    match how_far(output, experiment):
-        case "finished":
-            print(f"{output} is finished")
-            return 0
-        case "begun":
-            start = partial(resume_experiment, output, plugin_files=options.plugin)
-        case "new":
-            start = start_of(experiment, output, options)
-    start = partial(start, keep=kept_kinds(options), command=command_words())
-    return carry_out(start, output, options, reported)
+    """Run an experiment into a folder, from where it stopped; nothing where it is finished.
+
+    Of one with a list of values each is run in a folder of its own; then they are side by side.
+    """
+    if several := one_for_each_value(experiment):
+        failed = _go_on_with_each(several, folder, options)
+        folders = {name: folder / name for name in several}
+        (what,) = lists_of_values(experiment)
+        page, summary = load_reports().write_side_by_side(folders, folder, what)
+        print(f"{summary}\nreport: {page}")
+        return failed
+    state = how_far(folder, experiment)
+    if state == "finished":
+        print(f"{folder} is finished")
+        return 0
+    begun = partial(resume_experiment, folder)
+    start = begun if state == "begun" else _new_run(experiment, folder, options)
+    return _run_into(folder, start, options, reported)
 
 
-def carry_out(
-    start: Callable[..., int], output: Path, options: argparse.Namespace, reported: bool = True
+def _run_into(
+    folder: Path, start: Callable[..., int], options: argparse.Namespace, reported: bool = True
 ) -> int:
-    """Run trials into a folder, show their progress and make their report, unless not asked."""
-    with closing(ProgressDisplay()) as display:
-        try:
-            failures = start(
-                jobs=options.jobs,
-                cluster=options.cluster,
-                on_trial=display.trial,
-                on_download=display.download,
-                on_note=print_note,
-            )
-        except KeyboardInterrupt:
-            plugins = [word for path in options.plugin for word in ("--plugin", str(path))]
-            again = shlex.join(
-                ["python", "-m", "oasis_bench", "run", "--resume", str(output), *plugins]
-            )
-            if display.done or (options.verb == "run" and options.resume):
-                raise KeyboardInterrupt(
-                    f"interrupted after {display.done} of {display.planned} trials; they are kept: "
-                    f"'{again}' goes on, "
-                    f"'python -m oasis_bench report {output}' makes their report"
-                ) from None
-            raise  # nothing was kept
+    """Run trials as the options say, and make their report, unless not asked."""
+    kinds = {MODELS: options.save_models, PREDICTIONS: options.predictions}
+    before = options.resume  # what a run that goes on has kept so far it keeps
+    failures = carry_out(
+        start,
+        folder,
+        ProgressDisplay(),
+        jobs=options.jobs,
+        cluster=options.cluster,
+        plugin_files=options.plugin,
+        keep=[it for it, on in kinds.items() if on or (before and (before / it).is_dir())],
+        command=shlex.join(["python", "-m", "oasis_bench", *sys.argv[1:]]),
+    )
     if reported:
-        report_on(output)
+        report_on(folder, options.tables)
     return TRIAL_FAILED if failures else 0
 
 
-def kept_kinds(options: argparse.Namespace) -> list[str]:
-    """Return what is kept of each trial in files."""
-    wanted = {MODELS: options.save_models, PREDICTIONS: options.predictions}
-    return [kind for kind, now in wanted.items() if now or _kept_before(options, kind)]
+def carry_out(start: Callable[..., int], folder: Path, display: ProgressDisplay, **how: Any) -> int:
+    """Run trials into a folder and show their progress; an interrupt says how to go on."""
+    with closing(display):
+        try:
+            shown = {"on_trial": display.trial, "on_download": display.download}
+            return start(**shown, on_note=display.line, **how)
+        except KeyboardInterrupt:
+            if not (display.planned and holds_run(folder)):
+                raise  # nothing was kept
+            plugins = [word for path in how["plugin_files"] for word in ("--plugin", str(path))]
+            words = ["python", "-m", "oasis_bench", "run", "--resume", str(folder), *plugins]
+            raise KeyboardInterrupt(
+                f"interrupted after {display.done} of {display.planned} trials; they are kept: "
+                f"'{shlex.join(words)}' goes on, "
+                f"'python -m oasis_bench report {folder}' makes their report"
+            ) from None
 
 
-def _kept_before(options: argparse.Namespace, kind: str) -> bool:
-    """Tell whether a run that goes on has kept models, or scores, so far."""
-    return options.resume is not None and (options.resume / kind).is_dir()
-
-
-def report_on(folder: Path, baseline: str | None = None) -> int:
-    """Make the report of a run; what it says comes first."""
+def report_on(folder: Path, tables: bool = False, baseline: str | None = None) -> int:
+    """Make the report of a run; its answer comes first, and its `tables` where they are asked."""
     reports, run = load_reports(), read_run(folder)
     reports.find_baseline(run, baseline)  # raises before anything is printed
-    print(reports.summary_text(run), flush=True)  # figures take seconds more
-    print(f"report: {reports.write_report(folder, baseline, run)}")
+    print(reports.summary_text(run) if tables else reports.answer_text(run), flush=True)
+    print(f"report: {reports.write_report(folder, baseline, run)}")  # figures take seconds
     return 0
 
 
@@ -294,12 +290,63 @@ def quick_note(options: argparse.Namespace) -> list[str]:
     return [f"{QUICK_REMARK}: {whole}"]
 
 
-def print_note(line: str) -> None:
-    """Print a line that is not a result."""
-    with suppress(OSError):  # the report has it, too
-        print(line, file=sys.stderr, flush=True)
+def report(options: argparse.Namespace) -> int:
+    """Remake the report of a run."""
+    return report_on(options.run, options.tables, options.baseline)
 
 
-def command_words() -> str:
-    """Return the command line, for the report."""
-    return shlex.join(["python", "-m", "oasis_bench", *sys.argv[1:]])
+def judge(options: argparse.Namespace) -> int:
+    """Write the rating page of a run, or collect ratings and remake the run's report."""
+    reports = load_reports()
+    given = {"n_queries": options.queries, "n_candidates": options.candidates}
+    given |= {"output": options.output}
+    of_page = {name: value for name, value in given.items() if value is not None}
+    if options.collect:
+        if of_page:
+            name = next(iter(of_page)).removeprefix("n_")
+            raise UsageError(f"--{name} is for the page: leave it out with --collect")
+        summary = reports.collect_ratings(options.run, options.collect)
+        report_on(options.run)
+        print(summary)
+        return 0
+    page, summary = reports.write_rating_page(options.run, **of_page)
+    print(summary)
+    print(f"page: {page}")
+    return 0
+
+
+def ranks(options: argparse.Namespace) -> int:
+    """Write the leaderboard of several runs."""
+    reports = load_reports()
+    how = options.task, options.measure, options.baseline
+    page, summary = reports.write_ranks(options.runs, options.output, *how)
+    print(summary)
+    print(f"report: {page}")
+    return 0
+
+
+def compare(options: argparse.Namespace) -> int:
+    """Print what got better or worse; the status says it, too."""
+    if not 0 <= options.tolerance < math.inf:
+        raise UsageError(f"--tolerance: '{options.tolerance}': a share of at least 0 is needed")
+    old, new = read_run(options.old), read_run(options.new)
+    comparison = compare_runs(old, new, options.tolerance)
+    runs = {f"OLD {options.old}": old, f"NEW {options.new}": new}
+    print(load_reports().comparison_text(comparison, runs))
+    if comparison.count("worse"):
+        return GOT_WORSE
+    return 0 if comparison.n_judged else NOT_COMPARED
+
+
+def export(options: argparse.Namespace) -> int:
+    """Write the numbers of a run for other programs, and print the paths."""
+    if options.format == "trec":
+        output = options.output or path_below(options.run, EXPORT)
+        with closing(ProgressDisplay()) as display:
+            shown = display.download, display.bar
+            paths = export_trec(options.run, output, *shown, options.plugin)
+    else:
+        paths = load_reports().export_run(options.run, options.format, options.output)
+    for path in paths:
+        print(path)
+    return 0

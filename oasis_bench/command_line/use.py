@@ -38,8 +38,8 @@ def fit(options: argparse.Namespace) -> int:
     options.experiment = Experiment("fit", options.dataset, learners, classes=("all",))
     experiment = experiment_of(options)
     with closing(ProgressDisplay()) as display:
-        told = display.download, display.download
-        fitted = fit_on_all(experiment, options.output, options.plugin, *told)
+        shown = display.download, display.download
+        fitted = fit_on_all(experiment, options.output, options.plugin, *shown)
     print(fitted)
     print(f"kept in {fitted.model}: see 'python -m oasis_bench neighbours --help'")
     return 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -91,12 +90,7 @@ class RunResult:
         return f"RunResult({str(self.folder)!r})\n{self}"
 
     def _repr_html_(self) -> str:
-        return self._html
-
-    @cached_property
-    def _html(self) -> str:
-        html: str = load_reports().summary_html(self._run)
-        return html
+        return str(load_reports().summary_html(self._run))
 
 
 class Winner(NamedTuple):

@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
-from functools import wraps
+from functools import partial, wraps
 from importlib import import_module
 from inspect import signature
 from io import BytesIO, StringIO
@@ -25,7 +25,7 @@ import pandas as pd
 from scipy import sparse
 from sklearn.pipeline import Pipeline
 
-from oasis_bench.command_line import ProgressDisplay
+from oasis_bench.command_line import DATA_OPTIONS, ProgressDisplay, carry_out
 from oasis_bench.data import class_labels
 from oasis_bench.experiment import QUICK_REMARK, Experiment, LearnerSpec, changed, known_settings
 from oasis_bench.notebook.result import RunResult
@@ -57,6 +57,9 @@ from oasis_bench.trial import MODELS, PREDICTIONS
 
 LABEL = "label"
 
+OF_DATA = [name.replace("-", "_") for name, *_ in DATA_OPTIONS]
+"""Options of data sets that are given by their own names."""
+
 OTHER_OUTPUT = "rows are kept beside the run: give another output"
 
 P = ParamSpec("P")
@@ -68,11 +71,9 @@ def _with_names_of_python(function: Callable[P, R]) -> Callable[P, R]:
     flags = {one.flag: name for name, one in known_settings().items() if one.flag}
 
     def parameter(match: re.Match[str]) -> str:
-        option = match[0]
-        name = flags.get(option, option.removeprefix("--").replace("-", "_"))
-        return (
-            name if name in known_settings() or name in signature(function).parameters else option
-        )
+        name = flags.get(match[0], match[0].removeprefix("--").replace("-", "_"))
+        known = {*known_settings(), *OF_DATA, *signature(function).parameters}
+        return name if name in known else match[0]
 
     @wraps(function)
     def with_names(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -93,12 +94,6 @@ def run(
     *,
     experiment: str | Path = "default",
     quick: bool = False,
-    label: str | None = None,
-    drop: str | Sequence[str] | None = None,
-    fold_column: str | None = None,
-    decimal: str | None = None,
-    thousands: str | None = None,
-    prepare: str | None = None,
     dataset_options: Mapping[str, Any] | None = None,
     output: str | Path | None = None,
     title: str | None = None,
@@ -127,16 +122,6 @@ def run(
     quick : bool, default False
         A first answer in some seconds: one class subset, 2 partitions, 2 inner folds, a search of 4
         candidates, 64000 steps and no traces, where these are not given.
-    label : str, optional
-        The column of the labels.  Default: label, class, target or y.
-    drop : str or sequence of str, optional
-        Columns to leave out: a list of names, or text with commas between them.
-    fold_column : str, optional
-        The column that says in which fold each row tests: these are the partitions then.
-    decimal, thousands : str, optional
-        The decimal sign and the sign of thousands of a CSV file.  Default: as its columns show.
-    prepare : {'auto', 'none'}, optional
-        Whether missing values, texts and dates of a table become numbers.  Default: 'auto'.
     dataset_options : mapping, optional
         Other options of the data set, such as ``{"visterms": 100}``.
     output : str or Path, optional
@@ -155,8 +140,9 @@ def run(
     save_models, predictions : bool, default False
         Whether each fitted learner, and all scores, are kept in the run's folder.
     **others
-        The settings of an experiment by their keys, as ``run --help`` lists them:
-        ``classes=[2, 5]``, ``partitions=10``, ``tasks="classification"``, ``search="60s"`` ...
+        The settings of an experiment and the options of the data set by their keys, as ``run
+        --help-all`` lists them: ``classes=[2, 5]``, ``partitions=10``, ``search="60s"``,
+        ``label="kind"``, ``drop=["id", "name"]``, ``fold_column="fold"``, ``prepare="none"`` ...
 
     Returns
     -------
@@ -181,6 +167,7 @@ def run(
     'report.html'
     """
     plan = Experiment.from_toml(str(experiment))
+    settings, of_data = _settings_and_options(others)
     files = [Path(path) for path in plugin_files]
     specs = None
     if learners is not None:
@@ -188,28 +175,18 @@ def run(
     folder = None if output is None else Path(output)
     rows = None
     if dataset is not None and not isinstance(dataset, str | Path):
-        if label is not None and not hasattr(dataset, "columns"):
+        if "label" in of_data and not hasattr(dataset, "columns"):
+            label = of_data["label"]
             raise UsageError(f"label = {label!r} of (X, y): y has the labels: leave label out")
         ending, rows = rows_as_file(dataset)
         folder = new_folder("rows") if folder is None else folder
         refuse_used_folder(folder)
         dataset = folder.absolute().with_name(folder.name + ending)
-    columns = {
-        "label": label,
-        "drop": drop if isinstance(drop, str | None) else _as_csv(drop),
-        "fold_column": fold_column,
-        "decimal": decimal,
-        "thousands": thousands,
-        "prepare": prepare,
-    }
     plan = changed(
         plan,
-        _settings(others),
+        settings,
         dataset=None if dataset is None else str(dataset),
-        dataset_options={
-            **(dataset_options or {}),
-            **{name: column for name, column in columns.items() if column is not None},
-        },
+        dataset_options={**(dataset_options or {}), **of_data},
         learners=specs,
         title=title,
         quick=quick,
@@ -222,30 +199,23 @@ def run(
         )
     folder = new_folder(plan.dataset) if folder is None else folder
     new_rows = rows is not None and keep_rows(rows, Path(plan.dataset))
-    kept = [kind for kind, on in ((MODELS, save_models), (PREDICTIONS, predictions)) if on]
+    remarks = [f"{QUICK_REMARK} that without quick=True"] if quick else []
     display = ProgressDisplay(live=True)
     try:
-        run_experiment(
-            *(plan, folder, jobs, cluster, files, kept),
-            on_trial=display.trial,
-            on_download=display.download,
-            on_note=display.line,
-            remarks=[f"{QUICK_REMARK} that without quick=True"] if quick else [],
+        carry_out(
+            partial(run_experiment, plan, folder, remarks=remarks),
+            folder,
+            display,
+            jobs=jobs,
+            cluster=cluster,
+            plugin_files=files,
+            keep=[kind for kind, on in ((MODELS, save_models), (PREDICTIONS, predictions)) if on],
         )
     except UsageError as error:
         if rows is None or holds_run(folder):
             raise
         raise UsageError(str(error).replace(plan.dataset, "the rows given")) from error
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(
-            f"interrupted after {display.done} trials; they are kept: 'python -m oasis_bench run "
-            f"--resume {folder}' goes on, RunResult({str(folder)!r}) of oasis_bench.notebook shows "
-            "them"
-            if display.done
-            else "interrupted before a trial had ended: nothing is kept"
-        ) from None
     finally:
-        display.close()
         if new_rows and not holds_run(folder):
             Path(plan.dataset).unlink(missing_ok=True)
     load_reports().write_report(folder)
@@ -258,7 +228,6 @@ def fit(
     dataset: Any,
     learner: Any = "OASIS",
     *,
-    label: str | None = None,
     task: str = "retrieval",
     output: str | Path | None = None,
     dataset_options: Mapping[str, Any] | None = None,
@@ -276,8 +245,6 @@ def fit(
     learner : str, class or MetricLearner, default 'OASIS'
         A name or a class has its search space tried on the inner folds; an instance is taken as it
         is.
-    label : str, optional
-        The column of the labels.  Default: label, class, target or y.
     task : str, default 'retrieval'
         What it is tuned for.
     output : str or Path, optional
@@ -287,8 +254,8 @@ def fit(
     plugin_files : sequence of str or Path, default ()
         Python files that define learners, data sets or tasks.
     **others
-        Settings of an experiment by their keys: ``scaling``, ``search``, ``inner_folds``,
-        ``choose_by``, ``max_steps``, ``seed``, ``budget`` ...
+        Settings of an experiment and options of the data set by their keys: ``scaling``,
+        ``search``, ``inner_folds``, ``choose_by``, ``seed``, ``budget``, ``label`` ...
 
     Returns
     -------
@@ -312,42 +279,37 @@ def fit(
     ((2, 3), (150, 2))
     """
     specs, files = learners_of([learner], {}, [Path(path) for path in plugin_files])
-    options = {**(dataset_options or {}), **({} if label is None else {"label": label})}
+    settings, of_data = _settings_and_options(others)
+    settings = {"classes": ("all",), "tasks": (task,), **settings}
     with TemporaryDirectory() as folder, closing(ProgressDisplay(live=True)) as display:
         if not isinstance(dataset, str | Path):
             ending, content = rows_as_file(dataset)
             dataset = Path(folder) / f"rows{ending}"
             dataset.write_bytes(content)
-        settings: dict[str, Any] = {
-            "classes": ("all",),
-            "tasks": (task,),
-            "dataset_options": options,
-        }
-        plan = Experiment("fit", str(dataset), specs, **{**settings, **_settings(others)})
+        options = {**(dataset_options or {}), **of_data}
+        plan = Experiment("fit", str(dataset), specs, options, **settings)
         model = Path(folder) / "metric.npz" if output is None else Path(output)
         fitted = fit_on_all(plan, model, files, display.download, display.download)
         display.line(str(fitted))
         return load_model(model, files)
 
 
-def _as_csv(names: Sequence[str]) -> str:
-    """Join names by commas; names that hold one are quoted."""
-    line = StringIO()
-    csv.writer(line, lineterminator="").writerow(names)
-    return line.getvalue()
-
-
-def _settings(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings, or refuse one that an experiment does not have."""
+def _settings_and_options(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return settings of an experiment and options of a data set, or refuse a name."""
     known = known_settings()
-    options = {one.flag.removeprefix("--"): name for name, one in known.items() if one.flag}
+    flags = {one.flag.removeprefix("--"): name for name, one in known.items() if one.flag}
     for name in given:
-        if name in options:
-            raise UsageError(f"unknown setting {name!r}: here it is {options[name]!r}")
-        if name not in known:
+        if name in flags:
+            raise UsageError(f"unknown setting {name!r}: here it is {flags[name]!r}")
+        if name not in {*known, *OF_DATA}:
             named = [*signature(run).parameters][:-1]  # but for **others
-            raise UsageError(unknown_name("setting", name, [*named, *known]))
-    return dict(given)
+            raise UsageError(unknown_name("setting", name, [*named, *known, *OF_DATA]))
+    of_data = {name: given[name] for name in OF_DATA if given.get(name) is not None}
+    if not isinstance(of_data.get("drop", ""), str):  # names that hold a comma are quoted
+        line = StringIO()
+        csv.writer(line, lineterminator="").writerow(of_data["drop"])
+        of_data["drop"] = line.getvalue()
+    return {name: value for name, value in given.items() if name in known}, of_data
 
 
 def rows_as_file(data: Any) -> tuple[str, bytes]:

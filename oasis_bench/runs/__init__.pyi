@@ -1,8 +1,11 @@
 from .experiments import (
+    expected_seconds as expected_seconds,
+    has_result as has_result,
     how_far as how_far,
+    lists_of_values as lists_of_values,
     model_experiment as model_experiment,
     one_for_each_value as one_for_each_value,
-    what_varies as what_varies,
+    results_folder as results_folder,
 )
 from .fitting import fit_on_all as fit_on_all
 from .kept_scores import evaluate_run as evaluate_run, export_trec as export_trec
@@ -17,11 +20,4 @@ from .store import (
     holds_run as holds_run,
     read_run as read_run,
     refuse_used_folder as refuse_used_folder,
-)
-from .suite import (
-    PUBLISHED as PUBLISHED,
-    expected_seconds as expected_seconds,
-    has_result as has_result,
-    most_seconds as most_seconds,
-    results_folder as results_folder,
 )

@@ -1,20 +1,25 @@
 """What a command is to run: one experiment for each value of a list, or of a saved model.
 
-And how far the run in a folder is with it.  Not for carrying experiments out, nor for printing.
+And how far the run in a folder is with it, or the results of a suite: a corpus whose exported
+result has the version of the protocol, the code and the learners of now is not run again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import pandas as pd
+
+import oasis_bench
 from oasis_bench.data import scaling_of
 from oasis_bench.experiment import (
     Experiment,
     LearnerSpec,
     dataset_of_file,
+    package_hash,
     saved_steps,
     settled_as,
     tasks_by_option,
@@ -22,6 +27,9 @@ from oasis_bench.experiment import (
 from oasis_bench.plugins import learner_of, load_model_of, load_registry
 from oasis_bench.runs.store import holds_run, read_run
 from oasis_bench.system import UsageError
+
+PUBLISHED = Path(oasis_bench.__file__).resolve().parents[1] / "docs" / "results" / "suite"
+"""The committed results of a checkout."""
 
 
 def one_for_each_value(experiment: Experiment) -> dict[str, Experiment]:
@@ -33,7 +41,7 @@ def one_for_each_value(experiment: Experiment) -> dict[str, Experiment]:
     if experiment.corpora:
         return {name: _on_corpus(experiment, name) for name in experiment.corpora}
     options, each = experiment.dataset_options, experiment.each
-    lists = _lists(experiment)
+    lists = lists_of_values(experiment)
     if not lists:
         return {}
     if len(lists) > 1:
@@ -64,12 +72,8 @@ def _on_corpus(experiment: Experiment, name: str) -> Experiment:
     return replace(experiment, **{"title": title, "corpora": {}, "quick": {}, **changes})
 
 
-def what_varies(experiment: Experiment) -> str:
-    """Return the name of the option or the setting that has a list of values, or 'corpus'."""
-    return "corpus" if experiment.corpora else next(iter(_lists(experiment)))
-
-
-def _lists(experiment: Experiment) -> dict[str, Any]:
+def lists_of_values(experiment: Experiment) -> dict[str, Any]:
+    """Return what has a list of values, a run for each: options of the data set and settings."""
     options = experiment.dataset_options
     lists = {name: values for name, values in options.items() if isinstance(values, list)}
     return {**lists, **experiment.each}
@@ -125,3 +129,42 @@ def how_far(folder: Path, experiment: Experiment) -> Literal["new", "begun", "fi
             "--output, or give the settings of that run to go on with it"
         )
     return "begun" if info.finished is None else "finished"
+
+
+def results_folder(suite: Experiment, output: Path) -> Path:
+    """Return where the results of a suite are exported: the committed ones, or below `output`.
+
+    Only the whole built-in suite, in a checkout, replaces committed results.
+    """
+    is_whole = suite.built_in is not None and suite == Experiment.from_toml(suite.built_in)
+    return PUBLISHED if is_whole and PUBLISHED.is_dir() else output / "results"
+
+
+def has_result(file: Path, experiment: Experiment) -> bool:
+    """Tell whether a result is there, of this protocol, these learners and the code of now."""
+    if not file.is_file():
+        return False
+    rows = pd.read_csv(file)
+    wanted = {
+        "protocol": {experiment.protocol},
+        "code": {package_hash()},
+        "learner": set(experiment.learners),
+    }
+    return all(name in rows and set(rows[name]) == values for name, values in wanted.items())
+
+
+def expected_seconds(experiments: Mapping[str, Experiment]) -> float | None:
+    """Return how long experiments take by the committed results, or None where some lack.
+
+    A learner that these do not have is expected to take the mean of the others.
+    """
+    total = 0.0
+    for name, one in experiments.items():
+        file = PUBLISHED / f"{name}.csv"
+        if not file.is_file():
+            return None
+        rows = pd.read_csv(file).drop_duplicates(["learner", "split", "subset"])
+        seconds = (rows["tuning_seconds"] + rows["fit_seconds"]) * rows["partitions"]
+        of_each = seconds.groupby(rows["learner"]).sum()
+        total += of_each.reindex(list(one.learners)).fillna(of_each.mean()).sum()
+    return total

@@ -49,8 +49,8 @@ class Fitted(NamedTuple):
         As `values`, of the blend.
     tuned : mapping of str to value
         Its scaling and hyper-parameters.
-    is_chosen : bool
-        Whether these were chosen among several, by the same folds.
+    is_tuned : bool
+        Whether these were tuned, by the same folds.
     n_rows, n_in_all : int
         The items that it was fitted on, and those of the data set.
     """
@@ -62,7 +62,7 @@ class Fitted(NamedTuple):
     blend: float | None
     blend_values: Sequence[float]
     tuned: Mapping[str, Any]
-    is_chosen: bool
+    is_tuned: bool
     n_rows: int
     n_in_all: int
 
@@ -87,7 +87,7 @@ class Fitted(NamedTuple):
                 f"b = 0: on these data nothing that {self.learner} learned beat the Euclidean "
                 "baseline, and 'neighbours' ranks by this baseline."
             )
-        if self.is_chosen:
+        if self.is_tuned:
             lines.append(
                 "Tuning took the best candidate by the same folds, so its value is slightly "
                 "optimistic; 'run' measures on rows that tuning has not seen."
@@ -125,7 +125,7 @@ def fit_on_all(
         once = replace(experiment, split=split, partitions=1, traces=False)
         e = replace(once, examples=0, queries=None)
         specs = plan(e, dataset, rows, registry, tuple(path.resolve() for path in plugin_files))
-        is_chosen = needs_tuning(specs[-1], registry.algorithms[specs[-1].algorithm])
+        is_tuned = needs_tuning(specs[-1], registry.algorithms[specs[-1].algorithm])
         specs = [_on_all(spec, label, rows.columns, registry) for spec in specs]
         if len(specs) > len(e.learners):
             raise UsageError("a learner is fitted on one class subset: give one --classes")
@@ -153,7 +153,7 @@ def fit_on_all(
         result.columns.get("blend"),
         result.blend_values,
         {name: value for name, value in tuned.items() if value is not None},
-        is_chosen,
+        is_tuned,
         rows.y.shape[0],
         whole.y.shape[0],
     )
@@ -182,7 +182,7 @@ def _on_all(
     where = replace(spec.where, n_train=spec.where.n_train + spec.where.n_test, n_test=0)
     keeps = replace(spec.keeps, model=spec.learner == label, columns=columns, projection=False)
     learner = registry.algorithms[spec.algorithm]
-    # One candidate has nothing to choose from; as two equal ones it is validated too.
+    # One candidate has nothing to tune; as two equal ones it is validated too.
     n = 1 if needs_tuning(spec, learner) else 2
     return replace(spec, where=where, keeps=keeps, candidates=spec.candidates * n)
 

@@ -6,7 +6,6 @@ pytrec_eval, ir_measures and ranx.
 
 from __future__ import annotations
 
-import shlex
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
@@ -37,7 +36,6 @@ from oasis_bench.system import (
     path_below,
     slices,
     whole_file,
-    without_options,
 )
 from oasis_bench.tasks import (
     GALLERIES,
@@ -69,19 +67,25 @@ def evaluate_run(
         refuse_missing_plugins(info, plugin_files, folder)
         registry = load_registry(list(dict.fromkeys(path.resolve() for path in plugin_files)))
         experiment = replace(info.experiment, tasks=tuple(tasks), choose_by=None)
-        asked = find_tasks(experiment, registry)
-        if any(has_measure(task, info.experiment.choose_by or "") for task in asked):
+        wanted = find_tasks(experiment, registry)
+        if any(has_measure(task, info.experiment.choose_by or "") for task in wanted):
             experiment = replace(experiment, choose_by=info.experiment.choose_by)
-        _refuse_other_splits(asked, {str(one["split"]) for one in info.identities.values()})
+        splits = {str(one["split"]) for one in info.identities.values()}
+        for task in wanted:
+            if task.split not in splits:
+                raise UsageError(
+                    f"{task.name} needs the split {task.split}, and the run has "
+                    f"{' and '.join(sorted(splits))}: evaluate it in a new run"
+                )
         rows, trials = _find_kept_scores(
             folder, info, experiment, registry, plugin_files, on_download
         )
         for one in trials.values():
-            _refuse_other_galleries(_of_split(asked, one), one)
+            _refuse_other_galleries(_of_split(wanted, one), one)
         failures = 0
         evaluated = []  # nothing is written before the last file has been read
         for done, (trial_id, one) in enumerate(trials.items(), start=1):
-            for name, found in one.evaluate(_of_split(asked, one)):
+            for name, found in one.evaluate(_of_split(wanted, one)):
                 evaluated.append((trial_id, [name], found))
                 failures += found["answers"][0]["status"] == "failed"
             on_trial("trials evaluated", done, len(trials))
@@ -100,22 +104,13 @@ def _of_split(tasks: Sequence[Task], one: Predictions) -> list[Task]:
     return [task for task in tasks if task.split == one.spec.where.split]
 
 
-def _refuse_other_splits(tasks: Sequence[Task], splits: set[str]) -> None:
-    for task in tasks:
-        if task.split not in splits:
-            raise UsageError(
-                f"{task.name} needs the split {task.split}, and the run has "
-                f"{' and '.join(sorted(splits))}: ask it in a new run"
-            )
-
-
 def _refuse_other_galleries(tasks: Sequence[Task], scores: Predictions) -> None:
     for task in tasks:
         if task.gallery not in scores.galleries:
             kept = " and ".join(GALLERIES[gallery] for gallery in scores.galleries)
             raise UsageError(
                 f"{task.name} compares with {GALLERIES[task.gallery]}, and {scores.path} holds "
-                f"scores against {kept}: ask it in a new run"
+                f"scores against {kept}: evaluate it in a new run"
             )
 
 
@@ -145,7 +140,7 @@ def export_trec(
     place or below, so that the last item has 1.  Programs of TREC sort by this column, in single
     precision, and break ties by the name of the item; ours breaks them by an order drawn at random
     (see `tasks.ranking`).  These scores fall strictly and are exact in single precision for up to
-    2**24 items, so that every program has the order that was judged here.  The learner's scores
+    2**24 items, so that every program has the order that was evaluated here.  The learner's scores
     are in the folder `predictions` of the run.
 
     A query that no other test item is relevant to counts in no measure here and is in neither file.
@@ -185,15 +180,15 @@ def export_trec(
 
 def _retrieval_tasks(run: StoredRun, registry: Registry) -> tuple[str, ...]:
     """Return the tasks of a run that rank test items by shared labels; there must be one."""
-    asked = list(run.info.sources.tasks)
+    wanted = list(run.info.sources.tasks)
     known = set(registry.tasks)
     of_retrieval = [
-        name for name in asked if name in known and issubclass(registry.tasks[name], Retrieval)
+        name for name in wanted if name in known and issubclass(registry.tasks[name], Retrieval)
     ]
     if not of_retrieval:
         raise UsageError(
-            f"TREC files are of retrieval and unseen-classes, and this run asked "
-            f"{' and '.join(asked)}: run it anew with --tasks retrieval --predictions"
+            f"TREC files are of retrieval and unseen-classes, and this run has "
+            f"{' and '.join(wanted)}: run it anew with --tasks retrieval --predictions"
         )
     return tuple(of_retrieval)
 
@@ -247,12 +242,8 @@ def _find_kept_scores(
     where a file of them is damaged or of other items, or the rows have changed.
     """
     if not path_below(folder, PREDICTIONS).is_dir():
-        words = without_options(shlex.split(info.command or ""), ["--output"])
-        words = [*words, "--predictions", "--output", f"{folder}-scores"]
-        again = f": {shlex.join(words)}" if info.command else ""
         raise UsageError(
-            f"{folder} has no kept scores: run it anew with --predictions, into another "
-            f"folder{again}"
+            f"{folder} has no kept scores: run it again with --predictions, into another folder"
         )
     _, rows, specs = prepare(experiment, registry, plugin_files, on_download)
     hashes = {str(one["data"]) for one in info.identities.values()}

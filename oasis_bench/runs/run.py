@@ -15,7 +15,7 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from oasis_bench.data import LabelledRows, thumbnail
 from oasis_bench.execution import Executor, executor
@@ -66,7 +66,7 @@ from oasis_bench.trial import (
     refuse_untested_queries,
 )
 
-"""The split whose class counts are told, and of how many classes."""
+S = TypeVar("S", bound=Source)
 
 LONGEST_NAME = 100
 """Characters of a name that a folder or a file has in its own, of which systems allow 255."""
@@ -104,7 +104,8 @@ def run_experiment(
             experiment, registry, plugin_files, on_download, place.shares_cores, keep
         )
         subsets = {spec.where.subset: spec.where.classes for spec in reversed(specs)}
-        takes_rows = _takes_rows(experiment, registry)
+        algorithms = {spec.algorithm for spec in experiment.learners.values()}
+        takes_rows = any(registry.algorithms[name].takes == "rows" for name in algorithms)
         scalings = scalings_of(experiment, dataset, rows) if takes_rows else ()
         remarks = [
             *remarks,
@@ -117,10 +118,7 @@ def run_experiment(
             plugin_files=[str(path) for path in specs[0].plugin_files],
             sources=_sources(experiment, dataset, rows, registry),
             planned_trials=len(specs),
-            provenance={**provenance(), **place.provenance()},
-            load_at_start=load_average(),
-            command=command,
-            started=_now(),
+            **_session(place, command),
             classes={
                 subset: [rows.class_names[number] for number in numbers]
                 for subset, numbers in subsets.items()
@@ -191,12 +189,9 @@ def resume_experiment(
         for remark in _core_warning(jobs, experiment.threads):
             on_note(remark)
         now = Resumption(
-            started=_now(),
             trials=len(left),
             limits=dict(limits or {}),
-            command=command,
-            load_at_start=load_average(),
-            provenance={**provenance(), **place.provenance()},
+            **_session(place, command),
         )
         store.reopen(resumed=[asdict(session) for session in (*info.resumed, now)])
         return _run_trials(store, left, rows, place, on_trial, file_names(specs))
@@ -281,14 +276,26 @@ def _run_trials(
     return unsuccessful
 
 
+def _session(place: Executor, command: str | None) -> dict[str, Any]:
+    """Return what is stored of this call of the command."""
+    about = {**provenance(), **place.provenance()}
+    now = {"started": _now(), "load_at_start": load_average()}
+    return {**now, "command": command, "provenance": about}
+
+
+def _said(kind: type[S], plugin: Any, **more: Any) -> S:
+    """Return what a plugin says of itself."""
+    return kind(summary=plugin.summary, citation=plugin.citation, **more)
+
+
 def _sources(
     experiment: Experiment, dataset: Dataset, rows: LabelledRows, registry: Registry
 ) -> Sources:
     """Return what the data set, learners, tasks and splits say of themselves, for the report."""
-    learners = {}
-    for label, spec in experiment.learners.items():
-        learner = registry.algorithms[spec.algorithm]
-        learners[label] = Source(summary=learner.summary, citation=learner.citation)
+    learners = {
+        label: _said(Source, registry.algorithms[spec.algorithm])
+        for label, spec in experiment.learners.items()
+    }
     splits = {}
     for task in find_tasks(experiment, registry):
         split = registry.splits[task.split](experiment).for_rows(rows)
@@ -297,23 +304,8 @@ def _sources(
             citation=split.citation,
             per_class=not split.no_sizes and split.needed_per_class() is not None,
         )
-    return Sources(
-        DatasetSource(
-            name=dataset.title,
-            summary=dataset.summary,
-            citation=dataset.citation,
-            licence=dataset.licence,
-        ),
-        learners,
-        task_sources(experiment, registry),
-        splits,
-    )
-
-
-def _takes_rows(experiment: Experiment, registry: Registry) -> bool:
-    """Tell whether any learner of an experiment takes rows, which alone are scaled."""
-    algorithms = (spec.algorithm for spec in experiment.learners.values())
-    return any(registry.algorithms[name].takes == "rows" for name in algorithms)
+    of_data = _said(DatasetSource, dataset, name=dataset.title, licence=dataset.licence)
+    return Sources(of_data, learners, task_sources(experiment, registry), splits)
 
 
 def _core_warning(jobs: int, threads: int) -> Iterator[str]:
@@ -329,15 +321,9 @@ def _core_warning(jobs: int, threads: int) -> Iterator[str]:
 
 def task_sources(experiment: Experiment, registry: Registry) -> dict[str, TaskSource]:
     """Return what the tasks of an experiment say of themselves, by their names."""
+    fields = ("split", "gallery", "measures", "of_data")
     return {
-        task.name: TaskSource(
-            summary=task.summary,
-            citation=task.citation,
-            split=task.split,
-            gallery=task.gallery,
-            measures=task.measures,
-            of_data=task.of_data,
-        )
+        task.name: _said(TaskSource, task, **{name: getattr(task, name) for name in fields})
         for task in find_tasks(experiment, registry)
     }
 
