@@ -16,13 +16,11 @@ import numpy.typing as npt
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from oasis_bench.analysis import summarise
 from oasis_bench.reports.figure_style import (
     LABEL_WIDTH,
-    PANELS_PER_ROW,
     STYLE,
     Drawing,
     LearnerStyle,
@@ -37,6 +35,8 @@ from oasis_bench.reports.figure_style import (
     log_seconds,
     panels_of,
     record,
+    set_title,
+    styles_in_order,
 )
 from oasis_bench.reports.formatting import clip, plural
 from oasis_bench.reports.view import RunView, task_title
@@ -106,7 +106,9 @@ def entries(
 def cost_figures(view: RunView) -> list[Drawing]:
     """Draw the figure of the three costs of each split."""
     return [
-        finish(
+        drawing
+        for split in view.splits
+        for drawing in finish(
             "_".join(["costs", *view.of_splits(split)]),
             "The three costs" + "".join(view.of_splits(f", {split}")),
             draw_costs(view, split),
@@ -114,11 +116,10 @@ def cost_figures(view: RunView) -> list[Drawing]:
             caption="Logarithmic scales. A learner without a point for tuning had nothing to tune."
             + _noisy_text(view.finished_on(split)),
         )
-        for split in view.splits
     ]
 
 
-def draw_costs(view: RunView, split: str) -> Figure | None:
+def draw_costs(view: RunView, split: str) -> Plot | None:
     """Draw the times of tuning, fit and query against the number of classes."""
     trials = view.finished_on(split)
     if trials.empty:
@@ -154,7 +155,7 @@ def _noisy_text(trials: pd.DataFrame) -> str:
 
 
 @mpl.rc_context(STYLE)
-def quality_against_time(view: RunView, task: str) -> Drawing:
+def quality_against_time(view: RunView, task: str) -> list[Drawing]:
     """Draw the first measure of a task against the time of tuning and fit."""
     return finish(
         f"{task}_against_time",
@@ -166,7 +167,7 @@ def quality_against_time(view: RunView, task: str) -> Drawing:
     )
 
 
-def draw_quality_against_time(view: RunView, task: str) -> Figure | None:
+def draw_quality_against_time(view: RunView, task: str) -> Plot | None:
     """Draw a point for each learner, a panel for each subset, and the Pareto front."""
     points = times_and_values(view, task)
     if points.empty:
@@ -193,11 +194,13 @@ def draw_against_time(axes: Axes, points: pd.DataFrame, styles: Mapping[str, Lea
     front = points[pareto_front(points["seconds"].to_numpy(), points["middle"].to_numpy())]
     front = front.sort_values("seconds")
     axes.plot(front["seconds"], front["middle"], drawstyle="steps-post", **FRONT)
+    middle = math.prod(axes.get_xlim()) ** 0.5
     for name, x, y in zip(front["learner"], front["seconds"], front["middle"], strict=True):
         axes.annotate(
             clip(name, NAME_WIDTH),
             (x, y),
-            xytext=(4, 5),
+            xytext=(4, 5) if x < middle else (-4, 5),
+            horizontalalignment="left" if x < middle else "right",
             textcoords="offset points",
             fontsize="x-small",
             parse_math=False,
@@ -251,11 +254,11 @@ def _log_seconds_along(axes: Axes, seconds: npt.NDArray[np.float64]) -> None:
 def step_figures(view: RunView) -> list[Drawing]:
     """Draw the measure that chose the steps, and the symmetry of W, along them, for each split."""
     standard_error = f"mean ± standard error over {view.partitions_text}"
-    items, drawings = view.info.items, []
+    items, drawings = view.info.items, list[Drawing]()
     for split, (task, measure) in view.chooser.items():
         where = "".join(view.of_splits(f", {split}"))
         drawings += [
-            finish(
+            *finish(
                 "_".join(["along_steps", *view.of_splits(split)]),
                 f"{measure} along the learning steps{where}",
                 draw_along_steps(view, split),
@@ -266,7 +269,7 @@ def step_figures(view: RunView) -> list[Drawing]:
                 "triangle: median of the chosen numbers of steps, 0 at the left end. Learners "
                 f"without steps are level lines at their value on test {items}.",
             ),
-            finish(
+            *finish(
                 "_".join(["symmetry", *view.of_splits(split)]),
                 f"Symmetry index of W along the learning steps{where}",
                 draw_symmetry(view, split),
@@ -277,7 +280,7 @@ def step_figures(view: RunView) -> list[Drawing]:
     return drawings
 
 
-def draw_along_steps(view: RunView, split: str) -> Figure | None:
+def draw_along_steps(view: RunView, split: str) -> Plot | None:
     """Draw the measure that chose against the number of steps, on three parts of the items."""
     traces = view.stored.traces
     traces = traces[traces["split"] == split]
@@ -343,7 +346,7 @@ def _chosen_validation(view: RunView, trials: pd.DataFrame) -> pd.DataFrame:
     return rows[columns].rename(columns={"validation": "value"}).assign(part="validation")
 
 
-def draw_symmetry(view: RunView, split: str) -> Figure | None:
+def draw_symmetry(view: RunView, split: str) -> Plot | None:
     """Draw the symmetry index of W against the number of steps."""
     symmetry = view.stored.symmetry
     symmetry = symmetry[symmetry["split"] == split]
@@ -373,26 +376,22 @@ def space_figures(view: RunView) -> list[Drawing]:
     subset, split = points["subset"].iloc[0], points["split"].iloc[0]
     n_shown, n_classes = points["label"].nunique(), len(view.class_names(subset, split))
     shown = _best_learners(view, points)
-    n_others = points["learner"].nunique() - len(shown)
     of_classes = (
         f"of {n_shown} classes, drawn at random of those that test, " if n_shown < n_classes else ""
     )
-    return [
-        finish(
-            "learned_space",
-            "Test " + view.info.items + " before and after learning",
-            draw_spaces(view, points, shown),
-            spread=f"first partition, {view.subset_title(subset)}",
-            caption=f"At most {points.groupby(['learner', 'label']).size().max()} test "
-            f"{view.info.items} of a class, {of_classes}in the plane of the two principal axes of "
-            "their similarity (classical scaling of the learner’s scores, centred and made "
-            "symmetric). Before learning: the principal components of the rows as they were "
-            "scaled. The title of a panel says which share of the variance its plane has. What the "
-            "other axes hold is not seen: what overlaps here may lie apart, and measures are of "
-            "the whole space. A plane is turned so that it fits the first panel; its scale is its "
-            "own." + f" Not drawn: {n_others} learners that are worse." * bool(n_others),
-        ),
-    ]
+    return finish(
+        "learned_space",
+        "Test " + view.info.items + " before and after learning",
+        draw_spaces(view, points, shown),
+        spread=f"first partition, {view.subset_title(subset)}, at most {MOST_LEARNERS} learners",
+        caption=f"At most {points.groupby(['learner', 'label']).size().max()} test "
+        f"{view.info.items} of a class, {of_classes}in the plane of the two principal axes of "
+        "their similarity (classical scaling of the learner’s scores, centred and made symmetric). "
+        "Before learning: the principal components of the scaled rows. The title of a panel gives "
+        "the share of the variance in its plane. Classes that overlap here may be apart along "
+        "other axes; measures are of the whole space. Each plane is turned to fit the first panel "
+        "and has its own scale.",
+    )
 
 
 def _best_learners(view: RunView, points: pd.DataFrame) -> list[str]:
@@ -407,17 +406,17 @@ def _best_learners(view: RunView, points: pd.DataFrame) -> list[str]:
     return [name for name in present if name in best]
 
 
-def draw_spaces(view: RunView, points: pd.DataFrame, shown: list[str]) -> Figure:
+def draw_spaces(view: RunView, points: pd.DataFrame, shown: list[str]) -> Plot:
     """Draw a panel for the rows of each scaling, then one for each learner."""
     planes = _planes(view, points, shown)
     names = view.class_names(points["subset"].iloc[0], points["split"].iloc[0])
     numbers = sorted(points["label"].unique())
-    styles = learner_styles([names[number] for number in numbers])
+    styles = styles_in_order([names[number] for number in numbers])
     looks = [{**style, "linestyle": "none", "markersize": 3.5} for style in styles.values()]
-    figure = Plot(len(planes), PANELS_PER_ROW, (2.5, 2.5), "y", left=0.3, bottom=0.35)
+    figure = Plot(len(planes), (2.5, 2.5), "y", left=0.3, bottom=0.1)
     for axes, (title, own) in zip(figure.panels, planes.items(), strict=True):
         share = float((own[AFTER] ** 2).sum(axis=1).mean())
-        figure.set_panel_title(axes, f"{clip(title, LABEL_WIDTH)}: {100 * share:.0f} %")
+        set_title(axes, f"{clip(title, LABEL_WIDTH)}: {100 * share:.0f} %")
         axes.set_aspect("equal", adjustable="datalim")
         axes.set_xticks([])
         axes.set_yticks([])

@@ -16,7 +16,6 @@ from typing import Any
 import matplotlib as mpl
 import pandas as pd
 from matplotlib.artist import Artist
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from oasis_bench.analysis import (
@@ -32,6 +31,7 @@ from oasis_bench.reports.export import SIZES, read_results
 from oasis_bench.reports.figure_style import (
     STYLE,
     Drawing,
+    Plot,
     draw_legend,
     finish,
     learner_styles,
@@ -220,7 +220,7 @@ def _write(
     tables, figures = [] if beside is None else [beside], []
     for part in parts.values():
         tables += [*part["standings"], part["wins"], part["scores"], part["results"]]
-        figures.append(part["figure"])
+        figures += part["figure"]
     return write_files(output, name, page, tables, figures)
 
 
@@ -331,7 +331,7 @@ def _front(board: Board) -> pd.DataFrame:
 
 
 @mpl.rc_context(STYLE)
-def _figure(board: Board) -> Drawing:
+def _figure(board: Board) -> list[Drawing]:
     """Draw the error reduction of the ranked learners against their time."""
     return finish(
         f"{board.task}_against_time",
@@ -342,7 +342,7 @@ def _figure(board: Board) -> Drawing:
     )
 
 
-def _draw(board: Board) -> Figure | None:
+def _draw(board: Board) -> Plot | None:
     names = {
         old: old.removeprefix("error_reduction_")
         for old in ("error_reduction_low", "error_reduction_high")

@@ -18,7 +18,6 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
@@ -26,6 +25,7 @@ from oasis_bench.claims import published_web_scale
 from oasis_bench.reports.figure_style import (
     STYLE,
     Drawing,
+    Plot,
     draw_band,
     draw_legend,
     finish,
@@ -417,17 +417,13 @@ def _notes(ratings: pd.DataFrame, marks: pd.DataFrame) -> list[str]:
 def rating_figures(view: RunView, ratings: pd.DataFrame) -> Sequence[Drawing]:
     """Draw precision at k by raters; nothing where none is judged."""
     rated = rated_subsets(view, marks_of(ratings))
-    if not rated:
-        return ()
-    return (
-        finish(
-            "ratings_precision_at_k",
-            "Judged by people: precision at the top k",
-            _draw_precision(view, rated),
-            spread=ERROR_BARS,
-            caption="Dotted: the same by labels. Human level: the choice of each rater, judged by "
-            "the others.",
-        ),
+    return finish(
+        "ratings_precision_at_k",
+        "Judged by people: precision at the top k",
+        _draw_precision(view, rated) if rated else None,
+        spread=ERROR_BARS,
+        caption="Dotted: the same by labels. Human level: the choice of each rater, judged by the "
+        "others.",
     )
 
 
@@ -437,7 +433,7 @@ def _rows_of(rated: Mapping[str, Rated]) -> pd.DataFrame:
     return pd.DataFrame(pairs, columns=["subset", "learner"])
 
 
-def _draw_precision(view: RunView, rated: Mapping[str, Rated]) -> Figure:
+def _draw_precision(view: RunView, rated: Mapping[str, Rated]) -> Plot:
     styles = learner_styles(view.learners)
     x_label = f"k ({view.info.items} retrieved)"
     figure, of_subset = panels(view, _rows_of(rated), x_label, "Precision at k")

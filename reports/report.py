@@ -70,7 +70,7 @@ def write_report(folder: Path, baseline: str | None = None, run: StoredRun | Non
     tables = _tables(view)
     tables["ratings"] = [] if ratings is None else rating_tables(view, ratings)
     figures = {
-        "steps": [it for it in step_figures(view) if it.files],
+        "steps": step_figures(view),
         "costs": cost_figures(view),
         "space": space_figures(view),
         "ratings": [] if ratings is None else rating_figures(view, ratings),
@@ -84,7 +84,7 @@ def write_report(folder: Path, baseline: str | None = None, run: StoredRun | Non
         "figures": figures,
     }
     page = render("report.html.j2", **parts, **_context(view), log=_log(folder))
-    drawings = [it for one in chapters for it in (one["against_time"], *one["figures"])]
+    drawings = [it for one in chapters for it in (*one["against_time"], *one["figures"])]
     drawings += [it for group in figures.values() for it in group]
     return write_files(folder, PAGE, page, _every_table(chapters, tables), drawings)
 
@@ -227,7 +227,6 @@ def summary_html(run: StoredRun) -> str:
             drawing
             for drawings in (*(task_figures(view, task) for task in view.tasks), cost_figures(view))
             for drawing in drawings
-            if drawing.files
         ],
         tables={
             **{task_title(task): measure_tables(view, task)[0] for task in view.tasks},

@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
@@ -21,10 +20,8 @@ from oasis_bench.claims import PAPERS_PER_CLASS, list_of, published_precision
 from oasis_bench.reports.figure_style import (
     CHANCE,
     LABEL_WIDTH,
-    PANELS_PER_ROW,
     PUBLISHED,
     STYLE,
-    TITLE_WIDTH,
     Drawing,
     LearnerStyle,
     Plot,
@@ -36,58 +33,60 @@ from oasis_bench.reports.figure_style import (
     finish,
     learner_styles,
     record,
+    set_title,
 )
-from oasis_bench.reports.figures import band_of, entries, panels, side_by_side, subset_axis
+from oasis_bench.reports.figures import (
+    NAME_WIDTH,
+    band_of,
+    entries,
+    panels,
+    side_by_side,
+    subset_axis,
+)
 from oasis_bench.reports.formatting import clip
 from oasis_bench.reports.table import Column, Table
 from oasis_bench.reports.view import RunView, task_title
 
-PAIRS = 5
+PAIRS = 8
 """The pairs of classes that the table of confusion shows of a subset."""
+
+LABELLED_CLASSES = 12
+"""The most classes of a confusion matrix that is drawn: a larger one could not be read."""
 
 
 @mpl.rc_context(STYLE)
 def task_figures(view: RunView, task: str) -> list[Drawing]:
     """Draw the figures that a task has: nothing where it has no curve and no confusion matrix."""
     standard_error = f"mean ± standard error over {view.partitions_text}"
-    title, measures = task_title(task), view.info.sources.tasks[task].measures
-    drawings = []
-    if not view.info.multi_label:
-        drawings.append(
-            finish(
-                f"{task}_by_classes",
-                f"{title}: {view.headlines[task][0]} against the number of classes",
-                draw_by_classes(view, task),
-                spread=standard_error,
-                caption="Dashed grey: chance.",
-            )
-        )
-    if "precision" in measures:
-        drawings.append(
-            finish(
-                f"{task}_precision_at_k",
-                f"{title}: precision at the top k",
-                draw_precision_at_k(view, task),
-                spread=standard_error,
-                caption="Dashed grey: chance.",
-            )
-        )
-    if not confusion_shares(view, task).empty:
-        drawings.append(
-            finish(
-                f"{task}_confusion",
-                f"{title}: confusion matrix",
-                draw_confusion(view, task),
-                spread=f"sum over {view.partitions_text}",
-                caption="Rows: true class; columns: predicted class; shares of the true class. "
-                f"{_rule_text(view, task)} The CSV file of the table below has the matrices of all "
-                "learners.",
-            )
-        )
-    return drawings
+    title = task_title(task)
+    by_classes = None if view.info.multi_label else draw_by_classes(view, task)
+    return [
+        *finish(
+            f"{task}_by_classes",
+            f"{title}: {view.headlines[task][0]} against the number of classes",
+            by_classes,
+            spread=standard_error,
+            caption="Dashed grey: chance.",
+        ),
+        *finish(
+            f"{task}_precision_at_k",
+            f"{title}: precision at the top k",
+            draw_precision_at_k(view, task),
+            spread=standard_error,
+            caption="Dashed grey: chance.",
+        ),
+        *finish(
+            f"{task}_confusion",
+            f"{title}: confusion matrix",
+            draw_confusion(view, task),
+            spread=f"sum over {view.partitions_text}",
+            caption="Rows: true class; columns: predicted class; shares of the true class. "
+            f"{_rule_text(view, task)}",
+        ),
+    ]
 
 
-def draw_precision_at_k(view: RunView, task: str) -> Figure | None:
+def draw_precision_at_k(view: RunView, task: str) -> Plot | None:
     """Draw precision against k, a panel for each subset."""
     values = view.values[task]
     curve = values[values["measure"] == "precision"]
@@ -123,7 +122,7 @@ def _draw_published(axes: Axes, points: pd.DataFrame, styles: Mapping[str, Learn
         record(axes, f"{learner}, published", own["k"], own["mean"])
 
 
-def draw_by_classes(view: RunView, task: str) -> Figure | None:
+def draw_by_classes(view: RunView, task: str) -> Plot | None:
     """Draw the first measure of a task against the number of classes."""
     values, first = view.values[task], view.headlines[task][0]
     values = values[values["name"] == first]
@@ -156,16 +155,14 @@ def partition_figures(view: RunView, task: str, asked: str | None = None) -> lis
     if view.experiment.n_partitions < 2 or len(view.learners) < 2:
         return []
     first, name = view.headlines[task][0], view.marked(view.find_baseline(asked))
-    return [
-        finish(
-            f"{task}_partitions",
-            f"{task_title(task)}: {first} less that of {clip(name, LABEL_WIDTH)}",
-            draw_partitions(view, task, asked),
-            spread=f"each of {view.partitions_text}, paired",
-            caption="Box: from the first to the third quartile, with the median; line: from the "
-            f"smallest to the largest; dots: partitions. Right of 0 is better than {name}.",
-        )
-    ]
+    return finish(
+        f"{task}_partitions",
+        f"{task_title(task)}: {first} less that of {clip(name, LABEL_WIDTH)}",
+        draw_partitions(view, task, asked),
+        spread=f"each of {view.partitions_text}, paired",
+        caption="Box: from the first to the third quartile, with the median; line: from the "
+        f"smallest to the largest; dots: partitions. Right of 0 is better than {name}.",
+    )
 
 
 def differences(view: RunView, task: str, asked: str | None = None) -> pd.DataFrame:
@@ -184,7 +181,7 @@ def differences(view: RunView, task: str, asked: str | None = None) -> pd.DataFr
     return paired[["subset", "learner", "partition", "difference"]]
 
 
-def draw_partitions(view: RunView, task: str, asked: str | None = None) -> Figure | None:
+def draw_partitions(view: RunView, task: str, asked: str | None = None) -> Plot | None:
     """Draw a box for each learner, the best at the top, a panel for each subset."""
     rows = differences(view, task, asked)
     if rows.empty:
@@ -194,17 +191,18 @@ def draw_partitions(view: RunView, task: str, asked: str | None = None) -> Figur
     names = [name for name in view.learners if name in present]
     last = rows[rows["subset"] == shown[-1]].groupby("learner")["difference"].median()
     names.sort(key=lambda name: last.get(name, -np.inf))
-    labels = [clip(view.marked(name), LABEL_WIDTH) for name in names]
+    labels = [clip(view.marked(name), NAME_WIDTH) for name in names]
     styles = learner_styles(view.learners)
-    panel = (4.6 if len(shown) == 1 else 2.6, 0.5 + 0.26 * len(names))
+    panel = (3.2 if len(shown) == 1 else 2.0, 0.5 + 0.26 * len(names))
     figure = Plot(
-        *(len(shown), PANELS_PER_ROW, panel, view.headlines[task][0] + ", difference"),
-        left=0.3 + 0.085 * max(map(len, labels)),
+        *(len(shown), panel, view.headlines[task][0] + ", difference"),
+        left=0.15 + 0.08 * max(map(len, labels)),
         share=True,
     )
     for subset, axes in zip(shown, figure.panels, strict=True):
-        figure.set_panel_title(axes, clip(view.subset_title(subset), TITLE_WIDTH))
+        set_title(axes, view.subset_title(subset))
         axes.set_xlabel("difference")
+        axes.xaxis.set_major_locator(MaxNLocator(4))
         axes.axvline(0, color="0.35", linewidth=1, zorder=1)
         for place, name in enumerate(names):
             own = rows[(rows["subset"] == subset) & (rows["learner"] == name)]
@@ -260,20 +258,20 @@ def confusion_shares(view: RunView, task: str) -> pd.DataFrame:
     return shares.assign(share=shares["n"] / shares.groupby(keys)["n"].transform("sum"))
 
 
-def draw_confusion(view: RunView, task: str) -> Figure:
-    """Draw the confusion matrix of the best learner, a panel for each subset that has one."""
+def draw_confusion(view: RunView, task: str) -> Plot | None:
+    """Draw the confusion matrix of the best learner, a panel for each subset of few classes."""
     shares = confusion_shares(view, task)
     matrices = {}
     for subset in view.subsets_of(view.split_of(task)):
         learner = _best_learner(view, task, subset)
         own = shares[(shares["subset"] == subset) & (shares["learner"] == learner)]
-        if len(own):
+        if len(own) and view.subsets[subset] <= LABELLED_CLASSES:
             names = view.class_names(subset, view.split_of(task))
             matrix = own.pivot(index="label", columns="predicted", values="share")
             matrix = matrix.reindex(index=list(names), columns=list(names)).fillna(0)
             title = f"{view.subset_title(subset)}: {view.marked(learner)}"
             matrices[title] = matrix.rename(index=names, columns=names)
-    return draw_matrices(matrices, "predicted class", "true class")
+    return draw_matrices(matrices, "predicted class", "true class") if matrices else None
 
 
 def confusion_tables(view: RunView, task: str) -> list[Table]:

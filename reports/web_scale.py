@@ -15,7 +15,6 @@ from typing import Any
 
 import matplotlib as mpl
 import pandas as pd
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from oasis_bench.analysis import LEAST_POINTS, fit_power_law
@@ -25,13 +24,14 @@ from oasis_bench.reports.figure_style import (
     STYLE,
     Drawing,
     LearnerStyle,
+    Plot,
     draw_band,
     draw_bars,
     draw_legend,
     finish,
-    learner_styles,
     log_counts,
     panels_of,
+    styles_in_order,
 )
 from oasis_bench.reports.formatting import (
     interval_text,
@@ -412,13 +412,13 @@ def web_scale_figures(checkpoints: pd.DataFrame) -> dict[str, Drawing]:
     """Draw mAP along the steps and the growth of time; by name."""
     times, shown = learning_times(ends_of(checkpoints)), curves(checkpoints)
     sizes = checkpoints["batch_size"].drop_duplicates().sort_values(na_position="first")
-    styles = learner_styles([schedule_name(size) for size in sizes])
+    styles = styles_in_order([schedule_name(size) for size in sizes])
     seeds = {schedule: int(curve["seeds"].iloc[0]) for schedule, curve in shown.items()}
     counted = ", ".join(f"{schedule}: {plural(n, 'seed')}" for schedule, n in seeds.items())
     several = min(seeds.values(), default=0) > 1
     start = checkpoints.loc[checkpoints["n_steps"] == 0, "mean_average_precision"].mean()
     drawings = [
-        finish(
+        *finish(
             "map_along_steps",
             "mAP along the learning steps",
             _along_steps(shown, "sd" if several else "se", start, styles) if shown else None,
@@ -426,16 +426,14 @@ def web_scale_figures(checkpoints: pd.DataFrame) -> dict[str, Drawing]:
             + ("deviation over seeds" if several else "error over queries"),
             caption=f"Of the largest number of images, on a logarithmic scale ({counted}). Dashed "
             "grey: W = I, before the first step.",
-            without="no training has come to a checkpoint after its first step",
         ),
-        finish(
+        *finish(
             "growth",
             "Learning time against the number of images",
             None if times.empty else _growth(times, growths(times), styles),
             spread="medians over seeds, bars from the shortest to the longest",
             caption="Both scales logarithmic; lines of least squares through the medians. "
             f"Target: an exponent of at most {TARGET_EXPONENT}.",
-            without=f"no schedule is complete for {LEAST_POINTS} numbers of images or more",
         ),
     ]
     return {drawing.name: drawing for drawing in drawings}
@@ -443,7 +441,7 @@ def web_scale_figures(checkpoints: pd.DataFrame) -> dict[str, Drawing]:
 
 def _along_steps(
     shown: Mapping[str, pd.DataFrame], spread: str, start: float, styles: Mapping[str, LearnerStyle]
-) -> Figure:
+) -> Plot:
     """Draw mAP against the number of steps for the largest number of images that has a line."""
     n_images = next(iter(shown.values()))["images"].iloc[0]
     figure, (axes,) = panels_of([f"{n_images:,} images"], "triplets", "Mean average precision")
@@ -456,9 +454,7 @@ def _along_steps(
     return figure
 
 
-def _growth(
-    times: pd.DataFrame, growths: pd.DataFrame, styles: Mapping[str, LearnerStyle]
-) -> Figure:
+def _growth(times: pd.DataFrame, growths: pd.DataFrame, styles: Mapping[str, LearnerStyle]) -> Plot:
     """Draw learning time against images with the lines of least squares."""
     groups = [group for _, group in growths.groupby(["steps_an_image", "threads"], sort=False)]
     titles = [

@@ -63,7 +63,7 @@ def test_a_fit_that_waited_for_a_core_is_marked(tmp_path, waiting, seconds, is_n
     table, figure = cost_tables(view_of(run))[0], draw_costs(view_of(run), "seen-classes")
     assert [bool(mark) for mark in marks(table, 3)] == [is_noisy, False]
     assert any("Noisy in 1 of 5 partitions:" in text for _, text in table.marked_notes) == is_noisy
-    legend = [text.get_text() for text in figure.legends[0].get_texts()]
+    legend = [text.get_text() for text in figure.pictures[-1].legends[0].get_texts()]
     assert legend == ["A", "B", *(["noisy"] if is_noisy else [])]
     said = "1 of 10 trials; the table says whose"
     assert (said in cost_figures(view_of(run))[0].caption) == is_noisy
@@ -193,15 +193,15 @@ def test_the_symmetry_of_w_is_a_line_a_learner_with_its_end_in_a_table(tmp_path)
         partitions=2,
     )
     figure = draw_symmetry(view_of(run), "seen-classes")
-    lines = {tuple(line.get_xdata()): line for line in figure.axes[0].get_lines()}
+    lines = {tuple(line.get_xdata()): line for line in figure.panels[0].get_lines()}
     assert list(lines) == [(500, 1000)]  # as far as both partitions of A went
-    first, second = figure.axes[0].get_lines()
+    first, second = figure.panels[0].get_lines()
     np.testing.assert_allclose(first.get_ydata(), [0.97, 0.94])
     np.testing.assert_allclose(second.get_ydata(), [1, 1])
     # The standard error of two values is half their difference.
-    low, high = np.sort(figure.axes[0].collections[0].get_paths()[0].vertices[:, 1])[[0, -1]]
+    low, high = np.sort(figure.panels[0].collections[0].get_paths()[0].vertices[:, 1])[[0, -1]]
     assert (low, high) == pytest.approx((0.92, 0.98))
-    assert [entry.get_text() for entry in figure.legends[0].get_texts()] == ["A", "B"]
+    assert [entry.get_text() for entry in figure.pictures[-1].legends[0].get_texts()] == ["A", "B"]
 
     (table,) = symmetry_tables(view_of(run))
     assert texts(table) == [["10", "A", "0.910 ± 0.014"], ["10", "B", "1.000 ± 0.000"]]
