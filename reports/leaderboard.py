@@ -16,6 +16,8 @@ from typing import Any
 import matplotlib as mpl
 import pandas as pd
 from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from oasis_bench.analysis import (
@@ -36,10 +38,19 @@ from oasis_bench.reports.figure_style import (
     finish,
     learner_styles,
     panels_of,
+    record,
+    set_title,
 )
-from oasis_bench.reports.figures import FRONT, FRONT_NOTE, draw_against_time, pareto_front
+from oasis_bench.reports.figures import (
+    FRONT,
+    FRONT_NOTE,
+    NAME_WIDTH,
+    draw_against_time,
+    pareto_front,
+)
 from oasis_bench.reports.formatting import (
     aligned,
+    clip,
     number_text,
     numbers_as,
     p_text,
@@ -57,6 +68,9 @@ from oasis_bench.runs import read_run
 from oasis_bench.system import UsageError, printable, unknown_name
 
 PAGE, PAGE_OF_VALUES = "leaderboard.html", "side_by_side.html"
+LEAST_SHOWN = -100
+"""Per cent of error reduction where the axis of the figure ends: others would be hard to read."""
+
 ALL = "all"
 """What a page is filtered by where nothing of the corpora is left out."""
 
@@ -220,7 +234,7 @@ def _write(
     tables, figures = [] if beside is None else [beside], []
     for part in parts.values():
         tables += [*part["standings"], part["wins"], part["scores"], part["results"]]
-        figures += part["figure"]
+        figures += [*part["reductions"], *part["against_time"]]
     return write_files(output, name, page, tables, figures)
 
 
@@ -231,7 +245,8 @@ def _of_task(boards: Sequence[Board]) -> dict[str, Any]:
         "title": title,
         "standings": [standing_table(it) for it in boards],
         "sentences": list(sentences(board)),
-        "figure": _figure(board),
+        "reductions": _reductions(board),
+        "against_time": _against_time(board),
         "wins": _wins_table(board),
         "recommendation": _recommendation(board),
         "scores": _scores_table(board),
@@ -264,7 +279,7 @@ def standing_table(board: Board) -> Table:
             ),
             Column("Average rank", rows["average_rank"], numbers_as("{:.1f}", "-")),
             Column("Error reduction, %", saved),
-            Column("Its 95 %", [_percents(*pair) for pair in ends]),
+            Column("95 % interval", [_percents(*pair) for pair in ends]),
             Column(f"p, {board.baseline}", rows["p_baseline"], p_text),
             *[Column(f"p, {leader}", rows["p_leader"], p_text)] * (leader != board.baseline),
             Column("Seconds", rows["seconds"], lambda it: "-" if pd.isna(it) else seconds_text(it)),
@@ -298,8 +313,8 @@ def sentences(board: Board) -> Iterator[str]:
     leader, best = ranked[0], rows.to_dict("index")[ranked[0]]
     between = _percents(best["error_reduction_low"], best["error_reduction_high"])
     saves = (
-        f"; on the median corpus it saves {_percent(best['error_reduction']).lstrip('+')} % of the "
-        f"error of {board.baseline}" + f" (95 % interval {between} %)" * (between != "-")
+        f", and a median error reduction of {_percent(best['error_reduction'])} % against "
+        f"{board.baseline}" + f" (95 % interval {between} %)" * (between != "-")
     )
     yield (
         f"{leader} has the best average rank, {best['average_rank']:.1f}, by {board.by} over "
@@ -310,16 +325,21 @@ def sentences(board: Board) -> Iterator[str]:
         yield f"Nothing is significant on fewer than {LEAST_CORPORA} corpora."
     else:
         is_above = tested["p_baseline"].le(LEVEL) & (tested["error_reduction"] > 0)
-        tied = tested.index[tested["p_leader"] > LEVEL].tolist()
-        above = series(tested.index[is_above].tolist()) or "none"
-        texts = [f"Significantly better than {board.baseline}: {above}"] * (
+        above = _subject(tested.index[is_above].tolist())
+        tied = _subject(tested.index[tested["p_leader"] > LEVEL].tolist())
+        texts = [f"{above} significantly better than {board.baseline}. "] * (
             leader != board.baseline
         )
-        texts += [f"Not significantly different from {leader}: {series(tied) or 'none'}"]
-        yield f"{'. '.join(texts)} (Wilcoxon’s signed-rank test, Holm)."
+        texts += [f"{tied} statistically tied with {leader}"]
+        yield f"{''.join(texts)} (Wilcoxon’s signed-rank test, Holm’s correction)."
     if len(front := _front(board)):
         texts = [f"{name} ({seconds_text(own)} s)" for name, own in front["seconds"].items()]
         yield f"No other learner is both faster and better than {series(texts)}."
+
+
+def _subject(names: Sequence[str]) -> str:
+    """Write learners as the subject of a sentence, with its verb."""
+    return f"{series(names) or 'No learner'} {'are' if len(names) > 1 else 'is'}"
 
 
 def _front(board: Board) -> pd.DataFrame:
@@ -331,7 +351,53 @@ def _front(board: Board) -> pd.DataFrame:
 
 
 @mpl.rc_context(STYLE)
-def _figure(board: Board) -> list[Drawing]:
+def _reductions(board: Board) -> list[Drawing]:
+    """Draw the error reduction of the ranked learners."""
+    figure = Plot(1, (3.2, 0.4 + 0.2 * len(board.found.ranked)), left=1.9)
+    draw_reductions(figure.panels[0], board)
+    n_corpora = len(board.found.corpora)
+    return finish(
+        f"{board.task}_error_reduction",
+        f"{task_title(board.task)}: reduction of the error of {board.baseline} in {board.measure}",
+        figure,
+        spread=f"median over {n_corpora} corpora, with its 95 % interval",
+        caption="The best average rank is on top. An interval may end beyond the axis.",
+    )
+
+
+def draw_reductions(axes: Axes, board: Board) -> None:
+    """Draw a dot and an interval for each ranked learner, the best average rank on top."""
+    rows = board.found.learners.loc[board.found.ranked[::-1]]
+    low, middle, high = (100 * rows[f"error_reduction{end}"] for end in ("_low", "", "_high"))
+    places = list(range(len(rows)))
+    axes.hlines(places, low, high, color="#0173b2", linewidth=1.4)
+    axes.plot(middle, places, "o", color="#0173b2")
+    axes.axvline(0, color="0.35", linewidth=1, zorder=1)
+    axes.set_yticks(places, [clip(str(name), NAME_WIDTH) for name in rows.index], parse_math=False)
+    axes.set(xlabel="error reduction, %", ylim=(-0.6, len(rows) - 0.4))
+    shown = middle.clip(lower=LEAST_SHOWN)
+    ends = (low.fillna(middle).clip(lower=LEAST_SHOWN).min(), high.fillna(shown).max())
+    room = 0.05 * (ends[1] - ends[0]) + 1
+    axes.set_xlim(ends[0] - room, ends[1] + room)
+    axes.grid(visible=False, axis="y")
+    record(axes, "error reduction", places, middle, low, high)
+
+
+@mpl.rc_context(STYLE)
+def write_picture(boards: Sequence[Board], path: Path) -> None:
+    """Write the error reductions of each task, over all corpora, as one PNG: a panel a task."""
+    shown = [board for board in boards if board.corpora == ALL]
+    most = max(len(board.found.ranked) for board in shown)
+    figure = Figure(figsize=(4.2 * len(shown), 1.1 + 0.21 * most), layout="constrained")
+    for axes, board in zip(figure.subplots(1, len(shown), squeeze=False)[0], shown, strict=True):
+        draw_reductions(axes, board)
+        n_corpora = len(board.found.corpora)
+        set_title(axes, f"{task_title(board.task)}, {board.measure}: {n_corpora} corpora")
+    figure.savefig(path, dpi=130)
+
+
+@mpl.rc_context(STYLE)
+def _against_time(board: Board) -> list[Drawing]:
     """Draw the error reduction of the ranked learners against their time."""
     return finish(
         f"{board.task}_against_time",
@@ -388,18 +454,18 @@ def _recommendation(board: Board) -> str:
         board.found.best_on_average,
         recommendations(board.cells, board.baseline, board.found.ranked, FACETS),
     )
-    told = [
+    better = [
         f"{row['learner']} for {row['group']} (regret {row['regret_of_group']:.3f} in place of "
         f"{row['regret_of_all']:.3f}, gain {row['gain']:.3f} [{row['low']:.3f}, {row['high']:.3f}])"
         for row in groups.to_dict("records")
         if row["low"] > 0
     ]
     text = f"Take {overall}: it has the highest mean error reduction over the corpora."
-    if told:
-        return f"{text} Better for some data: {'; '.join(told)}."
+    if better:
+        return f"{text} Better for some data: {'; '.join(better)}."
     return (
-        f"{text} No kind or size of data has a learner of its own: where each corpus in turn is "
-        "left out, the best of its group is not significantly better than the best of all."
+        f"{text} For no kind or size of data is another learner significantly better: each corpus "
+        "was left out in turn, and the best of its group compared with the best of all."
     )
 
 

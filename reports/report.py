@@ -19,14 +19,13 @@ from oasis_bench.reports.figures import (
     space_figures,
     step_figures,
 )
-from oasis_bench.reports.formatting import plural, series
 from oasis_bench.reports.measures import (
     difference_tables,
     measure_tables,
     published_beside,
     seen_and_unseen_tables,
 )
-from oasis_bench.reports.protocol import measure_words, protocol_text, scaling_text
+from oasis_bench.reports.protocol import measure_words, methods
 from oasis_bench.reports.ratings import rating_figures, rating_tables, read_ratings
 from oasis_bench.reports.report_files import data_uri, render, write_files
 from oasis_bench.reports.table import Table
@@ -155,11 +154,10 @@ def _context(view: RunView) -> dict[str, Any]:
     """Return the values of the page that are not in its tables and figures."""
     e, trials = view.experiment, view.stored.trials
     queries = retrieved(view)
-    images = {split: _sizes(view, split) for split in view.splits}
+    text, latex, bibtex = methods(view)
     return {
         "e": e,
         "run": view.stored,
-        "learners": [view.marked(name) for name in view.learners],
         "learner_sources": {
             view.marked(name): about for name, about in view.info.sources.learners.items()
         },
@@ -167,14 +165,11 @@ def _context(view: RunView) -> dict[str, Any]:
         "subsets": {it: (view.subset_title(it), view.info.classes[it]) for it in view.subsets},
         "multi_label": view.info.multi_label,
         "items": view.info.items,
-        "scope": _scope(view),
-        "images": images,
-        "split_words": {name: about.summary for name, about in view.info.sources.splits.items()},
-        "per_class": any(split.per_class for split in view.info.sources.splits.values()),
         "answers": answers(view),
         "next_steps": next_steps(view),
-        "protocol": protocol_text(view),
-        "scaling": scaling_text(view),
+        "methods": text,
+        "latex": latex,
+        "bibtex": bibtex,
         "lost": trials[trials["status"] != "ok"].to_dict("records"),
         "retrieved": queries,
         "clock": CLOCK_IN_WORDS,
@@ -185,23 +180,10 @@ def _context(view: RunView) -> dict[str, Any]:
             for it in (query.picture, *(one for line in query.found.values() for one, _ in line))
         ),
         "open_queries": OPEN_QUERIES,
-        "dataset_name": view.dataset_name,
         "dataset_source": view.info.sources.dataset,
         "provenance": _provenance(view),
         "command": view.info.command,
     }
-
-
-def _sizes(view: RunView, split: str) -> tuple[int, int] | None:
-    """Return the training and test items of the smallest subset that has a trial."""
-    return next((found for it in view.subsets if (found := view.sizes.get((it, split)))), None)
-
-
-def _scope(view: RunView) -> str:
-    """Say which class subsets the run is of."""
-    if view.info.multi_label:
-        return series([plural(size, "word") for size in view.subsets.values()])
-    return f"{series([view.subset_label(subset) for subset in view.subsets])} {view.class_noun}"
 
 
 def _provenance(view: RunView) -> list[dict[str, Any]]:

@@ -197,7 +197,7 @@ def to_latex(table: Table) -> str:
     ]
     for mark, text in table.marked_notes:
         sign = f"\\textsuperscript{{{mark}}} " if mark else ""
-        lines.append(f"\\par\\noindent{{\\footnotesize {sign}{_latex_text(text)}\\par}}")
+        lines.append(f"\\par\\noindent{{\\footnotesize {sign}{latex_text(text)}\\par}}")
     return "\n".join(lines) + "\n"
 
 
@@ -224,14 +224,15 @@ def _one_line(text: str) -> str:
     return "".join(char if char.isprintable() else " " for char in text)
 
 
-def _latex_text(text: str) -> str:
+def latex_text(text: str) -> str:
+    """Return a text as LaTeX that shows it, whatever is in it."""
     return _one_line(text).translate(LATEX)
 
 
 def _latex_row(table: Table, row: Sequence[Cell]) -> str:
     texts = []
     for cell in row:
-        text = _latex_text(cell.text)
+        text = latex_text(cell.text)
         text = f"\\textbf{{{text}}}" if cell.bold and text else text
         texts.append(text + (f"\\textsuperscript{{{table.marks(cell)}}}" if cell.notes else ""))
     return " & ".join(texts) + r" \\"

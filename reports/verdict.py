@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -37,15 +37,15 @@ from oasis_bench.runs import StoredRun
 from oasis_bench.system import printable, without_options
 
 MOST_NAMED = 3
-"""Learners whose difference from the best is told."""
+"""Learners of a kind that the answer names."""
 
 MOST_AT_END = 0.1
-"""Share of partitions from which on a tuned end of a range is told."""
+"""Share of partitions from which on a tuned end of a range is reported."""
 
 MANY_PARTITIONS = 20
 
 MANY_ENOUGH = 5
-"""Partitions below which it is told what difference they can show."""
+"""Partitions below which the answer says what difference they can show."""
 
 COLD = 10
 """Times as long as the shortest query time: then a first call may have been cold."""
@@ -75,7 +75,7 @@ def answers(view: RunView) -> list[str]:
 
 
 def _of_task(view: RunView, task: str) -> str:
-    """Say what the tests of a task tell on the largest class subset that has results."""
+    """Say what the tests of a task show on the largest class subset that has results."""
     found: dict[str, dict[str, Comparison]] = {}
     for it in view.comparisons[task]:
         if it.scores.notna().any(axis=None):
@@ -85,35 +85,31 @@ def _of_task(view: RunView, task: str) -> str:
     subset = list(found)[-1]
     first, *others = [name for name in used_by_compare(view.stored, task) if name in found[subset]]
     it = found[subset][first]
-    where, best = f"{task_title(task)}, {view.subset_title(subset)}", it.best.best
+    where, best = f"{task_title(task)}, {view.subset_title(subset)}: ", it.best.best
     if _all_at_most(it):
         return (
-            f"{where}: all learners are at the most there is (1.000) in {first}: more test "
-            f"{view.info.items}, or another measure, would tell them apart."
+            f"{where}all learners reach the maximum of {first} (1.000). More test "
+            f"{view.info.items} or another measure may separate them."
         )
     if best is None:
-        parts = [f"{where}: {_without_comparison(view, it)}"]
+        parts = [_without_comparison(view, it)]
     else:
-        parts = [f"{where}: {_lead(view, it)}", *_what_could_be_seen(view, task, it)]
-    parts += _abstaining(view, task, it)
-    parts += _near_chance(view, task, it)
+        parts = [*_lead(view, it), *_what_could_be_seen(view, task, it)]
+    parts += _caveats(view, task, it)
     parts += [
         f"{end.in_words} for {view.marked(name)}: a wider range may do better."
         for name, end in _ends_of_first(view, task, it)
     ]
-    if best is None:
-        return " ".join(parts)
-    for name in others:
-        parts += _disagreement(view, best, found[subset][name])
-    elsewhere = {
-        view.subset_title(other): _named(view, leader)
-        for other in list(found)[:-1]
-        if first in found[other]
-        and (leader := found[other][first].best.best) not in (None, best)
-        and not _all_at_most(found[other][first])
-    }
-    parts += [f"On {other} {leader} is first." for other, leader in elsewhere.items()]
-    return " ".join(parts)
+    for other in [found[subset][name] for name in others] if best else []:
+        leader = other.best.best
+        if leader not in (None, best) and not _all_at_most(other):
+            parts.append(_other_leader(view, str(best), other))
+    for name in list(found)[:-1] if best else []:
+        here = found[name].get(first)
+        if here and here.best.best not in (None, best) and not _all_at_most(here):
+            leader = _named(view, str(here.best.best))
+            parts.append(f"{leader} is best on {view.subset_title(name)}.")
+    return where + " ".join(parts)
 
 
 def _ends_of_first(view: RunView, task: str, it: Comparison) -> Iterator[tuple[str, TunedEnd]]:
@@ -154,56 +150,58 @@ def _without_comparison(view: RunView, it: Comparison) -> str:
     return f"{view.marked(highest)} has the highest {it.name}, {mean}; {why}."
 
 
-def _lead(view: RunView, it: Comparison) -> str:
-    """Say who has the highest mean, and by how much: first what is significant.
-
-    It leads where its difference from each other learner is significant.
-    """
-    best, verdicts = str(it.best.best), it.best.verdicts
-    leads = not {"tied", "better", "untested"} & set(verdicts.values())
-    text = f"{view.marked(best)} {'leads in' if leads else 'has the highest'} {it.name}"
-    text += f" ({it.best.means[best]:.3f})."
-    effects = [
-        f"{series(_effects(view, it, names))} ({words})"
-        for words, wanted in (("significant", ("worse", "better")), ("not significant", ("tied",)))
-        if (names := [name for name in it.best.differences if verdicts[name] in wanted])
-    ]
-    if effects:
-        text += f" It is {', and '.join(effects)}; 95 % intervals in brackets."
-    if found := [
-        f"{view.marked(name)} ({abs(own.mean):.3f} {'below' if own.mean > 0 else 'above'} it on "
-        f"each of {own.n} {'partitions' if it.sizes is None else 'queries'})"
-        for name, own in it.best.differences.items()
-        if verdicts[name] == "untested"
+def _lead(view: RunView, it: Comparison) -> Iterator[str]:
+    """Say who has the highest mean, and by how much; who leads is significantly above all."""
+    best, own = str(it.best.best), it.best.differences
+    nearest = sorted(own, key=lambda name: own[name].mean)
+    of = {
+        verdict: [name for name in nearest if it.best.verdicts[name] == verdict]
+        for verdict in ("worse", "tied", "better", "untested")
+    }
+    leads = not (of["tied"] or of["better"] or of["untested"])
+    yield (
+        f"{view.marked(best)} {'leads in' if leads else 'has the highest'} {it.name} "
+        f"({it.best.means[best]:.3f})."
+    )
+    if worse := [f"{view.marked(name)} by {_gap(own[name])}" for name in of["worse"]]:
+        more = [f"{plural(len(worse) - MOST_NAMED, 'other')} by more"] * (len(worse) > MOST_NAMED)
+        yield f"It is significantly better than {series([*worse[:MOST_NAMED], *more])}."
+    if tied := [
+        f"{view.marked(name)} ({_gap(own[name])} {_side(own[name])})" for name in of["tied"]
     ]:
-        text += f" Not testable, as differences without spread are: {series(found)}."
+        more = [plural(len(tied) - MOST_NAMED, "other")] * (len(tied) > MOST_NAMED)
+        verb = "are" if len(tied) > 1 else "is"
+        yield f"{series([*tied[:MOST_NAMED], *more])} {verb} statistically tied with it."
+    for name in of["better"]:
+        yield (
+            f"{view.marked(name)} is significantly better on the partitions that both finished, by "
+            f"{_gap(own[name])}."
+        )
+    for name in of["untested"]:
+        unit = "partitions" if it.sizes is None else "queries"
+        yield (
+            f"{view.marked(name)} is {abs(own[name].mean):.3f} {_side(own[name])} on each of "
+            f"{own[name].n} {unit}: without spread there is no test."
+        )
+    if len(of["untested"]) < len(own):
+        yield "Brackets are 95 % intervals."
     if _is_classifier(view, best):
+        yield f"{view.marked(best)} is a classifier and learns no metric."
         others = {k: v for k, v in it.best.means.items() if not _is_classifier(view, k) and v == v}
-        text = f"a classifier’s posterior wins, which is no metric: {text}"
         if others:
             second = max(others, key=others.__getitem__)
-            text += f" The best metric learner is {view.marked(second)} ({others[second]:.3f})."
-    return text
+            yield f"The best metric learner is {view.marked(second)} ({others[second]:.3f})."
 
 
-def _effects(view: RunView, it: Comparison, names: Sequence[str]) -> list[str]:
-    """Say how far the best is above some learners, the nearest first; of more their number."""
-    own = it.best.differences
-    nearest = sorted(names, key=lambda name: own[name].mean)
-    more = nearest[MOST_NAMED:]
-    texts = [
-        _effect(own[name], view.marked(name), it.best.verdicts[name] == "better")
-        for name in nearest[: len(nearest) - len(more)]
-    ]
-    return [*texts, f"further above {plural(len(more), 'other')}"] if more else texts
-
-
-def _effect(it: PairedInterval, other: str, is_partial: bool = False) -> str:
-    """Write a difference and its interval: how far above another learner, or below."""
+def _gap(it: PairedInterval) -> str:
+    """Write the size of a difference, and its interval."""
     low, high = (it.low, it.high) if it.mean >= 0 else (-it.high, -it.low)
-    interval = "" if math.isnan(low) else f" [{low:.3f}, {high:.3f}]"
-    where = " on the partitions that both finished" * is_partial
-    return f"{abs(it.mean):.3f}{interval} {'above' if it.mean >= 0 else 'below'} {other}{where}"
+    return f"{abs(it.mean):.3f}" + ("" if math.isnan(low) else f" [{low:.3f}, {high:.3f}]")
+
+
+def _side(it: PairedInterval) -> str:
+    """Say where a learner is that was subtracted from the best."""
+    return "lower" if it.mean >= 0 else "higher"
 
 
 def _what_could_be_seen(view: RunView, task: str, it: Comparison) -> Iterator[str]:
@@ -215,63 +213,49 @@ def _what_could_be_seen(view: RunView, task: str, it: Comparison) -> Iterator[st
     rho = view.rho[it.subset, view.split_of(task)]
     seen = [seen_difference(own, rho) for own in tied if own.sd > 0]
     if any(map(math.isnan, seen)):
-        yield f"{n_partitions} partitions that vary as much are not likely to show any difference."
+        yield f"With {n_partitions} partitions of such spread no difference is likely significant."
     elif seen and max(seen) >= 0.0005:
         yield (
-            f"{n_partitions} partitions are likely to show only a difference of {max(seen):.3f} or "
-            "more."
+            f"With {n_partitions} partitions only a difference of {max(seen):.3f} or more is "
+            "likely significant."
         )
 
 
-def _abstaining(view: RunView, task: str, it: Comparison) -> Iterator[str]:
-    """Say of which learners the values are those of the Euclidean baseline."""
-    own = _numbers(view, task, it)
+def _caveats(view: RunView, task: str, it: Comparison) -> Iterator[str]:
+    """Say whose values are the Euclidean baseline's, and where no mean is above chance by 2 sd."""
+    numbers = view.numbers[task]
+    own = numbers[(numbers["subset"] == it.subset) & (numbers["name"] == it.name)]
     if names := [view.marked(name) for name in own.loc[own["blend"] == 0, "learner"]]:
         yield (
-            f"What {series(names)} learned has weight 0 on all partitions: the values are those of "
+            f"{series(names)} got weight 0 in the blend on all partitions: the values are those of "
             "the Euclidean baseline."
         )
-
-
-def _near_chance(view: RunView, task: str, it: Comparison) -> Iterator[str]:
-    """Say where no learner's mean is above chance by two standard deviations."""
-    values = view.values[task]
-    own = values[(values["subset"] == it.subset) & (values["name"] == it.name)]
-    chance = own.drop_duplicates("partition")["chance"].astype(float).mean()
-    shown = _numbers(view, task, it)
-    least = (shown["mean"] - 2 * shown["sd"].fillna(0)).dropna()
+    least, chance = (own["mean"] - 2 * own["sd"].fillna(0)).dropna(), own["chance"].iloc[0]
     if (least <= chance).all():
-        yield f"{'None is' if len(least) > 1 else 'It is not'} clearly above chance ({chance:.3f})."
-
-
-def _numbers(view: RunView, task: str, it: Comparison) -> pd.DataFrame:
-    """Return the means and spreads of the learners that are compared."""
-    numbers = view.numbers[task]
-    return numbers[(numbers["subset"] == it.subset) & (numbers["name"] == it.name)]
+        yield f"No learner is clearly above chance ({chance:.3f})."
 
 
 def _why_not_compared(view: RunView, it: Comparison) -> str:
     if it.scores.shape[1] < 2 or it.scores.count().gt(0).sum() < 2:
         return "there is no other learner to compare it with"
     if view.experiment.replicates:
-        return f"{view.partitions_text} are described, not tested: that takes {LEAST_SETS}"
+        return f"a test takes {LEAST_SETS} class sets, and there are {view.experiment.n_partitions}"
     if it.sizes is not None:
         return f"{len(it.sizes)} queries of judgements are too few for a test"
-    return "one partition tells no learners apart"
+    return "one partition allows no test"
 
 
-def _disagreement(view: RunView, best: str, it: Comparison) -> Iterator[str]:
-    """Say where another measure has another leader, and by how much."""
-    leader = it.best.best
-    if leader is None or leader == best or _all_at_most(it):
-        return
-    first = f"In {it.name} {_named(view, leader)} is first ({it.best.means[leader]:.3f})"
-    verdict = it.best.verdicts.get(best)
+def _other_leader(view: RunView, best: str, it: Comparison) -> str:
+    """Say who leads by another measure, and by how much."""
+    leader = str(it.best.best)
+    text = f"{_named(view, leader)} is best in {it.name} ({it.best.means[leader]:.3f})"
     if best in it.best.differences:
         words = {"worse": "significant", "tied": "not significant", "untested": "not testable"}
-        effect = _effect(it.best.differences[best], view.marked(best))
-        first += f", {effect} ({words.get(verdict or '', 'significant')})"
-    yield f"{first}."
+        verdict = words.get(it.best.verdicts[best], "significant")
+        own = it.best.differences[best]
+        side = "below" if own.mean < 0 else "above"
+        text += f", {_gap(own)} {side} {view.marked(best)} ({verdict})"
+    return f"{text}."
 
 
 def _costs(view: RunView) -> str:
@@ -346,7 +330,7 @@ def _next_steps(view: RunView) -> Iterator[NextStep]:
         )
     if any(remark.startswith("warning: columns") for remark in view.info.remarks):
         yield NextStep(
-            "Columns of unlike scales: let the inner folds choose how rows are scaled",
+            "Columns of unlike scales: tune how rows are scaled on the inner folds",
             again(view, {"--scaling": "standard,standard+l2,minmax"}),
             'scaling="standard,standard+l2,minmax"',
         )
@@ -466,9 +450,9 @@ def _gaps(view: RunView) -> Iterator[str]:
     same: dict[tuple[str, str], list[str]] = {}
     for task in view.tasks:
         for subset, learner, _ in view.by_subset_and_learner(view.trials):
-            for told in view.shortfall(subset, learner, view.split_of(task), task):
+            for text in view.shortfall(subset, learner, view.split_of(task), task):
                 where = f"{task}, " if len(view.tasks) > 1 else ""
-                name, reason = view.marked(learner), told.removeprefix(f"{view.marked(learner)}: ")
+                name, reason = view.marked(learner), text.removeprefix(f"{view.marked(learner)}: ")
                 same.setdefault((f"{where}{view.subset_title(subset)}", reason), []).append(name)
     for (where, reason), names in same.items():
         who = "all learners" if len(names) == len(view.learners) > 2 else series(names)

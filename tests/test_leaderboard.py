@@ -221,9 +221,9 @@ def test_the_leaderboard_of_several_runs_is_a_page_tables_and_a_summary(ranks, t
     assert rows["p_leader"].dropna().tolist() == [2 * 2 * 0.5**7] * 2
     text = " ".join(out.split())
     assert "A has the best average rank, 1.0, by mAP (retrieval) over 7 corpora" in text
-    assert "it saves 20 % of the error of Euclidean" in text
+    assert "a median error reduction of +20 % against Euclidean" in text
     assert (
-        "Significantly better than Euclidean: A. Not significantly different from A: none" in text
+        "A is significantly better than Euclidean. No learner is statistically tied with A" in text
     )
     assert max(map(len, out.splitlines()[:-1])) <= 110
     page = (folder / "leaderboard.html").read_text()

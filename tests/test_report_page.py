@@ -15,6 +15,7 @@ from report_helpers import contents
 from oasis_bench.reports import summary_text, write_report
 from oasis_bench.reports.figures import draw_along_steps
 from oasis_bench.reports.measures import measure_tables
+from oasis_bench.reports.protocol import methods, references
 from oasis_bench.reports.table import to_latex
 from oasis_bench.reports.tasks import draw_precision_at_k
 from oasis_bench.reports.view import view_of
@@ -198,3 +199,23 @@ def test_a_poor_run_still_has_a_report(tmp_path, trials, said):
     assert said in page
     assert not re.search(r"\bnan\b", page)
     assert "nan" not in summary
+
+
+def test_the_methods_cite_each_source_once_and_are_valid_latex(hostile):
+    text, latex, bibtex = methods(view_of(read_run(hostile[0])))
+    assert "<script>" in text
+    assert "\\cite" not in text
+    assert r"\textless{}script\textgreater{}" in latex
+    keys = [key for keys in re.findall(r"\\cite\{(.*?)\}", latex) for key in keys.split(",")]
+    assert {"oasisbench", "nadeau2003", "holm1979"} <= set(keys)
+    assert re.findall(r"@misc\{(\w+),", bibtex) == list(dict.fromkeys(keys))
+
+
+def test_a_citation_has_the_key_of_its_first_author_and_year():
+    assert references(
+        "Bar-Hillel & Šaul, ICML 20 (2003); MAP@R: Oh Song et al. (2016), A; a library"
+    ) == {
+        "barhillel2003": "Bar-Hillel & Šaul, ICML 20 (2003)",
+        "oh2016": "Oh Song et al. (2016), A",
+    }
+    assert references("none") == {}
