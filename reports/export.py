@@ -18,9 +18,8 @@ import pandas as pd
 
 from oasis_bench.analysis import option_name, shown_in_text
 from oasis_bench.plugins import PATH_DATASETS
-from oasis_bench.reports.formatting import counted, params_text
 from oasis_bench.reports.report import report_tables
-from oasis_bench.reports.table import to_csv, to_latex
+from oasis_bench.reports.table import counted, params_text, to_csv, to_latex
 from oasis_bench.reports.view import DAGGER, RunView, view_of
 from oasis_bench.runs import StoredRun, holds_run, read_run
 from oasis_bench.system import (

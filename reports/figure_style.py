@@ -26,8 +26,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import EngFormatter, LogLocator, NullLocator
 
-from oasis_bench.reports.formatting import clip
-from oasis_bench.reports.table import to_csv
+from oasis_bench.reports.table import clip, to_csv
 
 LABEL_WIDTH, TITLE_WIDTH, TICKS_WIDTH = 32, 44, 60
 MATRIX_LABEL_WIDTH = 14

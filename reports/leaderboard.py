@@ -29,26 +29,14 @@ from oasis_bench.analysis import (
     recommendations,
 )
 from oasis_bench.experiment import known_settings
+from oasis_bench.reports import figure_style as fs, figures
 from oasis_bench.reports.export import SIZES, read_results
-from oasis_bench.reports.figure_style import (
-    STYLE,
-    Drawing,
-    Plot,
-    draw_legend,
-    finish,
-    learner_styles,
-    panels_of,
-    record,
-    set_title,
-)
-from oasis_bench.reports.figures import (
-    FRONT,
-    FRONT_NOTE,
-    NAME_WIDTH,
-    draw_against_time,
-    pareto_front,
-)
-from oasis_bench.reports.formatting import (
+from oasis_bench.reports.measures import side_by_side
+from oasis_bench.reports.report_files import render, write_files
+from oasis_bench.reports.table import (
+    Cell,
+    Column,
+    Table,
     aligned,
     clip,
     number_text,
@@ -60,9 +48,6 @@ from oasis_bench.reports.formatting import (
     some,
     wrapped,
 )
-from oasis_bench.reports.measures import side_by_side
-from oasis_bench.reports.report_files import render, write_files
-from oasis_bench.reports.table import Cell, Column, Table
 from oasis_bench.reports.view import BASELINE, task_title, transductive_note, view_of
 from oasis_bench.runs import read_run
 from oasis_bench.system import UsageError, printable, unknown_name
@@ -233,7 +218,7 @@ def _write(
     )
     tables, figures = [] if beside is None else [beside], []
     for part in parts.values():
-        tables += [*part["standings"], part["wins"], part["scores"], part["results"]]
+        tables += [*part["standings"], part["scores"], part["results"]]
         figures += [*part["reductions"], *part["against_time"]]
     return write_files(output, name, page, tables, figures)
 
@@ -247,7 +232,6 @@ def _of_task(boards: Sequence[Board]) -> dict[str, Any]:
         "sentences": list(sentences(board)),
         "reductions": _reductions(board),
         "against_time": _against_time(board),
-        "wins": _wins_table(board),
         "recommendation": _recommendation(board),
         "scores": _scores_table(board),
         "results": _results_table(board),
@@ -346,17 +330,17 @@ def _front(board: Board) -> pd.DataFrame:
     """Return the learners on the Pareto front of time and quality, the fastest first."""
     rows = board.found.learners.loc[board.found.ranked]
     rows = rows[rows["seconds"] > 0]
-    front = pareto_front(rows["seconds"].to_numpy(), rows["error_reduction"].to_numpy())
+    front = figures.pareto_front(rows["seconds"].to_numpy(), rows["error_reduction"].to_numpy())
     return rows[front].sort_values("seconds")
 
 
-@mpl.rc_context(STYLE)
-def _reductions(board: Board) -> list[Drawing]:
+@mpl.rc_context(fs.STYLE)
+def _reductions(board: Board) -> list[fs.Drawing]:
     """Draw the error reduction of the ranked learners."""
-    figure = Plot(1, (3.2, 0.4 + 0.2 * len(board.found.ranked)), left=1.9)
+    figure = fs.Plot(1, (3.2, 0.4 + 0.2 * len(board.found.ranked)), left=1.9)
     draw_reductions(figure.panels[0], board)
     n_corpora = len(board.found.corpora)
-    return finish(
+    return fs.finish(
         f"{board.task}_error_reduction",
         f"{task_title(board.task)}: reduction of the error of {board.baseline} in {board.measure}",
         figure,
@@ -373,17 +357,19 @@ def draw_reductions(axes: Axes, board: Board) -> None:
     axes.hlines(places, low, high, color="#0173b2", linewidth=1.4)
     axes.plot(middle, places, "o", color="#0173b2")
     axes.axvline(0, color="0.35", linewidth=1, zorder=1)
-    axes.set_yticks(places, [clip(str(name), NAME_WIDTH) for name in rows.index], parse_math=False)
+    axes.set_yticks(
+        places, [clip(str(name), figures.NAME_WIDTH) for name in rows.index], parse_math=False
+    )
     axes.set(xlabel="error reduction, %", ylim=(-0.6, len(rows) - 0.4))
     shown = middle.clip(lower=LEAST_SHOWN)
     ends = (low.fillna(middle).clip(lower=LEAST_SHOWN).min(), high.fillna(shown).max())
     room = 0.05 * (ends[1] - ends[0]) + 1
     axes.set_xlim(ends[0] - room, ends[1] + room)
     axes.grid(visible=False, axis="y")
-    record(axes, "error reduction", places, middle, low, high)
+    fs.record(axes, "error reduction", places, middle, low, high)
 
 
-@mpl.rc_context(STYLE)
+@mpl.rc_context(fs.STYLE)
 def write_picture(boards: Sequence[Board], path: Path) -> None:
     """Write the error reductions of each task, over all corpora, as one PNG: a panel a task."""
     shown = [board for board in boards if board.corpora == ALL]
@@ -392,23 +378,23 @@ def write_picture(boards: Sequence[Board], path: Path) -> None:
     for axes, board in zip(figure.subplots(1, len(shown), squeeze=False)[0], shown, strict=True):
         draw_reductions(axes, board)
         n_corpora = len(board.found.corpora)
-        set_title(axes, f"{task_title(board.task)}, {board.measure}: {n_corpora} corpora")
+        fs.set_title(axes, f"{task_title(board.task)}, {board.measure}: {n_corpora} corpora")
     figure.savefig(path, dpi=130)
 
 
-@mpl.rc_context(STYLE)
-def _against_time(board: Board) -> list[Drawing]:
+@mpl.rc_context(fs.STYLE)
+def _against_time(board: Board) -> list[fs.Drawing]:
     """Draw the error reduction of the ranked learners against their time."""
-    return finish(
+    return fs.finish(
         f"{board.task}_against_time",
         f"{task_title(board.task)}: error reduction against the time of tuning and fit",
         _draw(board),
         spread=f"median over {len(board.found.corpora)} corpora, with its 95 % interval",
-        caption=FRONT_NOTE,
+        caption=figures.FRONT_NOTE,
     )
 
 
-def _draw(board: Board) -> Plot | None:
+def _draw(board: Board) -> fs.Plot | None:
     names = {
         old: old.removeprefix("error_reduction_")
         for old in ("error_reduction_low", "error_reduction_high")
@@ -420,30 +406,13 @@ def _draw(board: Board) -> Plot | None:
     )
     if rows.empty:
         return None
-    styles = learner_styles(board.found.ranked)
-    figure, (axes,) = panels_of([board.by], "tuning and fit", "error reduction")
-    draw_against_time(axes, rows, styles)
-    others: dict[str, Artist] = {"Pareto front": Line2D([], [], **FRONT)}
+    styles = fs.learner_styles(board.found.ranked)
+    figure, (axes,) = fs.panels_of([board.by], "tuning and fit", "error reduction")
+    figures.draw_against_time(axes, rows, styles)
+    others: dict[str, Artist] = {"Pareto front": Line2D([], [], **figures.FRONT)}
     present = {name: styles[name] for name in rows["learner"]}
-    draw_legend(figure, present, others, lines=False)
+    fs.draw_legend(figure, present, others, lines=False)
     return figure
-
-
-def _wins_table(board: Board) -> Table:
-    """Make the matrix of the shares of corpora where the row is above the column."""
-    wins = board.found.wins
-    return Table(
-        name=f"wins_{board.task}",
-        title=f"{task_title(board.task)}: share of the corpora where the row is above the column",
-        columns=[
-            Column("Learner", wins.index, align="l"),
-            *(Column(str(name), wins[name], numbers_as("{:.2f}", "-")) for name in wins),
-        ],
-        numbers=wins.rename_axis("learner").reset_index(),
-        notes=["A tie counts a half."],
-        of={"Task": task_title(board.task)},
-        across="Learner",
-    )
 
 
 def _recommendation(board: Board) -> str:

@@ -11,8 +11,7 @@ from typing import Any
 
 from oasis_bench.data import scaling_words
 from oasis_bench.experiment import Search
-from oasis_bench.reports.formatting import plural, series
-from oasis_bench.reports.table import latex_text
+from oasis_bench.reports.table import latex_text, plural, series
 from oasis_bench.reports.view import RunView
 
 MEASURES = {

@@ -12,33 +12,28 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from oasis_bench.reports.costs import cost_tables, scaling_tables
 from oasis_bench.reports.figures import (
     cost_figures,
     quality_against_time,
     space_figures,
     step_figures,
 )
-from oasis_bench.reports.measures import (
-    difference_tables,
-    measure_tables,
-    published_beside,
-    seen_and_unseen_tables,
-)
+from oasis_bench.reports.measures import difference_tables, measure_tables, published_beside
 from oasis_bench.reports.protocol import measure_words, methods
-from oasis_bench.reports.ratings import rating_figures, rating_tables, read_ratings
+from oasis_bench.reports.ratings import rating_tables, read_ratings
 from oasis_bench.reports.report_files import data_uri, render, write_files
 from oasis_bench.reports.table import Table
 from oasis_bench.reports.tasks import confusion_tables, partition_figures, task_figures
+from oasis_bench.reports.terminal import summary_text
 from oasis_bench.reports.trials import (
-    candidates_tables,
+    cost_tables,
     selection_table,
     symmetry_tables,
     trials_table,
     unanswered_table,
     unfinished_table,
 )
-from oasis_bench.reports.verdict import answers, next_steps, summary_text
+from oasis_bench.reports.verdict import answers, next_steps
 from oasis_bench.reports.view import RunView, task_title, view_of
 from oasis_bench.runs import StoredRun, read_run
 from oasis_bench.system import open_below, printable
@@ -72,11 +67,8 @@ def write_report(folder: Path, baseline: str | None = None, run: StoredRun | Non
         "steps": step_figures(view),
         "costs": cost_figures(view),
         "space": space_figures(view),
-        "ratings": [] if ratings is None else rating_figures(view, ratings),
     }
-    shows_symmetry = any(it.name.startswith("symmetry") for it in figures["steps"])
     parts: dict[str, Any] = {
-        "shows_symmetry": shows_symmetry,
         "chapters": chapters,
         "baseline": None if baseline is None else view.marked(baseline),
         "tables": tables,
@@ -130,14 +122,11 @@ def _chapter(view: RunView, task: str, baseline: str | None = None) -> dict[str,
 def _tables(view: RunView) -> dict[str, list[Table]]:
     """Make the tables that are not of one task, by the sections of the page."""
     return {
-        "seen_and_unseen": seen_and_unseen_tables(view),
         "published": published_beside(view),
         "costs": cost_tables(view),
-        "scaling": scaling_tables(view),
         "selection": [selection_table(view)],
         "symmetry": symmetry_tables(view),
         "unfinished": [unfinished_table(view)],
-        "candidates": candidates_tables(view),
         "trials": [trials_table(view)],
     }
 

@@ -14,8 +14,7 @@ import jinja2
 from markupsafe import Markup
 
 from oasis_bench.reports.figure_style import Drawing
-from oasis_bench.reports.formatting import clip, plural, series
-from oasis_bench.reports.table import Table, to_csv, to_latex
+from oasis_bench.reports.table import Table, clip, plural, series, to_csv, to_latex
 from oasis_bench.system import UsageError, encodable, write_whole
 
 CONTROLS = {*range(0x20), *range(0x7F, 0xA0)} - {ord("\n"), ord("\t")}

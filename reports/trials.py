@@ -1,16 +1,19 @@
-"""The tables of trials: what each chose and gave, what was tried, and which have no result."""
+"""The tables of trials: what was tuned, what it gave and cost, and which have no result."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
-from oasis_bench.analysis import summarise
-from oasis_bench.reports.formatting import (
+from oasis_bench.reports.table import (
+    Cell,
+    Column,
+    Table,
     counted,
     number_text,
     numbers_as,
@@ -18,11 +21,13 @@ from oasis_bench.reports.formatting import (
     plural,
     seconds_text,
 )
-from oasis_bench.reports.table import Cell, Column, Table
 from oasis_bench.reports.view import RunView, task_title
 
-SHOWN_CANDIDATES = 10
-"""Candidates that the page shows of a learner on a subset; the CSV file has all."""
+SHARED_NOTE = "Other trials ran on the same cores: not comparable with times taken alone."
+NOISY_NOTE = (
+    "Noisy in {}: the fit waited for a core for more than 5 % of its time, as other programs ran."
+)
+PROCESSORS_NOTE = "Trials ran on different processors: their times do not compare with each other."
 
 three_digits = numbers_as("{:.3f}", "none")
 
@@ -250,63 +255,6 @@ def _scaling_columns(view: RunView, rows: pd.DataFrame) -> list[Column]:
     return [Column("Scaling", rows["scaling"], align="l")] * (len(view.info.scaling) > 1)
 
 
-def candidates_tables(view: RunView) -> list[Table]:
-    """Make the table of what was tried on inner folds, the best first; none where nothing was."""
-    candidates = _candidates(view)
-    if candidates.empty:
-        return []
-    shown = pd.concat([own.head(SHOWN_CANDIDATES) for *_, own in view.by_cell(candidates)])
-    return [
-        Table(
-            name="candidates",
-            title="Candidates on the inner folds: mean of each at its best number of steps",
-            columns=[
-                view.learner_column(shown),
-                view.subset_column(shown),
-                *view.split_columns(shown),
-                *_scaling_columns(view, shown),
-                Column("Hyper-parameters", shown["params"], params_text, "l"),
-                Column("Validation", shown["validation"], "{:.3f}".format),
-                Column("Folds", shown["folds"], "{:.2g}".format),
-                Column("Partitions", shown["partitions"]),
-                Column("Chosen in", shown["chosen"]),
-            ],
-            numbers=candidates,
-            notes=[
-                f"At most {SHOWN_CANDIDATES} of a learner and subset, those most often chosen "
-                "first; the CSV file has all.",
-                "Folds: how many inner folds validated it, the mean over partitions. Of more than "
-                "3 candidates the first fold validates each, the others the best third.",
-                *chosen_by(view),
-            ],
-        )
-    ]
-
-
-def _candidates(view: RunView) -> pd.DataFrame:
-    """Return each candidate with the mean over partitions of its best mean over folds.
-
-    Its columns: split, subset, learner, scaling, params, validation, folds (that validated it),
-    partitions (that tried it) and chosen (in how many); the best of a learner on a subset comes
-    first, after those that were chosen and those that more folds validated.
-    """
-    cell, tried = ["split", "subset", "learner"], ["scaling", "params"]
-    keys = ["trial_id", *cell, *tried]
-    rows = view.validated
-    rows = rows[rows["n_folds"] == rows.groupby(keys)["n_folds"].transform("max")]
-    best = rows.groupby(keys)[["validation", "n_folds"]].max().reset_index()
-    taken = view.stored.trials[["trial_id", *tried]].assign(chosen=1)
-    best = best.merge(taken, on=["trial_id", *tried], how="left").fillna({"chosen": 0})
-    found: pd.DataFrame = best.groupby([*cell, *tried]).agg(
-        validation=("validation", "mean"),
-        folds=("n_folds", "mean"),
-        partitions=("validation", "size"),
-        chosen=("chosen", "sum"),
-    )
-    found = found.astype({"chosen": int}).reset_index()
-    return found.sort_values(["chosen", "folds", "validation"], ascending=False, kind="stable")
-
-
 def symmetry_tables(view: RunView) -> list[Table]:
     """Make the table of the symmetry index after the final fit; none where no W was recorded."""
     measured = view.finished[view.finished["symmetry_index"].notna()]
@@ -314,8 +262,8 @@ def symmetry_tables(view: RunView) -> list[Table]:
     for split, subset, learner, own in view.by_cell(measured):
         if len(own):
             where = {"split": split, "subset": subset, "n_classes": view.subsets[subset]}
-            index = summarise(own["symmetry_index"])
-            of_index = {"mean": index.mean, "sd": index.sd, "n": index.n}
+            index = own["symmetry_index"]
+            of_index = {"mean": index.mean(), "sd": index.std(), "n": len(index)}
             rows.append({**where, "learner": learner, **of_index})
     if not rows:
         return []
@@ -373,3 +321,62 @@ def _without(
         numbers=numbers,
         of=of,
     )
+
+
+def cost_tables(view: RunView) -> list[Table]:
+    """Make the table of the three costs and of memory for each split."""
+    return [_cost_table(view, split) for split in view.splits]
+
+
+def _cost_table(view: RunView, split: str) -> Table:
+    cells = list(view.by_subset_and_learner(view.finished_on(split), split))
+    keys, trials = ["subset", "learner"], [own for *_, own in cells]
+    rows = pd.DataFrame([where for *where, _ in cells], columns=keys)
+    numbers = view.costs[split]
+    medians = numbers.set_index([*keys, "quantity"])["median"].unstack()
+    medians = medians.loc[list(rows.itertuples(index=False, name=None))]
+
+    def column(header: str, values: Any, text: Any = str, align: str = "r") -> Column:
+        shown = [it if len(own) else Cell("-") for it, own in zip(values, trials, strict=True)]
+        return Column(header, shown, text, align)
+
+    several_processors = view.trials["processor"].nunique() > 1
+    return Table(
+        name="_".join(["costs", *view.of_splits(split)]),
+        title="The three costs, tuning, fit and query, and memory: medians over partitions"
+        + "".join(view.of_splits(f", split {split}")),
+        columns=[
+            view.subset_column(rows),
+            view.learner_column(rows),
+            column("Tuning, s", medians["tuning_seconds"], seconds_text),
+            Column("Fit, s [min – max]", (_fit_cell(view, split, *cell) for cell in cells)),
+            column("Fit, CPU s", medians["fit_cpu_seconds"], seconds_text),
+            column("Query, ms", 1000 * medians["seconds_per_query"], seconds_text),
+            column("Model, KiB", medians["model_bytes"] / 2**10, numbers_as("{:,.1f}")),
+            column("Peak of fit, MiB", medians["fit_peak_bytes"] / 2**20, numbers_as("{:,.1f}")),
+            column("Hyper-parameters", map(_most_chosen, trials), align="l"),
+            column("Steps", medians["n_steps"], numbers_as("{:,.0f}", "none")),
+        ],
+        numbers=numbers,
+        notes=[PROCESSORS_NOTE] * several_processors,
+    )
+
+
+def _fit_cell(view: RunView, split: str, subset: str, learner: str, trials: pd.DataFrame) -> Cell:
+    """Write the median of fit times with their range, and why some lack or do not compare."""
+    notes = view.shortfall(subset, learner, split)
+    if trials["shared_cores"].any():
+        notes += (SHARED_NOTE,)
+    if count := int(trials["noisy"].sum()):
+        notes += (NOISY_NOTE.format(f"{count} of {plural(len(trials), 'partition')}"),)
+    if trials.empty:
+        return Cell("-", notes=notes)
+    fit = trials["fit_seconds"]
+    extent = f" [{seconds_text(fit.min())} – {seconds_text(fit.max())}]" if fit.any() else ""
+    return Cell(seconds_text(fit.median()) + extent, notes=notes)
+
+
+def _most_chosen(trials: pd.DataFrame) -> str:
+    """Write the hyper-parameters that most partitions chose, and how many where not all did."""
+    (params, count), *others = Counter(trials["params"].map(params_text)).most_common() or [("", 0)]
+    return f"{params} ({count} of {len(trials)})" if others else params

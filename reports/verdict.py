@@ -9,32 +9,11 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from oasis_bench.analysis import (
-    LEAST_SETS,
-    PairedInterval,
-    seen_difference,
-    used_by_compare,
-)
-from oasis_bench.reports.formatting import (
-    SUMMARY_WIDTH,
-    aligned,
-    clip,
-    number_text,
-    plural,
-    seconds_text,
-    series,
-    wrapped,
-)
-from oasis_bench.reports.measures import (
-    ABSTAINED,
-    CHANCE,
-    ceilings,
-    mean_texts,
-)
+from oasis_bench.analysis import LEAST_SETS, PairedInterval, seen_difference, used_by_compare
+from oasis_bench.reports.table import plural, seconds_text, series
 from oasis_bench.reports.trials import TunedEnd, tuned_ends
-from oasis_bench.reports.view import Comparison, RunView, task_title, view_of
-from oasis_bench.runs import StoredRun
-from oasis_bench.system import printable, without_options
+from oasis_bench.reports.view import Comparison, RunView, task_title
+from oasis_bench.system import without_options
 
 MOST_NAMED = 3
 """Learners of a kind that the answer names."""
@@ -53,9 +32,6 @@ COLD = 10
 PARTS = ("tuning", "fit", "queries")
 
 CLASSIFIER = "ClassifierPosterior"
-
-SUBSET_WIDTH = 10
-BESIDE_SPREAD = " " * len("±0.000*")
 
 
 class NextStep(NamedTuple):
@@ -346,122 +322,3 @@ def again(view: RunView, options: dict[str, str]) -> str:
     replaced = [name for name in options if name != "--param"]  # which may be given many times
     kept = without_options(words, [*replaced, "--output"]) if is_whole else []
     return shlex.join([*kept, *(text for option in options.items() for text in option)])
-
-
-def summary_text(run: StoredRun, in_python: bool = False) -> str:
-    """Summarise a run as plain text of at most 110 columns: the answer, each task, the costs.
-
-    What to do next is a command, or in Python an argument of `oasis_bench.run`.
-    """
-    view = view_of(run)
-    text = [part for line in answers(view) for part in (*wrapped(line), "")]
-    of_partitions = [task for task in view.tasks if view.split_of(task) not in view.judged]
-    notes = [
-        *([f"mean ± sd over {view.partitions_text}"] if of_partitions else []),
-        *(
-            f"{task}: mean ± {view.spread_text(task)}"
-            for task in view.tasks
-            if task not in of_partitions
-        ),
-    ]
-    notes = ["; ".join([*notes, "costs: medians [min - max]"])]
-    for task in view.tasks:
-        lines, best, limits = _task_lines(view, task)
-        text += [f"{task}:", *_aligned_to_width(lines, (1,)), *limits]
-        if best and not notes[1:]:
-            notes.append(
-                "* best, or statistically tied with the best (corrected paired t-test, Holm, 0.05)"
-            )
-    if view.is_blended:
-        notes.append(
-            "(in brackets) as learned, without the blend with the Euclidean baseline; = what was "
-            "learned has weight 0"
-        )
-    for split in view.splits:
-        title = ", ".join(["costs", *view.of_splits(split)])
-        text += [f"{title}:", *_aligned_to_width(_cost_lines(view, split), (1, 4))]
-    if count := int(view.finished["noisy"].sum()):
-        notes.append(
-            (
-                "the fit time of 1 trial is noisy: it"
-                if count == 1
-                else f"fit times of {count} trials are noisy: they"
-            )
-            + " waited for a core (marked in the report)"
-        )
-    notes += view.dagger_notes
-    for whole in dict.fromkeys(_gaps(view)):
-        notes += wrapped(whole)
-    for step in next_steps(view)[:1]:
-        notes += [f"{step.why}:", f"  {printable(step.argument if in_python else step.command)}"]
-    return "\n".join([*text, *notes])
-
-
-def _task_lines(view: RunView, task: str) -> tuple[list[list[str]], bool, list[str]]:
-    """Return the cells of a task's table, whether one has a star, and what cannot reach 1."""
-    numbers, measures = view.numbers[task], view.measures[task]
-    measures = measures[measures["name"].isin(used_by_compare(view.stored, task))]
-    numbers = numbers[numbers["name"].isin(measures["name"])]
-    lines = [[view.class_noun, "learner", *(f"{option} " for option in measures["option"])]]
-    limits: list[str] = []
-    for subset, learner, own in view.by_subset_and_learner(numbers, view.split_of(task)):
-        texts = [
-            text.replace(ABSTAINED, "=").replace(" ", "") + ("*" if bold else " ")
-            for text, bold in zip(mean_texts(own), own["bold"], strict=True)
-        ]
-        lines.append([*_labels(view, subset, learner), *texts])
-        if learner == view.learners[-1]:
-            chances = [number_text(value, "{:.3f}", missing="-") for value in own["chance"]]
-            lines.append([lines[-1][0], CHANCE, *(text + BESIDE_SPREAD for text in chances)])
-            limits += [f"{name}: {text}" for name, text in ceilings(view, task, own).items()]
-    return lines, bool(numbers["bold"].any()), list(dict.fromkeys(limits))
-
-
-def _cost_lines(view: RunView, split: str) -> list[list[str]]:
-    """Return the cells of the table of a split's costs, fewer than the report has."""
-    lines = [
-        [
-            *(view.class_noun, "learner", "tuning, s", "fit, s", "", "query, ms", ""),
-            "model, KiB",
-        ]
-    ]
-    costs = view.costs[split].set_index("quantity")
-    for subset, learner, own in view.by_subset_and_learner(costs, split):
-        median, fit = own["median"], own.loc[["fit_seconds"]].iloc[0]
-        query = own.loc[["seconds_per_query"]].iloc[0]
-        cells = [
-            *(seconds_text(median["tuning_seconds"]), seconds_text(fit["median"])),
-            f"[{seconds_text(fit['min'])} - {seconds_text(fit['max'])}]" if fit["n"] else "",
-            seconds_text(1000 * median["seconds_per_query"]),
-            f"[{seconds_text(1000 * query['min'])} - {seconds_text(1000 * query['max'])}]",
-            number_text(median["model_bytes"] / 2**10, "{:,.1f}"),
-        ]
-        cells = cells if own["n"].any() else ["-", "-", "", "-", "", "-"]
-        lines.append([*_labels(view, subset, learner), *cells])
-    return lines
-
-
-def _labels(view: RunView, subset: str, learner: str) -> tuple[str, str]:
-    return printable(clip(subset, SUBSET_WIDTH)), printable(view.marked(learner))
-
-
-def _gaps(view: RunView) -> Iterator[str]:
-    """Say where learners have fewer results than planned, once for all with the same reason."""
-    same: dict[tuple[str, str], list[str]] = {}
-    for task in view.tasks:
-        for subset, learner, _ in view.by_subset_and_learner(view.trials):
-            for text in view.shortfall(subset, learner, view.split_of(task), task):
-                where = f"{task}, " if len(view.tasks) > 1 else ""
-                name, reason = view.marked(learner), text.removeprefix(f"{view.marked(learner)}: ")
-                same.setdefault((f"{where}{view.subset_title(subset)}", reason), []).append(name)
-    for (where, reason), names in same.items():
-        who = "all learners" if len(names) == len(view.learners) > 2 else series(names)
-        yield f"{where}, {who}: {reason}"
-
-
-def _aligned_to_width(lines: list[list[str]], left: tuple[int, ...]) -> list[str]:
-    """Align cells in columns; shorten the learners' labels where a line would be too long."""
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    room = SUMMARY_WIDTH - (sum(widths) - widths[1] + 2 * (len(widths) - 1))
-    cut = [[line[0], clip(line[1], max(room, 8)), *line[2:]] for line in lines]
-    return aligned(cut, left=left)

@@ -32,8 +32,7 @@ from oasis_bench.analysis import (
 )
 from oasis_bench.experiment import Experiment, cell_name
 from oasis_bench.plugins import PATH_DATASETS
-from oasis_bench.reports.formatting import clip, plural
-from oasis_bench.reports.table import Column
+from oasis_bench.reports.table import Column, clip, plural
 from oasis_bench.runs import RunFacts, StoredRun
 from oasis_bench.system import UsageError, encodable, unknown_name
 from oasis_bench.trial import TRAINING

@@ -19,29 +19,17 @@ from matplotlib.lines import Line2D
 
 from oasis_bench.analysis import LEAST_POINTS, fit_power_law
 from oasis_bench.claims import published_web_scale
-from oasis_bench.reports.figure_style import (
-    CHANCE,
-    STYLE,
-    Drawing,
-    LearnerStyle,
-    Plot,
-    draw_band,
-    draw_bars,
-    draw_legend,
-    finish,
-    log_counts,
-    panels_of,
-    styles_in_order,
-)
-from oasis_bench.reports.formatting import (
+from oasis_bench.reports import figure_style as fs
+from oasis_bench.reports.report_files import render, write_files
+from oasis_bench.reports.table import (
+    Column,
+    Table,
     interval_text,
     number_text,
     numbers_as,
     plural,
     seconds_text,
 )
-from oasis_bench.reports.report_files import render, write_files
-from oasis_bench.reports.table import Column, Table
 from oasis_bench.system import UsageError
 from oasis_bench.web_scale import PRECISION_AT, TrainingRecord, read_records
 
@@ -80,7 +68,7 @@ def write_web_scale_report(folder: Path) -> Path:
         n_trainings=len(ends),
         machines=machines,
     )
-    return write_files(folder, "web-scale.html", page, tables.values(), figures.values())
+    return write_files(folder, "web-scale.html", page, tables.values(), figures)
 
 
 # --- what the records show
@@ -407,74 +395,39 @@ def _time_text(seconds: pd.Series[float]) -> str:
 # --- figures
 
 
-@mpl.rc_context(STYLE)
-def web_scale_figures(checkpoints: pd.DataFrame) -> dict[str, Drawing]:
-    """Draw mAP along the steps and the growth of time; by name."""
-    times, shown = learning_times(ends_of(checkpoints)), curves(checkpoints)
+@mpl.rc_context(fs.STYLE)
+def web_scale_figures(checkpoints: pd.DataFrame) -> list[fs.Drawing]:
+    """Draw mAP along the steps; nothing where no training has a step."""
+    shown = curves(checkpoints)
     sizes = checkpoints["batch_size"].drop_duplicates().sort_values(na_position="first")
-    styles = styles_in_order([schedule_name(size) for size in sizes])
+    styles = fs.styles_in_order([schedule_name(size) for size in sizes])
     seeds = {schedule: int(curve["seeds"].iloc[0]) for schedule, curve in shown.items()}
     counted = ", ".join(f"{schedule}: {plural(n, 'seed')}" for schedule, n in seeds.items())
     several = min(seeds.values(), default=0) > 1
     start = checkpoints.loc[checkpoints["n_steps"] == 0, "mean_average_precision"].mean()
-    drawings = [
-        *finish(
-            "map_along_steps",
-            "mAP along the learning steps",
-            _along_steps(shown, "sd" if several else "se", start, styles) if shown else None,
-            spread="mean ± standard "
-            + ("deviation over seeds" if several else "error over queries"),
-            caption=f"Of the largest number of images, on a logarithmic scale ({counted}). Dashed "
-            "grey: W = I, before the first step.",
-        ),
-        *finish(
-            "growth",
-            "Learning time against the number of images",
-            None if times.empty else _growth(times, growths(times), styles),
-            spread="medians over seeds, bars from the shortest to the longest",
-            caption="Both scales logarithmic; lines of least squares through the medians. "
-            f"Target: an exponent of at most {TARGET_EXPONENT}.",
-        ),
-    ]
-    return {drawing.name: drawing for drawing in drawings}
+    return fs.finish(
+        "map_along_steps",
+        "mAP along the learning steps",
+        _along_steps(shown, "sd" if several else "se", start, styles) if shown else None,
+        spread="mean ± standard " + ("deviation over seeds" if several else "error over queries"),
+        caption=f"Of the largest number of images, on a logarithmic scale ({counted}). Dashed "
+        "grey: W = I, before the first step.",
+    )
 
 
 def _along_steps(
-    shown: Mapping[str, pd.DataFrame], spread: str, start: float, styles: Mapping[str, LearnerStyle]
-) -> Plot:
+    shown: Mapping[str, pd.DataFrame],
+    spread: str,
+    start: float,
+    styles: Mapping[str, fs.LearnerStyle],
+) -> fs.Plot:
     """Draw mAP against the number of steps for the largest number of images that has a line."""
     n_images = next(iter(shown.values()))["images"].iloc[0]
-    figure, (axes,) = panels_of([f"{n_images:,} images"], "triplets", "Mean average precision")
-    log_counts(axes)
+    figure, (axes,) = fs.panels_of([f"{n_images:,} images"], "triplets", "Mean average precision")
+    fs.log_counts(axes)
     for schedule, curve in shown.items():
-        draw_band(axes, curve.assign(se=curve[spread]), styles[schedule])
-    axes.axhline(start, **CHANCE)
-    start_of_all = {"W = I, the start": Line2D([], [], **CHANCE)}
-    draw_legend(figure, {schedule: styles[schedule] for schedule in shown}, start_of_all)
-    return figure
-
-
-def _growth(times: pd.DataFrame, growths: pd.DataFrame, styles: Mapping[str, LearnerStyle]) -> Plot:
-    """Draw learning time against images with the lines of least squares."""
-    groups = [group for _, group in growths.groupby(["steps_an_image", "threads"], sort=False)]
-    titles = [
-        f"{group['steps_an_image'].iloc[0]:g} steps an image, "
-        f"{plural(group['threads'].iloc[0], 'thread')}"
-        for group in groups
-    ]
-    figure, panels = panels_of(titles, "training images", "Learning, wall clock (seconds)")
-    legend = {}
-    for axes, group in zip(panels, groups, strict=True):
-        log_counts(axes)
-        axes.set_yscale("log")
-        for growth in group.to_dict("records"):
-            style = styles[growth["schedule"]]
-            own = (times[SCHEDULE] == [growth[name] for name in SCHEDULE]).all(axis="columns")
-            points = times[own]
-            draw_bars(axes, points["images"], points, {**style, "linestyle": ""})
-            x = points["images"].iloc[[0, -1]]
-            fitted = growth["factor"] * x ** growth["exponent"]
-            axes.plot(x, fitted, **{**style, "marker": ""}, linewidth=1)
-            legend[f"{growth['schedule']}: exponent {growth['exponent']:.2f}"] = style
-    draw_legend(figure, legend, {})
+        fs.draw_band(axes, curve.assign(se=curve[spread]), styles[schedule])
+    axes.axhline(start, **fs.CHANCE)
+    start_of_all = {"W = I, the start": Line2D([], [], **fs.CHANCE)}
+    fs.draw_legend(figure, {schedule: styles[schedule] for schedule in shown}, start_of_all)
     return figure

@@ -9,7 +9,7 @@ from oasis_bench.claims import list_of, published_judgements, published_minutes,
 from oasis_bench.claims.paper_figures import CLASS_LISTS, PUBLISHED, ListOfSubset
 from oasis_bench.datasets import Caltech256
 from oasis_bench.experiment import Experiment
-from oasis_bench.reports.published_tables import beside_published
+from oasis_bench.reports.claims_page import beside_published
 from oasis_bench.reports.tasks import draw_precision_at_k
 from oasis_bench.reports.view import view_of
 

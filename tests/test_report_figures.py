@@ -15,7 +15,7 @@ from oasis_bench.reports.figures import (
 )
 from oasis_bench.reports.report_files import inline_svg
 from oasis_bench.reports.tasks import differences, partition_figures
-from oasis_bench.reports.trials import candidates_tables, trials_table
+from oasis_bench.reports.trials import trials_table
 from oasis_bench.reports.view import view_of
 
 
@@ -86,11 +86,6 @@ def test_every_trial_is_listed_with_what_it_chose(tmp_path):
     trained = [replace(it, fit_numbers=[{"name": "training", "value": 0.9}]) for it in trials[:1]]
     run = make_run(tmp_path / "trained", [*trained, *trials[1:]], ["A", "B"], partitions=2)
     assert [row[7] for row in texts(trials_table(view_of(run)))] == ["0.900", "none", "none"]
-    (candidates,) = candidates_tables(view_of(run))
-    assert texts(candidates) == [
-        ["A", "10", "C=2", "0.620", "5", "1", "1"],
-        ["A", "10", "C=1", "0.520", "5", "1", "1"],
-    ]
 
 
 def test_an_svg_of_a_page_takes_its_greys_from_the_page():

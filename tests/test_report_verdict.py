@@ -12,7 +12,8 @@ from oasis_bench.analysis import detectable_difference, paired_interval
 from oasis_bench.experiment import LearnerSpec
 from oasis_bench.reports import write_report
 from oasis_bench.reports.measures import difference_tables
-from oasis_bench.reports.verdict import answers, next_steps, summary_text
+from oasis_bench.reports.terminal import summary_text
+from oasis_bench.reports.verdict import answers, next_steps
 from oasis_bench.reports.view import view_of
 from oasis_bench.runs import read_run
 
