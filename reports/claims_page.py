@@ -112,7 +112,7 @@ def write_claims(folder: Path, remarks: Sequence[str] = ()) -> tuple[Path, str]:
 
 
 def stored_runs(folder: Path) -> tuple[dict[str, dict[str, StoredRun]], dict[str, str]]:
-    """Read the finished experiments of a folder; tell why others that have begun do not count.
+    """Read the finished experiments of a folder; say why others that have begun do not count.
 
     A verdict from half of the partitions would be a look that the test does not allow for.
 

@@ -236,7 +236,7 @@ def step_figures(view: RunView) -> list[fs.Drawing]:
     items = view.info.items
     return [
         drawing
-        for split, (task, measure) in view.chooser.items()
+        for split, (task, measure) in view.tuned_by.items()
         for drawing in fs.finish(
             "_".join(["along_steps", *view.of_splits(split)]),
             f"{measure} along the learning steps" + "".join(view.of_splits(f", {split}")),
@@ -252,14 +252,14 @@ def step_figures(view: RunView) -> list[fs.Drawing]:
 
 
 def draw_along_steps(view: RunView, split: str) -> fs.Plot | None:
-    """Draw the measure that chose against the number of steps, on three parts of the items."""
+    """Draw the measure of tuning against the number of steps, on three parts of the items."""
     traces = view.stored.traces
     traces = traces[traces["split"] == split]
     if traces.empty:
         return None
     styles, trials = fs.learner_styles(view.learners), view.finished_on(split)
-    scores = pd.concat([traces, _chosen_validation(view, trials)])
-    figure, of_subset = panels(view, traces, STEPS_LABEL, view.chooser[split][1])
+    scores = pd.concat([traces, _tuned_validation(view, trials)])
+    figure, of_subset = panels(view, traces, STEPS_LABEL, view.tuned_by[split][1])
     for subset, axes in of_subset.items():
         fs.log_counts(axes)
         heights = (0.035 + 0.05 * number for number in count())  # triangles do not overlap
@@ -274,19 +274,19 @@ def draw_along_steps(view: RunView, split: str) -> fs.Plot | None:
                 fs.draw_band(axes, band, drawn, shade=part != "validation")
             chosen = own["n_steps"].dropna()
             if len(chosen):
-                _mark_chosen(axes, max(chosen.median(), 1), next(heights), style)
+                _mark_tuned(axes, max(chosen.median(), 1), next(heights), style)
             elif own["test"].notna().any():
                 _draw_level(axes, own["test"].mean(), style)
     others: dict[str, Artist] = {
         part: Line2D([], [], color="0.3", linestyle=line) for part, line in PARTS.items()
     }
-    others["chosen steps"] = Line2D([], [], color="0.3", marker="^", markersize=8, linestyle="")
+    others["tuned steps"] = Line2D([], [], color="0.3", marker="^", markersize=8, linestyle="")
     fs.draw_legend(figure, entries(view, styles, trials), others, lines=False)
     return figure
 
 
-def _mark_chosen(axes: Axes, n_steps: float, height: float, style: fs.LearnerStyle) -> None:
-    """Put a triangle at the chosen number of steps."""
+def _mark_tuned(axes: Axes, n_steps: float, height: float, style: fs.LearnerStyle) -> None:
+    """Put a triangle at the tuned number of steps."""
     axes.plot(
         [n_steps],
         [height],
@@ -297,7 +297,7 @@ def _mark_chosen(axes: Axes, n_steps: float, height: float, style: fs.LearnerSty
         transform=axes.get_xaxis_transform(),
         zorder=5,
     )
-    fs.record(axes, f"{style['label']}, chosen steps", [n_steps], [math.nan])
+    fs.record(axes, f"{style['label']}, tuned steps", [n_steps], [math.nan])
 
 
 def _draw_level(axes: Axes, level: float, style: fs.LearnerStyle) -> None:
@@ -307,8 +307,8 @@ def _draw_level(axes: Axes, level: float, style: fs.LearnerStyle) -> None:
     fs.record(axes, style["label"], [math.nan], [level])
 
 
-def _chosen_validation(view: RunView, trials: pd.DataFrame) -> pd.DataFrame:
-    """Return the mean over folds of the validation of the chosen hyper-parameters."""
+def _tuned_validation(view: RunView, trials: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean over folds of the validation of the tuned hyper-parameters."""
     chosen = ["trial_id", "scaling", "params"]
     rows = view.validated.merge(trials[chosen], on=chosen)
     is_whole = rows["n_folds"] == rows.groupby("trial_id")["n_folds"].transform("max")
@@ -329,7 +329,7 @@ def space_figures(view: RunView) -> list[fs.Drawing]:
     n_shown, n_classes = points["label"].nunique(), len(view.class_names(subset, split))
     shown = _best_learners(view, points)
     of_classes = (
-        f"of {n_shown} classes, drawn at random of those that test, " if n_shown < n_classes else ""
+        f"of {n_shown} classes, a random part of those that test, " if n_shown < n_classes else ""
     )
     return fs.finish(
         "learned_space",

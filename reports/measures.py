@@ -51,7 +51,7 @@ VERDICTS = {
 BESIDE_BASELINE = {**VERDICTS, "better": "better"}
 
 POINT = 0.01
-"""A difference from a published figure that is told."""
+"""A difference from a published figure that is reported."""
 
 
 def with_chance(numbers: pd.DataFrame) -> pd.DataFrame:
@@ -333,7 +333,7 @@ def _range(texts: list[str]) -> str:
 
 
 def side_by_side(views: Mapping[str, RunView], what: str) -> tuple[Table, list[str]]:
-    """Set the measure that chooses in several runs side by side, by their values of `what`.
+    """Set the measure of tuning in several runs side by side, by their values of `what`.
 
     Also returned: how far they are from published figures, a line for each learner.
     """
@@ -352,12 +352,12 @@ def published_beside(view: RunView) -> list[Table]:
 
 
 def _beside(name: str, view: RunView) -> pd.DataFrame:
-    """Return the means of each learner by the measure that chose on the first task's split.
+    """Return the means of each learner by the measure of tuning on the first task's split.
 
     Its columns: dataset (the name), measure, k, learner, ours and sd (NaN unless all partitions
     gave it), published (NaN where nothing is), difference, chance.
     """
-    task, chosen = view.chooser[view.splits[0]]
+    task, chosen = view.tuned_by[view.splits[0]]
     known, values = view.measures[task], view.values[task]
     measure = known.loc[known["name"] == chosen, "measure"].iloc[0]
     values = values[values["subset"] == list(view.subsets)[-1]]

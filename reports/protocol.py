@@ -142,12 +142,12 @@ def _partitions(view: RunView) -> str:
         text = f"{outer} of the {view.info.n_folds} folds of the data set are used: a fold tests"
         return f"{text} ({test} {items} on average), the others train ({train})."
     if view.info.multi_label:
-        text = f"Each of {outer} draws {train} training and {test} test {items} {seed}."
+        text = f"Each of {outer} has {train} training and {test} test {items}, drawn {seed}."
         return f"{text} {items.capitalize()} are relevant to each other where they share a word."
     if e.replicates:
-        return f"Each of {view.partitions_text} draws its own classes, and {per_class}, {seed}."
+        return f"Each of {view.partitions_text} has other classes, and {per_class}, drawn {seed}."
     if any(split.per_class for split in view.info.sources.splits.values()):
-        return f"Each of {outer} draws {per_class} {seed}."
+        return f"Each of {outer} has {per_class}, drawn {seed}."
     if e.test_share == 1:
         return "No partition is random: all items test."
     return (
@@ -216,7 +216,7 @@ def _budget(search: Search) -> str:
 
 def _by(view: RunView) -> str:
     """Say by what measure hyper-parameters were tuned."""
-    return series([f"{measure} of the task {task}" for task, measure in view.chooser.values()])
+    return series([f"{measure} of the task {task}" for task, measure in view.tuned_by.values()])
 
 
 def _limits(view: RunView) -> Iterator[str]:
@@ -250,7 +250,7 @@ def _values(view: RunView, label: str) -> dict[str, list[Any]]:
             if value not in held:
                 held.append(value)
     if checkpoints := validated["n_steps"].dropna().unique().tolist():
-        # Early stopping had them to choose from; with one of them it had no choice.
+        # Early stopping tunes them where there are several.
         name = "steps" if len(checkpoints) > 1 else "n_steps"
         values[name] = [int(checkpoint) for checkpoint in checkpoints]
     return values

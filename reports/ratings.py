@@ -86,7 +86,7 @@ def questions(run: StoredRun, n_queries: int, n_candidates: int) -> list[Questio
     """Choose queries and candidates: at most so many, of those that have a picture.
 
     Candidates are the first that the learners retrieve, all learners' first ones before any second
-    one, each once; their order on the page is drawn, and tells nothing of ranks or learners.
+    one, each once; their order on the page is random, and shows nothing of ranks or learners.
     """
     seen = run.pictures.loc[run.pictures["thumbnail"].notna(), "row"]
     rows = view_of(run).retrievals

@@ -202,9 +202,9 @@ def draw_partitions(view: RunView, task: str, asked: str | None = None) -> fs.Pl
 def _matrix_measure(view: RunView, task: str) -> str:
     """Name the measure by whose rule the classes of a task's matrices are predicted.
 
-    It is the measure that the inner folds choose by, where that is of the task; else its first.
+    It is the measure of tuning, where that is of the task; else its first.
     """
-    of_task, name = view.chooser[view.split_of(task)]
+    of_task, name = view.tuned_by[view.split_of(task)]
     return name if of_task == task else view.headlines[task][0]
 
 

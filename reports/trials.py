@@ -33,21 +33,21 @@ three_digits = numbers_as("{:.3f}", "none")
 
 
 def selection_table(view: RunView) -> Table:
-    """Make the table of what the inner folds chose: a row for each subset and learner."""
-    cells = {tuple(where): own for *where, own in view.by_cell(view.chosen) if len(own)}
+    """Make the table of what the inner folds tuned: a row for each subset and learner."""
+    cells = {tuple(where): own for *where, own in view.by_cell(view.tuned) if len(own)}
     rows = pd.DataFrame(list(cells), columns=["split", "subset", "learner"])
     trials = cells.values()
     columns = ["split", "subset", "n_classes", "learner", "partition", "scaling", "params"]
     return Table(
         name="selection",
-        title="What the inner folds chose",
+        title="Tuned hyper-parameters and steps",
         columns=[
             view.subset_column(rows),
             *view.split_columns(rows),
             view.learner_column(rows),
             Column("Candidates", (_n_candidates(view, own) for own in trials), "{:.0f}".format),
             Column(
-                "Chosen (in how many partitions)", (_chosen(view, own) for own in trials), align="l"
+                "Tuned (in how many partitions)", (_tuned(view, own) for own in trials), align="l"
             ),
             Column("Steps, a partition each", (_steps(view, own) for own in trials), align="l"),
             Column("At an end", (_n_at_end(view, own) for own in trials)),
@@ -59,11 +59,11 @@ def selection_table(view: RunView) -> Table:
             ),
             Column("Test", (own["test"].mean() for own in trials), numbers_as("{:.3f}")),
         ],
-        numbers=view.chosen[
+        numbers=view.tuned[
             [*columns, "n_steps", "measure", "validation", "blend", "as_learned", "test"]
         ],
         notes=[
-            *chosen_by(view),
+            *tuned_by_notes(view),
             *_blend_notes(view),
             "At an end: partitions in which an end of a range was tuned that is no natural one.",
         ],
@@ -99,8 +99,8 @@ def _n_candidates(view: RunView, trials: pd.DataFrame) -> float:
     return float(view.n_candidates.reindex(trials["trial_id"]).fillna(1).median())
 
 
-def _chosen(view: RunView, trials: pd.DataFrame) -> str:
-    """Write what was chosen, with the numbers of partitions where it differs."""
+def _tuned(view: RunView, trials: pd.DataFrame) -> str:
+    """Write what was tuned, with the numbers of partitions where it differs."""
     chosen = trials["params"].map(params_text)
     if len(view.info.scaling) > 1:
         chosen = trials["scaling"] + ", " + chosen.replace("none", "no hyper-parameter")
@@ -108,20 +108,20 @@ def _chosen(view: RunView, trials: pd.DataFrame) -> str:
 
 
 def _steps(view: RunView, trials: pd.DataFrame) -> Cell:
-    """Write the chosen numbers of steps, and where a choice was an end of what was tried."""
+    """Write the tuned numbers of steps, and where they are an end of what was tried."""
     steps = ", ".join(f"{n:,.0f}" for n in trials["n_steps"].dropna()) or "none"
     return Cell(steps, notes=tuple(_search_notes(view, trials)))
 
 
-def chosen_by(view: RunView) -> Iterator[str]:
-    """Say by what measure the inner folds chose, on each split."""
-    for split, (task, measure) in view.chooser.items():
+def tuned_by_notes(view: RunView) -> Iterator[str]:
+    """Say by what measure the inner folds tuned, on each split."""
+    for split, (task, measure) in view.tuned_by.items():
         where = "".join(view.of_splits(f" on the split {split}"))
         yield f"Validation and test{where}: {measure} of the task {task}."
 
 
 def _search_notes(view: RunView, trials: pd.DataFrame) -> Iterator[str]:
-    """Say where one learner's choices are ends of their ranges, so that a wider one may do better.
+    """Say where one learner's tuned values are ends of their ranges: a wider one may do better.
 
     `trials` are those of one class subset and split.
     """
@@ -195,7 +195,7 @@ def tuned_ends(view: RunView, trials: pd.DataFrame) -> list[TunedEnd]:
 
 
 def _ends_of_steps(view: RunView, trials: pd.DataFrame) -> Iterator[str]:
-    """Say where early stopping chose its last checkpoint, or no step at all."""
+    """Say where early stopping tuned its last checkpoint."""
     keys = ["trial_id", "scaling", "params"]
     seen = view.validation.merge(trials[keys], on=keys)
     checkpoints = seen["n_steps"].groupby(seen["trial_id"]).agg(["max", "nunique"])
@@ -211,13 +211,13 @@ def _ends_of_steps(view: RunView, trials: pd.DataFrame) -> Iterator[str]:
 
 
 def trials_table(view: RunView) -> Table:
-    """Make the table of all finished trials: what was chosen, what it gave, what it took."""
+    """Make the table of all finished trials: what was tuned, what it gave, what it took."""
     columns = ["learner", "subset", "n_classes", "split", "partition", "candidates", "scaling"]
     columns += ["params", "n_steps", "measure", "validation", "training"]
     columns += ["blend", "as_learned", "test"]
     columns += ["tuning_seconds", "fit_seconds"]
-    tried = view.n_candidates.reindex(view.chosen["trial_id"]).fillna(1).astype(int)
-    numbers = view.chosen.assign(candidates=tried.to_numpy())[columns]
+    tried = view.n_candidates.reindex(view.tuned["trial_id"]).fillna(1).astype(int)
+    numbers = view.tuned.assign(candidates=tried.to_numpy())[columns]
     shown = pd.concat([own for *_, own in view.by_cell(numbers)])
     training = [Column("Training", shown["training"], three_digits)]
     training *= bool(numbers["training"].notna().any())
@@ -231,7 +231,7 @@ def trials_table(view: RunView) -> Table:
             Column("Partition", shown["partition"]),
             Column("Candidates", shown["candidates"]),
             *_scaling_columns(view, shown),
-            Column("Chosen", shown["params"], params_text, "l"),
+            Column("Tuned", shown["params"], params_text, "l"),
             Column("Steps", shown["n_steps"], numbers_as("{:,.0f}", "none")),
             Column("Validation", shown["validation"], three_digits),
             *training,
@@ -242,7 +242,7 @@ def trials_table(view: RunView) -> Table:
         ],
         numbers=numbers,
         notes=[
-            *chosen_by(view),
+            *tuned_by_notes(view),
             *["Training: the same measure, of the training items among themselves."]
             * len(training),
             *_blend_notes(view),
@@ -251,7 +251,7 @@ def trials_table(view: RunView) -> Table:
 
 
 def _scaling_columns(view: RunView, rows: pd.DataFrame) -> list[Column]:
-    """Return the column of the scalings of rows; none where nothing else could be chosen."""
+    """Return the column of the scalings of rows; none where there is only one."""
     return [Column("Scaling", rows["scaling"], align="l")] * (len(view.info.scaling) > 1)
 
 
@@ -292,11 +292,11 @@ def unfinished_table(view: RunView) -> Table:
 
 
 def unanswered_table(view: RunView, task: str) -> Table:
-    """Make the table of trials that gave a result but did not answer a task, and why."""
+    """Make the table of trials that gave a result but none for a task, and why."""
     answers = view.stored.answers
     rows = answers[(answers["task"] == task) & (answers["status"] != "ok")]
     rows = rows[rows["trial_id"].isin(view.finished["trial_id"])]
-    title = f"{task_title(task)}: not answered, and why"
+    title = f"{task_title(task)}: no result, and why"
     return _without(view, rows, f"unanswered_{task}", title, view.facets(task))
 
 
@@ -354,7 +354,7 @@ def _cost_table(view: RunView, split: str) -> Table:
             column("Query, ms", 1000 * medians["seconds_per_query"], seconds_text),
             column("Model, KiB", medians["model_bytes"] / 2**10, numbers_as("{:,.1f}")),
             column("Peak of fit, MiB", medians["fit_peak_bytes"] / 2**20, numbers_as("{:,.1f}")),
-            column("Hyper-parameters", map(_most_chosen, trials), align="l"),
+            column("Hyper-parameters", map(_most_tuned, trials), align="l"),
             column("Steps", medians["n_steps"], numbers_as("{:,.0f}", "none")),
         ],
         numbers=numbers,
@@ -376,7 +376,7 @@ def _fit_cell(view: RunView, split: str, subset: str, learner: str, trials: pd.D
     return Cell(seconds_text(fit.median()) + extent, notes=notes)
 
 
-def _most_chosen(trials: pd.DataFrame) -> str:
-    """Write the hyper-parameters that most partitions chose, and how many where not all did."""
+def _most_tuned(trials: pd.DataFrame) -> str:
+    """Write the hyper-parameters that most partitions tuned, and how many where not all did."""
     (params, count), *others = Counter(trials["params"].map(params_text)).most_common() or [("", 0)]
     return f"{params} ({count} of {len(trials)})" if others else params

@@ -1,4 +1,4 @@
-"""What a run says in words: its answer, what to do next, and the summary of the terminal."""
+"""What a run says in words: its answer, and what to do next."""
 
 from __future__ import annotations
 

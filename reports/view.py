@@ -91,7 +91,7 @@ class RunView:
 
     @property
     def info(self) -> RunFacts:
-        """What the run tells of itself."""
+        """The facts of the run."""
         return self.stored.info
 
     @property
@@ -142,7 +142,7 @@ class RunView:
 
     @cached_property
     def tasks(self) -> list[str]:
-        """The tasks in the order in which they were asked, also of kept scores."""
+        """The tasks in the order of the experiment, also of kept scores."""
         return list(self.info.sources.tasks)
 
     def split_of(self, task: str) -> str:
@@ -155,7 +155,7 @@ class RunView:
         return list(dict.fromkeys(map(self.split_of, self.tasks)))
 
     def of_splits(self, *parts: Part) -> tuple[Part, ...]:
-        """Return texts or columns that tell splits apart: none where the run has one split."""
+        """Return texts or columns that name splits: none where the run has one split."""
         return parts if len(self.splits) > 1 else ()
 
     @cached_property
@@ -218,9 +218,9 @@ class RunView:
 
     @cached_property
     def trials(self) -> pd.DataFrame:
-        """All trials: costs and steps as numbers, whether the fit's time is noisy, and choices.
+        """All trials: costs and steps as numbers, whether a fit's time is noisy, what was tuned.
 
-        measure names what the inner folds chose by on the trial's split; test is its value on test
+        measure names what the inner folds tuned by on the trial's split; test is its value on test
         items, as_learned that of the learner alone, training that of the learner alone on training
         items among themselves, NaN where it is not known.
         """
@@ -230,12 +230,12 @@ class RunView:
         test: dict[str, float] = {}
         own_test: dict[str, float] = {}
         for split in self.splits:
-            task, name = self.chooser[split]
+            task, name = self.tuned_by[split]
             values = self.values[task]
             own = values[values["name"] == name]
             test.update(zip(own["trial_id"], own["value"], strict=True))
             own_test.update(zip(own["trial_id"], own["as_learned"], strict=True))
-        names = {split: name for split, (_, name) in self.chooser.items()}
+        names = {split: name for split, (_, name) in self.tuned_by.items()}
         return trials.assign(
             measure=trials["split"].map(names),
             test=trials["trial_id"].map(test).astype(float),
@@ -269,8 +269,8 @@ class RunView:
         return of_folds.agg(validation="mean", n_folds="size").reset_index()
 
     @cached_property
-    def chosen(self) -> pd.DataFrame:
-        """The finished trials, by split and partition, with what chose them on validation folds."""
+    def tuned(self) -> pd.DataFrame:
+        """The finished trials, by split and partition, with their validation."""
         trials = self.finished.sort_values("partition")
         keys = ["trial_id", "scaling", "params", "n_steps"]
         trials = trials.merge(self.validated[[*keys, "validation"]], on=keys, how="left")
@@ -278,7 +278,7 @@ class RunView:
 
     @cached_property
     def n_candidates(self) -> pd.Series[int]:
-        """How many candidates the inner folds compared, by trial_id; none of nothing to choose."""
+        """How many candidates the inner folds compared, by trial_id; none of nothing to tune."""
         tried = self.validation[["trial_id", "scaling", "params"]].drop_duplicates()
         return tried["trial_id"].value_counts()
 
@@ -380,7 +380,7 @@ class RunView:
 
     @cached_property
     def _lost(self) -> defaultdict[tuple[str, ...], Counter[str]]:
-        """Why trials gave no result, by subset, learner and split; with a task, no answer to it."""
+        """Why there is no result, by subset, learner and split of trials, or also by task."""
         lost: defaultdict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
         trials, answers = self.stored.trials, self.stored.answers
         failed = trials["status"] != "ok"
@@ -396,7 +396,7 @@ class RunView:
     ) -> tuple[str, ...]:
         """Say why a learner has results on fewer partitions than planned; nothing if it has all.
 
-        With a task, also where a trial gave a result but did not answer the task.
+        With a task, also where a trial gave a result but none for the task.
         """
         planned, cell = self.experiment.n_partitions, (subset, learner, split)
         if subset not in self.subsets_of(split):
@@ -441,15 +441,15 @@ class RunView:
         return {task: task_measures(self.stored, task) for task in self.tasks}
 
     @cached_property
-    def chooser(self) -> dict[str, tuple[str, str]]:
-        """The task and the name of the measure by which inner folds chose, by split.
+    def tuned_by(self) -> dict[str, tuple[str, str]]:
+        """The task and the name of the measure by which inner folds tune, by split.
 
         It is the measure that the experiment names, of the split's first task that has it; else the
         first measure of the split's first task.
         """
-        return {split: self._chooser(split) for split in self.splits}
+        return {split: self._tuned_by(split) for split in self.splits}
 
-    def _chooser(self, split: str) -> tuple[str, str]:
+    def _tuned_by(self, split: str) -> tuple[str, str]:
         sources = self.info.sources.tasks
         of_split = [task for task in self.tasks if self.split_of(task) == split]
         text = self.experiment.choose_by or ""

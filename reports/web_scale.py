@@ -295,7 +295,7 @@ def published_table(ends: pd.DataFrame, data: Mapping[str, Any]) -> Table:
         ],
         numbers=numbers[["figure", "published", "ours", "unit", "source"]],
         notes=[
-            "Ours: the largest training that is complete; its steps are given, not chosen by "
+            "Ours: the largest training that is complete; its steps are given, not tuned by "
             "saturation, and its time is the processor's. Its images are generated, so that "
             "precision cannot be compared. '-': not measured here."
         ],

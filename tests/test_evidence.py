@@ -106,7 +106,7 @@ def test_a_run_of_class_sets_of_digits(tmp_path):
     assert run.confusion.groupby("partition")["label"].nunique().tolist() == [2] * 5
     assert run.confusion["label"].nunique() == 10
     page = " ".join((folder / "report.html").read_text().split())
-    assert "Each of 5 class sets draws its own classes" in page
+    assert "Each of 5 class sets has other classes" in page
 
 
 MEASURE, COUNTS = "similarity precision", np.random.default_rng(0).integers(1, 6, (2, 15))

@@ -78,7 +78,7 @@ def test_every_trial_is_listed_with_what_it_chose(tmp_path):
     ]
     run = make_run(tmp_path / "run", trials, ["A", "B"], partitions=2)
     assert texts(trials_table(view_of(run))) == [
-        # validation: the mean of the folds at the chosen steps, 0.02 more than mAP less the lack
+        # validation: the mean of the folds at the tuned steps, 0.02 more than mAP less the lack
         ["A", "10", "0", "1", "C=1", "1,000", "0.420", "0.500", "7.00", "1.00"],
         ["A", "10", "1", "1", "C=2", "4,000", "0.620", "0.600", "7.00", "1.00"],
         ["B", "10", "0", "1", "none", "none", "none", "0.700", "7.00", "1.00"],
