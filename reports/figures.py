@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from itertools import count
 from typing import Any
 
 import matplotlib as mpl
@@ -244,9 +243,8 @@ def step_figures(view: RunView) -> list[fs.Drawing]:
             spread=f"mean ± standard error over {view.partitions_text}",
             caption=f"{measure} of the task {task}, as far as every partition was followed. Solid: "
             f"test {items}; dashed: training {items}; dotted: validation {items} of the inner "
-            "folds, for the tuned hyper-parameters (mean alone); triangle: median of the tuned "
-            "numbers of steps, 0 at the left end. A learner without steps is a level line at its "
-            f"value on test {items}.",
+            "folds, for the tuned hyper-parameters (mean alone). A learner without steps is a "
+            f"level line at its value on test {items}.",
         )
     ]
 
@@ -262,7 +260,6 @@ def draw_along_steps(view: RunView, split: str) -> fs.Plot | None:
     figure, of_subset = panels(view, traces, STEPS_LABEL, view.tuned_by[split][1])
     for subset, axes in of_subset.items():
         fs.log_counts(axes)
-        heights = (0.035 + 0.05 * number for number in count())  # triangles do not overlap
         for learner, style in styles.items():
             own = trials[(trials["subset"] == subset) & (trials["learner"] == learner)]
             rows = scores[(scores["subset"] == subset) & (scores["learner"] == learner)]
@@ -272,32 +269,13 @@ def draw_along_steps(view: RunView, split: str) -> fs.Plot | None:
                 drawn = {**style, "markersize": 3, "linestyle": line}
                 drawn["label"] = f"{learner}, {part}"
                 fs.draw_band(axes, band, drawn, shade=part != "validation")
-            chosen = own["n_steps"].dropna()
-            if len(chosen):
-                _mark_tuned(axes, max(chosen.median(), 1), next(heights), style)
-            elif own["test"].notna().any():
+            if own["n_steps"].isna().all() and own["test"].notna().any():
                 _draw_level(axes, own["test"].mean(), style)
     others: dict[str, Artist] = {
         part: Line2D([], [], color="0.3", linestyle=line) for part, line in PARTS.items()
     }
-    others["tuned steps"] = Line2D([], [], color="0.3", marker="^", markersize=8, linestyle="")
     fs.draw_legend(figure, entries(view, styles, trials), others, lines=False)
     return figure
-
-
-def _mark_tuned(axes: Axes, n_steps: float, height: float, style: fs.LearnerStyle) -> None:
-    """Put a triangle at the tuned number of steps."""
-    axes.plot(
-        [n_steps],
-        [height],
-        marker="^",
-        markersize=9,
-        color=style["color"],
-        markeredgecolor="white",
-        transform=axes.get_xaxis_transform(),
-        zorder=5,
-    )
-    fs.record(axes, f"{style['label']}, tuned steps", [n_steps], [math.nan])
 
 
 def _draw_level(axes: Axes, level: float, style: fs.LearnerStyle) -> None:

@@ -254,8 +254,9 @@ def standing_table(board: Board) -> Table:
     ]
     n_corpora, leader = len(board.found.corpora), board.found.ranked[0]
     of = "" if board.corpora == ALL else f", {board.corpora}"
+    suffix = re.sub(r"\W+", "_", of[1:])
     return Table(
-        name="_".join(["leaderboard", board.task, *_words(board.corpora)]),
+        name=f"leaderboard_{board.task}{suffix}",
         title=f"{task_title(board.task)}, {board.measure}: learners over {n_corpora} corpora{of}",
         columns=[
             Column(
@@ -277,10 +278,6 @@ def standing_table(board: Board) -> Table:
         * (not rows["ranked"].all()),
         of={"Task": task_title(board.task), "Corpora": board.corpora},
     )
-
-
-def _words(corpora: str) -> list[str]:
-    return [] if corpora == ALL else [re.sub(r"\W+", "_", corpora)]
 
 
 def _percent(share: float) -> str:
@@ -395,15 +392,12 @@ def _against_time(board: Board) -> list[fs.Drawing]:
 
 
 def _draw(board: Board) -> fs.Plot | None:
-    names = {
-        old: old.removeprefix("error_reduction_")
-        for old in ("error_reduction_low", "error_reduction_high")
-    }
-    rows = board.found.learners.loc[board.found.ranked].rename(columns=names)
-    rows = rows.assign(middle=rows["error_reduction"], seconds_min=rows["seconds"])
-    rows = rows.assign(seconds_max=rows["seconds"])[rows["seconds"] > 0].reset_index(
-        names="learner"
+    rows = board.found.learners.loc[board.found.ranked].rename(
+        columns=lambda name: name.removeprefix("error_reduction_")
     )
+    rows = rows[rows["seconds"] > 0].reset_index(names="learner")
+    seconds = dict.fromkeys(("seconds_min", "seconds_max"), rows["seconds"])
+    rows = rows.assign(middle=rows["error_reduction"], **seconds)
     if rows.empty:
         return None
     styles = fs.learner_styles(board.found.ranked)

@@ -28,7 +28,6 @@ from oasis_bench.reports.terminal import summary_text
 from oasis_bench.reports.trials import (
     cost_tables,
     selection_table,
-    symmetry_tables,
     trials_table,
     unanswered_table,
     unfinished_table,
@@ -63,16 +62,14 @@ def write_report(folder: Path, baseline: str | None = None, run: StoredRun | Non
     ratings = read_ratings(folder)
     tables = _tables(view)
     tables["ratings"] = [] if ratings is None else rating_tables(view, ratings)
-    figures = {
-        "steps": step_figures(view),
-        "costs": cost_figures(view),
-        "space": space_figures(view),
-    }
+    makers = {"steps": step_figures, "costs": cost_figures, "space": space_figures}
+    figures = {name: make(view) for name, make in makers.items()}
+    named = None if baseline is None else view.marked(baseline)
     parts: dict[str, Any] = {
         "chapters": chapters,
-        "baseline": None if baseline is None else view.marked(baseline),
         "tables": tables,
         "figures": figures,
+        "baseline": named,
     }
     page = render("report.html.j2", **parts, **_context(view), log=_log(folder))
     drawings = [it for one in chapters for it in (*one["against_time"], *one["figures"])]
@@ -99,16 +96,15 @@ def report_tables(view: RunView) -> list[Table]:
 def _chapter(view: RunView, task: str, baseline: str | None = None) -> dict[str, Any]:
     """Return what the page shows of one task."""
     source = view.info.sources.tasks[task]
-    words = {
-        name: measure_words(view, task, name) for name in view.measures[task]["measure"].unique()
-    }
+    names = view.measures[task]["measure"].unique()
+    words = {name: text for name in names if (text := measure_words(view, task, name))}
     of_headlines, of_every = measure_tables(view, task)
     unanswered = unanswered_table(view, task)
     return {
         "task": task,
         "title": task_title(task),
         "source": source,
-        "words": {name: text for name, text in words.items() if text},
+        "words": words,
         "headlines": of_headlines,
         "every": of_every,
         "differences": difference_tables(view, task, baseline),
@@ -125,7 +121,6 @@ def _tables(view: RunView) -> dict[str, list[Table]]:
         "published": published_beside(view),
         "costs": cost_tables(view),
         "selection": [selection_table(view)],
-        "symmetry": symmetry_tables(view),
         "unfinished": [unfinished_table(view)],
         "trials": [trials_table(view)],
     }

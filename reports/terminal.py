@@ -62,14 +62,9 @@ def summary_text(run: StoredRun, in_python: bool = False) -> str:
     view = view_of(run)
     text = [part for line in answers(view) for part in (*wrapped(line), "")]
     of_partitions = [task for task in view.tasks if view.split_of(task) not in view.judged]
-    notes = [
-        *([f"mean ± sd over {view.partitions_text}"] if of_partitions else []),
-        *(
-            f"{task}: mean ± {view.spread_text(task)}"
-            for task in view.tasks
-            if task not in of_partitions
-        ),
-    ]
+    notes = [f"mean ± sd over {view.partitions_text}"] * bool(of_partitions)
+    others = [task for task in view.tasks if task not in of_partitions]
+    notes += [f"{task}: mean ± {view.spread_text(task)}" for task in others]
     notes = ["; ".join([*notes, "costs: medians [min - max]"])]
     for task in view.tasks:
         lines, best, limits = _task_lines(view, task)
@@ -88,12 +83,7 @@ def summary_text(run: StoredRun, in_python: bool = False) -> str:
         text += [f"{title}:", *_aligned_to_width(_cost_lines(view, split), (1, 4))]
     if count := int(view.finished["noisy"].sum()):
         notes.append(
-            (
-                "the fit time of 1 trial is noisy: it"
-                if count == 1
-                else f"fit times of {count} trials are noisy: they"
-            )
-            + " waited for a core (marked in the report)"
+            f"{plural(count, 'fit time')} noisy: the fit waited for a core (marked in the report)"
         )
     notes += view.dagger_notes
     for whole in dict.fromkeys(_gaps(view)):
@@ -125,12 +115,8 @@ def _task_lines(view: RunView, task: str) -> tuple[list[list[str]], bool, list[s
 
 def _cost_lines(view: RunView, split: str) -> list[list[str]]:
     """Return the cells of the table of a split's costs, fewer than the report has."""
-    lines = [
-        [
-            *(view.class_noun, "learner", "tuning, s", "fit, s", "", "query, ms", ""),
-            "model, KiB",
-        ]
-    ]
+    head = ("learner", "tuning, s", "fit, s", "", "query, ms", "", "model, KiB")
+    lines = [[view.class_noun, *head]]
     costs = view.costs[split].set_index("quantity")
     for subset, learner, own in view.by_subset_and_learner(costs, split):
         median, fit = own["median"], own.loc[["fit_seconds"]].iloc[0]

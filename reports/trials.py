@@ -230,7 +230,7 @@ def trials_table(view: RunView) -> Table:
             *view.split_columns(shown),
             Column("Partition", shown["partition"]),
             Column("Candidates", shown["candidates"]),
-            *_scaling_columns(view, shown),
+            *[Column("Scaling", shown["scaling"], align="l")] * (len(view.info.scaling) > 1),
             Column("Tuned", shown["params"], params_text, "l"),
             Column("Steps", shown["n_steps"], numbers_as("{:,.0f}", "none")),
             Column("Validation", shown["validation"], three_digits),
@@ -248,41 +248,6 @@ def trials_table(view: RunView) -> Table:
             *_blend_notes(view),
         ],
     )
-
-
-def _scaling_columns(view: RunView, rows: pd.DataFrame) -> list[Column]:
-    """Return the column of the scalings of rows; none where there is only one."""
-    return [Column("Scaling", rows["scaling"], align="l")] * (len(view.info.scaling) > 1)
-
-
-def symmetry_tables(view: RunView) -> list[Table]:
-    """Make the table of the symmetry index after the final fit; none where no W was recorded."""
-    measured = view.finished[view.finished["symmetry_index"].notna()]
-    rows: list[dict[str, Any]] = []
-    for split, subset, learner, own in view.by_cell(measured):
-        if len(own):
-            where = {"split": split, "subset": subset, "n_classes": view.subsets[subset]}
-            index = own["symmetry_index"]
-            of_index = {"mean": index.mean(), "sd": index.std(), "n": len(index)}
-            rows.append({**where, "learner": learner, **of_index})
-    if not rows:
-        return []
-    numbers = pd.DataFrame(rows)
-    texts = [f"{it['mean']:.3f} ± {number_text(it['sd'], '{:.3f}')}" for it in rows]
-    return [
-        Table(
-            name="symmetry",
-            title="Symmetry index of W after the final fit: mean ± standard deviation over "
-            + view.partitions_text,
-            columns=[
-                view.subset_column(numbers),
-                *view.split_columns(numbers),
-                view.learner_column(numbers),
-                Column("Symmetry index", texts),
-            ],
-            numbers=numbers,
-        )
-    ]
 
 
 def unfinished_table(view: RunView) -> Table:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import pandas as pd
 
@@ -292,17 +292,16 @@ class RunView:
         return {split: self._costs(self.finished_on(split), split) for split in self.splits}
 
     def _costs(self, trials: pd.DataFrame, split: str) -> pd.DataFrame:
-        parts = []
-        for subset, learner, own in self.by_subset_and_learner(trials, split):
-            values = own[QUANTITIES]
-            part = pd.DataFrame(
-                {"median": values.median(), "min": values.min(), "max": values.max()}
-            )
-            part = part.assign(n=values.count()).reset_index(names="quantity")
-            n_classes = self.subsets[subset]
-            parts.append(part.assign(subset=subset, n_classes=n_classes, learner=learner))
+        values = trials.groupby(["subset", "learner"])[QUANTITIES]
+        found: Any = values.agg(["median", "min", "max", "count"]).stack(0, future_stack=True)
+        cells = pd.MultiIndex.from_product(
+            [self.subsets_of(split), self.learners, QUANTITIES],
+            names=["subset", "learner", "quantity"],
+        )
+        found = found.rename(columns={"count": "n"}).reindex(cells).fillna({"n": 0}).reset_index()
+        found = found.assign(n_classes=found["subset"].map(self.subsets)).astype({"n": int})
         columns = ["subset", "n_classes", "learner", "quantity", "median", "min", "max", "n"]
-        return pd.concat(parts)[columns]
+        return pd.DataFrame(found[columns])
 
     def by_subset_and_learner(
         self, rows: pd.DataFrame, split: str | None = None

@@ -26,7 +26,6 @@ from oasis_bench.reports.table import (
     Table,
     interval_text,
     number_text,
-    numbers_as,
     plural,
     seconds_text,
 )
@@ -184,25 +183,6 @@ def growths(times: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows).rename(columns={"n": "n_sizes"})
 
 
-def batch_costs(ends: pd.DataFrame) -> pd.DataFrame:
-    """Compare the final mAP of each batch size with that of exact OASIS, where both are complete.
-
-    A row for each number of images, steps and batch size: n_pairs, mean_difference and
-    sd_of_differences (batch size less exact with the same seed); sd_of_exact and n_exact; within:
-    whether the mean difference is at most sd_of_exact, None where that is not known or 0.
-    """
-    complete, size = ends[ends["complete"]], ["images", "steps"]
-    exact, batches = (complete[complete["batch_size"].isna() == is_exact] for is_exact in (1, 0))
-    pairs = batches.merge(exact, on=[*size, "seed"], suffixes=("", "_of_exact"))
-    less = pairs["mean_average_precision"] - pairs["mean_average_precision_of_exact"]
-    groups = pairs.assign(less=less).groupby([*size, "batch_size"], sort=False)["less"]
-    differences = groups.agg(n_pairs="count", mean_difference="mean", sd_of_differences="std")
-    spread = exact.groupby(size)["mean_average_precision"].agg(sd_of_exact="std", n_exact="count")
-    costs: pd.DataFrame = differences.reset_index().merge(spread.reset_index())
-    within = costs["mean_difference"].abs() <= costs["sd_of_exact"]
-    return costs.assign(within=within.astype(object).where(costs["sd_of_exact"] > 0, None))
-
-
 # --- tables
 
 
@@ -211,8 +191,6 @@ def web_scale_tables(ends: pd.DataFrame, data: Mapping[str, Any]) -> dict[str, T
     tables = [precision_table(ends), time_table(ends), published_table(ends, data)]
     if not (grown := growths(learning_times(ends))).empty:
         tables.append(growth_table(grown))
-    if not (costs := batch_costs(ends)).empty:
-        tables.append(batch_table(costs))
     return {table.name: table for table in tables}
 
 
@@ -318,31 +296,6 @@ def growth_table(growths: pd.DataFrame) -> Table:
             Column(f"At most {TARGET_EXPONENT}", ends, lambda it: _verdict(*it), align="l"),
         ],
         numbers=growths[[*SCHEDULE, "factor", "exponent", "low", "high"]],
-    )
-
-
-def batch_table(costs: pd.DataFrame) -> Table:
-    """Make the table of what mini-batches cost in mAP: a row for each batch size."""
-    less = zip(costs["mean_difference"], costs["sd_of_differences"], strict=True)
-    within = {None: "unknown", True: "yes", False: "no"}
-    return Table(
-        name="batches",
-        title="Final mAP of mini-batches less that of exact",
-        columns=[
-            Column("Images", costs["images"], "{:,}".format),
-            Column("Steps", costs["steps"], "{:,}".format),
-            Column("Batch size", costs["batch_size"], "{:,.0f}".format),
-            Column("Pairs of seeds", costs["n_pairs"]),
-            Column("mAP less exact's", less, lambda it: _spread_text(it[0], it[1], "{:+.5f}")),
-            Column("Exact's deviation", costs["sd_of_exact"], numbers_as("{:.5f}")),
-            Column("Within", costs["within"], within.__getitem__, align="l"),
-        ],
-        numbers=costs,
-        notes=[
-            "Mean ± standard deviation of the differences, paired by seed; exact's deviation is "
-            "over its seeds, of which it takes two or more. Within: the mean difference is no "
-            "larger than that."
-        ],
     )
 
 

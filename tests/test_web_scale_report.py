@@ -12,8 +12,6 @@ from report_helpers import contents, texts
 
 from oasis_bench.datasets.web_scale import WebScaleParameters, prepare_web_scale
 from oasis_bench.reports.web_scale import (
-    batch_costs,
-    batch_table,
     checkpoints_of,
     curves,
     ends_of,
@@ -224,12 +222,11 @@ def test_an_unfinished_training_says_how_far_it_is_and_stands_apart():
     ]
 
 
-def test_an_unfinished_training_is_in_no_exponent_and_no_comparison():
+def test_an_unfinished_training_is_in_no_exponent():
     points = [checkpoint(0, 0.2, 0.0), checkpoint(4375, 0.3, 0.5)]
     complete = [record(n) for n in (3000, 10_000)]
     found = ends(*complete, record(points=points), record(batch=256))
     assert growths(learning_times(found)).empty
-    assert batch_costs(found).empty
 
 
 def test_a_report_of_nothing_but_starts_has_no_figures(tmp_path):
@@ -276,43 +273,6 @@ def test_the_figure_along_the_steps_tells_what_its_bands_are():
     assert "(exact: 2 seeds, batch 256: 1 seed)" in caption
 
 
-def batches(exact, **by_size):
-    """Final mAP a seed each, of exact and of batch sizes named as size_256."""
-    records = [record(seed=s, mAP=mAP) for s, mAP in exact.items()]
-    for name, scores in by_size.items():
-        size = int(name.removeprefix("size_"))
-        records += [record(batch=size, seed=s, mAP=mAP) for s, mAP in scores.items()]
-    return records
-
-
-def test_differences_to_exact_are_paired_by_seed_and_held_against_its_spread():
-    records = batches(
-        {0: 0.500, 1: 0.502, 2: 0.504},  # sd 0.002
-        size_256={0: 0.501, 1: 0.503, 2: 0.505},
-        size_1024={1: 0.501, 2: 0.502, 7: 0.9},  # less by 0.001 and 0.002; seed 7 has no pair
-        size_4096={0: 0.497, 1: 0.499, 2: 0.501},  # less by 0.003
-        size_16384={0: 0.500, 1: 0.502, 2: 0.504},
-    )
-    assert texts(batch_table(batch_costs(ends(*records)))) == [
-        ["1,000", "70,000", "256", "3", "+0.00100 ± 0.00000", "0.00200", "yes"],
-        ["1,000", "70,000", "1,024", "2", "-0.00150 ± 0.00071", "0.00200", "yes"],
-        ["1,000", "70,000", "4,096", "3", "-0.00300 ± 0.00000", "0.00200", "no"],
-        ["1,000", "70,000", "16,384", "3", "+0.00000 ± 0.00000", "0.00200", "yes"],
-    ]
-
-
-def test_a_batch_size_that_shares_no_seed_with_exact_is_left_out():
-    records = batches({0: 0.500, 1: 0.502}, size_256={5: 0.5})
-    assert batch_costs(ends(*records)).empty
-
-
-def test_one_seed_of_exact_has_no_spread_to_judge_by():
-    records = batches({0: 0.5}, size_256={0: 0.5}, size_1024={0: 0.5})
-    table = batch_table(batch_costs(ends(*records)))
-    assert [row[-2:] for row in texts(table)] == [["n/a", "unknown"]] * 2
-    assert "takes two or more" in table.notes[0]
-
-
 def test_all_files_are_there_and_a_rebuilt_report_is_the_same_bytes(full):
     folder, first = full
     write_web_scale_report(folder)
@@ -322,7 +282,7 @@ def test_all_files_are_there_and_a_rebuilt_report_is_the_same_bytes(full):
         *(f"figures/{name}.{kind}" for name in ("map_along_steps",) for kind in ("csv", "svg")),
         *(
             f"tables/{name}.{kind}"
-            for name in ("precision", "time", "growth", "batches", "published")
+            for name in ("precision", "time", "growth", "published")
             for kind in ("csv", "tex")
         ),
     }
