@@ -238,6 +238,15 @@ def leaderboard(spec, folder):
     return next(board for board in boards if board.corpora == (corpora or ALL))
 
 
+def make_picture(docs):
+    """Draw the leaderboards of all tasks for the README."""
+    from oasis_bench.reports.leaderboard import read_boards, write_picture
+
+    suite = docs / "results" / "suite"
+    boards, _ = read_boards([suite if suite.exists() else docs / "results"])
+    write_picture(boards, docs / "leaderboard.png")
+
+
 def markdown(table):
     """Write a table with its notes in Markdown."""
     rows = [[f"**{cell.text}**" if cell.bold else cell.text for cell in row] for row in table.cells]
@@ -394,3 +403,4 @@ if __name__ == "__main__":
         sys.exit(any(not path.exists() or path.read_text() != made[path] for path in made))
     for path, text in made.items():
         path.write_text(text)
+    make_picture(DOCS)
