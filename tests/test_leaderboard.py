@@ -9,14 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from fake_runs import fake_trial, fake_trials
-from matplotlib.figure import Figure
 from scipy import stats
 
 from oasis_bench.analysis import compare_over_corpora, recommendations
 from oasis_bench.analysis.leaderboard import signed_rank_tests
 from oasis_bench.command_line import main
 from oasis_bench.experiment import LearnerSpec
-from oasis_bench.reports.leaderboard import draw_reductions, read_boards, write_picture
 
 NAN = math.nan
 
@@ -229,16 +227,6 @@ def test_the_leaderboard_of_several_runs_is_a_page_tables_and_a_summary(ranks, t
     anchors, links = (re.findall(rf'{name}="#?([\w-]+-\d+)"', page) for name in ("id", "href"))
     assert len(anchors) == len(set(anchors)) == 21
     assert set(links) == set(anchors)
-
-
-def test_the_picture_has_the_best_learner_on_top(tmp_path):
-    boards, _ = read_boards(seven_runs(tmp_path))
-    axes = Figure().subplots()
-    draw_reductions(axes, boards[0])
-    assert [it.get_text() for it in axes.get_yticklabels()] == ["B", "Euclidean", "A"]
-    assert axes.get_lines()[0].get_xdata() == pytest.approx([-26, 0, 20], abs=1e-4)
-    write_picture(boards, tmp_path / "board.png")
-    assert (tmp_path / "board.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize("folders", [False, True])
