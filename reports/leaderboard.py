@@ -334,7 +334,9 @@ def _front(board: Board) -> pd.DataFrame:
 @mpl.rc_context(fs.STYLE)
 def _reductions(board: Board) -> list[fs.Drawing]:
     """Draw the error reduction of the ranked learners."""
-    figure = fs.Plot(1, (3.2, 0.4 + 0.2 * len(board.found.ranked)), left=1.9)
+    longest = min(max(map(len, board.found.ranked)), figures.NAME_WIDTH)
+    panel = (2.4, 0.4 + 0.2 * len(board.found.ranked))
+    figure = fs.Plot(1, panel, left=0.15 + 0.078 * longest)
     draw_reductions(figure.panels[0], board)
     n_corpora = len(board.found.corpora)
     return fs.finish(

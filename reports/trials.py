@@ -15,7 +15,6 @@ from oasis_bench.reports.table import (
     Column,
     Table,
     counted,
-    number_text,
     numbers_as,
     params_text,
     plural,
@@ -29,7 +28,7 @@ NOISY_NOTE = (
 )
 PROCESSORS_NOTE = "Trials ran on different processors: their times do not compare with each other."
 
-three_digits = numbers_as("{:.3f}", "none")
+three_digits, weight_text = numbers_as("{:.3f}", "none"), numbers_as("{:g}", "-")
 
 
 def selection_table(view: RunView) -> Table:
@@ -37,6 +36,7 @@ def selection_table(view: RunView) -> Table:
     cells = {tuple(where): own for *where, own in view.by_cell(view.tuned) if len(own)}
     rows = pd.DataFrame(list(cells), columns=["split", "subset", "learner"])
     trials = cells.values()
+    tried = [view.n_candidates.reindex(own["trial_id"]).fillna(1) for own in trials]
     columns = ["split", "subset", "n_classes", "learner", "partition", "scaling", "params"]
     return Table(
         name="selection",
@@ -45,7 +45,7 @@ def selection_table(view: RunView) -> Table:
             view.subset_column(rows),
             *view.split_columns(rows),
             view.learner_column(rows),
-            Column("Candidates", (_n_candidates(view, own) for own in trials), "{:.0f}".format),
+            Column("Candidates", [it.median() for it in tried], "{:.0f}".format),
             Column(
                 "Tuned (in how many partitions)", (_tuned(view, own) for own in trials), align="l"
             ),
@@ -54,7 +54,7 @@ def selection_table(view: RunView) -> Table:
             Column("Validation", (own["validation"].mean() for own in trials), three_digits),
             *_of_blend(
                 view,
-                (counted(own["blend"].map(_weight_text)) for own in trials),
+                (counted(own["blend"].map(weight_text)) for own in trials),
                 (own["as_learned"].mean() for own in trials),
             ),
             Column("Test", (own["test"].mean() for own in trials), numbers_as("{:.3f}")),
@@ -76,10 +76,6 @@ def _of_blend(view: RunView, weights: Iterable[str], learned: Iterable[float]) -
     return columns * view.is_blended
 
 
-def _weight_text(weight: float) -> str:
-    return number_text(weight, "{:g}", missing="-")
-
-
 def _blend_notes(view: RunView) -> list[str]:
     """Say what is of the learner alone, and what of its blend."""
     return [
@@ -92,11 +88,6 @@ def _blend_notes(view: RunView) -> list[str]:
 def _n_at_end(view: RunView, trials: pd.DataFrame) -> int:
     """Count the trials of one learner that tuned an end of a range."""
     return len(frozenset[str]().union(*(end.trial_ids for end in tuned_ends(view, trials))))
-
-
-def _n_candidates(view: RunView, trials: pd.DataFrame) -> float:
-    """Return how many candidates the inner folds compared, on the median partition."""
-    return float(view.n_candidates.reindex(trials["trial_id"]).fillna(1).median())
 
 
 def _tuned(view: RunView, trials: pd.DataFrame) -> str:
@@ -235,7 +226,7 @@ def trials_table(view: RunView) -> Table:
             Column("Steps", shown["n_steps"], numbers_as("{:,.0f}", "none")),
             Column("Validation", shown["validation"], three_digits),
             *training,
-            *_of_blend(view, shown["blend"].map(_weight_text), shown["as_learned"]),
+            *_of_blend(view, shown["blend"].map(weight_text), shown["as_learned"]),
             Column("Test", shown["test"], numbers_as("{:.3f}")),
             Column("Tuning, s", shown["tuning_seconds"], seconds_text),
             Column("Fit, s", shown["fit_seconds"], seconds_text),

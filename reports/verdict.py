@@ -26,9 +26,6 @@ MANY_PARTITIONS = 20
 MANY_ENOUGH = 5
 """Partitions below which the answer says what difference they can show."""
 
-COLD = 10
-"""Times as long as the shortest query time: then a first call may have been cold."""
-
 PARTS = ("tuning", "fit", "queries")
 
 CLASSIFIER = "ClassifierPosterior"
@@ -262,13 +259,7 @@ def _costs(view: RunView) -> str:
     for name in sorted(shown, key=lambda name: float(totals[name])):
         each = ", ".join(f"{what} {seconds_text(medians.at[name, what])}" for what in PARTS)
         texts.append(f"{view.marked(name)} {seconds_text(float(totals[name]))} s ({each})")
-    ends: Any = parts.groupby("learner")["queries"].agg(["min", "max"])
-    cold = [
-        view.marked(name) for name in shown if ends.at[name, "max"] > COLD * ends.at[name, "min"]
-    ]
-    slow = f" Query times of {series(cold)} differ tenfold and more: a first call may be cold."
-    costs = f"Cost of one partition, {view.subset_title(largest[-1])}: {series(texts)}."
-    return costs + slow * bool(cold)
+    return f"Cost of one partition, {view.subset_title(largest[-1])}: {series(texts)}."
 
 
 def next_steps(view: RunView) -> list[NextStep]:

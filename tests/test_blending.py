@@ -395,7 +395,7 @@ def test_tables_show_the_value_as_learned_beside_that_of_the_blend(shown):
 
 
 def test_the_answer_says_who_is_the_baseline(shown):
-    assert "What A learned has weight 0 on all partitions" in answers(view_of(shown))[0]
+    assert "A got weight 0 in the blend on all partitions" in answers(view_of(shown))[0]
 
 
 def test_trials_and_exports_have_both_values_and_the_weight(shown):

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fake_runs import fake_trial, fake_trials, make_run
+from fake_runs import fake_trial, fake_trials, make_run, write_run
+from matplotlib.figure import Figure
 from report_helpers import texts
 
 from oasis_bench.experiment import LearnerSpec
@@ -13,6 +14,7 @@ from oasis_bench.reports.figures import (
     pareto_front,
     times_and_values,
 )
+from oasis_bench.reports.leaderboard import draw_reductions, read_boards, write_picture
 from oasis_bench.reports.report_files import inline_svg
 from oasis_bench.reports.tasks import differences, partition_figures
 from oasis_bench.reports.trials import trials_table
@@ -68,6 +70,24 @@ def test_a_learner_looks_the_same_in_every_run_and_like_no_other():
     for name in ("OASIS", "Euclidean", "learner 7"):
         assert learner_styles(["LDA", name, "MMC"])[name] == learner_styles([name])[name]
     assert learner_styles(LEARNERS[::-1])["NCA"] == styles["NCA"]
+
+
+def test_the_picture_of_the_leaderboard_has_the_best_learner_on_top(tmp_path):
+    runs = [
+        write_run(
+            tmp_path / name,
+            [fake_trial(*one) for one in (("Euclidean", 10, 0, 0.5), ("A", 10, 0, 0.6))],
+            {"dataset": name},
+        )
+        for name in "xy"
+    ]
+    boards, _ = read_boards(runs)
+    axes = Figure().subplots()
+    draw_reductions(axes, boards[0])
+    assert [it.get_text() for it in axes.get_yticklabels()] == ["Euclidean", "A"]
+    assert axes.get_lines()[0].get_xdata() == pytest.approx([0, 20], abs=1e-4)
+    write_picture(boards, tmp_path / "board.png")
+    assert (tmp_path / "board.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_every_trial_is_listed_with_what_it_chose(tmp_path):

@@ -217,12 +217,6 @@ def test_a_best_at_chance_is_said_to_be_there(tmp_path):
     assert answers(view_of(one))[0].endswith("No learner is clearly above chance (0.115).")
 
 
-def test_an_answer_that_took_ten_times_the_shortest_may_have_been_cold(tmp_path):
-    trials = [fake_trial("A", partition=p, query_seconds=t) for p, t in enumerate((2.0, 0.1))]
-    costs = answers(view_of(make_run(tmp_path / "run", trials, ["A"], partitions=2)))[-1]
-    assert costs.endswith("Query times of A differ tenfold and more: a first call may be cold.")
-
-
 def test_a_classifier_that_wins_is_said_to_be_no_metric(tmp_path):
     trials = [
         fake_trial(name, partition=p, mAP=value + more)
