@@ -49,6 +49,8 @@ autosummary_imported_members = True
 sphinx_gallery_conf = {
     "examples_dirs": "examples",
     "gallery_dirs": "gallery",
+    "backreferences_dir": "gallery/backreferences",  # examples of a class, for its page
+    "doc_module": ("oasis_bench",),
     "reset_modules": ("matplotlib",),
     "download_all_examples": False,
     "show_memory": False,
@@ -64,10 +66,13 @@ html_css_files = ["site.css"]
 html_sidebars = {
     "index": [],
     "tour": [],
+    "suite": [],
     "learners": [],
     "mathematics": [],
     "measured": [],
     "claims": [],
+    "leaderboard": [],
+    "tables/*": [],
 }
 html_theme_options = {
     "navbar_end": ["theme-switcher"],

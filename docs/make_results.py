@@ -1,4 +1,4 @@
-"""Writes the tables of results.md, leaderboard.md and claims.md in docs/ from CSV; the prose stays.
+"""Writes the tables and findings of the site's pages from CSV; the prose stays.
 
     python docs/make_results.py            # write the pages, and leaderboard.csv
     python docs/make_results.py --check    # status 1 where one is not what the files give
@@ -24,14 +24,20 @@ A leaderboard over all corpora, or over a group of them, is marked so; it is wha
     <!-- leaderboard: classification accuracy@1; pictures -->
     <!-- end of results -->
 
-Of all files, the learners than which no other is both faster, tuning and fit together, and
-better by a measure, are marked so; learners that are named do not compete:
+Of all files but the suite's, the learners that no other beats both in time (tuning and fit
+together) and in a measure are marked so; learners that are named do not compete:
 
     <!-- front: retrieval mAP; ClassifierPosterior, NearestNeighbourMemory -->
     <!-- end of results -->
 
+What a leaderboard says, in sentences, is marked so:
+
+    <!-- finding: retrieval mAP -->
+    <!-- end of results -->
+
 What the command 'paper' found is marked so, with 'verdicts' (decided by docs/claims/effects.csv),
-'notes' (of the claims themselves) or the name of a file in docs/claims/, which it wrote:
+'counts' (of the verdicts), 'notes' (of the claims themselves) or the name of a file in
+docs/claims/, which it wrote:
 
     <!-- claims: verdicts -->
     <!-- end of results -->
@@ -48,7 +54,8 @@ import pandas as pd
 DOCS = Path(__file__).parent
 PUBLISHED = DOCS.parent / "oasis_bench" / "claims" / "published" / "knn_keel.csv"
 MARKED = re.compile(
-    r"(<!-- (results|published|front|leaderboard|claims): (.*?) -->\n).*?(<!-- end of results -->)",
+    r"(<!-- (results|published|front|leaderboard|finding|claims): (.*?) -->\n)"
+    r".*?(<!-- end of results -->)",
     re.DOTALL,
 )
 
@@ -61,7 +68,7 @@ FACTS = {
     "model": ("model, KiB", "model_bytes", 2**10),
     "steps": ("steps", "n_steps", 1),
     "candidates": ("candidates", "candidates", 1),
-    "chosen": ("chosen", "params", 1),
+    "tuned": ("tuned", "params", 1),
     "scaling": ("scaling", "scaling", 1),
     "partitions": ("partitions", "partitions", 1),
 }
@@ -135,12 +142,12 @@ def origin(rows):
     """Say in one line where the rows of a file come from."""
     of = {name: " and ".join(map(str, rows[name].dropna().unique())) for name in rows}
     draws = rows[["n_train", "n_test"]].drop_duplicates().to_numpy().tolist()
-    sizes = ", ".join(f"{train} training and {test} test items" for train, test in draws)
+    sizes = ", ".join(f"{train} + {test}" for train, test in draws)
     shared = " Times are of shared cores." if rows["shared_cores"].max() else ""
     return (
-        f"{of['file']}: `{of['command']}`, {of['started'][:10]}, commit {of['commit']}, "
-        f"{of['processor']}; threads of a fit: {of['threads']}; {of['planned']} partitions of "
-        f"{sizes}; scaling: {of['scalings']}; budget of search: {of['search']}.{shared}"
+        f"*{of['planned']} partitions, training + test items: {sizes}. Scaling: {of['scalings']}. "
+        f"Budget of tuning: {of['search']}. Threads: {of['threads']}.{shared}* "
+        f"`{of['command']}`, {of['started'][:10]}, commit {of['commit'][:8]}, {of['processor']}."
     )
 
 
@@ -186,8 +193,8 @@ def make_published(spec, folder):
         lines.append([data, *cells])
     first = next(iter(of_files.values())).iloc[0]
     return piped(lines) + (
-        f"\n{name}: `{first['command']}`, {first['started'][:10]}, commit {first['commit']}; means "
-        f"over {first['planned']} folds of accuracy, k = {k}; in brackets: what was published.\n"
+        f"\n{name}: `{first['command']}`, {first['started'][:10]}, commit {first['commit'][:8]}; "
+        f"mean accuracy over {first['planned']} folds, k = {k}; in brackets: published values.\n"
     )
 
 
@@ -200,6 +207,8 @@ def make_front(spec, folder):
     lines = [["data", "training items", "learner", "tuning and fit, s", column]]
     lines += [["---"] * len(lines[0])]
     for path in sorted(folder.rglob("*.csv")):
+        if path.parent.name == "suite":
+            continue
         rows = pd.read_csv(path, dtype={"subset": str})
         whole = (rows["partitions"] > 0) & (rows["partitions"] == rows["planned"])
         asked = (rows["task"] + " " + rows["name"] == column) & ~rows["learner"].isin(left_out)
@@ -224,9 +233,18 @@ def leaderboard(spec, folder):
     asked, _, corpora = (part.strip() for part in spec.partition(";"))
     task, measure = asked.split(" ", 1)
     suite = folder / "suite"
-    with chdir(suite if suite.exists() else folder):
+    with chdir(suite if any(suite.glob("*.csv")) else folder):
         boards, _ = read_boards([Path()], task, measure)
     return next(board for board in boards if board.corpora == (corpora or ALL))
+
+
+def make_picture(docs):
+    """Draw the leaderboards of all tasks for the README."""
+    from oasis_bench.reports.leaderboard import read_boards, write_picture
+
+    suite = docs / "results" / "suite"
+    boards, _ = read_boards([suite if suite.exists() else docs / "results"])
+    write_picture(boards, docs / "leaderboard.png")
 
 
 def markdown(table):
@@ -245,14 +263,28 @@ def make_leaderboard(spec, folder):
     return markdown(standing_table(board)) + "\n" + " ".join(sentences(board)) + "\n"
 
 
+def make_finding(spec, folder):
+    """Write who leads a leaderboard, who is next, and what is significant, in sentences."""
+    from oasis_bench.reports.leaderboard import sentences
+
+    board = leaderboard(spec, folder)
+    leads, tests, *_ = sentences(board)
+    following = [name for name in board.found.ranked[1:] if name != board.baseline]
+    keys = ["error_reduction", "error_reduction_low", "error_reduction_high"]
+    for name, row in board.found.learners.loc[following[:1], keys].dropna().iterrows():
+        saved, low, high = (round(100 * float(share)) for share in row)
+        leads += f" {name} is next, with an error reduction of {saved} % ({low} to {high} %)."
+    return f"{leads} {tests}\n"
+
+
 MEASURED = {
     "O1": "claims.md#table-4-of-the-jmlr-paper",
     "O2": "claims.md#table-5-of-the-jmlr-paper",
     **dict.fromkeys(("D1", "D2", "D5"), "claims.md#tables-1-and-2-of-deep-ranking"),
-    **dict.fromkeys(("D3", "D4"), "results.md#sampling-of-deep-ranking"),
-    "K1": "results.md#k-nearest-neighbours-on-tables-of-keel-beside-the-published-figures",
+    **dict.fromkeys(("D3", "D4"), "tables/judgements.md#sampling-of-deep-ranking"),
+    "K1": "tables/keel.md",
 }
-"""Where the site has the measurements of a claim; it has no others of the claims' experiments."""
+"""Where the site has more measurements of a claim than its effects."""
 
 
 def make_claims(what, folder):
@@ -274,8 +306,13 @@ def make_claims(what, folder):
                 words = f"{one['effect']} ({one['where']}): {with_interval(one)}"
                 texts = [words, f"{one['values']}", f"{row['q_value']:.2g}"]
             about = f"{claim.sentence} ({claim.place})"
-            name = f"[{claim.id}]({MEASURED[claim.id]})" if claim.id in MEASURED else claim.id
-            lines.append([name, about, f"**{row['words']}**", *texts])
+            name = f"[{claim.id}]({MEASURED.get(claim.id, 'claims.md#every-effect')})"
+            verdict = re.sub(r"^[^(]*\w", r"**\g<0>**", row["words"])
+            lines.append([name, about, verdict, *texts])
+    elif what == "counts":
+        found = verdicts["verdict"].value_counts()
+        counts = ", ".join(f"{found[name]} are {name}" for name in found.index[found > 0])
+        return f"Of {len(verdicts)} claims, {counts}.\n"
     elif what == "notes":
         lines = [["claim", "note"], ["---"] * 2]
         lines += [[claim.id, claim.note] for claim in CLAIMS if claim.note]
@@ -344,6 +381,7 @@ def make_page(text, folder):
         "published": make_published,
         "front": make_front,
         "leaderboard": make_leaderboard,
+        "finding": make_finding,
         "claims": make_claims,
     }
     return MARKED.sub(lambda found: found[1] + make[found[2]](found[3], folder) + found[4], text)
@@ -351,8 +389,8 @@ def make_page(text, folder):
 
 def made_files(docs):
     """Return each file that is made from results, with its text."""
-    names = ("results.md", "leaderboard.md", "claims.md")
-    pages = [docs / name for name in names if (docs / name).exists()]
+    pages = [docs.parent / "README.md", *docs.glob("*.md"), *docs.glob("tables/*.md")]
+    pages = [path for path in pages if path.exists() and MARKED.search(path.read_text())]
     made = {path: make_page(path.read_text(), docs / "results") for path in pages}
     if docs / "leaderboard.md" in made:
         made[docs / "leaderboard.csv"] = make_rows(made[docs / "leaderboard.md"], docs / "results")
@@ -365,3 +403,4 @@ if __name__ == "__main__":
         sys.exit(any(not path.exists() or path.read_text() != made[path] for path in made))
     for path, text in made.items():
         path.write_text(text)
+    make_picture(DOCS)

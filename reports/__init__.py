@@ -1,12 +1,11 @@
 """Tables, figures and HTML pages, made from stored runs alone: the facade."""
 
 from oasis_bench.reports.claims_page import write_claims
-from oasis_bench.reports.comparison import comparison_text
 from oasis_bench.reports.export import export_run
 from oasis_bench.reports.leaderboard import write_ranks, write_side_by_side
 from oasis_bench.reports.ratings import collect_ratings, write_rating_page
 from oasis_bench.reports.report import summary_html, write_report
-from oasis_bench.reports.verdict import answer_text, summary_text
+from oasis_bench.reports.terminal import answer_text, comparison_text, summary_text
 from oasis_bench.reports.view import find_baseline
 from oasis_bench.reports.web_scale import write_web_scale_report
 

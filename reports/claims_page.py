@@ -1,36 +1,55 @@
-"""The page of 'paper': each claim with its verdict, and where the papers' figures are."""
+"""The page of 'paper': each claim with its verdict, and the papers' tables beside ours.
+
+Published figures enter no test.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from markupsafe import Markup
 
-from oasis_bench.analysis import LEVEL
+from oasis_bench.analysis import LEVEL, task_measures
 from oasis_bench.claims import (
     CLAIMS,
+    TABLE4,
+    Runs,
     class_sentences,
     decide,
     experiments,
+    list_of,
     measured_effects,
     paper_items,
+    published_judgements,
+    published_minutes,
+    published_precision,
 )
 from oasis_bench.experiment import Experiment
-from oasis_bench.reports.formatting import aligned, p_text, plural, series
-from oasis_bench.reports.published_tables import beside_published
 from oasis_bench.reports.report_files import render, write_files
-from oasis_bench.reports.table import Column, Table, to_csv
+from oasis_bench.reports.table import (
+    Column,
+    Table,
+    aligned,
+    p_text,
+    plural,
+    seconds_text,
+    series,
+    to_csv,
+)
+from oasis_bench.reports.view import view_of
 from oasis_bench.runs import StoredRun, holds_run, one_for_each_value, read_run
 from oasis_bench.system import UsageError, write_whole
+from oasis_bench.tasks import PRECISION
 
 PAGE = "claims.html"
 
-PLOT_WIDTH, PLOT_HEIGHT = 160, 18
-"""Pixels of the plot of an effect."""
+STAND_IN_NOTE = (
+    "'for B10' and the like: other classes stand in for that list of the papers, so that the order "
+    "of learners can be compared, values cannot."
+)
 
 
 def write_claims(folder: Path, remarks: Sequence[str] = ()) -> tuple[Path, str]:
@@ -69,7 +88,6 @@ def write_claims(folder: Path, remarks: Sequence[str] = ()) -> tuple[Path, str]:
         claims=CLAIMS,
         verdicts=verdicts.to_dict("index"),
         weakest=effects.to_dict("index"),
-        plot=effect_plot,
         effect_text=effect_text,
         p_text=p_text,
         details={name: _details(str(name), own) for name, own in effects.groupby("id")},
@@ -94,7 +112,7 @@ def write_claims(folder: Path, remarks: Sequence[str] = ()) -> tuple[Path, str]:
 
 
 def stored_runs(folder: Path) -> tuple[dict[str, dict[str, StoredRun]], dict[str, str]]:
-    """Read the finished experiments of a folder; tell why others that have begun do not count.
+    """Read the finished experiments of a folder; say why others that have begun do not count.
 
     A verdict from half of the partitions would be a look that the test does not allow for.
 
@@ -136,34 +154,6 @@ def effect_text(effect: Mapping[Hashable, Any]) -> str:
     return f"{effect['mean']:.3f} [{effect['low']:.3f}, {effect['high']:.3f}]"
 
 
-def effect_plot(effect: Mapping[Hashable, Any]) -> Markup:
-    """Draw mean and interval of an effect, and the range that is claimed as a band."""
-    ends = [effect["mean"], effect["low"], effect["high"], effect["above"], effect["below"]]
-    shown = [end for end in ends if math.isfinite(end)]
-    least, reach = min(shown), max(shown) - min(shown) or 1.0
-
-    def x(value: float) -> float:
-        """Return a place on the axis; bounds that are infinite are at its ends."""
-        place: float = 0.1 + 0.8 * (value - least) / reach
-        return PLOT_WIDTH * min(max(place, 0.0), 1.0)
-
-    left, right, middle = x(effect["above"]), x(effect["below"]), PLOT_HEIGHT / 2
-    ticks = [
-        f'<path d="M{x(bound):.1f} 0V{PLOT_HEIGHT}" stroke="var(--edge)" stroke-dasharray="2"/>'
-        for bound in (effect["above"], effect["below"])
-        if math.isfinite(bound)
-    ]
-    mean = x(effect["mean"])
-    low, high = (mean if math.isnan(effect["low"]) else x(effect[end]) for end in ("low", "high"))
-    return Markup(
-        f'<svg width="{PLOT_WIDTH}" height="{PLOT_HEIGHT}" aria-hidden="true">'
-        f'<rect x="{left:.1f}" width="{right - left:.1f}" height="{PLOT_HEIGHT}" '
-        f'fill="var(--tint)"/>{"".join(ticks)}'
-        f'<path d="M{low:.1f} {middle}H{high:.1f}" stroke="var(--ink)"/>'
-        f'<circle cx="{mean:.1f}" cy="{middle}" r="3.5" fill="var(--accent)"/></svg>'
-    )
-
-
 def _details(name: str, effects: pd.DataFrame) -> Table:
     """Make a row for each effect of a claim."""
     found = [effect_text(row) for row in effects.to_dict("records")]
@@ -180,3 +170,127 @@ def _details(name: str, effects: pd.DataFrame) -> Table:
         ],
         numbers=effects,
     )
+
+
+def beside_published(runs: Runs) -> list[Table]:
+    """Make the tables of which there are runs."""
+    return [
+        *_of_class_lists(
+            [run for name in TABLE4 for run in runs.get(name, {}).values()],
+            ("table4", "JMLR table 4"),
+            ("table5", "JMLR table 5"),
+        ),
+        *_of_class_lists(
+            list(runs.get("paper-easy", {}).values()),
+            ("preprint_table1", "Preprint table 1"),
+            ("preprint_table2", "Preprint table 2"),
+        ),
+        *_of_deep_ranking(runs),
+    ]
+
+
+def _of_class_lists(
+    runs: Sequence[StoredRun], of_precision: tuple[str, str], of_time: tuple[str, str]
+) -> list[Table]:
+    """Make the tables of precision and of time, each of a name and a title, over class lists."""
+    precision: list[pd.DataFrame] = []
+    seconds: list[pd.DataFrame] = []
+    for run in runs:
+        for subset, n_classes in view_of(run).subsets.items():
+            if (found := list_of(run, subset)) is not None:
+                for kept, make in ((precision, _precision), (seconds, _seconds)):
+                    rows = make(run, subset, found.name)
+                    kept.append(
+                        rows.assign(
+                            n_classes=n_classes, class_list=found.name, stand_in=found.stand_in
+                        )
+                    )
+    if not precision:
+        return []
+    beside = "ours, and (in brackets) the published"
+    return [
+        _table_beside(
+            of_precision[0], f"{of_precision[1]}: {beside}", pd.concat(precision), "{:.2f}".format
+        ),
+        _table_beside(
+            of_time[0],
+            f"{of_time[1]}: CPU seconds of a fit: {beside}",
+            pd.concat(seconds),
+            seconds_text,
+        ),
+    ]
+
+
+def _precision(run: StoredRun, subset: str, class_list: str) -> pd.DataFrame:
+    values = task_measures(run, "retrieval")
+    ours = values[values["subset"] == subset].groupby(["name", "learner"])["value"]
+    found = published_precision(class_list).rename(columns={"mean": "published"})
+    means = ours.mean().rename("ours").reset_index()
+    cells = pd.MultiIndex.from_product(
+        [found["name"].unique(), view_of(run).learners], names=["name", "learner"]
+    ).to_frame(index=False)
+    return cells.merge(found, how="left").merge(means, how="left")
+
+
+def _seconds(run: StoredRun, subset: str, class_list: str) -> pd.DataFrame:
+    """Return CPU seconds of a fit, of the learners that have a published time."""
+    trials = run.trials[run.trials["subset"] == subset]
+    seconds = trials.groupby("learner")["fit_cpu_seconds"].mean().to_dict()
+    found = published_minutes(class_list)
+    found = found[found["learner"].isin(list(seconds))]
+    return found.assign(
+        name="seconds", ours=found["learner"].map(seconds), published=60 * found["mean"]
+    )
+
+
+def _table_beside(
+    name: str, title: str, numbers: pd.DataFrame, text: Callable[[float], str]
+) -> Table:
+    """Make a row for each measure and class subset, a column for each learner."""
+    names = list(dict.fromkeys(numbers["learner"]))
+    keys = ["n_classes", "class_list", "stand_in", "name"]
+    rows = []
+    for (n_classes, class_list, stand_in, measure), own in numbers.groupby(keys, sort=False):
+        by_learner = own.set_index("learner").reindex(names)
+        cells = [
+            ("-" if pd.isna(ours) else text(ours))
+            + ("" if pd.isna(published) else f" ({text(published)})")
+            for ours, published in zip(by_learner["ours"], by_learner["published"], strict=True)
+        ]
+        classes = f"{n_classes} for {class_list}" if stand_in else str(class_list)
+        rows.append([classes, str(measure), *cells])
+    return Table.by_rows(
+        name=name,
+        title=title,
+        header=("Classes", "Measure", *names),
+        align="ll" + "r" * len(names),
+        rows=rows,
+        numbers=numbers[[*keys, "learner", "ours", "published"]],
+        notes=[STAND_IN_NOTE] * bool(numbers["stand_in"].any()),
+    )
+
+
+def _of_deep_ranking(runs: Runs) -> list[Table]:
+    """Make tables 1 and 2 of Deep Ranking as one: a row for each model that has one of ours."""
+    run = runs.get("deep-ranking", {}).get("deep-ranking")
+    if run is None:
+        return []
+    values = task_measures(run, "judged-triplets")
+    means = values[values["name"] == PRECISION].groupby("learner")["value"].agg(["mean", "std"])
+    numbers = published_judgements().merge(means, on="learner", how="left")
+    models, learners = numbers["model"].astype(str), numbers["learner"].astype(str)
+    columns = (numbers[name].astype(float) for name in ("mean", "std", "precision"))
+    rows = [
+        [model, "" if math.isnan(mean) else f"{own}: {mean:.3f} ± {sd:.3f}", f"{published:.3f}"]
+        for model, own, mean, sd, published in zip(models, learners, *columns, strict=True)
+    ]
+    return [
+        Table.by_rows(
+            name="deep_ranking",
+            title="Tables 1 and 2 of Deep Ranking: similarity precision, ours and the published",
+            header=("Model of the paper", "Ours ± sd", "Published"),
+            align="llr",
+            rows=rows,
+            numbers=numbers,
+        )
+    ]

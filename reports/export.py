@@ -18,9 +18,8 @@ import pandas as pd
 
 from oasis_bench.analysis import option_name, shown_in_text
 from oasis_bench.plugins import PATH_DATASETS
-from oasis_bench.reports.formatting import counted, params_text
 from oasis_bench.reports.report import report_tables
-from oasis_bench.reports.table import to_csv, to_latex
+from oasis_bench.reports.table import counted, params_text, to_csv, to_latex
 from oasis_bench.reports.view import DAGGER, RunView, view_of
 from oasis_bench.runs import StoredRun, holds_run, read_run
 from oasis_bench.system import (
@@ -142,9 +141,9 @@ def result_rows(view: RunView) -> pd.DataFrame:
     Its columns are `COLUMNS`: mean, sd, as_learned and chance are over the `partitions` that have
     a result, of the `planned` ones; `note` says why where they are fewer; `verdict` is that of the
     comparison with the best (see `analysis.statistics.BestLearners`).  Costs are medians over
-    partitions, with _min and _max their range.  The inner folds might choose among `scalings`
+    partitions, with _min and _max their range.  The inner folds might tune among `scalings`
     with the budget `search`, and compared `candidates` (median); `scaling`, `params` and `blend`,
-    the weight of what was learned, are what they chose, with the number of partitions where that
+    the weight of what was learned, are what they tuned, with the number of partitions where that
     differs.  `total_seconds` are tuning and fit together.  `corpus` is the data set whatever its
     features are, and `kind` one of `KIND_OF_ITEMS`, 'embeddings', or what else it calls its items.
     `commit` names all commits that the run was made with.
@@ -201,14 +200,14 @@ def _of_run(view: RunView) -> dict[str, Any]:
         "commit": "; ".join(dict.fromkeys(str(commit) for commit in commits if commit)),
         "command": info.command and encodable(info.command),
         "protocol": info.experiment.protocol,
-        "code": "; ".join({str(identity["code"]) for identity in info.identities.values()}),
+        "code": "; ".join(sorted({str(identity["code"]) for identity in info.identities.values()})),
     }
 
 
 def _of_cell(view: RunView, trials: pd.DataFrame) -> dict[str, Any]:
-    """Return the costs of a learner on a subset and a split, and what was chosen."""
+    """Return the costs of a learner on a subset and a split, and what was tuned."""
     done = trials[trials["status"] == "ok"]
-    tried = view.n_candidates.reindex(done["trial_id"]).fillna(1)  # of nothing to choose: one
+    tried = view.n_candidates.reindex(done["trial_id"]).fillna(1)  # of nothing to tune: one
     return {
         "n_features": trials["n_features"].max(),
         "transductive": int(trials["transductive"].any()),

@@ -10,8 +10,9 @@ import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import cycle
+from html import escape
 from typing import Any, Literal, TypeAlias
+from zlib import crc32
 
 import matplotlib as mpl
 import numpy as np
@@ -25,13 +26,14 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import EngFormatter, LogLocator, NullLocator
 
-from oasis_bench.reports.formatting import clip
-from oasis_bench.reports.table import to_csv
+from oasis_bench.reports.table import clip, to_csv
 
-PANELS_PER_ROW = 3
-LABEL_WIDTH, TITLE_WIDTH, TICKS_WIDTH = 32, 40, 60
-LABELLED_CLASSES, MATRIX_LABEL_WIDTH = 12, 14
+LABEL_WIDTH, TITLE_WIDTH, TICKS_WIDTH = 32, 44, 60
+MATRIX_LABEL_WIDTH = 14
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+N_LOOKS = 56
+"""Pairs of one of eight colours and one of seven markers."""
+
 LINES = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
 ENDS = ("middle", "low", "high")
 CHANCE: dict[str, Any] = {
@@ -50,7 +52,6 @@ STYLE = {
     "axes.spines.right": False,
     "axes.spines.top": False,
     "axes.titlesize": "medium",
-    "figure.constrained_layout.use": True,  # of figures that are no `Plot`
     "font.family": ["sans-serif"],
     "font.sans-serif": ["DejaVu Sans"],
     "grid.color": "0.92",
@@ -63,19 +64,41 @@ TOO_LIGHT = (6, 8)
 """Of seaborn's palette: pink and yellow, which hardly show on white."""
 
 POINT_COLUMNS = ["panel", "quantity", "series", "x", "value", "low", "high"]
-TITLE_HEIGHT, PANEL_TITLE, LEGEND_ROW = 0.55, 0.3, 0.22
-"""Heights in inches."""
+PANEL_TITLE, LEGEND_ROW, LEGEND_WIDTH = 0.3, 0.22, 3.7
+"""In inches; a legend of this width fits a telephone."""
+
+WIDEST = 740
+"""Points of a row of panels in a file."""
+
+LEARNERS = (
+    *("OASIS", "LMNN", "ClassifierPosterior", "Euclidean", "LDA", "NCA", "RCA", "ITML", "MCML"),
+    *("FastLMNN", "LFDA", "MMC", "LEGO", "Covariance", "StandardizedEuclidean", "CosineOASIS"),
+    *("PsdOASIS", "LogDetOASIS", "AveragedOASIS", "WhitenedOASIS", "DissimOASIS", "ProjOASIS"),
+    *(
+        "OnlineProjOASIS",
+        "MiniBatchOASIS",
+        "NearestNeighbourMemory",
+        "DeepRanking",
+        "LocalDistances",
+    ),
+)
+"""Their places decide how learners look: a new one is added last."""
 
 LearnerStyle: TypeAlias = Mapping[str, Any]
 
 
-class Plot(Figure):
-    """A figure of panels, laid out by margins: constrained layout takes half of the time to draw.
+class Panel(Figure):
+    """A picture of a `Plot`: one pair of axes, or the legend."""
+
+    plot: Plot
+
+
+class Plot:
+    """Panels of one size, each a picture of its own: a narrow page shows them below each other.
 
     Parameters
     ----------
-    n_panels, a_row : int
-        Panels, and how many of them stand in a row.
+    n_panels : int
     panel : tuple of two float
         Width and height of a panel, in inches.
     quantity : str
@@ -83,61 +106,37 @@ class Plot(Figure):
     left, bottom : float
         Room for the labels of an axis, in inches.
     share : bool
-        Whether panels share the y axis, and only the first of a row has its labels.
+        Whether panels share the y axis.
     """
 
     def __init__(
         self,
         n_panels: int,
-        a_row: int,
         panel: tuple[float, float],
         quantity: str = "",
         left: float = 0.75,
         bottom: float = 0.55,
         share: bool = False,
     ) -> None:
-        columns = min(a_row, n_panels)
-        rows = -(-n_panels // columns)
-        self._across = 0.2 if share else left
-        self._left, self._bottom = left, bottom
-        self._down = bottom + PANEL_TITLE
-        self._legend_rows = 0
+        width, height = left + panel[0] + 0.15, bottom + panel[1] + PANEL_TITLE
         self.quantity, self.names = quantity, list[str]()
+        self.pictures: list[Panel] = []
+        self.panels: list[Axes] = []
         self._drawn: list[tuple[object, ...]] = []
-        width = left + columns * panel[0] + (columns - 1) * self._across + 0.2
-        height = TITLE_HEIGHT + PANEL_TITLE + rows * panel[1] + (rows - 1) * self._down + bottom
+        for _ in range(n_panels):
+            picture = self.add_picture(width, height)
+            place = (left / width, bottom / height, panel[0] / width, panel[1] / height)
+            axes = picture.add_axes(place, sharey=self.panels[0] if share and self.panels else None)
+            set_title(axes, "")
+            self.panels.append(axes)
+
+    def add_picture(self, width: float, height: float) -> Panel:
+        """Add an empty picture of so many inches."""
         layout: Any = "none"  # matplotlib has it, its stubs do not
-        super().__init__(figsize=(width, height), layout=layout)
-        grid = self.subplots(rows, columns, sharey=share, squeeze=False)
-        self.panels: list[Axes] = list(grid.flat)[:n_panels]
-        for axes in list(grid.flat)[n_panels:]:
-            axes.remove()
-        for axes in self.panels:
-            self.set_panel_title(axes, "")
-        self._panel = panel
-        self.arrange()
-
-    def set_panel_title(self, axes: Axes, title: str) -> None:
-        """Put a title above a panel: at a given place, as to find one takes half of the drawing."""
-        axes.set_title(title, parse_math=False, y=1.0)
-
-    def add_legend_rows(self, rows: int) -> None:
-        """Make room for a legend below all panels."""
-        self._legend_rows += rows
-        self.set_figheight(self.get_figheight() + LEGEND_ROW * rows)
-        self.arrange()
-
-    def arrange(self) -> None:
-        """Put the panels where the margins leave room."""
-        width, height = self.get_size_inches()
-        self.subplots_adjust(
-            left=self._left / width,
-            right=1 - 0.2 / width,
-            bottom=(self._bottom + LEGEND_ROW * self._legend_rows) / height,
-            top=1 - (TITLE_HEIGHT + PANEL_TITLE) / height,
-            wspace=self._across / self._panel[0],
-            hspace=self._down / self._panel[1],
-        )
+        picture = Panel(figsize=(width, height), layout=layout)
+        picture.plot = self
+        self.pictures.append(picture)
+        return picture
 
     def numbers(self) -> pd.DataFrame | None:
         """Return what is drawn, a row for each point: see `record`; None where nothing was kept."""
@@ -146,6 +145,11 @@ class Plot(Figure):
     def keep(self, points: Iterable[tuple[object, ...]]) -> None:
         """Keep points that are drawn, a value for each of `POINT_COLUMNS`."""
         self._drawn += points
+
+
+def set_title(axes: Axes, title: str) -> None:
+    """Put a title above a panel: at a given place, as to find one takes half of the drawing."""
+    axes.set_title(clip(title, TITLE_WIDTH), parse_math=False, y=1.0)
 
 
 def record(
@@ -160,21 +164,21 @@ def record(
 
     `low` and `high` are the ends of bars or bands.  On an axis of names `x` is a place near one.
     """
-    figure = axes.get_figure()
-    if not isinstance(figure, Plot):
+    picture = axes.get_figure()
+    if not isinstance(picture, Panel):
         return
-    places = np.asarray(x).tolist()
-    if figure.names:
-        places = [figure.names[round(place)] for place in places]
-    panel, quantity = axes.get_title(), axes.get_ylabel() or figure.quantity
+    plot, places = picture.plot, np.asarray(x).tolist()
+    if plot.names:
+        places = [plot.names[round(place)] for place in places]
+    panel, quantity = axes.get_title(), axes.get_ylabel() or plot.quantity
     nothing = [math.nan] * len(places)
     numbers = [nothing if it is None else np.asarray(it).tolist() for it in (value, low, high)]
-    figure.keep((panel, quantity, series, *point) for point in zip(places, *numbers, strict=True))
+    plot.keep((panel, quantity, series, *point) for point in zip(places, *numbers, strict=True))
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure as files, or the reason why there is none.
+    """A figure as files.
 
     Attributes
     ----------
@@ -182,9 +186,11 @@ class Drawing:
         The stem of its files.
     title : str
     caption : str
-        What the lines and bars are; where there are no files, why.
+        What the lines and bars are.
+    parts : sequence of bytes
+        The SVG of each panel, and of the legend: what a page shows.
     files : dict of str to bytes
-        'svg', and 'csv' of its numbers where these were kept; or nothing.
+        'svg', of all parts together, and 'csv' of its numbers where these were kept.
     numbers : DataFrame, optional
         What is drawn, a row for each point.
     """
@@ -192,49 +198,83 @@ class Drawing:
     name: str
     title: str
     caption: str
+    parts: Sequence[bytes]
     files: Mapping[str, bytes]
     numbers: pd.DataFrame | None = None
 
 
-def finish(
-    name: str, title: str, figure: Figure | None, spread: str, caption: str, without: str = ""
-) -> Drawing:
-    """Title a figure and render it; where it is None there are no files: `without` may say why.
+def finish(name: str, title: str, plot: Plot | None, spread: str, caption: str) -> list[Drawing]:
+    """Render a figure; none where it is None.
 
-    `spread` says what bars and bands are.  It is written into the figure too, since its files are
-    also used without the page.
+    `spread` says what bars and bands are.  Title and caption stand beside the figure in a page, and
+    as a description in its file.
     """
-    if figure is None:
-        return Drawing(name, title, f"Not drawn: {without}." * bool(without), {})
-    figure.suptitle(f"{title}\n{spread}", fontsize="medium")
-    numbers = figure.numbers() if isinstance(figure, Plot) else None
-    files = render(figure, name)
+    if plot is None:
+        return []
+    caption, numbers = f"{spread[:1].upper()}{spread[1:]}. {caption}".strip(), plot.numbers()
+    parts = [render(it, f"{name}-{place}") for place, it in enumerate(plot.pictures)]
+    sizes = [tuple(72 * it.get_size_inches()) for it in plot.pictures]
+    files = {"svg": together(parts, sizes, f"{title}. {caption}")}
     if numbers is not None:
         files["csv"] = to_csv(numbers)
-    return Drawing(name, title, f"{spread[:1].upper()}{spread[1:]}. {caption}", files, numbers)
+    return [Drawing(name, title, caption, parts, files, numbers)]
+
+
+def together(
+    parts: Sequence[bytes], sizes: Sequence[tuple[float, float]], description: str
+) -> bytes:
+    """Lay SVGs, of sizes in points, out in rows of at most `WIDEST` as one SVG."""
+    x = y = below = across = 0.0
+    placed = []
+    for part, (width, height) in zip(parts, sizes, strict=True):
+        if x and x + width > WIDEST:
+            x, y = 0.0, below
+        text = part.decode()
+        text = text[text.index("<svg") :]
+        placed.append(text.replace("<svg", f'<svg x="{x:g}" y="{y:g}"', 1))
+        x += width
+        below, across = max(below, y + height), max(across, x)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{across:g}pt" height="{below:g}pt" '
+        f'viewBox="0 0 {across:g} {below:g}"><desc>{escape(description)}</desc>\n'
+        f"{''.join(placed)}</svg>\n"
+    ).encode()
+
+
+def _style(name: str, place: int) -> LearnerStyle:
+    """Return a colour, a marker and a line style; those of the first 56 places differ."""
+    palette = [it for at, it in enumerate(sns.color_palette("colorblind")) if at not in TOO_LIGHT]
+    looks = {"color": palette, "marker": MARKERS, "linestyle": LINES}
+    return {"label": name, **{key: values[place % len(values)] for key, values in looks.items()}}
+
+
+def styles_in_order(names: Sequence[str]) -> dict[str, LearnerStyle]:
+    """Give what is no learner a colour, a marker and a line style, by its place."""
+    return {name: _style(name, place) for place, name in enumerate(names)}
 
 
 def learner_styles(names: Sequence[str]) -> dict[str, LearnerStyle]:
-    """Give each learner a colour, a marker and a line style by its place in the experiment."""
-    colorblind = sns.color_palette("colorblind")
-    palette = [color for number, color in enumerate(colorblind) if number not in TOO_LIGHT]
-    return {
-        name: {"label": name, "color": color, "marker": marker, "linestyle": line}
-        for name, color, marker, line in zip(
-            names, cycle(palette), cycle(MARKERS), cycle(LINES), strict=False
-        )
-    }
+    """Give each learner a colour, a marker and a line style by its name, the same in all reports.
+
+    A name that is not in `LEARNERS` has the place of its hash, and takes the next where another
+    of these learners has that.
+    """
+    taken: dict[int, str] = {LEARNERS.index(name): name for name in names if name in LEARNERS}
+    for name in sorted(set(names).difference(LEARNERS)):
+        place = crc32(name.encode("utf-8", "replace")) % N_LOOKS
+        while place in taken:
+            place += 1
+        taken[place] = name
+    places = {name: place for place, name in taken.items()}
+    return {name: _style(name, places[name]) for name in names}
 
 
 def panels_of(titles: Sequence[str], x_label: str, y_label: str) -> tuple[Plot, list[Axes]]:
     """Make a figure with a panel for each title."""
-    one = (4.9, 2.5) if len(titles) == 1 else (2.9, 2.1)
-    figure = Plot(len(titles), PANELS_PER_ROW, one, y_label, share=True)
-    for number, (axes, title) in enumerate(zip(figure.panels, titles, strict=True)):
-        figure.set_panel_title(axes, clip(title, TITLE_WIDTH))
-        axes.set_xlabel(x_label)
-        if number % PANELS_PER_ROW == 0:
-            axes.set_ylabel(y_label)
+    figure = Plot(len(titles), (3.9, 2.5) if len(titles) == 1 else (2.4, 2.0), y_label, share=True)
+    for axes, title in zip(figure.panels, titles, strict=True):
+        set_title(axes, title)
+        axes.set(xlabel=x_label, ylabel=y_label)
     return figure, figure.panels
 
 
@@ -244,9 +284,8 @@ def categories(
     """Make a panel for each y label, with a place on the x axis for each label."""
     n_panels, longest = len(y_labels), max(map(len, labels))
     slanted = sum(map(len, labels)) > TICKS_WIDTH / n_panels
-    one = (5.2 if n_panels == 1 else 2.7, 2.5)
     bottom = 0.55 + slanted * 0.035 * longest
-    figure = Plot(n_panels, n_panels, one, bottom=bottom, left=0.85)
+    figure = Plot(n_panels, (3.9 if n_panels == 1 else 2.3, 2.3), bottom=bottom, left=0.85)
     figure.names = list(labels)
     for axes, y_label in zip(figure.panels, y_labels, strict=True):
         axes.set_xticks(range(len(labels)), labels, parse_math=False)
@@ -306,32 +345,29 @@ def draw_bars(axes: Axes, x: Any, points: pd.DataFrame, style: LearnerStyle) -> 
     record(axes, style["label"], places, *(np.asarray(points[it]) for it in ENDS))
 
 
-def draw_matrices(matrices: Mapping[str, pd.DataFrame], x_label: str, y_label: str) -> Figure:
-    """Draw matrices of shares from 0 to 1, a panel for each title; small ones with their labels."""
+def draw_matrices(matrices: Mapping[str, pd.DataFrame], x_label: str, y_label: str) -> Plot:
+    """Draw labelled matrices of shares from 0 to 1, a panel for each title."""
+    most = max(len(matrix) for matrix in matrices.values())
     names = [str(name) for matrix in matrices.values() for name in matrix]
-    labelled = max(len(matrix) for matrix in matrices.values()) <= LABELLED_CLASSES
-    room = 0.5 + 0.075 * min(max(map(len, names)), MATRIX_LABEL_WIDTH) * labelled
-    figure = Plot(len(matrices), PANELS_PER_ROW, (3.0, 3.0), "share", left=room, bottom=room)
+    room = 0.5 + 0.075 * min(max(map(len, names)), MATRIX_LABEL_WIDTH)
+    side = max(1.5, 0.27 * most)
+    figure = Plot(len(matrices), (side, side), "share", left=room, bottom=room)
     for axes, (title, matrix) in zip(figure.panels, matrices.items(), strict=True):
-        axes.imshow(matrix, cmap="Blues", vmin=0, vmax=1, interpolation="nearest")
-        figure.set_panel_title(axes, clip(title, TITLE_WIDTH))
-        axes.set_xlabel(x_label)
-        axes.set_ylabel(y_label)
+        axes.imshow(matrix, cmap="Blues", vmin=0, vmax=1, interpolation="nearest", aspect="auto")
+        set_title(axes, title)
+        axes.set(xlabel=x_label, ylabel=y_label)
         axes.grid(visible=False)
         for label, shares in matrix.iterrows():
             seen = shares[shares > 0]
             record(axes, str(label), seen.index.astype(str), seen)
         names = [clip(str(name), MATRIX_LABEL_WIDTH) for name in matrix]
-        if len(names) > LABELLED_CLASSES:
-            axes.set_xticks([])
-            axes.set_yticks([])
-            continue
         axes.set_xticks(range(len(names)), names, parse_math=False, rotation=90)
         axes.set_yticks(range(len(names)), names, parse_math=False)
         for (y, x), share in np.ndenumerate(matrix):
             if share >= 0.005:
                 ink = "#fefefe" if share > 0.5 else "0.2"
-                axes.text(x, y, f"{share:.2f}", ha="center", va="center", color=ink, fontsize=6)
+                text = f"{share:.2f}".removeprefix("0")
+                axes.text(x, y, text, ha="center", va="center", color=ink, fontsize=7)
     return figure
 
 
@@ -341,20 +377,22 @@ def draw_legend(
     others: Mapping[str, Artist],
     lines: bool = True,
 ) -> None:
-    """Put one legend below all panels: the learners, then what the line styles mean."""
+    """Add the legend, a picture of its own: the learners, then what the line styles mean."""
     entries: list[tuple[str, Artist]] = [
         (clip(name, LABEL_WIDTH), Line2D([], [], **style if lines else {**style, "linestyle": "-"}))
         for name, style in styles.items()
     ]
     entries += others.items()
     longest = max(len(label) for label, _ in entries)
-    columns = max(1, min(len(entries), int(figure.get_figwidth() / (0.6 + 0.072 * longest))))
-    figure.add_legend_rows(-(-len(entries) // columns))
+    column = 0.5 + 0.068 * longest
+    columns = max(1, min(len(entries), int(LEGEND_WIDTH / column)))
+    rows = -(-len(entries) // columns)
+    picture = figure.add_picture(columns * column, LEGEND_ROW * rows + 0.15)
     # Labels are set afterwards: matplotlib drops legend entries that begin with an underscore.
-    legend = figure.legend(
+    legend = picture.legend(
         [handle for _, handle in entries],
         [str(number) for number in range(len(entries))],
-        loc="lower center",
+        loc="center",
         ncols=columns,
         frameon=False,
     )
@@ -363,7 +401,7 @@ def draw_legend(
         text.set_parse_math(False)
 
 
-def render(figure: Figure, name: str = "oasis-bench") -> dict[str, bytes]:
+def render(figure: Figure, name: str = "oasis-bench") -> bytes:
     """Write a figure as SVG, the same bytes each time; its ids are those of `name`."""
     svg = io.BytesIO()
     with mpl.rc_context({"svg.hashsalt": name}), warnings.catch_warnings():
@@ -371,4 +409,4 @@ def render(figure: Figure, name: str = "oasis-bench") -> dict[str, bytes]:
         warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
         vector: Any = FigureCanvasSVG(figure)
         vector.print_svg(svg, metadata={"Date": None})
-    return {"svg": svg.getvalue()}
+    return svg.getvalue()

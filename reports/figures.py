@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from itertools import count
 from typing import Any
 
 import matplotlib as mpl
@@ -16,29 +15,10 @@ import numpy.typing as npt
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from oasis_bench.analysis import summarise
-from oasis_bench.reports.figure_style import (
-    LABEL_WIDTH,
-    PANELS_PER_ROW,
-    STYLE,
-    Drawing,
-    LearnerStyle,
-    Plot,
-    categories,
-    draw_band,
-    draw_bars,
-    draw_legend,
-    finish,
-    learner_styles,
-    log_counts,
-    log_seconds,
-    panels_of,
-    record,
-)
-from oasis_bench.reports.formatting import clip, plural
+from oasis_bench.reports import figure_style as fs
+from oasis_bench.reports.table import clip, plural
 from oasis_bench.reports.view import RunView, task_title
 
 COSTS = {
@@ -64,10 +44,10 @@ AFTER, BEFORE = ["x", "y"], ["x_before", "y_before"]
 
 def panels(
     view: RunView, rows: pd.DataFrame, x_label: str, y_label: str
-) -> tuple[Plot, dict[str, Axes]]:
+) -> tuple[fs.Plot, dict[str, Axes]]:
     """Make a figure with a panel for each subset that has rows."""
     shown = [subset for subset in view.subsets if (rows["subset"] == subset).any()]
-    figure, made = panels_of([view.subset_title(subset) for subset in shown], x_label, y_label)
+    figure, made = fs.panels_of([view.subset_title(subset) for subset in shown], x_label, y_label)
     return figure, dict(zip(shown, made, strict=True))
 
 
@@ -86,27 +66,26 @@ def side_by_side(view: RunView) -> dict[str, npt.NDArray[np.float64]]:
 
 def band_of(rows: pd.DataFrame, x: str, y: str, partitions: int | None = None) -> pd.DataFrame:
     """Return mean and standard error of `y` at each `x`, where there are `partitions` values."""
-    points = [
-        (place, summary.mean, summary.standard_error)
-        for place, values in rows.groupby(x)[y]
-        if (summary := summarise(values)).n == (partitions or summary.n)
-    ]
-    return pd.DataFrame(points, columns=["x", "mean", "se"], dtype=float)
+    points = rows.groupby(x)[y].agg(["mean", "sem", "size"])
+    points = points[points["size"] == (partitions or points["size"])]
+    return points.reset_index(names="x").rename(columns={"sem": "se"})
 
 
 def entries(
-    view: RunView, styles: Mapping[str, LearnerStyle], rows: pd.DataFrame
-) -> dict[str, LearnerStyle]:
+    view: RunView, styles: Mapping[str, fs.LearnerStyle], rows: pd.DataFrame
+) -> dict[str, fs.LearnerStyle]:
     """Return the legend entries of the learners that have rows."""
     present = set(rows["learner"])
     return {view.marked(name): style for name, style in styles.items() if name in present}
 
 
-@mpl.rc_context(STYLE)
-def cost_figures(view: RunView) -> list[Drawing]:
+@mpl.rc_context(fs.STYLE)
+def cost_figures(view: RunView) -> list[fs.Drawing]:
     """Draw the figure of the three costs of each split."""
     return [
-        finish(
+        drawing
+        for split in view.splits
+        for drawing in fs.finish(
             "_".join(["costs", *view.of_splits(split)]),
             "The three costs" + "".join(view.of_splits(f", {split}")),
             draw_costs(view, split),
@@ -114,33 +93,32 @@ def cost_figures(view: RunView) -> list[Drawing]:
             caption="Logarithmic scales. A learner without a point for tuning had nothing to tune."
             + _noisy_text(view.finished_on(split)),
         )
-        for split in view.splits
     ]
 
 
-def draw_costs(view: RunView, split: str) -> Figure | None:
+def draw_costs(view: RunView, split: str) -> fs.Plot | None:
     """Draw the times of tuning, fit and query against the number of classes."""
     trials = view.finished_on(split)
     if trials.empty:
         return None
-    figure, of_costs = categories(*subset_axis(view), list(COSTS.values()))
-    styles = learner_styles(view.learners)
+    figure, of_costs = fs.categories(*subset_axis(view), list(COSTS.values()))
+    styles = fs.learner_styles(view.learners)
     for axes, cost in zip(of_costs, COSTS, strict=True):
         trials = trials.assign(**{cost: trials[cost].where(trials[cost] > 0)})
         if trials[cost].notna().any():  # a single value has no range of its own
             axes.set_ylim(trials[cost].min() / 2, trials[cost].max() * 2)
-        log_seconds(axes, "y")
+        fs.log_seconds(axes, "y")
         for learner, x in side_by_side(view).items():
             own = trials[trials["learner"] == learner]
             spread = own.groupby("subset")[cost].agg(["median", "min", "max"])
             points = spread.reindex(list(view.subsets)).set_axis(["middle", "low", "high"], axis=1)
-            draw_bars(axes, x, points, styles[learner])
+            fs.draw_bars(axes, x, points, styles[learner])
             if cost == "fit_seconds":
                 hollow = {**styles[learner], "linestyle": "", "markerfacecolor": "white"}
                 waited = points.index.isin(own.loc[own["noisy"], "subset"].unique())
                 axes.plot(x, points["middle"].where(waited), **hollow, zorder=5)
     others: dict[str, Artist] = {"noisy": Line2D([], [], **NOISY)} if trials["noisy"].any() else {}
-    draw_legend(figure, entries(view, styles, trials), others)
+    fs.draw_legend(figure, entries(view, styles, trials), others)
     return figure
 
 
@@ -153,10 +131,10 @@ def _noisy_text(trials: pd.DataFrame) -> str:
     )
 
 
-@mpl.rc_context(STYLE)
-def quality_against_time(view: RunView, task: str) -> Drawing:
+@mpl.rc_context(fs.STYLE)
+def quality_against_time(view: RunView, task: str) -> list[fs.Drawing]:
     """Draw the first measure of a task against the time of tuning and fit."""
-    return finish(
+    return fs.finish(
         f"{task}_against_time",
         f"{task_title(task)}: {view.headlines[task][0]} against the time of tuning and fit",
         draw_quality_against_time(view, task),
@@ -166,21 +144,23 @@ def quality_against_time(view: RunView, task: str) -> Drawing:
     )
 
 
-def draw_quality_against_time(view: RunView, task: str) -> Figure | None:
+def draw_quality_against_time(view: RunView, task: str) -> fs.Plot | None:
     """Draw a point for each learner, a panel for each subset, and the Pareto front."""
     points = times_and_values(view, task)
     if points.empty:
         return None
-    styles = learner_styles(view.learners)
+    styles = fs.learner_styles(view.learners)
     figure, of_subset = panels(view, points, "tuning and fit", view.headlines[task][0])
     for subset, axes in of_subset.items():
         draw_against_time(axes, points[points["subset"] == subset], styles)
     others: dict[str, Artist] = {"Pareto front": Line2D([], [], **FRONT)}
-    draw_legend(figure, entries(view, styles, points), others, lines=False)
+    fs.draw_legend(figure, entries(view, styles, points), others, lines=False)
     return figure
 
 
-def draw_against_time(axes: Axes, points: pd.DataFrame, styles: Mapping[str, LearnerStyle]) -> None:
+def draw_against_time(
+    axes: Axes, points: pd.DataFrame, styles: Mapping[str, fs.LearnerStyle]
+) -> None:
     """Draw learners at their seconds and values (middle, low, high), and the Pareto front."""
     _log_seconds_along(axes, points[["seconds_min", "seconds_max"]].to_numpy())
     for row in points.to_dict("records"):
@@ -189,15 +169,17 @@ def draw_against_time(axes: Axes, points: pd.DataFrame, styles: Mapping[str, Lea
         errors = np.nan_to_num([[y - low], [high - y]])
         ends = [[x - row["seconds_min"]], [row["seconds_max"] - x]]
         axes.errorbar([x], [y], xerr=ends, yerr=errors, elinewidth=1, **style)
-        record(axes, row["learner"], [x], [y], y - errors[0], y + errors[1])
+        fs.record(axes, row["learner"], [x], [y], y - errors[0], y + errors[1])
     front = points[pareto_front(points["seconds"].to_numpy(), points["middle"].to_numpy())]
     front = front.sort_values("seconds")
     axes.plot(front["seconds"], front["middle"], drawstyle="steps-post", **FRONT)
+    middle = math.prod(axes.get_xlim()) ** 0.5
     for name, x, y in zip(front["learner"], front["seconds"], front["middle"], strict=True):
         axes.annotate(
             clip(name, NAME_WIDTH),
             (x, y),
-            xytext=(4, 5),
+            xytext=(4, 5) if x < middle else (-4, 5),
+            horizontalalignment="left" if x < middle else "right",
             textcoords="offset points",
             fontsize="x-small",
             parse_math=False,
@@ -244,51 +226,40 @@ def pareto_front(
 def _log_seconds_along(axes: Axes, seconds: npt.NDArray[np.float64]) -> None:
     """Make the x axis one of seconds, on a logarithmic scale around all of `seconds`."""
     axes.set_xlim(seconds.min() / 1.6, seconds.max() * 1.6)
-    log_seconds(axes, "x")
+    fs.log_seconds(axes, "x")
 
 
-@mpl.rc_context(STYLE)
-def step_figures(view: RunView) -> list[Drawing]:
-    """Draw the measure that chose the steps, and the symmetry of W, along them, for each split."""
-    standard_error = f"mean ± standard error over {view.partitions_text}"
-    items, drawings = view.info.items, []
-    for split, (task, measure) in view.chooser.items():
-        where = "".join(view.of_splits(f", {split}"))
-        drawings += [
-            finish(
-                "_".join(["along_steps", *view.of_splits(split)]),
-                f"{measure} along the learning steps{where}",
-                draw_along_steps(view, split),
-                spread=standard_error,
-                caption=f"{measure} of the task {task}. Drawn as far as every partition was "
-                f"followed. Solid: test {items}; dashed: training {items}; dotted: validation "
-                f"{items} of the inner folds, for the chosen hyper-parameters (mean alone); "
-                "triangle: median of the chosen numbers of steps, 0 at the left end. Learners "
-                f"without steps are level lines at their value on test {items}.",
-            ),
-            finish(
-                "_".join(["symmetry", *view.of_splits(split)]),
-                f"Symmetry index of W along the learning steps{where}",
-                draw_symmetry(view, split),
-                spread=standard_error,
-                caption="Drawn as far as every partition was followed; learners of x'Wy alone.",
-            ),
-        ]
-    return drawings
+@mpl.rc_context(fs.STYLE)
+def step_figures(view: RunView) -> list[fs.Drawing]:
+    """Draw the measure that tuned the steps along them, for each split."""
+    items = view.info.items
+    return [
+        drawing
+        for split, (task, measure) in view.tuned_by.items()
+        for drawing in fs.finish(
+            "_".join(["along_steps", *view.of_splits(split)]),
+            f"{measure} along the learning steps" + "".join(view.of_splits(f", {split}")),
+            draw_along_steps(view, split),
+            spread=f"mean ± standard error over {view.partitions_text}",
+            caption=f"{measure} of the task {task}, as far as every partition was followed. Solid: "
+            f"test {items}; dashed: training {items}; dotted: validation {items} of the inner "
+            "folds, for the tuned hyper-parameters (mean alone). A learner without steps is a "
+            f"level line at its value on test {items}.",
+        )
+    ]
 
 
-def draw_along_steps(view: RunView, split: str) -> Figure | None:
-    """Draw the measure that chose against the number of steps, on three parts of the items."""
+def draw_along_steps(view: RunView, split: str) -> fs.Plot | None:
+    """Draw the measure of tuning against the number of steps, on three parts of the items."""
     traces = view.stored.traces
     traces = traces[traces["split"] == split]
     if traces.empty:
         return None
-    styles, trials = learner_styles(view.learners), view.finished_on(split)
-    scores = pd.concat([traces, _chosen_validation(view, trials)])
-    figure, of_subset = panels(view, traces, STEPS_LABEL, view.chooser[split][1])
+    styles, trials = fs.learner_styles(view.learners), view.finished_on(split)
+    scores = pd.concat([traces, _tuned_validation(view, trials)])
+    figure, of_subset = panels(view, traces, STEPS_LABEL, view.tuned_by[split][1])
     for subset, axes in of_subset.items():
-        log_counts(axes)
-        heights = (0.035 + 0.05 * number for number in count())  # triangles do not overlap
+        fs.log_counts(axes)
         for learner, style in styles.items():
             own = trials[(trials["subset"] == subset) & (trials["learner"] == learner)]
             rows = scores[(scores["subset"] == subset) & (scores["learner"] == learner)]
@@ -297,44 +268,25 @@ def draw_along_steps(view: RunView, split: str) -> Figure | None:
                 band = band_of(of_part, "n_steps", "value", partitions=len(own))
                 drawn = {**style, "markersize": 3, "linestyle": line}
                 drawn["label"] = f"{learner}, {part}"
-                draw_band(axes, band, drawn, shade=part != "validation")
-            chosen = own["n_steps"].dropna()
-            if len(chosen):
-                _mark_chosen(axes, max(chosen.median(), 1), next(heights), style)
-            elif own["test"].notna().any():
+                fs.draw_band(axes, band, drawn, shade=part != "validation")
+            if own["n_steps"].isna().all() and own["test"].notna().any():
                 _draw_level(axes, own["test"].mean(), style)
     others: dict[str, Artist] = {
         part: Line2D([], [], color="0.3", linestyle=line) for part, line in PARTS.items()
     }
-    others["chosen steps"] = Line2D([], [], color="0.3", marker="^", markersize=8, linestyle="")
-    draw_legend(figure, entries(view, styles, trials), others, lines=False)
+    fs.draw_legend(figure, entries(view, styles, trials), others, lines=False)
     return figure
 
 
-def _mark_chosen(axes: Axes, n_steps: float, height: float, style: LearnerStyle) -> None:
-    """Put a triangle at the chosen number of steps."""
-    axes.plot(
-        [n_steps],
-        [height],
-        marker="^",
-        markersize=9,
-        color=style["color"],
-        markeredgecolor="white",
-        transform=axes.get_xaxis_transform(),
-        zorder=5,
-    )
-    record(axes, f"{style['label']}, chosen steps", [n_steps], [math.nan])
-
-
-def _draw_level(axes: Axes, level: float, style: LearnerStyle) -> None:
+def _draw_level(axes: Axes, level: float, style: fs.LearnerStyle) -> None:
     """Draw a learner without steps: a level line with its marker at the right end."""
     axes.axhline(level, color=style["color"], linewidth=1.2)
     axes.plot([1], [level], **style, transform=axes.get_yaxis_transform(), clip_on=False)
-    record(axes, style["label"], [math.nan], [level])
+    fs.record(axes, style["label"], [math.nan], [level])
 
 
-def _chosen_validation(view: RunView, trials: pd.DataFrame) -> pd.DataFrame:
-    """Return the mean over folds of the validation of the chosen hyper-parameters."""
+def _tuned_validation(view: RunView, trials: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean over folds of the validation of the tuned hyper-parameters."""
     chosen = ["trial_id", "scaling", "params"]
     rows = view.validated.merge(trials[chosen], on=chosen)
     is_whole = rows["n_folds"] == rows.groupby("trial_id")["n_folds"].transform("max")
@@ -343,27 +295,8 @@ def _chosen_validation(view: RunView, trials: pd.DataFrame) -> pd.DataFrame:
     return rows[columns].rename(columns={"validation": "value"}).assign(part="validation")
 
 
-def draw_symmetry(view: RunView, split: str) -> Figure | None:
-    """Draw the symmetry index of W against the number of steps."""
-    symmetry = view.stored.symmetry
-    symmetry = symmetry[symmetry["split"] == split]
-    if symmetry.empty:
-        return None
-    styles, trials = learner_styles(view.learners), view.finished_on(split)
-    figure, of_subset = panels(view, symmetry, STEPS_LABEL, "Symmetry index of W")
-    for subset, axes in of_subset.items():
-        log_counts(axes)
-        rows = symmetry[symmetry["subset"] == subset]
-        n_trials = trials.loc[trials["subset"] == subset, "learner"].value_counts()
-        for learner, own in rows.groupby("learner"):
-            band = band_of(own, "n_steps", "symmetry_index", partitions=n_trials[learner])
-            draw_band(axes, band, styles[str(learner)])
-    draw_legend(figure, entries(view, styles, symmetry), {})
-    return figure
-
-
-@mpl.rc_context(STYLE)
-def space_figures(view: RunView) -> list[Drawing]:
+@mpl.rc_context(fs.STYLE)
+def space_figures(view: RunView) -> list[fs.Drawing]:
     """Draw the plane of each learner for the largest subset that has any; else nothing."""
     points = view.stored.projections[view.stored.projections["partition"] == 0]
     held = [subset for subset in view.subsets if subset in set(points["subset"])]
@@ -373,26 +306,22 @@ def space_figures(view: RunView) -> list[Drawing]:
     subset, split = points["subset"].iloc[0], points["split"].iloc[0]
     n_shown, n_classes = points["label"].nunique(), len(view.class_names(subset, split))
     shown = _best_learners(view, points)
-    n_others = points["learner"].nunique() - len(shown)
     of_classes = (
-        f"of {n_shown} classes, drawn at random of those that test, " if n_shown < n_classes else ""
+        f"of {n_shown} classes, a random part of those that test, " if n_shown < n_classes else ""
     )
-    return [
-        finish(
-            "learned_space",
-            "Test " + view.info.items + " before and after learning",
-            draw_spaces(view, points, shown),
-            spread=f"first partition, {view.subset_title(subset)}",
-            caption=f"At most {points.groupby(['learner', 'label']).size().max()} test "
-            f"{view.info.items} of a class, {of_classes}in the plane of the two principal axes of "
-            "their similarity (classical scaling of the learner’s scores, centred and made "
-            "symmetric). Before learning: the principal components of the rows as they were "
-            "scaled. The title of a panel says which share of the variance its plane has. What the "
-            "other axes hold is not seen: what overlaps here may lie apart, and measures are of "
-            "the whole space. A plane is turned so that it fits the first panel; its scale is its "
-            "own." + f" Not drawn: {n_others} learners that are worse." * bool(n_others),
-        ),
-    ]
+    return fs.finish(
+        "learned_space",
+        "Test " + view.info.items + " before and after learning",
+        draw_spaces(view, points, shown),
+        spread=f"first partition, {view.subset_title(subset)}, at most {MOST_LEARNERS} learners",
+        caption=f"At most {points.groupby(['learner', 'label']).size().max()} test "
+        f"{view.info.items} of a class, {of_classes}in the plane of the two principal axes of "
+        "their similarity (classical scaling of the learner’s scores, centred and made symmetric). "
+        "Before learning: the principal components of the scaled rows. The title of a panel gives "
+        "the share of the variance in its plane. Classes that overlap here may be apart along "
+        "other axes; measures are of the whole space. Each plane is turned to fit the first panel "
+        "and has its own scale.",
+    )
 
 
 def _best_learners(view: RunView, points: pd.DataFrame) -> list[str]:
@@ -407,26 +336,26 @@ def _best_learners(view: RunView, points: pd.DataFrame) -> list[str]:
     return [name for name in present if name in best]
 
 
-def draw_spaces(view: RunView, points: pd.DataFrame, shown: list[str]) -> Figure:
+def draw_spaces(view: RunView, points: pd.DataFrame, shown: list[str]) -> fs.Plot:
     """Draw a panel for the rows of each scaling, then one for each learner."""
     planes = _planes(view, points, shown)
     names = view.class_names(points["subset"].iloc[0], points["split"].iloc[0])
     numbers = sorted(points["label"].unique())
-    styles = learner_styles([names[number] for number in numbers])
+    styles = fs.styles_in_order([names[number] for number in numbers])
     looks = [{**style, "linestyle": "none", "markersize": 3.5} for style in styles.values()]
-    figure = Plot(len(planes), PANELS_PER_ROW, (2.5, 2.5), "y", left=0.3, bottom=0.35)
+    figure = fs.Plot(len(planes), (2.5, 2.5), "y", left=0.3, bottom=0.1)
     for axes, (title, own) in zip(figure.panels, planes.items(), strict=True):
         share = float((own[AFTER] ** 2).sum(axis=1).mean())
-        figure.set_panel_title(axes, f"{clip(title, LABEL_WIDTH)}: {100 * share:.0f} %")
+        fs.set_title(axes, f"{clip(title, fs.LABEL_WIDTH)}: {100 * share:.0f} %")
         axes.set_aspect("equal", adjustable="datalim")
         axes.set_xticks([])
         axes.set_yticks([])
         for number, look in zip(numbers, looks, strict=True):
             of_class = own[own["label"] == number]
             axes.plot(of_class["x"], of_class["y"], **look)
-            record(axes, names[number], of_class["x"].round(4), of_class["y"].round(4))
-    marks = {clip(look["label"], LABEL_WIDTH): Line2D([], [], **look) for look in looks}
-    draw_legend(figure, {}, marks)
+            fs.record(axes, names[number], of_class["x"].round(4), of_class["y"].round(4))
+    marks = {clip(look["label"], fs.LABEL_WIDTH): Line2D([], [], **look) for look in looks}
+    fs.draw_legend(figure, {}, marks)
     return figure
 
 

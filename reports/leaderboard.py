@@ -16,6 +16,7 @@ from typing import Any
 import matplotlib as mpl
 import pandas as pd
 from matplotlib.artist import Artist
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
@@ -28,18 +29,16 @@ from oasis_bench.analysis import (
     recommendations,
 )
 from oasis_bench.experiment import known_settings
+from oasis_bench.reports import figure_style as fs, figures
 from oasis_bench.reports.export import SIZES, read_results
-from oasis_bench.reports.figure_style import (
-    STYLE,
-    Drawing,
-    draw_legend,
-    finish,
-    learner_styles,
-    panels_of,
-)
-from oasis_bench.reports.figures import FRONT, FRONT_NOTE, draw_against_time, pareto_front
-from oasis_bench.reports.formatting import (
+from oasis_bench.reports.measures import side_by_side
+from oasis_bench.reports.report_files import render, write_files
+from oasis_bench.reports.table import (
+    Cell,
+    Column,
+    Table,
     aligned,
+    clip,
     number_text,
     numbers_as,
     p_text,
@@ -49,14 +48,14 @@ from oasis_bench.reports.formatting import (
     some,
     wrapped,
 )
-from oasis_bench.reports.measures import side_by_side
-from oasis_bench.reports.report_files import render, write_files
-from oasis_bench.reports.table import Cell, Column, Table
 from oasis_bench.reports.view import BASELINE, task_title, transductive_note, view_of
 from oasis_bench.runs import read_run
 from oasis_bench.system import UsageError, printable, unknown_name
 
 PAGE, PAGE_OF_VALUES = "leaderboard.html", "side_by_side.html"
+LEAST_SHOWN = -100
+"""Per cent of error reduction where the axis of the figure ends: others would be hard to read."""
+
 ALL = "all"
 """What a page is filtered by where nothing of the corpora is left out."""
 
@@ -219,8 +218,8 @@ def _write(
     )
     tables, figures = [] if beside is None else [beside], []
     for part in parts.values():
-        tables += [*part["standings"], part["wins"], part["scores"], part["results"]]
-        figures.append(part["figure"])
+        tables += [*part["standings"], part["scores"], part["results"]]
+        figures += [*part["reductions"], *part["against_time"]]
     return write_files(output, name, page, tables, figures)
 
 
@@ -231,8 +230,8 @@ def _of_task(boards: Sequence[Board]) -> dict[str, Any]:
         "title": title,
         "standings": [standing_table(it) for it in boards],
         "sentences": list(sentences(board)),
-        "figure": _figure(board),
-        "wins": _wins_table(board),
+        "reductions": _reductions(board),
+        "against_time": _against_time(board),
         "recommendation": _recommendation(board),
         "scores": _scores_table(board),
         "results": _results_table(board),
@@ -255,8 +254,9 @@ def standing_table(board: Board) -> Table:
     ]
     n_corpora, leader = len(board.found.corpora), board.found.ranked[0]
     of = "" if board.corpora == ALL else f", {board.corpora}"
+    suffix = re.sub(r"\W+", "_", of[1:])
     return Table(
-        name="_".join(["leaderboard", board.task, *_words(board.corpora)]),
+        name=f"leaderboard_{board.task}{suffix}",
         title=f"{task_title(board.task)}, {board.measure}: learners over {n_corpora} corpora{of}",
         columns=[
             Column(
@@ -264,7 +264,7 @@ def standing_table(board: Board) -> Table:
             ),
             Column("Average rank", rows["average_rank"], numbers_as("{:.1f}", "-")),
             Column("Error reduction, %", saved),
-            Column("Its 95 %", [_percents(*pair) for pair in ends]),
+            Column("95 % interval", [_percents(*pair) for pair in ends]),
             Column(f"p, {board.baseline}", rows["p_baseline"], p_text),
             *[Column(f"p, {leader}", rows["p_leader"], p_text)] * (leader != board.baseline),
             Column("Seconds", rows["seconds"], lambda it: "-" if pd.isna(it) else seconds_text(it)),
@@ -278,10 +278,6 @@ def standing_table(board: Board) -> Table:
         * (not rows["ranked"].all()),
         of={"Task": task_title(board.task), "Corpora": board.corpora},
     )
-
-
-def _words(corpora: str) -> list[str]:
-    return [] if corpora == ALL else [re.sub(r"\W+", "_", corpora)]
 
 
 def _percent(share: float) -> str:
@@ -298,8 +294,8 @@ def sentences(board: Board) -> Iterator[str]:
     leader, best = ranked[0], rows.to_dict("index")[ranked[0]]
     between = _percents(best["error_reduction_low"], best["error_reduction_high"])
     saves = (
-        f"; on the median corpus it saves {_percent(best['error_reduction']).lstrip('+')} % of the "
-        f"error of {board.baseline}" + f" (95 % interval {between} %)" * (between != "-")
+        f", and a median error reduction of {_percent(best['error_reduction'])} % against "
+        f"{board.baseline}" + f" (95 % interval {between} %)" * (between != "-")
     )
     yield (
         f"{leader} has the best average rank, {best['average_rank']:.1f}, by {board.by} over "
@@ -310,74 +306,107 @@ def sentences(board: Board) -> Iterator[str]:
         yield f"Nothing is significant on fewer than {LEAST_CORPORA} corpora."
     else:
         is_above = tested["p_baseline"].le(LEVEL) & (tested["error_reduction"] > 0)
-        tied = tested.index[tested["p_leader"] > LEVEL].tolist()
-        above = series(tested.index[is_above].tolist()) or "none"
-        texts = [f"Significantly better than {board.baseline}: {above}"] * (
+        above = _subject(tested.index[is_above].tolist())
+        tied = _subject(tested.index[tested["p_leader"] > LEVEL].tolist())
+        texts = [f"{above} significantly better than {board.baseline}. "] * (
             leader != board.baseline
         )
-        texts += [f"Not significantly different from {leader}: {series(tied) or 'none'}"]
-        yield f"{'. '.join(texts)} (Wilcoxon’s signed-rank test, Holm)."
+        texts += [f"{tied} statistically tied with {leader}"]
+        yield f"{''.join(texts)} (Wilcoxon’s signed-rank test, Holm’s correction)."
     if len(front := _front(board)):
         texts = [f"{name} ({seconds_text(own)} s)" for name, own in front["seconds"].items()]
         yield f"No other learner is both faster and better than {series(texts)}."
+
+
+def _subject(names: Sequence[str]) -> str:
+    """Write learners as the subject of a sentence, with its verb."""
+    return f"{series(names) or 'No learner'} {'are' if len(names) > 1 else 'is'}"
 
 
 def _front(board: Board) -> pd.DataFrame:
     """Return the learners on the Pareto front of time and quality, the fastest first."""
     rows = board.found.learners.loc[board.found.ranked]
     rows = rows[rows["seconds"] > 0]
-    front = pareto_front(rows["seconds"].to_numpy(), rows["error_reduction"].to_numpy())
+    front = figures.pareto_front(rows["seconds"].to_numpy(), rows["error_reduction"].to_numpy())
     return rows[front].sort_values("seconds")
 
 
-@mpl.rc_context(STYLE)
-def _figure(board: Board) -> Drawing:
+@mpl.rc_context(fs.STYLE)
+def _reductions(board: Board) -> list[fs.Drawing]:
+    """Draw the error reduction of the ranked learners."""
+    figure = fs.Plot(1, (3.2, 0.4 + 0.2 * len(board.found.ranked)), left=1.9)
+    draw_reductions(figure.panels[0], board)
+    n_corpora = len(board.found.corpora)
+    return fs.finish(
+        f"{board.task}_error_reduction",
+        f"{task_title(board.task)}: reduction of the error of {board.baseline} in {board.measure}",
+        figure,
+        spread=f"median over {n_corpora} corpora, with its 95 % interval",
+        caption="The best average rank is on top. An interval may end beyond the axis.",
+    )
+
+
+def draw_reductions(axes: Axes, board: Board) -> None:
+    """Draw a dot and an interval for each ranked learner, the best average rank on top."""
+    rows = board.found.learners.loc[board.found.ranked[::-1]]
+    low, middle, high = (100 * rows[f"error_reduction{end}"] for end in ("_low", "", "_high"))
+    places = list(range(len(rows)))
+    axes.hlines(places, low, high, color="#0173b2", linewidth=1.4)
+    axes.plot(middle, places, "o", color="#0173b2")
+    axes.axvline(0, color="0.35", linewidth=1, zorder=1)
+    axes.set_yticks(
+        places, [clip(str(name), figures.NAME_WIDTH) for name in rows.index], parse_math=False
+    )
+    axes.set(xlabel="error reduction, %", ylim=(-0.6, len(rows) - 0.4))
+    shown = middle.clip(lower=LEAST_SHOWN)
+    ends = (low.fillna(middle).clip(lower=LEAST_SHOWN).min(), high.fillna(shown).max())
+    room = 0.05 * (ends[1] - ends[0]) + 1
+    axes.set_xlim(ends[0] - room, ends[1] + room)
+    axes.grid(visible=False, axis="y")
+    fs.record(axes, "error reduction", places, middle, low, high)
+
+
+@mpl.rc_context(fs.STYLE)
+def write_picture(boards: Sequence[Board], path: Path) -> None:
+    """Write the error reductions of each task, over all corpora, as one PNG: a panel a task."""
+    shown = [board for board in boards if board.corpora == ALL]
+    most = max(len(board.found.ranked) for board in shown)
+    figure = Figure(figsize=(4.2 * len(shown), 1.1 + 0.21 * most), layout="constrained")
+    for axes, board in zip(figure.subplots(1, len(shown), squeeze=False)[0], shown, strict=True):
+        draw_reductions(axes, board)
+        n_corpora = len(board.found.corpora)
+        fs.set_title(axes, f"{task_title(board.task)}, {board.measure}: {n_corpora} corpora")
+    figure.savefig(path, dpi=130)
+
+
+@mpl.rc_context(fs.STYLE)
+def _against_time(board: Board) -> list[fs.Drawing]:
     """Draw the error reduction of the ranked learners against their time."""
-    return finish(
+    return fs.finish(
         f"{board.task}_against_time",
         f"{task_title(board.task)}: error reduction against the time of tuning and fit",
         _draw(board),
         spread=f"median over {len(board.found.corpora)} corpora, with its 95 % interval",
-        caption=FRONT_NOTE,
+        caption=figures.FRONT_NOTE,
     )
 
 
-def _draw(board: Board) -> Figure | None:
-    names = {
-        old: old.removeprefix("error_reduction_")
-        for old in ("error_reduction_low", "error_reduction_high")
-    }
-    rows = board.found.learners.loc[board.found.ranked].rename(columns=names)
-    rows = rows.assign(middle=rows["error_reduction"], seconds_min=rows["seconds"])
-    rows = rows.assign(seconds_max=rows["seconds"])[rows["seconds"] > 0].reset_index(
-        names="learner"
+def _draw(board: Board) -> fs.Plot | None:
+    rows = board.found.learners.loc[board.found.ranked].rename(
+        columns=lambda name: name.removeprefix("error_reduction_")
     )
+    rows = rows[rows["seconds"] > 0].reset_index(names="learner")
+    seconds = dict.fromkeys(("seconds_min", "seconds_max"), rows["seconds"])
+    rows = rows.assign(middle=rows["error_reduction"], **seconds)
     if rows.empty:
         return None
-    styles = learner_styles(board.found.ranked)
-    figure, (axes,) = panels_of([board.by], "tuning and fit", "error reduction")
-    draw_against_time(axes, rows, styles)
-    others: dict[str, Artist] = {"Pareto front": Line2D([], [], **FRONT)}
+    styles = fs.learner_styles(board.found.ranked)
+    figure, (axes,) = fs.panels_of([board.by], "tuning and fit", "error reduction")
+    figures.draw_against_time(axes, rows, styles)
+    others: dict[str, Artist] = {"Pareto front": Line2D([], [], **figures.FRONT)}
     present = {name: styles[name] for name in rows["learner"]}
-    draw_legend(figure, present, others, lines=False)
+    fs.draw_legend(figure, present, others, lines=False)
     return figure
-
-
-def _wins_table(board: Board) -> Table:
-    """Make the matrix of the shares of corpora where the row is above the column."""
-    wins = board.found.wins
-    return Table(
-        name=f"wins_{board.task}",
-        title=f"{task_title(board.task)}: share of the corpora where the row is above the column",
-        columns=[
-            Column("Learner", wins.index, align="l"),
-            *(Column(str(name), wins[name], numbers_as("{:.2f}", "-")) for name in wins),
-        ],
-        numbers=wins.rename_axis("learner").reset_index(),
-        notes=["A tie counts a half."],
-        of={"Task": task_title(board.task)},
-        across="Learner",
-    )
 
 
 def _recommendation(board: Board) -> str:
@@ -388,18 +417,18 @@ def _recommendation(board: Board) -> str:
         board.found.best_on_average,
         recommendations(board.cells, board.baseline, board.found.ranked, FACETS),
     )
-    told = [
+    better = [
         f"{row['learner']} for {row['group']} (regret {row['regret_of_group']:.3f} in place of "
         f"{row['regret_of_all']:.3f}, gain {row['gain']:.3f} [{row['low']:.3f}, {row['high']:.3f}])"
         for row in groups.to_dict("records")
         if row["low"] > 0
     ]
     text = f"Take {overall}: it has the highest mean error reduction over the corpora."
-    if told:
-        return f"{text} Better for some data: {'; '.join(told)}."
+    if better:
+        return f"{text} Better for some data: {'; '.join(better)}."
     return (
-        f"{text} No kind or size of data has a learner of its own: where each corpus in turn is "
-        "left out, the best of its group is not significantly better than the best of all."
+        f"{text} For no kind or size of data is another learner significantly better: each corpus "
+        "was left out in turn, and the best of its group compared with the best of all."
     )
 
 

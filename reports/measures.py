@@ -5,16 +5,24 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
 import pandas as pd
 
-from oasis_bench.analysis import LEVEL, seen_difference, shown_in_text
+from oasis_bench.analysis import seen_difference, shown_in_text
 from oasis_bench.claims import published_figures
-from oasis_bench.reports.formatting import interval_text, number_text, numbers_as, p_text, plural
-from oasis_bench.reports.table import Cell, Column, Table
+from oasis_bench.reports.table import (
+    Cell,
+    Column,
+    Table,
+    interval_text,
+    number_text,
+    numbers_as,
+    p_text,
+    plural,
+)
 from oasis_bench.reports.view import BASELINE, RunView, task_title
 
 CHANCE = "chance"
@@ -43,11 +51,7 @@ VERDICTS = {
 BESIDE_BASELINE = {**VERDICTS, "better": "better"}
 
 POINT = 0.01
-"""A difference from a published figure that is told."""
-
-SEEN, UNSEEN = "retrieval", "unseen-classes"
-MEASURE = "mAP"
-"""By which seen and unseen classes stand side by side."""
+"""A difference from a published figure that is reported."""
 
 
 def with_chance(numbers: pd.DataFrame) -> pd.DataFrame:
@@ -100,7 +104,6 @@ def _measure_table(
     view: RunView, task: str, subset: str, numbers: pd.DataFrame, every: bool
 ) -> Table:
     split, names = view.split_of(task), {name: view.marked(name) for name in view.learners}
-    limits = ceilings(view, task, numbers)
     records = numbers.assign(text=mean_texts(numbers)).to_dict("records")
     gaps = {name: view.shortfall(subset, name, split, task) for name in names}
     first = [Cell("Measure" if every else "Learner")]
@@ -113,8 +116,7 @@ def _measure_table(
             for value in values
         ]
         chance = number_text(values[0]["chance"], "{:.3f}", missing="-")
-        limit = [f"{name}: {limits[name]}."] if name in limits else []
-        of_measures.append([Cell(str(name)), *cells, Cell(chance, notes=tuple(limit))])
+        of_measures.append([Cell(str(name)), *cells, Cell(chance)])
     # Learners stand below each other; so do measures where there are many of them.
     grid = zip(first, *of_measures, strict=True) if every else [first, *of_measures]
     (head, *cells), *others = grid
@@ -129,6 +131,7 @@ def _measure_table(
         numbers=with_chance(numbers),
         notes=[
             *(note for head, *_ in others for note in head.notes),
+            *ceilings(view, task, numbers),
             *bold_note(numbers[numbers["name"] == view.headlines[task][0]]),
             *blend_notes(numbers),
             *_left_out(view, task, subset),
@@ -139,27 +142,17 @@ def _measure_table(
     )
 
 
-def ceilings(view: RunView, task: str, numbers: pd.DataFrame) -> dict[str, str]:
-    """Say which measures of one class subset of `RunView.numbers` cannot reach 1, and why.
-
-    The bound of precision at k is that of the mean number of relevant items: with several labels an
-    item the true one may lie a little below it, as the mean of min(relevant, k) / k is at most it.
-    """
+def ceilings(view: RunView, task: str, numbers: pd.DataFrame) -> list[str]:
+    """Say from which k on precision of one class subset of `RunView.numbers` cannot reach 1."""
     sizes = view.sizes.get((str(numbers["subset"].iloc[0]), view.split_of(task)))
-    if sizes is None or "mAP" not in view.info.sources.tasks[task].measures:
-        return {}
-    found, others, items = {}, sizes[1] - 1, view.info.items
     shown = numbers[(numbers["measure"] == "precision") & numbers["chance"].notna()]
-    for name, k, chance in zip(shown["name"], shown["k"], shown["chance"], strict=True):
-        relevant = round(chance * others, 6)
-        if k > others:
-            found[str(name)] = f"only {others} other test {items}"
-        elif relevant < k:
-            found[str(name)] = (
-                f"at most {relevant / k:.2f}, as a query has {relevant:.3g} relevant {items} on "
-                "average"
-            )
-    return found
+    if sizes is None or shown.empty or "mAP" not in view.info.sources.tasks[task].measures:
+        return []
+    relevant = round(shown["chance"].iloc[0] * (sizes[1] - 1), 6)
+    return [
+        f"Precision at k is at most {relevant:.3g}/k for a larger k, as a query has {relevant:.3g} "
+        f"relevant {view.info.items} on average."
+    ] * bool((shown["k"] > relevant).any())
 
 
 def _caveats(
@@ -246,16 +239,14 @@ def _differences(view: RunView, task: str, baseline: str | None) -> pd.DataFrame
     Of the best less the learner, or of the learner less the baseline: difference, low and high,
     the 95 % interval, and sd over the n shared partitions, or queries of judgements; p_value, and
     p_corrected for all comparisons of the subset and measure; detectable, the true difference that
-    one comparison alone finds with probability 0.8, and detectable_corrected, the same at the first
-    and strictest step of the correction.  What differences without spread lack is NaN, and a
-    detectable difference that is larger than the measure's range.
+    one comparison alone finds with probability 0.8.  What differences without spread lack is NaN,
+    and a detectable difference that is larger than the measure's range.
     """
     rows: list[dict[str, Any]] = []
     found = view.comparisons[task] if baseline is None else view.compare(task, baseline)
     for subset, measure, _, comparison, sizes in found:
         for learner, own in comparison.differences.items():
             rho = view.rho[subset, view.split_of(task)]
-            strictest = LEVEL / max(1, sum(it.sd > 0 for it in comparison.differences.values()))
             values = (own.mean, own.low, own.high)
             if baseline is not None:
                 values = (-own.mean, -own.high, -own.low)
@@ -273,7 +264,6 @@ def _differences(view: RunView, task: str, baseline: str | None) -> pd.DataFrame
                     "p_corrected": comparison.p_values[learner],
                     "verdict": comparison.verdicts[learner],
                     "detectable": seen_difference(own, rho),
-                    "detectable_corrected": seen_difference(own, rho, level=strictest),
                 }
             )
     return pd.DataFrame(rows)
@@ -325,16 +315,11 @@ def _difference_notes(shown: pd.DataFrame) -> Iterator[str]:
         if count > 1
         else "One comparison: there is nothing to correct for."
     )
-    alone, strict = (
-        _range([f"{value:.3f}" for value in sorted(tested[name].dropna())])
-        for name in ("detectable", "detectable_corrected")
-    )
-    corrected = f", and of {strict} at the strictest step of the correction"
+    alone = _range([f"{value:.3f}" for value in sorted(tested["detectable"].dropna())])
     yield (
         f"Power: at the spread seen over {partitions} {of}, a true difference of "
-        f"{alone or 'no size'} is significant with probability 0.8 in a comparison alone"
-        f"{corrected * (count > 1 and bool(strict))}. Smaller ones are easily missed: ‘not "
-        "significant’ is not ‘equal’."
+        f"{alone or 'no size'} is significant with probability 0.8 in a comparison alone. Smaller "
+        "ones are easily missed: ‘not significant’ is not ‘equal’."
     )
     if tested["detectable"].isna().any():
         yield "None is seen where a difference would have to be larger than the measure can have."
@@ -347,51 +332,8 @@ def _range(texts: list[str]) -> str:
     return texts[0] if texts[0] == texts[-1] else f"{texts[0]} to {texts[-1]}"
 
 
-def seen_and_unseen_tables(view: RunView) -> list[Table]:
-    """Make the table of mAP among seen and unseen classes: none where a run has not both tasks."""
-    if not {SEEN, UNSEEN} <= set(view.tasks):
-        return []
-    numbers = {task: view.numbers[task] for task in (SEEN, UNSEEN)}
-    numbers = {task: own[own["name"] == MEASURE] for task, own in numbers.items()}
-    names = [*map(view.marked, view.learners), CHANCE]
-    subsets = view.subsets_of(view.split_of(UNSEEN))
-    labels = [view.subset_label(subset) for subset in subsets for _ in names]
-    everything = pd.concat(
-        [with_chance(own).assign(task=task) for task, own in numbers.items()], ignore_index=True
-    )
-    return [
-        Table(
-            name="seen_and_unseen",
-            title=f"{MEASURE} among seen and among unseen classes: mean ± standard deviation over "
-            + view.partitions_text,
-            columns=[
-                Column("Classes", labels, align="l"),
-                Column("Learner", names * len(subsets), align="l"),
-                Column("Seen classes", _cells_of(view, SEEN, subsets, numbers[SEEN])),
-                Column("Unseen classes", _cells_of(view, UNSEEN, subsets, numbers[UNSEEN])),
-            ],
-            numbers=everything,
-            notes=[
-                *bold_note(everything),
-                *blend_notes(everything),
-            ],
-        )
-    ]
-
-
-def _cells_of(
-    view: RunView, task: str, subsets: Iterable[str], numbers: pd.DataFrame
-) -> Iterator[Cell]:
-    """Write the means of a measure, subset by subset, and chance after the learners of each."""
-    for subset in subsets:
-        own = numbers[numbers["subset"] == subset]
-        for name, text, bold in zip(own["learner"], mean_texts(own), own["bold"], strict=True):
-            yield Cell(text, bold, view.shortfall(subset, name, view.split_of(task), task))
-        yield Cell(number_text(own["chance"].iloc[0], "{:.3f}", missing="-"))
-
-
 def side_by_side(views: Mapping[str, RunView], what: str) -> tuple[Table, list[str]]:
-    """Set the measure that chooses in several runs side by side, by their values of `what`.
+    """Set the measure of tuning in several runs side by side, by their values of `what`.
 
     Also returned: how far they are from published figures, a line for each learner.
     """
@@ -410,12 +352,12 @@ def published_beside(view: RunView) -> list[Table]:
 
 
 def _beside(name: str, view: RunView) -> pd.DataFrame:
-    """Return the means of each learner by the measure that chose on the first task's split.
+    """Return the means of each learner by the measure of tuning on the first task's split.
 
     Its columns: dataset (the name), measure, k, learner, ours and sd (NaN unless all partitions
     gave it), published (NaN where nothing is), difference, chance.
     """
-    task, chosen = view.chooser[view.splits[0]]
+    task, chosen = view.tuned_by[view.splits[0]]
     known, values = view.measures[task], view.values[task]
     measure = known.loc[known["name"] == chosen, "measure"].iloc[0]
     values = values[values["subset"] == list(view.subsets)[-1]]

@@ -1,15 +1,17 @@
-"""How a run was made and what its measures are, in words: for the reader of its report."""
+"""How a run was made, as a paragraph for a paper, and what its measures are, in words."""
 
 from __future__ import annotations
 
 import json
+import re
+import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from oasis_bench.data import scaling_words
 from oasis_bench.experiment import Search
-from oasis_bench.reports.formatting import plural, series
+from oasis_bench.reports.table import latex_text, plural, series
 from oasis_bench.reports.view import RunView
 
 MEASURES = {
@@ -51,40 +53,141 @@ OF_TASK = {
 """Where a measure means something else in a task than in the others."""
 
 
+OWN_REFERENCES = {
+    "oasisbench": "The oasis-bench founders, oasis-bench: a benchmark suite for metric learning",
+    "nadeau2003": "Nadeau & Bengio, Inference for the Generalization Error, Machine Learning 52 "
+    "(2003), 239–281",
+    "holm1979": "Holm, A Simple Sequentially Rejective Multiple Test Procedure, Scandinavian "
+    "Journal of Statistics 6 (1979), 65–70",
+}
+CITE = re.compile(r"(~\\cite\{[^}]*\})")
+
+
+def references(citation: str) -> dict[str, str]:
+    """Return the citations of a source by their keys in BibTeX, of the first author and the year.
+
+    A part of its own without a year, such as the name of a library, has none.
+    """
+    found = {}
+    for text in citation.split("; "):
+        text = re.sub(r"^[^,(]*: ", "", text)  # what it is cited for
+        author, year = re.search(r"[^\W\d_][\w'-]+", text), re.search(r"\b(18|19|20)\d\d\b", text)
+        if author and year:
+            plain = unicodedata.normalize("NFKD", author[0]).encode("ascii", "ignore").decode()
+            found[f"{re.sub(r'[^a-z]', '', plain.lower())}{year[0]}"] = text
+    return found
+
+
+def methods(view: RunView) -> tuple[str, str, str]:
+    """Say how a run was made, in a paragraph: as plain text, in LaTeX for a paper, its BibTeX."""
+    sources, text = view.info.sources, " ".join(_methods(view))
+    known = dict(OWN_REFERENCES)
+    for source in (sources.dataset, *sources.learners.values(), *sources.tasks.values()):
+        known |= references(source.citation)
+    cites = CITE.findall(text)
+    latex = [it if it in cites else latex_text(it) for it in CITE.split(text)]
+    keys = dict.fromkeys(key for cite in cites for key in cite[7:-1].split(","))
+    bibtex = [f"@misc{{{key},\n  note = {{{latex_text(known[key])}}}\n}}" for key in keys]
+    return CITE.sub("", text), "".join(latex), "\n".join(bibtex)
+
+
+def _cited(name: str, citation: str) -> str:
+    """Return a name with the keys of its citations."""
+    keys = ",".join(references(citation))
+    return f"{name}~\\cite{{{keys}}}" if keys else name
+
+
+def _methods(view: RunView) -> Iterator[str]:
+    e, sources = view.experiment, view.info.sources
+    learners = [
+        _cited(view.marked(name), about.citation) for name, about in sources.learners.items()
+    ]
+    scope = [plural(size, "word") for size in view.subsets.values()]
+    if not view.info.multi_label:
+        scope = [view.subset_label(subset) for subset in view.subsets]
+    noun = "" if view.info.multi_label else f" {view.class_noun}"
+    version = view.info.provenance.get("versions", {}).get("oasis-bench", "")
+    yield (
+        f"We compare {plural(len(learners), 'learner')} ({series(learners)}) on "
+        f"{_cited(view.dataset_name, sources.dataset.citation)} with {series(scope)}{noun}, by "
+        f"oasis-bench {version}~\\cite{{oasisbench}}."
+    )
+    yield _partitions(view)
+    yield scaling_text(view)
+    tasks = [_cited(name, task.citation) for name, task in sources.tasks.items()]
+    yield f"The learners are evaluated on {series(tasks)}."
+    if len(view.splits) > 1 or view.splits != ["seen-classes"]:
+        yield from (f"Split {name}: {about.summary}." for name, about in sources.splits.items())
+    yield protocol_text(view)
+    if e.replicates:
+        yield "Differences over the class sets, which share nothing, are tested by a paired t-test."
+    elif view.judged:
+        yield "Differences are tested by a bootstrap over queries."
+    elif e.n_partitions > 1:
+        yield (
+            "Differences from the best learner are tested by the corrected resampled "
+            "t-test~\\cite{nadeau2003}, with Holm's correction~\\cite{holm1979}, at level 0.05."
+        )
+    yield f"Each fit runs on {plural(e.threads, 'thread')}."
+
+
+def _partitions(view: RunView) -> str:
+    """Say how items are divided into training and test items."""
+    e, items = view.experiment, view.info.items
+    outer = plural(e.n_partitions, "outer partition")
+    train, test = next((f"{a:,}", f"{b:,}") for a, b in [*view.sizes.values(), (0, 0)])
+    seed, per_class = f"at random (seed {e.seed})", f"{e.train_per_class} training and "
+    per_class += f"{e.test_per_class} test {items} a class"
+    if view.info.n_folds:
+        text = f"{outer} of the {view.info.n_folds} folds of the data set are used: a fold tests"
+        return f"{text} ({test} {items} on average), the others train ({train})."
+    if view.info.multi_label:
+        text = f"Each of {outer} has {train} training and {test} test {items}, drawn {seed}."
+        return f"{text} {items.capitalize()} are relevant to each other where they share a word."
+    if e.replicates:
+        return f"Each of {view.partitions_text} has other classes, and {per_class}, drawn {seed}."
+    if any(split.per_class for split in view.info.sources.splits.values()):
+        return f"Each of {outer} has {per_class}, drawn {seed}."
+    if e.test_share == 1:
+        return "No partition is random: all items test."
+    return (
+        f"{outer} divide the {items} {seed}, on average {train} for training and {test} for tests."
+    )
+
+
 def protocol_text(view: RunView) -> str:
-    """Say for each learner which hyper-parameters were chosen by validation, and which given."""
+    """Say for each learner which hyper-parameters were tuned, and which were given."""
     experiment = view.experiment
-    chosen, fixed = [], []
+    tuned, fixed = [], []
     for label in experiment.learners:
         values = _values(view, label)
         if several := [name for name, held in values.items() if len(held) > 1]:
-            chosen.append(f"{label} ({', '.join(several)})")
+            tuned.append(f"{label} ({', '.join(several)})")
         single = [f"{name} = {held[0]}" for name, held in values.items() if len(held) == 1]
         if single:
             fixed.append(f"{label} {', '.join(single)}")
-    parts = [
-        f"Chosen on {experiment.inner_folds} inner folds of the training {view.info.items}, by "
-        f"{_by(view)}: {', '.join(chosen)}."
-        if chosen
-        else "No hyper-parameter was searched."
-    ]
-    if chosen:
-        parts.append(f"Each learner had the same budget of search: {_budget(experiment.search)}.")
-    if view.is_blended:
-        parts.append(
-            "The weight of each learner of rows in its blend with the Euclidean baseline was tuned "
-            "on the same folds, for the hyper-parameters that were chosen."
-        )
-    if fixed:
-        parts.append(f"Fixed: {'; '.join(fixed)}.")
-    parts.append("All else is at the learners' defaults.")
-    names = [
+    models = [
         f"{spec.algorithm} was read from {Path(spec.model).name}"
         for spec in experiment.learners.values()
         if spec.model
     ]
-    if names:
-        parts = [f"Nothing was fitted: {series(names)}."]
+    if models:
+        parts = [f"Nothing was fitted: {series(models)}."]
+    elif tuned:
+        parts = [
+            f"Hyper-parameters are tuned on {experiment.inner_folds} inner folds of the training "
+            f"{view.info.items}, by {_by(view)}, with the same budget for each learner, "
+            f"{_budget(experiment.search)}: {', '.join(tuned)}."
+        ]
+    else:
+        parts = ["No hyper-parameter is tuned."]
+    if view.is_blended:
+        parts.append(
+            "Each learner of rows is blended with the Euclidean baseline by a weight that the same "
+            "folds tune."
+        )
+    parts += [f"Fixed: {'; '.join(fixed)}."] * bool(fixed and not models)
+    parts += ["All else is at the learners' defaults."] * (not models)
     return " ".join([*parts, f"Limits of a fit: {'; '.join(_limits(view))}."])
 
 
@@ -94,14 +197,13 @@ def scaling_text(view: RunView) -> str:
     if not scalings:
         return "Nothing is scaled: no learner takes rows."
     rows = f"Rows of {view.trials['n_features'].iloc[0]:,} features" if len(view.trials) else "Rows"
-    if len(scalings) == 1:
-        what = f"{rows} are scaled by {scalings[0]}: {scaling_words(scalings[0])}"
-    else:
-        what = f"{rows} are scaled as the inner folds chose among {', '.join(scalings)}"
-    given = "" if view.experiment.scaling else " (as the data set says)"
-    training = "all" if view.experiment.test_share == 1 else "the training"
-    alone = "" if training == "all" else " alone"
-    return f"{what}{given}. What scaling learns comes from {training} {view.info.items}{alone}."
+    what = f"{rows} are scaled by {scalings[0]}: {scaling_words(scalings[0])}"
+    if len(scalings) > 1:
+        what = f"{rows} are scaled by the one of {', '.join(scalings)} that the inner folds tune"
+    given = "" if view.experiment.scaling else " (the data set's default)"
+    if view.experiment.test_share == 1:
+        return f"{what}{given}."
+    return f"{what}{given}; the scaling is learned from the training {view.info.items} alone."
 
 
 def _budget(search: Search) -> str:
@@ -113,8 +215,8 @@ def _budget(search: Search) -> str:
 
 
 def _by(view: RunView) -> str:
-    """Say by what the inner folds chose."""
-    return series([f"{measure} of the task {task}" for task, measure in view.chooser.values()])
+    """Say by what measure hyper-parameters were tuned."""
+    return series([f"{measure} of the task {task}" for task, measure in view.tuned_by.values()])
 
 
 def _limits(view: RunView) -> Iterator[str]:
@@ -148,7 +250,7 @@ def _values(view: RunView, label: str) -> dict[str, list[Any]]:
             if value not in held:
                 held.append(value)
     if checkpoints := validated["n_steps"].dropna().unique().tolist():
-        # Early stopping had them to choose from; with one of them it had no choice.
+        # Early stopping tunes them where there are several.
         name = "steps" if len(checkpoints) > 1 else "n_steps"
         values[name] = [int(checkpoint) for checkpoint in checkpoints]
     return values

@@ -11,31 +11,16 @@ import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, get_args
+from typing import Annotated, Literal, NamedTuple, get_args
 
-import matplotlib as mpl
 import msgspec
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
 
 from oasis_bench.claims import published_web_scale
-from oasis_bench.reports.figure_style import (
-    STYLE,
-    Drawing,
-    draw_band,
-    draw_legend,
-    finish,
-    learner_styles,
-    record,
-)
-from oasis_bench.reports.figures import entries, panels
-from oasis_bench.reports.formatting import number_text, plural, series
 from oasis_bench.reports.report_files import data_uri, render, write_files
-from oasis_bench.reports.table import Column, Table, to_csv
+from oasis_bench.reports.table import Column, Table, number_text, plural, series, to_csv
 from oasis_bench.reports.view import RunView, view_of
 from oasis_bench.runs import StoredRun, read_run
 from oasis_bench.system import (
@@ -72,13 +57,6 @@ Floats = npt.NDArray[np.float64]
 
 HUMAN = "human level"
 ERROR_BARS = "mean ± standard error over the raters"
-HUMAN_STYLE: dict[str, Any] = {
-    "label": HUMAN,
-    "color": "#262626",
-    "linestyle": (0, (2, 1.5)),
-    "marker": "*",
-}
-LABELS: dict[str, Any] = {"linestyle": ":", "linewidth": 1.2}
 
 
 class Question(NamedTuple):
@@ -108,7 +86,7 @@ def questions(run: StoredRun, n_queries: int, n_candidates: int) -> list[Questio
     """Choose queries and candidates: at most so many, of those that have a picture.
 
     Candidates are the first that the learners retrieve, all learners' first ones before any second
-    one, each once; their order on the page is drawn, and tells nothing of ranks or learners.
+    one, each once; their order on the page is random, and shows nothing of ranks or learners.
     """
     seen = run.pictures.loc[run.pictures["thumbnail"].notna(), "row"]
     rows = view_of(run).retrievals
@@ -411,50 +389,3 @@ def _notes(ratings: pd.DataFrame, marks: pd.DataFrame) -> list[str]:
         f"{(ratings['mark'] == MARKS[2]).sum()} of {len(ratings)} marks are ‘{MARKS[2]}’, and "
         "count nowhere.",
     ]
-
-
-@mpl.rc_context(STYLE)
-def rating_figures(view: RunView, ratings: pd.DataFrame) -> Sequence[Drawing]:
-    """Draw precision at k by raters; nothing where none is judged."""
-    rated = rated_subsets(view, marks_of(ratings))
-    if not rated:
-        return ()
-    return (
-        finish(
-            "ratings_precision_at_k",
-            "Judged by people: precision at the top k",
-            _draw_precision(view, rated),
-            spread=ERROR_BARS,
-            caption="Dotted: the same by labels. Human level: the choice of each rater, judged by "
-            "the others.",
-        ),
-    )
-
-
-def _rows_of(rated: Mapping[str, Rated]) -> pd.DataFrame:
-    """Return what `panels` and `entries` ask for: the subsets and learners that are judged."""
-    pairs = [(subset, learner) for subset, one in rated.items() for learner in one.by_labels]
-    return pd.DataFrame(pairs, columns=["subset", "learner"])
-
-
-def _draw_precision(view: RunView, rated: Mapping[str, Rated]) -> Figure:
-    styles = learner_styles(view.learners)
-    x_label = f"k ({view.info.items} retrieved)"
-    figure, of_subset = panels(view, _rows_of(rated), x_label, "Precision at k")
-    for subset, axes in of_subset.items():
-        one = rated[subset]
-        ks = np.arange(1, one.k + 1)
-        for learner, values in one.by_raters.items():
-            by_rater = _mean(values, 0)
-            band = pd.DataFrame({"x": ks, "mean": _mean(by_rater, 1), "se": _error(by_rater)})
-            draw_band(axes, band, HUMAN_STYLE if learner == HUMAN else styles[learner])
-        for learner, values in one.by_labels.items():
-            axes.plot(ks, values.mean(axis=0), color=styles[learner]["color"], **LABELS)
-            record(axes, f"{learner}, labels", ks, values.mean(axis=0))
-        axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-    others = {
-        HUMAN: Line2D([], [], **HUMAN_STYLE),
-        "by labels": Line2D([], [], color="0.35", **LABELS),
-    }
-    draw_legend(figure, entries(view, styles, _rows_of(rated)), others)
-    return figure

@@ -12,34 +12,27 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from oasis_bench.reports.costs import cost_tables, scaling_tables
 from oasis_bench.reports.figures import (
     cost_figures,
     quality_against_time,
     space_figures,
     step_figures,
 )
-from oasis_bench.reports.formatting import plural, series
-from oasis_bench.reports.measures import (
-    difference_tables,
-    measure_tables,
-    published_beside,
-    seen_and_unseen_tables,
-)
-from oasis_bench.reports.protocol import measure_words, protocol_text, scaling_text
-from oasis_bench.reports.ratings import rating_figures, rating_tables, read_ratings
+from oasis_bench.reports.measures import difference_tables, measure_tables, published_beside
+from oasis_bench.reports.protocol import measure_words, methods
+from oasis_bench.reports.ratings import rating_tables, read_ratings
 from oasis_bench.reports.report_files import data_uri, render, write_files
 from oasis_bench.reports.table import Table
 from oasis_bench.reports.tasks import confusion_tables, partition_figures, task_figures
+from oasis_bench.reports.terminal import summary_text
 from oasis_bench.reports.trials import (
-    candidates_tables,
+    cost_tables,
     selection_table,
-    symmetry_tables,
     trials_table,
     unanswered_table,
     unfinished_table,
 )
-from oasis_bench.reports.verdict import answers, next_steps, summary_text
+from oasis_bench.reports.verdict import answers, next_steps
 from oasis_bench.reports.view import RunView, task_title, view_of
 from oasis_bench.runs import StoredRun, read_run
 from oasis_bench.system import open_below, printable
@@ -69,22 +62,17 @@ def write_report(folder: Path, baseline: str | None = None, run: StoredRun | Non
     ratings = read_ratings(folder)
     tables = _tables(view)
     tables["ratings"] = [] if ratings is None else rating_tables(view, ratings)
-    figures = {
-        "steps": [it for it in step_figures(view) if it.files],
-        "costs": cost_figures(view),
-        "space": space_figures(view),
-        "ratings": [] if ratings is None else rating_figures(view, ratings),
-    }
-    shows_symmetry = any(it.name.startswith("symmetry") for it in figures["steps"])
+    makers = {"steps": step_figures, "costs": cost_figures, "space": space_figures}
+    figures = {name: make(view) for name, make in makers.items()}
+    named = None if baseline is None else view.marked(baseline)
     parts: dict[str, Any] = {
-        "shows_symmetry": shows_symmetry,
         "chapters": chapters,
-        "baseline": None if baseline is None else view.marked(baseline),
         "tables": tables,
         "figures": figures,
+        "baseline": named,
     }
     page = render("report.html.j2", **parts, **_context(view), log=_log(folder))
-    drawings = [it for one in chapters for it in (one["against_time"], *one["figures"])]
+    drawings = [it for one in chapters for it in (*one["against_time"], *one["figures"])]
     drawings += [it for group in figures.values() for it in group]
     return write_files(folder, PAGE, page, _every_table(chapters, tables), drawings)
 
@@ -108,16 +96,15 @@ def report_tables(view: RunView) -> list[Table]:
 def _chapter(view: RunView, task: str, baseline: str | None = None) -> dict[str, Any]:
     """Return what the page shows of one task."""
     source = view.info.sources.tasks[task]
-    words = {
-        name: measure_words(view, task, name) for name in view.measures[task]["measure"].unique()
-    }
+    names = view.measures[task]["measure"].unique()
+    words = {name: text for name in names if (text := measure_words(view, task, name))}
     of_headlines, of_every = measure_tables(view, task)
     unanswered = unanswered_table(view, task)
     return {
         "task": task,
         "title": task_title(task),
         "source": source,
-        "words": {name: text for name, text in words.items() if text},
+        "words": words,
         "headlines": of_headlines,
         "every": of_every,
         "differences": difference_tables(view, task, baseline),
@@ -131,14 +118,10 @@ def _chapter(view: RunView, task: str, baseline: str | None = None) -> dict[str,
 def _tables(view: RunView) -> dict[str, list[Table]]:
     """Make the tables that are not of one task, by the sections of the page."""
     return {
-        "seen_and_unseen": seen_and_unseen_tables(view),
         "published": published_beside(view),
         "costs": cost_tables(view),
-        "scaling": scaling_tables(view),
         "selection": [selection_table(view)],
-        "symmetry": symmetry_tables(view),
         "unfinished": [unfinished_table(view)],
-        "candidates": candidates_tables(view),
         "trials": [trials_table(view)],
     }
 
@@ -155,11 +138,10 @@ def _context(view: RunView) -> dict[str, Any]:
     """Return the values of the page that are not in its tables and figures."""
     e, trials = view.experiment, view.stored.trials
     queries = retrieved(view)
-    images = {split: _sizes(view, split) for split in view.splits}
+    text, latex, bibtex = methods(view)
     return {
         "e": e,
         "run": view.stored,
-        "learners": [view.marked(name) for name in view.learners],
         "learner_sources": {
             view.marked(name): about for name, about in view.info.sources.learners.items()
         },
@@ -167,14 +149,11 @@ def _context(view: RunView) -> dict[str, Any]:
         "subsets": {it: (view.subset_title(it), view.info.classes[it]) for it in view.subsets},
         "multi_label": view.info.multi_label,
         "items": view.info.items,
-        "scope": _scope(view),
-        "images": images,
-        "split_words": {name: about.summary for name, about in view.info.sources.splits.items()},
-        "per_class": any(split.per_class for split in view.info.sources.splits.values()),
         "answers": answers(view),
         "next_steps": next_steps(view),
-        "protocol": protocol_text(view),
-        "scaling": scaling_text(view),
+        "methods": text,
+        "latex": latex,
+        "bibtex": bibtex,
         "lost": trials[trials["status"] != "ok"].to_dict("records"),
         "retrieved": queries,
         "clock": CLOCK_IN_WORDS,
@@ -185,23 +164,10 @@ def _context(view: RunView) -> dict[str, Any]:
             for it in (query.picture, *(one for line in query.found.values() for one, _ in line))
         ),
         "open_queries": OPEN_QUERIES,
-        "dataset_name": view.dataset_name,
         "dataset_source": view.info.sources.dataset,
         "provenance": _provenance(view),
         "command": view.info.command,
     }
-
-
-def _sizes(view: RunView, split: str) -> tuple[int, int] | None:
-    """Return the training and test items of the smallest subset that has a trial."""
-    return next((found for it in view.subsets if (found := view.sizes.get((it, split)))), None)
-
-
-def _scope(view: RunView) -> str:
-    """Say which class subsets the run is of."""
-    if view.info.multi_label:
-        return series([plural(size, "word") for size in view.subsets.values()])
-    return f"{series([view.subset_label(subset) for subset in view.subsets])} {view.class_noun}"
 
 
 def _provenance(view: RunView) -> list[dict[str, Any]]:
@@ -227,7 +193,6 @@ def summary_html(run: StoredRun) -> str:
             drawing
             for drawings in (*(task_figures(view, task) for task in view.tasks), cost_figures(view))
             for drawing in drawings
-            if drawing.files
         ],
         tables={
             **{task_title(task): measure_tables(view, task)[0] for task in view.tasks},

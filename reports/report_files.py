@@ -6,7 +6,6 @@ import base64
 import hashlib
 import re
 from collections.abc import Iterable
-from html import escape
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,7 @@ import jinja2
 from markupsafe import Markup
 
 from oasis_bench.reports.figure_style import Drawing
-from oasis_bench.reports.formatting import clip, plural, series
-from oasis_bench.reports.table import Table, to_csv, to_latex
+from oasis_bench.reports.table import Table, clip, plural, series, to_csv, to_latex
 from oasis_bench.system import UsageError, encodable, write_whole
 
 CONTROLS = {*range(0x20), *range(0x7F, 0xA0)} - {ord("\n"), ord("\t")}
@@ -104,8 +102,8 @@ def write_files(
     return folder / name
 
 
-def inline_svg(svg: bytes, label: str) -> Markup:
-    """Return an SVG of matplotlib as an element of a page, which a screen reader calls `label`.
+def inline_svg(svg: bytes) -> Markup:
+    """Return an SVG of matplotlib as an element of a page.
 
     Its greys become those of the page, so that they follow a dark one.
     Texts of it are escaped as matplotlib wrote them.
@@ -114,7 +112,7 @@ def inline_svg(svg: bytes, label: str) -> Markup:
     text = OUTSIDE.sub("", text[text.index("<svg") :])
     text = GROUP_ID.sub("<g", text)
     text = re.sub(r'style="[^"]*"', lambda style: GREY.sub(_variable, style[0]), text)
-    return Markup(text.replace("<svg", f'<svg role="img" aria-label="{escape(label)}"', 1))
+    return Markup(text)
 
 
 def _variable(grey: re.Match[str]) -> str:

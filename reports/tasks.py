@@ -12,143 +12,119 @@ import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from oasis_bench.analysis import summarise
 from oasis_bench.claims import PAPERS_PER_CLASS, list_of, published_precision
-from oasis_bench.reports.figure_style import (
-    CHANCE,
-    LABEL_WIDTH,
-    PANELS_PER_ROW,
-    PUBLISHED,
-    STYLE,
-    TITLE_WIDTH,
-    Drawing,
-    LearnerStyle,
-    Plot,
-    categories,
-    draw_band,
-    draw_bars,
-    draw_legend,
-    draw_matrices,
-    finish,
-    learner_styles,
-    record,
-)
-from oasis_bench.reports.figures import band_of, entries, panels, side_by_side, subset_axis
-from oasis_bench.reports.formatting import clip
-from oasis_bench.reports.table import Column, Table
+from oasis_bench.reports import figure_style as fs, figures
+from oasis_bench.reports.table import Column, Table, clip
 from oasis_bench.reports.view import RunView, task_title
 
-PAIRS = 5
+PAIRS = 8
 """The pairs of classes that the table of confusion shows of a subset."""
 
+LABELLED_CLASSES = 12
+"""The most classes of a confusion matrix that is drawn: a larger one could not be read."""
 
-@mpl.rc_context(STYLE)
-def task_figures(view: RunView, task: str) -> list[Drawing]:
+
+@mpl.rc_context(fs.STYLE)
+def task_figures(view: RunView, task: str) -> list[fs.Drawing]:
     """Draw the figures that a task has: nothing where it has no curve and no confusion matrix."""
     standard_error = f"mean ± standard error over {view.partitions_text}"
-    title, measures = task_title(task), view.info.sources.tasks[task].measures
-    drawings = []
-    if not view.info.multi_label:
-        drawings.append(
-            finish(
-                f"{task}_by_classes",
-                f"{title}: {view.headlines[task][0]} against the number of classes",
-                draw_by_classes(view, task),
-                spread=standard_error,
-                caption="Dashed grey: chance.",
-            )
-        )
-    if "precision" in measures:
-        drawings.append(
-            finish(
-                f"{task}_precision_at_k",
-                f"{title}: precision at the top k",
-                draw_precision_at_k(view, task),
-                spread=standard_error,
-                caption="Dashed grey: chance.",
-            )
-        )
-    if not confusion_shares(view, task).empty:
-        drawings.append(
-            finish(
-                f"{task}_confusion",
-                f"{title}: confusion matrix",
-                draw_confusion(view, task),
-                spread=f"sum over {view.partitions_text}",
-                caption="Rows: true class; columns: predicted class; shares of the true class. "
-                f"{_rule_text(view, task)} The CSV file of the table below has the matrices of all "
-                "learners.",
-            )
-        )
-    return drawings
+    title = task_title(task)
+    by_classes = None if view.info.multi_label else draw_by_classes(view, task)
+    return [
+        *fs.finish(
+            f"{task}_by_classes",
+            f"{title}: {view.headlines[task][0]} against the number of classes",
+            by_classes,
+            spread=standard_error,
+            caption="Dashed grey: chance.",
+        ),
+        *fs.finish(
+            f"{task}_precision_at_k",
+            f"{title}: precision at the top k",
+            draw_precision_at_k(view, task),
+            spread=standard_error,
+            caption="Dashed grey: chance.",
+        ),
+        *fs.finish(
+            f"{task}_confusion",
+            f"{title}: confusion matrix",
+            draw_confusion(view, task),
+            spread=f"sum over {view.partitions_text}",
+            caption="Rows: true class; columns: predicted class; shares of the true class. "
+            f"{_rule_text(view, task)}",
+        ),
+    ]
 
 
-def draw_precision_at_k(view: RunView, task: str) -> Figure | None:
+def draw_precision_at_k(view: RunView, task: str) -> fs.Plot | None:
     """Draw precision against k, a panel for each subset."""
     values = view.values[task]
     curve = values[values["measure"] == "precision"]
     if curve.empty:
         return None
-    styles = learner_styles(view.learners)
-    others: dict[str, Artist] = {"chance": Line2D([], [], **CHANCE)}
-    figure, of_subset = panels(view, curve, f"k ({view.info.items} retrieved)", "Precision at k")
+    styles = fs.learner_styles(view.learners)
+    others: dict[str, Artist] = {"chance": Line2D([], [], **fs.CHANCE)}
+    figure, of_subset = figures.panels(
+        view, curve, f"k ({view.info.items} retrieved)", "Precision at k"
+    )
     for subset, axes in of_subset.items():
         rows = curve[curve["subset"] == subset]
         for learner, style in styles.items():
-            band = band_of(rows[rows["learner"] == learner], "k", "value")
-            draw_band(axes, band, style, markevery=[0, *range(9, len(band), 10)])
+            band = figures.band_of(rows[rows["learner"] == learner], "k", "value")
+            fs.draw_band(axes, band, style, markevery=[0, *range(9, len(band), 10)])
         chance = rows.drop_duplicates(["partition", "k"]).groupby("k")["chance"].mean()
-        axes.plot(chance.index, chance, **CHANCE)
-        record(axes, "chance", chance.index, chance.to_numpy())
+        axes.plot(chance.index, chance, **fs.CHANCE)
+        fs.record(axes, "chance", chance.index, chance.to_numpy())
         comparable = task == "retrieval" and view.experiment.per_class == PAPERS_PER_CLASS
         if comparable and (found := list_of(view.stored, subset)) is not None:
             points = published_precision(found.name).dropna(subset=["k"])
             _draw_published(axes, points[points["learner"].isin(rows["learner"])], styles)
             of_others = ", of other classes" * found.stand_in
-            others[f"published{of_others}"] = Line2D([], [], **PUBLISHED)
+            others[f"published{of_others}"] = Line2D([], [], **fs.PUBLISHED)
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-    draw_legend(figure, entries(view, styles, curve), others)
+    fs.draw_legend(figure, figures.entries(view, styles, curve), others)
     return figure
 
 
-def _draw_published(axes: Axes, points: pd.DataFrame, styles: Mapping[str, LearnerStyle]) -> None:
+def _draw_published(
+    axes: Axes, points: pd.DataFrame, styles: Mapping[str, fs.LearnerStyle]
+) -> None:
     """Mark published means at their k, each in the colour of its learner."""
     for learner, own in points.groupby("learner"):
-        look = {**PUBLISHED, "color": styles[str(learner)]["color"]}
+        look = {**fs.PUBLISHED, "color": styles[str(learner)]["color"]}
         axes.plot(own["k"], own["mean"], zorder=5, **look)
-        record(axes, f"{learner}, published", own["k"], own["mean"])
+        fs.record(axes, f"{learner}, published", own["k"], own["mean"])
 
 
-def draw_by_classes(view: RunView, task: str) -> Figure | None:
+def draw_by_classes(view: RunView, task: str) -> fs.Plot | None:
     """Draw the first measure of a task against the number of classes."""
     values, first = view.values[task], view.headlines[task][0]
     values = values[values["name"] == first]
     if values["subset"].nunique() < 2:
         return None
-    figure, (axes,) = categories(*subset_axis(view), [first])
-    styles = learner_styles(view.learners)
-    for learner, x in side_by_side(view).items():
+    figure, (axes,) = fs.categories(*figures.subset_axis(view), [first])
+    styles = fs.learner_styles(view.learners)
+    for learner, x in figures.side_by_side(view).items():
         own = values[values["learner"] == learner]
-        summaries = [summarise(own.loc[own["subset"] == it, "value"]) for it in view.subsets]
-        points = pd.DataFrame(
-            [(s.mean, s.mean - s.standard_error, s.mean + s.standard_error) for s in summaries],
-            columns=["middle", "low", "high"],
-        )
-        draw_bars(axes, x, points, styles[learner])
+        points = own.groupby("subset")["value"].agg(["mean", "sem"]).reindex(list(view.subsets))
+        low, high = points["mean"] - points["sem"], points["mean"] + points["sem"]
+        points = points.assign(middle=points["mean"], low=low, high=high)
+        fs.draw_bars(axes, x, points, styles[learner])
     each_once = values.drop_duplicates(["subset", "partition"])
     chances = each_once.groupby("subset")["chance"].mean().reindex(list(view.subsets))
-    axes.plot(range(len(chances)), chances, **CHANCE)
-    record(axes, "chance", range(len(chances)), chances.to_numpy())
-    draw_legend(figure, entries(view, styles, values), {"chance": Line2D([], [], **CHANCE)})
+    axes.plot(range(len(chances)), chances, **fs.CHANCE)
+    fs.record(axes, "chance", range(len(chances)), chances.to_numpy())
+    fs.draw_legend(
+        figure, figures.entries(view, styles, values), {"chance": Line2D([], [], **fs.CHANCE)}
+    )
     return figure
 
 
-@mpl.rc_context(STYLE)
-def partition_figures(view: RunView, task: str, asked: str | None = None) -> list[Drawing]:
+@mpl.rc_context(fs.STYLE)
+def partition_figures(view: RunView, task: str, asked: str | None = None) -> list[fs.Drawing]:
     """Draw how far learners are from a baseline: nothing of one partition, or of one learner.
 
     `asked` is the baseline, where one is named; likewise below.
@@ -156,16 +132,14 @@ def partition_figures(view: RunView, task: str, asked: str | None = None) -> lis
     if view.experiment.n_partitions < 2 or len(view.learners) < 2:
         return []
     first, name = view.headlines[task][0], view.marked(view.find_baseline(asked))
-    return [
-        finish(
-            f"{task}_partitions",
-            f"{task_title(task)}: {first} less that of {clip(name, LABEL_WIDTH)}",
-            draw_partitions(view, task, asked),
-            spread=f"each of {view.partitions_text}, paired",
-            caption="Box: from the first to the third quartile, with the median; line: from the "
-            f"smallest to the largest; dots: partitions. Right of 0 is better than {name}.",
-        )
-    ]
+    return fs.finish(
+        f"{task}_partitions",
+        f"{task_title(task)}: {first} less that of {clip(name, fs.LABEL_WIDTH)}",
+        draw_partitions(view, task, asked),
+        spread=f"each of {view.partitions_text}, paired",
+        caption="Box: from the first to the third quartile, with the median; line: from the "
+        f"smallest to the largest; dots: partitions. Right of 0 is better than {name}.",
+    )
 
 
 def differences(view: RunView, task: str, asked: str | None = None) -> pd.DataFrame:
@@ -184,7 +158,7 @@ def differences(view: RunView, task: str, asked: str | None = None) -> pd.DataFr
     return paired[["subset", "learner", "partition", "difference"]]
 
 
-def draw_partitions(view: RunView, task: str, asked: str | None = None) -> Figure | None:
+def draw_partitions(view: RunView, task: str, asked: str | None = None) -> fs.Plot | None:
     """Draw a box for each learner, the best at the top, a panel for each subset."""
     rows = differences(view, task, asked)
     if rows.empty:
@@ -194,17 +168,18 @@ def draw_partitions(view: RunView, task: str, asked: str | None = None) -> Figur
     names = [name for name in view.learners if name in present]
     last = rows[rows["subset"] == shown[-1]].groupby("learner")["difference"].median()
     names.sort(key=lambda name: last.get(name, -np.inf))
-    labels = [clip(view.marked(name), LABEL_WIDTH) for name in names]
-    styles = learner_styles(view.learners)
-    panel = (4.6 if len(shown) == 1 else 2.6, 0.5 + 0.26 * len(names))
-    figure = Plot(
-        *(len(shown), PANELS_PER_ROW, panel, view.headlines[task][0] + ", difference"),
-        left=0.3 + 0.085 * max(map(len, labels)),
+    labels = [clip(view.marked(name), figures.NAME_WIDTH) for name in names]
+    styles = fs.learner_styles(view.learners)
+    panel = (3.2 if len(shown) == 1 else 2.0, 0.5 + 0.26 * len(names))
+    figure = fs.Plot(
+        *(len(shown), panel, view.headlines[task][0] + ", difference"),
+        left=0.15 + 0.08 * max(map(len, labels)),
         share=True,
     )
     for subset, axes in zip(shown, figure.panels, strict=True):
-        figure.set_panel_title(axes, clip(view.subset_title(subset), TITLE_WIDTH))
+        fs.set_title(axes, view.subset_title(subset))
         axes.set_xlabel("difference")
+        axes.xaxis.set_major_locator(MaxNLocator(4))
         axes.axvline(0, color="0.35", linewidth=1, zorder=1)
         for place, name in enumerate(names):
             own = rows[(rows["subset"] == subset) & (rows["learner"] == name)]
@@ -217,7 +192,7 @@ def draw_partitions(view: RunView, task: str, asked: str | None = None) -> Figur
             axes.barh(place, third - first, left=first, height=0.55, color=color, alpha=0.3)
             axes.plot([median, median], [place - 0.28, place + 0.28], color=color, linewidth=2)
             axes.plot(values, np.full(len(values), place), ".", color=color, markersize=3)
-            record(axes, name, own["partition"].to_numpy(), values)
+            fs.record(axes, name, own["partition"].to_numpy(), values)
         axes.set_yticks(range(len(names)), labels, parse_math=False)
         axes.set_ylim(-0.6, len(names) - 0.4)
         axes.grid(visible=False, axis="y")
@@ -227,9 +202,9 @@ def draw_partitions(view: RunView, task: str, asked: str | None = None) -> Figur
 def _matrix_measure(view: RunView, task: str) -> str:
     """Name the measure by whose rule the classes of a task's matrices are predicted.
 
-    It is the measure that the inner folds choose by, where that is of the task; else its first.
+    It is the measure of tuning, where that is of the task; else its first.
     """
-    of_task, name = view.chooser[view.split_of(task)]
+    of_task, name = view.tuned_by[view.split_of(task)]
     return name if of_task == task else view.headlines[task][0]
 
 
@@ -260,20 +235,20 @@ def confusion_shares(view: RunView, task: str) -> pd.DataFrame:
     return shares.assign(share=shares["n"] / shares.groupby(keys)["n"].transform("sum"))
 
 
-def draw_confusion(view: RunView, task: str) -> Figure:
-    """Draw the confusion matrix of the best learner, a panel for each subset that has one."""
+def draw_confusion(view: RunView, task: str) -> fs.Plot | None:
+    """Draw the confusion matrix of the best learner, a panel for each subset of few classes."""
     shares = confusion_shares(view, task)
     matrices = {}
     for subset in view.subsets_of(view.split_of(task)):
         learner = _best_learner(view, task, subset)
         own = shares[(shares["subset"] == subset) & (shares["learner"] == learner)]
-        if len(own):
+        if len(own) and view.subsets[subset] <= LABELLED_CLASSES:
             names = view.class_names(subset, view.split_of(task))
             matrix = own.pivot(index="label", columns="predicted", values="share")
             matrix = matrix.reindex(index=list(names), columns=list(names)).fillna(0)
             title = f"{view.subset_title(subset)}: {view.marked(learner)}"
             matrices[title] = matrix.rename(index=names, columns=names)
-    return draw_matrices(matrices, "predicted class", "true class")
+    return fs.draw_matrices(matrices, "predicted class", "true class") if matrices else None
 
 
 def confusion_tables(view: RunView, task: str) -> list[Table]:

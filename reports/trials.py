@@ -1,16 +1,19 @@
-"""The tables of trials: what each chose and gave, what was tried, and which have no result."""
+"""The tables of trials: what was tuned, what it gave and cost, and which have no result."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
-from oasis_bench.analysis import summarise
-from oasis_bench.reports.formatting import (
+from oasis_bench.reports.table import (
+    Cell,
+    Column,
+    Table,
     counted,
     number_text,
     numbers_as,
@@ -18,31 +21,33 @@ from oasis_bench.reports.formatting import (
     plural,
     seconds_text,
 )
-from oasis_bench.reports.table import Cell, Column, Table
 from oasis_bench.reports.view import RunView, task_title
 
-SHOWN_CANDIDATES = 10
-"""Candidates that the page shows of a learner on a subset; the CSV file has all."""
+SHARED_NOTE = "Other trials ran on the same cores: not comparable with times taken alone."
+NOISY_NOTE = (
+    "Noisy in {}: the fit waited for a core for more than 5 % of its time, as other programs ran."
+)
+PROCESSORS_NOTE = "Trials ran on different processors: their times do not compare with each other."
 
 three_digits = numbers_as("{:.3f}", "none")
 
 
 def selection_table(view: RunView) -> Table:
-    """Make the table of what the inner folds chose: a row for each subset and learner."""
-    cells = {tuple(where): own for *where, own in view.by_cell(view.chosen) if len(own)}
+    """Make the table of what the inner folds tuned: a row for each subset and learner."""
+    cells = {tuple(where): own for *where, own in view.by_cell(view.tuned) if len(own)}
     rows = pd.DataFrame(list(cells), columns=["split", "subset", "learner"])
     trials = cells.values()
     columns = ["split", "subset", "n_classes", "learner", "partition", "scaling", "params"]
     return Table(
         name="selection",
-        title="What the inner folds chose",
+        title="Tuned hyper-parameters and steps",
         columns=[
             view.subset_column(rows),
             *view.split_columns(rows),
             view.learner_column(rows),
             Column("Candidates", (_n_candidates(view, own) for own in trials), "{:.0f}".format),
             Column(
-                "Chosen (in how many partitions)", (_chosen(view, own) for own in trials), align="l"
+                "Tuned (in how many partitions)", (_tuned(view, own) for own in trials), align="l"
             ),
             Column("Steps, a partition each", (_steps(view, own) for own in trials), align="l"),
             Column("At an end", (_n_at_end(view, own) for own in trials)),
@@ -54,11 +59,11 @@ def selection_table(view: RunView) -> Table:
             ),
             Column("Test", (own["test"].mean() for own in trials), numbers_as("{:.3f}")),
         ],
-        numbers=view.chosen[
+        numbers=view.tuned[
             [*columns, "n_steps", "measure", "validation", "blend", "as_learned", "test"]
         ],
         notes=[
-            *chosen_by(view),
+            *tuned_by_notes(view),
             *_blend_notes(view),
             "At an end: partitions in which an end of a range was tuned that is no natural one.",
         ],
@@ -94,8 +99,8 @@ def _n_candidates(view: RunView, trials: pd.DataFrame) -> float:
     return float(view.n_candidates.reindex(trials["trial_id"]).fillna(1).median())
 
 
-def _chosen(view: RunView, trials: pd.DataFrame) -> str:
-    """Write what was chosen, with the numbers of partitions where it differs."""
+def _tuned(view: RunView, trials: pd.DataFrame) -> str:
+    """Write what was tuned, with the numbers of partitions where it differs."""
     chosen = trials["params"].map(params_text)
     if len(view.info.scaling) > 1:
         chosen = trials["scaling"] + ", " + chosen.replace("none", "no hyper-parameter")
@@ -103,20 +108,20 @@ def _chosen(view: RunView, trials: pd.DataFrame) -> str:
 
 
 def _steps(view: RunView, trials: pd.DataFrame) -> Cell:
-    """Write the chosen numbers of steps, and where a choice was an end of what was tried."""
+    """Write the tuned numbers of steps, and where they are an end of what was tried."""
     steps = ", ".join(f"{n:,.0f}" for n in trials["n_steps"].dropna()) or "none"
     return Cell(steps, notes=tuple(_search_notes(view, trials)))
 
 
-def chosen_by(view: RunView) -> Iterator[str]:
-    """Say by what measure the inner folds chose, on each split."""
-    for split, (task, measure) in view.chooser.items():
+def tuned_by_notes(view: RunView) -> Iterator[str]:
+    """Say by what measure the inner folds tuned, on each split."""
+    for split, (task, measure) in view.tuned_by.items():
         where = "".join(view.of_splits(f" on the split {split}"))
         yield f"Validation and test{where}: {measure} of the task {task}."
 
 
 def _search_notes(view: RunView, trials: pd.DataFrame) -> Iterator[str]:
-    """Say where one learner's choices are ends of their ranges, so that a wider one may do better.
+    """Say where one learner's tuned values are ends of their ranges: a wider one may do better.
 
     `trials` are those of one class subset and split.
     """
@@ -190,7 +195,7 @@ def tuned_ends(view: RunView, trials: pd.DataFrame) -> list[TunedEnd]:
 
 
 def _ends_of_steps(view: RunView, trials: pd.DataFrame) -> Iterator[str]:
-    """Say where early stopping chose its last checkpoint, or no step at all."""
+    """Say where early stopping tuned its last checkpoint."""
     keys = ["trial_id", "scaling", "params"]
     seen = view.validation.merge(trials[keys], on=keys)
     checkpoints = seen["n_steps"].groupby(seen["trial_id"]).agg(["max", "nunique"])
@@ -206,13 +211,13 @@ def _ends_of_steps(view: RunView, trials: pd.DataFrame) -> Iterator[str]:
 
 
 def trials_table(view: RunView) -> Table:
-    """Make the table of all finished trials: what was chosen, what it gave, what it took."""
+    """Make the table of all finished trials: what was tuned, what it gave, what it took."""
     columns = ["learner", "subset", "n_classes", "split", "partition", "candidates", "scaling"]
     columns += ["params", "n_steps", "measure", "validation", "training"]
     columns += ["blend", "as_learned", "test"]
     columns += ["tuning_seconds", "fit_seconds"]
-    tried = view.n_candidates.reindex(view.chosen["trial_id"]).fillna(1).astype(int)
-    numbers = view.chosen.assign(candidates=tried.to_numpy())[columns]
+    tried = view.n_candidates.reindex(view.tuned["trial_id"]).fillna(1).astype(int)
+    numbers = view.tuned.assign(candidates=tried.to_numpy())[columns]
     shown = pd.concat([own for *_, own in view.by_cell(numbers)])
     training = [Column("Training", shown["training"], three_digits)]
     training *= bool(numbers["training"].notna().any())
@@ -225,8 +230,8 @@ def trials_table(view: RunView) -> Table:
             *view.split_columns(shown),
             Column("Partition", shown["partition"]),
             Column("Candidates", shown["candidates"]),
-            *_scaling_columns(view, shown),
-            Column("Chosen", shown["params"], params_text, "l"),
+            *[Column("Scaling", shown["scaling"], align="l")] * (len(view.info.scaling) > 1),
+            Column("Tuned", shown["params"], params_text, "l"),
             Column("Steps", shown["n_steps"], numbers_as("{:,.0f}", "none")),
             Column("Validation", shown["validation"], three_digits),
             *training,
@@ -237,104 +242,12 @@ def trials_table(view: RunView) -> Table:
         ],
         numbers=numbers,
         notes=[
-            *chosen_by(view),
+            *tuned_by_notes(view),
             *["Training: the same measure, of the training items among themselves."]
             * len(training),
             *_blend_notes(view),
         ],
     )
-
-
-def _scaling_columns(view: RunView, rows: pd.DataFrame) -> list[Column]:
-    """Return the column of the scalings of rows; none where nothing else could be chosen."""
-    return [Column("Scaling", rows["scaling"], align="l")] * (len(view.info.scaling) > 1)
-
-
-def candidates_tables(view: RunView) -> list[Table]:
-    """Make the table of what was tried on inner folds, the best first; none where nothing was."""
-    candidates = _candidates(view)
-    if candidates.empty:
-        return []
-    shown = pd.concat([own.head(SHOWN_CANDIDATES) for *_, own in view.by_cell(candidates)])
-    return [
-        Table(
-            name="candidates",
-            title="Candidates on the inner folds: mean of each at its best number of steps",
-            columns=[
-                view.learner_column(shown),
-                view.subset_column(shown),
-                *view.split_columns(shown),
-                *_scaling_columns(view, shown),
-                Column("Hyper-parameters", shown["params"], params_text, "l"),
-                Column("Validation", shown["validation"], "{:.3f}".format),
-                Column("Folds", shown["folds"], "{:.2g}".format),
-                Column("Partitions", shown["partitions"]),
-                Column("Chosen in", shown["chosen"]),
-            ],
-            numbers=candidates,
-            notes=[
-                f"At most {SHOWN_CANDIDATES} of a learner and subset, those most often chosen "
-                "first; the CSV file has all.",
-                "Folds: how many inner folds validated it, the mean over partitions. Of more than "
-                "3 candidates the first fold validates each, the others the best third.",
-                *chosen_by(view),
-            ],
-        )
-    ]
-
-
-def _candidates(view: RunView) -> pd.DataFrame:
-    """Return each candidate with the mean over partitions of its best mean over folds.
-
-    Its columns: split, subset, learner, scaling, params, validation, folds (that validated it),
-    partitions (that tried it) and chosen (in how many); the best of a learner on a subset comes
-    first, after those that were chosen and those that more folds validated.
-    """
-    cell, tried = ["split", "subset", "learner"], ["scaling", "params"]
-    keys = ["trial_id", *cell, *tried]
-    rows = view.validated
-    rows = rows[rows["n_folds"] == rows.groupby(keys)["n_folds"].transform("max")]
-    best = rows.groupby(keys)[["validation", "n_folds"]].max().reset_index()
-    taken = view.stored.trials[["trial_id", *tried]].assign(chosen=1)
-    best = best.merge(taken, on=["trial_id", *tried], how="left").fillna({"chosen": 0})
-    found: pd.DataFrame = best.groupby([*cell, *tried]).agg(
-        validation=("validation", "mean"),
-        folds=("n_folds", "mean"),
-        partitions=("validation", "size"),
-        chosen=("chosen", "sum"),
-    )
-    found = found.astype({"chosen": int}).reset_index()
-    return found.sort_values(["chosen", "folds", "validation"], ascending=False, kind="stable")
-
-
-def symmetry_tables(view: RunView) -> list[Table]:
-    """Make the table of the symmetry index after the final fit; none where no W was recorded."""
-    measured = view.finished[view.finished["symmetry_index"].notna()]
-    rows: list[dict[str, Any]] = []
-    for split, subset, learner, own in view.by_cell(measured):
-        if len(own):
-            where = {"split": split, "subset": subset, "n_classes": view.subsets[subset]}
-            index = summarise(own["symmetry_index"])
-            of_index = {"mean": index.mean, "sd": index.sd, "n": index.n}
-            rows.append({**where, "learner": learner, **of_index})
-    if not rows:
-        return []
-    numbers = pd.DataFrame(rows)
-    texts = [f"{it['mean']:.3f} ± {number_text(it['sd'], '{:.3f}')}" for it in rows]
-    return [
-        Table(
-            name="symmetry",
-            title="Symmetry index of W after the final fit: mean ± standard deviation over "
-            + view.partitions_text,
-            columns=[
-                view.subset_column(numbers),
-                *view.split_columns(numbers),
-                view.learner_column(numbers),
-                Column("Symmetry index", texts),
-            ],
-            numbers=numbers,
-        )
-    ]
 
 
 def unfinished_table(view: RunView) -> Table:
@@ -344,11 +257,11 @@ def unfinished_table(view: RunView) -> Table:
 
 
 def unanswered_table(view: RunView, task: str) -> Table:
-    """Make the table of trials that gave a result but did not answer a task, and why."""
+    """Make the table of trials that gave a result but none for a task, and why."""
     answers = view.stored.answers
     rows = answers[(answers["task"] == task) & (answers["status"] != "ok")]
     rows = rows[rows["trial_id"].isin(view.finished["trial_id"])]
-    title = f"{task_title(task)}: not answered, and why"
+    title = f"{task_title(task)}: no result, and why"
     return _without(view, rows, f"unanswered_{task}", title, view.facets(task))
 
 
@@ -373,3 +286,62 @@ def _without(
         numbers=numbers,
         of=of,
     )
+
+
+def cost_tables(view: RunView) -> list[Table]:
+    """Make the table of the three costs and of memory for each split."""
+    return [_cost_table(view, split) for split in view.splits]
+
+
+def _cost_table(view: RunView, split: str) -> Table:
+    cells = list(view.by_subset_and_learner(view.finished_on(split), split))
+    keys, trials = ["subset", "learner"], [own for *_, own in cells]
+    rows = pd.DataFrame([where for *where, _ in cells], columns=keys)
+    numbers = view.costs[split]
+    medians = numbers.set_index([*keys, "quantity"])["median"].unstack()
+    medians = medians.loc[list(rows.itertuples(index=False, name=None))]
+
+    def column(header: str, values: Any, text: Any = str, align: str = "r") -> Column:
+        shown = [it if len(own) else Cell("-") for it, own in zip(values, trials, strict=True)]
+        return Column(header, shown, text, align)
+
+    several_processors = view.trials["processor"].nunique() > 1
+    return Table(
+        name="_".join(["costs", *view.of_splits(split)]),
+        title="The three costs, tuning, fit and query, and memory: medians over partitions"
+        + "".join(view.of_splits(f", split {split}")),
+        columns=[
+            view.subset_column(rows),
+            view.learner_column(rows),
+            column("Tuning, s", medians["tuning_seconds"], seconds_text),
+            Column("Fit, s [min – max]", (_fit_cell(view, split, *cell) for cell in cells)),
+            column("Fit, CPU s", medians["fit_cpu_seconds"], seconds_text),
+            column("Query, ms", 1000 * medians["seconds_per_query"], seconds_text),
+            column("Model, KiB", medians["model_bytes"] / 2**10, numbers_as("{:,.1f}")),
+            column("Peak of fit, MiB", medians["fit_peak_bytes"] / 2**20, numbers_as("{:,.1f}")),
+            column("Hyper-parameters", map(_most_tuned, trials), align="l"),
+            column("Steps", medians["n_steps"], numbers_as("{:,.0f}", "none")),
+        ],
+        numbers=numbers,
+        notes=[PROCESSORS_NOTE] * several_processors,
+    )
+
+
+def _fit_cell(view: RunView, split: str, subset: str, learner: str, trials: pd.DataFrame) -> Cell:
+    """Write the median of fit times with their range, and why some lack or do not compare."""
+    notes = view.shortfall(subset, learner, split)
+    if trials["shared_cores"].any():
+        notes += (SHARED_NOTE,)
+    if count := int(trials["noisy"].sum()):
+        notes += (NOISY_NOTE.format(f"{count} of {plural(len(trials), 'partition')}"),)
+    if trials.empty:
+        return Cell("-", notes=notes)
+    fit = trials["fit_seconds"]
+    extent = f" [{seconds_text(fit.min())} – {seconds_text(fit.max())}]" if fit.any() else ""
+    return Cell(seconds_text(fit.median()) + extent, notes=notes)
+
+
+def _most_tuned(trials: pd.DataFrame) -> str:
+    """Write the hyper-parameters that most partitions tuned, and how many where not all did."""
+    (params, count), *others = Counter(trials["params"].map(params_text)).most_common() or [("", 0)]
+    return f"{params} ({count} of {len(trials)})" if others else params

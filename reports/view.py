@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import pandas as pd
 
@@ -32,8 +32,7 @@ from oasis_bench.analysis import (
 )
 from oasis_bench.experiment import Experiment, cell_name
 from oasis_bench.plugins import PATH_DATASETS
-from oasis_bench.reports.formatting import clip, plural
-from oasis_bench.reports.table import Column
+from oasis_bench.reports.table import Column, clip, plural
 from oasis_bench.runs import RunFacts, StoredRun
 from oasis_bench.system import UsageError, encodable, unknown_name
 from oasis_bench.trial import TRAINING
@@ -92,7 +91,7 @@ class RunView:
 
     @property
     def info(self) -> RunFacts:
-        """What the run tells of itself."""
+        """The facts of the run."""
         return self.stored.info
 
     @property
@@ -143,7 +142,7 @@ class RunView:
 
     @cached_property
     def tasks(self) -> list[str]:
-        """The tasks in the order in which they were asked, also of kept scores."""
+        """The tasks in the order of the experiment, also of kept scores."""
         return list(self.info.sources.tasks)
 
     def split_of(self, task: str) -> str:
@@ -156,7 +155,7 @@ class RunView:
         return list(dict.fromkeys(map(self.split_of, self.tasks)))
 
     def of_splits(self, *parts: Part) -> tuple[Part, ...]:
-        """Return texts or columns that tell splits apart: none where the run has one split."""
+        """Return texts or columns that name splits: none where the run has one split."""
         return parts if len(self.splits) > 1 else ()
 
     @cached_property
@@ -219,9 +218,9 @@ class RunView:
 
     @cached_property
     def trials(self) -> pd.DataFrame:
-        """All trials: costs and steps as numbers, whether the fit's time is noisy, and choices.
+        """All trials: costs and steps as numbers, whether a fit's time is noisy, what was tuned.
 
-        measure names what the inner folds chose by on the trial's split; test is its value on test
+        measure names what the inner folds tuned by on the trial's split; test is its value on test
         items, as_learned that of the learner alone, training that of the learner alone on training
         items among themselves, NaN where it is not known.
         """
@@ -231,12 +230,12 @@ class RunView:
         test: dict[str, float] = {}
         own_test: dict[str, float] = {}
         for split in self.splits:
-            task, name = self.chooser[split]
+            task, name = self.tuned_by[split]
             values = self.values[task]
             own = values[values["name"] == name]
             test.update(zip(own["trial_id"], own["value"], strict=True))
             own_test.update(zip(own["trial_id"], own["as_learned"], strict=True))
-        names = {split: name for split, (_, name) in self.chooser.items()}
+        names = {split: name for split, (_, name) in self.tuned_by.items()}
         return trials.assign(
             measure=trials["split"].map(names),
             test=trials["trial_id"].map(test).astype(float),
@@ -270,8 +269,8 @@ class RunView:
         return of_folds.agg(validation="mean", n_folds="size").reset_index()
 
     @cached_property
-    def chosen(self) -> pd.DataFrame:
-        """The finished trials, by split and partition, with what chose them on validation folds."""
+    def tuned(self) -> pd.DataFrame:
+        """The finished trials, by split and partition, with their validation."""
         trials = self.finished.sort_values("partition")
         keys = ["trial_id", "scaling", "params", "n_steps"]
         trials = trials.merge(self.validated[[*keys, "validation"]], on=keys, how="left")
@@ -279,7 +278,7 @@ class RunView:
 
     @cached_property
     def n_candidates(self) -> pd.Series[int]:
-        """How many candidates the inner folds compared, by trial_id; none of nothing to choose."""
+        """How many candidates the inner folds compared, by trial_id; none of nothing to tune."""
         tried = self.validation[["trial_id", "scaling", "params"]].drop_duplicates()
         return tried["trial_id"].value_counts()
 
@@ -293,17 +292,16 @@ class RunView:
         return {split: self._costs(self.finished_on(split), split) for split in self.splits}
 
     def _costs(self, trials: pd.DataFrame, split: str) -> pd.DataFrame:
-        parts = []
-        for subset, learner, own in self.by_subset_and_learner(trials, split):
-            values = own[QUANTITIES]
-            part = pd.DataFrame(
-                {"median": values.median(), "min": values.min(), "max": values.max()}
-            )
-            part = part.assign(n=values.count()).reset_index(names="quantity")
-            n_classes = self.subsets[subset]
-            parts.append(part.assign(subset=subset, n_classes=n_classes, learner=learner))
+        values = trials.groupby(["subset", "learner"])[QUANTITIES]
+        found: Any = values.agg(["median", "min", "max", "count"]).stack(0, future_stack=True)
+        cells = pd.MultiIndex.from_product(
+            [self.subsets_of(split), self.learners, QUANTITIES],
+            names=["subset", "learner", "quantity"],
+        )
+        found = found.rename(columns={"count": "n"}).reindex(cells).fillna({"n": 0}).reset_index()
+        found = found.assign(n_classes=found["subset"].map(self.subsets)).astype({"n": int})
         columns = ["subset", "n_classes", "learner", "quantity", "median", "min", "max", "n"]
-        return pd.concat(parts)[columns]
+        return pd.DataFrame(found[columns])
 
     def by_subset_and_learner(
         self, rows: pd.DataFrame, split: str | None = None
@@ -381,7 +379,7 @@ class RunView:
 
     @cached_property
     def _lost(self) -> defaultdict[tuple[str, ...], Counter[str]]:
-        """Why trials gave no result, by subset, learner and split; with a task, no answer to it."""
+        """Why there is no result, by subset, learner and split of trials, or also by task."""
         lost: defaultdict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
         trials, answers = self.stored.trials, self.stored.answers
         failed = trials["status"] != "ok"
@@ -397,7 +395,7 @@ class RunView:
     ) -> tuple[str, ...]:
         """Say why a learner has results on fewer partitions than planned; nothing if it has all.
 
-        With a task, also where a trial gave a result but did not answer the task.
+        With a task, also where a trial gave a result but none for the task.
         """
         planned, cell = self.experiment.n_partitions, (subset, learner, split)
         if subset not in self.subsets_of(split):
@@ -442,15 +440,15 @@ class RunView:
         return {task: task_measures(self.stored, task) for task in self.tasks}
 
     @cached_property
-    def chooser(self) -> dict[str, tuple[str, str]]:
-        """The task and the name of the measure by which inner folds chose, by split.
+    def tuned_by(self) -> dict[str, tuple[str, str]]:
+        """The task and the name of the measure by which inner folds tune, by split.
 
         It is the measure that the experiment names, of the split's first task that has it; else the
         first measure of the split's first task.
         """
-        return {split: self._chooser(split) for split in self.splits}
+        return {split: self._tuned_by(split) for split in self.splits}
 
-    def _chooser(self, split: str) -> tuple[str, str]:
+    def _tuned_by(self, split: str) -> tuple[str, str]:
         sources = self.info.sources.tasks
         of_split = [task for task in self.tasks if self.split_of(task) == split]
         text = self.experiment.choose_by or ""

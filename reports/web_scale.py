@@ -15,33 +15,20 @@ from typing import Any
 
 import matplotlib as mpl
 import pandas as pd
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from oasis_bench.analysis import LEAST_POINTS, fit_power_law
 from oasis_bench.claims import published_web_scale
-from oasis_bench.reports.figure_style import (
-    CHANCE,
-    STYLE,
-    Drawing,
-    LearnerStyle,
-    draw_band,
-    draw_bars,
-    draw_legend,
-    finish,
-    learner_styles,
-    log_counts,
-    panels_of,
-)
-from oasis_bench.reports.formatting import (
+from oasis_bench.reports import figure_style as fs
+from oasis_bench.reports.report_files import render, write_files
+from oasis_bench.reports.table import (
+    Column,
+    Table,
     interval_text,
     number_text,
-    numbers_as,
     plural,
     seconds_text,
 )
-from oasis_bench.reports.report_files import render, write_files
-from oasis_bench.reports.table import Column, Table
 from oasis_bench.system import UsageError
 from oasis_bench.web_scale import PRECISION_AT, TrainingRecord, read_records
 
@@ -80,7 +67,7 @@ def write_web_scale_report(folder: Path) -> Path:
         n_trainings=len(ends),
         machines=machines,
     )
-    return write_files(folder, "web-scale.html", page, tables.values(), figures.values())
+    return write_files(folder, "web-scale.html", page, tables.values(), figures)
 
 
 # --- what the records show
@@ -196,25 +183,6 @@ def growths(times: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows).rename(columns={"n": "n_sizes"})
 
 
-def batch_costs(ends: pd.DataFrame) -> pd.DataFrame:
-    """Compare the final mAP of each batch size with that of exact OASIS, where both are complete.
-
-    A row for each number of images, steps and batch size: n_pairs, mean_difference and
-    sd_of_differences (batch size less exact with the same seed); sd_of_exact and n_exact; within:
-    whether the mean difference is at most sd_of_exact, None where that is not known or 0.
-    """
-    complete, size = ends[ends["complete"]], ["images", "steps"]
-    exact, batches = (complete[complete["batch_size"].isna() == is_exact] for is_exact in (1, 0))
-    pairs = batches.merge(exact, on=[*size, "seed"], suffixes=("", "_of_exact"))
-    less = pairs["mean_average_precision"] - pairs["mean_average_precision_of_exact"]
-    groups = pairs.assign(less=less).groupby([*size, "batch_size"], sort=False)["less"]
-    differences = groups.agg(n_pairs="count", mean_difference="mean", sd_of_differences="std")
-    spread = exact.groupby(size)["mean_average_precision"].agg(sd_of_exact="std", n_exact="count")
-    costs: pd.DataFrame = differences.reset_index().merge(spread.reset_index())
-    within = costs["mean_difference"].abs() <= costs["sd_of_exact"]
-    return costs.assign(within=within.astype(object).where(costs["sd_of_exact"] > 0, None))
-
-
 # --- tables
 
 
@@ -223,8 +191,6 @@ def web_scale_tables(ends: pd.DataFrame, data: Mapping[str, Any]) -> dict[str, T
     tables = [precision_table(ends), time_table(ends), published_table(ends, data)]
     if not (grown := growths(learning_times(ends))).empty:
         tables.append(growth_table(grown))
-    if not (costs := batch_costs(ends)).empty:
-        tables.append(batch_table(costs))
     return {table.name: table for table in tables}
 
 
@@ -307,7 +273,7 @@ def published_table(ends: pd.DataFrame, data: Mapping[str, Any]) -> Table:
         ],
         numbers=numbers[["figure", "published", "ours", "unit", "source"]],
         notes=[
-            "Ours: the largest training that is complete; its steps are given, not chosen by "
+            "Ours: the largest training that is complete; its steps are given, not tuned by "
             "saturation, and its time is the processor's. Its images are generated, so that "
             "precision cannot be compared. '-': not measured here."
         ],
@@ -330,31 +296,6 @@ def growth_table(growths: pd.DataFrame) -> Table:
             Column(f"At most {TARGET_EXPONENT}", ends, lambda it: _verdict(*it), align="l"),
         ],
         numbers=growths[[*SCHEDULE, "factor", "exponent", "low", "high"]],
-    )
-
-
-def batch_table(costs: pd.DataFrame) -> Table:
-    """Make the table of what mini-batches cost in mAP: a row for each batch size."""
-    less = zip(costs["mean_difference"], costs["sd_of_differences"], strict=True)
-    within = {None: "unknown", True: "yes", False: "no"}
-    return Table(
-        name="batches",
-        title="Final mAP of mini-batches less that of exact",
-        columns=[
-            Column("Images", costs["images"], "{:,}".format),
-            Column("Steps", costs["steps"], "{:,}".format),
-            Column("Batch size", costs["batch_size"], "{:,.0f}".format),
-            Column("Pairs of seeds", costs["n_pairs"]),
-            Column("mAP less exact's", less, lambda it: _spread_text(it[0], it[1], "{:+.5f}")),
-            Column("Exact's deviation", costs["sd_of_exact"], numbers_as("{:.5f}")),
-            Column("Within", costs["within"], within.__getitem__, align="l"),
-        ],
-        numbers=costs,
-        notes=[
-            "Mean ± standard deviation of the differences, paired by seed; exact's deviation is "
-            "over its seeds, of which it takes two or more. Within: the mean difference is no "
-            "larger than that."
-        ],
     )
 
 
@@ -407,78 +348,39 @@ def _time_text(seconds: pd.Series[float]) -> str:
 # --- figures
 
 
-@mpl.rc_context(STYLE)
-def web_scale_figures(checkpoints: pd.DataFrame) -> dict[str, Drawing]:
-    """Draw mAP along the steps and the growth of time; by name."""
-    times, shown = learning_times(ends_of(checkpoints)), curves(checkpoints)
+@mpl.rc_context(fs.STYLE)
+def web_scale_figures(checkpoints: pd.DataFrame) -> list[fs.Drawing]:
+    """Draw mAP along the steps; nothing where no training has a step."""
+    shown = curves(checkpoints)
     sizes = checkpoints["batch_size"].drop_duplicates().sort_values(na_position="first")
-    styles = learner_styles([schedule_name(size) for size in sizes])
+    styles = fs.styles_in_order([schedule_name(size) for size in sizes])
     seeds = {schedule: int(curve["seeds"].iloc[0]) for schedule, curve in shown.items()}
     counted = ", ".join(f"{schedule}: {plural(n, 'seed')}" for schedule, n in seeds.items())
     several = min(seeds.values(), default=0) > 1
     start = checkpoints.loc[checkpoints["n_steps"] == 0, "mean_average_precision"].mean()
-    drawings = [
-        finish(
-            "map_along_steps",
-            "mAP along the learning steps",
-            _along_steps(shown, "sd" if several else "se", start, styles) if shown else None,
-            spread="mean ± standard "
-            + ("deviation over seeds" if several else "error over queries"),
-            caption=f"Of the largest number of images, on a logarithmic scale ({counted}). Dashed "
-            "grey: W = I, before the first step.",
-            without="no training has come to a checkpoint after its first step",
-        ),
-        finish(
-            "growth",
-            "Learning time against the number of images",
-            None if times.empty else _growth(times, growths(times), styles),
-            spread="medians over seeds, bars from the shortest to the longest",
-            caption="Both scales logarithmic; lines of least squares through the medians. "
-            f"Target: an exponent of at most {TARGET_EXPONENT}.",
-            without=f"no schedule is complete for {LEAST_POINTS} numbers of images or more",
-        ),
-    ]
-    return {drawing.name: drawing for drawing in drawings}
+    return fs.finish(
+        "map_along_steps",
+        "mAP along the learning steps",
+        _along_steps(shown, "sd" if several else "se", start, styles) if shown else None,
+        spread="mean ± standard " + ("deviation over seeds" if several else "error over queries"),
+        caption=f"Of the largest number of images, on a logarithmic scale ({counted}). Dashed "
+        "grey: W = I, before the first step.",
+    )
 
 
 def _along_steps(
-    shown: Mapping[str, pd.DataFrame], spread: str, start: float, styles: Mapping[str, LearnerStyle]
-) -> Figure:
+    shown: Mapping[str, pd.DataFrame],
+    spread: str,
+    start: float,
+    styles: Mapping[str, fs.LearnerStyle],
+) -> fs.Plot:
     """Draw mAP against the number of steps for the largest number of images that has a line."""
     n_images = next(iter(shown.values()))["images"].iloc[0]
-    figure, (axes,) = panels_of([f"{n_images:,} images"], "triplets", "Mean average precision")
-    log_counts(axes)
+    figure, (axes,) = fs.panels_of([f"{n_images:,} images"], "triplets", "Mean average precision")
+    fs.log_counts(axes)
     for schedule, curve in shown.items():
-        draw_band(axes, curve.assign(se=curve[spread]), styles[schedule])
-    axes.axhline(start, **CHANCE)
-    start_of_all = {"W = I, the start": Line2D([], [], **CHANCE)}
-    draw_legend(figure, {schedule: styles[schedule] for schedule in shown}, start_of_all)
-    return figure
-
-
-def _growth(
-    times: pd.DataFrame, growths: pd.DataFrame, styles: Mapping[str, LearnerStyle]
-) -> Figure:
-    """Draw learning time against images with the lines of least squares."""
-    groups = [group for _, group in growths.groupby(["steps_an_image", "threads"], sort=False)]
-    titles = [
-        f"{group['steps_an_image'].iloc[0]:g} steps an image, "
-        f"{plural(group['threads'].iloc[0], 'thread')}"
-        for group in groups
-    ]
-    figure, panels = panels_of(titles, "training images", "Learning, wall clock (seconds)")
-    legend = {}
-    for axes, group in zip(panels, groups, strict=True):
-        log_counts(axes)
-        axes.set_yscale("log")
-        for growth in group.to_dict("records"):
-            style = styles[growth["schedule"]]
-            own = (times[SCHEDULE] == [growth[name] for name in SCHEDULE]).all(axis="columns")
-            points = times[own]
-            draw_bars(axes, points["images"], points, {**style, "linestyle": ""})
-            x = points["images"].iloc[[0, -1]]
-            fitted = growth["factor"] * x ** growth["exponent"]
-            axes.plot(x, fitted, **{**style, "marker": ""}, linewidth=1)
-            legend[f"{growth['schedule']}: exponent {growth['exponent']:.2f}"] = style
-    draw_legend(figure, legend, {})
+        fs.draw_band(axes, curve.assign(se=curve[spread]), styles[schedule])
+    axes.axhline(start, **fs.CHANCE)
+    start_of_all = {"W = I, the start": Line2D([], [], **fs.CHANCE)}
+    fs.draw_legend(figure, {schedule: styles[schedule] for schedule in shown}, start_of_all)
     return figure

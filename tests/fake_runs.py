@@ -344,6 +344,7 @@ def _identity(row):
         "sizes": [row["n_train"], row["n_test"]],
         "scaling": "l2",
         "source": "9f86d0",
+        "code": "e3b0c4",
         "version": "0.1.0",
         "max_steps": 1000,
         "partition": 0,

@@ -194,7 +194,7 @@ def _contrast(one, other):
 @pytest.mark.parametrize("width", [1280, 400])
 def test_the_learned_spaces_are_seen_whole(driver, page, width):
     browser.show(driver, page, width)
-    box = "document.querySelector('#space ~ figure .scroll')"
+    box = "document.querySelector('#space ~ figure .panels')"
     assert "before learning" in driver.execute_script(f"return {box}.textContent")
     assert driver.execute_script(f"return {box}.scrollHeight <= {box}.clientHeight + 1")
 

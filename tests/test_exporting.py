@@ -82,4 +82,4 @@ def test_the_tables_of_the_report_are_exported_as_latex(folder, capsys):
     assert export(folder, "--format", "latex") == 0
     exported = {path.name: path.read_bytes() for path in (folder / "export").iterdir()}
     assert exported == {path.name: path.read_bytes() for path in folder.glob("tables/*.tex")}
-    assert exported["retrieval_10_every.tex"].count(b"precision at ") == 50
+    assert exported["retrieval_10_every.tex"].count(b"\nprecision at ") == 50

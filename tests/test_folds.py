@@ -97,5 +97,5 @@ def test_a_run_on_a_file_tests_on_its_folds(tmp_path, capsys):
     assert run.trials["n_features"].tolist() == [3] * 8
     assert run.info.experiment.partitions == run.info.n_folds == 4
     page = " ".join((tmp_path / "run" / "report.html").read_text().split())
-    assert "4 outer partitions of the 4 folds that come with the data set" in page
-    assert "15 on average, and all others of these classes train, 45." in page
+    assert "4 outer partitions of the 4 folds of the data set are used" in page
+    assert "a fold tests (15 rows on average), the others train (45)." in page

@@ -40,7 +40,7 @@ def cells_of(scores, **columns):
     return pd.DataFrame(rows)
 
 
-def test_error_reductions_ranks_and_wins_by_hand():
+def test_error_reductions_and_ranks_by_hand():
     found = compare_over_corpora(
         cells_of(
             {
@@ -62,9 +62,6 @@ def test_error_reductions_ranks_and_wins_by_hand():
     # Of A 1, 1, 1, 3, 1.5; of B 2, 2, 2.5, 1, 3; of Euclidean 3, 3, 2.5, 2, 1.5.
     assert rows["average_rank"].to_dict() == pytest.approx({"A": 1.5, "B": 2.1, "Euclidean": 2.4})
     assert found.ranked == ["A", "B", "Euclidean"]
-    assert found.wins.loc["A", "B"] == 4 / 5
-    assert found.wins.loc["B", "Euclidean"] == 3.5 / 5
-    assert found.wins.loc["Euclidean", "A"] == 1.5 / 5
     assert rows["error_reduction_low"].isna().all()  # five corpora are too few for an interval
 
 
@@ -221,9 +218,9 @@ def test_the_leaderboard_of_several_runs_is_a_page_tables_and_a_summary(ranks, t
     assert rows["p_leader"].dropna().tolist() == [2 * 2 * 0.5**7] * 2
     text = " ".join(out.split())
     assert "A has the best average rank, 1.0, by mAP (retrieval) over 7 corpora" in text
-    assert "it saves 20 % of the error of Euclidean" in text
+    assert "a median error reduction of +20 % against Euclidean" in text
     assert (
-        "Significantly better than Euclidean: A. Not significantly different from A: none" in text
+        "A is significantly better than Euclidean. No learner is statistically tied with A" in text
     )
     assert max(map(len, out.splitlines()[:-1])) <= 110
     page = (folder / "leaderboard.html").read_text()

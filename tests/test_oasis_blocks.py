@@ -150,7 +150,7 @@ def test_learners_take_blocks_of_wide_dense_rows_and_learn_the_same(monkeypatch)
         sizes.append((in_order, [len(batch) for batch in batches]))
         return learn_in_dense_blocks(X, iter(batches), *others, in_order=in_order)
 
-    for module in ("oasis", "mini_batch"):
+    for module in ("oasis", "parallel"):
         name = f"oasis_bench.algorithms.oasis.{module}.learn_in_dense_blocks"
         monkeypatch.setattr(name, watched)
     expected, apart = np.eye(256), np.eye(256)

@@ -1,7 +1,6 @@
 """The verb `paper`: what it says of its experiments, and the page that follows from the stores."""
 
 import csv
-import math
 import re
 import shutil
 import sqlite3
@@ -17,7 +16,7 @@ from oasis_bench.command_line.paper import paper_experiment
 from oasis_bench.datasets.picture_releases import CALTECH256_SUBSETS
 from oasis_bench.experiment import Experiment
 from oasis_bench.plugins import load_registry, open_dataset
-from oasis_bench.reports.claims_page import effect_plot, stored_runs, write_claims
+from oasis_bench.reports.claims_page import stored_runs, write_claims
 from oasis_bench.runs import one_for_each_value
 
 DIGITS = """
@@ -62,14 +61,6 @@ def test_effects_csv_has_a_line_for_each_effect(folder):
     assert effects["effect"].tolist() == [effect.words for effect in words.effects]
     weakest = pd.read_csv(folder / "claims.csv").set_index("id").loc["O10"]
     assert weakest["effect"] in effects["effect"].tolist()
-
-
-def test_the_plot_of_an_effect_has_its_mean_in_the_band_that_is_claimed():
-    """Of -0.1 to 0.3, claimed above 0: the axis goes from 16 to 144 of 160 pixels."""
-    plot = effect_plot({"mean": 0.1, "low": -0.1, "high": 0.3, "above": 0.0, "below": math.inf})
-    assert 'cx="80.0"' in plot
-    assert '<rect x="48.0" width="112.0"' in plot
-    assert "M16.0 9.0H144.0" in plot
 
 
 def test_a_run_that_has_not_ended_decides_nothing(folder, tmp_path):

@@ -9,7 +9,7 @@ from oasis_bench.claims import list_of, published_judgements, published_minutes,
 from oasis_bench.claims.paper_figures import CLASS_LISTS, PUBLISHED, ListOfSubset
 from oasis_bench.datasets import Caltech256
 from oasis_bench.experiment import Experiment
-from oasis_bench.reports.published_tables import beside_published
+from oasis_bench.reports.claims_page import beside_published
 from oasis_bench.reports.tasks import draw_precision_at_k
 from oasis_bench.reports.view import view_of
 
@@ -136,7 +136,7 @@ def test_published_precision_is_marked_in_the_figure_of_the_papers_classes(tmp_p
         *((1, 0.37), (10, 0.27), (50, 0.18)),
     }
     assert stars[1, 0.43] == stars[50, 0.23] != stars[1, 0.37]
-    legend = [text.get_text() for text in figure.legends[0].get_texts()]
+    legend = [text.get_text() for text in figure.pictures[-1].legends[0].get_texts()]
     assert legend == ["OASIS", "Euclidean", "chance", "published"]
     numbers = figure.numbers().set_index(["series", "x"])["value"]
     assert numbers["OASIS, published"].tolist() == [0.43, 0.38, 0.23]

@@ -1,16 +1,14 @@
 """The tables of times, growth, choices and symmetry, and how tables become LaTeX."""
 
-import numpy as np
 import pytest
 from fake_runs import fake_trial, make_run
 from report_helpers import marks, texts
 
 from oasis_bench.reports import summary_text
-from oasis_bench.reports.costs import cost_tables, scaling_tables
-from oasis_bench.reports.figures import cost_figures, draw_costs, draw_symmetry
+from oasis_bench.reports.figures import cost_figures, draw_costs
 from oasis_bench.reports.trials import (
+    cost_tables,
     selection_table,
-    symmetry_tables,
 )
 from oasis_bench.reports.view import view_of
 from oasis_bench.trial import TrialResult
@@ -63,80 +61,11 @@ def test_a_fit_that_waited_for_a_core_is_marked(tmp_path, waiting, seconds, is_n
     table, figure = cost_tables(view_of(run))[0], draw_costs(view_of(run), "seen-classes")
     assert [bool(mark) for mark in marks(table, 3)] == [is_noisy, False]
     assert any("Noisy in 1 of 5 partitions:" in text for _, text in table.marked_notes) == is_noisy
-    legend = [text.get_text() for text in figure.legends[0].get_texts()]
+    legend = [text.get_text() for text in figure.pictures[-1].legends[0].get_texts()]
     assert legend == ["A", "B", *(["noisy"] if is_noisy else [])]
     said = "1 of 10 trials; the table says whose"
     assert (said in cost_figures(view_of(run))[0].caption) == is_noisy
-    assert ("the fit time of 1 trial is noisy: it waited" in summary_text(run)) == is_noisy
-
-
-def test_fit_time_has_an_exponent_where_there_are_three_sizes(tmp_path):
-    """A's medians are n ** 1.5, whatever single partitions took; B has two sizes."""
-    trials = [
-        fake_trial("A", n, partition=p, fit_seconds=1e-6 * (40 * n) ** 1.5 * factor)
-        for n in (2, 5, 10, 20)
-        for p, factor in enumerate((0.5, 1, 7))
-    ]
-    trials += [fake_trial("B", n, partition=p) for n in (2, 5) for p in range(3)]
-    run = make_run(tmp_path / "run", trials, ["A", "B"], classes=(2, 5, 10, 20), partitions=3)
-    (table,) = scaling_tables(view_of(run))
-    assert texts(table) == [["A", "1.50", "-", "80, 200, 400, 800"]]
-    assert "Each class has 40 training images" in table.marked_notes[-1][1]
-
-
-def test_noisy_timings_are_left_out_of_the_exponent(tmp_path):
-    """Fit time is linear, but for one trial of the largest size that waited for a core."""
-    sizes = (2, 5, 10)
-    trials = [
-        fake_trial("A", n, partition=p, fit_seconds=float(n), fit_waiting_seconds=0.0)
-        for n in sizes
-        for p in range(2)
-    ]
-    trials[-1] = fake_trial("A", 10, partition=1, fit_seconds=1000.0, fit_waiting_seconds=900.0)
-    run = make_run(tmp_path / "run", trials, ["A"], classes=sizes, partitions=2)
-    (table,) = scaling_tables(view_of(run))
-    assert texts(table) == [["A", "1.00", "-", "80, 200, 400"]]
-    assert table.marked_notes[0][1].startswith(
-        "Left out: 1 of 6 trials, as the fit waited for a core"
-    )
-
-
-def test_an_exponent_of_fits_on_shared_cores_is_marked(tmp_path):
-    trials = [
-        fake_trial(
-            learner, n, fit_seconds=n + (n > 2) / 99, shared_cores=int(learner == "B" and n == 5)
-        )
-        for learner in "AB"
-        for n in (2, 5, 10)
-    ]
-    run = make_run(tmp_path / "run", trials, ["A", "B"], classes=(2, 5, 10), partitions=1)
-    (table,) = scaling_tables(view_of(run))
-    assert marks(table, 2) == ["", "a"]
-    assert table.marked_notes[0][1].startswith("From fits on shared cores")
-
-
-def test_a_size_whose_timings_are_all_noisy_is_dropped(tmp_path):
-    """n ** 1 but for the last size, of 10 times that."""
-    trials = [
-        fake_trial(
-            *("A", n),
-            fit_seconds=n * (10.0 if n == 20 else 1.0),
-            fit_waiting_seconds=9.0 * n if n == 20 else 0.0,
-        )
-        for n in (2, 5, 10, 20)
-    ]
-    run = make_run(tmp_path / "run", trials, ["A"], classes=(2, 5, 10, 20), partitions=1)
-    (table,) = scaling_tables(view_of(run))
-    assert [(row[1], row[3]) for row in texts(table)] == [("1.00", "80, 200, 400")]
-    run = make_run(tmp_path / "few", trials[1:], ["A"], classes=(5, 10, 20), partitions=1)
-    assert scaling_tables(view_of(run)) == []
-
-
-def test_an_exponent_of_a_wide_interval_is_withheld(tmp_path):
-    trials = [fake_trial("A", n, fit_seconds=s) for n, s in ((2, 2.0), (5, 5.0), (20, 200.0))]
-    run = make_run(tmp_path / "run", trials, ["A"], classes=(2, 5, 20), partitions=1)
-    (table,) = scaling_tables(view_of(run))
-    assert texts(table)[0][1] == "withheld"
+    assert ("1 fit time noisy: the fit waited" in summary_text(run)) == is_noisy
 
 
 def test_selection_shows_what_was_chosen_and_what_its_folds_scored(tmp_path):
@@ -172,36 +101,3 @@ def test_only_a_search_that_ended_at_its_last_checkpoint_is_called_cut_off(tmp_p
         ("", "Validation and test: mAP of the task retrieval."),
         ("", "At an end: partitions in which an end of a range was tuned that is no natural one."),
     ]
-
-
-def with_symmetry(record, at_steps):
-    *_, last = at_steps.values()
-    points = [{"n_steps": n, "symmetry_index": index} for n, index in at_steps.items()]
-    return TrialResult({**record.columns, "symmetry_index": last}, symmetry=points)
-
-
-def test_the_symmetry_of_w_is_a_line_a_learner_with_its_end_in_a_table(tmp_path):
-    run = make_run(
-        tmp_path / "run",
-        [
-            with_symmetry(fake_trial("A", partition=0), {500: 0.98, 1000: 0.96, 2000: 0.9}),
-            with_symmetry(fake_trial("A", partition=1), {500: 0.96, 1000: 0.92}),
-            *(with_symmetry(fake_trial("B", partition=p), {500: 1.0, 1000: 1.0}) for p in range(2)),
-            *(fake_trial("Euclidean", partition=p) for p in range(2)),
-        ],
-        ["A", "B", "Euclidean"],
-        partitions=2,
-    )
-    figure = draw_symmetry(view_of(run), "seen-classes")
-    lines = {tuple(line.get_xdata()): line for line in figure.axes[0].get_lines()}
-    assert list(lines) == [(500, 1000)]  # as far as both partitions of A went
-    first, second = figure.axes[0].get_lines()
-    np.testing.assert_allclose(first.get_ydata(), [0.97, 0.94])
-    np.testing.assert_allclose(second.get_ydata(), [1, 1])
-    # The standard error of two values is half their difference.
-    low, high = np.sort(figure.axes[0].collections[0].get_paths()[0].vertices[:, 1])[[0, -1]]
-    assert (low, high) == pytest.approx((0.92, 0.98))
-    assert [entry.get_text() for entry in figure.legends[0].get_texts()] == ["A", "B"]
-
-    (table,) = symmetry_tables(view_of(run))
-    assert texts(table) == [["10", "A", "0.910 ± 0.014"], ["10", "B", "1.000 ± 0.000"]]

@@ -27,7 +27,7 @@ from oasis_bench.trial.wall import FIRST_CHECKPOINT, checkpoints
 X, Y = np.arange(24.0)[:, None], np.arange(24) % 2
 FOLDS = SeenClassesSplit(None).inner_folds(Y, None, 3, seed=0)
 FIT_DATA = [
-    FitData(X[fold.train], Y[fold.train], None, 0, X[fold.test], Truth(y=Y[fold.test]))
+    FitData(X[fold.train], Y[fold.train], None, None, 0, X[fold.test], Truth(y=Y[fold.test]))
     for fold in FOLDS
 ]
 

@@ -19,7 +19,7 @@ def wide():
     y = np.arange(40) % 4
     X = rng.normal(size=(40, 60)) + 2 * rng.normal(size=(4, 60))[y]
     X /= np.linalg.norm(X, axis=1, keepdims=True)
-    return FitData(X[:30], y[:30], None, 0, X[30:], Truth(y=y[30:]))
+    return FitData(X[:30], y[:30], None, None, 0, X[30:], Truth(y=y[30:]))
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, int])

@@ -131,7 +131,8 @@ UnseenClassesSplit, StratifiedSplit = SPLITS["unseen-classes"], SPLITS["stratifi
 
 
 def asks(n_train=6, n_test=3, test_share=0.1):
-    return SimpleNamespace(per_class=(n_train, n_test), test_share=test_share)
+    sizes = {"per_class": (n_train, n_test), "test_share": test_share}
+    return SimpleNamespace(**sizes, most_items=None)
 
 
 def test_rho_is_the_share_of_the_pool_that_a_partition_tests():

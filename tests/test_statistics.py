@@ -14,29 +14,11 @@ from oasis_bench.analysis import (
     fit_power_law,
     paired_interval,
     seen_difference,
-    summarise,
 )
 from oasis_bench.analysis.statistics import holm
 
 RHO = 250 / 650
 """Of 400 training and 250 test items that use a pool whole."""
-
-
-def test_summary_of_a_hand_case():
-    summary = summarise([1.0, 2.0, 3.0, 4.0])
-    assert (summary.mean, summary.n) == (2.5, 4)
-    assert summary.sd == pytest.approx(math.sqrt(5 / 3))
-    assert summary.standard_error == pytest.approx(math.sqrt(5 / 3) / 2)
-
-
-def test_too_few_values_have_no_spread_and_give_no_warning():
-    one, none = summarise([0.5]), summarise([])
-    assert one.mean == 0.5
-    assert math.isnan(one.sd)
-    assert math.isnan(one.standard_error)
-    assert none.n == 0
-    assert math.isnan(none.mean)
-    assert math.isnan(none.standard_error)
 
 
 def test_without_overlap_the_interval_is_student_s():

@@ -182,8 +182,8 @@ def test_a_split_in_a_file_of_ones_own_is_checked_and_run(tmp_path, capsys):
     path = tmp_path / "thirds.py"
     path.write_text(OWN)
     status, printed = check(path)
-    assert (status, printed.splitlines()[-1]) == (0, "all checks passed: 1 split")
-    assert "  ok          training and test items do not overlap" in printed
+    assert status == 0
+    assert "4 passed" in printed
     how = ["--algorithms", "OASIS,Euclidean", "--plugin", str(path), "--split", "every-third"]
     how += ["--search", "2", "--max-steps", "500", "--output", str(tmp_path / "run")]
     assert main(["run", *HOW, *how]) == 0
@@ -192,4 +192,6 @@ def test_a_split_in_a_file_of_ones_own_is_checked_and_run(tmp_path, capsys):
     assert set(run.trials["split"]) == {"every-third"}
     path.write_text(OWN.replace("own[np.arange(len(own)) % 3 > 0]", "own"))
     status, printed = check(path)
-    assert (status, printed.count("items train and test")) == (1, 1)
+    assert status == 1
+    assert "items train and test" in printed
+    assert "1 failed, 3 passed" in printed

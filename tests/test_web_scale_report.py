@@ -12,8 +12,6 @@ from report_helpers import contents, texts
 
 from oasis_bench.datasets.web_scale import WebScaleParameters, prepare_web_scale
 from oasis_bench.reports.web_scale import (
-    batch_costs,
-    batch_table,
     checkpoints_of,
     curves,
     ends_of,
@@ -224,25 +222,19 @@ def test_an_unfinished_training_says_how_far_it_is_and_stands_apart():
     ]
 
 
-def test_an_unfinished_training_is_in_no_exponent_and_no_comparison():
+def test_an_unfinished_training_is_in_no_exponent():
     points = [checkpoint(0, 0.2, 0.0), checkpoint(4375, 0.3, 0.5)]
     complete = [record(n) for n in (3000, 10_000)]
     found = ends(*complete, record(points=points), record(batch=256))
     assert growths(learning_times(found)).empty
-    assert batch_costs(found).empty
 
 
-def test_a_report_of_nothing_but_starts_says_why_there_are_no_figures(tmp_path):
+def test_a_report_of_nothing_but_starts_has_no_figures(tmp_path):
     begun = [record(seed=s, points=[checkpoint(0, 0.2, 0.0)]) for s in (0, 1)]
     nothing = record(seed=2, checkpoints=())
     page = write_web_scale_report(write(tmp_path / "run", *begun, nothing)).read_text()
     assert "Unfinished: 2 of 2 trainings." in page
-    assert page.count("Not drawn: ") == 2
-    for reason in (
-        "Not drawn: no training has come to a checkpoint after its first step",
-        "Not drawn: no schedule is complete for 3 numbers of images or more",
-    ):
-        assert reason in page
+    assert "<figure>" not in page
     assert "0 of 70,000 (seed 0)" in page
     assert not re.search(r"\b(nan|None)\b", page)
     assert not (tmp_path / "run" / "figures").exists()
@@ -274,48 +266,11 @@ def test_a_curve_is_of_complete_seeds_or_goes_as_far_as_all_have_come():
 
 def test_the_figure_along_the_steps_tells_what_its_bands_are():
     several = [record(seed=s) for s in (0, 1)]
-    caption = drawings(*several)["map_along_steps"].caption
+    (caption,) = (it.caption for it in drawings(*several))
     assert caption.startswith("Mean ± standard deviation over seeds.")
-    caption = drawings(*several, record(batch=256))["map_along_steps"].caption
+    (caption,) = (it.caption for it in drawings(*several, record(batch=256)))
     assert caption.startswith("Mean ± standard error over queries.")
     assert "(exact: 2 seeds, batch 256: 1 seed)" in caption
-
-
-def batches(exact, **by_size):
-    """Final mAP a seed each, of exact and of batch sizes named as size_256."""
-    records = [record(seed=s, mAP=mAP) for s, mAP in exact.items()]
-    for name, scores in by_size.items():
-        size = int(name.removeprefix("size_"))
-        records += [record(batch=size, seed=s, mAP=mAP) for s, mAP in scores.items()]
-    return records
-
-
-def test_differences_to_exact_are_paired_by_seed_and_held_against_its_spread():
-    records = batches(
-        {0: 0.500, 1: 0.502, 2: 0.504},  # sd 0.002
-        size_256={0: 0.501, 1: 0.503, 2: 0.505},
-        size_1024={1: 0.501, 2: 0.502, 7: 0.9},  # less by 0.001 and 0.002; seed 7 has no pair
-        size_4096={0: 0.497, 1: 0.499, 2: 0.501},  # less by 0.003
-        size_16384={0: 0.500, 1: 0.502, 2: 0.504},
-    )
-    assert texts(batch_table(batch_costs(ends(*records)))) == [
-        ["1,000", "70,000", "256", "3", "+0.00100 ± 0.00000", "0.00200", "yes"],
-        ["1,000", "70,000", "1,024", "2", "-0.00150 ± 0.00071", "0.00200", "yes"],
-        ["1,000", "70,000", "4,096", "3", "-0.00300 ± 0.00000", "0.00200", "no"],
-        ["1,000", "70,000", "16,384", "3", "+0.00000 ± 0.00000", "0.00200", "yes"],
-    ]
-
-
-def test_a_batch_size_that_shares_no_seed_with_exact_is_left_out():
-    records = batches({0: 0.500, 1: 0.502}, size_256={5: 0.5})
-    assert batch_costs(ends(*records)).empty
-
-
-def test_one_seed_of_exact_has_no_spread_to_judge_by():
-    records = batches({0: 0.5}, size_256={0: 0.5}, size_1024={0: 0.5})
-    table = batch_table(batch_costs(ends(*records)))
-    assert [row[-2:] for row in texts(table)] == [["n/a", "unknown"]] * 2
-    assert "takes two or more" in table.notes[0]
 
 
 def test_all_files_are_there_and_a_rebuilt_report_is_the_same_bytes(full):
@@ -324,14 +279,10 @@ def test_all_files_are_there_and_a_rebuilt_report_is_the_same_bytes(full):
     assert contents(folder) == first
     assert {name for name in first if not name.startswith("images-")} == {
         "web-scale.html",
-        *(
-            f"figures/{name}.{kind}"
-            for name in ("map_along_steps", "growth")
-            for kind in ("csv", "svg")
-        ),
+        *(f"figures/{name}.{kind}" for name in ("map_along_steps",) for kind in ("csv", "svg")),
         *(
             f"tables/{name}.{kind}"
-            for name in ("precision", "time", "growth", "batches", "published")
+            for name in ("precision", "time", "growth", "published")
             for kind in ("csv", "tex")
         ),
     }
@@ -353,7 +304,7 @@ def test_no_text_becomes_markup_and_nothing_is_loaded(full):
     for text in ("&lt;em&gt;", "&lt;b&gt;", "&lt;u&gt; &lt;i&gt;", "&lt;img src=x&gt;"):
         assert text in page
     assert not re.search(r"url\((?!data:|#)|@import", page)
-    assert page.count("<svg") == 2
+    assert page.count('<div class="panels"') == 1
     assert not re.search(r'src="', page)
     targets = re.findall(r'href="([^"]*)"', page)
     assert all(target.startswith(("#", "data:text/csv;")) for target in targets)

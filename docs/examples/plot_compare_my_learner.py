@@ -45,9 +45,9 @@ with plugin.open("w") as file:
     file.write(SOURCE)
 
 # %%
-# ``python -m oasis_bench check FILE`` says what every learner must do, a line each; then it runs
-# beside others, under the same partitions, the same search and the same clock.  A learner of your
-# own must be in a file because each fit has a process of its own.
+# ``python -m oasis_bench check FILE`` tests what every learner must do.  Then the learner runs
+# beside others, with the same partitions and the same budget of tuning.  It must be in a file,
+# because each fit runs in its own process.
 result = oasis_bench.run(
     "digits",
     ["WithinClassScaling", "RCA", "Euclidean"],
@@ -61,7 +61,7 @@ result = oasis_bench.run(
 result
 
 # %%
-# The same in numbers: each learner less Euclidean on the same partition.
+# The same in numbers: the difference from Euclidean on the same partition.
 mAP = result.measures.query("task == 'retrieval' and measure == 'mAP'")
 mAP = mAP.pivot_table(index="partition", columns="learner", values="value")
 difference = mAP.drop(columns="Euclidean").sub(mAP["Euclidean"], axis=0)

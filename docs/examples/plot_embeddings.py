@@ -5,7 +5,7 @@ Does a metric help on top of my embeddings?
 A network was trained on some classes, and its embeddings are used for others.  Would a metric,
 learned from a few labelled rows, rank them better than the cosine does?
 
-A small network stands for yours here: it has learned to tell the digits 0 to 3 apart, and embeds
+A small network stands for yours here: it has learned to distinguish the digits 0 to 3, and embeds
 the six others, which it has never seen.  For pictures of your own, ``--features
 efficientnet-lite0`` makes embeddings with a pretrained network.
 """
@@ -56,9 +56,9 @@ table = mAP.groupby(["learner", "classes"], sort=False)["mAP"].agg(["mean", "std
 print(table.round(3))
 
 # %%
-# A metric can help among the classes that it learned from and hurt on others, so ask both before
-# you put one into an index.  With a file of embeddings (arrays ``X`` and ``y``), the harness asks
-# both, and chooses the centring for each learner::
+# A metric can help among the classes that it learned from and hurt on others.  So measure both
+# before you put one into an index.  With a file of embeddings (arrays ``X`` and ``y``) the harness
+# does, and tunes the centring for each learner::
 #
 #     python -m oasis_bench run --dataset embeddings.npz --scaling l2,center+l2 \
 #         --tasks retrieval,unseen-classes
@@ -66,6 +66,6 @@ figure, panels = plt.subplots(1, 2, figsize=(10, 4), sharey=True, layout="constr
 for axes, kind in zip(panels, ("seen", "unseen"), strict=True):
     axes.errorbar(table["mean"][kind], table.index, xerr=table["std"][kind], fmt="o", capsize=3)
     axes.axvline(table["mean"][kind]["cosine"], color="grey", linestyle="dashed")
-    axes.set(title=f"{kind} classes", xlabel="mAP, mean and deviation of 4 draws")
+    axes.set(title=f"{kind} classes", xlabel="mAP, mean and deviation of 4 random splits")
 panels[0].invert_yaxis()
 plt.show()

@@ -2,8 +2,8 @@
 How do I tune a learner with scikit-learn?
 ==========================================
 
-Learners are estimators, so that pipelines, `cross_val_score` and `GridSearchCV` take them as they
-stand.  Scorers say what is to be good: mean average precision, recall at 1, a vote of neighbours.
+Learners are estimators, so they work in pipelines, `cross_val_score` and `GridSearchCV`.  A scorer
+says what to optimise: mean average precision, recall at 1, or a vote of neighbours.
 """
 
 import matplotlib.pyplot as plt
@@ -20,9 +20,9 @@ X, y = load_digits(return_X_y=True)
 train, test, of_train, of_test = train_test_split(X, y, train_size=400, stratify=y, random_state=0)
 
 # %%
-# To scikit-learn a learner is no classifier, and its default folds are successive rows: name folds
-# that mix the classes.  ``measures`` ranks once for several measures, and ``refit`` says which one
-# decides.
+# For scikit-learn a learner is no classifier, and its default folds are successive rows.  So give
+# folds that mix the classes.  ``measures`` ranks once for several measures, and ``refit`` names the
+# one to optimise.
 search = GridSearchCV(
     make_pipeline(Normalizer(), OASIS(random_state=0)),
     {"oasis__aggressiveness": [0.01, 0.1, 1.0], "oasis__n_steps": [1000, 5000, 20_000]},
@@ -33,11 +33,11 @@ search = GridSearchCV(
 search.fit(train, of_train)
 tried = pd.DataFrame(search.cv_results_).rename(columns=lambda name: name.split("__")[-1])
 print(tried[["aggressiveness", "n_steps", "mean_test_mAP", "mean_test_recall@1"]].round(3))
-print("chosen:", search.best_params_)
+print("tuned:", search.best_params_)
 
 # %%
-# The fitted pipeline ranks new rows: ``similarity_of`` takes them through all steps.  What the
-# search found is judged on rows that took no part in it.
+# The fitted pipeline ranks new rows: ``similarity_of`` takes them through all steps.  The result
+# is evaluated on rows that took no part in the search.
 scores = scorers.similarity_of(search, test[:3], train)
 print(scores.shape)
 for name in ("mAP", "recall@1"):

@@ -28,7 +28,7 @@ oasis_bench.run(
 )
 
 # %%
-# A row for each trial: how it ended, what was chosen, what it cost.
+# A row for each trial: how it ended, its tuned values, what it cost.
 result = RunResult(folder)
 columns = ["learner", "n_classes", "partition", "status", "params", "fit_seconds"]
 print(result.trials[columns].head(6).to_string(index=False))
@@ -40,9 +40,10 @@ columns = ["learner", "subset", "partition", "task", "measure", "k", "value", "c
 print(measures[columns].head(4).to_string(index=False))
 
 # %%
-# Learners had the same partitions, so that differences are taken partition by partition.
-# Partitions share items, which a plain t-test ignores: the intervals of a report, and these, are
-# wider.  Their correlation rho is the share of the items of a class that one partition tests.
+# Learners had the same partitions, so differences are taken partition by partition.
+# Partitions share items, which a plain t-test ignores.  The intervals of a report, and these, are
+# therefore wider.  The correlation rho of partitions is the share of the items of a class that one
+# partition tests.
 mAP = measures.query("task == 'retrieval' and measure == 'mAP'")
 mAP = mAP.pivot_table(index=["subset", "partition"], columns="learner", values="value")
 gain = mAP["RCA"] - mAP["Euclidean"]
@@ -53,7 +54,7 @@ for subset, rows in gain.groupby("subset"):
     print(f"{subset} classes, RCA less Euclidean: {rows.mean():+.3f} ± {half:.3f}")
 
 # %%
-# Or draw every partition: a line joins what was measured on the same items.
+# Or plot every partition: a line joins the values measured on the same items.
 figure, panels = plt.subplots(1, 2, figsize=(7, 3.5), sharey=True, layout="constrained")
 for axes, (subset, rows) in zip(panels, mAP.groupby("subset"), strict=True):
     axes.plot(rows.columns, rows.T, marker="o")

@@ -2,11 +2,11 @@
 How do I learn from triplets?
 =============================
 
-Sometimes there are no classes, only answers: of two items, which is more like a third?  Learners
+Sometimes there are no classes, only judgements: which of two items is more like a third?  Learners
 whose ``takes_triplets`` is true learn from row numbers (query, positive, negative).
 
-The judge here is simulated, so that it is known what there is to find: it looks at three of the
-thirteen measurements of a wine, and at no other.
+The judge here is simulated, so we know what there is to find: it looks at only three of the
+thirteen measurements of a wine.
 """
 
 import matplotlib.pyplot as plt

@@ -1,10 +1,10 @@
 """
-Does it carry over to classes never seen?
-=========================================
+Does a metric generalise to unseen classes?
+===========================================
 
-A shop adds products every day, and nobody learns a metric anew for each.  What was learned on some
-classes must then rank others.  Here each learner sees five of the ten digits; it is asked about
-new rows of these, and about the other five.
+A shop adds products every day, and cannot learn a new metric for each.  So a metric learned on some
+classes must rank others.  Here each learner trains on five of the ten digits.  It is evaluated on
+new rows of these, and on the other five.
 """
 
 import matplotlib.pyplot as plt
@@ -45,14 +45,14 @@ table = mAP.pivot_table(index="learner", columns="classes", values="mAP", sort=F
 print(table.round(3))
 
 # %%
-# Gains among seen classes need not carry over.  A posterior is the plain case: it says how likely
-# a row belongs to each class that it knows, which says little about others. ``--tasks
-# retrieval,unseen-classes`` asks both of one run.
+# Gains among seen classes need not generalise.  The posterior is the clearest case: it says how
+# likely a row belongs to each class that it knows, which says little about others.  ``--tasks
+# retrieval,unseen-classes`` evaluates both in one run.
 figure, axes = plt.subplots(figsize=(7, 3.5), layout="constrained")
 axes.hlines(table.index, table.min(axis=1), table.max(axis=1), color="lightgrey", linewidth=3)
 axes.plot(table["seen"], table.index, "o", label="classes seen in training")
 axes.plot(table["unseen"], table.index, "D", label="classes never seen")
 axes.invert_yaxis()
-axes.set(xlabel="mean average precision, mean of 5 draws")
+axes.set(xlabel="mean average precision, mean of 5 random splits")
 figure.legend(loc="outside upper right", ncols=2)
 plt.show()

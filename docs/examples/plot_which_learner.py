@@ -2,8 +2,8 @@
 Which learner should I take for my table?
 =========================================
 
-That depends on the table: measure it.  `oasis_bench.run` takes a DataFrame with a column of
-labels, chooses the settings of each learner on inner folds, and shows what cannot be told apart.
+That depends on the table, so measure.  `oasis_bench.run` takes a DataFrame with a column of labels,
+tunes each learner on inner folds, and shows which learners are statistically tied with the best.
 """
 
 import tempfile
@@ -35,7 +35,7 @@ result = oasis_bench.run(
 result
 
 # %%
-# Quality against cost: what a learner costs is its tuning and the last fit.
+# Quality against cost: tuning and the final fit.
 quality = result.measures.query("task == 'retrieval' and measure == 'mAP'")
 quality = quality.groupby("learner")["value"].agg(["mean", "std"])
 parts = ["tuning_fit_seconds", "tuning_score_seconds", "fit_seconds"]

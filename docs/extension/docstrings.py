@@ -16,9 +16,6 @@ from sphinx.application import Sphinx
 
 import oasis_bench.algorithms
 
-OUTSIDE = {"guide": ("](../README.md)", "](index.md)")}
-"""Links of pages to files that are outside of the site, and what takes their place."""
-
 
 class Mathematics(Directive):
     """A section for each learner: what its docstring says above its parameters, and its source."""
@@ -34,7 +31,7 @@ class Mathematics(Directive):
             lines = [f"**{' '.join(text['Summary'])}**", "", *text["Extended Summary"], ""]
             if text["References"]:
                 lines += ["*Source.* " + " ".join(text["References"]), ""]
-            lines += [f"Parameters and methods: `{name}`."]
+            lines += [f"Parameters, methods and examples: `{name}`."]
             section = nodes.section(ids=[f"mathematics-{name.lower()}"])
             section += nodes.title(text=name)
             self.state.nested_parse(StringList(lines, source=name), 0, section)
@@ -84,17 +81,10 @@ def bar_as_text(_: states.Inliner, match: Any, __: int) -> tuple[str, list[Any],
     return match.string[:end], [], match.string[end:], []
 
 
-def replace_links(_: Sphinx, page: str, source: list[str]) -> None:
-    """Point links that would leave the site to its own pages."""
-    if page in OUTSIDE:
-        source[0] = source[0].replace(*OUTSIDE[page])
-
-
 def setup(app: Sphinx) -> dict[str, Any]:
     """Add the directives."""
     app.add_directive("mathematics", Mathematics)
     app.add_directive("entry-points", EntryPoints)
     states.Inliner.dispatch = {**states.Inliner.dispatch, "|": bar_as_text}
-    app.connect("source-read", replace_links)
     app.connect("autodoc-process-docstring", name_sections, priority=100)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -34,5 +34,4 @@ from .statistics import (
     paired_interval as paired_interval,
     reach_of as reach_of,
     seen_difference as seen_difference,
-    summarise as summarise,
 )

@@ -25,9 +25,8 @@ from oasis_bench.analysis.statistics import (
     LEAST_SETS,
     LEVEL,
     ROUNDING,
-    cluster_interval,
+    difference_interval,
     holm,
-    paired_interval,
     reach_of,
 )
 from oasis_bench.experiment import WORDS, cell_name
@@ -346,17 +345,9 @@ def _line(
         rho = float(pairs["rho_old"].mean())
     differences = values[:, 1] - values[:, 0]
     differences[abs(differences) <= ROUNDING] = 0  # from the order in which numbers are added
-    interval = (
-        paired_interval(differences, rho, reach=reach)
-        if weights is None
-        else cluster_interval(differences, weights, reach)
-    )
-    numbers = [
-        *np.average(values, axis=0, weights=weights),
-        interval.mean,
-        interval.low,
-        interval.high,
-    ]
+    interval = difference_interval(differences, rho, weights, reach)
+    ends = interval.mean, interval.low, interval.high
+    numbers = [*np.average(values, axis=0, weights=weights), *ends]
     old, new, change, low, high = (np.exp(numbers) if is_cost else np.array(numbers)).tolist()
     line = Line(
         task=task,

@@ -44,13 +44,10 @@ class Leaderboard:
         over corpora) with its _low, _high and _mean, p_baseline and p_leader (of
         `signed_rank_tests`), seconds (the median corpus).  Of one that is not ranked the figures
         are those of the corpora that it has, and it has neither rank nor test.
-    wins : DataFrame of shape (n_ranked, n_ranked)
-        The share of corpora where the row saves more than the column, a tie counting a half.
     corpora : list of str
     """
 
     learners: pd.DataFrame
-    wins: pd.DataFrame
     corpora: list[str]
 
     @property
@@ -99,8 +96,7 @@ def compare_over_corpora(cells: pd.DataFrame, baseline: str) -> Leaderboard:
             .median(),
         }
     )
-    wins = _wins(of_ranked[ranks.index])
-    return Leaderboard(learners.loc[names], wins, list(map(str, saved.index)))
+    return Leaderboard(learners.loc[names], list(map(str, saved.index)))
 
 
 def _error_reductions(
@@ -135,14 +131,6 @@ def _bootstrap(
     of_draws = np.column_stack([statistic(own[drawn], axis=1) for own in values.T])
     low, high = np.quantile(of_draws, ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2), axis=0)
     return low, high
-
-
-def _wins(saved: pd.DataFrame) -> pd.DataFrame:
-    values = saved.to_numpy()
-    row, column = values[:, :, None], values[:, None, :]
-    shares = ((row > column) + 0.5 * (row == column)).mean(axis=0)
-    np.fill_diagonal(shares, math.nan)
-    return pd.DataFrame(shares, index=saved.columns, columns=saved.columns)
 
 
 def signed_rank_tests(scores: pd.DataFrame, other: str) -> pd.Series[float]:

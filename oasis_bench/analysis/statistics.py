@@ -38,20 +38,6 @@ LEAST_POINTS = 3
 
 
 @dataclass(frozen=True)
-class Summary:
-    """Mean and sample standard deviation (n - 1) of n values; NaN where n is 0, or below 2."""
-
-    mean: float
-    sd: float
-    n: int
-
-    @property
-    def standard_error(self) -> float:
-        """Standard error of the mean, as if the values were independent."""
-        return self.sd / math.sqrt(self.n) if self.n else math.nan
-
-
-@dataclass(frozen=True)
 class PairedInterval:
     """A mean difference with its interval, of 95 % if not said, as if it were the only comparison.
 
@@ -116,16 +102,6 @@ class PowerLaw:
     n: int
 
 
-def summarise(values: npt.ArrayLike) -> Summary:
-    """Return mean, sample standard deviation and number of `values` (n,), none of them NaN."""
-    array = np.asarray(values, dtype=np.float64)
-    return Summary(
-        mean=float(array.mean()) if array.size else math.nan,
-        sd=float(array.std(ddof=1)) if array.size > 1 else math.nan,
-        n=array.size,
-    )
-
-
 def _standard_error(n: float, rho: float) -> float:
     """Return the standard error of a mean difference, in standard deviations s of the differences.
 
@@ -182,9 +158,11 @@ def paired_interval(
     `rho` is the correlation of partitions, 0 where they do not overlap: then both are Student's.
     For `reach` see `reach_of`.
     """
-    summary = summarise(differences)
-    mean, sd, n = summary.mean, summary.sd, summary.n
-    if n < 2 or np.ptp(differences) <= ROUNDING:
+    array = np.asarray(differences, dtype=np.float64)
+    n = array.size
+    mean = float(array.mean()) if n else math.nan
+    sd = float(array.std(ddof=1)) if n > 1 else math.nan
+    if n < 2 or np.ptp(array) <= ROUNDING:
         return PairedInterval(mean, math.nan, math.nan, n, 0 * sd, math.nan, reach)
     standard_error = sd * _standard_error(n, rho)
     half = float(stats.t.ppf((1 + confidence) / 2, df=n - 1)) * standard_error
@@ -217,6 +195,15 @@ def cluster_interval(
     return PairedInterval(
         mean, low, high, n, float(drawn.std(ddof=1)) * math.sqrt(n), p_value, reach
     )
+
+
+def difference_interval(
+    differences: npt.ArrayLike, rho: float, sizes: npt.ArrayLike | None, reach: float
+) -> PairedInterval:
+    """Return the interval of a mean difference: over partitions, or over groups of so many."""
+    if sizes is None:
+        return paired_interval(differences, rho, reach=reach)
+    return cluster_interval(differences, sizes, reach)
 
 
 def holm(p_values: npt.ArrayLike) -> npt.NDArray[np.float64]:
@@ -283,11 +270,8 @@ def compare_to_best(
         shared = (scores[best] - scores[name]).dropna()
         n_shared[name] = len(shared)
         if name != best and len(shared) >= 2:
-            differences[name] = (
-                paired_interval(shared, rho, reach=reach)
-                if sizes is None
-                else cluster_interval(shared, sizes[shared.index], reach)
-            )
+            own_sizes = None if sizes is None else sizes[shared.index]
+            differences[name] = difference_interval(shared, rho, own_sizes, reach)
     if not differences:
         return nothing
     corrected = holm([difference.p_value for difference in differences.values()])

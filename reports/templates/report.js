@@ -69,6 +69,18 @@
     });
   }
 
+  // ---- copying ------------------------------------------------------------------------------
+
+  for (const text of document.querySelectorAll("pre")) {
+    const button = make("button", { type: "button", className: "copy", textContent: "Copy" });
+    const content = text.textContent;
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(content);
+      button.textContent = "Copied";
+    });
+    text.append(button);
+  }
+
   // ---- filters ------------------------------------------------------------------------------
 
   const marked = [...document.querySelectorAll("[data-of]")].map((element) => ({
