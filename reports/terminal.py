@@ -125,7 +125,8 @@ def _brief(view: RunView, task: str) -> str:
 def _brief_costs(view: RunView) -> str:
     """Say what one partition took of each learner, the cheapest first; of many the ends."""
     trials = view.finished_on(view.splits[0])
-    own = trials[trials["subset"] == next(iter(trials["subset"].iloc[::-1]), None)]
+    subsets = [subset for subset in view.subsets if (trials["subset"] == subset).any()]
+    own = trials[trials["subset"].isin(subsets[-1:])]
     parts = own["tuning_seconds"].fillna(0) + own["fit_seconds"].fillna(0) + own["query_seconds"]
     medians = parts.groupby(own["learner"]).median().dropna().sort_values()
     texts = [f"{view.marked(str(it))} {seconds_text(own)} s" for it, own in medians.items()]

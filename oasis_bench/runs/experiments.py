@@ -48,11 +48,8 @@ def one_for_each_value(experiment: Experiment) -> dict[str, Experiment]:
         raise UsageError(f"{' and '.join(lists)} have lists of values, a run for each: one may")
     name, values = next(iter(lists.items()))
     words = [str(value) for value in values] if isinstance(values, list) else []
-    if not words or len(set(words)) < len(words):
-        raise UsageError(f"{name} = {values}: different values are needed")
-    for word in words:
-        if Path(word).name != word:
-            raise UsageError(f"{name} = {values}: {word!r} cannot name a folder")
+    if not words or [*dict.fromkeys(Path(word).name for word in words)] != words:
+        raise UsageError(f"{name} = {values}: different values that can name folders are needed")
     found = {}
     for word, value in zip(words, values, strict=True):
         change = {name: value} if each else {"dataset_options": {**options, name: value}}
