@@ -19,9 +19,10 @@ from oasis_bench.reports.table import (
     wrapped,
 )
 from oasis_bench.reports.verdict import (
+    MOST_NAMED,
     all_at_most,
     answers,
-    named,
+    leads,
     near_chance,
     next_steps,
     without_comparison,
@@ -38,18 +39,8 @@ from oasis_bench.system import printable
 
 SUBSET_WIDTH = 10
 BESIDE_SPREAD = " " * len("±0.000*")
-MOST_NAMED = 3
-"""Learners of a kind that the answer names."""
-
 MOST_LINES = 9
 """Of the answer on the terminal, which the path of the report follows."""
-
-BRIEF_VERDICTS = {
-    "worse": "significantly above",
-    "tied": "statistically tied with",
-    "untested": "not testable against",
-    "better": "on the partitions that both finished below",
-}
 
 LABEL_WIDTH, REASON_WIDTH = 24, 100
 HEADER = [
@@ -99,7 +90,7 @@ def answer_text(run: StoredRun) -> str:
 
 
 def _brief(view: RunView, task: str) -> str:
-    """Say who has the highest mean on the largest class subset, and which others are tied."""
+    """Say who has the highest mean on the largest class subset, and by how much."""
     scored = [it for it in view.comparisons[task] if it.scores.notna().any(axis=None)]
     if not scored:
         return ""
@@ -112,14 +103,7 @@ def _brief(view: RunView, task: str) -> str:
         return f"{where}all learners are at the most there is (1.000) in {it.name}."
     if best is None:
         return f"{where}{without_comparison(view, it)} {near}"
-    text = f"{where}{named(view, best)} has the highest {it.name}, {it.best.means[best]:.3f}"
-    for verdict, words in BRIEF_VERDICTS.items():
-        own = [name for name in it.best.differences if it.best.verdicts[name] == verdict]
-        own.sort(key=lambda name: -it.best.means[name])
-        texts = [f"{view.marked(name)} {it.best.means[name]:.3f}" for name in own[:MOST_NAMED]]
-        texts += [plural(len(own) - MOST_NAMED, "other")] * (len(own) > MOST_NAMED)
-        text += f"; {words} {series(texts)}" * bool(own)
-    return f"{text}. {near}"
+    return where + " ".join([*leads(view, it), near])
 
 
 def _brief_costs(view: RunView) -> str:

@@ -67,7 +67,7 @@ def _of_task(view: RunView, task: str) -> str:
     if best is None:
         parts = [without_comparison(view, it)]
     else:
-        parts = [*_lead(view, it), *_what_could_be_seen(view, task, it)]
+        parts = [*leads(view, it), *_what_could_be_seen(view, task, it)]
     parts += _caveats(view, task, it)
     parts += [
         f"{end.in_words} for {view.marked(name)}: a wider range may do better."
@@ -123,7 +123,7 @@ def without_comparison(view: RunView, it: Comparison) -> str:
     return f"{view.marked(highest)} has the highest {it.name}, {mean}; {why}."
 
 
-def _lead(view: RunView, it: Comparison) -> Iterator[str]:
+def leads(view: RunView, it: Comparison) -> Iterator[str]:
     """Say who has the highest mean, and by how much; who leads is significantly above all."""
     best, own = str(it.best.best), it.best.differences
     nearest = sorted(own, key=lambda name: own[name].mean)
@@ -131,9 +131,9 @@ def _lead(view: RunView, it: Comparison) -> Iterator[str]:
         verdict: [name for name in nearest if it.best.verdicts[name] == verdict]
         for verdict in ("worse", "tied", "better", "untested")
     }
-    leads = not (of["tied"] or of["better"] or of["untested"])
+    is_alone = not (of["tied"] or of["better"] or of["untested"])
     yield (
-        f"{view.marked(best)} {'leads in' if leads else 'has the highest'} {it.name} "
+        f"{view.marked(best)} {'leads in' if is_alone else 'has the highest'} {it.name} "
         f"({it.best.means[best]:.3f})."
     )
     if worse := [f"{view.marked(name)} by {_gap(own[name])}" for name in of["worse"]]:
