@@ -163,8 +163,8 @@ def test_the_answer_is_ten_lines_at_most_and_tables_are_printed_where_they_are_a
     lines = out.splitlines()
     assert len(lines) <= 10
     means = run.measures.query("measure == 'mAP'").groupby("learner")["value"].mean()
-    assert f"a has the highest mAP, {means['a']:.3f}; " in lines[0]
-    assert f"b {means['b']:.3f}" in " ".join(lines[:2])
+    assert f"a has the highest mAP ({means['a']:.3f})." in lines[0]
+    assert f"b is {means['a'] - means['b']:.3f} lower on each of 2 partitions" in " ".join(lines)
     assert "failed: no luck" in out
     assert lines[-1] == f"report: {tmp_path / 'report.html'}"
     tables = command("report", tmp_path, "--tables")[1].splitlines()
