@@ -218,7 +218,7 @@ def _write(
     )
     tables, figures = [] if beside is None else [beside], []
     for part in parts.values():
-        tables += [*part["standings"], part["scores"], part["results"]]
+        tables += [*part["standings"], part["wins"], part["scores"], part["results"]]
         figures += [*part["reductions"], *part["against_time"]]
     return write_files(output, name, page, tables, figures)
 
@@ -232,6 +232,7 @@ def _of_task(boards: Sequence[Board]) -> dict[str, Any]:
         "sentences": list(sentences(board)),
         "reductions": _reductions(board),
         "against_time": _against_time(board),
+        "wins": _wins_table(board),
         "recommendation": _recommendation(board),
         "scores": _scores_table(board),
         "results": _results_table(board),
@@ -277,6 +278,22 @@ def standing_table(board: Board) -> Table:
         ]
         * (not rows["ranked"].all()),
         of={"Task": task_title(board.task), "Corpora": board.corpora},
+    )
+
+
+def _wins_table(board: Board) -> Table:
+    """Make the matrix of the shares of corpora where the row is above the column."""
+    wins = board.found.wins
+    return Table(
+        name=f"wins_{board.task}",
+        title=f"{task_title(board.task)}: share of the corpora where the row is above the column",
+        columns=[
+            Column("Learner", wins.index, align="l"),
+            *(Column(str(name), wins[name], numbers_as("{:.2f}", "-")) for name in wins),
+        ],
+        numbers=wins.rename_axis("learner").reset_index(),
+        notes=["A tie counts a half."],
+        of={"Task": task_title(board.task)},
     )
 
 

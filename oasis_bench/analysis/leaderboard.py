@@ -44,10 +44,13 @@ class Leaderboard:
         over corpora) with its _low, _high and _mean, p_baseline and p_leader (of
         `signed_rank_tests`), seconds (the median corpus).  Of one that is not ranked the figures
         are those of the corpora that it has, and it has neither rank nor test.
+    wins : DataFrame of shape (n_ranked, n_ranked)
+        The share of corpora where the row is above the column; a tie counts a half.
     corpora : list of str
     """
 
     learners: pd.DataFrame
+    wins: pd.DataFrame
     corpora: list[str]
 
     @property
@@ -96,7 +99,16 @@ def compare_over_corpora(cells: pd.DataFrame, baseline: str) -> Leaderboard:
             .median(),
         }
     )
-    return Leaderboard(learners.loc[names], list(map(str, saved.index)))
+    wins = _wins(of_ranked[ranks.index])
+    return Leaderboard(learners.loc[names], wins, list(map(str, saved.index)))
+
+
+def _wins(saved: pd.DataFrame) -> pd.DataFrame:
+    values = saved.to_numpy()
+    row, column = values[:, :, None], values[:, None, :]
+    shares = ((row > column) + 0.5 * (row == column)).mean(axis=0)
+    np.fill_diagonal(shares, math.nan)
+    return pd.DataFrame(shares, index=saved.columns, columns=saved.columns)
 
 
 def _error_reductions(
