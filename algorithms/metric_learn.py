@@ -13,7 +13,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import metric_learn
 import metric_learn._util as _util
@@ -79,10 +79,14 @@ class MetricLearnAdapter(LabelLearner):
 
     def _fit(self, X: Any, y: Any) -> None:
         _, numbers, counts = np.unique(y, return_inverse=True, return_counts=True)
-        components = np.asarray(self._learn(X.astype(np.float64, copy=False), numbers, counts))
+        found = self._learn(X.astype(np.float64, copy=False), numbers, counts)
+        self.components_ = self._finite(found, f"{len(X)} rows")
+
+    def _finite(self, found: FloatArray, data: str) -> FloatArray:
+        components = np.asarray(found)
         if not (np.isrealobj(components) and components.size and np.isfinite(components).all()):
-            raise ValueError(f"{SOURCE} found no finite matrix for these {len(X)} rows")
-        self.components_ = components
+            raise ValueError(f"{SOURCE} found no finite matrix for these {data}")
+        return components
 
     def _check(self, X: Any, y: Any) -> None:
         super()._check(X, y)
@@ -97,19 +101,53 @@ class MetricLearnAdapter(LabelLearner):
     def _learn(self, X: FloatArray, y: Counts, counts: Counts) -> FloatArray:
         """Return L; `y` holds class numbers from 0 on: metric-learn leaves out negative ones."""
         solver = self._estimator(**self._arguments(X.shape[1], counts))
+        return self._solved(solver, X, y, f"{len(X)} rows of {len(counts)} classes")
+
+    def _solved(self, solver: Any, X: FloatArray, y: Counts, data: str) -> FloatArray:
+        """Return the L of an estimator of metric-learn on rows and labels, or pairs and signs."""
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # `_fit` checks for NaN
+            warnings.simplefilter("ignore", RuntimeWarning)  # `_finite` checks for NaN
             try:
                 solver.fit(X, y)
             except ValueError as error:  # of equal rows or few classes it says little
                 raise ValueError(
-                    f"{SOURCE} cannot learn from these {len(X)} rows of {len(counts)} classes "
-                    f"({error}): add rows that differ, or leave {self.name} out"
+                    f"{SOURCE} cannot learn from these {data} ({error}): add rows that differ, or "
+                    f"leave {self.name} out"
                 ) from error
         if hasattr(solver, "n_iter_"):
             self.n_iter_ = max(1, int(solver.n_iter_))  # some count from 0
         components: FloatArray = solver.components_
         return components
+
+
+class PairsAdapter(MetricLearnAdapter):
+    """A learner of pairs: those that it draws by the labels, or given ones."""
+
+    takes_pairs: ClassVar = True
+    _of_pairs: ClassVar[type]
+
+    def partial_fit_pairs(self, X: Any, alike: npt.ArrayLike, unlike: npt.ArrayLike) -> Self:
+        """Learn from given pairs, from scratch; `n_constraints` is not read.
+
+        Parameters
+        ----------
+        X : array of shape (n_rows, n_features)
+        alike, unlike : array of shape (n_pairs, 2), integers
+            Row numbers of `X`: of rows that are the same, and different.
+
+        Raises
+        ------
+        ValueError
+            Where these are no row numbers of `X`, or metric-learn finds no finite matrix.
+        """
+        X, *pairs = self._validated_pairs(X, alike, unlike)
+        known = inspect.signature(self._of_pairs).parameters
+        params = {name: v for name, v in self.get_params(deep=False).items() if name in known}
+        signs = np.repeat([1, -1], [len(part) for part in pairs])
+        rows = X.astype(np.float64, copy=False)[np.concatenate(pairs)]
+        found = self._solved(self._of_pairs(**params), rows, signs, f"{len(signs)} pairs")
+        self.components_ = self._finite(found, f"{len(signs)} pairs")
+        return self
 
 
 class CovarianceAdapter(MetricLearnAdapter):
@@ -324,7 +362,7 @@ def _drawn(n_constraints: int | None, c: int) -> int:
     return 20 * c**2 if n_constraints is None else n_constraints
 
 
-class MetricLearnITML(MetricLearnAdapter):
+class MetricLearnITML(PairsAdapter):
     """metric-learn's information-theoretic metric learning: cyclic LogDet projections on m pairs.
 
     Its bounds, the 5th and 95th percentile of the distances, are of unsquared distances and are
@@ -349,6 +387,7 @@ class MetricLearnITML(MetricLearnAdapter):
     search_space: ClassVar = {"gamma": ITML.search_space["gamma"]}
 
     _estimator: ClassVar = metric_learn.ITML_Supervised
+    _of_pairs: ClassVar = metric_learn.ITML
     _least_in_largest: ClassVar = 2
 
     gamma: float = 1.0
@@ -360,7 +399,7 @@ class MetricLearnITML(MetricLearnAdapter):
         return 2 * n**2 + 10 * _drawn(self.n_constraints, c) * d
 
 
-class MetricLearnMMC(MetricLearnAdapter):
+class MetricLearnMMC(PairsAdapter):
     """metric-learn's MMC (Xing et al.): alternating projections, then a gradient step, on m pairs.
 
     A projection costs an eigendecomposition, a step O(m d^2) time and memory: the outer product of
@@ -386,6 +425,7 @@ class MetricLearnMMC(MetricLearnAdapter):
     cost: ClassVar = "time d^3 a projection, m d^2 an iteration, memory m d^2; m = 20 c^2"
 
     _estimator: ClassVar = metric_learn.MMC_Supervised
+    _of_pairs: ClassVar = metric_learn.MMC
     _least_in_largest: ClassVar = 2
 
     n_constraints: int | None = None

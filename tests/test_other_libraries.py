@@ -163,3 +163,25 @@ def test_scikit_learns_nca_is_as_it_is_by_itself(iris):
     learner = ScikitLearnNCA(n_components=2, random_state=0).fit(X, y)
     np.testing.assert_array_equal(learner.components_, by_itself.components_)
     assert learner.n_iter_ == by_itself.n_iter_
+
+
+@pytest.mark.parametrize(
+    ("learner", "reference"),
+    [
+        (MetricLearnITML(gamma=0.1), metric_learn.ITML(gamma=0.1)),
+        (MetricLearnMMC(max_proj=50), metric_learn.MMC(max_proj=50)),
+    ],
+)
+def test_given_pairs_give_the_matrix_that_the_library_gives(learner, reference):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 4)) * [1, 1, 5, 5]
+    X[40:, :2] = X[:40, :2] + 0.1 * rng.normal(size=(40, 2))  # pairs agree in two of the features
+    first = np.arange(40)
+    alike, unlike = (np.column_stack([first, 40 + np.roll(first, n)]) for n in (0, 7))
+    pairs = X[np.concatenate([alike, unlike])]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = reference.fit(pairs, np.repeat([1, -1], 40)).get_mahalanobis_matrix()
+        found = learner.partial_fit_pairs(X, alike, unlike).get_mahalanobis_matrix()
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
+    assert np.diag(found)[:2].min() > 10 * np.diag(found)[2:].max()
