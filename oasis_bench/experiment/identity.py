@@ -6,6 +6,7 @@ import ast
 import hashlib
 import inspect
 from collections.abc import Mapping
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -72,11 +73,13 @@ def source_hash(plugin: type[MetricLearner]) -> str:
     return hashlib.sha256(b"".join(contents)).hexdigest()
 
 
+@cache
 def package_hash() -> str:
     """Hash what the code of the packages in `DECIDING` does: comments and docstrings do not count.
 
     Python is hashed as parsed, kernels (.pyx, .h) as written; compiled files only where their
-    sources are not there, as in a wheel.
+    sources are not there, as in a wheel.  It is taken once: a process runs the code that it began
+    with.
     """
     digest = hashlib.sha256()
     for name in DECIDING:
