@@ -95,7 +95,11 @@ class MetricLearnAdapter(LabelLearner):
 
     def _arguments(self, n_features: int, counts: Counts) -> dict[str, Any]:
         """Return the arguments of metric-learn's estimator."""
-        known = inspect.signature(self._estimator).parameters  # not each has a random_state
+        return self._params_of(self._estimator)
+
+    def _params_of(self, estimator: type) -> dict[str, Any]:
+        """Return those of the parameters that an estimator of metric-learn has."""
+        known = inspect.signature(estimator).parameters  # not each has a random_state
         return {name: v for name, v in self.get_params(deep=False).items() if name in known}
 
     def _learn(self, X: FloatArray, y: Counts, counts: Counts) -> FloatArray:
@@ -141,12 +145,10 @@ class PairsAdapter(MetricLearnAdapter):
             Where these are no row numbers of `X`, or metric-learn finds no finite matrix.
         """
         X, *pairs = self._validated_pairs(X, alike, unlike)
-        known = inspect.signature(self._of_pairs).parameters
-        params = {name: v for name, v in self.get_params(deep=False).items() if name in known}
         signs = np.repeat([1, -1], [len(part) for part in pairs])
         rows = X.astype(np.float64, copy=False)[np.concatenate(pairs)]
-        found = self._solved(self._of_pairs(**params), rows, signs, f"{len(signs)} pairs")
-        self.components_ = self._finite(found, f"{len(signs)} pairs")
+        solver, data = self._of_pairs(**self._params_of(self._of_pairs)), f"{len(signs)} pairs"
+        self.components_ = self._finite(self._solved(solver, rows, signs, data), data)
         return self
 
 
@@ -435,14 +437,14 @@ class MetricLearnMMC(PairsAdapter):
     def _n_numbers(self, n: int, d: int, c: int) -> int:
         return _drawn(self.n_constraints, c) * d * (d + 10)
 
-    def _learn(self, X: FloatArray, y: Counts, counts: Counts) -> FloatArray:
-        components = super()._learn(X, y, counts)
-        if np.array_equal(components, np.eye(X.shape[1])):
+    def _solved(self, solver: Any, X: FloatArray, y: Counts, data: str) -> FloatArray:
+        components = super()._solved(solver, X, y, data)
+        if np.array_equal(components, np.eye(X.shape[-1])):
             warnings.warn(
                 f"{SOURCE}'s MMC met its constraints in none of max_proj={self.max_proj} "
                 "projections and returns the Euclidean distance: raise max_proj",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         return components
 
