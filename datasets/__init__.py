@@ -4,13 +4,13 @@
 """
 
 from oasis_bench.datasets.digits import Digits
-from oasis_bench.datasets.image_folder import ImageFolder
 from oasis_bench.datasets.judged_pictures import MaterialAppearance, OwnTriplets, SimilarityTriplets
-from oasis_bench.datasets.picture_releases import (
+from oasis_bench.datasets.picture_sets import (
     Caltech101,
     Caltech256,
     Corel5k,
     Corel5kCDs,
+    ImageFolder,
     TinyImageNet,
 )
 from oasis_bench.datasets.releases import MNIST, Keel, TwentyNewsgroups

@@ -12,16 +12,15 @@ import numpy.typing as npt
 
 from oasis_bench.data import JudgedTriplets, LabelledRows
 from oasis_bench.datasets.delimited import csv_cells
-from oasis_bench.datasets.features import (
-    HISTOGRAMS,
-    asked_features,
+from oasis_bench.datasets.features import asked_features, feature_rows
+from oasis_bench.datasets.files import dataset_folder
+from oasis_bench.datasets.hand_made import HISTOGRAMS
+from oasis_bench.datasets.picture_files import (
     check_side,
-    feature_rows,
     hashed_pictures,
     pixels_of,
     refuse_left_out,
 )
-from oasis_bench.datasets.files import dataset_folder
 from oasis_bench.datasets.pictures import teachers_of, warn
 from oasis_bench.plugins import Dataset
 from oasis_bench.system import Progress, UsageError, check_value, no_progress, open_regular

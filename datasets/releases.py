@@ -16,12 +16,7 @@ from scipy.io import loadmat
 from scipy.io.matlab import MatReadError
 
 from oasis_bench.data import SCALES_COLUMNS, LabelledRows
-from oasis_bench.datasets.files import (
-    data_folder,
-    dataset_folder,
-    fetch,
-    reason_of,
-)
+from oasis_bench.datasets.files import data_folder, dataset_folder, fetch, reason_of
 from oasis_bench.datasets.table_file import TableFile
 from oasis_bench.plugins import Dataset
 from oasis_bench.system import Progress, UsageError, cache_home, no_progress, unknown_name

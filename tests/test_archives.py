@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from local_server import LocalServer
 
-from oasis_bench.datasets.files.download import Archive, locate
+from oasis_bench.datasets.files import Archive, locate
 from oasis_bench.system import UsageError
 
 FILES = {"top/a/1.jpg": b"one", "top/a/2.jpg": b"", "top/b/3.jpg": bytes(70_000)}

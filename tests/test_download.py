@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from local_server import LocalServer
 
-from oasis_bench.datasets.files.download import fetch
+from oasis_bench.datasets.files import fetch
 from oasis_bench.system import UsageError, cache_home
 
 CONTENT = bytes(i * i % 251 for i in range(300_000))

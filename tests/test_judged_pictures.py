@@ -13,7 +13,8 @@ from skimage.feature import local_binary_pattern
 
 from oasis_bench.command_line import main
 from oasis_bench.datasets import MaterialAppearance, OwnTriplets, SimilarityTriplets
-from oasis_bench.datasets.features import asked_features, feature_rows, hashed_pictures
+from oasis_bench.datasets.features import asked_features, feature_rows
+from oasis_bench.datasets.picture_files import hashed_pictures
 from oasis_bench.experiment import Experiment, LearnerSpec
 from oasis_bench.notebook import RunResult
 from oasis_bench.plugins import load_model, load_registry, open_dataset

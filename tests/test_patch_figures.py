@@ -8,7 +8,7 @@ from PIL import Image
 from sklearn.datasets import load_sample_image
 
 from oasis_bench.algorithms import LocalPatchDistances
-from oasis_bench.datasets.features.patches import (
+from oasis_bench.datasets.patches import (
     draw_geometric_blur,
     draw_patch_weights,
     edge_signals,
@@ -16,7 +16,7 @@ from oasis_bench.datasets.features.patches import (
     patch_options,
     patches_of,
 )
-from oasis_bench.datasets.features.picture_files import hashed_pictures
+from oasis_bench.datasets.picture_files import hashed_pictures
 from oasis_bench.system import no_progress
 
 

@@ -19,13 +19,8 @@ from PIL import Image
 from sklearn.datasets import load_sample_images
 
 from oasis_bench.algorithms import LocalPatchDistances
-from oasis_bench.datasets.features import hashed_pictures
-from oasis_bench.datasets.features.patches import (
-    KINDS,
-    draw_geometric_blur,
-    draw_patch_weights,
-    patches_of,
-)
+from oasis_bench.datasets.patches import KINDS, draw_geometric_blur, draw_patch_weights, patches_of
+from oasis_bench.datasets.picture_files import hashed_pictures
 from oasis_bench.system import no_progress
 
 KIND, PICTURES, POINTS = "gb42", 6, 40

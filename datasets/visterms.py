@@ -20,8 +20,9 @@ from scipy import sparse
 from sklearn.cluster import KMeans, MiniBatchKMeans
 from threadpoolctl import threadpool_limits
 
-from oasis_bench.datasets.features import picture_files
-from oasis_bench.datasets.features.picture_files import (
+from oasis_bench.datasets import picture_files
+from oasis_bench.datasets.files import Arrays, cache_key, cached
+from oasis_bench.datasets.picture_files import (
     LeftOut,
     Parts,
     Picture,
@@ -34,7 +35,6 @@ from oasis_bench.datasets.features.picture_files import (
     named,
     read_image,
 )
-from oasis_bench.datasets.files import Arrays, cache_key, cached
 from oasis_bench.system import Progress, UsageError, cache_home, check_value
 
 if TYPE_CHECKING:  # Pillow is imported where it is used: a trial does without

@@ -19,8 +19,8 @@ from scipy import ndimage
 from threadpoolctl import threadpool_limits
 
 from oasis_bench.data import Descriptors, Patches, PatchKind
-from oasis_bench.datasets.features import picture_files
-from oasis_bench.datasets.features.picture_files import (
+from oasis_bench.datasets import picture_files
+from oasis_bench.datasets.picture_files import (
     AT_ONCE,
     Fault,
     LeftOut,
