@@ -12,7 +12,6 @@ import logging
 import os
 import re
 import threading
-import time
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from importlib.metadata import PackageNotFoundError, version
@@ -20,7 +19,6 @@ from pathlib import Path, PurePath
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from joblib.externals.loky import ProcessPoolExecutor
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 from numpy.lib.npyio import NpzFile
@@ -120,100 +118,72 @@ def file_rows(
 ) -> PictureRows:
     """Read the row of each picture, float32, from an npz file of the user's.
 
-    It holds an array `X` (n, d) of numbers, or just one array of 2 dimensions.  Without an array
-    `names`, there is a row for each picture, in the order in which the data set finds them.  With
-    `names` (n,), a row belongs to the picture whose path ends with its name, such as
-    ``accordion/image_0001.jpg``; names of no picture are ignored.
+    It holds an array `X` (n, d) of numbers.  Without an array `names`, there is a row for each
+    picture, in the order in which the data set finds them.  With `names` (n,), a row belongs to
+    the picture whose path ends with its name, such as ``accordion/image_0001.jpg``; names of no
+    picture are ignored.
     """
+    paths = [picture.path for picture in pictures]
     try:
         refuse_empty(path)
         with open_npz(path) as file:
-            X, names = _features(file), _names(file)
-        paths = [picture.path for picture in pictures]
-        places = _in_order(paths, len(X)) if names is None else _by_name(paths, names, len(X))
+            X, names = _arrays(file)
+        if names is None and len(X) != len(paths):
+            raise UsageError(
+                f"{len(X)} rows for {len(paths)} images: give one each, in the order of the images "
+                f"(the first is {str(paths[0])!r}, the last {str(paths[-1])!r}), or add an array "
+                "'names' of their file names"
+            )
         with np.errstate(over="ignore"):  # infinite then, which is told
-            rows = X[places].astype(np.float32)
+            rows = X[slice(None) if names is None else _by_name(paths, names)].astype(np.float32)
         if unusable := np.flatnonzero(~np.isfinite(rows).all(axis=1)).tolist():
             raise UsageError(
                 f"the features of {len(unusable)} images are not finite in float32, such as "
                 f"those of {str(paths[unusable[0]])!r}: compute them again"
             )
-    except (UsageError, MemoryError) as error:
-        raise UsageError(f"features {path}: {error}") from error
-    except OSError as error:
-        raise UsageError(
-            f"features {path}: {reason_of(error)}: give an npz file to read"
-        ) from error
+    except (UsageError, MemoryError, OSError) as error:
+        raise UsageError(f"features {path}: {reason_of(error)}") from error
     remark = f"features: {rows.shape[1]} numbers an image, read from {path.name}"
     return PictureRows(rows, list(range(len(paths))), [], (remark,))
 
 
-def _features(file: NpzFile) -> FloatArray:
-    name = "X"
-    if name not in file.files:
-        shapes = {name: load_array(file, name).shape for name in file.files}
-        tables = [name for name, shape in shapes.items() if len(shape) == 2]
-        if len(tables) != 1:
-            held = listed([f"{name} {shape}" for name, shape in shapes.items()])
-            raise UsageError(f"holds {held}: call the features X (n_images, n_features)")
-        (name,) = tables
-    X = load_array(file, name)
+def _arrays(file: NpzFile) -> tuple[FloatArray, list[str] | None]:
+    """Read the features, and the names of their pictures where there are some."""
+    X = load_array(file, "X") if "X" in file.files else np.empty(0)
     if X.ndim != 2 or not X.shape[1] or X.dtype.kind not in "fiu":
         raise UsageError(
-            f"array {name!r} has shape {X.shape} and type {X.dtype}: numbers of shape (n_images, "
-            "n_features) are needed"
+            f"holds {listed(file.files)}: an array X of numbers, of shape (n_images, n_features), "
+            "is needed"
         )
-    return X
-
-
-def _names(file: NpzFile) -> npt.NDArray[Any] | None:
     if "names" not in file.files:
-        return None
+        return X, None
     names = load_array(file, "names")
-    if names.ndim != 1 or names.dtype.kind != "U":
+    if names.shape != X.shape[:1] or names.dtype.kind != "U":
         raise UsageError(
             f"array 'names' has shape {names.shape} and type {names.dtype}: a file name for each "
-            "row is needed, as numpy.array(names, dtype=str)"
+            f"of {len(X)} rows is needed, as numpy.array(names, dtype=str)"
         )
-    return names
+    return X, names.tolist()
 
 
-def _in_order(paths: Sequence[Path], n_rows: int) -> slice:
-    if n_rows != len(paths):
-        raise UsageError(
-            f"{n_rows} rows for {len(paths)} images: give one each, in the order of the images "
-            f"(the first is {str(paths[0])!r}, the last {str(paths[-1])!r}), or add an array "
-            "'names' of their file names"
-        )
-    return slice(None)
-
-
-def _by_name(paths: Sequence[Path], names: npt.NDArray[Any], n_rows: int) -> npt.NDArray[np.intp]:
+def _by_name(paths: Sequence[Path], names: Sequence[str]) -> list[int]:
     """Find the row of each picture: that of the longest name which its path ends with."""
-    if len(names) != n_rows:
-        raise UsageError(f"{len(names)} names for {n_rows} rows: one each is needed")
-    places: dict[tuple[str, ...], int] = {}
-    for place, name in enumerate(names.tolist()):
-        if places.setdefault(PurePath(name).parts, place) != place:
-            raise UsageError(f"two rows have the name {shown(name)}: give each image one row")
-    found = [_place(path, places) for path in paths]
-    if missing := [path for path, place in zip(paths, found, strict=True) if place is None]:
-        raise UsageError(
-            f"no name of a row for {len(missing)} of {len(paths)} images, such as "
-            f"{str(missing[0])!r}: give each its path, or the end of it"
-        )
-    taken, counts = np.unique(np.array(found, np.intp), return_counts=True)
-    if (counts > 1).any():
-        raise UsageError(
-            f"the name {shown(str(names[taken[counts.argmax()]]))} fits {counts.max()} images: "
-            "write more of their paths"
-        )
-    return np.array(found, np.intp)
-
-
-def _place(path: Path, places: dict[tuple[str, ...], int]) -> int | None:
-    ends = (path.parts[start:] for start in range(len(path.parts)))
-    return next((places[end] for end in ends if end in places), None)
+    places = {PurePath(name).parts: place for place, name in enumerate(names)}
+    if len(places) < len(names):
+        raise UsageError("two rows have the same name: give each image one row")
+    found: dict[int, Path] = {}
+    for path in paths:
+        ends = (path.parts[start:] for start in range(len(path.parts)))
+        place = next((places[end] for end in ends if end in places), None)
+        if place is None:
+            raise UsageError(f"no row is named {str(path)!r}: give each its path, or the end of it")
+        if place in found:
+            raise UsageError(
+                f"the name {shown(names[place])} fits {str(found[place])!r} and {str(path)!r}: "
+                "write more of their paths"
+            )
+        found[place] = path
+    return list(found)
 
 
 BATCH = 8
@@ -276,7 +246,7 @@ def network_rows(
     about = next((str(about[0]) for _, about in found.values()), "")
     rows = picture_rows(pictures, found, faults)
     of = f"features: {option}: the {rows.X.shape[-1]} pooled features of {about}; {OVERLAP}"
-    return rows._replace(remarks=(of, *embedding.speed()))
+    return rows._replace(remarks=(of,))
 
 
 class _Embedding:
@@ -286,14 +256,11 @@ class _Embedding:
         self._option = option
         self._pool: Any = None
         self._others: frozenset[threading.Thread] = frozenset()
-        self._n_done = 0
-        self._seconds = 0.0
 
     def compute(
         self, pictures: Sequence[Picture], progress: Progress
     ) -> tuple[dict[Picture, Parts], dict[Picture, Fault]]:
         """Embed some pictures."""
-        start = time.monotonic()
         name = self._option.removeprefix(TIMM) if self._option.startswith(TIMM) else None
         batches = [[one.path for one in pictures[part]] for part in slices(len(pictures), BATCH)]
         answers: list[Parts | str] = []
@@ -309,8 +276,6 @@ class _Embedding:
                 f"features = {self._option}: a process that embeds images was ended from outside, "
                 "perhaps for want of memory: what is done is kept; free some and go on"
             ) from error
-        self._n_done += len(pictures)
-        self._seconds += time.monotonic() - start
         pairs = list(zip(pictures, answers, strict=True))
         rows = {one: answer for one, answer in pairs if not isinstance(answer, str)}
         return rows, {one: Fault(answer) for one, answer in pairs if isinstance(answer, str)}
@@ -325,15 +290,6 @@ class _Embedding:
                 return
             self._pool.shutdown()
         self._pool = _processes(n_processes)
-
-    def speed(self) -> list[str]:
-        """Say how fast it was, where anything was computed."""
-        if not self._n_done:
-            return []
-        return [
-            f"{self._n_done} images embedded in {self._seconds:.0f} s, "
-            f"{self._n_done / self._seconds:.3g} a second"
-        ]
 
     def end(self) -> None:
         """End the processes, also in the middle of their work.

@@ -352,25 +352,13 @@ def draw_patch_weights(
     kind : str
         The kind of patches to draw.
 
-    Raises
-    ------
-    UsageError
-        Where there is no such kind, or weights and patches are not of one picture.
-
     Examples
     --------
     >>> draw_patch_weights(axes, pixels, fitted.exemplars_[3], fitted.weights_[3], "gb42")
     """
     from matplotlib.patches import Circle  # where it is used: a trial does without
 
-    if kind not in patches.kinds or kind not in KINDS:
-        raise UsageError(unknown_name("kind of patches", kind, patches.kinds))
     sizes = {name: len(one.positions) for name, one in patches.kinds.items()}
-    if len(patches) != 1 or len(weights) != sum(sizes.values()):
-        raise UsageError(
-            f"{len(weights)} weights for {sum(sizes.values())} patches of {len(patches)} pictures: "
-            "a weight for each patch of one picture is needed"
-        )
     parts = np.split(weights, np.cumsum(list(sizes.values()))[:-1])
     own = dict(zip(sizes, parts, strict=True))[kind]
     places, used = patches.kinds[kind].positions, own > 0
@@ -400,18 +388,8 @@ def draw_geometric_blur(
     descriptor : ndarray of shape (204,)
     radius : float
         Of the outer ring, in pixels.
-
-    Raises
-    ------
-    UsageError
-        Where the descriptor or the panels are not so many.
     """
     places = np.concatenate([ring * _circle(n_places) for ring, n_places in RINGS])
-    if len(descriptor) != N_ORIENTATIONS * len(places) or len(panels) != N_ORIENTATIONS:
-        raise UsageError(
-            f"a descriptor of {len(descriptor)} numbers in {len(panels)} panels: "
-            f"{N_ORIENTATIONS * len(places)} in {N_ORIENTATIONS} are needed"
-        )
     x, y = places.T * radius / RINGS[-1][0]
     grey: dict[str, Any] = {"cmap": "gray", "vmin": 0, "vmax": max(float(descriptor.max()), 1e-12)}
     for number, axes in enumerate(panels):

@@ -255,39 +255,34 @@ class Corel5kCDs(Corel5k):
         return [(path, f"CD {int(path.stem) // 1000}") for path, _ in found]
 
 
-def _read_labels(
-    path: Path, images: Path, words: Sequence[str]
-) -> Iterator[tuple[Path, tuple[str, ...]]]:
-    for number, line in enumerate(_lines(path), start=1):
-        fields = line.split()
-        valid = all(field.isascii() and field.isdecimal() for field in fields) and len(fields) > 1
-        if not valid or not all(1 <= int(field) <= len(words) for field in fields[1:]):
+def _read_labels(path: Path, images: Path, words: Sequence[str]) -> Iterator[tuple[Path, Label]]:
+    called = dict(enumerate(words, 1))
+    for number, line in enumerate(_lines(path), 1):
+        try:
+            image, *numbers = map(int, line.split())
+            label = tuple(called[word] for word in numbers)
+        except (ValueError, KeyError):
+            label = ()
+        if not label:
             raise UsageError(
                 f"{path}: line {number}: {line[:60]!r} is not an image number and word numbers "
                 f"from 1 to {len(words)}: replace the file with the official one"
             )
-        yield images / f"{fields[0]}.jpeg", tuple(words[int(field) - 1] for field in fields[1:])
+        yield images / f"{image}.jpeg", label
 
 
 def _lines(path: Path) -> list[str]:
     """Read the lines of a label file, without empty ones at its end."""
     try:
-        return [line.strip() for line in path.read_text(encoding="utf-8").rstrip().splitlines()]
+        return path.read_text(encoding="utf-8").rstrip().splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise UsageError(
-            f"cannot read {path}: {reason}: Corel5k has no official download any more: put its "
-            "train_jpeg, test_jpeg and labels into corel5k/ of the folder that OASIS_BENCH_DATA "
-            "names"
-        ) from error
+        raise UsageError(f"cannot read {path}: {reason_of(error)}: put {Corel5k.home}") from error
 
 
 ENDINGS = frozenset({".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff"})
 
 SHARE_SET_APART = 5
 """One picture in so many of each class teaches the codebooks."""
-MOST_OTHER_FILES = 100_000
-"""Files and folders below a folder of pictures that are no pictures, at most."""
 
 NEEDED = (
     f"give a folder that holds, for each of 2 classes or more, a folder of pictures "
@@ -300,7 +295,7 @@ class ImageFolder(ImageDataset):
 
     A class's pictures may lie in folders within its folder.  Pictures are the files that end in
     jpg, jpeg, png, gif, bmp, webp, tif or tiff, in capitals or not.  Hidden files and folders are
-    ignored; links to folders, and links out of `path`, are left out with a warning.
+    ignored, and links to folders.
 
     Parameters
     ----------
@@ -397,38 +392,22 @@ class ImageFolder(ImageDataset):
     ) -> Sequence[tuple[Path, Label]]:
         """Find the pictures, in the order of their paths, each with the name of its class."""
         found: list[tuple[Path, Label]] = []
-        left_out: list[tuple[Path, str]] = []
-        n_others = 0
-
-        def unreadable(error: OSError) -> None:
-            left_out.append((Path(error.filename), reason_of(error)))
-
         try:
             root = self.path.resolve(strict=True)
             os.listdir(root)
         except OSError as error:
             raise UsageError(f"{self.path}: {reason_of(error)}: {NEEDED}") from error
-        for parent, folders, files in os.walk(root, onerror=unreadable):
-            paths = [Path(parent, name) for name in sorted(files) if name[0] != "."]
-            paths = [path for path in paths if path.suffix.lower() in ENDINGS]
-            n_others += len(folders) + len(files) - len(paths)
-            if n_others > MOST_OTHER_FILES:
-                raise UsageError(
-                    f"{self.path} holds more than {MOST_OTHER_FILES} files and folders that are no "
-                    f"pictures: {NEEDED}"
-                )
+        for parent, folders, files in os.walk(
+            root, onerror=lambda error: tell(f"left out: {error.filename!r}: {reason_of(error)}")
+        ):
             folders[:] = sorted(name for name in folders if name[0] != ".")
-            linked = [path for name in folders if (path := Path(parent, name)).is_symlink()]
-            left_out += [(path, "it is a link to a folder") for path in linked]
-            for path in paths:
+            for path in (Path(parent, name) for name in sorted(files) if name[0] != "."):
+                if path.suffix.lower() not in ENDINGS:
+                    continue
                 if path.parent == root:
-                    left_out.append((path, "it lies in no folder of a class"))
-                elif not Path(os.path.realpath(path)).is_relative_to(root):
-                    left_out.append((path, f"it is a link out of {str(root)!r}"))
+                    tell(f"left out: {str(path)!r}: it lies in no folder of a class")
                 else:
                     found.append((path, _text(path.relative_to(root).parts[0])))
-        for path, reason in left_out:
-            tell(f"left out: {str(path)!r}: {reason}")
         classes = {label for _, label in found}
         if len(classes) < 2:
             held = f"only 1 folder of pictures, {classes.pop()!r}" if classes else "no pictures"

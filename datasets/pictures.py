@@ -1,6 +1,6 @@
-"""What all data sets of pictures share: files with labels become rows, by default of visterms.
+"""What all data sets of pictures share: files with labels become rows, by default visterms.
 
-Not for where the files are (each data set knows that), and not for the features (`features`, `visterms`, `patches`).
+Not for where the files are (each data set knows that), nor for features (`features`).
 """
 
 from __future__ import annotations
@@ -272,8 +272,6 @@ def teachers_of(
     """
     if not own:
         source: Any = load_registry().datasets[source_name]()
-        if not hasattr(source, "find_images"):
-            raise UsageError(f"data set {source_name!r} holds no images to learn codebooks from")
         try:
             found = source.find_images(progress, tell)
         except UsageError as error:

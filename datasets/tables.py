@@ -42,7 +42,6 @@ from oasis_bench.datasets.files import (
     open_npz,
     reason_of,
     refuse_empty,
-    require_bytes,
 )
 from oasis_bench.system import UsageError, nearest, printable
 
@@ -557,7 +556,6 @@ def _read_npz(path: Path, asked: Columns) -> Table:
                     f"numpy.savez(path, {y}=labels, **numpy.load(path)) adds it"
                 )
             with broken("the sparse matrix"):
-                require_bytes(file, file.files)
                 matrix: Any = sparse.load_npz(path)
                 if matrix.format in ("csr", "csc", "bsr"):
                     matrix.check_format(full_check=True)  # wrong indices would crash what follows

@@ -94,8 +94,6 @@ class TestFile:
     def test_rows_are_in_the_order_of_the_pictures(self, folder: Path, tmp_path: Path) -> None:
         X = np.arange(12).reshape(6, 2)
         np.testing.assert_array_equal(self.read(tmp_path / "my.npz", folder, X=X), X)
-        other = {"anything": X / 2, "ids": np.arange(6)}
-        np.testing.assert_array_equal(self.read(tmp_path / "my.npz", folder, **other), X / 2)
 
     def test_names_say_whose_a_row_is(self, folder: Path, tmp_path: Path) -> None:
         names = ["c/0.png", "b/2.png", "a/0.png", "a/1.png", "./a/2.png", "b/0.png", "b/1.png"]
@@ -110,18 +108,17 @@ class TestFile:
         ("arrays", "message"),
         [
             ({"X": np.ones((5, 2))}, r"5 rows for 6 images: give one each, .*/a/0\.png'"),
-            ({"X": np.ones(6)}, r"array 'X' has shape \(6,\)"),
             ({"X": np.full((6, 2), 1e39)}, r"6 images are not finite in float32, .*/a/0\.png'"),
-            ({"A": np.ones((6, 2)), "B": np.ones((6, 2))}, "call the features X"),
+            ({"A": np.ones((6, 2)), "B": np.ones((6, 2))}, r"holds 'A', 'B': an array X of numbers"),
             ({"X": np.ones((6, 2), object)}, "Python objects, which are refused"),
-            ({"X": np.ones((6, 2)), "names": np.array(["a/0.png"] * 6)}, "two rows have the name"),
+            ({"X": np.ones((6, 2)), "names": np.array(["a/0.png"] * 6)}, "two rows have the same name"),
             (
                 {"X": np.ones((3, 2)), "names": np.array(["a/0.png", "a/1.png", "b/2.png"])},
-                r"no name of a row for 3 of 6 images, such as .*/a/2\.png'",
+                r"no row is named .*/a/2\.png'",
             ),
             (
                 {"X": np.ones((3, 2)), "names": np.array(["0.png", "1.png", "2.png"])},
-                r"the name '0\.png' fits 2 images",
+                r"the name '0\.png' fits .*/a/0\.png' and .*/b/0\.png'",
             ),
         ],
     )
@@ -195,9 +192,8 @@ class TestProcesses:
             ("1.png", "no picture")
         ]
         assert seen == [(3, 6), (4, 6), (6, 6)]  # 7 files of 6 contents
-        first, speed = rows.remarks
-        assert first.startswith("features: timm:some: the 3 pooled features of the network some; ")
-        assert speed.startswith("6 images embedded in ")
+        (remark,) = rows.remarks
+        assert remark.startswith("features: timm:some: the 3 pooled features of the network some; ")
 
     def test_what_was_computed_is_in_the_cache(
         self, folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
@@ -208,7 +204,7 @@ class TestProcesses:
         monkeypatch.setattr(features, "embed", middle_pixel(fails=True))
         again = network_rows("timm:some", pictures, no_progress)
         np.testing.assert_array_equal(again.X, rows.X)
-        assert again.remarks == rows.remarks[:1]
+        assert again.remarks == rows.remarks
         # The first block of four is there; the second is not.
         (folder / "b" / "2.png").write_bytes(b"another content")
         with pytest.raises(AssertionError, match="nothing is left"):

@@ -216,17 +216,6 @@ def test_a_value_beyond_its_bound_is_told_in_a_short_line(refused, words, parts)
     assert len(line) < 800
 
 
-def test_a_folder_of_too_many_files_is_refused_before_all_are_seen(refused, tmp_path, monkeypatch):
-    monkeypatch.setattr("oasis_bench.datasets.picture_sets.MOST_OTHER_FILES", 50)
-    picture = tmp_path / "home" / "a" / "1.png"
-    picture.parent.mkdir(parents=True)
-    picture.touch()
-    for number in range(60):
-        (tmp_path / "home" / "a" / f"{number}.txt").touch()
-    line = refused("run", *EUCLIDEAN, "--dataset", tmp_path / "home")
-    assert "more than 50 files and folders that are no pictures" in line
-
-
 # Tables that claim what they do not hold.
 
 

@@ -272,10 +272,6 @@ NPZ: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "objects": ({"X": X, "y": np.array(ANIMALS, object)}, "array 'y' holds .*refused: .*astype"),
     "objects by other names": ({"a": X.astype(object), "b": Y}, "array 'a' holds Python objects"),
-    "objects in CSR": (
-        {"y": Y.astype(object), "format": "csr", "shape": (6, 3), "data": 1, "indices": 0},
-        "array 'y' holds Python objects",
-    ),
     "lengths": ({"X": X, "y": Y[:5]}, "6 rows but 5 labels"),
     "not a number": ({"X": np.where(X[4, 1] == X, np.nan, X), "y": Y}, ".*row 5, column 2"),
     "empty label": ({"X": X, "y": np.array(["a", "", "b", "", "a", "a"])}, "2 labels .* row 2"),
@@ -466,7 +462,11 @@ def test_a_text_is_read_in_its_encoding_packed_or_not(tmp_path, encoding, name, 
     ("name", "content", "message"),
     [
         ("t.csv", b"PK\3\4\0\0", "holds NUL characters"),
-        ("t.csv.gz", gzip.compress(b"a,label\n" * 999, mtime=0)[:30], r"gzip cannot be read \(Compressed"),
+        (
+            "t.csv.gz",
+            gzip.compress(b"a,label\n" * 99, mtime=0)[:30],
+            "gzip cannot be read .Compressed",
+        ),
         ("t.csv.gz", b"a,label\n1,x\n", "Not a gzipped file"),
     ],
 )
