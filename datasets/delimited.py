@@ -85,21 +85,17 @@ def _encoding(path: Path, n_bytes: int, changed: int) -> str:
     with _unpacked(path) as file:
         if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             return "utf-16"
-        decoders = {name: codecs.getincrementaldecoder(name)() for name in ("utf-8-sig", "cp1252")}
-        file.seek(0)
-        while part := file.read(2**20):
-            if b"\0" in part:
-                raise UsageError("holds NUL characters, so that it is no text: save it as CSV")
-            for name, decoder in [*decoders.items()]:
-                try:
-                    decoder.decode(part)
-                except UnicodeDecodeError:
-                    del decoders[name]
-        with suppress(UnicodeDecodeError):
-            if "utf-8-sig" in decoders:
-                decoders["utf-8-sig"].decode(b"", final=True)
-                return "utf-8-sig"
-    return "cp1252" if "cp1252" in decoders else "latin-1"
+    for name in ("utf-8-sig", "cp1252"):
+        with (
+            suppress(UnicodeDecodeError),
+            _unpacked(path) as raw,
+            io.TextIOWrapper(raw, name, newline="") as text,
+        ):
+            while part := text.read(2**20):
+                if "\0" in part:
+                    raise UsageError("holds NUL characters, so that it is no text: save it as CSV")
+            return name
+    return "latin-1"
 
 
 def separator_of(path: Path) -> str:

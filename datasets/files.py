@@ -21,7 +21,7 @@ from http.client import HTTPException
 from importlib.metadata import version
 from pathlib import Path
 from reprlib import repr as shown
-from ssl import SSLCertVerificationError, SSLError
+from ssl import SSLError
 from typing import Any, TypeAlias
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
@@ -265,13 +265,11 @@ def _download(
             part.unlink()
             # What an earlier call left may be at fault: then the whole file is another attempt.
             reason, temporary = f"the file {fault}: it is another one", continued
-        except HTTPError as error:
-            error.close()
-            reason = f"the server answers {error.code} {error.reason}"
-            temporary = error.code in TEMPORARY_STATUS
         except OF_THE_NETWORK as error:
-            cause = error.reason if isinstance(error, URLError) else error
-            reason, temporary = reason_of(cause), not isinstance(cause, SSLCertVerificationError)
+            reason, temporary = reason_of(error), True
+            if isinstance(error, HTTPError):
+                error.close()
+                temporary = error.code in TEMPORARY_STATUS
         if pause is None or not temporary:
             raise UsageError(
                 f"cannot download {url}: {reason}: try again later, or get the file elsewhere and "

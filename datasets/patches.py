@@ -1,4 +1,4 @@
-"""Pictures as sets of local descriptors at edges: which kinds there are, and drawings of them.
+"""Pictures as sets of local descriptors at edges: which kinds there are.
 
 The features are colours, SIFT, and geometric blur: edge signals about a point, the more blurred
 the farther from it.
@@ -10,7 +10,7 @@ import hashlib
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -40,9 +40,6 @@ from oasis_bench.system import (
     slices,
     unknown_name,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 FloatArray = npt.NDArray[np.float32]
 
@@ -325,76 +322,3 @@ def _patches(name: str, points: Callable[[Picture], Points], picture: Picture) -
     # The centre of a pixel of the scaled picture, in pixels of the picture itself.
     positions = (its.places + 0.5) / its.scale - 0.5
     return describe(its), positions.astype(np.float32)
-
-
-def draw_patch_weights(
-    axes: Axes,
-    pixels: npt.NDArray[np.uint8],
-    patches: Patches,
-    weights: npt.NDArray[np.floating],
-    kind: str,
-) -> None:
-    """Draw the weights of a picture's patches on the picture (Frome et al., ICCV 2007, figure 2).
-
-    A weight above 0 is a circle as large as the patch, the more opaque the larger the weight is; a
-    weight of 0 is a dot.  The title counts the weights above 0.
-
-    Parameters
-    ----------
-    axes : matplotlib Axes
-        Drawn on.
-    pixels : ndarray of shape (height, width, 3), uint8
-        The picture in its own size.
-    patches : Patches
-        Those of this picture alone: of a fitted learner ``exemplars_[j]``.
-    weights : ndarray of shape (M_j,)
-        Of the patches of all kinds, in their order: ``weights_[j]``.
-    kind : str
-        The kind of patches to draw.
-
-    Examples
-    --------
-    >>> draw_patch_weights(axes, pixels, fitted.exemplars_[3], fitted.weights_[3], "gb42")
-    """
-    from matplotlib.patches import Circle  # where it is used: a trial does without
-
-    sizes = {name: len(one.positions) for name, one in patches.kinds.items()}
-    parts = np.split(weights, np.cumsum(list(sizes.values()))[:-1])
-    own = dict(zip(sizes, parts, strict=True))[kind]
-    places, used = patches.kinds[kind].positions, own > 0
-    radius = KINDS[kind][2] * max(pixels.shape[:2]) / SIDE
-    axes.imshow(pixels)
-    axes.set_axis_off()
-    axes.autoscale(False)  # circles end at the picture's edge
-    axes.plot(*places[~used].T, linestyle="", marker=".", markersize=3, color="white")
-    for (x, y), weight in zip(places[used], own[used], strict=True):
-        opacity = float(weight / own.max())
-        axes.add_patch(Circle((x, y), radius, fill=False, color="red", alpha=opacity))
-    axes.set_title(f"{used.sum()} of {len(own)} weights above 0")
-
-
-def draw_geometric_blur(
-    panels: Sequence[Axes], descriptor: npt.NDArray[np.floating], radius: float
-) -> None:
-    """Draw a descriptor of `geometric_blur`: the edges that it sees about its point.
-
-    Each panel is a channel.  A disc stands where the blurred channel was sampled, its grey is the
-    number in the descriptor: black for 0, white for the largest.
-
-    Parameters
-    ----------
-    panels : sequence of four matplotlib Axes
-        For edges whose gradients point at 0, 45, 90 and 135 degrees, from x towards y (down).
-    descriptor : ndarray of shape (204,)
-    radius : float
-        Of the outer ring, in pixels.
-    """
-    places = np.concatenate([ring * _circle(n_places) for ring, n_places in RINGS])
-    x, y = places.T * radius / RINGS[-1][0]
-    grey: dict[str, Any] = {"cmap": "gray", "vmin": 0, "vmax": max(float(descriptor.max()), 1e-12)}
-    for number, axes in enumerate(panels):
-        values = descriptor.reshape(-1, N_ORIENTATIONS)[:, number]
-        axes.scatter(x, y, s=60, c=values, edgecolors="0.5", linewidths=0.5, **grey)
-        axes.set_aspect("equal")
-        axes.set_ylim(1.2 * radius, -1.2 * radius)
-        axes.set_title(f"gradient at {180 // N_ORIENTATIONS * number}°")

@@ -130,9 +130,7 @@ def test_a_refusal_is_told_in_one_line_with_the_remedy(
     with pytest.raises(UsageError) as caught:
         fetch(server.url("file.bin"), path, MD5, pauses=NO_PAUSES)
     message = str(caught.value)
-    assert message.startswith(
-        f"cannot download {server.url('file.bin')}: the server answers {status} "
-    )
+    assert message.startswith(f"cannot download {server.url('file.bin')}: HTTP Error {status}: ")
     assert f"put it at {path}, or in new/ of the folder that OASIS_BENCH_DATA names" in message
     assert "\n" not in message
     assert files_beside(path) == []
