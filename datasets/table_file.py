@@ -192,7 +192,7 @@ class TableFile(Dataset):
             ]
             if more := len(sheet.names) - len(names):
                 lines.append(f"  ... and {more} more")
-            how = "".join(f", {remark}" for remark in sheet.cells.remarks)
+            how = "".join(f", {remark}" for remark in sheet.remarks)
             return [f"columns: {len(sheet.names)}{how}", *lines]
 
     def location(self) -> str | None:
@@ -467,7 +467,7 @@ def _summary(sheet: Sheet, place: int, role: str | None, prepares: bool) -> str:
     """Say what a column is for, what it holds and how much of it is missing."""
     import pandas as pd
 
-    name, column = sheet.names[place], sheet.cells.frame.iloc[:, place]
+    name, column = sheet.names[place], sheet.cells.iloc[:, place]
     found = None if role else encoded(column)
     kind = found[1][0] if found else ""
     how = _prepared_as(*found) if found and prepares else ""
@@ -501,7 +501,7 @@ def _summary(sheet: Sheet, place: int, role: str | None, prepares: bool) -> str:
     else:
         what = f"text, {n_distinct} different, such as {shown(values.dropna().iloc[0])}"
         if not how:
-            what += f": {sheet.cells.hint}--drop it, or make numbers of it"
+            what += f": {sheet.hint}--drop it, or make numbers of it"
         if sheet.at is None and 1 < n_distinct <= len(column) // 2:
             what += f"; perhaps the label: --label {shlex.quote(name)}"
     return what + f", {n_missing} missing" * bool(n_missing) + (f": {how}" if how else "")

@@ -12,7 +12,7 @@ import shlex
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from reprlib import repr as shown
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -29,7 +29,6 @@ from oasis_bench.datasets.delimited import (
     MISSING,
     NUMBERS,
     PERHAPS_NUMBER,
-    Cells,
     csv_names,
     is_text,
     line_of_row,
@@ -140,38 +139,41 @@ def read_table(path: Path, asked: Columns) -> Table:
 class Sheet(NamedTuple):
     """The cells of a table, and the places of its labels, of its folds and of what is left out."""
 
-    cells: Cells
+    cells: pd.DataFrame
     names: Sequence[str]
     at: int | None
     fold_at: int | None
     dropped: list[int]
+    remarks: Sequence[str] = ()
+    numbers: Sequence[re.Pattern[str]] = NUMBERS
+    hint: str = ""
     place: Callable[[int], str] = row_of
 
 
 def read_sheet(path: Path, asked: Columns) -> Sheet:
     """Read the cells of a CSV or Parquet file."""
     if not is_text(path):
-        frame = _parquet_cells(path)
-        names = [str(name) for name in frame.columns]
-        return Sheet(Cells(frame, (), NUMBERS), names, *_places(names, asked))
+        cells = _parquet_cells(path)
+        names = [str(name) for name in cells.columns]
+        return Sheet(cells, names, *_places(names, asked))
     separator = separator_of(path)
     names = csv_names(path, separator)
     at, fold_at, dropped = _places(names, asked)
     texts = [i for i in (at, fold_at) if i is not None]
-    cells = numbered_cells(
+    cells, remarks, numbers, hint = numbered_cells(
         *(path, len(names), separator, texts, dropped, asked.decimal, asked.thousands)
     )
     others = [i for i in range(len(names)) if i not in (*texts, *dropped)]
-    empty = [i for i in others if not names[i] and cells.frame[i].isna().all()]
-    remarks = [f"column {i + 1} has neither a name nor a value: it is left out" for i in empty]
+    empty = [i for i in others if not names[i] and cells[i].isna().all()]
+    remarks += [f"column {i + 1} has neither a name nor a value: it is left out" for i in empty]
     features = [names[i] for i in others if i not in empty]
     if "" in features:
         raise UsageError(
             "a column has no name (pandas' index?): name it, or leave it out with "
             f"{drop_option([*asked.drop, ''])}"
         )
-    labels = [] if at is None else cells.frame[at].tolist()
-    if at is not None and (doubt := header_doubt(names, at, features, labels, cells.numbers)):
+    labels = [] if at is None else cells[at].tolist()
+    if at is not None and (doubt := header_doubt(names, at, features, labels, numbers)):
         if names[at] in labels:
             raise UsageError(doubt)
         remarks.append(doubt)
@@ -180,8 +182,7 @@ def read_sheet(path: Path, asked: Columns) -> Sheet:
         line = line_of_row(path, separator, row)
         return row_of(row) + (f" (line {line})" if line else "")
 
-    cells = replace(cells, remarks=(*cells.remarks, *remarks))
-    return Sheet(cells, names, at, fold_at, dropped + empty, place)
+    return Sheet(cells, names, at, fold_at, dropped + empty, remarks, numbers, hint, place)
 
 
 def header_doubt(
@@ -234,11 +235,11 @@ def _read_cells(path: Path, asked: Columns) -> Table:
     """Divide the cells of a table into features, labels and folds."""
     sheet = read_sheet(path, asked)
     names, at, fold_at, dropped = sheet.names, sheet.at, sheet.fold_at, sheet.dropped
-    columns = [sheet.cells.frame.iloc[:, i] for i in range(len(names))]
+    columns = [sheet.cells.iloc[:, i] for i in range(len(names))]
     spelt = is_text(path)
     labels = None if at is None else _names_of(columns[at], "labels", spelt)
     folds = None if fold_at is None else _names_of(columns[fold_at], "folds", spelt)
-    n_rows = len(sheet.cells.frame)
+    n_rows = len(sheet.cells)
     places = [i for i in range(len(names)) if i not in (at, fold_at, *dropped)]
     if not n_rows or not places:
         raise UsageError(
@@ -261,7 +262,7 @@ def _read_cells(path: Path, asked: Columns) -> Table:
         without = drop_option([names[i] for i in [*dropped, *texts]])
         problems = (
             f"{len(texts)} column{' is' if len(texts) == 1 else 's are'} not numeric: "
-            f"{first_dozen(each, '; ')}: {sheet.cells.hint}leave out with {without}, write numbers "
+            f"{first_dozen(each, '; ')}: {sheet.hint}leave out with {without}, write numbers "
             "in all rows, or name the label with --label",
         )
     single = all(values.dtype == np.float32 for values in features)
@@ -274,8 +275,9 @@ def _read_cells(path: Path, asked: Columns) -> Table:
         problems = ("each column is constant or an id: give one that says something of a row",)
     is_plain = is_complete and (set(encoding) <= {("number",)} or all(is_left_out))
     kinds = tuple(encoding) if asked.prepares and not is_plain else None
-    remarks = sheet.cells.remarks
-    return Table(X, labels, feature_names, folds, remarks, sheet.place, kinds, problems)
+    return Table(
+        X, labels, feature_names, folds, tuple(sheet.remarks), sheet.place, kinds, problems
+    )
 
 
 def encoded(column: pd.Series[Any]) -> tuple[npt.NDArray[Any], tuple[str, ...]] | None:
@@ -392,7 +394,7 @@ def _not_number(column: pd.Series[Any], sheet: Sheet) -> str:
     others = [row for row in held if not isinstance(values[row], int | float)]
     misses = [
         [row for row in others if not number.fullmatch(str(values[row]).strip())]
-        for number in sheet.cells.numbers
+        for number in sheet.numbers
     ]
     row = (min(misses, key=len) or held)[0]
     return f"{printable(shown(values[row]))} in {sheet.place(row)}"
