@@ -8,7 +8,6 @@ import tarfile
 import zipfile
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -198,13 +197,6 @@ def test_callers_at_the_same_time_unpack_once(publish: Publish, server: LocalSer
     assert [contents(call.result()) for call in calls] == [FILES] * 4
     assert unpacked.count("unpacking set.tar.gz") == 2
     assert len(server.asked) == 1
-
-
-def test_what_has_the_wrong_checksum_is_not_unpacked(publish: Publish, cache: Path) -> None:
-    archive = replace(publish("set.zip", packed("zip")), checksum="md5:0123")
-    with pytest.raises(UsageError, match="not 0123"):
-        locate(archive)
-    assert contents(cache) == {}
 
 
 @pytest.mark.parametrize(

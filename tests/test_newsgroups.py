@@ -114,15 +114,6 @@ def test_a_file_of_another_form_is_refused(path: Path, wrong: str) -> None:
         TwentyNewsgroups().load()
 
 
-@pytest.mark.parametrize("length", [0, 100, 300, 900])
-def test_a_file_cut_short_is_refused(path: Path, length: int) -> None:
-    savemat(path, small())
-    assert path.stat().st_size > length
-    path.write_bytes(path.read_bytes()[:length])
-    with pytest.raises(UsageError, match=rf"^{path} cannot be read "):
-        TwentyNewsgroups().load()
-
-
 def test_a_damaged_file_is_refused_before_it_can_crash_scipy(path: Path) -> None:
     savemat(path, small(), do_compression=True)
     good = path.read_bytes()
