@@ -36,7 +36,7 @@ def selection_table(view: RunView) -> Table:
     cells = {
         (*where, measure): own
         for *where, of_cell in view.by_cell(view.tuned)
-        for measure, own in of_cell.groupby("measure", sort=False)
+        for measure, own in of_cell.groupby("measure", sort=False, dropna=False)
     }
     rows = pd.DataFrame(list(cells), columns=["split", "subset", "learner", "measure"])
     trials = cells.values()

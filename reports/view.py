@@ -282,7 +282,8 @@ class RunView:
         trials = self.finished.sort_values("partition").drop(columns=of_measure)
         own = self.stored.tuned.drop_duplicates(["trial_id", "task"])
         names = [measure_name(*pair) for pair in zip(own["measure"], own["k"], strict=True)]
-        own = own[["trial_id", "task", *of_measure[1:5]]].assign(measure=names)
+        own = own[["trial_id", "task", *of_measure[1:5]]]
+        own = own.assign(measure=pd.Series(names, own.index, dtype="str"))
         rows = trials.merge(own, on="trial_id", how="left")
         keys = ["trial_id", "task", "scaling", "params", "n_steps"]
         rows = rows.merge(self.validated[[*keys, "validation"]], on=keys, how="left")

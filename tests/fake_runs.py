@@ -205,8 +205,8 @@ def write_run(folder, trials, experiment=None, identity=None, pictures=(), **inf
 
 def _tuned(record):
     """Say of each gallery that it was tuned by the first task that has it, as the columns say."""
-    rows = {}
-    for answer in record.answers:
+    rows, retrieval = {}, {"task": "retrieval", "status": record.columns["status"]}
+    for answer in record.answers or [retrieval]:
         _, gallery, measures = TASKS[answer["task"]]
         if answer["status"] == "ok" and gallery not in rows:
             names = ("scaling", "params", "n_steps", "blend")

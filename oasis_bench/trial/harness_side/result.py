@@ -22,7 +22,6 @@ class TrialResult:
 
     columns: Mapping[str, Any]
     answers: Sequence[Mapping[str, Any]] = ()
-    tuned: Sequence[Mapping[str, Any]] = ()
     measures: Sequence[Mapping[str, Any]] = ()
     groups: Sequence[Mapping[str, Any]] = ()
     predicted_classes: Sequence[Mapping[str, Any]] = ()
@@ -32,6 +31,7 @@ class TrialResult:
     retrievals: Sequence[Mapping[str, Any]] = ()
     projections: Sequence[Mapping[str, Any]] = ()
     fit_numbers: Sequence[Mapping[str, Any]] = ()
+    tuned: Sequence[Mapping[str, Any]] = ()
     blend_values: Sequence[float] = ()  # of the first tuned blend on the inner folds
     files: Mapping[str, Path] = field(default_factory=dict)
 
