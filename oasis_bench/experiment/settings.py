@@ -177,9 +177,9 @@ class Experiment:
     )
     choose_by: str | None = setting(
         None,
-        "measure by which hyper-parameters are tuned, such as mAP or accuracy@3",
+        "measure by which hyper-parameters are tuned for all tasks, such as mAP or accuracy@3",
         str,
-        words="the first measure of the first task",
+        words="the first measure of each task",
         metavar="MEASURE",
     )
     partitions: int | None = setting(
