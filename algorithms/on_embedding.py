@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import validate_parameter_constraints
 
-from oasis_bench.algorithms.shared import HyperParameters, check_triplets
+from oasis_bench.algorithms.base import HyperParameters, check_triplets
 from oasis_bench.data import PATCHES_AND_PIXELS, FloatArray, Patches, check_items, class_labels
 from oasis_bench.plugins import FittedArray, IncrementalLearner, MetricLearner, load_registry
 from oasis_bench.system import TORCH, UsageError, require_memory

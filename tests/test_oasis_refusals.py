@@ -20,8 +20,9 @@ from oasis_bench.algorithms import (
     OnlineProjOASIS,
     ProjOASIS,
     PsdOASIS,
+    _oasis_steps as _oasis,
+    _oasis_symmetric_steps as _oasis_symmetric,
 )
-from oasis_bench.algorithms.oasis import _steps as _oasis, _symmetric_steps as _oasis_symmetric
 from oasis_bench.data import LabelledRows
 from oasis_bench.datasets import Digits
 from oasis_bench.experiment import LearnerSpec, plan

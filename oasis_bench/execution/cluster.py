@@ -1,7 +1,7 @@
 """Trials on a Dask cluster: a worker runs each in fresh processes, as one machine does.
 
 Not for starting a cluster, nor for learning one model on many machines, which
-`oasis_bench.algorithms.oasis.parallel` does.
+`oasis_bench.algorithms.oasis_parallel` does.
 """
 
 from __future__ import annotations
