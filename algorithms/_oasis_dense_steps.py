@@ -37,7 +37,7 @@ from sklearn.utils.extmath import row_norms
 
 from oasis_bench.algorithms import _oasis_steps as _oasis
 from oasis_bench.data import FloatArray
-from oasis_bench.system import one_blas_thread, slices
+from oasis_bench.system import Threads, slices
 
 Triplets: TypeAlias = "npt.NDArray[np.intp]"
 Numbers: TypeAlias = "npt.NDArray[np.float64]"
@@ -99,7 +99,7 @@ def learn_in_dense_blocks(
         the batch.
     """
     n_updates = 0
-    with one_blas_thread:
+    with Threads.one_of_blas:
         for triplets in batches:
             query, positive, negative = triplets.T
             Q, V = X[query], X[positive]

@@ -36,15 +36,7 @@ from sklearn.utils.validation import check_consistent_length
 from oasis_bench.data import FloatArray, check_magnitude, checked_labels, without_offset
 from oasis_bench.plugins import FittedArray, IncrementalLearner, MahalanobisLearner
 from oasis_bench.sampling import ClassTripletSampler, RelevanceTripletSampler, seed_state
-from oasis_bench.system import (
-    Progress,
-    UsageError,
-    no_progress,
-    require_memory,
-    shared,
-    sharing,
-    slices,
-)
+from oasis_bench.system import Progress, UsageError, no_progress, require_memory, shared, slices
 
 
 @dataclass_transform(eq_default=False, field_specifiers=(field,))
@@ -433,7 +425,7 @@ class LabelLearner(HyperParameters, MahalanobisLearner, kw_only=True):
         X, y = self._validated(X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)
         check_classification_targets(y)
         self._check(X, y)
-        with sharing():
+        with shared.within():
             self._fit(shared(without_offset, X), y)
         return self
 

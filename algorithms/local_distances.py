@@ -27,7 +27,7 @@ from oasis_bench.algorithms._dual_ascent import (
 from oasis_bench.algorithms.base import HyperParameters
 from oasis_bench.data import FloatArray
 from oasis_bench.plugins import ExemplarLearner, FittedArray, blocks, checked_scores
-from oasis_bench.system import Progress, no_progress, require_memory, side_by_side
+from oasis_bench.system import Progress, Threads, no_progress, require_memory
 
 DUALS = {"duals_": FittedArray(("n_passes + 1",))}
 """The fitted array that both learners have."""
@@ -243,7 +243,7 @@ class LocalDistances(HyperParameters, ExemplarLearner):
             used = np.flatnonzero(weights)
             return np.asarray(np.abs(queries[:, used] - self.exemplars_[j, used]) @ weights[used])
 
-        return side_by_side(distance, range(len(self.weights_)))
+        return Threads.side_by_side(distance, range(len(self.weights_)))
 
     def _fitted_state(self) -> dict[str, FittedArray]:
         exemplars = FittedArray(("n_items", "n_features"))

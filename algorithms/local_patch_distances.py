@@ -31,12 +31,10 @@ from oasis_bench.data import Descriptors, FloatArray, Patches, PatchKind, check_
 from oasis_bench.plugins import ExemplarLearner, FittedArray
 from oasis_bench.system import (
     Progress,
+    Threads,
     UsageError,
-    blas_threads,
     cache_home,
     no_progress,
-    one_blas_thread,
-    side_by_side,
     slices,
     whole_file,
 )
@@ -363,9 +361,9 @@ def _computed(
 
     if paths is not None:  # in any order: another process that does the same meets few groups
         groups = random.sample(groups, len(groups))
-    n_threads = blas_threads()
-    with one_blas_thread:
-        return list(chain(*side_by_side(work, groups, n_threads)))
+    n_threads = Threads.of_blas()
+    with Threads.one_of_blas:
+        return list(chain(*Threads.side_by_side(work, groups, n_threads)))
 
 
 def _groups(exemplars: Patches) -> list[list[int]]:

@@ -37,7 +37,7 @@ from oasis_bench.datasets.features import (
 )
 from oasis_bench.datasets.files import dataset_folder
 from oasis_bench.plugins import Dataset, load_registry
-from oasis_bench.system import Progress, UsageError, check_value, no_progress, shown
+from oasis_bench.system import Progress, Text, UsageError, Value, no_progress
 
 
 def warn(line: str) -> None:
@@ -117,10 +117,10 @@ class ImageDataset(Dataset):
         self.kinds_of_patches = patch_options(patches, n_points)
         self.asked_features = asked_features(features, VISTERMS)
         if self.asked_features and (block is not None or visterms != 1000):
-            raise UsageError(f"features = {shown(features)}: visterms and block do not apply")
+            raise UsageError(f"features = {Text.shown(features)}: visterms and block do not apply")
         self.max_classes = max_classes
         if max_classes is not None:
-            check_value("max_classes", max_classes, int, least=2)
+            Value.check("max_classes", max_classes, int, least=2)
         check_side(pixels)
         self.visterm_features()  # refuses numbers out of bounds, before a download
 

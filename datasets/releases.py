@@ -24,7 +24,7 @@ from oasis_bench.datasets.files import (
 )
 from oasis_bench.datasets.table_file import TableFile
 from oasis_bench.plugins import Dataset
-from oasis_bench.system import Progress, UsageError, cache_home, no_progress, unknown_name
+from oasis_bench.system import Progress, Text, UsageError, cache_home, no_progress
 
 BASE_URL = "https://ossci-datasets.s3.amazonaws.com/mnist/"
 """The mirror that torchvision uses: the original host no longer serves the files."""
@@ -253,7 +253,7 @@ class Keel(Dataset):
 
     def __init__(self, table: str, folds: bool = True) -> None:
         if table not in TABLES:
-            raise UsageError(f"data set keel: {unknown_name('table', table, TABLES)}")
+            raise UsageError(f"data set keel: {Text.unknown_name('table', table, TABLES)}")
         self.table, self.folds = table, folds
         self._path = dataset_folder("keel") / f"{table}.csv"
 

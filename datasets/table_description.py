@@ -26,7 +26,7 @@ from oasis_bench.datasets.tables import (
     text_cells,
     values_of,
 )
-from oasis_bench.system import printable
+from oasis_bench.system import Text
 
 if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
     import pandas as pd
@@ -120,7 +120,7 @@ def _summary(
         if role == "labels" and 0 < n_distinct <= SHOWN_CLASSES:
             counts = column.value_counts()
             parts[-1] += (
-                f" ({', '.join(f'{printable(str(name))}: {n}' for name, n in counts.items())})"
+                f" ({', '.join(f'{Text.printable(str(name))}: {n}' for name, n in counts.items())})"
             )
         elif role == "labels" and n_distinct:
             counts = column.value_counts()

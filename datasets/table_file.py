@@ -51,7 +51,7 @@ from oasis_bench.datasets.tables import (
     read_table,
 )
 from oasis_bench.plugins import Dataset
-from oasis_bench.system import LONGEST_PATH, Progress, UsageError, cut, no_progress
+from oasis_bench.system import Progress, Text, UsageError, no_progress
 
 MOST_BINS = 100
 
@@ -150,7 +150,7 @@ class TableFile(Dataset):
         self.triplets = triplets
         self.name_column = name_column
         self.labels = labels
-        self._called = cut(str(path), LONGEST_PATH)
+        self._called = Text.cut(str(path), Text.LONGEST_PATH)
 
     def _asked(self) -> Columns:
         signs = {"decimal": (self.decimal, ".,"), "thousands": (self.thousands, "".join(GROUPING))}

@@ -44,7 +44,7 @@ from oasis_bench.datasets.files import (
     refuse_empty,
     require_bytes,
 )
-from oasis_bench.system import UsageError, nearest, printable
+from oasis_bench.system import Text, UsageError
 
 if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
     import pandas as pd
@@ -443,7 +443,7 @@ def _not_number(
         for number in numbers
     ]
     row = (min(misses, key=len) or held)[0]
-    return f"{printable(shown(values[row]))} in {place(row)}"
+    return f"{Text.printable(shown(values[row]))} in {place(row)}"
 
 
 def drop_option(names: Sequence[str]) -> str:
@@ -524,7 +524,7 @@ def _label_column(columns: Sequence[str], asked: Columns) -> int | None:
 
 def _columns_are(columns: Sequence[str], asked: str | None) -> str:
     """List the columns; where one was asked for that is not there, the nearest before them."""
-    hint = nearest(asked, columns) if asked is not None and asked not in columns else ""
+    hint = Text.nearest(asked, columns) if asked is not None and asked not in columns else ""
     return f"{hint}the columns are {listed(columns)}"
 
 

@@ -22,7 +22,7 @@ from scipy.special import ndtri
 from oasis_bench.data import LabelledRows
 from oasis_bench.datasets.files import cannot_write, reason_of
 from oasis_bench.plugins import Dataset
-from oasis_bench.system import Progress, UsageError, cache_home, no_progress, whole_folder
+from oasis_bench.system import Folder, Progress, UsageError, cache_home, no_progress
 
 VERSION = 2
 """Version of the model and of the files: raised when the same parameters give other bits."""
@@ -404,7 +404,7 @@ def _make(
             "for fewer images"
         )
     model = WebImages(parameters)
-    with whole_folder(folder) as made:
+    with Folder(folder).whole() as made:
         for name, (part, n_images) in parameters.parts.items():
             place, index = made / name, index_type(n_images)
             place.mkdir()

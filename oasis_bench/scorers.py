@@ -15,7 +15,7 @@ import numpy as np
 
 from oasis_bench.data import FloatArray, class_labels
 from oasis_bench.plugins import TIES_SEED, Blend, learner_of, ranked_labels
-from oasis_bench.system import UsageError, check_value
+from oasis_bench.system import UsageError, Value
 from oasis_bench.tasks import Retrieval, Truth, as_items, evaluate, parse_measure, top_k, vote
 
 
@@ -86,7 +86,7 @@ class NeighbourScorer:
     k: int
 
     def __post_init__(self) -> None:
-        check_value("k", self.k, int, least=1)
+        Value.check("k", self.k, int, least=1)
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:
         """Return the share of items whose k nearest others vote for its class."""

@@ -227,7 +227,7 @@ def test_the_number_of_threads_does_not_change_a_bit(monkeypatch):
     answers = []
     for n_threads in (1, 3):
         for consistent in (True, False):
-            monkeypatch.setattr("oasis_bench.system.work.blas_threads", lambda n=n_threads: n)
+            monkeypatch.setattr("oasis_bench.system.Threads.of_blas", lambda n=n_threads: n)
             constraints, *_ = classes(consistent=consistent)
             ascent = _dual_ascent.DualAscent(constraints, 0.3, np.random.default_rng(0))
             answers.append(_dual_ascent.maximise(ascent, 1e-6, 0.0, 30).weights)

@@ -20,7 +20,7 @@ from oasis_bench.algorithms._oasis_dense_steps import (
     learn_in_dense_blocks,
 )
 from oasis_bench.plugins import digit_rows
-from oasis_bench.system import blas_threads
+from oasis_bench.system import Threads
 
 
 @pytest.fixture(params=[True, False], ids=["avx2", "portable"])
@@ -184,9 +184,9 @@ def test_threads_of_blas_do_not_change_a_bit_of_dense_blocks():
     with threadpool_limits(1, "blas"):
         one.fit(X, y)
     with threadpool_limits(2, "blas"):
-        before = blas_threads()
+        before = Threads.of_blas()
         several.fit(X, y)
-        assert blas_threads() == before
+        assert Threads.of_blas() == before
     np.testing.assert_array_equal(one.bilinear_matrix_, several.bilinear_matrix_)
 
 

@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.datasets import load_digits
 
 from oasis_bench.algorithms import LDA, LMNN, OASIS, ClassifierPosterior, Euclidean
-from oasis_bench.system import side_by_side, work as work_module
+from oasis_bench.system import Threads, work as work_module
 from oasis_bench.tasks import (
     evaluate_ranking,
     ranking,
@@ -251,7 +251,7 @@ def test_after_ctrl_c_no_further_item_is_begun(count, monkeypatch):
             ended.wait(1)  # a signal just before the main thread waits is seen when an item ends
 
     with pytest.raises(KeyboardInterrupt):
-        side_by_side(work, range(200))
+        Threads.side_by_side(work, range(200))
     assert len(begun) < 20
 
 

@@ -23,7 +23,7 @@ from oasis_bench.datasets.features.hand_made import (
 from oasis_bench.datasets.features.networks import TIMM, network_rows, network_versions
 from oasis_bench.datasets.features.picture_files import Picture, PictureRows
 from oasis_bench.datasets.files import listed, load_array, open_npz, reason_of, refuse_empty
-from oasis_bench.system import Progress, UsageError, check_value, shown, unknown_name
+from oasis_bench.system import Progress, Text, UsageError, Value
 
 VISTERMS, LITE0, NO_ROWS = "visterms", "efficientnet-lite0", "none"
 
@@ -33,7 +33,7 @@ Kinds: TypeAlias = "dict[str, Callable[[Sequence[Picture], Progress, Teachers], 
 
 def asked_features(option: str, own: str | None = None) -> Kinds:
     """Read the option `features`; no kind where it is what the data set makes of its `own`."""
-    check_value("features", option, str)
+    Value.check("features", option, str)
     if option == own:
         return {}
     if option.lower().endswith(".npz"):
@@ -53,7 +53,7 @@ def asked_features(option: str, own: str | None = None) -> Kinds:
             kinds[name] = partial(hand_made_rows, name)
         else:
             known = (*filter(None, [own]), NO_ROWS, *HAND_MADE, LITE0, f"{TIMM}NAME", "FILE.npz")
-            raise UsageError(f"{unknown_name('features', name, known)}; + joins several")
+            raise UsageError(f"{Text.unknown_name('features', name, known)}; + joins several")
     return kinds
 
 
@@ -168,7 +168,7 @@ def _by_name(paths: Sequence[Path], names: npt.NDArray[Any], n_rows: int) -> npt
     places: dict[tuple[str, ...], int] = {}
     for place, name in enumerate(names.tolist()):
         if places.setdefault(PurePath(name).parts, place) != place:
-            raise UsageError(f"two rows have the name {shown(name)}: give each image one row")
+            raise UsageError(f"two rows have the name {Text.shown(name)}: give each image one row")
     found = [_place(path, places) for path in paths]
     if missing := [path for path, place in zip(paths, found, strict=True) if place is None]:
         raise UsageError(
@@ -178,8 +178,8 @@ def _by_name(paths: Sequence[Path], names: npt.NDArray[Any], n_rows: int) -> npt
     taken, counts = np.unique(np.array(found, np.intp), return_counts=True)
     if (counts > 1).any():
         raise UsageError(
-            f"the name {shown(str(names[taken[counts.argmax()]]))} fits {counts.max()} images: "
-            "write more of their paths"
+            f"the name {Text.shown(str(names[taken[counts.argmax()]]))} fits {counts.max()} "
+            "images: write more of their paths"
         )
     return np.array(found, np.intp)
 

@@ -34,15 +34,7 @@ from oasis_bench.datasets.features.picture_files import (
     read_image,
 )
 from oasis_bench.datasets.files import reason_of
-from oasis_bench.system import (
-    THREAD_VARIABLES,
-    Progress,
-    UsageError,
-    available_cores,
-    die_with_parent,
-    shown,
-    slices,
-)
+from oasis_bench.system import Machine, Processes, Progress, Text, Threads, UsageError, slices
 
 BATCH = 8
 """Pictures that a process embeds at once."""
@@ -146,7 +138,7 @@ class _Embedding:
     def _start(self) -> None:
         """Start the processes: one, and where that sees no GPU, as many as there are cores."""
         self._others = frozenset(threading.enumerate())
-        n_processes = min(available_cores(), MOST_PROCESSES)
+        n_processes = min(Machine.cores(), MOST_PROCESSES)
         if n_processes > 1 and any(map(os.path.exists, GPU_FILES)):
             self._pool = _processes(1)
             if self._pool.submit(sees_gpu).result():
@@ -180,8 +172,8 @@ class _Embedding:
 def _processes(n_processes: int) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(
         n_processes,
-        initializer=die_with_parent,
-        env=dict.fromkeys(THREAD_VARIABLES, "1"),
+        initializer=Processes.die_with_parent,
+        env=dict.fromkeys(Threads.VARIABLES, "1"),
     )
 
 
@@ -268,8 +260,8 @@ def _of_timm(name: str) -> tuple[Any, str]:
         near = difflib.get_close_matches(name, timm.list_models(), n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise UsageError(
-            f"features timm:{shown(name)}: {hint}timm.list_pretrained() of timm {timm.__version__} "
-            "names its networks"
+            f"features timm:{Text.shown(name)}: {hint}timm.list_pretrained() of timm "
+            f"{timm.__version__} names its networks"
         )
     try:
         network = timm.create_model(name, pretrained=True)

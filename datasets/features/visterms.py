@@ -35,7 +35,7 @@ from oasis_bench.datasets.features.picture_files import (
     read_image,
 )
 from oasis_bench.datasets.files import Arrays, cache_key, cached
-from oasis_bench.system import Progress, UsageError, cache_home, check_value
+from oasis_bench.system import Progress, UsageError, Value, cache_home
 
 if TYPE_CHECKING:  # Pillow is imported where it is used: a trial does without
     from PIL.Image import Image
@@ -163,7 +163,7 @@ class VistermFeatures:
     def __post_init__(self) -> None:
         least = {"block": 2, "stride": 1, "min_blocks": 1, "n_visterms": 2, "seed": 0}
         for name, bound in least.items():
-            check_value(name.removeprefix("n_"), getattr(self, name), int, least=bound)
+            Value.check(name.removeprefix("n_"), getattr(self, name), int, least=bound)
         if self.block % self.stride:
             raise UsageError(
                 f"stride = {self.stride} does not divide block = {self.block}: choose one that does"

@@ -51,7 +51,7 @@ from oasis_bench.runs import (
     resume_experiment,
     run_experiment,
 )
-from oasis_bench.system import EXPORT, UsageError, path_below, without_options
+from oasis_bench.system import Folder, UsageError, without_options
 from oasis_bench.trial import MODELS, PREDICTIONS
 
 TRIAL_FAILED = GOT_WORSE = 1
@@ -341,7 +341,7 @@ def compare(options: argparse.Namespace) -> int:
 def export(options: argparse.Namespace) -> int:
     """Write the numbers of a run for other programs, and print the paths."""
     if options.format == "trec":
-        output = options.output or path_below(options.run, EXPORT)
+        output = options.output or Folder(options.run).path(Folder.EXPORT)
         with closing(ProgressDisplay()) as display:
             shown = display.download, display.bar
             paths = export_trec(options.run, output, *shown, options.plugin)

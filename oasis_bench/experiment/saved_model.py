@@ -22,7 +22,7 @@ from oasis_bench.plugins import (
     prepare_of,
     training_rows_of,
 )
-from oasis_bench.system import UsageError, open_regular, printable, shown
+from oasis_bench.system import Text, UsageError, open_regular
 
 MOST_NAMED = 6
 """Columns that a message names."""
@@ -148,14 +148,14 @@ def _places_of(
     if not problems and len(set(columns)) < len(columns):
         problems, remedies = ["two columns have one name"], ["give each a name of its own"]
     if problems:
-        raise UsageError(printable(f"{path}: {'; '.join(problems)}: {', or '.join(remedies)}"))
+        raise UsageError(Text.printable(f"{path}: {'; '.join(problems)}: {', or '.join(remedies)}"))
     return [columns.index(name) for name in names]
 
 
 def _listed(names: Sequence[str]) -> str:
     more = f" and {len(names) - MOST_NAMED} more" * (len(names) > MOST_NAMED)
     what = "the columns" if len(names) > 1 else "the column"
-    return f"{what} {', '.join(map(shown, names[:MOST_NAMED]))}{more}"
+    return f"{what} {', '.join(map(Text.shown, names[:MOST_NAMED]))}{more}"
 
 
 def seen_remarks(e: Experiment, registry: Registry, rows: LabelledRows) -> Iterator[str]:

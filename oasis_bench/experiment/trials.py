@@ -43,7 +43,7 @@ from oasis_bench.experiment.identity import Identities, cell_name, package_hash,
 from oasis_bench.experiment.setting import Search
 from oasis_bench.experiment.settings import Budget, Experiment, LearnerSpec
 from oasis_bench.plugins import Dataset, Registry, load_registry, refuse_unlike_inputs
-from oasis_bench.system import UsageError, derive_seed, printable, unknown_name
+from oasis_bench.system import Text, UsageError, derive_seed
 from oasis_bench.tasks import USUAL, Split, Task, has_measure, parse_measure
 
 DECIDING_SETTINGS = (
@@ -228,7 +228,7 @@ def _grid(label: str, spec: LearnerSpec, registry: Registry) -> dict[str, list[A
     }
     for name, choices in grid.items():
         if name not in known:
-            problem = unknown_name("hyper-parameter", name, known)
+            problem = Text.unknown_name("hyper-parameter", name, known)
             raise UsageError(f"learner {label!r}: {problem}")
         if not choices:
             raise UsageError(f"learner {label!r}: {name} is an empty list: name a value to try")
@@ -379,7 +379,7 @@ def _class_counts(specs: Sequence[TrialSpec], rows: LabelledRows) -> Iterator[st
         y, n = np.asarray(rows.y), len(rows.class_names)  # rows of several labels are refused
         counts = [np.bincount(y[part], minlength=n) for part in (train, test)]
         each = [
-            f"{printable(rows.class_names[i])} {counts[0][i]}+{counts[1][i]}"
+            f"{Text.printable(rows.class_names[i])} {counts[0][i]}+{counts[1][i]}"
             for i in spec.where.classes[:SHOWN_CLASSES]
         ]
         more = f" ... ({len(spec.where.classes)} classes)" * (len(spec.where.classes) > len(each))

@@ -21,7 +21,7 @@ from oasis_bench.plugins import (
     open_dataset,
 )
 from oasis_bench.runs import StoredRun, read_run
-from oasis_bench.system import UsageError, derive_seed, for_terminal
+from oasis_bench.system import Text, UsageError, derive_seed
 from oasis_bench.trial import FitData
 
 
@@ -84,7 +84,7 @@ class RunResult:
 
     def __str__(self) -> str:
         text: str = load_reports().summary_text(self._run, in_python=True)
-        return for_terminal(text)
+        return Text.for_terminal(text)
 
     def __repr__(self) -> str:
         return f"RunResult({str(self.folder)!r})\n{self}"

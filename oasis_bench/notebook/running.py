@@ -45,14 +45,7 @@ from oasis_bench.runs import (
     refuse_used_folder,
     run_experiment,
 )
-from oasis_bench.system import (
-    UsageError,
-    open_regular,
-    printable,
-    require_packages,
-    unknown_name,
-    write_whole,
-)
+from oasis_bench.system import Folder, Text, UsageError, open_regular, require_packages
 from oasis_bench.trial import MODELS, PREDICTIONS
 
 LABEL = "label"
@@ -303,7 +296,7 @@ def _settings_and_options(given: Mapping[str, Any]) -> tuple[dict[str, Any], dic
             raise UsageError(f"unknown setting {name!r}: here it is {flags[name]!r}")
         if name not in {*known, *OF_DATA}:
             named = [*signature(run).parameters][:-1]  # but for **others
-            raise UsageError(unknown_name("setting", name, [*named, *known, *OF_DATA]))
+            raise UsageError(Text.unknown_name("setting", name, [*named, *known, *OF_DATA]))
     of_data = {name: given[name] for name in OF_DATA if given.get(name) is not None}
     if not isinstance(of_data.get("drop", ""), str):  # names that hold a comma are quoted
         line = StringIO()
@@ -390,7 +383,7 @@ def keep_rows(content: bytes, path: Path) -> bool:
                     raise UsageError(f"{path} is another file, not these rows: {OTHER_OUTPUT}")
             return False
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path.parent, path.name, content)
+        Folder(path.parent).write(path.name, content)
         return True
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror}: {OTHER_OUTPUT}") from error
@@ -480,7 +473,7 @@ def _fixed(label: str, learner: MetricLearner) -> dict[str, Any]:
         value = value.item() if isinstance(value, np.generic) else value
         params[name] = value = value.name if isinstance(value, MetricLearner) else value
         if not isinstance(value, str | int | float | None):
-            shown = printable(repr(value))[:80]
+            shown = Text.printable(repr(value))[:80]
             raise UsageError(
                 f"learner {label!r}: {name} = {shown}: a run stores parameters as text: numbers, "
                 "strings, True, False and None only"

@@ -50,7 +50,7 @@ from oasis_bench.plugins.learner import (
 )
 from oasis_bench.plugins.metric_learner import IncrementalLearner, MetricLearner
 from oasis_bench.plugins.registry import load_registry, load_rows, needed_options, plugin_files_of
-from oasis_bench.system import UsageError, error_line
+from oasis_bench.system import Text, UsageError
 from oasis_bench.tasks import Measurement, Split, Task, Truth, evaluate
 
 Items: TypeAlias = tuple[Any, Any]
@@ -88,7 +88,7 @@ class LearnerContract:
             warnings.simplefilter("ignore", SkipTestWarning)
             results = check_estimator(unfitted, on_fail=None)
         failed = [
-            f"{result['check_name']}: {error_line(result['exception'])}"
+            f"{result['check_name']}: {Text.of_error(result['exception'])}"
             for result in results
             if result["status"] == "failed"
         ]

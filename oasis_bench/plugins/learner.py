@@ -27,7 +27,7 @@ from oasis_bench.plugins.metric_learner import (
     MetricLearner,
     sides,
 )
-from oasis_bench.system import UsageError, shown, slices
+from oasis_bench.system import Text, UsageError, slices
 from oasis_bench.tasks import project, score_sparse
 
 BLOCK_BYTES = 64 * 2**20
@@ -259,8 +259,8 @@ def _by_name(X: Any, names: Any, needed: Any) -> Any:
     if missing := [name for name in needed if name not in X.columns]:
         more = f" and {len(missing) - 1} more" * (len(missing) > 1)
         raise UsageError(
-            f"the rows lack the column {shown(missing[0])}{more}, which the model was fitted on: "
-            "give each column the name that it had"
+            f"the rows lack the column {Text.shown(missing[0])}{more}, which the model was "
+            "fitted on: give each column the name that it had"
         )
     return X.reindex(columns=list(names)) if len(needed) < len(names) else X[list(names)]
 

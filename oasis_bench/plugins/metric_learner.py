@@ -25,7 +25,7 @@ from oasis_bench.data import (
     warn_of_lost_digits,
     without_offset,
 )
-from oasis_bench.system import UsageError, shown
+from oasis_bench.system import Text, UsageError
 from oasis_bench.tasks import as_items, evaluate_ranking
 
 TIES_SEED = 0
@@ -382,7 +382,7 @@ def ranked_labels(y: Any, n_items: int) -> Any:
     labels = checked_labels(y, n_items)
     several = sparse.issparse(labels)  # apart: the type checker would take y for less than it is
     if not several and len(labels) > 1 and (labels == labels[0]).all():
-        name = shown(labels[:1].tolist()[0])
+        name = Text.shown(labels[:1].tolist()[0])
         raise UsageError(
             f"each of the {len(labels)} rows is of class {name}, so that any ranking is right: "
             "shuffle the folds, cv=StratifiedKFold(5, shuffle=True, random_state=0)"

@@ -38,16 +38,7 @@ from oasis_bench.data import (
 from oasis_bench.plugins.blending import Blend
 from oasis_bench.plugins.metric_learner import FittedArray, MetricLearner
 from oasis_bench.plugins.registry import Registry, load_registry
-from oasis_bench.system import (
-    ARRAY_KINDS,
-    UsageError,
-    open_regular,
-    open_stored,
-    printable,
-    read_array,
-    whole_file,
-    write_array,
-)
+from oasis_bench.system import ArrayArchive, Text, UsageError, open_regular, whole_file
 
 MESSAGE_LENGTH = 500
 """Characters of a reason that an error gives: a damaged file can hold megabytes of text."""
@@ -342,7 +333,7 @@ def _blend_of(held: npt.NDArray[Any] | None) -> Blend | None:
 
 def _one_line(error: Exception) -> str:
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return printable(textwrap.shorten(reason, MESSAGE_LENGTH))
+    return Text.printable(textwrap.shorten(reason, MESSAGE_LENGTH))
 
 
 def _check_name(learner_class: type[MetricLearner]) -> None:
@@ -440,15 +431,15 @@ def write_archive(
     versions = {"oasis-bench": __version__, "numpy": np.__version__}
     header = {"format": FORMAT, "format_version": FORMAT_VERSION, "versions": versions, **header}
     text = json.dumps(header, indent=1, allow_nan=False).encode()
-    with zipfile.ZipFile(file, "w") as archive:
+    with ArrayArchive(file, "w") as archive:
         archive.writestr(zipfile.ZipInfo(HEADER), text)
         for name, array in arrays.items():
-            write_array(archive, f"{name}.npy", array)
+            archive.write_array(f"{name}.npy", array)
         if steps is not None:
             _write_steps(archive, steps)
 
 
-def _write_steps(archive: zipfile.ZipFile, steps: Sequence[Any]) -> None:
+def _write_steps(archive: ArrayArchive, steps: Sequence[Any]) -> None:
     """Write fitted transformers, of `STEPS`."""
     held = [
         {"name": type(step).__name__, "params": step.get_params(), "fitted": _fitted(step)}
@@ -458,7 +449,7 @@ def _write_steps(archive: zipfile.ZipFile, steps: Sequence[Any]) -> None:
     text = json.dumps(encode(held, STEPS_PLACE, arrays), indent=1).encode()
     archive.writestr(zipfile.ZipInfo(STEPS_FILE), text)
     for name, array in arrays.items():
-        write_array(archive, f"{name}.npy", array)
+        archive.write_array(f"{name}.npy", array)
 
 
 def complete_model(
@@ -471,13 +462,13 @@ def complete_model(
 
     The steps that prepare rows, the `row_hashes` of what it was fitted on, and its blend.
     """
-    with zipfile.ZipFile(path, "a") as archive:
+    with ArrayArchive(path, "a") as archive:
         if steps is not None:
             _write_steps(archive, steps)
         if hashes is not None:
-            write_array(archive, f"{TRAINING_ROWS}.npy", hashes)
+            archive.write_array(f"{TRAINING_ROWS}.npy", hashes)
         if blend is not None:
-            write_array(archive, f"{BLEND}.npy", np.array(astuple(blend)))
+            archive.write_array(f"{BLEND}.npy", np.array(astuple(blend)))
 
 
 def read_archive(file: BinaryIO) -> tuple[dict[str, Any], Arrays]:
@@ -486,7 +477,7 @@ def read_archive(file: BinaryIO) -> tuple[dict[str, Any], Arrays]:
     The arrays are those of the header, `TRAINING_ROWS`, `BLEND` and those of `STEPS_FILE`, where
     the file has them; what the last says is in the header.
     """
-    with open_stored(file) as archive:
+    with ArrayArchive(file) as archive:
         names = archive.namelist()
         if HEADER not in names:
             raise UsageError(f"has no {HEADER}: it was not written by `save_model`")
@@ -502,7 +493,7 @@ def read_archive(file: BinaryIO) -> tuple[dict[str, Any], Arrays]:
         if STEPS_FILE in names:
             header[STEPS_FILE] = json.loads(archive.read(STEPS_FILE))
         arrays = {
-            name.removesuffix(".npy"): read_array(archive, name)
+            name.removesuffix(".npy"): archive.read_array(name)
             for name in names
             if name not in (HEADER, STEPS_FILE)
         }
@@ -543,7 +534,7 @@ def encode(value: Any, place: str, arrays: Arrays) -> Any:
         return {"strings": value.tolist()}
     if isinstance(value, np.generic) or type(value) is np.ndarray:
         array = np.asarray(value)
-        if array.dtype.kind in ARRAY_KINDS and array.dtype.isnative:
+        if array.dtype.kind in ArrayArchive.KINDS and array.dtype.isnative:
             arrays[place] = array
             return {"array" if type(value) is np.ndarray else "scalar": _form(array)}
     if isinstance(value, BaseEstimator):

@@ -27,18 +27,7 @@ from oasis_bench.data import KINDS, PATCHES_AND_PIXELS, LabelledRows
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.plugins.metric_learner import MetricLearner
 from oasis_bench.plugins.names import find_dataset, installed
-from oasis_bench.system import (
-    LONGEST_PATH,
-    NEEDED,
-    Progress,
-    UsageError,
-    check_value,
-    cut,
-    error_line,
-    no_progress,
-    unknown_name,
-    value_of_text,
-)
+from oasis_bench.system import Progress, Text, UsageError, Value, no_progress
 from oasis_bench.tasks import GALLERIES, Split, Task
 
 T = TypeVar("T", bound=MetricLearner | Dataset | Task | Split)
@@ -101,7 +90,7 @@ class Catalogue(Generic[T]):
     def __getitem__(self, name: str) -> type[T]:
         """Return the class of that name."""
         if name not in self._load:
-            raise UsageError(unknown_name(self.kind, name, self._load))
+            raise UsageError(Text.unknown_name(self.kind, name, self._load))
         return self._load[name]()
 
 
@@ -279,7 +268,7 @@ def _as_broken_plugin(problem: str) -> Iterator[None]:
     except (KeyboardInterrupt, BrokenPluginError):
         raise
     except BaseException as error:
-        raise BrokenPluginError(f"{problem}: {error_line(error)}") from error
+        raise BrokenPluginError(f"{problem}: {Text.of_error(error)}") from error
 
 
 # --- data sets and their options
@@ -295,15 +284,15 @@ def open_dataset(
     """
     dataset, arguments = _find(name, registry)
     kinds = _option_kinds(name, dataset, arguments)
-    name = cut(name, LONGEST_PATH)
+    name = Text.cut(name, Text.LONGEST_PATH)
     for option in needed_options(dataset):
         if option not in {**arguments, **(options or {})}:
             raise UsageError(f"data set {name} needs --data-option {option}=VALUE")
     for option, value in (options or {}).items():
         if option not in kinds:
-            raise UsageError(f"data set {name}: {unknown_name('option', option, kinds)}")
+            raise UsageError(f"data set {name}: {Text.unknown_name('option', option, kinds)}")
         if kind := kinds[option]:
-            check_value(f"data set {name}: {option}", value, kind)
+            Value.check(f"data set {name}: {option}", value, kind)
     return dataset(**arguments, **(options or {}))
 
 
@@ -330,7 +319,7 @@ def read_options(name: str, registry: Registry, texts: Mapping[str, str]) -> dic
     """
     dataset, arguments = _find(name, registry)
     kinds = _option_kinds(name, dataset, arguments)
-    return {option: value_of_text(text, kinds.get(option) or str) for option, text in texts.items()}
+    return {option: Value.of_text(text, kinds.get(option) or str) for option, text in texts.items()}
 
 
 def _find(name: str, registry: Registry) -> tuple[type[Dataset], dict[str, Path]]:
@@ -352,7 +341,7 @@ def _option_kinds(
         if option not in arguments:
             hint = hints.get(option)
             choices = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-            known = [kind for kind in choices if kind in NEEDED]
+            known = [kind for kind in choices if kind in Value.NEEDED]
             kinds[option] = known[0] if len(known) == 1 else None
     return kinds
 

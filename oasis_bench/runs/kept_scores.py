@@ -28,15 +28,7 @@ from oasis_bench.runs.run import (
 )
 from oasis_bench.runs.schema import RunFacts
 from oasis_bench.runs.store import Store, StoredRun, read_run
-from oasis_bench.system import (
-    Progress,
-    UsageError,
-    exporting_to,
-    no_progress,
-    path_below,
-    slices,
-    whole_file,
-)
+from oasis_bench.system import Folder, Progress, UsageError, no_progress, slices, whole_file
 from oasis_bench.tasks import (
     GALLERIES,
     PART_SCORES,
@@ -167,7 +159,7 @@ def export_trec(
     n_queries = sum(len(one.items.test_rows) for one in kept)
     done = 0
     paths: list[Path] = []
-    with exporting_to(output):
+    with Folder(output).exporting():
         for one in kept:
             stem = one.path.stem
             pair = output / f"{stem}.run", output / f"{stem}.qrels"
@@ -241,7 +233,7 @@ def _find_kept_scores(
     `experiment` is that of the run, with the tasks whose splits are looked for.  Scores are refused
     where a file of them is damaged or of other items, or the rows have changed.
     """
-    if not path_below(folder, PREDICTIONS).is_dir():
+    if not Folder(folder).path(PREDICTIONS).is_dir():
         raise UsageError(
             f"{folder} has no kept scores: run it again with --predictions, into another folder"
         )
@@ -272,7 +264,7 @@ def _kept_trials(
         spec = spec_of.get(tuple(key))
         if spec is None:
             continue
-        path = path_below(folder, f"{PREDICTIONS}/{names[spec.trial_id]}")
+        path = Folder(folder).path(f"{PREDICTIONS}/{names[spec.trial_id]}")
         if path.exists():
             blend = None if np.isnan(of_blend.blend) else Blend(*of_blend)
             kept[str(trial_id)] = Predictions.open(path, spec, rows, scaling, blend)

@@ -23,7 +23,7 @@ from oasis_bench.data import (
     Ratings,
     checked_labels,
 )
-from oasis_bench.system import UsageError, unknown_name
+from oasis_bench.system import Text, UsageError
 from oasis_bench.tasks.ranking import (
     Numbers,
     Scores,
@@ -351,7 +351,7 @@ def parse_measure(text: str, task: Task | type[Task]) -> tuple[str, int | None]:
     measure, at, number = _split_name(text, task)
     if measure not in task.measures or measure in task.of_data:
         known = measure_names(task, of_data=False)
-        raise UsageError(unknown_name(f"measure of the task {task.name}", text, known))
+        raise UsageError(Text.unknown_name(f"measure of the task {task.name}", text, known))
     ks = task.ks.get(measure)
     if not at:
         return measure, None if ks is None else ks[0]

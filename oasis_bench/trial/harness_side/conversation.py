@@ -33,7 +33,7 @@ from oasis_bench.plugins import (
     baseline_sd,
     read_blend,
 )
-from oasis_bench.system import error_line, processor_name
+from oasis_bench.system import Machine, Text
 from oasis_bench.tasks import Task, parse_measure
 from oasis_bench.trial import wall
 from oasis_bench.trial.harness_side.clock import ROUGH_SECONDS, WALL_SECONDS, HarnessClock
@@ -252,7 +252,7 @@ class Conversation:
         try:
             self._sealed(message.scaling)
         except Exception as error:
-            raise EndsTrialError(error_line(error)) from error
+            raise EndsTrialError(Text.of_error(error)) from error
 
     def _fit(self) -> Talk:
         """Take the fitted learner and what its fit took, then its scores of the test items."""
@@ -406,7 +406,7 @@ class Conversation:
             try:
                 reader.add(message, scores)
             except ValueError as error:
-                raise EndsTrialError(error_line(error)) from error
+                raise EndsTrialError(Text.of_error(error)) from error
             keep(message, scores)
             if clock is not None:
                 clock.subtract(time.monotonic() - start, len(scores))
@@ -440,7 +440,7 @@ class Conversation:
         tuned = self._tuned
         return {
             "threads": message.threads,
-            "processor": processor_name(),
+            "processor": Machine.processor(),
             "scaling": tuned.scaling,
             "params": json.dumps(tuned.params),
             "n_steps": tuned.params.get("n_steps", tuned.n_steps),

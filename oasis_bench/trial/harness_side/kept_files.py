@@ -26,20 +26,13 @@ from oasis_bench.data import LabelledRows, Patches, row_hashes, without_left_out
 from oasis_bench.experiment import TrialSpec, cell_name, saved_steps
 from oasis_bench.plugins import Blend, MetricLearner, complete_model, load_registry
 from oasis_bench.system import (
-    LONGEST_REASON,
+    ArrayArchive,
+    Folder,
     OutputError,
+    Text,
     UsageError,
-    cut,
-    error_line,
-    open_array,
-    open_below,
     open_regular,
-    open_stored,
-    path_below,
-    printable,
-    read_array,
     slices,
-    write_array,
 )
 from oasis_bench.tasks import Task
 from oasis_bench.trial import wall
@@ -81,7 +74,7 @@ class PrintedOutput:
 
     def __init__(self, spec: TrialSpec, log: Path) -> None:
         cell = cell_name(spec.learner, spec.where.subset, spec.where.split)
-        self._title, self._log = printable(f"{cell}, partition {spec.where.partition}"), log
+        self._title, self._log = Text.printable(f"{cell}, partition {spec.where.partition}"), log
         self._n_cut = 0
         try:
             self._file = TemporaryFile(dir=log.parent)  # noqa: SIM115 - `end` closes it
@@ -113,7 +106,7 @@ class PrintedOutput:
 def append_to(log: Path, text: bytes) -> None:
     """Append to a run's log; raise OutputError where that is not possible."""
     try:
-        with open_below(log.parent, log.name, "ab") as file:
+        with Folder(log.parent).open(log.name, "ab") as file:
             file.write(text)
     except OSError as error:
         raise OutputError.of(log, error.strerror) from error
@@ -189,7 +182,7 @@ class KeptFiles:
 
     def _new(self, kind: str) -> Path:
         name = f"{UNFINISHED}/{self._spec.trial_id}.{kind}"
-        self._files[kind] = path_below(self._folder, name)
+        self._files[kind] = Folder(self._folder).path(name)
         self._files[kind].parent.mkdir(exist_ok=True)
         return self._files[kind]
 
@@ -206,7 +199,7 @@ class ScoresFile:
 
     def __init__(self, path: Path, items: TrialItems) -> None:
         self._items = items
-        self._file = zipfile.ZipFile(path, "w")
+        self._file = ArrayArchive(path, "w")
         self._array: IO[bytes] | None = None
         self._gallery = ""
         self._dtype = np.dtype(np.float64)
@@ -224,7 +217,7 @@ class ScoresFile:
         """Write what the scores are of, and close the file."""
         self._end_array()
         for name, array in what_was_scored(self._items).items():
-            write_array(self._file, f"{name}.npy", array)
+            self._file.write_array(f"{name}.npy", array)
         self._file.close()
 
     def abandon(self) -> None:
@@ -286,9 +279,9 @@ class Predictions:
         with (
             _damage_as_usage_error(path),
             open_regular(path) as file,
-            open_stored(file) as archive,
+            ArrayArchive(file) as archive,
         ):
-            kept = {name: read_array(archive, f"{name}.npy") for name in arrays}
+            kept = {name: archive.read_array(f"{name}.npy") for name in arrays}
             names = archive.namelist()
             scored = tuple(gallery for gallery in GALLERIES if f"scores_{gallery}.npy" in names)
         if not all(np.array_equal(kept[name], array) for name, array in arrays.items()):
@@ -316,7 +309,7 @@ class Predictions:
                 except UsageError:
                     raise
                 except Exception as error:  # of a task of the user's own
-                    status, reason = "failed", error_line(error)
+                    status, reason = "failed", Text.of_error(error)
             nothing: dict[str, Rows] = {"measures": [], "groups": [], "predicted_classes": []}
             yield task.name, {"answers": [answer(task.name, status, reason)], **nothing}
 
@@ -348,8 +341,8 @@ class Predictions:
         with (
             _damage_as_usage_error(self.path),
             open_regular(self.path) as file,
-            open_stored(file) as archive,
-            open_array(archive, f"scores_{gallery}.npy") as (stream, header),
+            ArrayArchive(file) as archive,
+            archive.open_array(f"scores_{gallery}.npy") as (stream, header),
         ):
             dtype = header.dtype
             if header != (shape, False, dtype) or dtype not in (np.float32, np.float64):
@@ -377,8 +370,8 @@ def _damage_as_usage_error(path: Path) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # libraries raise nearly anything for a damaged file
-        reason = str(error) if isinstance(error, UsageError) else error_line(error)
+        reason = str(error) if isinstance(error, UsageError) else Text.of_error(error)
         raise UsageError(
-            f"{path}: cannot be read as kept scores ({cut(reason, LONGEST_REASON)}): "
+            f"{path}: cannot be read as kept scores ({Text.cut(reason, Text.LONGEST_REASON)}): "
             "put it back, or run the trials again into a new folder"
         ) from error

@@ -44,13 +44,7 @@ from oasis_bench.plugins import (
     read_model,
     write_model,
 )
-from oasis_bench.system import (
-    THREAD_VARIABLES,
-    blas_threads,
-    error_line,
-    shared,
-    slices,
-)
+from oasis_bench.system import Text, Threads, shared, slices
 from oasis_bench.tasks import Similarity, block_size, evaluate, kernel_ready, tie_order
 from oasis_bench.trial import wall
 from oasis_bench.trial.learner_side.fit_data import FitData, inner_fit_data, whole_fit_data
@@ -117,7 +111,7 @@ def _limited_to(threads: int) -> Iterator[None]:
 
     To find the libraries takes some milliseconds.
     """
-    if threads == 1 and all(os.environ.get(name) == "1" for name in THREAD_VARIABLES):
+    if threads == 1 and all(os.environ.get(name) == "1" for name in Threads.VARIABLES):
         yield
         return
     with threadpool_limits(threads):
@@ -129,7 +123,7 @@ def _ended(error: Exception) -> wall.Ended:
     if isinstance(error, wall.NotApplicableError):
         return wall.Ended("not applicable", str(error))
     status = "out of memory" if isinstance(error, MemoryError) else "failed"
-    return wall.Ended(status, error_line(error), "".join(traceback.format_exception(error)))
+    return wall.Ended(status, Text.of_error(error), "".join(traceback.format_exception(error)))
 
 
 def _tune(stage: wall.Stage, channel: Channel) -> None:
@@ -235,7 +229,7 @@ def _fit(stage: wall.Stage, channel: Channel) -> None:
     items = wall.map_items(channel.receive_file())
     data = whole_fit_data(spec, items)
     with _limited_to(spec.experiment.threads):  # of libraries loaded by now, too
-        threads = blas_threads()
+        threads = Threads.of_blas()
         meter = Meter(stage.server)
         with meter:
             if not wall.needs_tuning(spec, type(learner)):
@@ -280,7 +274,7 @@ def _send_model_file(learner: MetricLearner, channel: Channel) -> None:
     try:
         channel.send(wall.Saved(), wall.seal(lambda file: write_model(learner, file)))
     except Exception as error:
-        channel.send(wall.Saved(error_line(error)))
+        channel.send(wall.Saved(Text.of_error(error)))
 
 
 def _load(stage: wall.Stage, channel: Channel) -> None:
@@ -293,7 +287,7 @@ def _load(stage: wall.Stage, channel: Channel) -> None:
     learner.__dict__.pop("feature_names_in_", None)  # matched already: rows come without names
     symmetry = _symmetry_of(learner) if spec.experiment.traces else None
     model, _ = _copied(learner)
-    channel.send(wall.Loaded(blas_threads(), symmetry, _numbers_of(learner)), model)
+    channel.send(wall.Loaded(Threads.of_blas(), symmetry, _numbers_of(learner)), model)
     _score(learner, stage, channel)
 
 
