@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms._ranking_sources import Given, Source
 from oasis_bench.algorithms.base import HyperParameters, check_triplets
-from oasis_bench.data import Pixels, check_items
+from oasis_bench.data import LabelledRows, Pixels
 from oasis_bench.plugins import EmbeddingLearner, FittedArray, IncrementalLearner
 from oasis_bench.system import TORCH, Progress, no_progress, require_packages, slices
 
@@ -221,13 +221,13 @@ class DeepRanking(HyperParameters, EmbeddingLearner, IncrementalLearner):
     def _check(self, X: Any, y: Any) -> None:
         super()._check(X, y)
         _require_torch(self.backbone)
-        check_items("pixels", X)
+        LabelledRows.check_items("pixels", X)
         self._given(X, y).source(seed=0)
 
     def _check_all(self, X: Any) -> None:
         self._validate_params()
         _require_torch(self.backbone)
-        check_items("pixels", X)
+        LabelledRows.check_items("pixels", X)
 
     def _new_seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31))

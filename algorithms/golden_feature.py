@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms.base import HyperParameters, check_triplets
-from oasis_bench.data import Patches, PatchKind, check_items, class_labels
+from oasis_bench.data import LabelledRows, Patches, PatchKind, class_labels
 from oasis_bench.plugins import EmbeddingLearner, FittedArray
 from oasis_bench.sampling import ClassTripletSampler, seed_state
 from oasis_bench.system import UsageError, slices
@@ -122,7 +122,7 @@ class GoldenFeature(HyperParameters, EmbeddingLearner):
             Where X or the triplets are not of this kind; nothing is learned then.
         """
         self._validate_params()
-        check_items("patches", X)
+        LabelledRows.check_items("patches", X)
         given = check_triplets(triplets, len(X))
         return self._learn(X, given, afresh=not hasattr(self, "weights_"))
 
@@ -162,7 +162,7 @@ class GoldenFeature(HyperParameters, EmbeddingLearner):
         return [_mean(kind) for kind in chosen.kinds.values()]
 
     def _check(self, X: Any, y: Any) -> None:
-        check_items("patches", X)
+        LabelledRows.check_items("patches", X)
         ClassTripletSampler(class_labels(y, len(X)), seed_state(0))
         X.of_kinds(self.kinds)
 

@@ -27,7 +27,7 @@ from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms._dual_ascent import Float64Array
 from oasis_bench.algorithms.local_distances import DUALS, LocalDistances
-from oasis_bench.data import Descriptors, FloatArray, Patches, PatchKind, check_items, class_labels
+from oasis_bench.data import Descriptors, FloatArray, LabelledRows, Patches, PatchKind, class_labels
 from oasis_bench.plugins import ExemplarLearner, FittedArray
 from oasis_bench.system import (
     Progress,
@@ -109,7 +109,7 @@ class LocalPatchDistances(LocalDistances):
     n_components: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = None
 
     def _check_training(self, X: Any, y: Any) -> tuple[Any, Any]:
-        check_items("patches", X)
+        LabelledRows.check_items("patches", X)
         X = X.of_kinds(self.kinds)
         y = class_labels(y, len(X))
         self._check(X, y)

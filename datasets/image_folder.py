@@ -13,7 +13,7 @@ from pathlib import Path
 from oasis_bench.datasets.features import VISTERMS, VistermFeatures
 from oasis_bench.datasets.files import reason_of
 from oasis_bench.datasets.pictures import ImageDataset, Label, warn
-from oasis_bench.plugins import load_registry
+from oasis_bench.plugins import Registry
 from oasis_bench.system import Progress, UsageError, no_progress
 
 ENDINGS = frozenset({".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff"})
@@ -105,7 +105,7 @@ class ImageFolder(ImageDataset):
 
         It goes by the pictures' contents, whatever their names and order are.
         """
-        source = load_registry().datasets[self.codebook_source]
+        source = Registry.load().datasets[self.codebook_source]
         if source().location() is not None:
             return set()
         chosen: set[int] = set()

@@ -36,7 +36,7 @@ from oasis_bench.datasets.features import (
     visterm_counts,
 )
 from oasis_bench.datasets.files import dataset_folder
-from oasis_bench.plugins import Dataset, load_registry
+from oasis_bench.plugins import Dataset, Registry
 from oasis_bench.system import Progress, Text, UsageError, Value, no_progress
 
 
@@ -275,7 +275,7 @@ def teachers_of(
     Caltech256's classes that end in -101 hold pictures of Caltech101.
     """
     if not own:
-        source: Any = load_registry().datasets[source_name]()
+        source: Any = Registry.load().datasets[source_name]()
         if not hasattr(source, "find_images"):
             raise UsageError(f"data set {source_name!r} holds no images to learn codebooks from")
         try:

@@ -15,7 +15,7 @@ from scipy import sparse
 from scipy.io import loadmat
 from scipy.io.matlab import MatReadError
 
-from oasis_bench.data import SCALES_COLUMNS, LabelledRows
+from oasis_bench.data import LabelledRows, Scaling
 from oasis_bench.datasets.files import (
     data_folder,
     dataset_folder,
@@ -249,7 +249,7 @@ class Keel(Dataset):
         "to TABLE-10-10tst.dat as $OASIS_BENCH_DATA/keel/TABLE.csv, label in the column class and "
         "1 to 10 in the column fold"
     )
-    scaling = SCALES_COLUMNS
+    scaling = Scaling.OF_COLUMNS
 
     def __init__(self, table: str, folds: bool = True) -> None:
         if table not in TABLES:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from oasis_bench.data import MUCH_MISSING, RARE
+from oasis_bench.data import Prepare
 from oasis_bench.datasets.delimited import MISSING, csv_names, is_text, separator_of
 from oasis_bench.datasets.files import refuse_empty
 from oasis_bench.datasets.tables import (
@@ -153,10 +153,10 @@ def prepared_as(values: npt.NDArray[Any], column: tuple[str, ...]) -> str:
     if kind == "id":
         return "left out, as an id"
     if kind == "category":
-        return f"one-hot, those in fewer than {RARE:.0%} of the training rows joined"
+        return f"one-hot, those in fewer than {Prepare.RARE:.0%} of the training rows joined"
     parts = ["days since 1970"] if kind == "date" else []
     if n_missing:
         parts.append("missing ones get the median of the training rows")
-        if n_missing >= MUCH_MISSING * len(values):
+        if n_missing >= Prepare.MUCH_MISSING * len(values):
             parts[-1] += " and an indicator"
     return ", ".join(parts)

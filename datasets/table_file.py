@@ -20,15 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from oasis_bench.data import (
-    SCALES_COLUMNS,
-    Encoding,
-    JudgedTriplets,
-    LabelledRows,
-    Ratings,
-    Rows,
-    frame_of,
-)
+from oasis_bench.data import Encoding, JudgedTriplets, LabelledRows, Prepare, Ratings, Rows, Scaling
 from oasis_bench.datasets.delimited import (
     GROUPING,
     MISSING,
@@ -121,7 +113,7 @@ class TableFile(Dataset):
     citation = "none"
     licence = "not known: the file is yours"
     home = "the file that you name: .npz, .npy, .csv, .parquet or .svmlight"
-    scaling = SCALES_COLUMNS
+    scaling = Scaling.OF_COLUMNS
 
     def __init__(
         self,
@@ -211,7 +203,7 @@ class TableFile(Dataset):
             features, encoding = _as_features(table, asked)
             X: Any = features
             if raw and table.columns is not None:
-                X = frame_of(X, table.columns, encoding)
+                X = Prepare.frame_of(X, table.columns, encoding)
             if columns is not None and table.columns is not None:
                 places = places_of(columns, table.columns)
                 X = X.iloc[:, places] if raw else X[:, places]

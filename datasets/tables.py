@@ -21,7 +21,7 @@ from numpy.lib.npyio import NpzFile
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
-from oasis_bench.data import LEFT_OUT, Encoding, days_of
+from oasis_bench.data import Encoding, Prepare
 from oasis_bench.datasets.delimited import (
     ENDINGS,
     MISSING,
@@ -293,7 +293,7 @@ def _table_of(
         else ()
     )
     is_complete = not np.isnan(X).any() and all(len(column) == 1 for column in encoding)
-    is_left_out = [column[0] in LEFT_OUT for column in encoding]
+    is_left_out = [column[0] in Prepare.LEFT_OUT for column in encoding]
     if asked.prepares and asked.needed and not texts and all(is_left_out) and not is_complete:
         problems = ("each column is constant or an id: give one that says something of a row",)
     is_plain = is_complete and (set(encoding) <= {("number",)} or all(is_left_out))
@@ -311,7 +311,7 @@ def encoded(column: pd.Series[Any]) -> tuple[npt.NDArray[Any], tuple[str, ...]] 
     values = values_of(column)
     if values is None:
         is_dates = pd.api.types.is_datetime64_any_dtype(column.dtype)
-        return (days_of(column), ("date",)) if is_dates else None
+        return (Prepare.days_of(column), ("date",)) if is_dates else None
     if isinstance(values, np.ndarray):
         is_counter = is_id(values) and np.ptp(values) < 2 * len(values)
         return values, (_kind_of(values, "id" if is_counter else "number"),)
@@ -320,7 +320,7 @@ def encoded(column: pd.Series[Any]) -> tuple[npt.NDArray[Any], tuple[str, ...]] 
     held = texts[~missing]
     if len(held) and all(map(DATE.fullmatch, held)):
         with suppress(ValueError):
-            days = days_of(pd.Series(texts).mask(missing, None))
+            days = Prepare.days_of(pd.Series(texts).mask(missing, None))
             return days, (_kind_of(days, "date"),)
     if sum(map(bool, map(PERHAPS_NUMBER.fullmatch, held))) >= max(1, len(held) / 2):
         return None  # numbers that are spelt otherwise, or have a slip among them

@@ -171,7 +171,7 @@ def test_row_actions_are_those_of_the_paper(consistent, dtype):
 @pytest.mark.parametrize("n_threads", [1, 2, 3])
 def test_a_visit_is_the_row_actions_on_the_model_of_a_group(n_threads, monkeypatch):
     monkeypatch.setattr(_dual_ascent, "GROUP_NUMBERS", 1)
-    monkeypatch.setattr(_dual_ascent, "blas_threads", lambda: n_threads)
+    monkeypatch.setattr(_dual_ascent.Threads, "of_blas", lambda: n_threads)
     constraints, whole, lists, _ = classes()
     named, C = named_triplets(constraints, lists), 0.1
     ascent = _dual_ascent.DualAscent(constraints, C, np.random.default_rng(0))

@@ -8,15 +8,7 @@ from scipy import sparse
 from sklearn.metrics import ndcg_score
 from test_measures import LABELS, SCORES
 
-from oasis_bench.tasks import (
-    Retrieval,
-    Truth,
-    evaluate,
-    evaluate_ranking,
-    parse_measure,
-    ranking,
-    tie_order,
-)
+from oasis_bench.tasks import Retrieval, Task, Truth, evaluate, evaluate_ranking, ranking, tie_order
 from oasis_bench.tasks.classification import Classification
 from oasis_bench.tasks.judged_tasks import JudgedTripletsTask
 
@@ -155,7 +147,7 @@ def test_several_labels_are_judged_by_sharing_one():
     ],
 )
 def test_a_measure_is_read_with_its_k(task, text, expected):
-    assert parse_measure(text, task) == expected
+    assert Task.parse_measure(text, task) == expected
 
 
 def test_scores_that_are_not_those_of_the_queries_are_refused():

@@ -5,7 +5,7 @@ import pytest
 from sklearn.model_selection import ParameterGrid
 
 from oasis_bench.data import coordinates
-from oasis_bench.plugins import load_registry
+from oasis_bench.plugins import Registry
 from oasis_bench.plugins.contract import quick
 from oasis_bench.system import shared
 from oasis_bench.tasks import Truth
@@ -35,7 +35,7 @@ def test_coordinates_have_the_inner_products_of_the_rows(shape, dtype):
     )
 
 
-LEARNERS = load_registry().algorithms
+LEARNERS = Registry.load().algorithms
 INVARIANT = [
     name for name in LEARNERS if not name.startswith("metric") and LEARNERS[name].rotation_invariant
 ]

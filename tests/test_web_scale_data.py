@@ -28,7 +28,7 @@ from oasis_bench.datasets.web_scale import (
     map_csr,
     prepare_web_scale,
 )
-from oasis_bench.plugins import load_registry
+from oasis_bench.plugins import Registry
 from oasis_bench.system import UsageError
 from oasis_bench.tasks import evaluate_ranking
 
@@ -332,7 +332,7 @@ def test_csr_files_hold_what_was_written_in_pieces(tmp_path: Path, index: type) 
 
 class TestTheDataSet:
     def test_it_is_registered(self) -> None:
-        assert load_registry().datasets["web-scale"] is WebScale
+        assert Registry.load().datasets["web-scale"] is WebScale
 
     def test_its_rows_are_the_first_training_images(self, data: WebScaleData) -> None:
         rows = WebScale(visterms=10_000, n_images=BATCH + 5).load()

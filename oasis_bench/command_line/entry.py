@@ -147,9 +147,9 @@ def _carry_out(verb: Callable[[], int]) -> int:
     except (UsageError, MemoryError):
         raise
     except Exception as error:
-        from oasis_bench.plugins import place_in_plugin
+        from oasis_bench.plugins import Registry
 
-        if (place := place_in_plugin(error)) is None:
+        if (place := Registry.place_of(error)) is None:
             raise
         raise UsageError(f"{place}: {Text.of_error(error)}: correct the plugin") from error
 

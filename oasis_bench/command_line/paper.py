@@ -14,7 +14,7 @@ from oasis_bench.claims import experiments, on_papers_classes
 from oasis_bench.command_line.progress import ProgressDisplay, in_words
 from oasis_bench.command_line.run import TRIAL_FAILED, go_on, quick_note
 from oasis_bench.experiment import Experiment, quick_settings
-from oasis_bench.plugins import load_registry, load_reports
+from oasis_bench.plugins import Registry
 from oasis_bench.system import Folder, Machine, OutputError, Text, UsageError
 from oasis_bench.web_scale import (
     Checkpoint,
@@ -58,7 +58,7 @@ def run_paper(options: argparse.Namespace) -> int:
             )
     output = options.output or Path("runs") / ("paper-quick" if options.quick else "paper")
     planned = {name: paper_experiment(name, options.quick) for name in names}
-    reports, remarks, failed = load_reports(), quick_note(options), 0
+    reports, remarks, failed = Registry.load_reports(), quick_note(options), 0
     for number, (name, experiment) in enumerate(planned.items(), 1):
         print(f"{name} ({number} of {len(planned)}): {experiment.title}", flush=True)
         try:
@@ -82,7 +82,7 @@ def paper_experiment(name: str, quick: bool) -> Experiment:
 
     `quick`: of few partitions, pictures and steps.
     """
-    experiment = on_papers_classes(name, Experiment.from_toml(name), load_registry())
+    experiment = on_papers_classes(name, Experiment.from_toml(name), Registry.load())
     if not quick:
         return experiment
     settings = {**quick_settings(experiment), **QUICK, "replicates": None}
@@ -117,7 +117,7 @@ def run_web_scale(options: argparse.Namespace) -> int:
         )
 
     size = max(options.images), options.test_images, options.visterms
-    dataset: Any = load_registry().datasets["web-scale"]
+    dataset: Any = Registry.load().datasets["web-scale"]
     forecast = _forecast(dataset.to_write(*size), options.visterms, planned, options.output)
     Folder(options.output).make_writable()
     print(forecast, flush=True)
@@ -135,7 +135,7 @@ def run_web_scale(options: argparse.Namespace) -> int:
             raise KeyboardInterrupt(
                 "interrupted: the same command goes on from the last checkpoint"
             ) from None
-    print(f"report: {load_reports().write_web_scale_report(options.output)}")
+    print(f"report: {Registry.load_reports().write_web_scale_report(options.output)}")
     return 0
 
 

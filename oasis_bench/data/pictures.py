@@ -6,7 +6,7 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -106,6 +106,9 @@ class Patches:
     UsageError
         Where there is no kind, one has no such name, or they are of different numbers of pictures.
     """
+
+    AND_PIXELS: ClassVar = "patches+pixels"
+    """What a learner takes that takes patches with the pixels of their pictures."""
 
     kinds: Mapping[str, PatchKind]
     pixels: npt.NDArray[np.uint8] | None = None

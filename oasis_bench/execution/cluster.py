@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from oasis_bench.data import LabelledRows
 from oasis_bench.execution.machine import ThisMachine
 from oasis_bench.experiment import TrialSpec, source_hash
-from oasis_bench.plugins import load_registry
+from oasis_bench.plugins import Registry
 from oasis_bench.system import Folder, Machine, OutputError, Text, UsageError
 from oasis_bench.trial import OUTPUT_LOG, UNFINISHED, TrialResult, append_to, lost_record
 
@@ -208,7 +208,7 @@ def _same(rows: LabelledRows) -> LabelledRows:
 
 def _run_on_worker(spec: TrialSpec, rows: LabelledRows) -> Ended:
     """Run one trial."""
-    learner = load_registry(spec.plugin_files).algorithms[spec.algorithm]
+    learner = Registry.load(spec.plugin_files).algorithms[spec.algorithm]
     if source_hash(learner) != spec.identity["source"]:
         raise UsageError(
             f"the worker has another source of {spec.learner}: install the same oasis-bench, and "

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from oasis_bench.data import LabelledRows, Patches, encode, frame_of, row_hashes
+from oasis_bench.data import LabelledRows, Patches, Prepare, row_hashes
 from oasis_bench.experiment.settings import Experiment
 from oasis_bench.plugins import (
     ExemplarLearner,
@@ -127,7 +127,9 @@ def _encoded_as(model: Any, path: str, rows: LabelledRows) -> LabelledRows:
         )
     if prepare is None or len(columns) != len(prepare.encoding):
         return rows  # another number of columns is refused later
-    X = encode(frame_of(rows.X, [*map(str, columns)], rows.encoding), prepare.encoding)
+    X = Prepare.encode(
+        Prepare.frame_of(rows.X, [*map(str, columns)], rows.encoding), prepare.encoding
+    )
     return replace(rows, X=X, encoding=prepare.encoding)
 
 

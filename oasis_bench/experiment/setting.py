@@ -217,12 +217,12 @@ def check_switch(name: str, value: object) -> None:
 
 def check_scalings(name: str, value: object) -> None:
     """Raise UsageError where there is no such way to scale rows."""
-    from oasis_bench.data import SCALINGS, scaling_words  # here: they import SciPy, which is slow
+    from oasis_bench.data import Scaling  # here: they import SciPy, which is slow
 
     check_names(name, value)
     for kind in cast(tuple[str, ...], value):
-        if scaling_words(kind) is None:
-            raise UsageError(Text.unknown_name(name, kind, SCALINGS))
+        if Scaling.words(kind) is None:
+            raise UsageError(Text.unknown_name(name, kind, Scaling.WORDS))
 
 
 def names_of_text(text: str) -> tuple[str, ...]:

@@ -21,15 +21,7 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.utils._param_validation import validate_parameter_constraints
 
 from oasis_bench import __version__
-from oasis_bench.data import (
-    PCA,
-    SCALES_COLUMNS,
-    Encoding,
-    LabelledRows,
-    refuse_scaling,
-    unlike_scales,
-    without_texts,
-)
+from oasis_bench.data import Encoding, LabelledRows, Prepare, Scaling
 from oasis_bench.experiment import saved_model
 from oasis_bench.experiment.data_use import (
     Queries,
@@ -42,9 +34,9 @@ from oasis_bench.experiment.data_use import (
 from oasis_bench.experiment.identity import Identities, cell_name, package_hash, source_hash
 from oasis_bench.experiment.setting import Search
 from oasis_bench.experiment.settings import Budget, Experiment, LearnerSpec
-from oasis_bench.plugins import Dataset, Registry, load_registry, refuse_unlike_inputs
+from oasis_bench.plugins import Dataset, Registry
 from oasis_bench.system import Text, UsageError, derive_seed
-from oasis_bench.tasks import USUAL, Split, Task, has_measure, parse_measure
+from oasis_bench.tasks import Split, Task
 
 DECIDING_SETTINGS = (
     "inner_folds",
@@ -284,9 +276,11 @@ def plan(
         name = e.learners[label].algorithm
         defaults = registry.algorithms[name]().get_params()
         tried[label] = candidates(grid, scalings[label], defaults, e.search, e.seed, name)
-    trials, queries, encoding = [], find_queries(e, rows), without_texts(rows.encoding)
+    trials, queries, encoding = [], find_queries(e, rows), Prepare.without_texts(rows.encoding)
     for spec in e.learners.values():
-        refuse_unlike_inputs(registry.algorithms[spec.algorithm], dataset, rows, spec.features)
+        Registry.refuse_unlike_inputs(
+            registry.algorithms[spec.algorithm], dataset, rows, spec.features
+        )
         if spec.model is not None:
             saved_model.refuse_unlike_rows(spec.model, registry, rows)
     saved_model.refuse_nothing_to_learn_from(e)
@@ -356,12 +350,12 @@ def remarks_on(
 ) -> Iterator[str]:
     """Yield what of the data decided how the run is made, and what may mislead, a line each."""
     yield from rows.remarks
-    draws_equally = any(spec.where.split == USUAL for spec in specs)
+    draws_equally = any(spec.where.split == Split.USUAL for spec in specs)
     yield from size_remarks(asked, specs[0].experiment, rows, dataset.items, draws_equally)
     takes = {registry.algorithms[spec.algorithm].takes for spec in asked.learners.values()}
-    ranges = unlike_scales(rows.X) if "rows" in takes else None
-    scalings = {kind.partition(PCA)[0] for kind in scalings_of(asked, dataset, rows)}
-    if ranges is not None and not scalings & set(SCALES_COLUMNS):
+    ranges = Scaling.unlike(rows.X) if "rows" in takes else None
+    scalings = {kind.partition(Scaling.PCA)[0] for kind in scalings_of(asked, dataset, rows)}
+    if ranges is not None and not scalings & set(Scaling.OF_COLUMNS):
         least, most = ranges
         yield (
             f"warning: columns have ranges from {least:.3g} to {most:.3g}: the widest decide what "
@@ -394,7 +388,7 @@ def _scalings(
     if registry.algorithms[spec.algorithm].takes != "rows":
         return ("none",)
     scalings = scalings_of(e, dataset, rows)
-    refuse_scaling(scalings, rows.X)
+    Scaling.refuse(scalings, rows.X)
     if spec.model is not None and len(scalings) > 1:
         raise UsageError(
             f"--scaling {','.join(scalings)}: a saved model takes one: name that of its fit"
@@ -468,8 +462,8 @@ def find_tasks(experiment: Experiment, registry: Registry) -> list[Task]:
             if task.split in split.in_place_of:
                 task.split = split.name
     if (text := experiment.choose_by) is not None:
-        for task in [task for task in tasks if has_measure(task, text)] or tasks[:1]:
-            parse_measure(text, task)  # raises where there is no such measure
+        for task in [task for task in tasks if task.has_measure(text)] or tasks[:1]:
+            Task.parse_measure(text, task)  # raises where there is no such measure
     return tasks
 
 
@@ -493,7 +487,7 @@ def refuse_unknown_names(experiment: Experiment, registry: Registry) -> None:
 
 def split_of(spec: TrialSpec) -> Split:
     """Return the split of a trial; where the rows are known, `for_rows` says what it is on them."""
-    return load_registry(spec.plugin_files).splits[spec.where.split](spec.experiment)
+    return Registry.load(spec.plugin_files).splits[spec.where.split](spec.experiment)
 
 
 def _split(name: str, e: Experiment, rows: LabelledRows, registry: Registry) -> Split:
@@ -516,9 +510,9 @@ def _tasks_by_split(e: Experiment, rows: LabelledRows, registry: Registry) -> di
 
 def _chooses_by(e: Experiment, tasks: Sequence[Task], rows: LabelledRows) -> ChooseBy:
     """Return the measure that the experiment names, or the first one of the first task."""
-    having = [task for task in tasks if has_measure(task, e.choose_by or "")]
+    having = [task for task in tasks if task.has_measure(e.choose_by or "")]
     task, text = (having[0], e.choose_by) if having else (tasks[0], tasks[0].measures[0])
-    measure, k = parse_measure(text or "", task)
+    measure, k = Task.parse_measure(text or "", task)
     if measure not in (possible := task.measures_of(rows)):
         raise UsageError(
             f"{e.dataset} has nothing to compute {measure} from: choose by "

@@ -29,14 +29,7 @@ from oasis_bench.command_line import DATA_OPTIONS, ProgressDisplay, carry_out
 from oasis_bench.data import class_labels
 from oasis_bench.experiment import QUICK_REMARK, Experiment, LearnerSpec, changed, known_settings
 from oasis_bench.notebook.result import RunResult
-from oasis_bench.plugins import (
-    MetricLearner,
-    Registry,
-    load_model,
-    load_registry,
-    load_reports,
-    plugin_files_of,
-)
+from oasis_bench.plugins import MetricLearner, Registry, load_model
 from oasis_bench.runs import (
     fit_on_all,
     holds_run,
@@ -211,7 +204,7 @@ def run(
     finally:
         if new_rows and not holds_run(folder):
             Path(plan.dataset).unlink(missing_ok=True)
-    load_reports().write_report(folder)
+    Registry.load_reports().write_report(folder)
     display.line(f"kept in {folder}")
     return RunResult(folder)
 
@@ -399,7 +392,7 @@ def learners_of(
     is.  Learners that are `known`, of the experiment, go before registered ones of their names.
     """
     files = [Path(path) for path in plugin_files]
-    registry = load_registry(files)
+    registry = Registry.load(files)
     if isinstance(given, str | type | MetricLearner):
         given = [given]
     if isinstance(given, Mapping):
@@ -448,7 +441,7 @@ def _files_of(kind: type[MetricLearner], registry: Registry) -> list[Path]:
     source = None if kind.__module__ == "__main__" else inspect.getsourcefile(kind)
     if kind.name in registry.algorithms:
         found = registry.algorithms[kind.name]
-        if found is kind or (source and [Path(source).resolve()] == plugin_files_of(found)):
+        if found is kind or (source and [Path(source).resolve()] == Registry.files_of(found)):
             return []
         raise UsageError(
             f"the name {kind.name!r} of {kind.__qualname__} belongs to another learner: give it a "

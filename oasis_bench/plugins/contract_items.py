@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.datasets import load_digits
 from sklearn.preprocessing import normalize
 
-from oasis_bench.data import PATCHES_AND_PIXELS, FloatArray, Patches, PatchKind
+from oasis_bench.data import FloatArray, Patches, PatchKind
 from oasis_bench.plugins.learner import (
     BilinearLearner,
     EmbeddingLearner,
@@ -44,7 +44,7 @@ def digit_items(kind: str) -> tuple[Any, Any]:
     if kind == "pixels":
         return pixels, y
     kinds = {"block": _blocks(pictures, 4), "corner": _blocks(pictures, 2)}
-    return Patches(kinds, pixels if kind == PATCHES_AND_PIXELS else None), y
+    return Patches(kinds, pixels if kind == Patches.AND_PIXELS else None), y
 
 
 def _digits() -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:

@@ -16,8 +16,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from oasis_bench.data import (
     FloatArray,
+    LabelledRows,
     canonical,
-    check_items,
     check_magnitude,
     checked_labels,
     class_labels,
@@ -311,7 +311,7 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
         if self.takes == "rows":
             return self._check_rows(X)
         check_is_fitted(self)
-        check_items(self.takes, X)
+        LabelledRows.check_items(self.takes, X)
         return X
 
     def _check_rows(self, X: Any) -> Any:

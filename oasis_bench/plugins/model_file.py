@@ -24,20 +24,10 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from oasis_bench import __version__
-from oasis_bench.data import (
-    KEEPS_ZEROS,
-    SCALINGS,
-    STEPS,
-    Patches,
-    PatchKind,
-    Prepare,
-    prepared_by,
-    row_hashes,
-    scaling_of,
-)
+from oasis_bench.data import Patches, PatchKind, Prepare, Scaling, row_hashes
 from oasis_bench.plugins.blending import Blend
 from oasis_bench.plugins.metric_learner import FittedArray, MetricLearner
-from oasis_bench.plugins.registry import Registry, load_registry
+from oasis_bench.plugins.registry import Registry
 from oasis_bench.system import ArrayArchive, Text, UsageError, open_regular, whole_file
 
 MESSAGE_LENGTH = 500
@@ -98,10 +88,11 @@ def save_model(
     steps = None
     if isinstance(learner, Pipeline):
         steps = [step for _, step in learner.steps[:-1] if step not in (None, "passthrough")]
-        if scaling_of(steps) is None:
+        if Scaling.of(steps) is None:
             raise UsageError(
-                f"{steps} is none of the scalings ({', '.join(SCALINGS)}), and a file holds no "
-                "code: save the last step alone (pipeline[-1]), or the whole with `skops.io.dump`"
+                f"{steps} is none of the scalings ({', '.join(Scaling.WORDS)}), and a file holds "
+                "no code: save the last step alone (pipeline[-1]), or the whole with "
+                "`skops.io.dump`"
             )
         blend = blend or getattr(learner, "blend_", None)
         learner = learner[-1]
@@ -198,7 +189,7 @@ def load_model(
         or holds what its algorithm would not have written; where no learner has its name.
     """
     try:
-        registry = load_registry([Path(file) for file in plugin_files])
+        registry = Registry.load([Path(file) for file in plugin_files])
     except UsageError as error:
         raise UsageError(f"{path}: {_one_line(error)}") from error
     return load_model_of(registry, path)
@@ -258,14 +249,14 @@ def _steps_of(item: Any, arrays: Arrays, registry: Registry) -> list[Any]:
     """Return the transformers that `_write_steps` described."""
     steps = []
     for held in decode(item, STEPS_PLACE, arrays, registry):
-        if held["name"] not in STEPS:
-            raise UsageError(f"its step {held['name']!r} is none of {', '.join(STEPS)}")
-        step = STEPS[held["name"]](**held["params"])
+        if held["name"] not in Scaling.STEPS:
+            raise UsageError(f"its step {held['name']!r} is none of {', '.join(Scaling.STEPS)}")
+        step = Scaling.STEPS[held["name"]](**held["params"])
         for name, value in held["fitted"].items():
             setattr(step, name, value)
         steps.append(step)
-    if scaling_of(steps) is None:
-        raise UsageError(f"its steps are none of the scalings {', '.join(SCALINGS)}")
+    if Scaling.of(steps) is None:
+        raise UsageError(f"its steps are none of the scalings {', '.join(Scaling.WORDS)}")
     return steps
 
 
@@ -274,8 +265,10 @@ def _check_steps(steps: list[Any], learner: MetricLearner) -> None:
     n, needed = steps[0].n_features_in_, getattr(learner, "n_features_in_", None)
     of_learner = learner.__dict__.pop("feature_names_in_", None)  # of a run, of the rows unscaled
     names = steps[0].__dict__.pop("feature_names_in_", of_learner)
-    row = sparse.csr_array((1, n)) if scaling_of(steps) in KEEPS_ZEROS else np.zeros((1, n))
-    made = prepared_by(steps)(np.full((1, n), np.nan) if isinstance(steps[0], Prepare) else row)
+    row = sparse.csr_array((1, n)) if Scaling.of(steps) in Scaling.KEEPS_ZEROS else np.zeros((1, n))
+    made = Scaling.prepared_by(steps)(
+        np.full((1, n), np.nan) if isinstance(steps[0], Prepare) else row
+    )
     if made.shape != (1, needed) or not np.isfinite(made.sum()):
         raise UsageError(f"its steps do not make rows of {needed} numbers")
     if names is not None:
@@ -338,7 +331,7 @@ def _one_line(error: Exception) -> str:
 
 def _check_name(learner_class: type[MetricLearner]) -> None:
     """Refuse a class that the registry would not find again by its name."""
-    name, catalogue = learner_class.name, load_registry().algorithms
+    name, catalogue = learner_class.name, Registry.load().algorithms
     if name in catalogue and catalogue[name] is not learner_class:
         raise UsageError(
             f"the name {name!r} of {learner_class.__qualname__} belongs to another class: give it "

@@ -20,7 +20,7 @@ from oasis_bench.experiment import (
     TrialSpec,
     plan,
 )
-from oasis_bench.plugins import Registry, load_registry, load_rows, open_dataset
+from oasis_bench.plugins import Registry
 from oasis_bench.system import Folder, Progress, UsageError, no_progress, whole_file
 from oasis_bench.trial import MODELS, OUTPUT_LOG, TrialResult, needs_tuning
 
@@ -109,12 +109,12 @@ def fit_on_all(
     """
     (label,) = experiment.learners
     with executor(1, None) as place:
-        registry = load_registry(plugin_files)
+        registry = Registry.load(plugin_files)
         if output.is_dir():
             raise UsageError(f"{output} is a folder: give a file, such as {output / 'metric.npz'}")
         Folder(output.absolute().parent).make_writable()
-        dataset = open_dataset(experiment.dataset, registry, experiment.dataset_options)
-        whole = replace(load_rows(dataset, on_download), folds=None)
+        dataset = Registry.open_dataset(experiment.dataset, registry, experiment.dataset_options)
+        whole = replace(Registry.load_rows(dataset, on_download), folds=None)
         rows = _sample(whole, MOST_ROWS, experiment.seed)
         if "rows" in dataset.gives:
             baseline = {BASELINE: LearnerSpec(BASELINE)}

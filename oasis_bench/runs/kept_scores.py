@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from oasis_bench.data import LabelledRows, Labels
 from oasis_bench.experiment import Experiment, TrialSpec, find_tasks
-from oasis_bench.plugins import Blend, Registry, load_registry
+from oasis_bench.plugins import Blend, Registry
 from oasis_bench.runs.run import (
     file_names,
     labels_of,
@@ -30,13 +30,11 @@ from oasis_bench.runs.schema import RunFacts
 from oasis_bench.runs.store import Store, StoredRun, read_run
 from oasis_bench.system import Folder, Progress, UsageError, no_progress, slices, whole_file
 from oasis_bench.tasks import (
-    GALLERIES,
     PART_SCORES,
     Numbers,
     Retrieval,
     SharedLabels,
     Task,
-    has_measure,
     rank_others,
 )
 from oasis_bench.trial import PREDICTIONS, Predictions
@@ -57,10 +55,10 @@ def evaluate_run(
     with Store.open(folder) as store:
         info = store.info()
         refuse_missing_plugins(info, plugin_files, folder)
-        registry = load_registry(list(dict.fromkeys(path.resolve() for path in plugin_files)))
+        registry = Registry.load(list(dict.fromkeys(path.resolve() for path in plugin_files)))
         experiment = replace(info.experiment, tasks=tuple(tasks), choose_by=None)
         wanted = find_tasks(experiment, registry)
-        if any(has_measure(task, info.experiment.choose_by or "") for task in wanted):
+        if any(task.has_measure(info.experiment.choose_by or "") for task in wanted):
             experiment = replace(experiment, choose_by=info.experiment.choose_by)
         splits = {str(one["split"]) for one in info.identities.values()}
         for task in wanted:
@@ -99,10 +97,10 @@ def _of_split(tasks: Sequence[Task], one: Predictions) -> list[Task]:
 def _refuse_other_galleries(tasks: Sequence[Task], scores: Predictions) -> None:
     for task in tasks:
         if task.gallery not in scores.galleries:
-            kept = " and ".join(GALLERIES[gallery] for gallery in scores.galleries)
+            kept = " and ".join(Task.GALLERIES[gallery] for gallery in scores.galleries)
             raise UsageError(
-                f"{task.name} compares with {GALLERIES[task.gallery]}, and {scores.path} holds "
-                f"scores against {kept}: evaluate it in a new run"
+                f"{task.name} compares with {Task.GALLERIES[task.gallery]}, and {scores.path} "
+                f"holds scores against {kept}: evaluate it in a new run"
             )
 
 
@@ -142,7 +140,7 @@ def export_trec(
     """
     run = read_run(folder)
     refuse_missing_plugins(run.info, plugin_files, folder)
-    registry = load_registry(plugin_files)
+    registry = Registry.load(plugin_files)
     experiment = replace(run.info.experiment, tasks=_retrieval_tasks(run, registry), choose_by=None)
     rows, trials = _find_kept_scores(
         folder, run.info, experiment, registry, plugin_files, on_download

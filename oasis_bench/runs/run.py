@@ -32,7 +32,7 @@ from oasis_bench.experiment import (
     remarks_on,
     scalings_of,
 )
-from oasis_bench.plugins import Dataset, Registry, load_registry, load_rows, open_dataset
+from oasis_bench.plugins import Dataset, Registry
 from oasis_bench.runs.schema import (
     DatasetSource,
     Resumption,
@@ -44,7 +44,7 @@ from oasis_bench.runs.schema import (
 )
 from oasis_bench.runs.store import RefusedRecordError, Store, refuse_used_folder
 from oasis_bench.system import Folder, Machine, OutputError, Progress, Text, UsageError, no_progress
-from oasis_bench.tasks import named_unless_usual
+from oasis_bench.tasks import Split
 from oasis_bench.trial import (
     MODELS,
     OUTPUT_LOG,
@@ -87,7 +87,7 @@ def run_experiment(
     After a mistake that can be seen before the first trial nothing is written.
     """
     with executor(jobs, cluster) as place:
-        registry = load_registry(plugin_files)
+        registry = Registry.load(plugin_files)
         refuse_unknown_names(experiment, registry)  # before a download
         refuse_used_folder(output)
         dataset, rows, specs = prepare(
@@ -168,7 +168,7 @@ def resume_experiment(
         info = store.info()
         experiment = info.experiment.limited(limits or {})
         refuse_missing_plugins(info, plugin_files, folder)
-        registry = load_registry(plugin_files)
+        registry = Registry.load(plugin_files)
         _, rows, specs = prepare(
             experiment, registry, plugin_files, on_download, place.shares_cores, keep
         )
@@ -212,9 +212,9 @@ def prepare(
 ) -> tuple[Dataset, LabelledRows, list[TrialSpec]]:
     """Load the rows and list the trials."""
     e = experiment
-    dataset = open_dataset(e.dataset, registry, e.dataset_options)
+    dataset = Registry.open_dataset(e.dataset, registry, e.dataset_options)
     refuse_unknown_subsets(e, dataset)
-    rows = match_columns(e, registry, load_rows(dataset, on_download))
+    rows = match_columns(e, registry, Registry.load_rows(dataset, on_download))
     plugins = tuple(path.resolve() for path in plugin_files)
     specs = plan(experiment, dataset, rows, registry, plugins)
     refuse_untested_queries(specs, rows)
@@ -348,7 +348,7 @@ def file_names(specs: Sequence[TrialSpec]) -> dict[str, str]:
     names: dict[str, str] = {}
     times: Counter[str] = Counter()
     for spec in specs:
-        split = named_unless_usual(spec.where.split)
+        split = Split.named_unless_usual(spec.where.split)
         parts = (spec.learner, spec.where.subset, str(spec.where.partition), *split)
         name = "_".join(re.sub(r"[^a-zA-Z0-9.+=-]", "-", part)[:LONGEST_NAME] for part in parts)
         times[name.casefold()] += 1

@@ -35,20 +35,14 @@ from .retrieval import (
     precision_at_k as precision_at_k,
 )
 from .split import (
-    USUAL as USUAL,
     NotSplittableError as NotSplittableError,
     Partition as Partition,
     Split as Split,
-    named_unless_usual as named_unless_usual,
 )
 from .task import (
-    GALLERIES as GALLERIES,
     Evaluation as Evaluation,
     Measurement as Measurement,
     Task as Task,
     Truth as Truth,
     evaluate as evaluate,
-    has_measure as has_measure,
-    measure_names as measure_names,
-    parse_measure as parse_measure,
 )

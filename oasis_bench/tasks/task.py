@@ -34,12 +34,6 @@ from oasis_bench.tasks.ranking import (
     tie_order,
 )
 
-GALLERIES = {
-    "test": "the other test items",
-    "training": "the training items",
-}
-"""What a query is compared with, in words."""
-
 
 class Measurement(NamedTuple):
     """One measure of one trial.
@@ -258,6 +252,12 @@ class Task(ABC):
         Measures of the data, not of the learner: none can be chosen by.
     """
 
+    GALLERIES: ClassVar[dict[str, str]] = {
+        "test": "the other test items",
+        "training": "the training items",
+    }
+    """What a query is compared with, in words."""
+
     name: ClassVar[str]
     summary: ClassVar[str]
     citation: ClassVar[str]
@@ -302,6 +302,41 @@ class Task(ABC):
             Where no query can be judged.
         """
 
+    def has_measure(self, text: str) -> bool:
+        """Tell whether it has the measure of a text such as 'mAP' or 'accuracy@3', with any k."""
+        return _split_name(text, self)[0] in self.measures
+
+    @staticmethod
+    def parse_measure(text: str, task: Task | type[Task]) -> tuple[str, int | None]:
+        """Read a measure of a task, such as 'mAP' or 'accuracy@3', and its k.
+
+        Without a k in the text it is the first that the measure has, or None.  What a task cannot
+        choose by is refused with the names of what it can.
+        """
+        measure, at, number = _split_name(text, task)
+        if measure not in task.measures or measure in task.of_data:
+            known = Task.measure_names(task, of_data=False)
+            raise UsageError(Text.unknown_name(f"measure of the task {task.name}", text, known))
+        ks = task.ks.get(measure)
+        if not at:
+            return measure, None if ks is None else ks[0]
+        if ks is None:
+            raise UsageError(f"measure {text!r}: {measure} has no k: write {measure}")
+        if not number.isdecimal() or int(number) not in ks:
+            raise UsageError(
+                f"measure {text!r}: k is {number or 'missing'}: {measure} has k = {_in_words(ks)}"
+            )
+        return measure, int(number)
+
+    @staticmethod
+    def measure_names(task: type[Task] | Task, *, of_data: bool = True) -> list[str]:
+        """Return the measures of a task with their k, such as 'accuracy@1, 3, 5 or 7'."""
+        return [
+            f"{name}@{_in_words(task.ks[name])}" if name in task.ks else name
+            for name in task.measures
+            if of_data or name not in task.of_data
+        ]
+
 
 def evaluate(
     task: Task,
@@ -332,45 +367,9 @@ def evaluate(
     return evaluation
 
 
-def has_measure(task: Task, text: str) -> bool:
-    """Tell whether a task has the measure of a text such as 'mAP' or 'accuracy@3', with any k."""
-    return _split_name(text, task)[0] in task.measures
-
-
 def _split_name(text: str, task: Task | type[Task]) -> tuple[str, str, str]:
     """Return measure, '@' and k of a text; MAP@R is a name."""
     return text.rpartition("@") if "@" in text and text not in task.measures else (text, "", "")
-
-
-def parse_measure(text: str, task: Task | type[Task]) -> tuple[str, int | None]:
-    """Read a measure of a task, such as 'mAP' or 'accuracy@3', and its k.
-
-    Without a k in the text it is the first that the measure has, or None.  What a task cannot
-    choose by is refused with the names of what it can.
-    """
-    measure, at, number = _split_name(text, task)
-    if measure not in task.measures or measure in task.of_data:
-        known = measure_names(task, of_data=False)
-        raise UsageError(Text.unknown_name(f"measure of the task {task.name}", text, known))
-    ks = task.ks.get(measure)
-    if not at:
-        return measure, None if ks is None else ks[0]
-    if ks is None:
-        raise UsageError(f"measure {text!r}: {measure} has no k: write {measure}")
-    if not number.isdecimal() or int(number) not in ks:
-        raise UsageError(
-            f"measure {text!r}: k is {number or 'missing'}: {measure} has k = {_in_words(ks)}"
-        )
-    return measure, int(number)
-
-
-def measure_names(task: type[Task] | Task, *, of_data: bool = True) -> list[str]:
-    """Return the measures of a task with their k, such as 'accuracy@1, 3, 5 or 7'."""
-    return [
-        f"{name}@{_in_words(task.ks[name])}" if name in task.ks else name
-        for name in task.measures
-        if of_data or name not in task.of_data
-    ]
 
 
 def _in_words(ks: tuple[int, ...]) -> str:

@@ -26,11 +26,7 @@ import numpy.typing as npt
 from msgspec import Meta, Struct
 from scipy import sparse
 
-from oasis_bench.data import (
-    Dense,
-    Encoding,
-    learn_steps,
-)
+from oasis_bench.data import Dense, Encoding, Scaling
 from oasis_bench.experiment import TrialSpec
 from oasis_bench.plugins import IncrementalLearner, MetricLearner, can_blend
 from oasis_bench.system import Machine, Text, UsageError
@@ -288,7 +284,7 @@ def learn_preparation(
     if learner.takes != "rows":
         return []
     if saved is None:
-        return learn_steps(scaling, X, learner.takes_sparse, encoding)
+        return Scaling.learn_steps(scaling, X, learner.takes_sparse, encoding)
     return [*saved, *([Dense()] if sparse.issparse(X) and not learner.takes_sparse else [])]
 
 

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from oasis_bench.plugins import load_model, load_registry, save_model
+from oasis_bench.plugins import Registry, load_model, save_model
 from oasis_bench.system import (
     Folder,
     Machine,
@@ -61,7 +61,7 @@ class Training:
 
     def learner(self) -> Any:
         """Make the learner, not yet fitted."""
-        algorithms = load_registry().algorithms
+        algorithms = Registry.load().algorithms
         learner: Any = algorithms["OASIS" if self.batch_size is None else "MiniBatchOASIS"]()
         own = {} if self.batch_size is None else {"batch_size": self.batch_size}
         return learner.set_params(random_state=self.seed, **own)

@@ -34,7 +34,7 @@ from oasis_bench.plugins import (
     read_blend,
 )
 from oasis_bench.system import Machine, Text
-from oasis_bench.tasks import Task, parse_measure
+from oasis_bench.tasks import Task
 from oasis_bench.trial import wall
 from oasis_bench.trial.harness_side.clock import ROUGH_SECONDS, WALL_SECONDS, HarnessClock
 from oasis_bench.trial.harness_side.evaluator import (
@@ -83,7 +83,7 @@ class Conversation:
         if not evaluated:
             raise wall.NotApplicableError(next(iter(refused.values())))
         if spec.chooses_by.task in refused:  # then by the first measure that is possible
-            measure = parse_measure(evaluated[0].measures[0], evaluated[0])
+            measure = Task.parse_measure(evaluated[0].measures[0], evaluated[0])
             spec = replace(spec, chooses_by=ChooseBy(evaluated[0].name, *measure))
         self.spec = spec
         self.phase = "the start"

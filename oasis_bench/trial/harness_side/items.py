@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from oasis_bench.data import Encoding, Judgements, LabelledRows, Labels, Patches, prepared_by
+from oasis_bench.data import Encoding, Judgements, LabelledRows, Labels, Patches, Scaling
 from oasis_bench.experiment import Queries, TrialSpec, split_of
 from oasis_bench.plugins import MetricLearner
 from oasis_bench.system import Text, UsageError, derive_seed
@@ -182,7 +182,7 @@ class SealedItems:
             if scaling is None
             else wall.learn_preparation(learner, scaling, training, items.encoding, saved)
         )
-        self._prepare = prepared_by(self.steps)
+        self._prepare = Scaling.prepared_by(self.steps)
         self._training = self._prepare(training)
         self._descriptors: list[int] = []
         # The files are closed when no trial has the items any more; processes keep theirs.

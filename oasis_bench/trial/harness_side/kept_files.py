@@ -22,9 +22,9 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib import format as npy
 
-from oasis_bench.data import LabelledRows, Patches, row_hashes, without_left_out
+from oasis_bench.data import LabelledRows, Patches, Prepare, row_hashes
 from oasis_bench.experiment import TrialSpec, cell_name, saved_steps
-from oasis_bench.plugins import Blend, MetricLearner, complete_model, load_registry
+from oasis_bench.plugins import Blend, MetricLearner, Registry, complete_model
 from oasis_bench.system import (
     ArrayArchive,
     Folder,
@@ -165,7 +165,7 @@ class KeptFiles:
             hashes = None
             if not isinstance(self._items.X, Patches):
                 training = self._items.X[self._items.train_rows]
-                hashes = row_hashes(without_left_out(training, self._items.encoding))
+                hashes = row_hashes(Prepare.without_left_out(training, self._items.encoding))
             with self._disk(MODELS):
                 complete_model(self._files[MODELS], self._steps, hashes, blend)
         files, self._files = self._files, {}
@@ -328,7 +328,7 @@ class Predictions:
         if self.blend is None:
             return None
         learner = _learner_of(self.spec)
-        saved = saved_steps(self.spec.model, load_registry(self.spec.plugin_files))
+        saved = saved_steps(self.spec.model, Registry.load(self.spec.plugin_files))
         items = draw_items(self.spec, self.rows, learner)
         return SealedItems(items, learner, self.scaling, saved)
 
@@ -362,7 +362,7 @@ class Predictions:
 
 
 def _learner_of(spec: TrialSpec) -> type[MetricLearner]:
-    return load_registry(spec.plugin_files).algorithms[spec.algorithm]
+    return Registry.load(spec.plugin_files).algorithms[spec.algorithm]
 
 
 @contextmanager

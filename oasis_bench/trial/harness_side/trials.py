@@ -15,7 +15,7 @@ from oasis_bench.experiment import (
     saved_steps,
     source_hash,
 )
-from oasis_bench.plugins import MetricLearner, Registry, load_registry
+from oasis_bench.plugins import MetricLearner, Registry
 from oasis_bench.system import Text, UsageError
 from oasis_bench.trial import wall
 from oasis_bench.trial.harness_side.conversation import Conversation
@@ -39,7 +39,7 @@ class Trials:
 
     def begin(self, spec: TrialSpec) -> Conversation | TrialResult:
         """Return a trial under way, or the result of one that cannot be run."""
-        registry = load_registry(spec.plugin_files)
+        registry = Registry.load(spec.plugin_files)
         try:
             learner = registry.algorithms[spec.algorithm]
             if source_hash(learner) != spec.identity["source"]:

@@ -16,23 +16,23 @@ import numpy as np
 import psutil
 from threadpoolctl import threadpool_limits
 
-from oasis_bench.data import learn_scaling
-from oasis_bench.plugins import load_registry
+from oasis_bench.data import Scaling
+from oasis_bench.plugins import Registry
 from oasis_bench.system import Processes, Threads
-from oasis_bench.tasks import USUAL, evaluate_ranking
+from oasis_bench.tasks import Split, evaluate_ranking
 from oasis_bench.trial import wall
 from oasis_bench.trial.learner_side.stages import Channel, run_stage
 
 
 def warm_up() -> None:
     """Make the slow first calls once, in the fork server, so that no trial has to make them."""
-    registry = load_registry()
-    _ = registry.splits[USUAL]  # it imports the folds of scikit-learn
+    registry = Registry.load()
+    _ = registry.splits[Split.USUAL]  # it imports the folds of scikit-learn
     learner = registry.algorithms["Euclidean"]()
     with threadpool_limits(1):
         rows = np.eye(4)
         y = np.array([0, 0, 1, 1])
-        rows = learn_scaling("l2", rows)(rows)
+        rows = Scaling.learn("l2", rows)(rows)
         evaluate_ranking(learner.fit(rows, y).similarity, rows, y, seed=0)
     Threads.of_blas()
     # Then a fork's garbage collector does not write to pages that it shares with the server.

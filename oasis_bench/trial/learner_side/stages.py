@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from oasis_bench.data import prepared_by, symmetry_index
+from oasis_bench.data import Scaling, symmetry_index
 from oasis_bench.experiment import TrialSpec
 from oasis_bench.plugins import (
     WEIGHTS,
@@ -36,11 +36,11 @@ from oasis_bench.plugins import (
     Blend,
     ExemplarLearner,
     MetricLearner,
+    Registry,
     as_inner_product,
     baseline_scores,
     baseline_sd,
     learned_sd,
-    load_registry,
     read_model,
     write_model,
 )
@@ -134,9 +134,9 @@ def _tune(stage: wall.Stage, channel: Channel) -> None:
     start = time.perf_counter()
     learner, by_scaling = _learner_class(spec), attrgetter("scaling")
     for scaling, of_scaling in groupby(sorted(spec.candidates, key=by_scaling), by_scaling):
-        X = prepared_by(wall.learn_preparation(learner, scaling, items["X"], spec.encoding))(
-            items["X"]
-        )
+        X = Scaling.prepared_by(
+            wall.learn_preparation(learner, scaling, items["X"], spec.encoding)
+        )(items["X"])
         _refuse((_make(spec, one.params, "fit") for one in of_scaling), {**items, "X": X})
     stopwatch.seconds[wall.LEARNING] += time.perf_counter() - start
     try:
@@ -178,7 +178,7 @@ def _validation(
     It has one value, or one for each weight of a blend, of which the last is the learner's own.
     """
     by, seed = spec.chooses_by, spec.seed_for("ties")
-    task = load_registry(spec.plugin_files).tasks[by.task]()
+    task = Registry.load(spec.plugin_files).tasks[by.task]()
 
     def values(learner: MetricLearner, data: FitData) -> npt.NDArray[np.float64]:
         assert data.truth is not None
@@ -283,7 +283,7 @@ def _load(stage: wall.Stage, channel: Channel) -> None:
     _warm_up(stage, channel)
     channel.send(wall.PhaseBegan(wall.LOAD))
     content = BytesIO(wall.map_bytes(channel.receive_file()))
-    learner = read_model(content, load_registry(spec.plugin_files))
+    learner = read_model(content, Registry.load(spec.plugin_files))
     learner.__dict__.pop("feature_names_in_", None)  # matched already: rows come without names
     symmetry = _symmetry_of(learner) if spec.experiment.traces else None
     model, _ = _copied(learner)
@@ -309,7 +309,7 @@ def _score_training_items(stage: wall.Stage, channel: Channel) -> None:
 
 def _fitted_copy(stage: wall.Stage, channel: Channel, phase: str) -> MetricLearner:
     """Begin a phase with a copy of the fitted learner, which the harness sends."""
-    load_registry(stage.spec.plugin_files)  # imports the module of the learner
+    Registry.load(stage.spec.plugin_files)  # imports the module of the learner
     channel.send(wall.PhaseBegan(phase))
     learner: MetricLearner = pickle.loads(wall.map_bytes(channel.receive_file()))
     return learner
@@ -425,7 +425,7 @@ def _refuse(learners: Iterable[MetricLearner], items: Mapping[str, Any]) -> None
 
 
 def _learner_class(spec: TrialSpec) -> type[MetricLearner]:
-    return load_registry(spec.plugin_files).algorithms[spec.algorithm]
+    return Registry.load(spec.plugin_files).algorithms[spec.algorithm]
 
 
 def _make(
