@@ -32,7 +32,7 @@ def digit_rows(dtype: type = np.float64) -> tuple[Any, Any]:
 
 
 def digit_items(kind: str) -> tuple[Any, Any]:
-    """Return the same digits as items of a kind, one of `KINDS`; and their labels.
+    """Return the same digits as items of a kind of `LabelledRows.KINDS`; and their labels.
 
     Patches are the blocks of 4 x 4 and of 2 x 2 pixels on a grid that are not blank.
     """
