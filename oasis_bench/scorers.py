@@ -16,7 +16,7 @@ import numpy as np
 from oasis_bench.data import FloatArray, class_labels
 from oasis_bench.plugins import TIES_SEED, Blend, learner_of, ranked_labels
 from oasis_bench.system import UsageError, Value
-from oasis_bench.tasks import Retrieval, Task, Truth, as_items, evaluate, top_k, vote
+from oasis_bench.tasks import Retrieval, Task, Truth, as_items, top_k, vote
 
 
 def similarity_of(estimator: Any, queries: Any, gallery: Any) -> FloatArray:
@@ -161,5 +161,5 @@ def _ranked(estimator: Any, X: Any, y: Any, names: Sequence[str]) -> dict[str, f
     truth = Truth(y=ranked_labels(y, items.shape[0]))
     asked = {name: Task.parse_measure(name, Retrieval) for name in names}
     kept = {measure for measure, _ in asked.values()}
-    found = evaluate(Retrieval(), truth, learner.similarity, items, TIES_SEED, measures=kept)
+    found = Retrieval().evaluate(truth, learner.similarity, items, TIES_SEED, measures=kept)
     return {name: found.value(*measure) for name, measure in asked.items()}

@@ -6,7 +6,7 @@ import pytest
 from oasis_bench.algorithms import OASIS
 from oasis_bench.plugins import BrokenPluginError, Registry
 from oasis_bench.system import UsageError
-from oasis_bench.tasks import Truth, evaluate
+from oasis_bench.tasks import Truth
 
 DISTRIBUTION = """\
 Metadata-Version: 2.1
@@ -175,7 +175,7 @@ def test_a_task_in_a_file_is_asked_like_those_that_are_installed(plugins):
     y, X = np.array([0, 0, 1, 1]), np.array([[0.0], [3], [2], [9]])
     truth, found = Truth(y=y), {}
     for name in ("reciprocal-rank", "retrieval"):
-        evaluation = evaluate(tasks[name](), truth, lambda q, g: -abs(q - g.T), X, seed=0)
+        evaluation = tasks[name]().evaluate(truth, lambda q, g: -abs(q - g.T), X, seed=0)
         found[name] = evaluation.measurements()
     # One relevant item a query, at ranks 2, 2, 3 and 2: its average precision is 1 / rank, too.
     assert found["reciprocal-rank"][0].value == pytest.approx((1 / 2 + 1 / 2 + 1 / 3 + 1 / 2) / 4)

@@ -8,7 +8,14 @@ from scipy import sparse
 from sklearn.metrics import ndcg_score
 from test_measures import LABELS, SCORES
 
-from oasis_bench.tasks import Retrieval, Task, Truth, evaluate, evaluate_ranking, ranking, tie_order
+from oasis_bench.tasks import (
+    Retrieval,
+    Task,
+    Truth,
+    evaluate_ranking,
+    ranking,
+    tie_order,
+)
 from oasis_bench.tasks.classification import Classification
 from oasis_bench.tasks.judged_tasks import JudgedTripletsTask
 
@@ -20,7 +27,7 @@ def table(scores):
 
 def ask(scores, y, seed=0, measures=None):
     similarity, X = table(np.asarray(scores))
-    return evaluate(Retrieval(), Truth(y=y), similarity, X, seed, measures=measures)
+    return Retrieval().evaluate(Truth(y=y), similarity, X, seed, measures=measures)
 
 
 def by_name(evaluation):

@@ -2,16 +2,13 @@ from .matrices import (
     FloatArray as FloatArray,
     basis_and_coordinates as basis_and_coordinates,
     canonical as canonical,
-    canonical_csr as canonical_csr,
     check_magnitude as check_magnitude,
     coordinates as coordinates,
     far_middle as far_middle,
     joint_distribution as joint_distribution,
-    relevance_factor as relevance_factor,
     row_hashes as row_hashes,
     symmetric_part as symmetric_part,
     symmetry_index as symmetry_index,
-    warn_of_lost_digits as warn_of_lost_digits,
     without_offset as without_offset,
 )
 from .pictures import (

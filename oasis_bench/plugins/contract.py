@@ -51,7 +51,7 @@ from oasis_bench.plugins.learner import (
 from oasis_bench.plugins.metric_learner import IncrementalLearner, MetricLearner
 from oasis_bench.plugins.registry import Registry
 from oasis_bench.system import Text, UsageError
-from oasis_bench.tasks import Measurement, Split, Task, Truth, evaluate
+from oasis_bench.tasks import Measurement, Split, Task, Truth
 
 Items: TypeAlias = tuple[Any, Any]
 """Items and their labels."""
@@ -445,7 +445,7 @@ def _evaluated(task: type[Task], sign: int) -> list[Measurement]:
     reason = one.refusal(rows)
     only(reason is None, reason or "")
     truth = Truth(y=y, training=y, judged=judged, ratings=ratings)
-    found = evaluate(one, truth, lambda a, b: sign * (a @ b.T), rows.X, 0, rows.X)
+    found = one.evaluate(truth, lambda a, b: sign * (a @ b.T), rows.X, 0, rows.X)
     assert {it.measure for it in found.measurements()} <= set(task.measures)
     return found.measurements()
 

@@ -23,7 +23,6 @@ from .machine import (
     require_memory as require_memory,
 )
 from .work import (
-    LastResults as LastResults,
     Threads as Threads,
     derive_seed as derive_seed,
     shared as shared,

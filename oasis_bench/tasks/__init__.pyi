@@ -44,5 +44,4 @@ from .task import (
     Measurement as Measurement,
     Task as Task,
     Truth as Truth,
-    evaluate as evaluate,
 )

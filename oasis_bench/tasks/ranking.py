@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from oasis_bench.data import canonical, canonical_csr
+from oasis_bench.data import canonical
 from oasis_bench.system import Progress, Threads, no_progress, slices
 from oasis_bench.tasks._ranking import (
     QUERY_GROUP_BYTES,
@@ -327,7 +327,7 @@ def project(queries: Any, W: FloatArray) -> FloatArray:
     """Return queries @ W (n_queries, n_columns); sparse queries on all cores."""
     if not sparse.issparse(queries):
         return np.asarray(queries @ W)
-    rows = canonical_csr(queries)
+    rows = canonical(queries)
     parts = list(slices(rows.shape[0], QUERY_ROWS))
     return np.concatenate(Threads.side_by_side(lambda part: rows[part] @ W, parts))
 

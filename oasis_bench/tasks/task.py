@@ -302,6 +302,34 @@ class Task(ABC):
             Where no query can be judged.
         """
 
+    def evaluate(
+        self,
+        truth: Truth,
+        similarity: Similarity,
+        X: Any,
+        seed: int,
+        training: Any = None,
+        measures: Collection[str] | None = None,
+        also: Callable[[int, Scores], object] = lambda start, scores: None,
+    ) -> Evaluation:
+        """Ask this of a similarity, in this process, a block of queries at a time.
+
+        The test items `X` are the queries; `training` is the gallery of a task that compares with
+        these. `seed` decides the order within ties, and that in which the gallery is scored.
+        ``also(start, scores)`` gets each block of scores, too.
+        """
+        gallery = X if self.gallery == "test" else training
+        X, gallery = as_items(X, gallery)
+        n_gallery = gallery.shape[0]
+        evaluation = self.evaluation(truth, n_gallery, tie_order(seed, n_gallery), measures)
+
+        def take(start: int, scores: Scores) -> None:
+            evaluation.add(start, scores)
+            also(start, scores)
+
+        score_in_blocks(similarity, X, np.arange(X.shape[0]), gallery, take, seed=seed)
+        return evaluation
+
     def has_measure(self, text: str) -> bool:
         """Tell whether it has the measure of a text such as 'mAP' or 'accuracy@3', with any k."""
         return _split_name(text, self)[0] in self.measures
@@ -336,35 +364,6 @@ class Task(ABC):
             for name in task.measures
             if of_data or name not in task.of_data
         ]
-
-
-def evaluate(
-    task: Task,
-    truth: Truth,
-    similarity: Similarity,
-    X: Any,
-    seed: int,
-    training: Any = None,
-    measures: Collection[str] | None = None,
-    also: Callable[[int, Scores], object] = lambda start, scores: None,
-) -> Evaluation:
-    """Ask a task of a similarity, in this process, a block of queries at a time.
-
-    The test items `X` are the queries; `training` is the gallery of a task that compares with
-    these. `seed` decides the order within ties, and that in which the gallery is scored.
-    ``also(start, scores)`` gets each block of scores, too.
-    """
-    gallery = X if task.gallery == "test" else training
-    X, gallery = as_items(X, gallery)
-    n_gallery = gallery.shape[0]
-    evaluation = task.evaluation(truth, n_gallery, tie_order(seed, n_gallery), measures)
-
-    def take(start: int, scores: Scores) -> None:
-        evaluation.add(start, scores)
-        also(start, scores)
-
-    score_in_blocks(similarity, X, np.arange(X.shape[0]), gallery, take, seed=seed)
-    return evaluation
 
 
 def _split_name(text: str, task: Task | type[Task]) -> tuple[str, str, str]:

@@ -45,7 +45,7 @@ from oasis_bench.plugins import (
     write_model,
 )
 from oasis_bench.system import Text, Threads, shared, slices
-from oasis_bench.tasks import Similarity, block_size, evaluate, kernel_ready, tie_order
+from oasis_bench.tasks import Similarity, block_size, kernel_ready, tie_order
 from oasis_bench.trial import wall
 from oasis_bench.trial.learner_side.fit_data import FitData, inner_fit_data, whole_fit_data
 from oasis_bench.trial.learner_side.meter import Meter, Stopwatch, time_limit
@@ -206,7 +206,7 @@ def _validation(
                 evaluation.add(start, blend.mix(baseline, learned))
 
         asked = (similarity, data.queries, seed, training, only)
-        own = evaluate(task, data.truth, *asked, also=judge_blends)
+        own = task.evaluate(data.truth, *asked, also=judge_blends)
         return np.array([one.value(by.measure, by.k) for one in (*blended, own)])
 
     return values

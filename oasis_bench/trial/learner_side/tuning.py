@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from oasis_bench.experiment import Candidate
 from oasis_bench.plugins import WEIGHTS, IncrementalLearner, MetricLearner
-from oasis_bench.system import LastResults, Processes, shared
+from oasis_bench.system import Processes, shared
 from oasis_bench.trial import wall
 from oasis_bench.trial.learner_side.fit_data import FitData
 from oasis_bench.trial.learner_side.meter import Stopwatch, cpu_seconds
@@ -95,7 +95,7 @@ class FoldWork:
     ) -> None:
         self._make, self._fit_data, self._score = make, [*folds_data], score
         self._learners: dict[int, MetricLearner] = {}
-        self._shared: dict[int, LastResults] = {}
+        self._shared: dict[int, dict[Any, Any]] = {}
 
     def __call__(self, job: FoldJob, timer: Timer) -> Done:
         """Fit the learner of a lane and validate it."""
