@@ -11,7 +11,6 @@ from .classification import (
     vote as vote,
 )
 from .judged_tasks import PRECISION as PRECISION, human_level as human_level
-from .ranked_queries import SharedLabels as SharedLabels
 from .ranking import (
     PART_SCORES as PART_SCORES,
     Numbers as Numbers,
@@ -30,6 +29,7 @@ from .ranking import (
 from .retrieval import (
     RankingMeasures as RankingMeasures,
     Retrieval as Retrieval,
+    SharedLabels as SharedLabels,
     average_precision as average_precision,
     evaluate_ranking as evaluate_ranking,
     precision_at_k as precision_at_k,

@@ -1,6 +1,6 @@
 """Splits by class (JMLR 2010, section 5.3.2): of seen classes, of unseen classes, and given folds.
 
-Those of what people judged are in `oasis_bench.tasks.judged_splits`.
+Those of what people judged are in `oasis_bench.tasks.judged_tasks`.
 """
 
 from __future__ import annotations

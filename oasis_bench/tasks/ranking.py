@@ -3,7 +3,7 @@
 There is one rule: higher scores come first and, within a tie, a random order that a seed fixes.
 Scores are in memory for a block of queries at a time, never for all pairs.  Dense gallery rows are
 scored by BLAS, sparse ones by the compiled kernel on all cores.  Relevance and averages are in
-`oasis_bench.tasks.ranked_queries`.
+`oasis_bench.tasks.retrieval`.
 """
 
 from __future__ import annotations
