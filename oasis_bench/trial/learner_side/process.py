@@ -9,6 +9,7 @@ import gc
 import os
 import resource
 import sys
+from importlib import import_module
 from io import TextIOWrapper
 from typing import cast
 
@@ -29,6 +30,9 @@ def warm_up() -> None:
     registry = Registry.load()
     _ = registry.splits[Split.USUAL]  # it imports the folds of scikit-learn
     learner = registry.algorithms["Euclidean"]()
+    wing = import_module(type(learner).__module__.rpartition(".")[0])
+    for name in dir(wing):
+        getattr(wing, name)  # imports the learner
     with threadpool_limits(1):
         rows = np.eye(4)
         y = np.array([0, 0, 1, 1])
