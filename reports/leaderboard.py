@@ -50,7 +50,7 @@ from oasis_bench.reports.table import (
 )
 from oasis_bench.reports.view import BASELINE, task_title, transductive_note, view_of
 from oasis_bench.runs import read_run
-from oasis_bench.system import UsageError, printable, unknown_name
+from oasis_bench.system import Text, UsageError
 
 PAGE, PAGE_OF_VALUES = "leaderboard.html", "side_by_side.html"
 LEAST_SHOWN = -100
@@ -138,7 +138,7 @@ def read_boards(
     results = results[results["task"].isin(results.loc[results["partitions"] > 0, "task"])]
     tasks = results["task"].unique().tolist()
     if task is not None and task not in tasks:
-        raise UsageError(unknown_name("task", task, tasks))
+        raise UsageError(Text.unknown_name("task", task, tasks))
     boards: list[Board] = []
     reasons = []
     for name in [task] if task else tasks:
@@ -163,7 +163,7 @@ def _boards_of(results: pd.DataFrame, measure: str | None, baseline: str) -> Ite
     known = results.loc[results["partitions"] > 0, "option"].unique().tolist()
     measure = known[0] if measure is None else measure
     if measure not in known:
-        raise UsageError(unknown_name("measure", measure, known))
+        raise UsageError(Text.unknown_name("measure", measure, known))
     cells = results[results["option"] == measure]
     most = cells.groupby("cell")["partitions"].transform("max")
     is_whole = (cells["partitions"] == most) & (most > 0)
@@ -533,7 +533,7 @@ def _summary(boards: Sequence[Board], notes: Sequence[str]) -> Iterator[str]:
         for line in sentences(board):
             yield from wrapped(line)
         table = standing_table(board)
-        rows = [table.header, *([printable(cell.text) for cell in row] for row in table.cells)]
+        rows = [table.header, *([Text.printable(cell.text) for cell in row] for row in table.cells)]
         yield ""
         yield from (f"  {line}" for line in aligned(rows, left={0}))
         yield ""

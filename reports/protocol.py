@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from oasis_bench.data import scaling_words
+from oasis_bench.data import Scaling
 from oasis_bench.experiment import Search
 from oasis_bench.reports.table import latex_text, plural, series
 from oasis_bench.reports.view import RunView
@@ -197,7 +197,7 @@ def scaling_text(view: RunView) -> str:
     if not scalings:
         return "Nothing is scaled: no learner takes rows."
     rows = f"Rows of {view.trials['n_features'].iloc[0]:,} features" if len(view.trials) else "Rows"
-    what = f"{rows} are scaled by {scalings[0]}: {scaling_words(scalings[0])}"
+    what = f"{rows} are scaled by {scalings[0]}: {Scaling.words(scalings[0])}"
     if len(scalings) > 1:
         what = f"{rows} are scaled by the one of {', '.join(scalings)} that the inner folds tune"
     given = "" if view.experiment.scaling else " (the data set's default)"

@@ -35,7 +35,7 @@ from oasis_bench.reports.view import (
     view_of,
 )
 from oasis_bench.runs import StoredRun
-from oasis_bench.system import printable
+from oasis_bench.system import Text
 
 SUBSET_WIDTH = 10
 BESIDE_SPREAD = " " * len("±0.000*")
@@ -81,7 +81,7 @@ def answer_text(run: StoredRun) -> str:
     more = [f"  (of {len(gaps)} lines on what failed; all are in the report)"]
     last = [*wrapped(_brief_costs(view)), *(gaps if len(gaps) < 3 else [gaps[0], *more])]
     first = [line for task in view.tasks for line in wrapped(_brief(view, task))]
-    steps = [(f"{it.why}:", f"  {printable(it.command)}") for it in next_steps(view)[:1]]
+    steps = [(f"{it.why}:", f"  {Text.printable(it.command)}") for it in next_steps(view)[:1]]
     if len(first) + len(last) + 2 <= MOST_LINES:
         last += [line for step in steps for line in step]
     if len(first) > (room := MOST_LINES - len(last)):
@@ -154,7 +154,10 @@ def summary_text(run: StoredRun, in_python: bool = False) -> str:
     for whole in dict.fromkeys(_gaps(view)):
         notes += wrapped(whole)
     for step in next_steps(view)[:1]:
-        notes += [f"{step.why}:", f"  {printable(step.argument if in_python else step.command)}"]
+        notes += [
+            f"{step.why}:",
+            f"  {Text.printable(step.argument if in_python else step.command)}",
+        ]
     return "\n".join([*text, *notes])
 
 
@@ -199,7 +202,7 @@ def _cost_lines(view: RunView, split: str) -> list[list[str]]:
 
 
 def _labels(view: RunView, subset: str, learner: str) -> tuple[str, str]:
-    return printable(clip(subset, SUBSET_WIDTH)), printable(view.marked(learner))
+    return Text.printable(clip(subset, SUBSET_WIDTH)), Text.printable(view.marked(learner))
 
 
 def _gaps(view: RunView) -> Iterator[str]:
@@ -234,7 +237,7 @@ def comparison_text(comparison: RunComparison, runs: Mapping[str, StoredRun]) ->
         The two runs, by the names that the text has for them.
     """
     transductive = {name for run in runs.values() for name in view_of(run).transductive}
-    text = [printable(line) for line in map(_origin, runs, runs.values())]
+    text = [Text.printable(line) for line in map(_origin, runs, runs.values())]
     notes = list(comparison.notes)
     if comparison.lines:
         rows = [HEADER, *(_cells(line, transductive) for line in comparison.lines)]
@@ -260,7 +263,7 @@ def _cells(line: Line, transductive: Collection[str]) -> list[str]:
     """Write the cells of a line of the table."""
     learner = line.learner + DAGGER * (line.learner in transductive)
     labels = [line.subset, learner, line.task, NAMES.get(line.measure, line.measure)]
-    labels = [clip(printable(label), LABEL_WIDTH) for label in labels]
+    labels = [clip(Text.printable(label), LABEL_WIDTH) for label in labels]
     if line.counts_results:
         values = [f"{line.old:.0f}", f"{line.new:.0f}", f"{line.change:+.0f}"]
         pattern = ""
@@ -273,7 +276,7 @@ def _cells(line: Line, transductive: Collection[str]) -> list[str]:
         pattern = "[{:.2f}, {:.2f}]"
     interval = "" if math.isnan(line.low) else pattern.format(line.low, line.high)
     p_value = "" if math.isnan(line.p_value) else p_text(line.p_value)
-    reason = f": {clip(printable(line.reason), REASON_WIDTH)}" if line.reason else ""
+    reason = f": {clip(Text.printable(line.reason), REASON_WIDTH)}" if line.reason else ""
     return [*labels, str(line.n), *values, interval, p_value, f"{line.verdict}{reason}"]
 
 

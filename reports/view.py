@@ -34,7 +34,7 @@ from oasis_bench.experiment import Experiment, cell_name
 from oasis_bench.plugins import PATH_DATASETS
 from oasis_bench.reports.table import Column, clip, plural
 from oasis_bench.runs import RunFacts, StoredRun
-from oasis_bench.system import UsageError, encodable, unknown_name
+from oasis_bench.system import Text, UsageError
 from oasis_bench.trial import TRAINING
 
 DAGGER = " †"
@@ -109,7 +109,7 @@ class RunView:
         """What the data set is called; a file or a folder of the user's by its own name."""
         source = self.info.sources.dataset.name
         own = source in PATH_DATASETS
-        return encodable(Path(self.experiment.dataset).name) if own else source
+        return Text.encodable(Path(self.experiment.dataset).name) if own else source
 
     @cached_property
     def transductive(self) -> frozenset[str]:
@@ -134,7 +134,7 @@ class RunView:
         specs = self.experiment.learners
         if asked is not None:
             if asked not in specs:
-                raise UsageError(unknown_name("baseline", asked, specs))
+                raise UsageError(Text.unknown_name("baseline", asked, specs))
             return asked
         return next(
             (label for label, it in specs.items() if it.algorithm == BASELINE), next(iter(specs))
