@@ -2,7 +2,7 @@
 
 from oasis_bench.reports.claims_page import write_claims
 from oasis_bench.reports.export import export_run
-from oasis_bench.reports.leaderboard import write_ranks, write_side_by_side
+from oasis_bench.reports.leaderboard import recommend, write_ranks, write_side_by_side
 from oasis_bench.reports.ratings import collect_ratings, write_rating_page
 from oasis_bench.reports.report import summary_html, write_report
 from oasis_bench.reports.terminal import answer_text, comparison_text, summary_text
@@ -15,6 +15,7 @@ __all__ = [
     "comparison_text",
     "export_run",
     "find_baseline",
+    "recommend",
     "summary_html",
     "summary_text",
     "write_claims",

@@ -179,11 +179,10 @@ def _of_run(view: RunView) -> dict[str, Any]:
     own = info.sources.dataset.name in PATH_DATASETS
     dataset = Text.encodable(Path(info.experiment.dataset).stem) if own else view.dataset_name
     features = str(info.experiment.dataset_options.get("features", ""))
-    is_embedded = any(name in features for name in OF_NETWORKS)
     return {
         "dataset": dataset,
         "corpus": dataset.replace(f" {features}", "") if features else dataset,
-        "kind": "embeddings" if is_embedded else KIND_OF_ITEMS.get(info.items, info.items),
+        "kind": kind_of(info.items, features),
         "planned": info.experiment.partitions,
         "scalings": ", ".join(info.scaling),
         "search": info.experiment.search,
@@ -194,6 +193,12 @@ def _of_run(view: RunView) -> dict[str, Any]:
         "protocol": info.experiment.protocol,
         "code": "; ".join(sorted({str(identity["code"]) for identity in info.identities.values()})),
     }
+
+
+def kind_of(items: str, features: str) -> str:
+    """Return the kind of a data set, by what it calls its items and its option `features`."""
+    is_embedded = any(name in features for name in OF_NETWORKS)
+    return "embeddings" if is_embedded else KIND_OF_ITEMS.get(items, items)
 
 
 def _of_cell(view: RunView, trials: pd.DataFrame) -> dict[str, Any]:
@@ -252,7 +257,7 @@ def _results_of(path: Path) -> pd.DataFrame:
         learner=rows["learner"] + np.where(rows["transductive"] > 0, DAGGER, ""),
         cell=Text.encodable(f"{path}\n") + rows["subset"].astype(str),
         source=Text.encodable(str(path)),
-        **{noun: [_group(n, edges, noun) for n in rows[of]] for noun, (of, edges) in SIZES.items()},
+        **{noun: [size_group(noun, n) for n in rows[of]] for noun, (of, _) in SIZES.items()},
     )
     keys = ["cell", "task", "name", "learner"]
     if (twice := rows.duplicated(keys)).any():
@@ -283,8 +288,9 @@ def read_summary(path: Path) -> pd.DataFrame:
     return rows.assign(learner=learners)
 
 
-def _group(number: float, edges: Sequence[int], noun: str) -> str:
-    """Name the group of corpora that have so many items or features."""
+def size_group(noun: str, number: float) -> str:
+    """Name the group of corpora that have so many of a noun of `SIZES`."""
+    _, edges = SIZES[noun]
     if math.isnan(number):
         return f"{noun} not known"
     if number > edges[-1]:

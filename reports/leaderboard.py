@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from oasis_bench.analysis import (
 )
 from oasis_bench.experiment import known_settings
 from oasis_bench.reports import figure_style as fs, figures
-from oasis_bench.reports.export import SIZES, read_results
+from oasis_bench.reports.export import SIZES, kind_of, read_results, size_group
 from oasis_bench.reports.measures import side_by_side
 from oasis_bench.reports.report_files import render, write_files
 from oasis_bench.reports.table import (
@@ -60,6 +60,8 @@ ALL = "all"
 """What a page is filtered by where nothing of the corpora is left out."""
 
 FACETS = ("kind", *SIZES)
+
+NO_GROUP = "for data of this kind or size no other learner is significantly better"
 
 
 @dataclass(frozen=True)
@@ -437,8 +439,7 @@ def _recommendation(board: Board) -> str:
         recommendations(board.cells, board.baseline, board.found.ranked, FACETS),
     )
     better = [
-        f"{row['learner']} for {row['group']} (regret {row['regret_of_group']:.3f} in place of "
-        f"{row['regret_of_all']:.3f}, gain {row['gain']:.3f} [{row['low']:.3f}, {row['high']:.3f}])"
+        f"{row['learner']} for {row['group']} ({_regret(row)})"
         for row in groups.to_dict("records")
         if row["low"] > 0
     ]
@@ -449,6 +450,50 @@ def _recommendation(board: Board) -> str:
         f"{text} For no kind or size of data is another learner significantly better: each corpus "
         "was left out in turn, and the best of its group compared with the best of all."
     )
+
+
+def _regret(row: Mapping[Any, Any]) -> str:
+    """Write the figures of a row of `recommendations`."""
+    return (
+        f"regret {row['regret_of_group']:.3f} in place of {row['regret_of_all']:.3f}, gain "
+        f"{row['gain']:.3f} [{row['low']:.3f}, {row['high']:.3f}]"
+    )
+
+
+def recommend(
+    paths: Sequence[Path],
+    learners: Collection[str],
+    items: str,
+    features: str,
+    sizes: Mapping[str, int],
+) -> str:
+    """Say which of `learners` to take for a data set, task by task, by results as `write_ranks`.
+
+    `items` is what it calls its items, `features` its option of this name, and `sizes` has the
+    numbers of `SIZES`.
+    """
+    groups = [kind_of(items, features), *(size_group(noun, sizes[noun]) for noun in SIZES)]
+    boards = {(board.task, board.corpora): board for board in read_boards(paths)[0]}
+    texts = [f"{', '.join(groups)}:"]
+    for board in [one for (_, corpora), one in boards.items() if corpora == ALL]:
+        known = [name for name in board.found.ranked if name in {*learners, board.baseline}]
+        if len(board.found.corpora) < LEAST_CORPORA:
+            texts.append(f"{board.by}: {_recommendation(board)}")
+            continue
+        found = recommendations(board.cells, board.baseline, known, FACETS)
+        of_data = found[found["group"].isin(groups) & (found["low"] > 0)]
+        best = str(board.found.learners.loc[known, "error_reduction_mean"].idxmax())
+        why = f"the best on average; {NO_GROUP}"
+        if len(of_data):
+            row = max(of_data.to_dict("records"), key=lambda it: it["gain"])
+            why = f"for {row['group']} better than {best}, the best on average ({_regret(row)})"
+            board, best = boards[board.task, row["group"]], row["learner"]
+        values = board.found.learners.loc[best].filter(like="error_reduction")
+        median, low, high, mean = map(_percent, values)
+        saves = f" median error reduction against {board.baseline} {median} % [{low}, {high}], "
+        saves += f"mean {mean} %, over {len(board.found.corpora)} corpora."
+        texts.append(f"{board.by}: take {best}.{saves * (best != board.baseline)} It is {why}.")
+    return "\n".join(line for text in texts for line in wrapped(text))
 
 
 def _scores_table(board: Board) -> Table:

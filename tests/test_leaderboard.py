@@ -163,6 +163,73 @@ def test_chance_alone_seldom_gives_a_group_a_learner_of_its_own():
     assert n_found <= 6  # of 80
 
 
+@pytest.fixture
+def recommended(tmp_path, capsys):
+    """Ask which learner to take for data, by the results of twelve corpora of two kinds."""
+    kinds = ["tables"] * 6 + ["pictures"] * 6
+    scores = {
+        "Euclidean": [0.0] * 12,
+        "DeepRanking": [0.9] * 12,  # of pixels: for neither of the data below
+        "LDA": [0.5] * 6 + [0.2] * 6,
+        "OASIS": [0.1] * 6 + [0.6, 0.5, 0.4] * 2,
+    }
+    cells = cells_of(scores, kind=kinds).rename(columns={"score": "mean"})
+    cells = cells.assign(
+        dataset=cells["corpus"],
+        subset="all",
+        task="retrieval",
+        measure="mAP",
+        name="mAP",
+        partitions=3,
+    )
+    cells = cells.assign(subset_title="all", n_classes=2, n_train=200, n_features=64)
+    folder = tmp_path / "suite"
+    folder.mkdir()
+    for name, own in cells.groupby("dataset"):
+        own.to_csv(folder / f"{name}.csv", index=False)
+
+    def call(*words, results=folder):
+        status = main(["list", "algorithms", *map(str, words), "--results", str(results)])
+        told = capsys.readouterr()
+        return status, " ".join(told.out.split()), told.err
+
+    return call
+
+
+def test_the_learner_for_data_of_a_kind_and_size(recommended, tmp_path):
+    """The hand case above: LDA saves .5 or .2, a mean of .35, and OASIS .5 of pictures."""
+    table = tmp_path / "flowers.csv"
+    table.write_text("width,kind\n" + "1.5,a\n2.5,b\n" * 20)
+    status, out, err = recommended("--for", table, "--label", "kind")
+    assert (status, err) == (0, "")
+    assert out.startswith("tables, up to 300 training items, up to 10 features: mAP (retrieval): ")
+    assert "take LDA. median error reduction against Euclidean +35 % [+20, +50], mean +35 %" in out
+    assert "over 12 corpora. It is the best on average; for data of this kind or size no" in out
+    assert f"run --dataset {table} --algorithms all --data-option label=kind'" in out
+    status, out, err = recommended("--for", "digits")
+    assert (status, err) == (0, "")
+    assert out.startswith("pictures, over 1,000 training items, 11 to 100 features:")
+    assert (
+        "take OASIS. median error reduction against Euclidean +50 % [+40, +60], mean +50 %" in out
+    )
+    assert "over 6 corpora. It is for pictures better than LDA, the best on average (regret" in out
+    assert "regret 0.000 in place of 0.300, gain 0.300 [0." in out
+
+
+def test_without_results_no_learner_is_recommended(recommended, tmp_path):
+    empty = tmp_path / "none"
+    empty.mkdir()
+    status, _, err = recommended("--for", "digits", results=empty)
+    assert status == 2
+    assert f"no results of the suite in {empty}" in err
+    assert "run --dataset digits --algorithms all" in err
+    for csv in list((tmp_path / "suite").glob("*.csv"))[5:]:
+        csv.unlink()
+    status, out, err = recommended("--for", "digits")
+    assert (status, err) == (0, "")
+    assert "Fewer than 6 corpora are too few for a recommendation." in out
+
+
 def write_run(folder, dataset, scores, lost=(), subsets=(10,), options=None, **columns):
     """Write a run of two partitions of `dataset`; mAP on the largest subset is `scores`.
 

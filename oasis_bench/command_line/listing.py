@@ -55,7 +55,11 @@ CHECK_FAILED = 1
 
 
 def list_all(options: argparse.Namespace) -> int:
-    """Print what can be named in a run; of one kind, more of each."""
+    """Print what can be named in a run; of one kind, more of each, or which to take."""
+    if options.dataset is not None:
+        from oasis_bench.command_line.run import recommend  # its imports take a second
+
+        return recommend(options)
     registry = Registry.load(options.plugin)
     experiments = [(name, Experiment.from_toml(name).title) for name in built_in_experiments()]
     tables: dict[str, Callable[[], list[str]]] = {

@@ -306,10 +306,16 @@ def _add_settings(
 def _add_list(verbs: Any) -> None:
     what = "list algorithms, data sets, tasks, splits and experiments"
     more = "List what a run can name. A cost is of n rows, d features and c classes."
-    parser = _verb(verbs, "list", "listing:list_all", what, more, "", "algorithms")
+    examples = "", "algorithms", "algorithms --for table.csv --label kind"
+    parser = _verb(verbs, "list", "listing:list_all", what, more, *examples)
     kinds = ("algorithms", "datasets", "tasks", "splits", "experiments")
     what = f"only these, with more of each: {', '.join(kinds)} (default: all)"
     parser.add("what", "KIND", what, nargs="?", choices=kinds)
+    what = "say which algorithm to take for these data, by results on data of this kind and size"
+    parser.add("--for", "NAME|PATH", what, dest="dataset")
+    what = "with --for: a folder of results (default: those of the suite)"
+    parser.reads("--results", "DIR", what)
+    add_data_options(parser, 1)
     add_plugin(parser)
 
 
@@ -332,7 +338,7 @@ def _add_data(verbs: Any) -> None:
     actions = data.add_subparsers(required=True, metavar="ACTION", title="arguments")
     what = "list the data sets, and how to get each; 'list datasets' does the same"
     add_plugin(parser := _verb(actions, "list", "listing:list_all", what))
-    parser.set_defaults(what="datasets")
+    parser.set_defaults(what="datasets", dataset=None)
     for action, what in (
         ("describe", "describe a data set, and prepare its features if needed"),
         ("prepare", "download and make the features of a data set now"),

@@ -18,6 +18,7 @@ from typing import Any
 from oasis_bench.analysis import compare_runs
 from oasis_bench.command_line.options import EVERY_LEARNER, MODEL_SETTINGS
 from oasis_bench.command_line.progress import ProgressDisplay
+from oasis_bench.data import LabelledRows
 from oasis_bench.experiment import (
     LIMITS,
     QUICK_REMARK,
@@ -26,7 +27,7 @@ from oasis_bench.experiment import (
     changed,
     known_settings,
 )
-from oasis_bench.plugins import BrokenPluginError, Registry
+from oasis_bench.plugins import BrokenPluginError, Dataset, Registry
 from oasis_bench.runs import (
     evaluate_run,
     expected_seconds,
@@ -119,7 +120,8 @@ def experiment_of(options: argparse.Namespace) -> Experiment:
     given, names = data_options(options, dataset), options.algorithms
     if names == [EVERY_LEARNER]:
         own = experiment.dataset_options if dataset == experiment.dataset else {}
-        names = _that_take(dataset, {**own, **given}, options.plugin)
+        names, left_out, *_ = _that_take(dataset, {**own, **given}, options.plugin)
+        print(*left_out, sep="\n", end="\n" * bool(left_out), file=sys.stderr)
     known = experiment.learners
     return changed(
         experiment,
@@ -132,19 +134,22 @@ def experiment_of(options: argparse.Namespace) -> Experiment:
     )
 
 
-def _that_take(dataset: str, of_data: Mapping[str, Any], plugin_files: list[Path]) -> list[str]:
+def _that_take(
+    dataset: str, of_data: Mapping[str, Any], plugin_files: list[Path]
+) -> tuple[list[str], list[str], Dataset, LabelledRows]:
     """Name the learners that take the items of a data set; say why others are left out."""
-    registry, names = Registry.load(plugin_files), []
+    registry = Registry.load(plugin_files)
+    names, left_out = [], []
     source = Registry.open_dataset(dataset, registry, of_data)
     with closing(ProgressDisplay()) as display:
         rows = Registry.load_rows(source, display.download)
-        for name in registry.algorithms:
-            try:
-                Registry.refuse_unlike_inputs(registry.algorithms[name], source, rows)
-                names.append(name)
-            except (BrokenPluginError, UsageError) as error:
-                display.line(f"{name} is left out: {error}")
-    return names
+    for name in registry.algorithms:
+        try:
+            Registry.refuse_unlike_inputs(registry.algorithms[name], source, rows)
+            names.append(name)
+        except (BrokenPluginError, UsageError) as error:
+            left_out.append(f"{name} is left out: {error}")
+    return names, left_out, source, rows
 
 
 def data_options(options: argparse.Namespace, dataset: str) -> dict[str, Any]:
@@ -314,6 +319,28 @@ def ranks(options: argparse.Namespace) -> int:
     page, summary = reports.write_ranks(options.runs, options.output, *how)
     print(summary)
     print(f"report: {page}")
+    return 0
+
+
+def recommend(options: argparse.Namespace) -> int:
+    """Print which learner to take for data of this kind and size, by the results of the suite."""
+    if options.what != "algorithms":
+        raise UsageError("--for is for learners: 'list algorithms --for FILE'")
+    words = ["run", "--dataset", options.dataset, "--algorithms", "all"]
+    words += [word for it in options.data_options for word in ("--data-option", "=".join(it))]
+    every = f"'{shlex.join(['python', '-m', 'oasis_bench', *words])}'"
+    results = options.results or results_folder(Experiment.from_toml("suite"), Path("runs/suite"))
+    if not any(results.glob("*")):
+        raise UsageError(
+            f"no results of the suite in {results}: name a folder of them with --results, or try "
+            f"all learners on these data: {every}"
+        )
+    given = data_options(options, options.dataset)
+    names, _, source, rows = _that_take(options.dataset, given, options.plugin)
+    sizes = dict(zip(("training items", "features"), rows.X.shape, strict=True))
+    of_data = source.items, str(given.get("features", "")), sizes
+    print(Registry.load_reports().recommend([results], names, *of_data))
+    print(f"To measure it on these data: {every}")
     return 0
 
 
