@@ -466,7 +466,7 @@ def test_a_text_is_read_in_its_encoding_packed_or_not(tmp_path, encoding, name, 
     ("name", "content", "message"),
     [
         ("t.csv", b"PK\3\4\0\0", "holds NUL characters"),
-        ("t.csv.gz", gzip.compress(b"a,label\n" * 999)[:30], r"gzip cannot be read \(Compressed"),
+        ("t.csv.gz", gzip.compress(b"a,label\n" * 999, mtime=0)[:30], "gzip cannot be read"),
         ("t.csv.gz", b"a,label\n1,x\n", "Not a gzipped file"),
     ],
 )
