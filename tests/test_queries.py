@@ -40,7 +40,7 @@ def shown(spec, pictures):
     """Return the rows of the queries that a trial keeps, and the rows that test."""
     items = draw_items(spec, pictures, Euclidean)
     evaluator = Evaluator([Retrieval()], items, spec.keeps.examples, 0, spec.keeps.queries)
-    (reader,) = evaluator.readers
+    (reader,) = evaluator.readers.values()
     n = len(items.test_rows)
     scores = np.random.default_rng(0).normal(size=(n, n))
     reader.add(Scores("test", n, "float64"), scores.tobytes())
