@@ -40,7 +40,7 @@ from oasis_bench.reports.table import (
     to_csv,
 )
 from oasis_bench.reports.view import view_of
-from oasis_bench.runs import StoredRun, holds_run, one_for_each_value, read_run
+from oasis_bench.runs import StoredRun, one_for_each_value, read_run
 from oasis_bench.system import Folder, UsageError
 from oasis_bench.tasks import PRECISION
 
@@ -127,7 +127,7 @@ def stored_runs(folder: Path) -> tuple[dict[str, dict[str, StoredRun]], dict[str
     for name in experiments():
         values = one_for_each_value(Experiment.from_toml(name))
         paths = [f"{name}/{value}" for value in values] or [name]
-        here = [path for path in paths if holds_run(folder / path)]
+        here = [path for path in paths if StoredRun.is_in(folder / path)]
         try:
             runs = {path: read_run(folder / path) for path in here}
         except UsageError as error:

@@ -21,7 +21,7 @@ from oasis_bench.plugins import PATH_DATASETS
 from oasis_bench.reports.report import report_tables
 from oasis_bench.reports.table import counted, params_text, to_csv, to_latex
 from oasis_bench.reports.view import DAGGER, RunView, view_of
-from oasis_bench.runs import StoredRun, holds_run, read_run
+from oasis_bench.runs import StoredRun, read_run
 from oasis_bench.system import Folder, Text, UsageError
 
 MEDIANS = ("tuning_seconds", "seconds_per_query", "fit_peak_bytes", "model_bytes", "n_steps")
@@ -232,8 +232,8 @@ def read_results(paths: Sequence[Path]) -> pd.DataFrame:
     found: dict[Path, Path] = {}
     for path in paths:
         inside: list[Path] = []
-        if path.is_dir() and not holds_run(path):
-            runs = sorted(it for it in path.iterdir() if holds_run(it))
+        if path.is_dir() and not StoredRun.is_in(path):
+            runs = sorted(it for it in path.iterdir() if StoredRun.is_in(it))
             inside = runs or sorted(path.rglob("*.csv"))
         for one in inside or [path]:
             found.setdefault(one.resolve(), one)

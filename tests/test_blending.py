@@ -19,6 +19,7 @@ from oasis_bench.algorithms import (
     NearestNeighbourMemory,
 )
 from oasis_bench.command_line import main
+from oasis_bench.command_line.run import model_experiment
 from oasis_bench.datasets import Digits
 from oasis_bench.experiment import Experiment, LearnerSpec, plan, split_of
 from oasis_bench.plugins import (
@@ -38,7 +39,7 @@ from oasis_bench.reports.measures import measure_tables
 from oasis_bench.reports.trials import trials_table
 from oasis_bench.reports.verdict import answers
 from oasis_bench.reports.view import view_of
-from oasis_bench.runs import evaluate_run, model_experiment, read_run, run_experiment
+from oasis_bench.runs import evaluate_run, read_run, run_experiment
 from oasis_bench.system import UsageError
 
 N_STEPS, FOLDS = 700, 3

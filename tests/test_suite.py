@@ -7,9 +7,10 @@ import pandas as pd
 import pytest
 
 from oasis_bench.command_line import main
+from oasis_bench.command_line.run import expected_seconds, has_result
 from oasis_bench.experiment import Experiment, package_hash
 from oasis_bench.experiment.identity import _meaning
-from oasis_bench.runs import expected_seconds, has_result, one_for_each_value
+from oasis_bench.runs import one_for_each_value
 
 SUITE = """
 title = "Two tables"
@@ -117,7 +118,7 @@ def test_the_time_of_corpora_is_that_of_their_committed_results(suite, tmp_path,
     each = one_for_each_value(Experiment.from_toml(str(suite())))
     results = tmp_path / "results"
     results.mkdir()
-    monkeypatch.setattr("oasis_bench.runs.experiments.PUBLISHED", results)
+    monkeypatch.setattr("oasis_bench.command_line.run.PUBLISHED", results)
     assert expected_seconds(each) is None
     rows = pd.DataFrame({"learner": ["Euclidean", "LDA"], "split": "stratified", "subset": "all"})
     costs = rows.assign(tuning_seconds=[0, 7], fit_seconds=[1, 2], partitions=2)

@@ -9,16 +9,20 @@ import argparse
 import math
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import pandas as pd
+
+import oasis_bench
 from oasis_bench.analysis import compare_runs
 from oasis_bench.command_line.options import EVERY_LEARNER, MODEL_SETTINGS
 from oasis_bench.command_line.progress import ProgressDisplay
-from oasis_bench.data import LabelledRows
+from oasis_bench.data import LabelledRows, Scaling
 from oasis_bench.experiment import (
     LIMITS,
     QUICK_REMARK,
@@ -26,26 +30,33 @@ from oasis_bench.experiment import (
     LearnerSpec,
     changed,
     known_settings,
+    package_hash,
+    saved_steps,
+    settled_as,
+    tasks_by_option,
 )
-from oasis_bench.plugins import BrokenPluginError, Dataset, Registry
+from oasis_bench.plugins import (
+    BrokenPluginError,
+    Dataset,
+    Registry,
+    learner_of,
+    load_model_of,
+)
 from oasis_bench.runs import (
+    StoredRun,
     evaluate_run,
-    expected_seconds,
     export_trec,
-    has_result,
-    holds_run,
-    how_far,
     lists_of_values,
-    model_experiment,
-    new_folder,
     one_for_each_value,
     read_run,
-    results_folder,
     resume_experiment,
     run_experiment,
 )
 from oasis_bench.system import Folder, UsageError, without_options
 from oasis_bench.trial import MODELS, PREDICTIONS
+
+PUBLISHED = Path(oasis_bench.__file__).resolve().parents[1] / "docs" / "results" / "suite"
+"""The committed results of a checkout."""
 
 TRIAL_FAILED = GOT_WORSE = 1
 NOT_COMPARED = 3
@@ -58,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
     if options.retry:
         raise UsageError("--retry is for a run that goes on: name it with --resume")
     experiment = experiment_of(options)
-    folder = options.output or new_folder(experiment.dataset)
+    folder = options.output or StoredRun.new_folder(experiment.dataset)
     if experiment.corpora:
         return _run_suite(experiment, folder, options)
     if one_for_each_value(experiment):
@@ -79,8 +90,44 @@ def evaluate(options: argparse.Namespace) -> int:
         dataset_options=data_options(options, options.dataset),
         **_given(options, MODEL_SETTINGS),
     )
-    folder = options.output or new_folder(experiment.dataset)
+    folder = options.output or StoredRun.new_folder(experiment.dataset)
     return _run_into(folder, partial(run_experiment, experiment, folder), options)
+
+
+def model_experiment(
+    model: Path, dataset: str, plugin_files: Sequence[Path] = (), **settings: Any
+) -> Experiment:
+    """Return the experiment that evaluates a saved model on a data set, of a name or a path.
+
+    The learner's label is the name of the model's file, without its end.  `settings` are fields of
+    `Experiment`; those that are not given have its defaults, but `classes` is all, and the scaling
+    is that of the model's file, where it holds one.  Where all tasks are of judgements, and neither
+    `partitions` nor `test_share` is given, each judgement tests, once.
+    """
+    registry = Registry.load(plugin_files)
+    name = learner_of(load_model_of(registry, model), [])[0].name
+    learner = LearnerSpec(name, model=str(model.resolve()))
+    title = f"{name} of {model.name} on {Path(dataset).name}"
+    # There are no inner folds; for fewer of them fewer training items are enough.
+    defaults: dict[str, Any] = {"classes": ("all",), "inner_folds": 2}
+    settings = {**tasks_by_option(settings.get("dataset_options", {})), **settings}
+    splits = [registry.splits[registry.tasks[task].split] for task in settings.get("tasks", ())]
+    if splits and "split" not in settings and all(split.all_may_test for split in splits):
+        if "partitions" not in settings and settings.get("test_share", 1.0) == 1:
+            defaults |= {"partitions": 1, "test_share": 1.0}
+        elif settings.get("test_share") == 1 and settings["partitions"] > 1:
+            raise UsageError(
+                f"partitions = {settings['partitions']} of all judgements are the same: leave "
+                "partitions out, or give a smaller test_share"
+            )
+    experiment = Experiment(title, dataset, {model.stem: learner}, **{**defaults, **settings})
+    steps = saved_steps(model, registry)
+    own = None if steps is None else Scaling.of(steps)
+    if own is None or experiment.scaling == (own,):
+        return experiment
+    if experiment.scaling is not None:
+        raise UsageError(f"{model} holds its own scaling, {own}: leave --scaling out")
+    return replace(experiment, scaling=(own,))
 
 
 def _evaluate_run(options: argparse.Namespace) -> int:
@@ -184,6 +231,45 @@ def _run_suite(suite: Experiment, folder: Path, options: argparse.Namespace) -> 
     return failed
 
 
+def results_folder(suite: Experiment, output: Path) -> Path:
+    """Return where the results of a suite are exported: the committed ones, or below `output`.
+
+    Only the whole built-in suite, in a checkout, replaces committed results.
+    """
+    is_whole = suite.built_in is not None and suite == Experiment.from_toml(suite.built_in)
+    return PUBLISHED if is_whole and PUBLISHED.is_dir() else output / "results"
+
+
+def has_result(file: Path, experiment: Experiment) -> bool:
+    """Tell whether a result is there, of this protocol, these learners and the code of now."""
+    if not file.is_file():
+        return False
+    rows = pd.read_csv(file)
+    wanted = {
+        "protocol": {experiment.protocol},
+        "code": {package_hash()},
+        "learner": set(experiment.learners),
+    }
+    return all(name in rows and set(rows[name]) == values for name, values in wanted.items())
+
+
+def expected_seconds(experiments: Mapping[str, Experiment]) -> float | None:
+    """Return how long experiments take by the committed results, or None where some lack.
+
+    A learner that these do not have is expected to take the mean of the others.
+    """
+    total = 0.0
+    for name, one in experiments.items():
+        file = PUBLISHED / f"{name}.csv"
+        if not file.is_file():
+            return None
+        rows = pd.read_csv(file).drop_duplicates(["learner", "split", "subset"])
+        seconds = (rows["tuning_seconds"] + rows["fit_seconds"]) * rows["partitions"]
+        of_each = seconds.groupby(rows["learner"]).sum()
+        total += of_each.reindex(list(one.learners)).fillna(of_each.mean()).sum()
+    return total
+
+
 def _go_on_with_each(
     experiments: Mapping[str, Experiment],
     folder: Path,
@@ -230,6 +316,22 @@ def go_on(
     return _run_into(folder, start, options, reported)
 
 
+def how_far(folder: Path, experiment: Experiment) -> Literal["new", "begun", "finished"]:
+    """Tell how far the run of an experiment in a folder is; a run of another one is refused."""
+    if not StoredRun.is_in(folder):
+        return "new"
+    info = read_run(folder).info
+    before, now = info.experiment, settled_as(experiment, info.experiment)
+    if before != now:
+        names = [one.name for one in fields(now)]
+        changed = [name for name in names if getattr(now, name) != getattr(before, name)]
+        raise UsageError(
+            f"{folder} holds a run of other settings ({', '.join(changed)}): choose another "
+            "--output, or give the settings of that run to go on with it"
+        )
+    return "begun" if info.finished is None else "finished"
+
+
 def _run_into(
     folder: Path, start: Callable[..., int], options: argparse.Namespace, reported: bool = True
 ) -> int:
@@ -258,7 +360,7 @@ def carry_out(start: Callable[..., int], folder: Path, display: ProgressDisplay,
             shown = {"on_trial": display.trial, "on_download": display.download}
             return start(**shown, on_note=display.line, **how)
         except KeyboardInterrupt:
-            if not (display.planned and holds_run(folder)):
+            if not (display.planned and StoredRun.is_in(folder)):
                 raise  # nothing was kept
             plugins = [word for path in how["plugin_files"] for word in ("--plugin", str(path))]
             words = ["python", "-m", "oasis_bench", "run", "--resume", str(folder), *plugins]

@@ -31,11 +31,9 @@ from oasis_bench.experiment import QUICK_REMARK, Experiment, LearnerSpec, change
 from oasis_bench.notebook.result import RunResult
 from oasis_bench.plugins import MetricLearner, Registry, load_model
 from oasis_bench.runs import (
+    StoredRun,
     fit_on_all,
-    holds_run,
-    new_folder,
     one_for_each_value,
-    refuse_used_folder,
     run_experiment,
 )
 from oasis_bench.system import Folder, Text, UsageError, open_regular, require_packages
@@ -165,8 +163,8 @@ def run(
             label = of_data["label"]
             raise UsageError(f"label = {label!r} of (X, y): y has the labels: leave label out")
         ending, rows = rows_as_file(dataset)
-        folder = new_folder("rows") if folder is None else folder
-        refuse_used_folder(folder)
+        folder = StoredRun.new_folder("rows") if folder is None else folder
+        StoredRun.refuse_used(folder)
         dataset = folder.absolute().with_name(folder.name + ending)
     plan = changed(
         plan,
@@ -183,7 +181,7 @@ def run(
             f"this experiment is on {len(several)} data sets: name one with dataset_options, or "
             "call `python -m oasis_bench run`"
         )
-    folder = new_folder(plan.dataset) if folder is None else folder
+    folder = StoredRun.new_folder(plan.dataset) if folder is None else folder
     new_rows = rows is not None and keep_rows(rows, Path(plan.dataset))
     remarks = [f"{QUICK_REMARK} that without quick=True"] if quick else []
     display = ProgressDisplay(live=True)
@@ -198,11 +196,11 @@ def run(
             keep=[kind for kind, on in ((MODELS, save_models), (PREDICTIONS, predictions)) if on],
         )
     except UsageError as error:
-        if rows is None or holds_run(folder):
+        if rows is None or StoredRun.is_in(folder):
             raise
         raise UsageError(str(error).replace(plan.dataset, "the rows given")) from error
     finally:
-        if new_rows and not holds_run(folder):
+        if new_rows and not StoredRun.is_in(folder):
             Path(plan.dataset).unlink(missing_ok=True)
     Registry.load_reports().write_report(folder)
     display.line(f"kept in {folder}")

@@ -1,5 +1,7 @@
 """A run: the trials of an experiment, from the data set to the store; begun, or gone on with.
 
+Of an experiment with a list of values, or of a suite, it makes one for each.
+
 Not for printing: `oasis_bench.command_line` does that.
 """
 
@@ -22,6 +24,7 @@ from oasis_bench.execution import Executor, executor
 from oasis_bench.experiment import (
     Experiment,
     TrialSpec,
+    dataset_of_file,
     find_tasks,
     identities,
     match_columns,
@@ -42,7 +45,7 @@ from oasis_bench.runs.schema import (
     SplitSource,
     TaskSource,
 )
-from oasis_bench.runs.store import RefusedRecordError, Store, refuse_used_folder
+from oasis_bench.runs.store import LONGEST_NAME, RefusedRecordError, Store, StoredRun
 from oasis_bench.system import Folder, Machine, OutputError, Progress, Text, UsageError, no_progress
 from oasis_bench.tasks import Split
 from oasis_bench.trial import (
@@ -58,11 +61,52 @@ from oasis_bench.trial import (
 
 S = TypeVar("S", bound=Source)
 
-LONGEST_NAME = 100
-"""Characters of a name that a folder or a file has in its own, of which systems allow 255."""
-
 OnTrial = Callable[[TrialResult | None, int, int], None]
 """Called as ``on_trial(record, done, planned)`` after each trial; with None before the first."""
+
+
+def one_for_each_value(experiment: Experiment) -> dict[str, Experiment]:
+    """Return an experiment for each corpus of a suite, or each value of what has a list of them.
+
+    A list is that of an option of the data set, or of a setting in the table `each` of the file.
+    Each experiment is a run as any other, in a folder of its own.
+    """
+    if experiment.corpora:
+        return {name: _on_corpus(experiment, name) for name in experiment.corpora}
+    options, each = experiment.dataset_options, experiment.each
+    lists = lists_of_values(experiment)
+    if not lists:
+        return {}
+    if len(lists) > 1:
+        raise UsageError(f"{' and '.join(lists)} have lists of values, a run for each: one may")
+    name, values = next(iter(lists.items()))
+    words = [str(value) for value in values] if isinstance(values, list) else []
+    if not words or [*dict.fromkeys(Path(word).name for word in words)] != words:
+        raise UsageError(f"{name} = {values}: different values that can name folders are needed")
+    found = {}
+    for word, value in zip(words, values, strict=True):
+        change = {name: value} if each else {"dataset_options": {**options, name: value}}
+        title = f"{experiment.title}: {f'{name} = ' if each else ''}{word}"
+        found[word] = replace(experiment, each={}, title=title, **change)
+    return found
+
+
+def _on_corpus(experiment: Experiment, name: str) -> Experiment:
+    """Return the experiment on one corpus; what its table says comes before what all say."""
+    changes: dict[str, Any] = dict(experiment.corpora[name])
+    changes |= dataset_of_file(changes.pop("dataset"), f"corpus {name}")
+    known = experiment.learners
+    if "learners" in changes:
+        changes["learners"] = {one: known[one] for one in changes["learners"] if one in known}
+    title = f"{experiment.title}: {name}"
+    return replace(experiment, **{"title": title, "corpora": {}, "quick": {}, **changes})
+
+
+def lists_of_values(experiment: Experiment) -> dict[str, Any]:
+    """Return what has a list of values, a run for each: options of the data set and settings."""
+    options = experiment.dataset_options
+    lists = {name: values for name, values in options.items() if isinstance(values, list)}
+    return {**lists, **experiment.each}
 
 
 def run_experiment(
@@ -89,7 +133,7 @@ def run_experiment(
     with executor(jobs, cluster) as place:
         registry = Registry.load(plugin_files)
         refuse_unknown_names(experiment, registry)  # before a download
-        refuse_used_folder(output)
+        StoredRun.refuse_used(output)
         dataset, rows, specs = prepare(
             experiment, registry, plugin_files, on_download, place.shares_cores, keep
         )
@@ -137,11 +181,6 @@ def run_experiment(
                     (output / OUTPUT_LOG).unlink(missing_ok=True)
                     store.discard()
                 raise
-
-
-def new_folder(dataset: str) -> Path:
-    """Name a folder for a run on a data set, by its name or path, that was given none."""
-    return Path("runs") / f"{Path(dataset).stem[:LONGEST_NAME]}-{datetime.now():%Y%m%d-%H%M%S}"
 
 
 def resume_experiment(

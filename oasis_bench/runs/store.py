@@ -12,6 +12,7 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, fields
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, Self
@@ -47,6 +48,10 @@ WAIT_SECONDS = 60.0
 """How long a writer waits for a reader of the file, such as `report`, and a reader for a writer."""
 
 
+LONGEST_NAME = 100
+"""Characters of a name that a folder or a file has in its own, of which systems allow 255."""
+
+
 class RefusedRecordError(ValueError):
     """The tables do not take the values of a record; nothing of it is written."""
 
@@ -75,6 +80,36 @@ class StoredRun:
     fit_numbers: pd.DataFrame  # ... single number of its fit
     pictures: pd.DataFrame  # a row for each picture of the examples
 
+    @staticmethod
+    def is_in(folder: Path) -> bool:
+        """Tell whether there is a run in `folder`, whole or not."""
+        return (folder / FILE_NAME).exists()
+
+    @staticmethod
+    def new_folder(dataset: str) -> Path:
+        """Name a folder for a run on a data set, by its name or path, that was given none."""
+        return Path("runs") / f"{Path(dataset).stem[:LONGEST_NAME]}-{datetime.now():%Y%m%d-%H%M%S}"
+
+    @staticmethod
+    def refuse_used(folder: Path) -> None:
+        """Raise a UsageError where `folder`, the value of --output, holds anything."""
+        try:
+            held = next(folder.iterdir(), None)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise UsageError(f"cannot use {folder} for output: {error.strerror}") from error
+        if StoredRun.is_in(folder):
+            raise UsageError(
+                f"{folder} holds another run: choose another --output, go on with it by "
+                f"'--resume {folder}', or remake its report with 'report {folder}'"
+            )
+        if held is not None:
+            raise UsageError(
+                f"{folder} is not empty (it holds {held.name}): choose another --output, "
+                "so that nothing of yours is overwritten"
+            )
+
     def typed_tables(self) -> dict[str, pd.DataFrame]:
         """Return all tables by name, each column of the type that it is stored in."""
         tables = {it.name: getattr(self, it.name) for it in fields(self) if it.name != "info"}
@@ -96,13 +131,13 @@ class Store:
     @classmethod
     def create(cls, folder: Path, info: RunFacts) -> Self:
         """Make the file of a new run, and its folder, which must hold nothing."""
-        refuse_used_folder(folder)
+        StoredRun.refuse_used(folder)
         path = folder / FILE_NAME
         try:
             made_folder = not folder.exists()
             folder.mkdir(parents=True, exist_ok=True)
             lock = _lock(folder)
-            refuse_used_folder(folder)  # again: another process may have been quicker
+            StoredRun.refuse_used(folder)  # again: another process may have been quicker
             store = cls(folder, _connect(path, "rwc"), lock, made_folder)
             try:
                 # One transaction, so that no file is without its info.
@@ -262,31 +297,6 @@ class Store:
                 f"VALUES ({', '.join(':' + name for name in names)})",
                 rows,
             )
-
-
-def holds_run(folder: Path) -> bool:
-    """Tell whether there is a run in `folder`, whole or not."""
-    return (folder / FILE_NAME).exists()
-
-
-def refuse_used_folder(folder: Path) -> None:
-    """Raise a UsageError where `folder`, the value of --output, holds anything."""
-    try:
-        held = next(folder.iterdir(), None)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise UsageError(f"cannot use {folder} for output: {error.strerror}") from error
-    if holds_run(folder):
-        raise UsageError(
-            f"{folder} holds another run: choose another --output, go on with it by "
-            f"'--resume {folder}', or remake its report with 'report {folder}'"
-        )
-    if held is not None:
-        raise UsageError(
-            f"{folder} is not empty (it holds {held.name}): choose another --output, "
-            "so that nothing of yours is overwritten"
-        )
 
 
 def read_run(folder: Path) -> StoredRun:
