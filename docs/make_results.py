@@ -235,7 +235,7 @@ def leaderboard(spec, folder):
     suite = folder / "suite"
     with chdir(suite if any(suite.glob("*.csv")) else folder):
         boards, _ = read_boards([Path()], task, measure)
-    return next(board for board in boards if board.corpora == (corpora or ALL))
+    return next(board for board in boards if board.group == (corpora or ALL))
 
 
 def make_picture(docs):
@@ -269,9 +269,9 @@ def make_finding(spec, folder):
 
     board = leaderboard(spec, folder)
     leads, tests, *_ = sentences(board)
-    following = [name for name in board.found.ranked[1:] if name != board.baseline]
+    following = [name for name in board.ranked[1:] if name != board.baseline]
     keys = ["error_reduction", "error_reduction_low", "error_reduction_high"]
-    for name, row in board.found.learners.loc[following[:1], keys].dropna().iterrows():
+    for name, row in board.learners.loc[following[:1], keys].dropna().iterrows():
         saved, low, high = (round(100 * float(share)) for share in row)
         leads += f" {name} is next, with an error reduction of {saved} % ({low} to {high} %)."
     return f"{leads} {tests}\n"
@@ -369,7 +369,7 @@ def make_rows(page, folder):
     parts = []
     for spec in [found[3] for found in MARKED.finditer(page) if found[2] == "leaderboard"]:
         board = leaderboard(spec, folder)
-        about = {"task": board.task, "measure": board.measure, "corpora_of": board.corpora}
+        about = {"task": board.task, "measure": board.measure, "corpora_of": board.group}
         parts.append(standing_table(board).numbers.assign(**about))
     return pd.concat(parts).to_csv(index=False) if parts else ""
 

@@ -6,26 +6,20 @@ Published figures enter no test.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from oasis_bench.analysis import LEVEL, task_measures
+from oasis_bench.analysis import LEVEL
 from oasis_bench.claims import (
     CLAIMS,
-    TABLE4,
-    Runs,
-    class_sentences,
+    ClassList,
     decide,
     experiments,
-    list_of,
     measured_effects,
-    paper_items,
-    published_judgements,
-    published_minutes,
-    published_precision,
+    published,
 )
 from oasis_bench.experiment import Experiment
 from oasis_bench.reports.report_files import render, write_files
@@ -45,6 +39,9 @@ from oasis_bench.system import UsageError, write_whole
 from oasis_bench.tasks import PRECISION
 
 PAGE = "claims.html"
+
+Runs = Mapping[str, Mapping[str, StoredRun]]
+"""The runs of each experiment, by experiment and then by the name of the run."""
 
 STAND_IN_NOTE = (
     "'for B10' and the like: other classes stand in for that list of the papers, so that the order "
@@ -91,8 +88,8 @@ def write_claims(folder: Path, remarks: Sequence[str] = ()) -> tuple[Path, str]:
         effect_text=effect_text,
         p_text=p_text,
         details={name: _details(str(name), own) for name, own in effects.groupby("id")},
-        items=paper_items().to_dict("records"),
-        classes=class_sentences(runs),
+        items=published("tables_and_figures").to_dict("records"),
+        classes=list(class_sentences(runs)),
         beside=beside,
         places={name: _page_of(name, own) for name, own in runs.items()},
         left_out=left_out,
@@ -109,6 +106,21 @@ def write_claims(folder: Path, remarks: Sequence[str] = ()) -> tuple[Path, str]:
     write_whole(folder, "effects.csv", to_csv(effects))
     lines = [(claim.id, str(verdicts.loc[claim.id, "words"]), claim.sentence) for claim in CLAIMS]
     return path, "\n".join([*aligned(lines, left=(0, 1, 2)), summary])
+
+
+def class_sentences(runs: Runs) -> Iterator[str]:
+    """Say for each experiment on class lists that has run whether its classes are the papers'."""
+    for name, own in runs.items():
+        for run in own.values():
+            found = [it for subset in run.info.classes if (it := ClassList.of(run, subset))]
+            lists = ", ".join(it.name for it in found)
+            if any(it.stand_in for it in found):
+                yield (
+                    f"{name}: {run.info.experiment.dataset} has classes that stand in for the "
+                    f"papers' ({lists}), which need all of Caltech256 on disk."
+                )
+            elif found:
+                yield f"{name}: the papers' own classes of Caltech256 ({lists})."
 
 
 def stored_runs(folder: Path) -> tuple[dict[str, dict[str, StoredRun]], dict[str, str]]:
@@ -176,7 +188,11 @@ def beside_published(runs: Runs) -> list[Table]:
     """Make the tables of which there are runs."""
     return [
         *_of_class_lists(
-            [run for name in TABLE4 for run in runs.get(name, {}).values()],
+            [
+                run
+                for name in ("paper-table4", "paper-table4-more")
+                for run in runs.get(name, {}).values()
+            ],
             ("table4", "JMLR table 4"),
             ("table5", "JMLR table 5"),
         ),
@@ -197,9 +213,9 @@ def _of_class_lists(
     seconds: list[pd.DataFrame] = []
     for run in runs:
         for subset, n_classes in view_of(run).subsets.items():
-            if (found := list_of(run, subset)) is not None:
+            if (found := ClassList.of(run, subset)) is not None:
                 for kept, make in ((precision, _precision), (seconds, _seconds)):
-                    rows = make(run, subset, found.name)
+                    rows = make(run, subset, found)
                     kept.append(
                         rows.assign(
                             n_classes=n_classes, class_list=found.name, stand_in=found.stand_in
@@ -221,10 +237,10 @@ def _of_class_lists(
     ]
 
 
-def _precision(run: StoredRun, subset: str, class_list: str) -> pd.DataFrame:
-    values = task_measures(run, "retrieval")
+def _precision(run: StoredRun, subset: str, class_list: ClassList) -> pd.DataFrame:
+    values = view_of(run).values["retrieval"]
     ours = values[values["subset"] == subset].groupby(["name", "learner"])["value"]
-    found = published_precision(class_list).rename(columns={"mean": "published"})
+    found = class_list.precision().rename(columns={"mean": "published"})
     means = ours.mean().rename("ours").reset_index()
     cells = pd.MultiIndex.from_product(
         [found["name"].unique(), view_of(run).learners], names=["name", "learner"]
@@ -232,11 +248,11 @@ def _precision(run: StoredRun, subset: str, class_list: str) -> pd.DataFrame:
     return cells.merge(found, how="left").merge(means, how="left")
 
 
-def _seconds(run: StoredRun, subset: str, class_list: str) -> pd.DataFrame:
+def _seconds(run: StoredRun, subset: str, class_list: ClassList) -> pd.DataFrame:
     """Return CPU seconds of a fit, of the learners that have a published time."""
     trials = run.trials[run.trials["subset"] == subset]
     seconds = trials.groupby("learner")["fit_cpu_seconds"].mean().to_dict()
-    found = published_minutes(class_list)
+    found = class_list.minutes()
     found = found[found["learner"].isin(list(seconds))]
     return found.assign(
         name="seconds", ours=found["learner"].map(seconds), published=60 * found["mean"]
@@ -275,9 +291,9 @@ def _of_deep_ranking(runs: Runs) -> list[Table]:
     run = runs.get("deep-ranking", {}).get("deep-ranking")
     if run is None:
         return []
-    values = task_measures(run, "judged-triplets")
+    values = view_of(run).values["judged-triplets"]
     means = values[values["name"] == PRECISION].groupby("learner")["value"].agg(["mean", "std"])
-    numbers = published_judgements().merge(means, on="learner", how="left")
+    numbers = published("deep_ranking_tables").merge(means, on="learner", how="left")
     models, learners = numbers["model"].astype(str), numbers["learner"].astype(str)
     columns = (numbers[name].astype(float) for name in ("mean", "std", "precision"))
     rows = [

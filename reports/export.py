@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from oasis_bench.analysis import option_name, shown_in_text
+from oasis_bench.analysis import option_name
 from oasis_bench.plugins import PATH_DATASETS
 from oasis_bench.reports.report import report_tables
 from oasis_bench.reports.table import counted, params_text, to_csv, to_latex
@@ -151,7 +151,7 @@ def result_rows(view: RunView) -> pd.DataFrame:
     parts = []
     for task in view.tasks:
         numbers, split = view.numbers[task], view.split_of(task)
-        own = numbers[numbers["name"].isin(shown_in_text(view.stored, task))]
+        own = numbers[numbers["name"].isin(view.names(task, "is_shown"))]
         own = own.drop(columns="blend")
         notes = [
             " ".join(view.shortfall(subset, learner, split, task)).removeprefix(

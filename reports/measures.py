@@ -11,7 +11,6 @@ from typing import Any
 
 import pandas as pd
 
-from oasis_bench.analysis import seen_difference, shown_in_text
 from oasis_bench.claims import published_figures
 from oasis_bench.reports.table import (
     Cell,
@@ -49,6 +48,9 @@ VERDICTS = {
     "untested": "not testable",
 }
 BESIDE_BASELINE = {**VERDICTS, "better": "better"}
+
+PAIRS = 8
+"""The pairs of classes that the table of confusion shows of a subset."""
 
 POINT = 0.01
 """A difference from a published figure that is reported."""
@@ -88,7 +90,7 @@ def measure_tables(view: RunView, task: str) -> tuple[list[Table], list[Table]]:
     down, measures across.  Then those of all measures, the other way round; none where the
     headlines are all.
     """
-    numbers, first = view.numbers[task], shown_in_text(view.stored, task)
+    numbers, first = view.numbers[task], view.names(task, "is_shown")
     shown = numbers[numbers["name"].isin(first)]
     of_headlines, of_every = (
         [
@@ -131,8 +133,7 @@ def _measure_table(
         numbers=with_chance(numbers),
         notes=[
             *(note for head, *_ in others for note in head.notes),
-            *ceilings(view, task, numbers),
-            *bold_note(numbers[numbers["name"] == view.headlines[task][0]]),
+            *bold_note(numbers[numbers["name"] == view.names(task)[0]]),
             *blend_notes(numbers),
             *_left_out(view, task, subset),
             *view.dagger_notes,
@@ -140,19 +141,6 @@ def _measure_table(
         of=view.facets(task, subset),
         across="Learner" if every else "Measure",
     )
-
-
-def ceilings(view: RunView, task: str, numbers: pd.DataFrame) -> list[str]:
-    """Say from which k on precision of one class subset of `RunView.numbers` cannot reach 1."""
-    sizes = view.sizes.get((str(numbers["subset"].iloc[0]), view.split_of(task)))
-    shown = numbers[(numbers["measure"] == "precision") & numbers["chance"].notna()]
-    if sizes is None or shown.empty or "mAP" not in view.info.sources.tasks[task].measures:
-        return []
-    relevant = round(shown["chance"].iloc[0] * (sizes[1] - 1), 6)
-    return [
-        f"Precision at k is at most {relevant:.3g}/k for a larger k, as a query has {relevant:.3g} "
-        f"relevant {view.info.items} on average."
-    ] * bool((shown["k"] > relevant).any())
 
 
 def _caveats(
@@ -225,7 +213,7 @@ def difference_tables(view: RunView, task: str, baseline: str | None = None) -> 
     numbers = _differences(view, task, baseline)
     if numbers.empty:
         return []
-    shown = view.headlines[task][0]
+    shown = view.names(task)[0]
     return [
         _difference_table(view, task, str(subset), shown, own, baseline)
         for subset, own in numbers.groupby("subset", sort=False)
@@ -244,26 +232,25 @@ def _differences(view: RunView, task: str, baseline: str | None) -> pd.DataFrame
     """
     rows: list[dict[str, Any]] = []
     found = view.comparisons[task] if baseline is None else view.compare(task, baseline)
-    for subset, measure, _, comparison, sizes in found:
-        for learner, own in comparison.differences.items():
-            rho = view.rho[subset, view.split_of(task)]
+    for it in found:
+        for learner, own in it.differences.items():
             values = (own.mean, own.low, own.high)
             if baseline is not None:
                 values = (-own.mean, -own.high, -own.low)
             rows.append(
                 {
-                    "subset": subset,
-                    "measure": measure,
-                    "best" if baseline is None else "baseline": comparison.best,
+                    "subset": it.subset,
+                    "measure": it.name,
+                    "best" if baseline is None else "baseline": it.best,
                     "learner": learner,
                     "n": own.n,
-                    "of": "partitions" if sizes is None else "queries",
+                    "of": "partitions" if it.sizes is None else "queries",
                     **dict(zip(("difference", "low", "high"), values, strict=True)),
                     "sd": own.sd,
                     "p_value": own.p_value,
-                    "p_corrected": comparison.p_values[learner],
-                    "verdict": comparison.verdicts[learner],
-                    "detectable": seen_difference(own, rho),
+                    "p_corrected": it.p_values[learner],
+                    "verdict": it.verdicts[learner],
+                    "detectable": own.detectable,
                 }
             )
     return pd.DataFrame(rows)
@@ -417,3 +404,65 @@ def _far(numbers: pd.DataFrame) -> Iterator[str]:
             f"point; mean difference {100 * own['difference'].mean():+.1f} points, largest "
             f"{100 * most['difference']:+.1f} ({most['dataset']}, {most['measure']})"
         )
+
+
+def confusion_shares(view: RunView, task: str) -> pd.DataFrame:
+    """Sum confusion matrices over partitions; none of class sets, each of which has other classes.
+
+    A row for each subset, learner, label and predicted class that occur together: n test items,
+    and share, n over those of the label.
+    """
+    counts = view.stored.confusion
+    keys = ["subset", "learner", "label"]
+    is_shown = (counts["task"] == task) & (not view.experiment.replicates)
+    sums = counts[is_shown].groupby([*keys, "predicted"], sort=False)["n"].sum()
+    shares: pd.DataFrame = sums.reset_index()
+    return shares.assign(share=shares["n"] / shares.groupby(keys)["n"].transform("sum"))
+
+
+def confusion_tables(view: RunView, task: str) -> list[Table]:
+    """Make the table of the pairs that the best learner of each subset confuses most.
+
+    Its CSV file has the whole matrices of all learners.  There is none without a matrix.
+    """
+    shares = confusion_shares(view, task)
+    if shares.empty:
+        return []
+    # Classes are predicted by the rule of the measure of tuning, where that is of the task.
+    of_task, measure = view.tuned_by[view.split_of(task)]
+    measure = measure if of_task == task else view.names(task)[0]
+    values = view.values[task]
+    means = values[values["name"] == measure].groupby(["subset", "learner"])["value"].mean()
+    numbers, wrong = [], []
+    for subset in view.subsets_of(view.split_of(task)):
+        own = shares[shares["subset"] == subset]
+        names = view.class_names(subset, view.split_of(task))
+        own = own.assign(true_name=own["label"].map(names), name=own["predicted"].map(names))
+        numbers.append(own)
+        if subset in means:
+            is_shown = (own["learner"] == means[subset].idxmax()) & (
+                own["label"] != own["predicted"]
+            )
+            wrong.append(own[is_shown].nlargest(PAIRS, "share"))
+    pairs = pd.concat(wrong)
+    return [
+        Table(
+            name=f"{task}_confusion",
+            title=f"{task_title(task)}: the {PAIRS} pairs confused most by the best learner, over "
+            + view.partitions_text,
+            columns=[
+                view.subset_column(pairs),
+                view.learner_column(pairs),
+                Column("True class", pairs["true_name"], align="l"),
+                Column("Taken for", pairs["name"], align="l"),
+                Column(view.info.items.capitalize(), pairs["n"], "{:,}".format),
+                Column("Share of the true class", pairs["share"], "{:.3f}".format),
+            ],
+            numbers=pd.concat(numbers),
+            notes=[
+                f"Classes are predicted as for {measure}; the learner shown is the best by it. The "
+                "CSV file has the whole matrices of all learners."
+            ],
+            of=view.facets(task),
+        )
+    ]

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from oasis_bench.claims import published_web_scale
+from oasis_bench.claims import published
 from oasis_bench.reports.report_files import data_uri, render, write_files
 from oasis_bench.reports.table import Column, Table, number_text, plural, series, to_csv
 from oasis_bench.reports.view import RunView, view_of
@@ -377,8 +377,8 @@ def _number(value: float) -> str:
 
 def _notes(ratings: pd.DataFrame, marks: pd.DataFrame) -> list[str]:
     by_chance = float(marks.mean(axis=1).groupby("query").mean().mean())
-    published = published_web_scale().set_index("figure")["value"]
-    of_paper = series([f"{published[f'deviation over {of}']}" for of in ("raters", "queries")])
+    figures = published("web_scale").set_index("figure")["value"]
+    of_paper = series([f"{figures[f'deviation over {of}']}" for of in ("raters", "queries")])
     return [
         f"{ERROR_BARS.capitalize()}. k is the last rank to which the pictures of every learner are "
         "rated; a query of fewer is left out. Human level: what a rater marked as relevant comes "

@@ -13,17 +13,22 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from oasis_bench.reports.figures import (
-    cost_figures,
+    partition_figures,
     quality_against_time,
     space_figures,
     step_figures,
+    task_figures,
 )
-from oasis_bench.reports.measures import difference_tables, measure_tables, published_beside
+from oasis_bench.reports.measures import (
+    confusion_tables,
+    difference_tables,
+    measure_tables,
+    published_beside,
+)
 from oasis_bench.reports.protocol import measure_words, methods
 from oasis_bench.reports.ratings import rating_tables, read_ratings
 from oasis_bench.reports.report_files import data_uri, render, write_files
 from oasis_bench.reports.table import Table
-from oasis_bench.reports.tasks import confusion_tables, partition_figures, task_figures
 from oasis_bench.reports.terminal import summary_text
 from oasis_bench.reports.trials import (
     cost_tables,
@@ -62,7 +67,7 @@ def write_report(folder: Path, baseline: str | None = None, run: StoredRun | Non
     ratings = read_ratings(folder)
     tables = _tables(view)
     tables["ratings"] = [] if ratings is None else rating_tables(view, ratings)
-    makers = {"steps": step_figures, "costs": cost_figures, "space": space_figures}
+    makers = {"steps": step_figures, "space": space_figures}
     figures = {name: make(view) for name, make in makers.items()}
     named = None if baseline is None else view.marked(baseline)
     parts: dict[str, Any] = {
@@ -191,8 +196,8 @@ def summary_html(run: StoredRun) -> str:
         text=summary_text(run, in_python=True),
         figures=[
             drawing
-            for drawings in (*(task_figures(view, task) for task in view.tasks), cost_figures(view))
-            for drawing in drawings
+            for task in view.tasks
+            for drawing in (*quality_against_time(view, task), *task_figures(view, task))
         ],
         tables={
             **{task_title(task): measure_tables(view, task)[0] for task in view.tasks},

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
-from oasis_bench.analysis import Line, RunComparison, used_by_compare
-from oasis_bench.reports.measures import ABSTAINED, CHANCE, ceilings, mean_texts
+from oasis_bench.analysis import RunComparison
+from oasis_bench.reports.measures import ABSTAINED, CHANCE, mean_texts
 from oasis_bench.reports.table import (
     SUMMARY_WIDTH,
     aligned,
@@ -18,19 +18,10 @@ from oasis_bench.reports.table import (
     series,
     wrapped,
 )
-from oasis_bench.reports.verdict import (
-    MOST_NAMED,
-    all_at_most,
-    answers,
-    leads,
-    near_chance,
-    next_steps,
-    without_comparison,
-)
+from oasis_bench.reports.verdict import answers, next_steps
 from oasis_bench.reports.view import (
     DAGGER,
     RunView,
-    task_title,
     transductive_note,
     view_of,
 )
@@ -79,44 +70,15 @@ def answer_text(run: StoredRun) -> str:
     view = view_of(run)
     gaps = [line for gap in dict.fromkeys(_gaps(view)) for line in wrapped(gap)]
     more = [f"  (of {len(gaps)} lines on what failed; all are in the report)"]
-    last = [*wrapped(_brief_costs(view)), *(gaps if len(gaps) < 3 else [gaps[0], *more])]
-    first = [line for task in view.tasks for line in wrapped(_brief(view, task))]
+    *first, last = [wrapped(line) for line in answers(view, brief=True)] or [[]]
+    lines = [line for own in first for line in own]
+    last += gaps if len(gaps) < 3 else [gaps[0], *more]
     steps = [(f"{it.why}:", f"  {printable(it.command)}") for it in next_steps(view)[:1]]
-    if len(first) + len(last) + 2 <= MOST_LINES:
+    if len(lines) + len(last) + 2 <= MOST_LINES:
         last += [line for step in steps for line in step]
-    if len(first) > (room := MOST_LINES - len(last)):
-        first = [*first[: room - 1], "  (the other tasks are in the report)"]
-    return "\n".join([*first, *last])
-
-
-def _brief(view: RunView, task: str) -> str:
-    """Say who has the highest mean on the largest class subset, and by how much."""
-    scored = [it for it in view.comparisons[task] if it.scores.notna().any(axis=None)]
-    if not scored:
-        return ""
-    of_subset = {it.name: it for it in scored if it.subset == scored[-1].subset}
-    names = [name for name in used_by_compare(view.stored, task) if name in of_subset]
-    it = of_subset[names[0]]
-    where, best = f"{task_title(task)}, {view.subset_title(it.subset)}: ", it.best.best
-    near = " ".join(near_chance(view, task, it))
-    if all_at_most(it):
-        return f"{where}all learners are at the most there is (1.000) in {it.name}."
-    if best is None:
-        return f"{where}{without_comparison(view, it)} {near}"
-    return where + " ".join([*leads(view, it), near])
-
-
-def _brief_costs(view: RunView) -> str:
-    """Say what one partition took of each learner, the cheapest first; of many the ends."""
-    trials = view.finished_on(view.splits[0])
-    subsets = [subset for subset in view.subsets if (trials["subset"] == subset).any()]
-    own = trials[trials["subset"].isin(subsets[-1:])]
-    parts = own["tuning_seconds"].fillna(0) + own["fit_seconds"].fillna(0) + own["query_seconds"]
-    medians = parts.groupby(own["learner"]).median().dropna().sort_values()
-    texts = [f"{view.marked(str(it))} {seconds_text(own)} s" for it, own in medians.items()]
-    if len(texts) > 2 * MOST_NAMED:
-        texts = [*texts[:MOST_NAMED], "...", *texts[-MOST_NAMED:]]
-    return f"Tuning, fit and queries of one partition: {', '.join(texts)}." if texts else ""
+    if len(lines) > (room := MOST_LINES - len(last)):
+        lines = [*lines[: room - 1], "  (the other tasks are in the report)"]
+    return "\n".join([*lines, *last])
 
 
 def summary_text(run: StoredRun, in_python: bool = False) -> str:
@@ -132,8 +94,8 @@ def summary_text(run: StoredRun, in_python: bool = False) -> str:
     notes += [f"{task}: mean ± {view.spread_text(task)}" for task in others]
     notes = ["; ".join([*notes, "costs: medians [min - max]"])]
     for task in view.tasks:
-        lines, best, limits = _task_lines(view, task)
-        text += [f"{task}:", *_aligned_to_width(lines, (1,)), *limits]
+        lines, best = _task_lines(view, task)
+        text += [f"{task}:", *_aligned_to_width(lines, (1,))]
         if best and not notes[1:]:
             notes.append(
                 "* best, or statistically tied with the best (corrected paired t-test, Holm, 0.05)"
@@ -158,13 +120,12 @@ def summary_text(run: StoredRun, in_python: bool = False) -> str:
     return "\n".join([*text, *notes])
 
 
-def _task_lines(view: RunView, task: str) -> tuple[list[list[str]], bool, list[str]]:
-    """Return the cells of a task's table, whether one has a star, and what cannot reach 1."""
+def _task_lines(view: RunView, task: str) -> tuple[list[list[str]], bool]:
+    """Return the cells of a task's table, and whether one has a star."""
     numbers, measures = view.numbers[task], view.measures[task]
-    measures = measures[measures["name"].isin(used_by_compare(view.stored, task))]
+    measures = measures[measures["is_compared"]]
     numbers = numbers[numbers["name"].isin(measures["name"])]
     lines = [[view.class_noun, "learner", *(f"{option} " for option in measures["option"])]]
-    limits: list[str] = []
     for subset, learner, own in view.by_subset_and_learner(numbers, view.split_of(task)):
         texts = [
             text.replace(ABSTAINED, "=").replace(" ", "") + ("*" if bold else " ")
@@ -174,8 +135,7 @@ def _task_lines(view: RunView, task: str) -> tuple[list[list[str]], bool, list[s
         if learner == view.learners[-1]:
             chances = [number_text(value, "{:.3f}", missing="-") for value in own["chance"]]
             lines.append([lines[-1][0], CHANCE, *(text + BESIDE_SPREAD for text in chances)])
-            limits += ceilings(view, task, own)
-    return lines, bool(numbers["bold"].any()), list(dict.fromkeys(limits))
+    return lines, bool(numbers["bold"].any())
 
 
 def _cost_lines(view: RunView, split: str) -> list[list[str]]:
@@ -237,7 +197,26 @@ def comparison_text(comparison: RunComparison, runs: Mapping[str, StoredRun]) ->
     text = [printable(line) for line in map(_origin, runs, runs.values())]
     notes = list(comparison.notes)
     if comparison.lines:
-        rows = [HEADER, *(_cells(line, transductive) for line in comparison.lines)]
+        rows = [HEADER]
+        for line in comparison.lines:
+            learner = line.learner + DAGGER * (line.learner in transductive)
+            labels = [line.subset, learner, line.task, NAMES.get(line.measure, line.measure)]
+            of_line = [_cost(line.measure, value) for value in (line.old, line.new)]
+            pattern, one = "[{:.2f}, {:.2f}]", f"x{line.change:.2f}"
+            if line.counts_results:
+                of_line, one = [f"{line.old:.0f}", f"{line.new:.0f}"], f"{line.change:+.0f}"
+            elif not line.is_cost:
+                of_line, one = [f"{line.old:.4f}", f"{line.new:.4f}"], f"{line.change:+.4f}"
+                pattern = "[{:+.4f}, {:+.4f}]"
+            interval = "" if math.isnan(line.low) else pattern.format(line.low, line.high)
+            p_value = "" if math.isnan(line.p_value) else p_text(line.p_value)
+            reason = f": {clip(printable(line.reason), REASON_WIDTH)}" if line.reason else ""
+            rows.append(
+                [
+                    *(clip(printable(label), LABEL_WIDTH) for label in labels),
+                    *(str(line.n), *of_line, one, interval, p_value, f"{line.verdict}{reason}"),
+                ]
+            )
         text += ["", *aligned(rows, left=(1, 2, 3, len(HEADER) - 1)), ""]
         if any(line.learner in transductive for line in comparison.lines):
             notes.append(transductive_note())
@@ -254,27 +233,6 @@ def _origin(name: str, run: StoredRun) -> str:
         f"{name}, {plural(len(run.trials), 'trial')}, started {run.info.started}, "
         f"commit {run.info.provenance.get('commit') or 'unknown'}, processor {processors}"
     )
-
-
-def _cells(line: Line, transductive: Collection[str]) -> list[str]:
-    """Write the cells of a line of the table."""
-    learner = line.learner + DAGGER * (line.learner in transductive)
-    labels = [line.subset, learner, line.task, NAMES.get(line.measure, line.measure)]
-    labels = [clip(printable(label), LABEL_WIDTH) for label in labels]
-    if line.counts_results:
-        values = [f"{line.old:.0f}", f"{line.new:.0f}", f"{line.change:+.0f}"]
-        pattern = ""
-    elif not line.is_cost:
-        values = [f"{line.old:.4f}", f"{line.new:.4f}", f"{line.change:+.4f}"]
-        pattern = "[{:+.4f}, {:+.4f}]"
-    else:
-        values = [_cost(line.measure, value) for value in (line.old, line.new)]
-        values.append(f"x{line.change:.2f}")
-        pattern = "[{:.2f}, {:.2f}]"
-    interval = "" if math.isnan(line.low) else pattern.format(line.low, line.high)
-    p_value = "" if math.isnan(line.p_value) else p_text(line.p_value)
-    reason = f": {clip(printable(line.reason), REASON_WIDTH)}" if line.reason else ""
-    return [*labels, str(line.n), *values, interval, p_value, f"{line.verdict}{reason}"]
 
 
 def _cost(measure: str, value: float) -> str:

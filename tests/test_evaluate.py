@@ -17,7 +17,7 @@ from sklearn.preprocessing import normalize
 
 import oasis_bench
 from oasis_bench.algorithms import LDA
-from oasis_bench.analysis import cluster_interval
+from oasis_bench.analysis import PairedInterval
 from oasis_bench.command_line import main
 from oasis_bench.data import row_hashes
 from oasis_bench.datasets import OwnTriplets
@@ -369,7 +369,7 @@ def test_a_model_of_judged_triplets_is_judged_on_all_triplets_of_a_file_it_has_n
     assert record.trials["learner"].tolist() == [path.stem]  # the row is named by the file
     groups = record.groups[record.groups["measure"] == "similarity precision"]
     assert groups["value"].sum() / groups["n"].sum() == pytest.approx(found, abs=1e-12)
-    interval = cluster_interval(groups["value"] / groups["n"], groups["n"])
+    interval = PairedInterval.of(groups["value"] / groups["n"], 0, groups["n"])
     summary = " ".join(summary_text(record).split())
     spread = interval.sd / len(groups) ** 0.5
     assert f"{path.stem} {found:.3f}±{spread:.3f}" in summary

@@ -10,7 +10,7 @@ import pytest
 from fake_runs import fake_trial, fake_trials, make_run
 from scipy import stats
 
-from oasis_bench.analysis import cluster_interval, compare_runs
+from oasis_bench.analysis import PairedInterval, compare_runs
 from oasis_bench.claims import CLAIMS, measured_effects
 from oasis_bench.command_line import main
 from oasis_bench.datasets import Digits
@@ -71,7 +71,7 @@ def test_a_quick_run_of_class_sets_has_two_of_them():
 
 def test_differences_over_all_sets_are_tested_by_student_s_t(tmp_path):
     run = of_sets(tmp_path / "run", 5, A=OF_A, B=OF_B)
-    (found,) = view_of(run).comparisons["retrieval"][0].best.differences.values()
+    (found,) = view_of(run).comparisons["retrieval"][0].differences.values()
     theirs = stats.ttest_rel(OF_A, OF_B)
     interval = theirs.confidence_interval()
     assert (found.low, found.high) == pytest.approx((interval.low, interval.high))
@@ -139,7 +139,7 @@ def difference_of(run, first, second, other=None):
         it.groups[it.groups["learner"] == name].reset_index()
         for it, name in ((run, first), (other or run, second))
     )
-    return cluster_interval((a["value"] - b["value"]) / a["n"], a["n"])
+    return PairedInterval.of((a["value"] - b["value"]) / a["n"], 0, a["n"])
 
 
 def test_judgements_are_compared_by_a_bootstrap_over_their_groups(tmp_path):
@@ -155,7 +155,7 @@ def test_judgements_are_compared_by_a_bootstrap_over_their_groups(tmp_path):
     spread = numbers.loc[(MEASURE, "A"), "sd"]
     assert f"{mean_of(run, 'A'):.3f}±{spread:.3f}" in text
     own = run.groups[run.groups["learner"] == "A"]
-    interval = cluster_interval(own["value"] / own["n"], own["n"])
+    interval = PairedInterval.of(own["value"] / own["n"], 0, own["n"])
     assert spread == pytest.approx(interval.sd / np.sqrt(30))
 
 

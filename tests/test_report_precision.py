@@ -48,7 +48,7 @@ def test_whoever_is_not_distinguishable_from_the_best_is_bold_too(tmp_path):
     )
     (table,), _ = measure_tables(view_of(run), "retrieval")
     assert [row[1].bold for row in table.cells] == [True, True, False, False]
-    ((_, note),) = table.marked_notes[1:]
+    ((_, note),) = table.marked_notes
     assert note.startswith("Bold: best, or statistically tied with the best")
     assert note.endswith("(level 0.05 for all comparisons of a measure together, by Holm).")
 

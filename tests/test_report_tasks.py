@@ -5,8 +5,7 @@ from fake_runs import fake_trial, make_run
 from report_helpers import marks, texts
 
 from oasis_bench.reports import summary_text
-from oasis_bench.reports.measures import measure_tables
-from oasis_bench.reports.tasks import confusion_shares, confusion_tables
+from oasis_bench.reports.measures import confusion_shares, confusion_tables, measure_tables
 from oasis_bench.reports.trials import unanswered_table
 from oasis_bench.reports.view import view_of
 from oasis_bench.trial import TrialResult
@@ -99,9 +98,6 @@ def test_the_pairs_confused_most_are_those_of_the_best_and_the_file_has_all(tmp_
         ["2", "best", "cat", "dog", "4", "0.160"],
         ["2", "best", "dog", "cat", "1", "0.040"],
     ]
-    assert table.notes == (
-        "Classes are predicted as for accuracy, k = 1; the learner shown is the best by it.",
-    )
     assert set(table.numbers["learner"]) == {"best", "other"}
     shares = (
         confusion_shares(view_of(run), "classification")

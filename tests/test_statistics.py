@@ -8,14 +8,12 @@ import pytest
 from scipy import stats
 
 from oasis_bench.analysis import (
-    cluster_interval,
     compare_to_best,
     detectable_difference,
     fit_power_law,
-    paired_interval,
-    seen_difference,
+    holm,
 )
-from oasis_bench.analysis.statistics import holm
+from oasis_bench.analysis.statistics import cluster_interval, paired_interval
 
 RHO = 250 / 650
 """Of 400 training and 250 test items that use a pool whole."""
@@ -68,10 +66,10 @@ def test_an_interval_ends_where_differences_of_the_measure_do():
 def test_a_detectable_difference_that_cannot_be_is_none():
     wild = paired_interval([0.9, 0.1], RHO, reach=1.0)
     assert wild.sd * detectable_difference(2, RHO) > 1
-    assert math.isnan(seen_difference(wild, RHO))
-    assert math.isnan(seen_difference(paired_interval([0.1, 0.1], 0.5), RHO))
+    assert math.isnan(wild.detectable)
+    assert math.isnan(paired_interval([0.1, 0.1], 0.5).detectable)
     tame = paired_interval([0.03, 0.02, 0.04], RHO, reach=1.0)
-    assert seen_difference(tame, RHO) == pytest.approx(0.01 * detectable_difference(3, RHO))
+    assert tame.detectable == pytest.approx(0.01 * detectable_difference(3, RHO))
 
 
 def test_a_single_difference_has_a_mean_and_no_interval():
@@ -285,5 +283,4 @@ def test_the_interval_of_an_exponent_of_a_hand_case():
 
 
 def test_an_exponent_needs_three_sizes():
-    with pytest.raises(ValueError, match="2 points: an exponent with an interval needs at least 3"):
-        fit_power_law([1, 2], [1, 2])
+    assert fit_power_law([1, 2], [1, 2]) is None

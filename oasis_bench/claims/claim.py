@@ -6,12 +6,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import pandas as pd
 from scipy import stats
 
-from oasis_bench.analysis import LEAST_SETS, LEVEL, cluster_interval, holm, paired_interval
-from oasis_bench.claims.effects import Effect, Measured
+from oasis_bench.analysis import LEVEL, PairedInterval, holm
+from oasis_bench.claims.effects import Effect
 from oasis_bench.claims.paper_figures import Runs
 
 OUTCOMES = "supported", "partly supported", "contradicted", "inconclusive", "not tested"
@@ -52,40 +51,22 @@ def measured_effects(claims: Sequence[Claim], runs: Runs) -> pd.DataFrame:
     -------
     DataFrame
         The columns of `MEASURED`: bounds, mean, 90 % interval, number of values and one-sided
-        p-value of a mean out of its bounds, uncorrected.  Interval and p-value are NaN of fewer
-        values than `LEAST_SETS`, and of values that are all equal.
+        p-value of a mean out of its bounds, uncorrected (see `PairedInterval.within`).
     """
     rows = [
         {
             **{"id": claim.id, "experiment": name, "effect": effect.words, "where": one.where},
-            **{"above": effect.above, "below": effect.below, **_tested(one, effect)},
+            **{"above": effect.above, "below": effect.below, "mean": found.mean},
+            **{"values": len(one.values), **found.within(effect.above, effect.below)},
         }
         for claim in claims
         for name in claim.experiments
         for effect in claim.effects
         for one in effect.measured(runs.get(name, {}))
         if len(one.values)
+        for found in [PairedInterval.of(one.values, one.rho, one.sizes, one.reach)]
     ]
     return pd.DataFrame(rows, columns=MEASURED)
-
-
-def _tested(one: Measured, effect: Effect) -> dict[str, float]:
-    """Test that the mean is within its bounds: each bound leaves the 90 % interval at level .05."""
-    n = len(one.values)
-    found = (
-        paired_interval(one.values, one.rho)
-        if one.sizes is None
-        else cluster_interval(one.values, one.sizes)
-    )
-    error = found.sd * math.sqrt(1 / n + one.rho / (1 - one.rho))
-    error = error if n >= LEAST_SETS and error > 0 else math.nan
-    half = error * stats.t.isf(LEVEL, n - 1)
-    p_value = np.maximum(
-        stats.t.sf((found.mean - effect.above) / error, n - 1),
-        stats.t.cdf((found.mean - effect.below) / error, n - 1),
-    )
-    low, high = np.clip([found.mean - half, found.mean + half], -one.reach, one.reach)
-    return {"mean": found.mean, "low": low, "high": high, "values": n, "p_value": float(p_value)}
 
 
 def decide(claims: Sequence[Claim], effects: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:

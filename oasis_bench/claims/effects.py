@@ -5,16 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from oasis_bench.analysis import group_means, reach_of, task_measures
+from oasis_bench.analysis import RunAnalysis, reach_of
 from oasis_bench.claims.paper_figures import published_figures
 from oasis_bench.runs import StoredRun
 from oasis_bench.trial import TRAINING
+
+analysis_of = lru_cache(maxsize=16)(RunAnalysis)
+"""The analysis of a run, which many effects ask for."""
 
 Float64Array = npt.NDArray[np.float64]
 
@@ -75,12 +79,12 @@ def gain(
     """
 
     def measures(run: StoredRun) -> pd.DataFrame:
-        rows = task_measures(run, task) if task in run.info.sources.tasks else run.measures[:0]
+        rows = analysis_of(run).values.get(task, run.measures[:0])
         return rows[rows["name"] == measure] if len(rows) else rows
 
     def measured(runs: Mapping[str, StoredRun]) -> Iterator[Measured]:
         for run, where, own, rho in _subsets(runs, measures):
-            groups = group_means(run, task, own["subset"].iloc[0], measure)
+            groups = analysis_of(run).groups(task, own["subset"].iloc[0], measure)
             if groups is not None:
                 means, sizes = groups
                 values = _less(means, first, second)
@@ -242,7 +246,7 @@ def from_published(learner: str, within: float) -> Effect:
     """
 
     def less_published(run: StoredRun) -> float:
-        values = task_measures(run, "classification")
+        values = analysis_of(run).values["classification"]
         values = values[(values["measure"] == "accuracy") & (values["learner"] == learner)]
         theirs = published_figures(run)
         theirs = theirs[theirs["learner"] == learner].set_index("k")
