@@ -239,12 +239,26 @@ def leaderboard(spec, folder):
 
 
 def make_picture(docs):
-    """Draw the leaderboards of all tasks for the README."""
-    from oasis_bench.reports.leaderboard import read_boards, write_picture
+    """Draw the error reductions of each task, over all corpora, as one picture for the README."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    from oasis_bench.reports.figure_style import STYLE
+    from oasis_bench.reports.leaderboard import ALL, draw_reductions, read_boards
 
     suite = docs / "results" / "suite"
     boards, _ = read_boards([suite if suite.exists() else docs / "results"])
-    write_picture(boards, docs / "leaderboard.png")
+    shown = [board for board in boards if board.group == ALL]
+    most = max(len(board.ranked) for board in shown)
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(4.2 * len(shown), 1.1 + 0.21 * most), layout="constrained")
+        for axes, board in zip(
+            figure.subplots(1, len(shown), squeeze=False)[0], shown, strict=True
+        ):
+            draw_reductions(axes, board)
+            task = board.task.replace("-", " ").capitalize()
+            axes.set_title(f"{task}, {board.measure}: {len(board.corpora)} corpora", y=1.0)
+        figure.savefig(docs / "leaderboard.png", dpi=130)
 
 
 def markdown(table):

@@ -18,8 +18,7 @@ import pandas as pd
 
 from oasis_bench.analysis import option_name
 from oasis_bench.plugins import PATH_DATASETS
-from oasis_bench.reports.report import report_tables
-from oasis_bench.reports.table import counted, params_text, to_csv, to_latex
+from oasis_bench.reports.table import counted, params_text, to_csv
 from oasis_bench.reports.view import DAGGER, RunView, view_of
 from oasis_bench.runs import StoredRun, holds_run, read_run
 from oasis_bench.system import (
@@ -72,10 +71,10 @@ SIZES = {"training items": ("n_train", (300, 1000)), "features": ("n_features", 
 def export_run(folder: Path, kind: str, output: Path | None = None) -> list[Path]:
     """Write a run's numbers as files into `output`, 'export' in its folder if not given.
 
-    `kind` is 'csv' or 'parquet', a file for each table of the store; 'latex', one for each table of
-    the report; or 'summary', one CSV file of `result_rows`, named after the folder.  Tables of
-    trials also have their learner, subset, partition and split; the values of the table `run` are
-    JSON; pictures are JPEG, in CSV as base64.
+    `kind` is 'csv' or 'parquet', a file for each table of the store, or 'summary', one CSV file of
+    `result_rows`, named after the folder.  Tables of trials also have their learner, subset,
+    partition and split; the values of the table `run` are JSON; pictures are JPEG, in CSV as
+    base64.
     """
     output = path_below(folder, EXPORT) if output is None else output
     run = read_run(folder)
@@ -122,16 +121,9 @@ def _parquet(run: StoredRun) -> dict[str, bytes]:
     return files
 
 
-def _latex(run: StoredRun) -> dict[str, bytes]:
-    return {
-        f"{it.name}.tex": encodable(to_latex(it)).encode() for it in report_tables(view_of(run))
-    }
-
-
 KINDS: dict[str, Callable[[StoredRun], dict[str, bytes]]] = {
     "csv": _csv,
     "parquet": _parquet,
-    "latex": _latex,
 }
 
 

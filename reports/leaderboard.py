@@ -15,7 +15,6 @@ from typing import Any
 import matplotlib as mpl
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from oasis_bench.analysis import Leaderboard
 from oasis_bench.experiment import known_settings
@@ -27,7 +26,6 @@ from oasis_bench.reports.table import (
     Cell,
     Column,
     Table,
-    aligned,
     clip,
     number_text,
     numbers_as,
@@ -36,11 +34,12 @@ from oasis_bench.reports.table import (
     seconds_text,
     series,
     some,
+    table_lines,
     wrapped,
 )
 from oasis_bench.reports.view import BASELINE, task_title, transductive_note, view_of
 from oasis_bench.runs import read_run
-from oasis_bench.system import UsageError, printable, unknown_name
+from oasis_bench.system import UsageError, unknown_name
 
 PAGE, PAGE_OF_VALUES = "leaderboard.html", "side_by_side.html"
 LEAST_SHOWN = -100
@@ -74,22 +73,21 @@ def write_ranks(
     return page, "\n".join(_summary(boards, notes))
 
 
-def write_side_by_side(folders: Mapping[str, Path], output: Path, what: str) -> tuple[Path, str]:
+def write_side_by_side(folders: Mapping[str, Path], output: Path, what: str) -> Path:
     """Write the page of runs that differ in the value of `what`, a setting or a data set's option.
 
-    Where their values are data sets, learners are compared over them too.  What differs from
-    published figures is returned as text.
+    Where their values are data sets, learners are compared over them too.
     """
     views = {name: view_of(read_run(folder)) for name, folder in folders.items()}
     if what in known_settings():
         what = known_settings()[what].help.split(",")[0]
-    beside, lines = side_by_side(views, what)
+    beside = side_by_side(views, what)
     try:
         boards, notes = read_boards(list(folders.values()))
     except UsageError:  # of one data set, or without the baseline
         boards, notes = [], []
     title = f"{plural(len(views), 'run')} side by side, by {what}"
-    return _write(output, PAGE_OF_VALUES, title, boards, notes, beside, lines), "\n".join(lines)
+    return _write(output, PAGE_OF_VALUES, title, boards, notes, beside)
 
 
 def read_boards(
@@ -164,7 +162,6 @@ def _write(
     boards: Sequence[Leaderboard],
     notes: Sequence[str],
     beside: Table | None = None,
-    lines: Sequence[str] = (),
 ) -> Path:
     """Write the page, with the parts that there are, and its tables and figures."""
     parts = {
@@ -180,7 +177,6 @@ def _write(
         least=Leaderboard.LEAST_CORPORA,
         share=Leaderboard.MOST_STAND_INS,
         beside=beside,
-        lines=lines,
         start={"Task": next(iter(parts.values()))["title"], "Corpora": ALL} if parts else {},
     )
     tables, figures = [] if beside is None else [beside], []
@@ -333,19 +329,6 @@ def draw_reductions(axes: Axes, board: Leaderboard) -> None:
     axes.grid(visible=False, axis="y")
 
 
-@mpl.rc_context(fs.STYLE)
-def write_picture(boards: Sequence[Leaderboard], path: Path) -> None:
-    """Write the error reductions of each task, over all corpora, as one PNG: a panel a task."""
-    shown = [board for board in boards if board.group == ALL]
-    most = max(len(board.ranked) for board in shown)
-    figure = Figure(figsize=(4.2 * len(shown), 1.1 + 0.21 * most), layout="constrained")
-    for axes, board in zip(figure.subplots(1, len(shown), squeeze=False)[0], shown, strict=True):
-        draw_reductions(axes, board)
-        n_corpora = len(board.corpora)
-        fs.set_title(axes, f"{task_title(board.task)}, {board.measure}: {n_corpora} corpora")
-    figure.savefig(path, dpi=130)
-
-
 def _recommendation(board: Leaderboard) -> str:
     """Say which learner to take, for all data or for a kind of them."""
     if len(board.corpora) < Leaderboard.LEAST_CORPORA:
@@ -451,9 +434,6 @@ def _summary(boards: Sequence[Leaderboard], notes: Sequence[str]) -> Iterator[st
         for line in sentences(board):
             yield from wrapped(line)
         table = standing_table(board)
-        rows = [table.header, *([printable(cell.text) for cell in row] for row in table.cells)]
-        yield ""
-        yield from (f"  {line}" for line in aligned(rows, left={0}))
-        yield ""
+        yield from ("", *table_lines(table), "")
     for line in notes:
         yield from wrapped(line)

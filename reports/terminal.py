@@ -6,18 +6,18 @@ import math
 from collections.abc import Iterator, Mapping
 
 from oasis_bench.analysis import RunComparison
-from oasis_bench.reports.measures import ABSTAINED, CHANCE, mean_texts
+from oasis_bench.reports.measures import tables_of
 from oasis_bench.reports.table import (
-    SUMMARY_WIDTH,
     aligned,
     clip,
-    number_text,
     p_text,
     plural,
     seconds_text,
     series,
+    table_lines,
     wrapped,
 )
+from oasis_bench.reports.trials import cost_tables
 from oasis_bench.reports.verdict import answers, next_steps
 from oasis_bench.reports.view import (
     DAGGER,
@@ -28,8 +28,6 @@ from oasis_bench.reports.view import (
 from oasis_bench.runs import StoredRun
 from oasis_bench.system import printable
 
-SUBSET_WIDTH = 10
-BESIDE_SPREAD = " " * len("±0.000*")
 MOST_LINES = 9
 """Of the answer on the terminal, which the path of the report follows."""
 
@@ -48,17 +46,13 @@ NAMES = {
 }
 LEGEND = (
     "n partitions. Measures of tasks: means, NEW - OLD, interval corrected for partitions that "
-    "share items (Nadeau & Bengio 2003); of judgements n groups, and a bootstrap over them.",
-    "Costs (tuning on inner folds, fit, query time, peak memory, model): geometric means, "
-    "NEW / OLD, paired t-interval of the logarithm; less than 1 ms (of a query 10 µs) or 1 MiB (of "
-    "a model 1 KiB) counts as that. Seconds leave out fits that waited for a core.",
-    "not judged: among others a change that is the same on all partitions, which has no spread to "
-    "test. A model's size is judged by the tolerance alone.",
-    "same: no change, one that chance may explain, or one of a cost of up to {tolerance:g} % or up "
-    "to the smallest that counts. The interval says how large a change may be.",
-    "Each interval is of its line alone. The verdict depends on p, Holm, corrected for the number "
-    "of lines that have it, at level 0.05: where nothing changed, at most 1 comparison in 20 finds "
-    "anything worse or better by chance.",
+    "share items (Nadeau & Bengio 2003); of judgements n groups, and a bootstrap over them. Costs: "
+    "geometric means, NEW / OLD, paired t-interval of the logarithm; less than 1 ms (of a query "
+    "10 µs) or 1 MiB (of a model 1 KiB) counts as that; seconds leave out fits that waited for a "
+    "core.",
+    "same: no change, one that chance may explain, or one of a cost of up to {tolerance:g} %. The "
+    "interval says how large a change may be. It is of its line alone; the verdict depends on p, "
+    "Holm, corrected for the number of lines that have it, at level 0.05.",
 )
 
 
@@ -88,78 +82,19 @@ def summary_text(run: StoredRun, in_python: bool = False) -> str:
     """
     view = view_of(run)
     text = [part for line in answers(view) for part in (*wrapped(line), "")]
-    of_partitions = [task for task in view.tasks if view.split_of(task) not in view.judged]
-    notes = [f"mean ± sd over {view.partitions_text}"] * bool(of_partitions)
-    others = [task for task in view.tasks if task not in of_partitions]
-    notes += [f"{task}: mean ± {view.spread_text(task)}" for task in others]
-    notes = ["; ".join([*notes, "costs: medians [min - max]"])]
-    for task in view.tasks:
-        lines, best = _task_lines(view, task)
-        text += [f"{task}:", *_aligned_to_width(lines, (1,))]
-        if best and not notes[1:]:
-            notes.append(
-                "* best, or statistically tied with the best (corrected paired t-test, Holm, 0.05)"
-            )
-    if view.is_blended:
-        notes.append(
-            "(in brackets) as learned, without the blend with the Euclidean baseline; = what was "
-            "learned has weight 0"
-        )
-    for split in view.splits:
-        title = ", ".join(["costs", *view.of_splits(split)])
-        text += [f"{title}:", *_aligned_to_width(_cost_lines(view, split), (1, 4))]
+    tables = [it for task in view.tasks for it in tables_of(view, task, "is_compared")]
+    notes = []
+    for table in (*tables, *cost_tables(view)):
+        text += [*wrapped(table.title), *table_lines(table, bold="*"), ""]
+        notes += [note.replace("Bold:", "*") for note in table.notes]
     if count := int(view.finished["noisy"].sum()):
         notes.append(
             f"{plural(count, 'fit time')} noisy: the fit waited for a core (marked in the report)"
         )
-    notes += view.dagger_notes
-    for whole in dict.fromkeys(_gaps(view)):
-        notes += wrapped(whole)
+    text += [line for note in dict.fromkeys([*notes, *_gaps(view)]) for line in wrapped(note)]
     for step in next_steps(view)[:1]:
-        notes += [f"{step.why}:", f"  {printable(step.argument if in_python else step.command)}"]
-    return "\n".join([*text, *notes])
-
-
-def _task_lines(view: RunView, task: str) -> tuple[list[list[str]], bool]:
-    """Return the cells of a task's table, and whether one has a star."""
-    numbers, measures = view.numbers[task], view.measures[task]
-    measures = measures[measures["is_compared"]]
-    numbers = numbers[numbers["name"].isin(measures["name"])]
-    lines = [[view.class_noun, "learner", *(f"{option} " for option in measures["option"])]]
-    for subset, learner, own in view.by_subset_and_learner(numbers, view.split_of(task)):
-        texts = [
-            text.replace(ABSTAINED, "=").replace(" ", "") + ("*" if bold else " ")
-            for text, bold in zip(mean_texts(own), own["bold"], strict=True)
-        ]
-        lines.append([*_labels(view, subset, learner), *texts])
-        if learner == view.learners[-1]:
-            chances = [number_text(value, "{:.3f}", missing="-") for value in own["chance"]]
-            lines.append([lines[-1][0], CHANCE, *(text + BESIDE_SPREAD for text in chances)])
-    return lines, bool(numbers["bold"].any())
-
-
-def _cost_lines(view: RunView, split: str) -> list[list[str]]:
-    """Return the cells of the table of a split's costs, fewer than the report has."""
-    head = ("learner", "tuning, s", "fit, s", "", "query, ms", "", "model, KiB")
-    lines = [[view.class_noun, *head]]
-    costs = view.costs[split].set_index("quantity")
-    for subset, learner, own in view.by_subset_and_learner(costs, split):
-        median, fit = own["median"], own.loc[["fit_seconds"]].iloc[0]
-        query = own.loc[["seconds_per_query"]].iloc[0]
-        cells = [
-            *(seconds_text(median["tuning_seconds"]), seconds_text(fit["median"])),
-            f"[{seconds_text(fit['min'])} - {seconds_text(fit['max'])}]" if fit["n"] else "",
-            seconds_text(1000 * median["seconds_per_query"]),
-            f"[{seconds_text(1000 * query['min'])} - {seconds_text(1000 * query['max'])}]",
-            number_text(median["model_bytes"] / 2**10, "{:,.1f}"),
-        ]
-        cells = cells if own["n"].any() else ["-", "-", "", "-", "", "-"]
-        lines.append([*_labels(view, subset, learner), *cells])
-    return lines
-
-
-def _labels(view: RunView, subset: str, learner: str) -> tuple[str, str]:
-    return printable(clip(subset, SUBSET_WIDTH)), printable(view.marked(learner))
+        text += [f"{step.why}:", f"  {printable(step.argument if in_python else step.command)}"]
+    return "\n".join(text)
 
 
 def _gaps(view: RunView) -> Iterator[str]:
@@ -174,14 +109,6 @@ def _gaps(view: RunView) -> Iterator[str]:
     for (where, reason), names in same.items():
         who = "all learners" if len(names) == len(view.learners) > 2 else series(names)
         yield f"{where}, {who}: {reason}"
-
-
-def _aligned_to_width(lines: list[list[str]], left: tuple[int, ...]) -> list[str]:
-    """Align cells in columns; shorten the learners' labels where a line would be too long."""
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    room = SUMMARY_WIDTH - (sum(widths) - widths[1] + 2 * (len(widths) - 1))
-    cut = [[line[0], clip(line[1], max(room, 8)), *line[2:]] for line in lines]
-    return aligned(cut, left=left)
 
 
 def comparison_text(comparison: RunComparison, runs: Mapping[str, StoredRun]) -> str:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -242,40 +241,28 @@ def trials_table(view: RunView) -> Table:
 
 
 def unfinished_table(view: RunView) -> Table:
-    """Make the table of trials without a result and why: a row for each reason."""
-    rows = view.stored.trials[view.stored.trials["status"] != "ok"]
-    return _without(view, rows, "unfinished", "Trials without a result, and why", {})
-
-
-def unanswered_table(view: RunView, task: str) -> Table:
-    """Make the table of trials that gave a result but none for a task, and why."""
-    answers = view.stored.answers
-    rows = answers[(answers["task"] == task) & (answers["status"] != "ok")]
-    rows = rows[rows["trial_id"].isin(view.finished["trial_id"])]
-    title = f"{task_title(task)}: no result, and why"
-    return _without(view, rows, f"unanswered_{task}", title, view.facets(task))
-
-
-def _without(
-    view: RunView, trials: pd.DataFrame, name: str, title: str, of: Mapping[str, str]
-) -> Table:
-    keys = ["learner", "subset", "split", "status", "reason"]
-    numbers = trials[["learner", "subset", "split", "partition", "status", "reason"]]
+    """Make the table of trials without a result, or none of a task: a row for each reason."""
+    trials, answers = view.stored.trials, view.stored.answers
+    failed = trials[trials["status"] != "ok"].assign(task="all")
+    unanswered = answers[answers["trial_id"].isin(view.finished["trial_id"])]
+    unanswered = unanswered[unanswered["status"] != "ok"]
+    keys = ["learner", "subset", "split", "task", "status", "reason"]
+    numbers = pd.concat([it[[*keys, "partition"]] for it in (failed, unanswered)])
     groups = numbers.groupby(keys, sort=False, dropna=False)["partition"]
     shown = groups.agg(lambda own: ", ".join(map(str, sorted(own)))).reset_index()
     return Table(
-        name=name,
-        title=title,
+        name="unfinished",
+        title="Trials without a result, and why",
         columns=[
             view.learner_column(shown),
             view.subset_column(shown),
             *view.split_columns(shown),
+            Column("Task", shown["task"].map(task_title), align="l"),
             Column("Partitions (from 0)", shown["partition"], align="l"),
             Column("Status", shown["status"], align="l"),
             Column("Reason", shown["reason"], align="l"),
         ],
         numbers=numbers,
-        of=of,
     )
 
 
@@ -309,9 +296,7 @@ def _cost_table(view: RunView, split: str) -> Table:
             column("Fit, CPU s", medians["fit_cpu_seconds"], seconds_text),
             column("Query, ms", 1000 * medians["seconds_per_query"], seconds_text),
             column("Model, KiB", medians["model_bytes"] / 2**10, numbers_as("{:,.1f}")),
-            column("Peak of fit, MiB", medians["fit_peak_bytes"] / 2**20, numbers_as("{:,.1f}")),
-            column("Hyper-parameters", map(_most_tuned, trials), align="l"),
-            column("Steps", medians["n_steps"], numbers_as("{:,.0f}", "none")),
+            column("Peak, MiB", medians["fit_peak_bytes"] / 2**20, numbers_as("{:,.1f}")),
         ],
         numbers=numbers,
         notes=[PROCESSORS_NOTE] * several_processors,
@@ -330,9 +315,3 @@ def _fit_cell(view: RunView, split: str, subset: str, learner: str, trials: pd.D
     fit = trials["fit_seconds"]
     extent = f" [{seconds_text(fit.min())} – {seconds_text(fit.max())}]" if fit.any() else ""
     return Cell(seconds_text(fit.median()) + extent, notes=notes)
-
-
-def _most_tuned(trials: pd.DataFrame) -> str:
-    """Write the hyper-parameters that most partitions tuned, and how many where not all did."""
-    (params, count), *others = Counter(trials["params"].map(params_text)).most_common() or [("", 0)]
-    return f"{params} ({count} of {len(trials)})" if others else params

@@ -272,16 +272,6 @@ def test_kinds_of_features_are_one_corpus_and_two_kinds(ranks, tmp_path):
     }
 
 
-def test_class_subsets_are_cells_of_one_corpus(ranks, tmp_path):
-    """With 2 classes both have .8 more: errors of .4 of Euclidean and .3 of A, not .5 and .4."""
-    scores = {"Euclidean": 0.5, "A": 0.6}
-    one = write_run(tmp_path / "one", "x", scores, subsets=(9, 10))
-    two = write_run(tmp_path / "two", "y", scores)
-    _, _, _, folder = ranks(one, two)
-    expected = (((0.1 / 0.5) + (0.1 / 0.4)) / 2 + 0.1 / 0.5) / 2
-    assert board_of(folder).loc["A", "error_reduction_mean"] == pytest.approx(expected, abs=1e-5)
-
-
 def test_each_task_has_its_board_and_a_measure_can_be_asked_for(ranks, tmp_path):
     scores, tasks = {"Euclidean": 0.5, "A": 0.55}, ("retrieval", "classification")
     runs = [write_run(tmp_path / name, name, scores, tasks=tasks) for name in ("x", "y")]

@@ -9,13 +9,13 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
-from fake_runs import fake_trial, fake_trials, make_run, split_source, task_source
+from fake_runs import fake_trial, make_run, split_source, task_source
 from report_helpers import contents
 
 from oasis_bench.reports import summary_text, write_report
-from oasis_bench.reports.figures import draw_along_steps, draw_precision_at_k
+from oasis_bench.reports.figures import draw_along_steps
 from oasis_bench.reports.measures import measure_tables
-from oasis_bench.reports.protocol import methods, references
+from oasis_bench.reports.report import methods, references
 from oasis_bench.reports.table import to_latex
 from oasis_bench.reports.view import view_of
 from oasis_bench.runs import read_run
@@ -141,23 +141,6 @@ def test_latex_compiles(hostile, tmp_path):
     command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", source.name]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-2000:]
-
-
-def test_a_learner_looks_the_same_whoever_else_has_results(tmp_path):
-    trials = [fake_trial("B", partition=p) for p in range(5)]
-    runs = (
-        make_run(tmp_path / "one", trials, ["A", "B"]),
-        make_run(tmp_path / "two", [*fake_trials("A", [0.5] * 5), *trials], ["A", "B"]),
-    )
-    alone, both = (draw_precision_at_k(view_of(run), "retrieval") for run in runs)
-    colours = [
-        {
-            text.get_text(): handle.get_color()
-            for text, handle in zip(legend.get_texts(), legend.get_lines(), strict=True)
-        }
-        for legend in (alone.pictures[-1].legends[0], both.pictures[-1].legends[0])
-    ]
-    assert colours[0]["B"] == colours[1]["B"] != colours[1]["A"]
 
 
 def test_curves_along_the_steps_end_where_a_partition_was_followed_no_further(tmp_path):

@@ -19,7 +19,6 @@ from oasis_bench.reports.web_scale import (
     precision_table,
     published_table,
     time_table,
-    web_scale_figures,
     with_schedules,
     write_web_scale_report,
 )
@@ -76,10 +75,6 @@ def ends(*records):
 
 def growths_of(*records):
     return growths(ends(*records))
-
-
-def drawings(*records):
-    return web_scale_figures(checkpoints(*records))
 
 
 @pytest.fixture(scope="module")
@@ -162,12 +157,6 @@ def test_one_seed_has_no_spread():
     assert row[5:] == ["7.00 s", "14.0 s", "100.00", "1,024"]
 
 
-def test_a_precision_that_was_not_measured_is_not_available():
-    points = [checkpoint(0), checkpoint(70_000, precision_at={"1": 0.5, "10": 0.25})]
-    (row,) = texts(precision_table(ends(*(record(seed=s, points=points) for s in (0, 1)))))
-    assert row[-3:] == ["0.500 ± 0.000", "0.250 ± 0.000", "n/a"]
-
-
 def test_the_time_table_shows_medians_and_ranges_and_the_highest_peak():
     points = [
         (checkpoint(0, 0.2, 0.0, peak_bytes=3 * 2**30), checkpoint(70_000, 0.5, seconds))
@@ -198,15 +187,6 @@ def test_published_figures_stand_beside_the_largest_complete_training():
         row for row in texts(published_table(ends(begun), DATA)) if row[0] == "training time"
     ]
     assert only_begun[2] == "-"
-
-
-def test_where_the_system_does_not_tell_memory_the_report_says_so():
-    points = [
-        checkpoint(0, peak_bytes=None),
-        checkpoint(70_000, peak_bytes=None),
-    ]
-    (row,) = texts(time_table(ends(record(points=points))))
-    assert row[-1] == "n/a"
 
 
 def test_an_unfinished_training_says_how_far_it_is_and_stands_apart():
@@ -261,15 +241,6 @@ def test_a_curve_is_of_complete_seeds_or_goes_as_far_as_all_have_come():
     assert found["batch 256"][["x", "mean", "seeds"]].to_numpy().tolist() == [[350, 0.3, 2]]
 
 
-def test_the_figure_along_the_steps_tells_what_its_bands_are():
-    several = [record(seed=s) for s in (0, 1)]
-    (caption,) = (it.caption for it in drawings(*several))
-    assert caption.startswith("Mean ± standard deviation over seeds.")
-    (caption,) = (it.caption for it in drawings(*several, record(batch=256)))
-    assert caption.startswith("Mean ± standard error over queries.")
-    assert "(exact: 2 seeds, batch 256: 1 seed)" in caption
-
-
 def test_all_files_are_there_and_a_rebuilt_report_is_the_same_bytes(full):
     folder, first = full
     write_web_scale_report(folder)
@@ -285,34 +256,14 @@ def test_all_files_are_there_and_a_rebuilt_report_is_the_same_bytes(full):
     }
 
 
-def test_the_page_shows_the_exponents_and_the_csv_their_digits(full):
-    page = full[1]["web-scale.html"].decode()
-    assert page.count(">1.200</td>") == 2
-    written = pd.read_csv(full[0] / "tables" / "growth.csv")
-    np.testing.assert_allclose(written["exponent"], 1.2)
-
-
 def test_no_text_becomes_markup_and_nothing_is_loaded(full):
     page = full[1]["web-scale.html"].decode()
-    assert page.count("&lt;script&gt;alert(1)&lt;/script&gt;") == 2  # in the head and below
     assert page.count("<script") == 1  # the page's own
     for tag in ("<em>", "<b>", "<u>", "<i>", "<img src=x"):
         assert tag not in page
-    for text in ("&lt;em&gt;", "&lt;b&gt;", "&lt;u&gt; &lt;i&gt;", "&lt;img src=x&gt;"):
-        assert text in page
-    assert not re.search(r"url\((?!data:|#)|@import", page)
-    assert page.count('<div class="panels"') == 1
-    assert not re.search(r'src="', page)
-    targets = re.findall(r'href="([^"]*)"', page)
-    assert all(target.startswith("#") for target in targets)
-
-
-def test_each_machine_is_told_once(tmp_path):
-    first = {"processor": "one", "cores": 2, "commit": "abc"}
-    records = [record(seed=s, provenance=first) for s in (0, 1)]
-    records.append(record(seed=2, provenance={**first, "commit": "def"}))
-    page = write_web_scale_report(write(tmp_path / "run", *records)).read_text()
-    assert re.findall(r"<dt>commit</dt><dd>\s*(\w+)", page) == ["abc", "def"]
+        assert tag.replace("<", "&lt;").rstrip(">") in page
+    assert not re.search(r'src="|url\((?!data:|#)|@import', page)
+    assert all(it.startswith("#") for it in re.findall(r'href="([^"]*)"', page))
 
 
 def test_a_folder_without_a_record_is_told_in_one_line(tmp_path):

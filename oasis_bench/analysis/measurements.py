@@ -373,8 +373,7 @@ class RunAnalysis:
         (see `measures`), mean, sd, as_learned (the mean of the learner alone), blend (the
         largest weight of what was learned, NaN where it was not blended), n (partitions),
         n_measured (partitions with a value of any learner), chance (mean over the partitions, each
-        counted once), verdict (see `Comparison`) and n_shared (partitions shared with
-        the best), which are '' and 0 but for headlines, and bold.
+        counted once), verdict (see `Comparison`), which is '' but for headlines, and bold.
         """
         return {task: self._numbers(task) for task in self.tasks}
 
@@ -398,15 +397,15 @@ class RunAnalysis:
         )
         verdicts = pd.DataFrame(
             [
-                (it.subset, it.name, learner, verdict, it.n_shared[learner])
+                (it.subset, it.name, learner, verdict)
                 for it in self.comparisons[task]
                 for learner, verdict in it.verdicts.items()
             ],
-            columns=[*keys, "learner", "verdict", "n_shared"],
+            columns=[*keys, "learner", "verdict"],
         )
         numbers = numbers.merge(verdicts, on=[*keys, "learner"], how="left")
-        numbers = numbers.fillna({"n": 0, "n_measured": 0, "verdict": "", "n_shared": 0})
-        numbers = numbers.astype({"n": int, "n_measured": int, "n_shared": int})
+        numbers = numbers.fillna({"n": 0, "n_measured": 0, "verdict": ""})
+        numbers = numbers.astype({"n": int, "n_measured": int})
         for it in self.comparisons[task]:
             if it.sizes is not None:
                 rows = (numbers["subset"] == it.subset) & (numbers["name"] == it.name)
@@ -417,7 +416,7 @@ class RunAnalysis:
         numbers["bold"] = numbers["verdict"].isin(("best", "tied")) & on_all
         numbers["n_classes"] = numbers["subset"].map(self.subsets)
         columns = ["subset", "n_classes", "learner", "measure", "k", "name", "mean", "sd", "n"]
-        columns += ["as_learned", "blend", "n_measured", "chance", "verdict", "n_shared", "bold"]
+        columns += ["as_learned", "blend", "n_measured", "chance", "verdict", "bold"]
         return numbers[columns]
 
 

@@ -118,8 +118,6 @@ class Comparison:
         it differs from it by the same on each, or '' where it was not compared.
     means : dict of str to float
         The mean of each learner, NaN without a result.
-    n_shared : dict of str to int
-        Partitions that each learner shares with the best; 0 where there is none.
     differences : dict of str to PairedInterval
         The best less each learner that was compared with it.
     p_values : dict of str to float
@@ -134,7 +132,6 @@ class Comparison:
     best: str | None
     verdicts: Mapping[str, str]
     means: Mapping[str, float]
-    n_shared: Mapping[str, int]
     differences: Mapping[str, PairedInterval]
     p_values: Mapping[str, float]
     subset: str = ""
@@ -303,20 +300,18 @@ def compare_to_best(
     """
     counts = scores.count()
     names = [str(name) for name in scores.columns]
-    n_shared = dict.fromkeys(names, 0)
     means = scores.mean() if sizes is None else scores.mul(sizes, axis=0).sum()
     if sizes is not None:
         means /= scores.notna().mul(sizes, axis=0).sum()
     found = dict(zip(names, means.tolist(), strict=True))
     untold = dict.fromkeys(names, "")
-    nothing = Comparison(scores, sizes, None, untold, found, n_shared, {}, {})
+    nothing = Comparison(scores, sizes, None, untold, found, {}, {})
     if counts.max() < least:
         return nothing
     best = str(means[counts == counts.max()].idxmax()) if baseline is None else baseline
     differences, reach = {}, reach_of(scores)
     for name in names:
         shared = (scores[best] - scores[name]).dropna()
-        n_shared[name] = len(shared)
         if name != best and len(shared) >= 2:
             own_sizes = None if sizes is None else sizes[shared.index]
             differences[name] = PairedInterval.of(shared, rho, own_sizes, reach)
