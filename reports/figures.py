@@ -32,7 +32,7 @@ PARTS: dict[str, Any] = {"test": "-", "train": (0, (4, 2)), "validation": (0, (1
 STEPS_LABEL = "learning steps (triplets)"
 
 MOST_LEARNERS = 11
-"""Panels of learners: those with the highest first measure."""
+"""Panels of learners: the first of the experiment."""
 
 AFTER, BEFORE = ["x", "y"], ["x_before", "y_before"]
 
@@ -331,7 +331,8 @@ def space_figures(view: RunView) -> list[fs.Drawing]:
     points = points[points["subset"] == held[-1]]
     subset, split = points["subset"].iloc[0], points["split"].iloc[0]
     n_shown, n_classes = points["label"].nunique(), len(view.class_names(subset, split))
-    shown = _best_learners(view, points)
+    present = set(points["learner"])
+    shown = [name for name in view.learners if name in present][:MOST_LEARNERS]
     of_classes = (
         f"of {n_shown} classes, a random part of those that test, " if n_shown < n_classes else ""
     )
@@ -348,18 +349,6 @@ def space_figures(view: RunView) -> list[fs.Drawing]:
         "other axes; measures are of the whole space. Each plane is turned to fit the first panel "
         "and has its own scale.",
     )
-
-
-def _best_learners(view: RunView, points: pd.DataFrame) -> list[str]:
-    """Return the learners that have a panel, in the order of the experiment."""
-    task = next(it for it in view.tasks if view.split_of(it) == points["split"].iloc[0])
-    values = view.values[task]
-    of_subset = values["subset"] == points["subset"].iloc[0]
-    values = values[of_subset & (values["name"] == view.names(task)[0])]
-    means = values.groupby("learner")["value"].mean()
-    present = [name for name in view.learners if name in set(points["learner"])]
-    best = sorted(present, key=lambda name: -means.get(name, -np.inf))[:MOST_LEARNERS]
-    return [name for name in present if name in best]
 
 
 def draw_spaces(view: RunView, points: pd.DataFrame, shown: list[str]) -> fs.Plot:

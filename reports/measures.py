@@ -32,7 +32,8 @@ BLEND_NOTE = (
 )
 BOLD_NOTE = (
     "Bold: best, or statistically tied with the best by the corrected resampled paired t-test "
-    "(level 0.05 for all comparisons of a measure together, by Holm)."
+    "(level 0.05 for all comparisons of a measure together, by Holm), of those that were measured "
+    "on all partitions."
 )
 FILE_NAME_WIDTH = 60
 
@@ -128,28 +129,13 @@ def _measure_table(
         numbers=with_chance(numbers),
         notes=[
             *(note for head in heads.values() if every for note in head.notes),
-            *bold_note(numbers[numbers["name"] == view.names(task)[0]]),
+            *[BOLD_NOTE] * bool(numbers["bold"].any()),
             *[BLEND_NOTE] * bool(numbers["blend"].lt(1).any()),
             *_left_out(view, task, subset),
             *view.dagger_notes,
         ],
         of=view.facets(task, subset),
         across="Learner" if every else "Measure",
-    )
-
-
-def bold_note(numbers: pd.DataFrame) -> Iterator[str]:
-    """Say what bold means in the rows of one measure, or why nothing is bold."""
-    if not numbers["bold"].any():
-        yield (
-            "Nothing is bold: that takes a comparison, on two shared partitions or more, with a "
-            "best learner that was measured on all of them."
-        )
-        return
-    few = bool((numbers["n"] < numbers["n_measured"]).where(numbers["n"] > 0, False).any())
-    yield BOLD_NOTE + few * (
-        " Never bold: a learner that was not measured on all partitions. It is compared on those "
-        "that it and the best both finished."
     )
 
 

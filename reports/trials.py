@@ -48,7 +48,7 @@ def selection_table(view: RunView) -> Table:
             Column(
                 "Tuned (in how many partitions)", (_tuned(view, own) for own in trials), align="l"
             ),
-            Column("Steps, a partition each", (_steps(view, own) for own in trials), align="l"),
+            Column("Steps, a partition each", map(_steps, trials), align="l"),
             Column("At an end", (_n_at_end(view, own) for own in trials)),
             Column("Validation", (own["validation"].mean() for own in trials), three_digits),
             *_of_blend(
@@ -97,10 +97,9 @@ def _tuned(view: RunView, trials: pd.DataFrame) -> str:
     return counted(chosen)
 
 
-def _steps(view: RunView, trials: pd.DataFrame) -> Cell:
-    """Write the tuned numbers of steps, and where they are an end of what was tried."""
-    steps = ", ".join(f"{n:,.0f}" for n in trials["n_steps"].dropna()) or "none"
-    return Cell(steps, notes=tuple(_search_notes(view, trials)))
+def _steps(trials: pd.DataFrame) -> str:
+    """Write the tuned numbers of steps."""
+    return ", ".join(f"{n:,.0f}" for n in trials["n_steps"].dropna()) or "none"
 
 
 def tuned_by_notes(view: RunView) -> Iterator[str]:
@@ -108,16 +107,6 @@ def tuned_by_notes(view: RunView) -> Iterator[str]:
     for split, (task, measure) in view.tuned_by.items():
         where = "".join(view.of_splits(f" on the split {split}"))
         yield f"Validation and test{where}: {measure} of the task {task}."
-
-
-def _search_notes(view: RunView, trials: pd.DataFrame) -> Iterator[str]:
-    """Say where one learner's tuned values are ends of their ranges: a wider one may do better.
-
-    `trials` are those of one class subset and split.
-    """
-    yield from _ends_of_steps(view, trials)
-    for end in tuned_ends(view, trials):
-        yield f"{end.in_words}: a wider range may do better."
 
 
 @dataclass(frozen=True)
@@ -182,22 +171,6 @@ def tuned_ends(view: RunView, trials: pd.DataFrame) -> list[TunedEnd]:
                 is_largest = end == numbers[-1]
                 found.append(TunedEnd(name, (*others, *numbers), is_largest, at_end, len(trials)))
     return found
-
-
-def _ends_of_steps(view: RunView, trials: pd.DataFrame) -> Iterator[str]:
-    """Say where early stopping tuned its last checkpoint."""
-    keys = ["trial_id", "scaling", "params"]
-    seen = view.validation.merge(trials[keys], on=keys)
-    checkpoints = seen["n_steps"].groupby(seen["trial_id"]).agg(["max", "nunique"])
-    checkpoints = checkpoints.reindex(trials["trial_id"])
-    chosen = trials.set_index("trial_id")["n_steps"]
-    searched = checkpoints["nunique"].gt(1)
-    measure, of_all = trials["measure"].iloc[0], plural(len(trials), "partition")
-    if n_at_end := int((searched & (checkpoints["max"] == chosen)).sum()):
-        yield (
-            f"In {n_at_end} of {of_all} {measure} still rose at the last checkpoint "
-            f"({checkpoints['max'].max():,.0f} steps): a larger max_steps may do better."
-        )
 
 
 def trials_table(view: RunView) -> Table:

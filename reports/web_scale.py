@@ -26,7 +26,6 @@ from oasis_bench.reports.table import (
     Table,
     interval_text,
     number_text,
-    plural,
     seconds_text,
 )
 from oasis_bench.system import UsageError
@@ -114,27 +113,15 @@ def largest(frame: pd.DataFrame, *names: str) -> pd.DataFrame:
 def curves(checkpoints: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Return mAP along the steps for the largest number of images, by schedule.
 
-    The columns are images; x, the steps, without the start; mean and sd of mAP over seeds; se, the
-    standard error over queries; seeds, their number.  The seeds are the complete ones; where none
-    is complete, the curve ends where the shortest training ends.
+    The columns are x, the steps, without the start and as far as all seeds have come; mean of mAP
+    over seeds; se, the standard error over queries.
     """
     found = {}
     learned = largest(checkpoints[checkpoints["n_steps"] > 0], "images", "steps")
     for schedule, own in learned.groupby("schedule", sort=False):
-        ends = own.groupby("seed")["n_steps"].transform("max")
-        complete = ends == own["steps"]
-        kept = own[complete if complete.any() else own["n_steps"] <= ends.min()]
-        found[str(schedule)] = (
-            kept.groupby("n_steps")
-            .agg(
-                images=("images", "first"),
-                mean=("mean_average_precision", "mean"),
-                sd=("mean_average_precision", "std"),
-                se=("standard_error", "mean"),
-                seeds=("seed", "count"),
-            )
-            .reset_index(names="x")
-        )
+        own = own[own["n_steps"] <= own.groupby("seed")["n_steps"].max().min()]
+        means = own.groupby("n_steps")[["mean_average_precision", "standard_error"]].mean()
+        found[str(schedule)] = means.set_axis(["mean", "se"], axis=1).reset_index(names="x")
     return found
 
 
@@ -316,35 +303,24 @@ def _time_text(seconds: pd.Series[float]) -> str:
 def web_scale_figures(checkpoints: pd.DataFrame) -> list[fs.Drawing]:
     """Draw mAP along the steps; nothing where no training has a step."""
     shown = curves(checkpoints)
+    if not shown:
+        return []
+    n_images = largest(checkpoints[checkpoints["n_steps"] > 0], "images")["images"].iloc[0]
     sizes = checkpoints["batch_size"].drop_duplicates().sort_values(na_position="first")
     styles = fs.styles_in_order([schedule_name(size) for size in sizes])
-    seeds = {schedule: int(curve["seeds"].iloc[0]) for schedule, curve in shown.items()}
-    counted = ", ".join(f"{schedule}: {plural(n, 'seed')}" for schedule, n in seeds.items())
-    several = min(seeds.values(), default=0) > 1
     start = checkpoints.loc[checkpoints["n_steps"] == 0, "mean_average_precision"].mean()
-    return fs.finish(
-        "map_along_steps",
-        "mAP along the learning steps",
-        _along_steps(shown, "sd" if several else "se", start, styles) if shown else None,
-        spread="mean ± standard " + ("deviation over seeds" if several else "error over queries"),
-        caption=f"Of the largest number of images, on a logarithmic scale ({counted}). Dashed "
-        "grey: W = I, before the first step.",
-    )
-
-
-def _along_steps(
-    shown: Mapping[str, pd.DataFrame],
-    spread: str,
-    start: float,
-    styles: Mapping[str, fs.LearnerStyle],
-) -> fs.Plot:
-    """Draw mAP against the number of steps for the largest number of images that has a line."""
-    n_images = next(iter(shown.values()))["images"].iloc[0]
     figure, (axes,) = fs.panels_of([f"{n_images:,} images"], "triplets", "Mean average precision")
     fs.log_counts(axes)
     for schedule, curve in shown.items():
-        fs.draw_band(axes, curve.assign(se=curve[spread]), styles[schedule])
+        fs.draw_band(axes, curve, styles[schedule])
     axes.axhline(start, **fs.CHANCE)
     start_of_all = {"W = I, the start": Line2D([], [], **fs.CHANCE)}
     fs.draw_legend(figure, {schedule: styles[schedule] for schedule in shown}, start_of_all)
-    return figure
+    return fs.finish(
+        "map_along_steps",
+        "mAP along the learning steps",
+        figure,
+        spread="mean over seeds ± standard error over queries",
+        caption="Of the largest number of images, on a logarithmic scale. Dashed grey: W = I, "
+        "before the first step.",
+    )

@@ -243,14 +243,3 @@ def test_selection_shows_what_was_chosen_and_what_its_folds_scored(tmp_path):
     assert texts(selection_table(view_of(run))) == [
         ["10", "A", "1", "C=500 (1); C=2000 (1)", "500, 2,000", "0", "0.410", "0.500"]
     ]
-
-
-def test_only_a_search_that_ended_at_its_last_checkpoint_is_called_cut_off(tmp_path):
-    """The checkpoints of `trial` go from 500 to 4000; B's steps were given, nothing was seen."""
-    given = [fake_trial("B", partition=p, n_steps=4000) for p in range(3)]
-    given = [TrialResult(record.columns) for record in given]
-    searched = [fake_trial("A", partition=p, n_steps=n) for p, n in enumerate((4000, 500, 4000))]
-    run = make_run(tmp_path / "run", [*searched, *given], ["A", "B"], partitions=3)
-    table = selection_table(view_of(run))
-    assert marks(table, 4) == ["a", ""]
-    assert "In 2 of 3 partitions mAP still rose" in table.marked_notes[0][1]
