@@ -3,35 +3,6 @@
 `TableFile`, `ImageFolder` and `OwnTriplets` are the user's own: they are made from a path.
 """
 
-from oasis_bench.datasets.digits import Digits
-from oasis_bench.datasets.image_folder import ImageFolder
-from oasis_bench.datasets.judged_pictures import MaterialAppearance, OwnTriplets, SimilarityTriplets
-from oasis_bench.datasets.picture_releases import (
-    Caltech101,
-    Caltech256,
-    Corel5k,
-    Corel5kCDs,
-    TinyImageNet,
-)
-from oasis_bench.datasets.releases import MNIST, Keel, TwentyNewsgroups
-from oasis_bench.datasets.table_file import TableFile
-from oasis_bench.datasets.web_scale import WebScale, prepare_web_scale
+import lazy_loader
 
-__all__ = [
-    "MNIST",
-    "Caltech101",
-    "Caltech256",
-    "Corel5k",
-    "Corel5kCDs",
-    "Digits",
-    "ImageFolder",
-    "Keel",
-    "MaterialAppearance",
-    "OwnTriplets",
-    "SimilarityTriplets",
-    "TableFile",
-    "TinyImageNet",
-    "TwentyNewsgroups",
-    "WebScale",
-    "prepare_web_scale",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

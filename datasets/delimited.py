@@ -14,7 +14,6 @@ import warnings
 import zlib
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
@@ -85,21 +84,17 @@ def _encoding(path: Path, n_bytes: int, changed: int) -> str:
     with _unpacked(path) as file:
         if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             return "utf-16"
-        decoders = {name: codecs.getincrementaldecoder(name)() for name in ("utf-8-sig", "cp1252")}
-        file.seek(0)
-        while part := file.read(2**20):
-            if b"\0" in part:
-                raise UsageError("holds NUL characters, so that it is no text: save it as CSV")
-            for name, decoder in [*decoders.items()]:
-                try:
-                    decoder.decode(part)
-                except UnicodeDecodeError:
-                    del decoders[name]
-        with suppress(UnicodeDecodeError):
-            if "utf-8-sig" in decoders:
-                decoders["utf-8-sig"].decode(b"", final=True)
-                return "utf-8-sig"
-    return "cp1252" if "cp1252" in decoders else "latin-1"
+    for name in ("utf-8-sig", "cp1252"):
+        with (
+            suppress(UnicodeDecodeError),
+            _unpacked(path) as raw,
+            io.TextIOWrapper(raw, name, newline="") as text,
+        ):
+            while part := text.read(2**20):
+                if "\0" in part:
+                    raise UsageError("holds NUL characters, so that it is no text: save it as CSV")
+            return name
+    return "latin-1"
 
 
 def separator_of(path: Path) -> str:
@@ -137,20 +132,6 @@ def csv_names(path: Path, separator: str) -> list[str]:
     return [str(name).strip() for name in header.loc[0]]
 
 
-@dataclass(frozen=True)
-class Cells:
-    """The cells of a text file, in numbered columns (names may be equal), and how they were read.
-
-    `numbers` is what a number of this file looks like: of several patterns, one holds for each
-    column.  `hint` is what to do about the signs of numbers in columns that stay text, or ''.
-    """
-
-    frame: pd.DataFrame
-    remarks: tuple[str, ...]
-    numbers: Sequence[re.Pattern[str]]
-    hint: str = ""
-
-
 def number_pattern(decimal: str, thousands: str | None = None) -> re.Pattern[str]:
     """Return the pattern of a number with these signs; by default thousands may have any other."""
     groups = GROUPING[thousands] if thousands else "".join(GROUPING.values()).replace(decimal, "")
@@ -171,8 +152,11 @@ def numbered_cells(
     left_out: Collection[int] = (),
     decimal: str | None = None,
     thousands: str | None = None,
-) -> Cells:
+) -> tuple[pd.DataFrame, list[str], Sequence[re.Pattern[str]], str]:
     """Read all cells below the names of the columns, whose numbers stand for their names.
+
+    Also return remarks on how, what a number of this file looks like (of several patterns, one
+    holds for each column), and what to do about the signs of numbers in columns that stay text.
 
     One decimal sign holds for the whole file: the one that is given, else the one that all numbers
     of some column need.  Columns that it does not fit, and all where it is not known, stay text.
@@ -192,7 +176,7 @@ def numbered_cells(
         called = "UTF-16" if encoding == "utf-16" else "Latin-1 letters, as it is not UTF-8,"
         between.insert(0, called)
     if not (decimal or thousands or any(_has_signs(cells[i], separator) for i in others)):
-        return Cells(cells, _read_with(between), NUMBERS)
+        return cells, _read_with(between), NUMBERS, ""
     patterns = {
         sign: number_pattern(sign, thousands)
         for sign in ".,"
@@ -235,11 +219,11 @@ def numbered_cells(
             cells[i] = pd.Series(numbers, held[i].index, dtype=np.float64).reindex(cells.index)
         elif is_number:
             cells[i] = spelt[i]
-    return Cells(cells, (*_read_with([*between, *signs]), *remarks), known, hint)
+    return cells, [*_read_with([*between, *signs]), *remarks], known, hint
 
 
-def _read_with(signs: Sequence[str]) -> tuple[str, ...]:
-    return (f"read with {' and '.join(signs)}",) if signs else ()
+def _read_with(signs: Sequence[str]) -> list[str]:
+    return [f"read with {' and '.join(signs)}"] if signs else []
 
 
 def _is_number(column: pd.Series[Any]) -> bool:

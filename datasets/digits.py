@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 from oasis_bench.data import FloatArray, LabelledRows, Pixels
-from oasis_bench.datasets.features import check_side
+from oasis_bench.datasets.picture_files import check_side
 from oasis_bench.plugins import Dataset
 from oasis_bench.system import Progress, no_progress
 

@@ -12,19 +12,18 @@ import numpy.typing as npt
 
 from oasis_bench.data import JudgedTriplets, LabelledRows
 from oasis_bench.datasets.delimited import csv_cells
-from oasis_bench.datasets.features import (
-    HISTOGRAMS,
-    asked_features,
+from oasis_bench.datasets.features import asked_features, feature_rows
+from oasis_bench.datasets.files import dataset_folder
+from oasis_bench.datasets.hand_made import HISTOGRAMS
+from oasis_bench.datasets.picture_files import (
     check_side,
-    feature_rows,
     hashed_pictures,
     pixels_of,
     refuse_left_out,
 )
-from oasis_bench.datasets.files import dataset_folder
 from oasis_bench.datasets.pictures import teachers_of, warn
 from oasis_bench.plugins import Dataset
-from oasis_bench.system import Progress, UsageError, check_value, no_progress, open_regular
+from oasis_bench.system import Progress, UsageError, check_value, no_progress
 
 if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
     import pandas as pd
@@ -46,8 +45,8 @@ class JudgedPictures(Dataset):
     ----------------
     folder, table : str
         The folder, in `OASIS_BENCH_DATA` or in the cache folder, and the CSV file in it.
-    columns, optional : tuple of str
-        The columns that the table has, and those that it may have.
+    columns : tuple of str
+        The columns that the table needs.
     meanings : mapping of str to str
         What columns of other names are, as `judged_by_name` names them.
     home_of_pictures : str
@@ -71,7 +70,6 @@ class JudgedPictures(Dataset):
     folder: ClassVar[str]
     table: ClassVar[str]
     columns: ClassVar[tuple[str, ...]]
-    optional: ClassVar[tuple[str, ...]] = ()
     meanings: ClassVar[Mapping[str, str]] = {}
     home_of_pictures: ClassVar[str] = ""
 
@@ -109,8 +107,8 @@ class JudgedPictures(Dataset):
     def load(self, progress: Progress = no_progress) -> LabelledRows:
         """Read the triplets, and describe each picture; earlier descriptions are on disk."""
         table, folder = self._places()
-        cells = self._cells(table).rename(columns=self.meanings)
         try:
+            cells = self._cells(table).rename(columns=self.meanings)
             names, y, class_names, triplets, left_out = judged_by_name(cells[: self.max_triplets])
         except UsageError as error:
             raise UsageError(f"{table}: {error}") from error
@@ -128,25 +126,16 @@ class JudgedPictures(Dataset):
 
     def _cells(self, path: Path) -> pd.DataFrame:
         if not path.is_file():
-            raise UsageError(f"there is no {path}: {self.home}")
-        try:
-            with open_regular(path) as file:
-                cells = csv_cells(file, header=0, dtype=str, na_filter=False)
-        except UsageError as error:
-            raise UsageError(f"{path}: {error}") from error
-        unknown = set(cells.columns) - {*self.columns, *self.optional}
-        if unknown or not set(self.columns) <= set(cells.columns):
-            more = f", and {', '.join(self.optional)} may be there" if self.optional else ""
+            raise UsageError(f"there is no such file: {self.home}")
+        cells = csv_cells(path, dtype=str, na_filter=False)
+        if missing := [name for name in self.columns if name not in cells]:
             raise UsageError(
-                f"{path} has the columns {', '.join(cells.columns)}: {', '.join(self.columns)} are "
-                f"needed{more}"
+                f"there is no column {missing[0]}: {', '.join(self.columns)} are needed"
             )
         if cells.empty:
-            raise UsageError(f"{path} has no line below the names of its columns: give triplets")
-        for name, column in cells.items():
-            if (column == "").any():
-                line = int((column == "").argmax()) + 2
-                raise UsageError(f"{path}: line {line}: {name} is empty: fill it in")
+            raise UsageError("there is no line below the names of the columns: give triplets")
+        if (empty := (cells == "").any(axis=1)).any():
+            raise UsageError(f"line {int(empty.argmax()) + 2} has an empty field: fill it in")
         return cells
 
 
@@ -275,7 +264,6 @@ class OwnTriplets(JudgedPictures):
     folder = ""
     table = "triplets.csv"
     columns = ("query", "positive", "negative")
-    optional = ("text_query", *VOTES)
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
-"""What all data sets of pictures share: files with labels become rows, by default of visterms.
+"""What all data sets of pictures share: files with labels become rows, by default visterms.
 
-Not for where the files are (each data set knows that), and not for the features (`features`).
+Not for where the files are (each data set knows that), nor for features (`features`).
 """
 
 from __future__ import annotations
@@ -19,23 +19,19 @@ from scipy import sparse
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from oasis_bench.data import LabelledRows, Patches
-from oasis_bench.datasets.features import (
-    VISTERMS,
+from oasis_bench.datasets.features import VISTERMS, asked_features, feature_rows
+from oasis_bench.datasets.files import dataset_folder
+from oasis_bench.datasets.patches import patch_options, patches_of
+from oasis_bench.datasets.picture_files import (
     Picture,
     PictureRows,
-    VistermFeatures,
-    asked_features,
     check_side,
     fault_lines,
-    feature_rows,
     hashed_pictures,
     near_duplicates,
-    patch_options,
-    patches_of,
     pixels_of,
-    visterm_counts,
 )
-from oasis_bench.datasets.files import dataset_folder
+from oasis_bench.datasets.visterms import VistermFeatures, visterm_counts
 from oasis_bench.plugins import Dataset, load_registry
 from oasis_bench.system import Progress, UsageError, check_value, no_progress, shown
 
@@ -276,8 +272,6 @@ def teachers_of(
     """
     if not own:
         source: Any = load_registry().datasets[source_name]()
-        if not hasattr(source, "find_images"):
-            raise UsageError(f"data set {source_name!r} holds no images to learn codebooks from")
         try:
             found = source.find_images(progress, tell)
         except UsageError as error:

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import gzip
-import math
 import struct
 import zlib
 from pathlib import Path
-from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from scipy.io import loadmat
-from scipy.io.matlab import MatReadError
 
 from oasis_bench.data import SCALES_COLUMNS, LabelledRows
-from oasis_bench.datasets.files import (
-    data_folder,
-    dataset_folder,
-    fetch,
-    reason_of,
-)
+from oasis_bench.datasets.files import broken, data_folder, dataset_folder, fetch
 from oasis_bench.datasets.table_file import TableFile
 from oasis_bench.plugins import Dataset
 from oasis_bench.system import Progress, UsageError, cache_home, no_progress, unknown_name
@@ -66,7 +58,7 @@ class MNIST(Dataset):
         Raises
         ------
         UsageError
-            Where a file cannot be downloaded, is broken or does not fit the others.
+            Where a file cannot be downloaded, or is broken or does not fit the others.
         """
         # All four come from one folder: labels of another source may be in another order.
         folder = data_folder("mnist")
@@ -74,32 +66,17 @@ class MNIST(Dataset):
             folder = cache_home() / "mnist"
             for name, checksum in CHECKSUMS.items():
                 fetch(BASE_URL + name, folder / name, checksum, progress)
-        images, labels = (
-            [_read_idx(folder / f"{part}-{kind}-ubyte.gz", shape) for part in ("train", "t10k")]
-            for kind, shape in (("images-idx3", (28, 28)), ("labels-idx1", ()))
-        )
-        X = np.concatenate(images, dtype=np.float32).reshape(-1, 28 * 28)
-        return LabelledRows(X, np.concatenate(labels, dtype=np.int64), tuple("0123456789"))
+        train_X, train_y, test_X, test_y = (_read_idx(folder / name) for name in CHECKSUMS)
+        X = np.concatenate([train_X, test_X], dtype=np.float32).reshape(-1, 28 * 28)
+        y = np.concatenate([train_y, test_y], dtype=np.int64)
+        return LabelledRows(X, y, tuple("0123456789"))
 
 
-def _read_idx(path: Path, shape: tuple[int, ...]) -> npt.NDArray[np.uint8]:
-    """Read a gzipped IDX file of bytes: items of this shape.
-
-    The format: two zero bytes, a type code, the number of dimensions, each dimension as a
-    big-endian 32-bit integer, then the values, last dimension fastest.
-    """
-    try:
+def _read_idx(path: Path) -> npt.NDArray[np.uint8]:
+    """Read a gzipped IDX file of bytes: 4 bytes, 4 for each dimension, then the values."""
+    with broken(f"{path}", f"replace it with {BASE_URL}{path.name}"):
         content = gzip.decompress(path.read_bytes())
-    except (OSError, EOFError, zlib.error) as error:
-        reason = reason_of(error)
-    else:
-        n_items = int.from_bytes(content[4:8])
-        start = struct.pack(f">I{1 + len(shape)}I", 0x0801 + len(shape), n_items, *shape)
-        values = np.frombuffer(content, np.uint8)[len(start) :]
-        if content.startswith(start) and len(values) == n_items * math.prod(shape):
-            return values.reshape(n_items, *shape)
-        reason = f"it is no IDX file of bytes (n, {', '.join(map(str, shape))})"
-    raise UsageError(f"cannot use {path}: {reason}: replace it with {BASE_URL}{path.name}")
+        return np.frombuffer(content, np.uint8, offset=4 + 4 * content[3])
 
 
 GROUPS = (
@@ -115,12 +92,6 @@ GROUPS = (
 # Of the MATLAB 5 format: elements follow a header, each after its kind and its size.
 HEADER_BYTES = 128
 COMPRESSED = 15
-
-# What `loadmat` raises for damaged files.
-UNREADABLE = (
-    *(OSError, ValueError, TypeError, LookupError, ArithmeticError, MemoryError),
-    *(NotImplementedError, MatReadError, zlib.error),
-)
 
 
 class TwentyNewsgroups(Dataset):
@@ -143,7 +114,7 @@ class TwentyNewsgroups(Dataset):
 
     def location(self) -> str | None:
         """Return the path of the file, or None where the user must get it first."""
-        path = _path()
+        path = dataset_folder("20newsgroups") / "20newsgroups.mat"
         return str(path) if path.is_file() else None
 
     def load(self, progress: Progress = no_progress) -> LabelledRows:
@@ -154,61 +125,28 @@ class TwentyNewsgroups(Dataset):
         UsageError
             Where the file is missing, broken or not of that form.
         """
-        path = _path()
-        try:
-            content = _read(path)
-            return LabelledRows(_counts(content["A"]), _labels(content["gnd3"]), GROUPS)
-        except FileNotFoundError as error:
-            raise UsageError(
-                f"no {path}: there is no download with a published checksum, so get the file and "
-                "put it there, or into 20newsgroups/ of the folder that OASIS_BENCH_DATA names"
-            ) from error
-        except (*UNREADABLE, UsageError) as error:
-            raise UsageError(f"cannot use {path}: {reason_of(error)}: replace it") from error
+        path = dataset_folder("20newsgroups") / "20newsgroups.mat"
+        if not path.is_file():
+            raise UsageError(f"there is no {path}: get it and put it at {self.home}")
+        with broken(f"{path}", "replace it"):
+            _verify(path)
+            content = loadmat(path, variable_names=["A", "gnd3"], appendmat=False)
+            content["A"].check_format(full_check=True)  # wrong indices would crash what follows
+            X = sparse.csr_array(content["A"], dtype=np.float32)
+            X.sum_duplicates()
+            X.eliminate_zeros()
+            return LabelledRows(X, content["gnd3"].ravel().astype(np.int64) - 1, GROUPS)
 
 
-def _path() -> Path:
-    return dataset_folder("20newsgroups") / "20newsgroups.mat"
-
-
-def _read(path: Path) -> dict[str, Any]:
-    with path.open("rb") as file:
-        _verify(file)
-    content: dict[str, Any] = loadmat(path, variable_names=["A", "gnd3"], appendmat=False)
-    if missing := {"A", "gnd3"} - content.keys():
-        raise UsageError(f"it holds no {' and no '.join(sorted(missing))}")
-    return content
-
-
-def _verify(file: BinaryIO) -> None:
+def _verify(path: Path) -> None:
     """Let zlib compare its checksums first: `loadmat` crashes the process on damaged content."""
-    header = file.read(HEADER_BYTES)
-    order = "<" if header.endswith(b"IM") else ">"
-    while len(tag := file.read(8)) == 8:
-        kind, size = struct.unpack(f"{order}II", tag)
-        content = file.read(size)
-        if kind == COMPRESSED:
-            zlib.decompress(content)
-
-
-def _counts(matrix: Any) -> sparse.csr_array:
-    is_sparse = sparse.issparse(matrix)
-    if not is_sparse or matrix.dtype.kind not in "fiu":
-        raise UsageError("its A is not a sparse matrix of numbers")
-    matrix.check_format(full_check=True)  # indices out of bounds would crash what follows
-    counts: sparse.csr_array = sparse.csr_array(matrix, dtype=np.float32)
-    counts.sum_duplicates()
-    counts.eliminate_zeros()
-    if counts.nnz and not counts.data.min() >= 0:
-        raise UsageError(f"its A holds {counts.data.min()}, which is no count")
-    return counts
-
-
-def _labels(labels: Any) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    numbers = np.ravel(labels)
-    if numbers.dtype.kind not in "fiu" or set(numbers.tolist()) != set(range(1, len(GROUPS) + 1)):
-        raise UsageError(f"its gnd3 does not hold the numbers 1 to {len(GROUPS)}")
-    return numbers.astype(np.int64) - 1
+    with path.open("rb") as file:
+        order = "<" if file.read(HEADER_BYTES).endswith(b"IM") else ">"
+        while len(tag := file.read(8)) == 8:
+            kind, size = struct.unpack(f"{order}II", tag)
+            content = file.read(size)
+            if kind == COMPRESSED:
+                zlib.decompress(content)
 
 
 TABLES = (

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import csv
 import io
+import shlex
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Context, Decimal
 from pathlib import Path
 from reprlib import repr as shown
@@ -21,6 +22,8 @@ import numpy.typing as npt
 from scipy import sparse
 
 from oasis_bench.data import (
+    MUCH_MISSING,
+    RARE,
     SCALES_COLUMNS,
     Encoding,
     JudgedTriplets,
@@ -33,29 +36,36 @@ from oasis_bench.datasets.delimited import (
     GROUPING,
     MISSING,
     groups_of_pairs,
+    is_text,
     row_pairs,
     row_triplets,
 )
-from oasis_bench.datasets.files import first_dozen, listed, reason_of
-from oasis_bench.datasets.table_description import column_lines
+from oasis_bench.datasets.files import first_dozen, listed, reason_of, refuse_empty
 from oasis_bench.datasets.tables import (
     LIKE_MISSING,
     NUMBER,
     Columns,
     LabelValues,
+    Sheet,
     Table,
     drop_option,
+    encoded,
     is_id,
     places_of,
     prepared_remarks,
+    read_sheet,
     read_table,
+    values_of,
 )
 from oasis_bench.plugins import Dataset
-from oasis_bench.system import LONGEST_PATH, Progress, UsageError, cut, no_progress
+from oasis_bench.system import LONGEST_PATH, Progress, UsageError, cut, no_progress, printable
 
 MOST_BINS = 100
+SHOWN_COLUMNS = 40
+SHOWN_CLASSES = 12
 
 
+@dataclass(eq=False)
 class TableFile(Dataset):
     """A file of the user's: a row for each example, with a class label.
 
@@ -123,34 +133,18 @@ class TableFile(Dataset):
     home = "the file that you name: .npz, .npy, .csv, .parquet or .svmlight"
     scaling = SCALES_COLUMNS
 
-    def __init__(
-        self,
-        path: Path,
-        label: str | None = None,
-        fold_column: str | None = None,
-        drop: str | None = None,
-        decimal: str | None = None,
-        thousands: str | None = None,
-        prepare: str = "auto",
-        bins: int | None = None,
-        pairs: str | None = None,
-        triplets: str | None = None,
-        name_column: str | None = None,
-        labels: str | None = None,
-    ) -> None:
-        self.path = path
-        self.label = label
-        self.fold_column = fold_column
-        self.drop = drop
-        self.decimal = decimal
-        self.thousands = thousands
-        self.prepare = prepare
-        self.bins = bins
-        self.pairs = pairs
-        self.triplets = triplets
-        self.name_column = name_column
-        self.labels = labels
-        self._called = cut(str(path), LONGEST_PATH)
+    path: Path
+    label: str | None = None
+    fold_column: str | None = None
+    drop: str | None = None
+    decimal: str | None = None
+    thousands: str | None = None
+    prepare: str = "auto"
+    bins: int | None = None
+    pairs: str | None = None
+    triplets: str | None = None
+    name_column: str | None = None
+    labels: str | None = None
 
     def _asked(self) -> Columns:
         signs = {"decimal": (self.decimal, ".,"), "thousands": (self.thousands, "".join(GROUPING))}
@@ -182,8 +176,24 @@ class TableFile(Dataset):
     def description(self) -> list[str]:
         """Return what each column of a CSV or Parquet file holds, a line each."""
         with self._named_in_errors():
+            if not (is_text(self.path) or self.path.suffix.lower() == ".parquet"):
+                return []
+            refuse_empty(self.path)
+            asked = replace(self._asked(), needed=False)
+            sheet = read_sheet(self.path, asked)
             aside = "names of rows" if self.name_column else "folds"
-            return column_lines(self.path, self._asked(), aside)
+            roles = {sheet.fold_at: aside, sheet.at: "labels"}
+            roles |= dict.fromkeys(sheet.dropped, "left out")
+            names = [shown(name) for name in sheet.names[:SHOWN_COLUMNS]]
+            width = max(map(len, names))
+            lines = [
+                f"  {name:<{width}}  {_summary(sheet, i, roles.get(i), asked.prepares)}"
+                for i, name in enumerate(names)
+            ]
+            if more := len(sheet.names) - len(names):
+                lines.append(f"  ... and {more} more")
+            how = "".join(f", {remark}" for remark in sheet.remarks)
+            return [f"columns: {len(sheet.names)}{how}", *lines]
 
     def location(self) -> str | None:
         """Return the path of the file."""
@@ -285,14 +295,15 @@ class TableFile(Dataset):
     @contextmanager
     def _named_in_errors(self) -> Iterator[None]:
         """Word what is wrong with the file as a UsageError that names it."""
+        called = cut(str(self.path), LONGEST_PATH)
         try:
             yield
         except UsageError as error:
-            raise UsageError(f"{self._called}: {error}") from error
+            raise UsageError(f"{called}: {error}") from error
         except MemoryError as error:
-            raise UsageError(f"{self._called}: does not fit into memory: {error}") from error
+            raise UsageError(f"{called}: does not fit into memory: {error}") from error
         except OSError as error:
-            raise UsageError(f"{self._called}: {reason_of(error)}: give a file to read") from error
+            raise UsageError(f"{called}: {reason_of(error)}: give a file to read") from error
 
 
 def _refuse(problems: Sequence[str]) -> None:
@@ -367,41 +378,30 @@ def _as_features(table: Table, asked: Columns) -> tuple[Rows, Encoding | None]:
     lost = ~np.isfinite(values) if encoding is None else np.isinf(values)
     if lost.any():
         rows, places = (part[lost] for part in X.tocoo().coords) if is_sparse else np.nonzero(lost)
-        raise _not_finite(rows, places, np.isnan(values[lost]), table, asked.drop)
+        raise _not_finite(rows, places, table, asked.drop)
     return X, encoding
 
 
 def _not_finite(
     rows: npt.NDArray[np.intp],
     places: npt.NDArray[np.intp],
-    missing: npt.NDArray[np.bool_],
     table: Table,
     dropped: Sequence[str],
 ) -> UsageError:
-    """Return the error of values that are missing, or infinite: how many, in which columns."""
-    columns = table.columns
-
-    def name(place: int) -> str:
-        return shown(columns[place]) if columns else str(place + 1)
-
-    found = []
-    for which, what in ((missing, "NaN or missing"), (~missing, "infinite or beyond float64")):
-        if which.any():
-            held, counts = np.unique(places[which], return_counts=True)
-            each = [f"{name(i)} ({n})" for i, n in zip(held, counts, strict=True)]
-            first, n = int(which.argmax()), np.count_nonzero(which)
-            found.append(
-                f"{n} value{' is' if n == 1 else 's are'} {what}, the first in "
-                f"{table.place(rows[first])}, column {name(places[first])}; by columns: "
-                f"{first_dozen(each)}"
-            )
-    bad = np.unique(places)
+    """Return the error of values that are missing or infinite: how many, in which columns."""
+    columns = table.columns or ()
+    names = [*map(shown, columns)] or [f"{i + 1}" for i in range(table.X.shape[1])]
+    held, counts = np.unique(places, return_counts=True)
+    each = [f"{names[i]} ({n})" for i, n in zip(held, counts, strict=True)]
     out = ""
-    if columns and len(bad) < len(columns):
-        out = (
-            f"leave these columns out with {drop_option([*dropped, *(columns[i] for i in bad)])}, "
-        )
-    return UsageError(f"{'; '.join(found)}: {out}fill them in or leave those rows out")
+    if columns and len(held) < len(names):
+        without = drop_option([*dropped, *(columns[i] for i in held)])
+        out = f"leave these columns out with {without}, "
+    return UsageError(
+        f"{len(rows)} value{' is' if len(rows) == 1 else 's are'} NaN or missing, infinite or "
+        f"beyond float64, the first in {table.place(rows[0])}, column {names[places[0]]}; "
+        f"by columns: {first_dozen(each)}: {out}fill them in or leave those rows out"
+    )
 
 
 def _classes(
@@ -434,7 +434,7 @@ def _numbered(
         return None, ()
     if isinstance(values, list):
         missing = np.array([value.strip() in MISSING for value in values], dtype=bool)
-        _refuse_missing(missing, what, place, values)
+        _refuse_missing(missing, what, place)
         names = sorted(set(values))
         if all(NUMBER.fullmatch(name) for name in names):
             names.sort(key=float)
@@ -453,20 +453,72 @@ def _numbered(
     return places.astype(np.int64), tuple(str(int(number)) for number in numbers)
 
 
-def _refuse_missing(
-    missing: npt.NDArray[np.bool_],
-    what: str,
-    place: Callable[[int], str],
-    texts: Sequence[str] = (),
-) -> None:
+def _refuse_missing(missing: npt.NDArray[np.bool_], what: str, place: Callable[[int], str]) -> None:
     if n := np.count_nonzero(missing):
-        first = int(missing.argmax())
-        name = next(
-            (text for text, gone in zip(texts, missing, strict=False) if gone and text.strip()), ""
-        )
+        are = f"{what.removesuffix('s')} is" if n == 1 else f"{what} are"
         raise UsageError(
-            f"{n} {what.removesuffix('s') + ' is' if n == 1 else what + ' are'} missing, the first "
-            f"in {place(first)}: fill them in or leave those rows out"
-            + f", or where {name!r} is a name and stands for no missing one, spell it otherwise"
-            * bool(name)
+            f"{n} {are} missing, the first in {place(int(missing.argmax()))}: fill them in or "
+            "leave those rows out; a name that means no missing one, such as NA, must be spelt "
+            "otherwise"
         )
+
+
+def _summary(sheet: Sheet, place: int, role: str | None, prepares: bool) -> str:
+    """Say what a column is for, what it holds and how much of it is missing."""
+    import pandas as pd
+
+    name, column = sheet.names[place], sheet.cells.iloc[:, place]
+    found = None if role else encoded(column)
+    kind = found[1][0] if found else ""
+    how = _prepared_as(*found) if found and prepares else ""
+    numbers = found[0] if found and kind == "date" else values_of(column)
+    if role or not isinstance(numbers, np.ndarray):
+        values = column.map(str, na_action="ignore")  # lists have no hash
+    else:
+        values = pd.Series(numbers)
+    if role and role != "left out":
+        values = values.mask(values.isin(MISSING))
+    n_distinct, n_missing = values.nunique(), int(values.isna().sum())
+    if role == "left out":
+        what = role
+    elif role:
+        what = f"{role}, {n_distinct} different"
+        if role == "labels" and n_distinct:
+            counts = values.value_counts()
+            each = ", ".join(f"{printable(str(label))}: {n}" for label, n in counts.items())
+            rest = f", of {counts.min()} to {counts.max()} rows"
+            what += f" ({each})" if n_distinct <= SHOWN_CLASSES else rest
+    elif not n_distinct:
+        what = f"no value{'' if how else f': {drop_option([name])}'}"
+    elif pd.api.types.is_numeric_dtype(values):
+        low, high = float(values.min()), float(values.max())
+        is_date = kind == "date"
+        ends = [f"{np.datetime64(int(it), 'D')}" if is_date else f"{it:.4g}" for it in (low, high)]
+        what = f"{kind or 'number'}, "
+        what += " to ".join(ends) if high > low else f"always {ends[0]}: tells nothing"
+        if is_id(values.to_numpy()) and not how:
+            what += f", all different: an id? {drop_option([name])}"
+    else:
+        what = f"text, {n_distinct} different, such as {shown(values.dropna().iloc[0])}"
+        if not how:
+            what += f": {sheet.hint}--drop it, or make numbers of it"
+        if sheet.at is None and 1 < n_distinct <= len(column) // 2:
+            what += f"; perhaps the label: --label {shlex.quote(name)}"
+    return what + f", {n_missing} missing" * bool(n_missing) + (f": {how}" if how else "")
+
+
+def _prepared_as(values: npt.NDArray[Any], column: tuple[str, ...]) -> str:
+    """Say what becomes of a column, '' where it stays as it is."""
+    kind, n_missing = column[0], np.count_nonzero(np.isnan(values))
+    if kind == "constant":
+        return "left out, as it is constant"
+    if kind == "id":
+        return "left out, as an id"
+    if kind == "category":
+        return f"one-hot, those in fewer than {RARE:.0%} of the training rows joined"
+    parts = ["days since 1970"] if kind == "date" else []
+    if n_missing:
+        parts.append("missing ones get the median of the training rows")
+        if n_missing >= MUCH_MISSING * len(values):
+            parts[-1] += " and an indicator"
+    return ", ".join(parts)

@@ -5,15 +5,17 @@ Not for checking rows and labels: that is in `table_file`.  Nothing is unpickled
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from reprlib import repr as shown
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -27,8 +29,8 @@ from oasis_bench.datasets.delimited import (
     MISSING,
     NUMBERS,
     PERHAPS_NUMBER,
-    Cells,
     csv_names,
+    is_text,
     line_of_row,
     numbered_cells,
     separator_of,
@@ -42,7 +44,6 @@ from oasis_bench.datasets.files import (
     open_npz,
     reason_of,
     refuse_empty,
-    require_bytes,
 )
 from oasis_bench.system import UsageError, nearest, printable
 
@@ -71,8 +72,6 @@ DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d
 """ISO 8601: dates of other forms do not say which of their numbers is the day."""
 
 LEAST_IDS = 10
-LARGEST_EXACT = 2**53
-LARGEST_ID = 1e25
 LONGEST_DROP = 1000
 """Characters of an option that a message writes out."""
 
@@ -127,63 +126,63 @@ class Columns:
 def read_table(path: Path, asked: Columns) -> Table:
     """Read a file in the format that its ending says: one of `READERS`, in capitals or not."""
     refuse_empty(path)
-    for ending, reader in READERS.items():
+    for ending, (reader, options) in READERS.items():
         if path.name.lower().endswith(ending):
-            if (asked.decimal or asked.thousands) and ending not in ENDINGS:
-                raise UsageError("holds no numbers as text: --decimal, --thousands are for CSV")
-            if asked.labels is not None and ending != ".npy":
-                raise UsageError("--labels is for a .npy file: name a column with --label")
+            for name in ("label", "fold", "drop", "decimal", "thousands", "labels"):
+                if getattr(asked, name) and name not in options:
+                    option = "fold-column" if name == "fold" else name
+                    raise UsageError(f"--{option} is not for a file of {ending}: leave it out")
             return reader(path, asked)
     raise UsageError(f"unknown kind of file: the ending is one of {', '.join(READERS)}")
 
 
-def text_cells(
-    path: Path,
-    asked: Columns,
-    names: Sequence[str],
-    separator: str,
-    texts: Sequence[int],
-    dropped: Sequence[int],
-) -> tuple[Cells, list[int]]:
-    """Read the cells of a CSV file, and say which columns have neither a name nor a value."""
-    cells = numbered_cells(
-        *(path, len(names), separator, texts, dropped, asked.decimal, asked.thousands)
-    )
-    empty = [
-        i
-        for i, name in enumerate(names)
-        if not name and i not in (*texts, *dropped) and cells.frame[i].isna().all()
-    ]
-    without = tuple(f"column {i + 1} has neither a name nor a value: it is left out" for i in empty)
-    return replace(cells, remarks=(*cells.remarks, *without)), empty
+class Sheet(NamedTuple):
+    """The cells of a table, and the places of its labels, of its folds and of what is left out."""
+
+    cells: pd.DataFrame
+    names: Sequence[str]
+    at: int | None
+    fold_at: int | None
+    dropped: list[int]
+    remarks: Sequence[str] = ()
+    numbers: Sequence[re.Pattern[str]] = NUMBERS
+    hint: str = ""
+    place: Callable[[int], str] = row_of
 
 
-def _read_csv(path: Path, asked: Columns) -> Table:
+def read_sheet(path: Path, asked: Columns) -> Sheet:
+    """Read the cells of a CSV or Parquet file."""
+    if not is_text(path):
+        cells = _parquet_cells(path)
+        names = [str(name) for name in cells.columns]
+        return Sheet(cells, names, *_places(names, asked))
     separator = separator_of(path)
     names = csv_names(path, separator)
     at, fold_at, dropped = _places(names, asked)
     texts = [i for i in (at, fold_at) if i is not None]
-    cells, empty = text_cells(path, asked, names, separator, texts, dropped)
-    dropped += empty
-    features = [name for i, name in enumerate(names) if i not in (*texts, *dropped)]
+    cells, remarks, numbers, hint = numbered_cells(
+        *(path, len(names), separator, texts, dropped, asked.decimal, asked.thousands)
+    )
+    others = [i for i in range(len(names)) if i not in (*texts, *dropped)]
+    empty = [i for i in others if not names[i] and cells[i].isna().all()]
+    remarks += [f"column {i + 1} has neither a name nor a value: it is left out" for i in empty]
+    features = [names[i] for i in others if i not in empty]
     if "" in features:
         raise UsageError(
             "a column has no name (pandas' index?): name it, or leave it out with "
             f"{drop_option([*asked.drop, ''])}"
         )
-    labels = [] if at is None else cells.frame[at].tolist()
-    remarks = cells.remarks
-    if at is not None and (doubt := header_doubt(names, at, features, labels, cells.numbers)):
+    labels = [] if at is None else cells[at].tolist()
+    if at is not None and (doubt := header_doubt(names, at, features, labels, numbers)):
         if names[at] in labels:
             raise UsageError(doubt)
-        remarks = (*remarks, doubt)
+        remarks.append(doubt)
 
     def place(row: int) -> str:
         line = line_of_row(path, separator, row)
         return row_of(row) + (f" (line {line})" if line else "")
 
-    table = _table_of(cells.frame, names, at, fold_at, dropped, asked, cells, place)
-    return replace(table, remarks=(*remarks, *table.remarks))
+    return Sheet(cells, names, at, fold_at, dropped + empty, remarks, numbers, hint, place)
 
 
 def header_doubt(
@@ -213,13 +212,7 @@ def _count(names: Sequence[str]) -> bool:
     return any(list(names) == [str(i + first) for i in range(len(names))] for first in (0, 1))
 
 
-def _read_parquet(path: Path, asked: Columns) -> Table:
-    cells = parquet_cells(path)
-    names = [str(name) for name in cells.columns]
-    return _table_of(cells, names, *_places(names, asked), asked)
-
-
-def parquet_cells(path: Path) -> pd.DataFrame:
+def _parquet_cells(path: Path) -> pd.DataFrame:
     """Read a Parquet file by pyarrow; its index is left out."""
     import pandas as pd
 
@@ -238,59 +231,43 @@ def parquet_cells(path: Path) -> pd.DataFrame:
         ) from error
 
 
-def _table_of(
-    cells: pd.DataFrame,
-    names: Sequence[str],
-    at: int | None,
-    fold_at: int | None,
-    dropped: Sequence[int],
-    asked: Columns,
-    text: Cells | None = None,
-    place: Callable[[int], str] = row_of,
-) -> Table:
-    """Divide a data frame, whose index counts from 0, into features, labels and folds.
-
-    `text` is how it was read from a text file, if it was.
-    """
-    columns = [cells.iloc[:, i] for i in range(len(names))]
-    labels = None if at is None else _names_of(columns[at], "labels", text)
-    folds = None if fold_at is None else _names_of(columns[fold_at], "folds", text)
-    n_features = len(names) - (at is not None) - (fold_at is not None) - len(dropped)
-    if len(cells) == 0 or n_features == 0:
+def _read_cells(path: Path, asked: Columns) -> Table:
+    """Divide the cells of a table into features, labels and folds."""
+    sheet = read_sheet(path, asked)
+    names, at, fold_at, dropped = sheet.names, sheet.at, sheet.fold_at, sheet.dropped
+    columns = [sheet.cells.iloc[:, i] for i in range(len(names))]
+    spelt = is_text(path)
+    labels = None if at is None else _names_of(columns[at], "labels", spelt)
+    folds = None if fold_at is None else _names_of(columns[fold_at], "folds", spelt)
+    n_rows = len(sheet.cells)
+    places = [i for i in range(len(names)) if i not in (at, fold_at, *dropped)]
+    if not n_rows or not places:
         raise UsageError(
-            f"holds {len(cells)} rows and {n_features} columns beside the label"
+            f"holds {n_rows} rows and {len(places)} columns beside the label"
             f"{' and the fold' * (fold_at is not None)}: at least one of each is needed"
         )
-    features, feature_names, texts, rounded, encoding = [], [], [], [], []
-    for i, name in enumerate(names):
-        if i not in (at, fold_at, *dropped):
-            found = encoded(columns[i]) if asked.prepares else None
-            values = values_of(columns[i]) if found is None else found[0]
-            if not isinstance(values, np.ndarray):
-                texts.append(i)
-                continue
-            encoding.append(("number",) if found is None else found[1])
-            if _is_rounded(values.astype(np.float64)):
-                rounded.append(name)
-            features.append(values)
-            feature_names.append(name)
+    features, feature_names, texts, encoding = [], [], [], []
+    for i in places:
+        found = encoded(columns[i]) if asked.prepares else None
+        values = values_of(columns[i]) if found is None else found[0]
+        if not isinstance(values, np.ndarray):
+            texts.append(i)
+            continue
+        encoding.append(("number",) if found is None else found[1])
+        features.append(values)
+        feature_names.append(names[i])
     problems: tuple[str, ...] = ()
     if texts:
-        without = [names[i] for i in [*dropped, *texts]]
-        numbers, hint = (text.numbers, text.hint) if text else (NUMBERS, "")
-        each = [f"{shown(names[i])}: {_not_number(columns[i], numbers, place)}" for i in texts]
-        problems = (str(_not_numeric(each, hint, without)),)
-    single = all(values.dtype == np.float32 for values in features)
-    X = np.column_stack(features or [np.empty((len(cells), 0))]).astype(
-        np.float32 if single else np.float64, copy=False
-    )
-    remarks = (
-        (
-            f"column {listed(rounded)} holds whole numbers beyond 2**53, rounded to 16 digits: if "
-            f"it is an id, {drop_option([*(names[i] for i in dropped), *rounded])}",
+        each = [f"{shown(names[i])}: {_not_number(columns[i], sheet)}" for i in texts]
+        without = drop_option([names[i] for i in [*dropped, *texts]])
+        problems = (
+            f"{len(texts)} column{' is' if len(texts) == 1 else 's are'} not numeric: "
+            f"{first_dozen(each, '; ')}: {sheet.hint}leave out with {without}, write numbers "
+            "in all rows, or name the label with --label",
         )
-        if rounded
-        else ()
+    single = all(values.dtype == np.float32 for values in features)
+    X = np.column_stack(features or [np.empty((n_rows, 0))]).astype(
+        np.float32 if single else np.float64, copy=False
     )
     is_complete = not np.isnan(X).any() and all(len(column) == 1 for column in encoding)
     is_left_out = [column[0] in LEFT_OUT for column in encoding]
@@ -298,7 +275,9 @@ def _table_of(
         problems = ("each column is constant or an id: give one that says something of a row",)
     is_plain = is_complete and (set(encoding) <= {("number",)} or all(is_left_out))
     kinds = tuple(encoding) if asked.prepares and not is_plain else None
-    return Table(X, labels, feature_names, folds, remarks, place, kinds, problems)
+    return Table(
+        X, labels, feature_names, folds, tuple(sheet.remarks), sheet.place, kinds, problems
+    )
 
 
 def encoded(column: pd.Series[Any]) -> tuple[npt.NDArray[Any], tuple[str, ...]] | None:
@@ -362,17 +341,7 @@ def prepared_remarks(X: Any, names: Sequence[str] | None, encoding: Encoding) ->
     return [f"columns prepared: {', '.join(parts)}; --prepare none takes complete numbers only"]
 
 
-def _is_rounded(values: npt.NDArray[np.float64]) -> bool:
-    """Say whether a column may be of whole numbers of more digits than float64 has."""
-    sizes = np.abs(values)
-    return bool(
-        (sizes > LARGEST_EXACT).any()
-        and (sizes < LARGEST_ID).all()
-        and (np.trunc(values) == values).all()
-    )
-
-
-def _names_of(column: pd.Series[Any], what: str, text: Cells | None) -> LabelValues:
+def _names_of(column: pd.Series[Any], what: str, spelt: bool) -> LabelValues:
     """Return a column of strings or whole numbers that says which row is of which class or fold."""
     values = values_of(column)
     if values is None:
@@ -382,7 +351,7 @@ def _names_of(column: pd.Series[Any], what: str, text: Cells | None) -> LabelVal
     if isinstance(values, np.ndarray) and column.dtype == object and column.notna().all():
         values = [str(value) for value in column]  # decimals: float64 has fewer digits
         return _plain_numbers(values)
-    return _plain_numbers(values) if text and isinstance(values, list) else values
+    return _plain_numbers(values) if spelt and isinstance(values, list) else values
 
 
 def _plain_numbers(labels: list[str]) -> LabelValues:
@@ -415,22 +384,7 @@ def values_of(column: pd.Series[Any]) -> LabelValues | None:
     return values.to_numpy()
 
 
-def _not_numeric(each: Sequence[str], hint: str, without: Sequence[str]) -> UsageError:
-    """Return the error of columns that are not numeric, each with its first value that is not."""
-    what = f"column {each[0].replace(': ', ' is not numeric: ', 1)}"
-    them, one = "it", "it"
-    if len(each) > 1:
-        what = f"{len(each)} columns are not numeric: {first_dozen(each, '; ')}"
-        them, one = "them", "one"
-    return UsageError(
-        f"{what}: {hint}leave {them} out with {drop_option(without)}, write {them} as numbers, or "
-        f"name {one} with --label if it is the label"
-    )
-
-
-def _not_number(
-    column: pd.Series[Any], numbers: Sequence[re.Pattern[str]], place: Callable[[int], str]
-) -> str:
+def _not_number(column: pd.Series[Any], sheet: Sheet) -> str:
     """Return the first value of a column that is not a number, else its first, and where it is.
 
     Of several patterns, the one that fits the most values says what a number is.
@@ -440,23 +394,20 @@ def _not_number(
     others = [row for row in held if not isinstance(values[row], int | float)]
     misses = [
         [row for row in others if not number.fullmatch(str(values[row]).strip())]
-        for number in numbers
+        for number in sheet.numbers
     ]
     row = (min(misses, key=len) or held)[0]
-    return f"{printable(shown(values[row]))} in {place(row)}"
+    return f"{printable(shown(values[row]))} in {sheet.place(row)}"
 
 
 def drop_option(names: Sequence[str]) -> str:
     """Return the option that leaves columns out, to copy; without the names where it is long.
 
-    A name that holds a comma, a quote or a space at an end is quoted as in CSV.
+    A name that holds a comma or a quote is quoted as in CSV.
     """
-    quoted = ",".join(
-        '"' + name.replace('"', '""') + '"'
-        if not name or name != name.strip() or set(name) & set(',"')
-        else name
-        for name in dict.fromkeys(names)
-    )
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(dict.fromkeys(names))
+    quoted = line.getvalue()
     words = f"--drop{'=' if quoted.startswith('-') else ' '}{shlex.quote(quoted)}"
     return words if len(words) <= LONGEST_DROP and words.isprintable() else "--drop"
 
@@ -482,7 +433,11 @@ def _places(columns: Sequence[str], asked: Columns) -> tuple[int | None, int | N
             f"no column {shown(unknown[0])} to leave out: {_columns_are(columns, unknown[0])}"
         )
     at = _label_column(columns, asked)
-    fold_at = _fold_column(columns, asked.fold, at)
+    fold_at = None
+    if asked.fold is not None:
+        fold_at = _only(columns, [asked.fold], "folds", "--fold-column")
+        if fold_at == at:
+            raise UsageError(f"--fold-column {shown(asked.fold)} is the label: name another one")
     dropped = [i for i, name in enumerate(columns) if name.strip() in asked.drop]
     if {at, fold_at} & set(dropped):
         raise UsageError("--drop names the column of the labels or of the folds: leave it there")
@@ -504,48 +459,38 @@ def places_of(names: Sequence[str], columns: Sequence[str]) -> list[int]:
 
 def _label_column(columns: Sequence[str], asked: Columns) -> int | None:
     """Return the place of the label column; None where there is none, and none is needed."""
-    label = asked.label
-    others = [name for name in OTHER_LABEL_COLUMNS if name in columns]
-    names = [label] if label is not None else [LABEL_COLUMN] if LABEL_COLUMN in columns else others
+    usual = (LABEL_COLUMN, *OTHER_LABEL_COLUMNS)
+    names = [asked.label] if asked.label else [name for name in usual if name in columns]
+    if not names and not asked.needed:
+        return None
+    names = names[:1] if LABEL_COLUMN in names else names or [*usual]
+    is_row = any(map(NUMBER.fullmatch, columns)) and not _count(columns[:-1])
+    more = ", and where these are a row, write a line of names above it" * is_row
+    return _only(columns, names, "label", "--label COLUMN", more)
+
+
+def _only(
+    columns: Sequence[str], names: Sequence[str], what: str, option: str, more: str = ""
+) -> int:
+    """Return the place of the one column that has one of these names."""
     found = [i for i, name in enumerate(columns) if name in names]
     if len(found) == 1:
         return found[0]
-    if not (found or asked.needed or label):
-        return None
-    is_row = not found and any(map(NUMBER.fullmatch, columns)) and not _count(columns[:-1])
     raise UsageError(
-        f"{'several columns' if found else 'no column'} to take the label from "
-        f"({listed(names or [LABEL_COLUMN, *OTHER_LABEL_COLUMNS])}): "
-        f"{_columns_are(columns, label)}: name one with --label COLUMN"
-        + ", and where these are a row, write a line of names above it"
-        * is_row
+        f"{'several columns' if found else 'no column'} to take the {what} from "
+        f"({listed(names)}): {_columns_are(columns, names[0])}: name one with {option}"
+        f"{'' if found else more}"
     )
 
 
-def _columns_are(columns: Sequence[str], asked: str | None) -> str:
+def _columns_are(columns: Sequence[str], asked: str) -> str:
     """List the columns; where one was asked for that is not there, the nearest before them."""
-    hint = nearest(asked, columns) if asked is not None and asked not in columns else ""
+    hint = nearest(asked, columns) if asked not in columns else ""
     return f"{hint}the columns are {listed(columns)}"
-
-
-def _fold_column(columns: Sequence[str], fold: str | None, label_at: int | None) -> int | None:
-    """Return the place of the column of folds; None where none is named."""
-    if fold is None:
-        return None
-    found = [i for i, name in enumerate(columns) if name == fold]
-    if found == [label_at]:
-        raise UsageError(f"column {shown(fold)} is the label: name another one with --fold-column")
-    if len(found) == 1:
-        return found[0]
-    raise UsageError(
-        f"{'several columns' if found else 'no column'} {shown(fold)} to take the folds from: "
-        f"{_columns_are(columns, fold)}: name one with --fold-column"
-    )
 
 
 def _read_npz(path: Path, asked: Columns) -> Table:
     label, fold = asked.label, asked.fold
-    _refuse_drop(asked)
     with open_npz(path) as file:
         if {"format", "shape", "data"} <= set(file.files):
             y: str | None = label or "y"
@@ -557,7 +502,6 @@ def _read_npz(path: Path, asked: Columns) -> Table:
                     f"numpy.savez(path, {y}=labels, **numpy.load(path)) adds it"
                 )
             with broken("the sparse matrix"):
-                require_bytes(file, file.files)
                 matrix: Any = sparse.load_npz(path)
                 if matrix.format in ("csr", "csc", "bsr"):
                     matrix.check_format(full_check=True)  # wrong indices would crash what follows
@@ -582,9 +526,6 @@ def _read_npz(path: Path, asked: Columns) -> Table:
 
 def _read_npy(path: Path, asked: Columns) -> Table:
     """Read features, and the labels from a file beside them."""
-    _refuse_drop(asked)
-    if asked.label or asked.fold:
-        raise UsageError("has no names of columns: give the labels in a file, --labels y.npy")
     if asked.labels is None and asked.needed:
         raise UsageError("holds no labels: name a file of them with --labels y.npy")
     labels = None
@@ -628,27 +569,20 @@ def _array_labels(labels: npt.NDArray[Any], name: str) -> LabelValues:
     )
 
 
-def _read_svmlight(path: Path, asked: Columns) -> Table:
-    _refuse_drop(asked)
-    if asked.label is not None:
-        raise UsageError("the label is the first of each line: leave --label out")
-    if asked.fold is not None:
-        raise UsageError("svmlight has no column of folds: use CSV, Parquet or npz")
+def _read_svmlight(path: Path, _: Columns) -> Table:
     with broken("svmlight"):
         X, y = load_svmlight_file(str(path), dtype=np.float64)
     return Table(sparse.csr_array(X), y)
 
 
-def _refuse_drop(asked: Columns) -> None:
-    if asked.drop:
-        raise UsageError("has no names of columns to leave out: --drop is for CSV and Parquet")
+_ARRAYS, _COLUMNS = ("label", "fold"), ("label", "fold", "drop")
 
-
-READERS: Mapping[str, Callable[[Path, Columns], Table]] = {
-    ".npz": _read_npz,
-    ".parquet": _read_parquet,
-    **dict.fromkeys(ENDINGS, _read_csv),
-    ".npy": _read_npy,
-    **dict.fromkeys((".svmlight", ".libsvm", ".svm"), _read_svmlight),
-    **dict.fromkeys((".svmlight.gz", ".libsvm.gz", ".svm.gz"), _read_svmlight),
+READERS: Mapping[str, tuple[Callable[[Path, Columns], Table], tuple[str, ...]]] = {
+    ".npz": (_read_npz, _ARRAYS),
+    ".parquet": (_read_cells, _COLUMNS),
+    **dict.fromkeys(ENDINGS, (_read_cells, (*_COLUMNS, "decimal", "thousands"))),
+    ".npy": (_read_npy, ("labels",)),
+    **dict.fromkeys((".svmlight", ".libsvm", ".svm"), (_read_svmlight, ())),
+    **dict.fromkeys((".svmlight.gz", ".libsvm.gz", ".svm.gz"), (_read_svmlight, ())),
 }
+"""What reads a file of each ending, and the options of `Columns` that it heeds."""

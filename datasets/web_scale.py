@@ -7,7 +7,6 @@ visual words ('visterms'), and the text queries that find them, with the papers'
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
@@ -22,7 +21,14 @@ from scipy.special import ndtri
 from oasis_bench.data import LabelledRows
 from oasis_bench.datasets.files import cannot_write, reason_of
 from oasis_bench.plugins import Dataset
-from oasis_bench.system import Progress, UsageError, cache_home, no_progress, whole_folder
+from oasis_bench.system import (
+    Progress,
+    UsageError,
+    cache_home,
+    check_value,
+    no_progress,
+    whole_folder,
+)
 
 VERSION = 2
 """Version of the model and of the files: raised when the same parameters give other bits."""
@@ -114,8 +120,7 @@ class WebScaleParameters:
 
     def __post_init__(self) -> None:
         for name, least in (("n_train", 1), ("n_test", 1), ("seed", 0)):
-            if getattr(self, name) < least:
-                raise UsageError(f"{name} = {getattr(self, name)}: at least {least} is needed")
+            check_value(name, getattr(self, name), int, least)
         if not LEAST_VISTERMS <= self.n_visterms <= MOST_VISTERMS:
             raise UsageError(
                 f"{self.n_visterms} visterms: {LEAST_VISTERMS} to {MOST_VISTERMS} are needed, so "
@@ -396,13 +401,6 @@ def _make(
     """Draw the data into a new folder; a folder that is not complete is removed."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     done, total = 0, parameters.n_train + parameters.n_test
-    needed, free = parameters.most_bytes, shutil.disk_usage(folder.parent).free
-    if free < needed:
-        raise UsageError(
-            f"web-scale data of {total} images take up to {needed / 1e9:.1f} GB, but "
-            f"{folder.parent} has {free / 1e9:.1f} GB free: free some, name another folder or ask "
-            "for fewer images"
-        )
     model = WebImages(parameters)
     with whole_folder(folder) as made:
         for name, (part, n_images) in parameters.parts.items():

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from oasis_bench.data import FloatArray, class_labels
-from oasis_bench.plugins import TIES_SEED, Blend, learner_of, ranked_labels
+from oasis_bench.plugins import TIES_SEED, Blend, baseline_rows, learner_of, ranked_labels
 from oasis_bench.system import UsageError, check_value
 from oasis_bench.tasks import Retrieval, Truth, as_items, evaluate, parse_measure, top_k, vote
 
@@ -43,9 +43,13 @@ def similarity_of(estimator: Any, queries: Any, gallery: Any) -> FloatArray:
     UsageError
         Where there is no learner at the end.
     """
-    learner, items = learner_of(estimator, [queries, gallery])
+    given = [queries, gallery]
+    learner, items = learner_of(estimator, given)
     blend: Blend | None = getattr(estimator, "blend_", None)
-    return learner.similarity(*items) if blend is None else blend.similarity(learner, *items)
+    if blend is None:
+        return learner.similarity(*items)
+    of_baseline = baseline_rows(estimator, given, items)
+    return blend.similarity(learner, *items, *of_baseline)
 
 
 @dataclass(frozen=True)

@@ -314,7 +314,8 @@ def _draw_level(axes: Axes, level: float, style: fs.LearnerStyle) -> None:
 def _tuned_validation(view: RunView, trials: pd.DataFrame) -> pd.DataFrame:
     """Return the mean over folds of the validation of the tuned hyper-parameters."""
     chosen = ["trial_id", "scaling", "params"]
-    rows = view.validated.merge(trials[chosen], on=chosen)
+    first = view.validation[["trial_id", "task"]].drop_duplicates()
+    rows = view.validated.merge(first).merge(trials[chosen], on=chosen)
     is_whole = rows["n_folds"] == rows.groupby("trial_id")["n_folds"].transform("max")
     rows = rows[is_whole & (rows["n_steps"] > 0)]  # 0 has no place on the axis
     columns = ["learner", "subset", "partition", "n_steps", "validation"]

@@ -407,7 +407,8 @@ def _budget(search: Search) -> str:
 
 def _by(view: RunView) -> str:
     """Say by what measure hyper-parameters were tuned."""
-    return series([f"{measure} of the task {task}" for task, measure in view.tuned_by.values()])
+    by = view.measures_that_tuned[["task", "measure"]].drop_duplicates()
+    return series([f"{measure} of the task {task}" for task, measure in by.to_numpy()])
 
 
 def _limits(view: RunView) -> Iterator[str]:

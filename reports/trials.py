@@ -31,9 +31,13 @@ three_digits, weight_text = numbers_as("{:.3f}", "none"), numbers_as("{:g}", "-"
 
 
 def selection_table(view: RunView) -> Table:
-    """Make the table of what the inner folds tuned: a row for each subset and learner."""
-    cells = {tuple(where): own for *where, own in view.by_cell(view.tuned) if len(own)}
-    rows = pd.DataFrame(list(cells), columns=["split", "subset", "learner"])
+    """Make the table of what the inner folds tuned: a row for each subset, learner and measure."""
+    cells = {
+        (*where, measure): own
+        for *where, of_cell in view.by_cell(view.tuned)
+        for measure, own in of_cell.groupby("measure", sort=False, dropna=False)
+    }
+    rows = pd.DataFrame(list(cells), columns=["split", "subset", "learner", "measure"])
     trials = cells.values()
     tried = [view.n_candidates.reindex(own["trial_id"]).fillna(1) for own in trials]
     columns = ["split", "subset", "n_classes", "learner", "partition", "scaling", "params"]
@@ -44,6 +48,7 @@ def selection_table(view: RunView) -> Table:
             view.subset_column(rows),
             *view.split_columns(rows),
             view.learner_column(rows),
+            *[Column("By", rows["measure"], align="l")] * view.has_several_measures,
             Column("Candidates", [it.median() for it in tried], "{:.0f}".format),
             Column(
                 "Tuned (in how many partitions)", (_tuned(view, own) for own in trials), align="l"
@@ -104,9 +109,10 @@ def _steps(trials: pd.DataFrame) -> str:
 
 def tuned_by_notes(view: RunView) -> Iterator[str]:
     """Say by what measure the inner folds tuned, on each split."""
-    for split, (task, measure) in view.tuned_by.items():
+    for split, rows in view.measures_that_tuned.groupby("split", sort=False):
         where = "".join(view.of_splits(f" on the split {split}"))
-        yield f"Validation and test{where}: {measure} of the task {task}."
+        by = [f"{one.measure} of the task {one.task}" for one in rows.itertuples()]
+        yield f"Validation and test{where}: {' or '.join(by)}."
 
 
 @dataclass(frozen=True)
@@ -191,6 +197,7 @@ def trials_table(view: RunView) -> Table:
             view.learner_column(shown),
             view.subset_column(shown),
             *view.split_columns(shown),
+            *[Column("By", shown["measure"], align="l")] * view.has_several_measures,
             Column("Partition", shown["partition"]),
             Column("Candidates", shown["candidates"]),
             *[Column("Scaling", shown["scaling"], align="l")] * (len(view.info.scaling) > 1),

@@ -122,6 +122,7 @@ def fake_trial(
         ],
         validation=[
             {
+                "task": tasks[0],
                 "scaling": "l2",
                 "params": params_json,
                 "n_steps": steps,
@@ -197,9 +198,23 @@ def write_run(folder, trials, experiment=None, identity=None, pictures=(), **inf
     ) as store:
         labels = set()
         for record in records:
-            store.add(_without_labels(record, labels))
+            store.add(replace(_without_labels(record, labels), tuned=_tuned(record)))
         store.add_labels(lambda rows: labels, lambda rows: pictures)
     return folder
+
+
+def _tuned(record):
+    """Say of each gallery that it was tuned by the first task that has it, as the columns say."""
+    rows, retrieval = {}, {"task": "retrieval", "status": record.columns["status"]}
+    for answer in record.answers or [retrieval]:
+        _, gallery, measures = TASKS[answer["task"]]
+        if answer["status"] == "ok" and gallery not in rows:
+            names = ("scaling", "params", "n_steps", "blend")
+            own = {name: record.columns.get(name) for name in names}
+            k = 1 if measures[0] == "accuracy" else None
+            by = {"task": answer["task"], "measure": measures[0], "k": k}
+            rows[gallery] = {"gallery": gallery, **by, **own}
+    return list(rows.values())
 
 
 def _without_labels(record, labels):

@@ -8,13 +8,12 @@ import tarfile
 import zipfile
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from local_server import LocalServer
 
-from oasis_bench.datasets.files.download import Archive, locate
+from oasis_bench.datasets.files import Archive, locate
 from oasis_bench.system import UsageError
 
 FILES = {"top/a/1.jpg": b"one", "top/a/2.jpg": b"", "top/b/3.jpg": bytes(70_000)}
@@ -198,13 +197,6 @@ def test_callers_at_the_same_time_unpack_once(publish: Publish, server: LocalSer
     assert [contents(call.result()) for call in calls] == [FILES] * 4
     assert unpacked.count("unpacking set.tar.gz") == 2
     assert len(server.asked) == 1
-
-
-def test_what_has_the_wrong_checksum_is_not_unpacked(publish: Publish, cache: Path) -> None:
-    archive = replace(publish("set.zip", packed("zip")), checksum="md5:0123")
-    with pytest.raises(UsageError, match="not 0123"):
-        locate(archive)
-    assert contents(cache) == {}
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ def trials_of(done):
     for spec in specs:
         if spec.learner == "Euclidean":
             continue
-        trials = run.trials.set_index(["learner", "partition"])
+        trials = run.tuned[run.tuned["gallery"] == "test"].set_index(["learner", "partition"])
         end = "" if spec.where.split == "seen-classes" else "_unseen-classes"
         name = f"{spec.learner}_8_{spec.where.partition}{end}.npz"
         with np.load(folder / "predictions" / name) as kept:
@@ -116,18 +116,20 @@ def test_both_values_are_those_of_the_kept_scores(done):
         similarity = similarity_of(load_model(path)[-1])
         sds = deviations(similarity, X[training], spec.seed_for("blend"))
         np.testing.assert_allclose([trial.baseline_sd, trial.learned_sd], sds, rtol=1e-6)
-        b = trial.blend
 
-        def blended(gallery, test=test, X=X, b=b, sds=sds, similarity=similarity):
+        def blended(gallery, b, test=test, X=X, sds=sds, similarity=similarity):
             s0, s1 = (score(X[test], X[gallery]) for score in (baseline, similarity))
             return (1 - b) * s0 / sds[0] + b * s1 / sds[1]
 
         mAP = values.loc[(spec.learner, spec.where.partition, "mAP", np.nan)]
-        assert mAP["value"].item() == pytest.approx(average_precision(blended(test), y[test]))
+        own = average_precision(blended(test, trial.blend), y[test])
+        assert mAP["value"].item() == pytest.approx(own)
         own = average_precision(arrays["scores_test"], y[test])
         assert mAP["as_learned"].item() == pytest.approx(own)
         if spec.where.split == "seen-classes":
-            nearest = training[blended(training).argmax(axis=1)]
+            tuned = run.tuned[run.tuned["trial_id"] == trial.trial_id].set_index("gallery")
+            b = tuned.loc["training", "blend"]
+            nearest = training[blended(training, b).argmax(axis=1)]
             found = values.loc[(spec.learner, spec.where.partition, "accuracy", 1)]
             assert found["value"].item() == pytest.approx((y[nearest] == y[test]).mean())
             nearest = training[arrays["scores_training"].argmax(axis=1)]
@@ -151,7 +153,8 @@ def test_the_weight_is_the_best_on_inner_folds_that_are_fitted_again(done):
         means = values.mean(axis=0)
         assert means[WEIGHTS.index(trial.blend)] == pytest.approx(means.max(), abs=1e-9)
         seen = done[1].validation
-        seen = seen[seen["trial_id"] == trial.trial_id].sort_values("fold")["value"]
+        of_trial = (seen["trial_id"] == trial.trial_id) & (seen["task"] == spec.tasks[0])
+        seen = seen[of_trial].sort_values("fold")["value"]
         np.testing.assert_allclose(seen, values[:, -1])  # validation is of the learner alone
 
 
@@ -250,7 +253,7 @@ def test_a_constant_similarity_or_one_that_is_not_finite_has_weight_0(name, tmp_
     )
     run_experiment(experiment, tmp_path / "run", plugin_files=[plugin])
     run = read_run(tmp_path / "run")
-    assert run.trials.set_index("learner").loc[name, ["blend", "learned_sd"]].tolist() == [0, 0]
+    assert run.tuned.set_index("learner").loc[name, ["blend", "learned_sd"]].tolist() == [0, 0]
     values = run.measures.pivot(index=["measure", "k"], columns="learner", values="value")
     assert (values[name] == values["Euclidean"]).all()
     own = run.measures.pivot(index=["measure", "k"], columns="learner", values="as_learned")
@@ -268,7 +271,7 @@ def test_sparse_rows_are_blended(plugins, tmp_path):
     assert run_experiment(experiment, tmp_path / "run", **how) == 0
     run = read_run(tmp_path / "run")
     rows = load_registry([plugin]).datasets["sparse-blocks"]().load()
-    X, (trial,) = normalize(rows.X.toarray()), run.trials.itertuples()
+    X, (trial,) = normalize(rows.X.toarray()), run.tuned.itertuples()
     with np.load(next((tmp_path / "run" / "predictions").iterdir())) as kept:
         test, s1 = kept["test_rows"], kept["scores_test"]
     b, s0 = trial.blend, baseline(X[test], X[test])

@@ -9,8 +9,8 @@ import pytest
 from PIL import Image
 from skimage.feature import local_binary_pattern
 
-from oasis_bench.datasets.features.picture_files import UnusableImageError, read_image
-from oasis_bench.datasets.features.visterms import (
+from oasis_bench.datasets.picture_files import UnusableImageError, read_image
+from oasis_bench.datasets.visterms import (
     VistermFeatures,
     block_descriptors,
     lbp_codes,

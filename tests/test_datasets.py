@@ -97,31 +97,16 @@ def test_mnist_is_downloaded_once_into_the_cache(
 
 def test_mnist_takes_no_file_from_elsewhere_into_a_folder_that_lacks_it(folder: Path) -> None:
     (folder / "train-labels-idx1-ubyte.gz").unlink()
-    with pytest.raises(UsageError, match=r"train-labels-idx1-ubyte\.gz: No such file"):
+    with pytest.raises(UsageError, match=r"train-labels-idx1-ubyte\.gz .*No such file"):
         MNIST().load()
 
 
 BREAK: dict[str, tuple[str, Callable[[bytes], bytes], str]] = {
-    "cut short": ("train-images-idx3", lambda raw: raw[:-30], "cannot use .*ended before"),
-    "a value too few": (
-        "t10k-images-idx3",
-        lambda raw: gzip.compress(gzip.decompress(raw)[:-1]),
-        r"no IDX file of bytes \(n, 28, 28\)",
-    ),
-    "another shape": (
-        "t10k-images-idx3",
-        lambda raw: gzip.compress(idx((10, 14, 56), pixels(10))),
-        r"no IDX file of bytes \(n, 28, 28\)",
-    ),
+    "cut short": ("train-images-idx3", lambda raw: raw[:-30], "cannot be read .*ended before"),
     "labels of other images": (
         "t10k-labels-idx1",
         lambda raw: gzip.compress(idx((11,), bytes((*range(10), 0)))),
         "30 rows but 31 labels",
-    ),
-    "a label that is no digit": (
-        "train-labels-idx1",
-        lambda raw: gzip.compress(idx((20,), bytes((*range(10), *range(9), 10)))),
-        "class numbers from 0 to 10",
     ),
 }
 

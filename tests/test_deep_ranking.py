@@ -143,7 +143,7 @@ class TestNetwork:
         import torch
 
         from oasis_bench.algorithms.deep_ranking.network import as_tensor
-        from oasis_bench.datasets.features.efficientnet_lite0 import efficientnet_lite0
+        from oasis_bench.datasets.efficientnet_lite0 import efficientnet_lite0
 
         X = pictures(4, side=64)
         learner = DeepRanking("efficientnet-lite0", 1280, multiscale=False, n_steps=0)

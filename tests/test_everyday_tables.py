@@ -149,7 +149,7 @@ def test_all_that_is_wrong_is_told_at_once(tmp_path):
     table["age"] = table["age"].astype(object)
     table.loc[9, "age"] = "4o"
     table.to_csv(tmp_path / "t.csv", index=False)
-    with pytest.raises(UsageError, match=r"'age' is not numeric: '4o' in row 10.*1 label is miss"):
+    with pytest.raises(UsageError, match=r"not numeric: 'age': '4o' in row 10.*1 label is miss"):
         TableFile(tmp_path / "t.csv").load()
     with pytest.raises(UsageError, match="--prepare 'all': auto or none"):
         TableFile(tmp_path / "t.csv", prepare="all").load()

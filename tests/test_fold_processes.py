@@ -123,7 +123,7 @@ def test_the_choice_is_that_of_folds_in_turn(algorithm, values, at_once):
             lambda params, fold: stages._make(spec, params, f"fold {fold}"),
             spec.candidates,
             lambda scaling: inner_fit_data(spec, items, learner, scaling),
-            stages._validation(spec),
+            stages._Validation(spec).values,
             4000,
             stopwatch,
             points.append,

@@ -20,7 +20,7 @@ from scipy import sparse
 from oasis_bench.algorithms import OASIS
 from oasis_bench.data import LabelledRows
 from oasis_bench.datasets import TableFile
-from oasis_bench.datasets.features.picture_files import UnusableImageError, read_image
+from oasis_bench.datasets.picture_files import UnusableImageError, read_image
 from oasis_bench.experiment import Experiment
 from oasis_bench.plugins import MetricLearner, load_model, save_model
 from oasis_bench.runs import StoredRun, read_run

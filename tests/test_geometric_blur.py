@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_sample_image
 
-from oasis_bench.datasets.features.patches import RINGS, edge_signals, geometric_blur
+from oasis_bench.datasets.patches import RINGS, edge_signals, geometric_blur
 
 
 def sample(name="china.jpg"):

@@ -10,9 +10,9 @@ import pytest
 from PIL import Image
 from skimage.feature import local_binary_pattern
 
-from oasis_bench.datasets.features import hand_made
-from oasis_bench.datasets.features.hand_made import hand_made_rows
-from oasis_bench.datasets.features.picture_files import Picture, hashed_pictures
+from oasis_bench.datasets import hand_made
+from oasis_bench.datasets.hand_made import hand_made_rows
+from oasis_bench.datasets.picture_files import Picture, hashed_pictures
 from oasis_bench.system import UsageError, no_progress
 
 pytest.importorskip("cv2", reason='pip install "oasis-bench[handmade]" is needed')

@@ -50,7 +50,7 @@ MALFORMED = {
     [
         Started(10),
         PhaseBegan("the final fit"),
-        Validated("l2", {"eta": 0.1}, n_steps=None, fold=2, value=0.25),
+        Validated("l2", {"eta": 0.1}, n_steps=None, fold=2, values=[0.25]),
         Fitted(1, 0.5, 0.4, None, 2**20, None, {"gap_": 1e-3}),
         Compared(0.25),
         Scores("test", 5, "float32"),
@@ -76,8 +76,8 @@ def test_a_message_is_read_as_it_was_sent(message):
 
 
 def test_scalars_of_numpy_are_sent_as_numbers():
-    message = Validated("l2", {"k": np.int64(3)}, None, 0, np.float32(0.5))
-    assert from_line(to_line(message)) == Validated("l2", {"k": 3}, None, 0, 0.5)
+    message = Validated("l2", {"k": np.int64(3)}, None, 0, [np.float32(0.5)])
+    assert from_line(to_line(message)) == Validated("l2", {"k": 3}, None, 0, [0.5])
 
 
 def test_a_long_text_is_cut_in_its_middle():
@@ -103,8 +103,8 @@ def test_a_malformed_line_is_refused(line):
 
 def test_only_settings_that_the_inner_folds_try_are_taken(experiment, plugins, tmp_path):
     point = {"kind": "Validated", "scaling": "l2", "params": {"line": "1"}, "n_steps": None}
-    point |= {"fold": 0, "value": 1.0}
-    strange = {"params": {"line": "2"}, "n_steps": 7, "fold": 5}
+    point |= {"fold": 0, "values": [1.0]}
+    strange = {"params": {"line": "2"}, "n_steps": 7, "fold": 5, "values": [1.0, 1.0]}
     learners = {}
     for name, value in strange.items():
         line = json.dumps(point | {name: value})

@@ -13,7 +13,7 @@ import pytest
 from oasis_bench.claims import CLAIMS, experiments, published
 from oasis_bench.command_line import main
 from oasis_bench.command_line.paper import paper_experiment
-from oasis_bench.datasets.picture_releases import CALTECH256_SUBSETS
+from oasis_bench.datasets.picture_sets import CALTECH256_SUBSETS
 from oasis_bench.experiment import Experiment
 from oasis_bench.plugins import load_registry, open_dataset
 from oasis_bench.reports.claims_page import stored_runs, write_claims

@@ -8,9 +8,8 @@ import pytest
 from PIL import Image
 from sklearn.datasets import load_sample_image
 
-from oasis_bench.datasets import ImageFolder
-from oasis_bench.datasets.features import picture_files
-from oasis_bench.datasets.features.patches import (
+from oasis_bench.datasets import ImageFolder, picture_files
+from oasis_bench.datasets.patches import (
     KINDS,
     Points,
     edge_signals,
@@ -19,7 +18,7 @@ from oasis_bench.datasets.features.patches import (
     patches_of,
     points_of,
 )
-from oasis_bench.datasets.features.picture_files import Picture, hashed_pictures
+from oasis_bench.datasets.picture_files import Picture, hashed_pictures
 from oasis_bench.plugins import load_registry, open_dataset, read_options
 from oasis_bench.system import no_progress
 

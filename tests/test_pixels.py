@@ -8,7 +8,7 @@ from PIL import Image
 from sklearn.datasets import load_digits
 
 from oasis_bench.datasets import Digits, ImageFolder
-from oasis_bench.datasets.features.picture_files import hashed_pictures, pixels_of
+from oasis_bench.datasets.picture_files import hashed_pictures, pixels_of
 from oasis_bench.plugins import load_registry, open_dataset, read_options
 from oasis_bench.system import UsageError, no_progress
 

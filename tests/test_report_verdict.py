@@ -75,7 +75,7 @@ def test_a_tuned_end_of_a_range_is_told_with_the_command_that_widens_it(
     tmp_path, tried, tuned, words, wider
 ):
     def trial(p, C):
-        row = {"scaling": "l2", "n_steps": None, "fold": 0, "value": 0}
+        row = {"task": "retrieval", "scaling": "l2", "n_steps": None, "fold": 0, "value": 0}
         rows = [{**row, "params": json.dumps({"C": c})} for c in tried]
         made = fake_trial("A", partition=p, mAP=0.7 + 0.01 * p, params={"C": C})
         return replace(made, validation=rows)

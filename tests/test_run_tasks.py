@@ -76,13 +76,17 @@ def test_classes_are_held_apart_in_the_split_and_in_its_inner_folds():
 
 @pytest.mark.parametrize(
     ("choose_by", "chosen"),
-    [(None, ["mAP", "mAP"]), ("accuracy@3", ["accuracy", "mAP"]), ("MAP@R", ["MAP@R", "MAP@R"])],
+    [
+        (None, [["mAP", "accuracy"], ["mAP"]]),  # by gallery
+        ("accuracy@3", [["accuracy"], ["mAP"]]),
+        ("MAP@R", [["MAP@R"], ["MAP@R"]]),
+    ],
 )
 def test_inner_folds_choose_by_the_measure_that_is_named_where_the_split_has_it(choose_by, chosen):
     rows = LabelledRows(*load_digits(return_X_y=True), tuple("0123456789"))
     experiment = small("digits", ("OASIS",), ALL_CLASSES, choose_by=choose_by)
     specs = plan(experiment, Digits(), rows, load_registry())
-    assert [spec.chooses_by.measure for spec in specs] == chosen
+    assert [[by.measure for by in spec.chooses_by] for spec in specs] == chosen
 
 
 def test_pixels_and_patches_reach_their_learners_and_what_none_can_answer_is_a_row(

@@ -17,11 +17,7 @@ from fake_runs import fake_trial, write_run
 
 from oasis_bench.command_line import main
 from oasis_bench.data import thumbnail
-from oasis_bench.datasets.features.picture_files import (
-    UnusableImageError,
-    hashed_pictures,
-    read_image,
-)
+from oasis_bench.datasets.picture_files import UnusableImageError, hashed_pictures, read_image
 from oasis_bench.plugins.registry import PLUGIN_MODULE
 from oasis_bench.runs import read_run, run_experiment
 from oasis_bench.runs.store import FILE_NAME
@@ -218,17 +214,6 @@ def test_a_value_beyond_its_bound_is_told_in_a_short_line(refused, words, parts)
     line = refused("run", *usual, *words)
     assert all(part in line for part in parts), line
     assert len(line) < 800
-
-
-def test_a_folder_of_too_many_files_is_refused_before_all_are_seen(refused, tmp_path, monkeypatch):
-    monkeypatch.setattr("oasis_bench.datasets.image_folder.MOST_OTHER_FILES", 50)
-    picture = tmp_path / "home" / "a" / "1.png"
-    picture.parent.mkdir(parents=True)
-    picture.touch()
-    for number in range(60):
-        (tmp_path / "home" / "a" / f"{number}.txt").touch()
-    line = refused("run", *EUCLIDEAN, "--dataset", tmp_path / "home")
-    assert "more than 50 files and folders that are no pictures" in line
 
 
 # Tables that claim what they do not hold.

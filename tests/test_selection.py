@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -67,6 +68,11 @@ class Clock:
         yield
 
 
+def values_of(score):
+    """Return a score as `tune` asks for it: a row for each measure."""
+    return lambda learner, data, baselines: np.array(score(learner), ndmin=2)
+
+
 def choose_by(
     score, cls=Known, levels=(0,), max_steps=4000, timer=None, on_point=lambda point: None
 ):
@@ -76,11 +82,11 @@ def choose_by(
         made.append(cls(**params, fold=fold))
         return made[-1]
 
-    choice = tune(
+    [choice] = tune(
         make,
         [Candidate("none", {"level": level}) for level in levels],
         lambda scaling: FIT_DATA,
-        lambda learner, data: score(learner),
+        values_of(score),
         max_steps,
         timer or Clock(),
         on_point,
@@ -98,7 +104,7 @@ def test_the_candidate_with_the_best_mean_is_chosen():
     )
     assert choice.params == {"level": 30}
     assert choice.n_steps is None
-    seen = {(p["params"]["level"], p["fold"]): p["value"] for p in points}
+    seen = {(p["params"]["level"], p["fold"]): p["values"][0] for p in points}
     assert seen == {(level, i): row[i] for level, row in scores.items() for i in range(3)}
 
 
@@ -168,11 +174,11 @@ def choice_in(seconds, n_candidates, scalings, monkeypatch):
     """Choose where each job takes 1 s of processor time; later candidates are better."""
     now, points = iter(range(1000)), []
     monkeypatch.setattr(tuning, "cpu_seconds", lambda: next(now))
-    choice = tune(
+    [choice] = tune(
         lambda params, fold: Known(**params, fold=fold),
         [Candidate(s, {"level": level}) for s in scalings for level in range(n_candidates)],
         lambda scaling: FIT_DATA,
-        lambda learner, data: float(learner.level),
+        values_of(lambda learner: float(learner.level)),
         1000,
         Clock(),
         points.append,
@@ -221,7 +227,7 @@ def test_the_own_value_chooses_and_the_best_weight_is_that_of_the_winner():
         on_point=points.append,
     )
     assert (choice.params, choice.blend) == ({"level": 2}, 0.5)
-    assert [point["value"] for point in points] == [0.4, 0.4, 0.4, 0.6, 0.4, 0.4]
+    assert [point["values"] for point in points] == [[v] for v in (0.4, 0.4, 0.4, 0.6, 0.4, 0.4)]
 
 
 def test_where_blending_does_not_help_the_learner_is_taken_as_it_is():
@@ -231,6 +237,66 @@ def test_where_blending_does_not_help_the_learner_is_taken_as_it_is():
     assert choice.blend == 0.5  # of equal weights the larger one
     choice, _ = choose_by(lambda learner: 0.5)
     assert choice.blend is None
+
+
+def test_each_measure_has_its_own_winner_of_the_same_fits():
+    # By the first measure high levels are the better ones, by the second low ones; each also has
+    # its own steps, and its own weight of a blend.
+    def values(learner, data, baselines):
+        one = learner.level - abs(learner.steps - 1000) / 1e6
+        other = -learner.level - abs(learner.steps - 2828) / 1e6
+        return np.array([[0, one - 1, one + 1, 0, one], [9, 0, 0, 0, other]])
+
+    made, points = [], []
+
+    def make(params, fold):
+        made.append(KnownSteps(**params, fold=fold))
+        return made[-1]
+
+    def data_of(scaling):
+        return FIT_DATA
+
+    levels = [Candidate("none", {"level": level}) for level in (3, 1, 5, 2, 4, 6)]
+    tuned = tune(make, levels, data_of, values, 10**6, Clock(), points.append, n_measures=2)
+    assert [(one.params["level"], one.n_steps, one.blend) for one in tuned] == [
+        (6, 1000, 0.5),
+        (1, 2828, 0.0),
+    ]
+    assert [one.blend_values for one in tuned] == [[7.0] * 3, [9.0] * 3]
+    on = [{p["params"]["level"] for p in points if p["fold"] == fold} for fold in range(3)]
+    assert on == [{1, 2, 3, 4, 5, 6}, {1, 2, 5, 6}, {1, 2, 5, 6}]  # a third for each measure
+    assert {one.steps for one in made if one.fold == 0 and one.level == 6} == {8000}
+
+
+def test_the_baseline_is_tuned_apart_and_blended_in_its_own_scaling():
+    # The learner prefers the rows as they are; the baseline, by the second measure, others.
+    scaled = [replace(data, X=data.X / 10, queries=data.queries / 10) for data in FIT_DATA]
+    folds_of = {"none": FIT_DATA, "tenth": scaled}
+    seen = []
+
+    def values(learner, data, baselines):
+        seen.append([rows.X.max() / data.X.max() for rows in baselines])
+        return np.array([[0.5, 0, 0, 0, data.X.max()], [0.5, 0, 0, 0, data.X.max()]])
+
+    def of_baseline(data):
+        return np.array([data.X.max(), -data.X.max()])
+
+    tuned = tune(
+        lambda params, fold: Known(),
+        [Candidate("none", {}), Candidate("tenth", {})],
+        folds_of.get,
+        values,
+        1000,
+        Clock(),
+        lambda point: None,
+        n_measures=2,
+        baseline=(("none", "tenth"), of_baseline),
+    )
+    assert [(one.scaling, one.baseline_scaling) for one in tuned] == [
+        ("none", "none"),
+        ("none", "tenth"),
+    ]
+    np.testing.assert_allclose(seen, [[1, 0.1]] * 3 + [[10, 1]] * 3)
 
 
 def test_each_scaling_is_learned_from_the_rows_that_a_fold_learns_from():
@@ -354,9 +420,9 @@ def test_steps_go_on_from_where_they_were_on_the_learning_rows_of_one_fold():
 def test_each_candidate_is_judged_on_each_fold():
     seen = []
 
-    def score(learner, data):
+    def score(learner, data, baselines):
         seen.append(data.queries[:, 0].tolist())
-        return 0.0
+        return np.zeros((1, 1))
 
     tune(
         lambda params, fold: Known(),

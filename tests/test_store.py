@@ -59,7 +59,10 @@ def record(trial_id="a", **changes):
         answers=[ANSWER],
         measures=[MAP, PRECISION],
         predicted_classes=[{"task": "classification", "predicted": 4, "rows": "[5, 6, 8, 9]"}],
-        validation=[{"scaling": "l2", "params": "{}", "n_steps": None, "fold": 0, "value": 0.7}],
+        validation=[
+            {"task": "retrieval", "scaling": "l2", "params": "{}", "n_steps": None, "fold": 0}
+            | {"value": 0.7}
+        ],
         traces=[{"part": "test", "n_steps": 500, "value": 0.6}],
         symmetry=[{"n_steps": 500, "symmetry_index": 0.9375}],
     )

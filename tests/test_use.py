@@ -7,12 +7,12 @@ import signal
 import subprocess
 import sys
 import time
-from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.spatial.distance import cdist
+from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
@@ -105,9 +105,10 @@ def test_the_values_are_those_of_the_folds_of_a_run(folder, tmp_path):
     learners = {"LDA": LearnerSpec("LDA", PARAMS)}
     e = Experiment("fit", str(folder / "table.csv"), learners, options, **settings)
     fitted = fit_on_all(e, tmp_path / "lda.npz")
-    values = {}
-    for scaling, steps in (("minmax", [MinMaxScaler()]), ("l2", [Normalizer()])):
-        values[scaling] = fold_values(e, make_pipeline(*steps))
+    scales = {"minmax": make_pipeline(MinMaxScaler()), "l2": make_pipeline(Normalizer())}
+    of_baseline = {name: np.mean(fold_values(e, one)["Euclidean"]) for name, one in scales.items()}
+    of_baseline = scales[max(of_baseline, key=of_baseline.get)]  # tuned apart from the learner's
+    values = {name: fold_values(e, one, clone(of_baseline)) for name, one in scales.items()}
     best = max(values, key=lambda scaling: np.mean(values[scaling]["LDA"]))
     assert fitted.tuned == {"scaling": best, **PARAMS}
     assert fitted.values["LDA"] == pytest.approx(values[best]["LDA"], abs=1e-9)
@@ -173,8 +174,12 @@ def test_rows_of_classes_apart_and_of_given_folds_all_train(folder, tmp_path):
         assert model[0].n_samples_seen_ == 150
 
 
-def fold_values(e, scale):
-    """Return mAP of two learners on scikit-learn's stratified folds, with the seed of a trial."""
+def fold_values(e, scale, of_baseline=None):
+    """Return mAP of two learners on scikit-learn's stratified folds, with the seed of a trial.
+
+    Also of blends, whose baseline has the same scaling where no other is given.
+    """
+    of_baseline = of_baseline or scale
     seed = derive_seed(e.seed, "folds", "all", 0)
     ties = derive_seed(e.seed, "ties", "all", 0)
     values = {"LDA": [], "Euclidean": [], **{b: [] for b in WEIGHTS[:-1]}}
@@ -182,6 +187,7 @@ def fold_values(e, scale):
     folds = StratifiedKFold(e.inner_folds, shuffle=True, random_state=seed)
     for train, test in folds.split(ROWS, Y):
         scale.fit(ROWS[train])
+        of_baseline.fit(ROWS[train])
         for learner in (LDA(**PARAMS), Euclidean()):
             learner.fit(scale.transform(ROWS[train]), Y[train])
             found = evaluate_ranking(
@@ -189,12 +195,23 @@ def fold_values(e, scale):
             )
             values[learner.name].append(found.mean_average_precision)
             if learner.name == "LDA":
-                rows = scale.transform(ROWS[train])
-                sds = deviations(learner, rows, derive_seed(e.seed, "blend", "all", 0))
+                s0, s1 = (
+                    scores_of(learner, *[it.transform(ROWS[test])] * 2)[place]
+                    for place, it in enumerate((of_baseline, scale))
+                )
+                pairs = derive_seed(e.seed, "blend", "all", 0)
+                sds = [
+                    deviations(learner, it.transform(ROWS[train]), pairs)[place]
+                    for place, it in enumerate((of_baseline, scale))
+                ]
+                numbers = np.arange(len(test))
                 for b in WEIGHTS[:-1]:
-                    score = partial(blended, learner, b, sds)
+                    scores = (1 - b) * s0 / sds[0] + b * s1 / sds[1]
                     found = evaluate_ranking(
-                        score, scale.transform(ROWS[test]), Y[test].to_numpy(), seed=ties
+                        lambda X, Y, scores=scores: scores[np.ix_(X, Y)],
+                        numbers,
+                        Y[test].to_numpy(),
+                        seed=ties,
                     )
                     values[b].append(found.mean_average_precision)
     return values
@@ -237,19 +254,26 @@ def test_neighbours_are_those_of_brute_force(metric, folder, command, tmp_path):
 
 @pytest.mark.parametrize("learner", [LDA(), OASIS(n_steps=200, random_state=0)])
 @pytest.mark.parametrize("b", [0.0, 0.25, 0.75])
-def test_neighbours_of_a_blend_are_those_of_brute_force(folder, command, tmp_path, learner, b):
+@pytest.mark.parametrize("own", [None, make_pipeline(StandardScaler(), Normalizer())])
+def test_neighbours_of_a_blend_are_those_of_brute_force(folder, command, tmp_path, learner, b, own):
     model = make_pipeline(StandardScaler(), learner).fit(X, Y)
     rows = model[0].transform(X)
-    model.blend_ = Blend.of(model[-1], rows, b)
+    if own is None:
+        of_baseline, model.blend_ = rows, Blend.of(model[-1], rows, b)
+    else:  # the baseline takes rows in a scaling of its own
+        of_baseline, steps = own.fit_transform(X), tuple(step for _, step in own.steps)
+        model.blend_ = Blend.of(model[-1], rows, b, steps=steps, baseline_X=of_baseline)
     save_model(model, tmp_path / "m.npz")
     assert load_blend(tmp_path / "m.npz") == model.blend_
-    scores = blended(model[-1], b, deviations(model[-1], rows, 0), rows, rows)
-    scores = scores if b else scores_of(model[-1], rows, rows)[0]
+    s0, s1 = scores_of(model[-1], of_baseline, of_baseline)[0], scores_of(model[-1], rows, rows)[1]
+    sds = deviations(model[-1], of_baseline, 0)[0], deviations(model[-1], rows, 0)[1]
+    scores = (1 - b) * s0 / sds[0] + b * s1 / sds[1] if b else s0
     best = -np.sort(-scores, axis=1)[:, :4]  # equal rows may change places
     for given in (model, load_model(tmp_path / "m.npz"), pickle.loads(pickle.dumps(model))):
         found, similarities = oasis_bench.neighbours(given, X, X, k=4)
         np.testing.assert_allclose(similarities, best, atol=1e-9)
         np.testing.assert_allclose(np.take_along_axis(scores, found, 1), best, atol=1e-9)
+        np.testing.assert_allclose(scorers.similarity_of(given, X, X), scores, atol=1e-9)
     words = [tmp_path / "m.npz", folder / "table.csv", folder / "gallery.csv", "-k", 4]
     status, printed, said = command("neighbours", *words)
     assert (status, said) == (0, [])

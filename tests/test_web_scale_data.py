@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import mmap
 import shutil
 from pathlib import Path
@@ -28,7 +27,6 @@ from oasis_bench.datasets.web_scale import (
     map_csr,
     prepare_web_scale,
 )
-from oasis_bench.plugins import load_registry
 from oasis_bench.system import UsageError
 from oasis_bench.tasks import evaluate_ranking
 
@@ -167,16 +165,6 @@ class TestTheSame:
         prepare_web_scale(tmp_path / "again", SMALL)
         assert contents(tmp_path / "again") == contents(small)
 
-    def test_another_seed_gives_other_images(self, small: Path, tmp_path: Path) -> None:
-        one = prepare_web_scale(small, SMALL)
-        other = prepare_web_scale(tmp_path / "b", WebScaleParameters(100, 30, 400, seed=1))
-        assert not same(one.train.X, other.train.X)
-        assert not same(one.train.R, other.train.R)
-
-    def test_training_and_test_images_differ(self, small: Path) -> None:
-        data = prepare_web_scale(small, SMALL)
-        assert not same(data.train.X[:30], data.test.X)
-
     @pytest.mark.parametrize("n_train", [1, BATCH, BATCH + 1])
     def test_the_first_images_are_the_same_whatever_their_number(
         self, data: WebScaleData, tmp_path: Path, n_train: int
@@ -229,17 +217,6 @@ class TestTheFolder:
         again = prepare_web_scale(folder, data.parameters, refuse)
         assert same(again.test.X, data.test.X)
 
-    def test_the_header_tells_the_parameters(self, folder: Path, data: WebScaleData) -> None:
-        header = json.loads((folder / "header.json").read_text())
-        assert header["parameters"] == {
-            "n_train": N_TRAIN,
-            "n_test": N_TEST,
-            "n_visterms": 10_000,
-            "seed": 0,
-        }
-        written = np.fromfile(folder / "train" / "X_data", np.float32)
-        np.testing.assert_array_equal(written, data.train.X.data)
-
     def test_progress_counts_up_to_all_images(self, tmp_path: Path) -> None:
         told: list[tuple[int, int | None]] = []
         parameters = WebScaleParameters(BATCH + 1, 10, 400)
@@ -259,10 +236,21 @@ class TestTheFolder:
         with pytest.raises(UsageError, match=r"'n_train': 100.*, not .*'n_train': 200.*'seed': 7"):
             prepare_web_scale(small, WebScaleParameters(200, 30, 400, seed=7))
 
-    def test_what_does_not_fit_on_the_disk_is_refused_at_once(self, tmp_path: Path) -> None:
-        with pytest.raises(UsageError, match=r"take up to [0-9.]+ GB, but .* GB free"):
-            prepare_web_scale(tmp_path / "a", WebScaleParameters(10**13))
-        assert not list(tmp_path.iterdir())
+    @pytest.mark.parametrize(
+        ("name", "content"),
+        [
+            ("train/X_data", b""),
+            ("header.json", b"{}"),
+            ("header.json", b"{"),
+            ("test/R_data", b"1"),
+        ],
+    )
+    def test_a_damaged_folder_is_refused(
+        self, copy_of_small: Path, name: str, content: bytes
+    ) -> None:
+        (copy_of_small / name).write_bytes(content)
+        with pytest.raises(UsageError, match="does not hold these web-scale data whole: "):
+            prepare_web_scale(copy_of_small, SMALL)
 
     def test_a_place_that_cannot_be_written_is_told(self, tmp_path: Path) -> None:
         (tmp_path / "file").touch()
@@ -270,40 +258,9 @@ class TestTheFolder:
             prepare_web_scale(tmp_path / "file" / "data", SMALL)
 
     @pytest.mark.parametrize(
-        ("name", "content", "reason"),
-        [
-            ("train/X_data", b"", "empty"),
-            ("header.json", b"{}", "they are {}, not"),
-            ("header.json", b"{", "Expecting"),
-        ],
-    )
-    def test_a_damaged_folder_is_refused(
-        self, copy_of_small: Path, name: str, content: bytes, reason: str
-    ) -> None:
-        (copy_of_small / name).write_bytes(content)
-        with pytest.raises(
-            UsageError, match=rf"does not hold these web-scale data whole: .*{reason}"
-        ):
-            prepare_web_scale(copy_of_small, SMALL)
-
-    def test_a_file_that_was_cut_is_refused(self, copy_of_small: Path) -> None:
-        path = copy_of_small / "test" / "R_data"
-        path.write_bytes(path.read_bytes()[:-4])
-        with pytest.raises(UsageError, match="does not hold these web-scale data whole: "):
-            prepare_web_scale(copy_of_small, SMALL)
-
-    @pytest.mark.parametrize("missing", ["header.json", "test/R_indptr"])
-    def test_a_folder_that_lacks_a_file_is_refused(self, copy_of_small: Path, missing: str) -> None:
-        (copy_of_small / missing).unlink()
-        with pytest.raises(UsageError, match="No such file"):
-            prepare_web_scale(copy_of_small, SMALL)
-
-    @pytest.mark.parametrize(
         ("values", "reason"),
         [
-            ({"n_train": 0}, "n_train = 0: at least 1"),
-            ({"n_test": 0}, "n_test = 0: at least 1"),
-            ({"seed": -1}, "seed = -1: at least 0"),
+            ({"n_train": 0}, "n_train = 0: .* at least 1"),
             ({"n_visterms": 399}, "399 visterms: 400 to 50000"),
             ({"n_visterms": 50_001}, "50001 visterms: 400 to 50000"),
         ],
@@ -331,9 +288,6 @@ def test_csr_files_hold_what_was_written_in_pieces(tmp_path: Path, index: type) 
 
 
 class TestTheDataSet:
-    def test_it_is_registered(self) -> None:
-        assert load_registry().datasets["web-scale"] is WebScale
-
     def test_its_rows_are_the_first_training_images(self, data: WebScaleData) -> None:
         rows = WebScale(visterms=10_000, n_images=BATCH + 5).load()
         assert isinstance(rows.X, sparse.csr_array)
@@ -344,8 +298,3 @@ class TestTheDataSet:
         assert same(rows.y, sparse.csr_array(R[:, used]))
         assert rows.class_names == tuple(f"query {number}" for number in used)
         assert rows.multi_label
-
-    def test_it_takes_the_visterms_and_refuses_too_few(self) -> None:
-        assert WebScale(visterms=500, n_images=10).load().X.shape == (10, 500)
-        with pytest.raises(UsageError, match="100 visterms: 400 to 50000"):
-            WebScale(visterms=100).load()

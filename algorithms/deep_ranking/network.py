@@ -132,7 +132,7 @@ def _backbone(name: str) -> tuple[nn.Module, int]:
             ]
         layers[-1] = nn.AdaptiveAvgPool2d(1)
         return nn.Sequential(*layers, nn.Flatten()), SMALL_CHANNELS[-1]
-    from oasis_bench.datasets.features.efficientnet_lite0 import N_FEATURES, efficientnet_lite0
+    from oasis_bench.datasets.efficientnet_lite0 import N_FEATURES, efficientnet_lite0
 
     return efficientnet_lite0(classifier=False), N_FEATURES
 

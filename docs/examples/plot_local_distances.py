@@ -19,13 +19,8 @@ from PIL import Image
 from sklearn.datasets import load_sample_images
 
 from oasis_bench.algorithms import LocalPatchDistances
-from oasis_bench.datasets.features import hashed_pictures
-from oasis_bench.datasets.features.patches import (
-    KINDS,
-    draw_geometric_blur,
-    draw_patch_weights,
-    patches_of,
-)
+from oasis_bench.datasets.patches import KINDS, RINGS, patches_of
+from oasis_bench.datasets.picture_files import hashed_pictures
 from oasis_bench.system import no_progress
 
 KIND, PICTURES, POINTS = "gb42", 6, 40
@@ -50,8 +45,19 @@ y = np.repeat(np.arange(len(classes)), PICTURES)
 patches, kept, _ = patches_of(hashed_pictures(paths, no_progress), [KIND], POINTS, no_progress)
 paths, y = [paths[number] for number in kept], y[kept]
 
+angles = [2 * np.pi * np.arange(n_places) / n_places for _, n_places in RINGS]
+x, y_down = np.concatenate(
+    [
+        ring * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+        for (ring, _), angle in zip(RINGS, angles, strict=True)
+    ]
+).T
+descriptor = patches.kinds[KIND].descriptors[0].reshape(len(x), 4)
 figure, panels = plt.subplots(1, 4, figsize=(11, 3), sharex=True, sharey=True)
-draw_geometric_blur(panels, patches.kinds[KIND].descriptors[0], KINDS[KIND][2])
+for number, axes in enumerate(panels):
+    # A disc stands where the blurred channel is sampled; white is the largest number.
+    axes.scatter(x, y_down, 60, descriptor[:, number], cmap="gray", vmin=0, vmax=descriptor.max())
+    axes.set(title=f"gradient at {45 * number}°", aspect="equal", ylim=(60, -60))
 figure.suptitle(f"What the first patch of {paths[0].parent.name} sees")
 
 # %%
@@ -69,5 +75,13 @@ figure, panels = plt.subplots(
 for number, axes in enumerate(panels):
     j = int(np.flatnonzero(y == number)[0])
     pixels = np.asarray(Image.open(paths[j]).convert("RGB"))
-    draw_patch_weights(axes, pixels, learned.exemplars_[j], learned.weights_[j], KIND)
+    places, weights = learned.exemplars_[j].kinds[KIND].positions, learned.weights_[j]
+    radius = KINDS[KIND][2] * max(pixels.shape[:2]) / 300
+    axes.imshow(pixels)
+    axes.set_axis_off()
+    axes.plot(*places[weights == 0].T, linestyle="", marker=".", markersize=3, color="white")
+    for place, weight in zip(places, weights / max(weights.max(), 1e-12), strict=True):
+        if weight > 0:
+            axes.add_patch(plt.Circle(place, radius, fill=False, color="red", alpha=weight))
+    axes.set_title(f"{np.count_nonzero(weights)} of {len(weights)} weights above 0")
 plt.show()

@@ -166,27 +166,61 @@ class RunAnalysis:
 
     @property
     def validation(self) -> pd.DataFrame:
-        """What each candidate gave on the inner folds."""
-        return self.stored.validation
+        """What each candidate gave on the inner folds, by the first measure that tuned."""
+        rows = self.stored.validation
+        return rows[rows["task"] == rows.groupby("trial_id")["task"].transform("first")]
 
     @cached_property
     def validated(self) -> pd.DataFrame:
         """The mean over inner folds (validation) at each checkpoint of each candidate, and n_folds.
 
-        Of many candidates most are validated on the first fold alone.
+        A row for each task whose measure tuned.  Of many candidates most are validated on the first
+        fold alone.
         """
-        rows = self.validation
+        rows = self.stored.validation
         keys = [name for name in rows.columns if name not in ("fold", "value")]
         of_folds = rows.groupby(keys, dropna=False, sort=False)["value"]
         return of_folds.agg(validation="mean", n_folds="size").reset_index()
 
     @cached_property
     def tuned(self) -> pd.DataFrame:
-        """The finished trials, by split and partition, with their validation."""
-        trials = self.finished.sort_values("partition")
-        keys = ["trial_id", "scaling", "params", "n_steps"]
-        trials = trials.merge(self.validated[[*keys, "validation"]], on=keys, how="left")
-        return pd.concat([trials[trials["split"] == split] for split in self.splits])
+        """The finished trials, by split and partition, as each measure tuned them.
+
+        A row for each trial and measure: its `task` and `measure`, what was tuned, and the value of
+        the measure on the inner folds (validation), on test items (test), and of the learner alone
+        (as_learned).
+        """
+        of_measure = ["measure", "scaling", "params", "n_steps", "blend", "test", "as_learned"]
+        trials = self.finished.sort_values("partition").drop(columns=of_measure)
+        own = self.stored.tuned.drop_duplicates(["trial_id", "task"])
+        names = [measure_name(*pair) for pair in zip(own["measure"], own["k"], strict=True)]
+        own = own[["trial_id", "task", *of_measure[1:5]]]
+        own = own.assign(measure=pd.Series(names, own.index, dtype="str"))
+        rows = trials.merge(own, on="trial_id", how="left")
+        keys = ["trial_id", "task", "scaling", "params", "n_steps"]
+        rows = rows.merge(self.validated[[*keys, "validation"]], on=keys, how="left")
+        values = pd.concat([held.assign(task=task) for task, held in self.values.items()])
+        values = values.rename(columns={"value": "test"}).drop(columns="measure")
+        values = values.rename(columns={"name": "measure"})
+        keys = ["trial_id", "task", "measure"]
+        rows = rows.merge(values[[*keys, "test", "as_learned"]], on=keys, how="left")
+        first = rows["task"] == rows.groupby("trial_id")["task"].transform("first")
+        rows["training"] = rows["training"].where(first)
+        return pd.concat([rows[rows["split"] == split] for split in self.splits])
+
+    @cached_property
+    def measures_that_tuned(self) -> pd.DataFrame:
+        """The measures that tuned, in order: split, task and measure."""
+        found = self.tuned[["split", "task", "measure"]].drop_duplicates().dropna()
+        if found.empty:
+            rows = [(split, *by) for split, by in self.tuned_by.items()]
+            found = pd.DataFrame(rows, columns=["split", "task", "measure"])
+        return found
+
+    @property
+    def has_several_measures(self) -> bool:
+        """Whether the tasks of a split were tuned by several measures."""
+        return bool(self.measures_that_tuned["split"].duplicated().any())
 
     @cached_property
     def n_candidates(self) -> pd.Series[int]:
@@ -318,10 +352,10 @@ class RunAnalysis:
 
     @cached_property
     def tuned_by(self) -> dict[str, tuple[str, str]]:
-        """The task and the name of the measure by which inner folds tune, by split.
+        """The task and the name of the first measure by which inner folds tune, by split.
 
         It is the measure that the experiment names, of the split's first task that has it; else the
-        first measure of the split's first task.
+        first measure of the split's first task.  See `measures_that_tuned` for others.
         """
         return {split: self._tuned_by(split) for split in self.splits}
 
@@ -381,7 +415,9 @@ class RunAnalysis:
         values, measures = self.values[task], self.measures[task]
         keys = ["subset", "name"]
         spread = values.groupby([*keys, "learner"])["value"].agg(["mean", "std", "count"])
-        blends = self.stored.trials.set_index("trial_id")["blend"].astype(float)
+        gallery = self.info.sources.tasks[task].gallery
+        tuned = self.stored.tuned[self.stored.tuned["gallery"] == gallery]
+        blends = tuned.set_index("trial_id")["blend"].astype(float)
         values = values.assign(blend=values["trial_id"].map(blends))
         learned = values.groupby([*keys, "learner"]).agg({"as_learned": "mean", "blend": "max"})
         partitions = values.drop_duplicates([*keys, "partition"]).groupby(keys)["chance"]

@@ -137,9 +137,12 @@ class TrialSpec:
         Scalings and hyper-parameters in the order in which they are tried; one where there is
         nothing to tune.
     tasks
-        Those of the split; one fit is evaluated on all of them.
+        Those of the split.
     chooses_by
-        The measure by which hyper-parameters are tuned.
+        The measures by which hyper-parameters are tuned: one for all tasks, or one for those of
+        each gallery.  Of equal tuned values one fit is evaluated on all tasks.
+    scalings
+        Those of the rows that the learner is tuned among, the default first.
     identity
         What decides the result, as JSON holds it: data, split, seed, learner, its parameters and
         source, the code of oasis-bench and the versions of the libraries that it uses.  The
@@ -157,7 +160,8 @@ class TrialSpec:
     where: Where
     candidates: tuple[Candidate, ...]
     tasks: tuple[str, ...]
-    chooses_by: ChooseBy
+    chooses_by: tuple[ChooseBy, ...]
+    scalings: tuple[str, ...]
     identity: Mapping[str, Any]
     keeps: Keeps = Keeps()
     plugin_files: tuple[Path, ...] = ()
@@ -306,7 +310,8 @@ def plan(
             n_train, n_test = split.sizes(rows, classes, partition)
             rho = 0.0 if e.replicates else split.rho(rows, classes, partition)
             if (n_validated := split.n_validated(n_train, e.inner_folds)) is not None:
-                _refuse_large_k(chooses_by, subset, n_validated)
+                for by in chooses_by:
+                    _refuse_large_k(by, subset, n_validated)
             identity = {
                 **run_identity,
                 **learner_identity,
@@ -328,6 +333,7 @@ def plan(
                     candidates=tried[label],
                     tasks=names,
                     chooses_by=chooses_by,
+                    scalings=scalings[label],
                     identity=json.loads(json.dumps(identity)),
                     keeps=Keeps(
                         examples=e.examples if shows and rows.images is not None else 0,
@@ -514,17 +520,24 @@ def _tasks_by_split(e: Experiment, rows: LabelledRows, registry: Registry) -> di
     return by_split
 
 
-def _chooses_by(e: Experiment, tasks: Sequence[Task], rows: LabelledRows) -> ChooseBy:
-    """Return the measure that the experiment names, or the first one of the first task."""
-    having = [task for task in tasks if has_measure(task, e.choose_by or "")]
-    task, text = (having[0], e.choose_by) if having else (tasks[0], tasks[0].measures[0])
-    measure, k = parse_measure(text or "", task)
-    if measure not in (possible := task.measures_of(rows)):
-        raise UsageError(
-            f"{e.dataset} has nothing to compute {measure} from: choose by "
-            f"{' or '.join(name for name in possible if name not in task.of_data)}"
-        )
-    return ChooseBy(task.name, measure, k)
+def _chooses_by(e: Experiment, tasks: Sequence[Task], rows: LabelledRows) -> tuple[ChooseBy, ...]:
+    """Return the measures that tune: the one that the experiment names, which tunes all tasks.
+
+    Else, for the tasks of each gallery, the first measure of the first of them.
+    """
+    first_of = {task.gallery: task for task in reversed(tasks)}
+    usual = [(task, task.measures[0]) for task in tasks if task is first_of[task.gallery]]
+    having = [(task, e.choose_by) for task in tasks if has_measure(task, e.choose_by or "")]
+    chosen = []
+    for task, text in having[:1] or usual:
+        measure, k = parse_measure(text or "", task)
+        if measure not in (possible := task.measures_of(rows)):
+            raise UsageError(
+                f"{e.dataset} has nothing to compute {measure} from: choose by "
+                f"{' or '.join(name for name in possible if name not in task.of_data)}"
+            )
+        chosen.append(ChooseBy(task.name, measure, k))
+    return tuple(chosen)
 
 
 def _refuse_large_k(by: ChooseBy, subset: str, n_validated: int) -> None:

@@ -101,6 +101,7 @@ class Winner(NamedTuple):
     params: dict[str, Any]
     n_steps: int | None
     blend: float | None  # the weight of what was learned
+    baseline_scaling: str | None  # of the rows of its baseline
 
 
 def refit_best(run: StoredRun) -> Pipeline:
@@ -123,16 +124,23 @@ def refit_best(run: StoredRun) -> Pipeline:
     kind = won.scaling if takes_rows else "none"
     encoding = without_texts(rows.encoding) if takes_rows else None
     steps = learn_steps(kind, X, learner.takes_sparse, encoding)
-    n_features = X.shape[1]
-    X = prepared_by(steps)(X)
+    n_features, given = X.shape[1], X
+    X = prepared_by(steps)(given)
     split = registry.splits[next(iter(run.info.sources.tasks.values())).split](e)
     seed = derive_seed(e.seed, "judged triplets")
     FitData.of(X, rows.y, split.judgements(rows), seed).fit(learner)
+    of_baseline, rows_of_baseline = None, None
+    if won.baseline_scaling not in (None, won.scaling):
+        kind = won.baseline_scaling
+        of_baseline = tuple(learn_steps(kind, given, learner.takes_sparse, encoding))
+        rows_of_baseline = prepared_by(of_baseline)(given)
     if rows.columns is not None and learner.takes == "rows" and len(rows.columns) == n_features:
-        (steps or [learner])[0].feature_names_in_ = np.array(rows.columns, dtype=object)
+        for named in [*(steps or [learner])[:1], *(of_baseline or ())[:1]]:
+            named.feature_names_in_ = np.array(rows.columns, dtype=object)
     best = make_pipeline(*steps, learner)
     if won.blend is not None:
-        best.blend_ = Blend.of(learner, X, won.blend, derive_seed(e.seed, "blend"))
+        seed = derive_seed(e.seed, "blend")
+        best.blend_ = Blend.of(learner, X, won.blend, seed, of_baseline, rows_of_baseline)
     return best
 
 
@@ -153,16 +161,20 @@ def find_best(run: StoredRun) -> Winner:
     complete = of_learners.count() == of_learners.count().max()
     label = str(of_learners.mean()[complete].idxmax())
     trial_ids = values.loc[values["subset"].eq(subset) & values["learner"].eq(label), "trial_id"]
-    trials = run.trials[run.trials["trial_id"].isin(trial_ids)].sort_values("partition")
-    chosen = trials["scaling"] + "\n" + trials["params"]
-    most = trials[chosen == chosen.mode().iloc[0]]
+    gallery = run.info.sources.tasks[task].gallery
+    of_trials = run.tuned["trial_id"].isin(trial_ids) & run.tuned["gallery"].eq(gallery)
+    tuned = run.tuned[of_trials].sort_values("partition")
+    chosen = tuned["scaling"] + "\n" + tuned["params"]
+    most = tuned[chosen == chosen.mode().iloc[0]]
     first, n_steps, blends = most.iloc[0], most["n_steps"], most["blend"]
+    of_baseline = most["baseline_scaling"].dropna()
     return Winner(
         label,
         first["scaling"],
         json.loads(first["params"]),
         None if n_steps.isna().all() else int(n_steps.median()),
         None if blends.isna().all() else float(blends.median()),
+        None if of_baseline.empty else str(of_baseline.mode().iloc[0]),
     )
 
 

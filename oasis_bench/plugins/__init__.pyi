@@ -19,6 +19,7 @@ from .learner import (
     EmbeddingLearner as EmbeddingLearner,
     ExemplarLearner as ExemplarLearner,
     MahalanobisLearner as MahalanobisLearner,
+    baseline_rows as baseline_rows,
     blocks as blocks,
     learner_of as learner_of,
 )

@@ -1,13 +1,14 @@
 """Blends of a learned similarity with the Euclidean baseline: the right to abstain, for each.
 
-A blend is (1 - b) s0 / sd0 + b s1 / sd1 of two rows x and y as the learner gets them: s0 is
--|x - y|^2 / 2, and s1 the learner's similarity, -d^2 / 2 where it learns a distance d.  The
-standard deviations sd0 and sd1 are over the same pairs of training rows.
+A blend is (1 - b) s0 / sd0 + b s1 / sd1 of two rows x and y: s0 is -|x - y|^2 / 2, and s1 the
+learner's similarity, -d^2 / 2 where it learns a distance d.  Each takes rows in its own scaling,
+which may be the same.  The standard deviations sd0 and sd1 are over the same pairs of training
+rows.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -39,11 +40,15 @@ class Blend:
         b: 1 is the learner alone, 0 the baseline alone.
     baseline_sd, learned_sd : float
         sd0 and sd1; 0 where the scores are constant or not finite.
+    steps : tuple of fitted transformers, optional
+        What prepares rows for the baseline, as they are before those of the learner.  Default:
+        the baseline takes the learner's rows.
     """
 
     weight: float
     baseline_sd: float
     learned_sd: float
+    steps: tuple[Any, ...] | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if not 0 <= self.weight <= 1:
@@ -54,7 +59,15 @@ class Blend:
             object.__setattr__(self, "weight", 1.0)
 
     @classmethod
-    def of(cls, learner: MetricLearner, X: Any, weight: float, seed: int = 0) -> Self:
+    def of(
+        cls,
+        learner: MetricLearner,
+        X: Any,
+        weight: float,
+        seed: int = 0,
+        steps: tuple[Any, ...] | None = None,
+        baseline_X: Any = None,
+    ) -> Self:
         """Make the blend of a learner that was fitted on rows `X`.
 
         Parameters
@@ -66,8 +79,13 @@ class Blend:
             b, from 0 to 1.
         seed : int, default 0
             Draws the pairs of rows.
+        steps : tuple of fitted transformers, optional
+            See the attributes.
+        baseline_X : array or CSR of shape (n_rows, n_features), optional
+            The training rows as `steps` make them.  Default: `X`.
         """
-        return cls(weight, baseline_sd(X, seed), learned_sd(learner, X, seed))
+        of_baseline = baseline_sd(X if steps is None else baseline_X, seed)
+        return cls(weight, of_baseline, learned_sd(learner, X, seed), steps)
 
     def mix(self, baseline: Scores, learned: Scores) -> Scores:
         """Return the blend of scores s0 and s1 of the same pairs."""
@@ -79,7 +97,14 @@ class Blend:
         mixed += learned * np.float64(self.weight / self.learned_sd)
         return mixed
 
-    def similarity(self, learner: MetricLearner, queries: Any, gallery: Any) -> FloatArray:
+    def similarity(
+        self,
+        learner: MetricLearner,
+        queries: Any,
+        gallery: Any,
+        baseline_queries: Any = None,
+        baseline_gallery: Any = None,
+    ) -> FloatArray:
         """Score every query against every gallery row by the blend.
 
         Parameters
@@ -88,6 +113,8 @@ class Blend:
             That of which this is the blend.
         queries, gallery : array or CSR of shape (n, n_features)
             Rows as the learner takes them: scaled as its training rows were.
+        baseline_queries, baseline_gallery : array or CSR, optional
+            The same rows as `steps` make them.  Default: as the learner takes them.
 
         Returns
         -------
@@ -95,7 +122,9 @@ class Blend:
             Larger is more similar.
         """
         learned = as_inner_product(type(learner), learner.similarity(queries, gallery))
-        return self.mix(baseline_scores(queries, gallery), learned)
+        if baseline_queries is None:
+            baseline_queries, baseline_gallery = queries, gallery
+        return self.mix(baseline_scores(baseline_queries, baseline_gallery), learned)
 
 
 def can_blend(learner: type[MetricLearner]) -> bool:

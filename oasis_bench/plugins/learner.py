@@ -21,7 +21,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted
 
-from oasis_bench.data import FloatArray, Prepare
+from oasis_bench.data import FloatArray, Prepare, prepared_by
 from oasis_bench.plugins.metric_learner import (
     FittedArray,
     MetricLearner,
@@ -232,10 +232,7 @@ def learner_of(estimator: Any, items: list[Any]) -> tuple[MetricLearner, list[An
     Columns of a DataFrame are taken by the names of those that it was fitted on; others are not
     looked at.
     """
-    names = getattr(estimator, "feature_names_in_", None)
-    first = estimator[0] if isinstance(estimator, Pipeline) else None
-    needed = first.needed(names) if isinstance(first, Prepare) and names is not None else names
-    items = [_by_name(X, names, needed) for X in items]
+    items = _by_names(estimator, items)
     while not isinstance(estimator, MetricLearner):
         if isinstance(estimator, Pipeline):
             *steps, (_, last) = estimator.steps
@@ -251,6 +248,24 @@ def learner_of(estimator: Any, items: list[Any]) -> tuple[MetricLearner, list[An
                 "Pipeline that ends in one, or a fitted GridSearchCV of these"
             )
     return estimator, items
+
+
+def baseline_rows(estimator: Any, items: list[Any], prepared: list[Any]) -> list[Any]:
+    """Return items as the baseline of an estimator's blend takes them.
+
+    `prepared` are those as the learner takes them.
+    """
+    blend = getattr(estimator, "blend_", None)
+    if blend is None or blend.steps is None:
+        return prepared
+    return [prepared_by(blend.steps)(X) for X in _by_names(estimator, items)]
+
+
+def _by_names(estimator: Any, items: list[Any]) -> list[Any]:
+    names = getattr(estimator, "feature_names_in_", None)
+    first = estimator[0] if isinstance(estimator, Pipeline) else None
+    needed = first.needed(names) if isinstance(first, Prepare) and names is not None else names
+    return [_by_name(X, names, needed) for X in items]
 
 
 def _by_name(X: Any, names: Any, needed: Any) -> Any:

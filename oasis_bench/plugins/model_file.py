@@ -11,7 +11,6 @@ import os
 import textwrap
 import zipfile
 from collections.abc import Sequence
-from dataclasses import astuple
 from numbers import Integral
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
@@ -63,9 +62,10 @@ TRAINING_ROWS = "training-rows"
 
 BLEND = "euclidean-blend"
 """The array of a `Blend`: weight, baseline_sd and learned_sd; likewise."""
-STEPS_PLACE = "scaling-steps"
-STEPS_FILE = f"{STEPS_PLACE}.json"
-"""The entry of the transformers that scale rows, and what the names of their arrays begin with."""
+STEPS_PLACE, BASELINE_PLACE = "scaling-steps", "baseline-steps"
+STEPS_FILE, BASELINE_FILE = f"{STEPS_PLACE}.json", f"{BASELINE_PLACE}.json"
+"""The entries of the transformers that prepare rows, of the learner and of its baseline where that
+takes others; and what the names of their arrays begin with."""
 
 
 def save_model(
@@ -115,14 +115,13 @@ def save_model(
         blend = blend or getattr(learner, "blend_", None)
         learner = learner[-1]
     header, arrays = _contents(learner)
+    hashes = None
     if training_rows is not None:
         rows = training_rows if sparse.issparse(training_rows) else np.asarray(training_rows)
-        arrays[TRAINING_ROWS] = row_hashes(rows)
-    if blend is not None:
-        arrays[BLEND] = np.array(astuple(blend))
+        hashes = row_hashes(rows)
     try:
         with whole_file(Path(path)) as file:
-            write_archive(file, header, arrays, steps)
+            write_archive(file, header, arrays, steps, hashes, blend)
     except OSError as error:
         raise UsageError(
             f"cannot write {path}: {error.strerror or error}: give a file in a folder that is "
@@ -252,21 +251,27 @@ def _read(
     """Read a learner, and the steps before it and its blend where the file has them."""
     header, arrays = read_archive(file)
     arrays.pop(TRAINING_ROWS, None)
-    blend = _blend_of(arrays.pop(BLEND, None))
-    steps = None if STEPS_FILE not in header else _steps_of(header[STEPS_FILE], arrays, registry)
+    steps, baseline_steps = (
+        _steps_of(header[name], place, arrays, registry) if name in header else None
+        for name, place in ((STEPS_FILE, STEPS_PLACE), (BASELINE_FILE, BASELINE_PLACE))
+    )
+    blend = _blend_of(arrays.pop(BLEND, None), baseline_steps)
     learner = _decode_learner(header, "", arrays, registry)
     if arrays:
         raise UsageError(f"holds arrays that its header does not name: {', '.join(arrays)}")
     check_is_fitted(learner)
+    of_learner = learner.__dict__.pop("feature_names_in_", None) if steps else None
     if steps:
-        _check_steps(steps, learner)
+        _check_steps(steps, of_learner, getattr(learner, "n_features_in_", None))
+    if baseline_steps:
+        _check_steps(baseline_steps, of_learner, None)
     return learner, steps, blend
 
 
-def _steps_of(item: Any, arrays: Arrays, registry: Registry) -> list[Any]:
+def _steps_of(item: Any, place: str, arrays: Arrays, registry: Registry) -> list[Any]:
     """Return the transformers that `_write_steps` described."""
     steps = []
-    for held in decode(item, STEPS_PLACE, arrays, registry):
+    for held in decode(item, place, arrays, registry):
         if held["name"] not in STEPS:
             raise UsageError(f"its step {held['name']!r} is none of {', '.join(STEPS)}")
         step = STEPS[held["name"]](**held["params"])
@@ -278,15 +283,17 @@ def _steps_of(item: Any, arrays: Arrays, registry: Registry) -> list[Any]:
     return steps
 
 
-def _check_steps(steps: list[Any], learner: MetricLearner) -> None:
-    """Refuse steps that do not make finite rows of the learner's width; give them its names."""
-    n, needed = steps[0].n_features_in_, getattr(learner, "n_features_in_", None)
-    of_learner = learner.__dict__.pop("feature_names_in_", None)  # of a run, of the rows unscaled
+def _check_steps(steps: list[Any], of_learner: Any, needed: int | None) -> None:
+    """Refuse steps that do not make finite rows of the width that is needed, where one is.
+
+    Give them the names of the rows: of a run, the learner had them.
+    """
+    n = steps[0].n_features_in_
     names = steps[0].__dict__.pop("feature_names_in_", of_learner)
     row = sparse.csr_array((1, n)) if scaling_of(steps) in KEEPS_ZEROS else np.zeros((1, n))
     made = prepared_by(steps)(np.full((1, n), np.nan) if isinstance(steps[0], Prepare) else row)
-    if made.shape != (1, needed) or not np.isfinite(made.sum()):
-        raise UsageError(f"its steps do not make rows of {needed} numbers")
+    if made.shape != (1, needed or made.shape[1]) or not np.isfinite(made.sum()):
+        raise UsageError(f"its steps do not make rows of {needed or 'finite'} numbers")
     if names is not None:
         _check_array("feature_names_in_", names, FittedArray((int(n),), np.object_), {})
         steps[0].feature_names_in_ = names
@@ -328,16 +335,21 @@ def load_blend(path: str | os.PathLike[str]) -> Blend | None:
 
 def read_blend(file: BinaryIO) -> Blend | None:
     """Read the blend from an open model file, as `load_blend` does."""
-    return _blend_of(read_archive(file)[1].get(BLEND))
+    header, arrays = read_archive(file)
+    steps = None
+    if BASELINE_FILE in header:
+        steps = _steps_of(header[BASELINE_FILE], BASELINE_PLACE, arrays, load_registry())
+    return _blend_of(arrays.get(BLEND), steps)
 
 
-def _blend_of(held: npt.NDArray[Any] | None) -> Blend | None:
-    """Return the blend that an array of a file holds."""
+def _blend_of(held: npt.NDArray[Any] | None, steps: list[Any] | None) -> Blend | None:
+    """Return the blend that an array of a file holds, with the steps of its baseline."""
     if held is None:
         return None
     if held.shape != (3,) or held.dtype != np.float64 or not (held >= 0).all():
         raise UsageError(f"{BLEND} is not three numbers of double precision, none negative")
-    return Blend(*held.tolist())
+    weight, baseline_sd, learned_sd = held.tolist()
+    return Blend(weight, baseline_sd, learned_sd, None if steps is None else tuple(steps))
 
 
 def _one_line(error: Exception) -> str:
@@ -431,9 +443,14 @@ Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 
 
 def write_archive(
-    file: BinaryIO, header: dict[str, Any], arrays: Arrays, steps: Sequence[Any] | None = None
+    file: BinaryIO,
+    header: dict[str, Any],
+    arrays: Arrays,
+    steps: Sequence[Any] | None = None,
+    hashes: npt.NDArray[np.uint64] | None = None,
+    blend: Blend | None = None,
 ) -> None:
-    """Write a header (for JSON) and arrays, and the steps that prepare rows.
+    """Write a header (for JSON), arrays, and what `complete_model` adds.
 
     Equal models make equal files.
     """
@@ -444,19 +461,18 @@ def write_archive(
         archive.writestr(zipfile.ZipInfo(HEADER), text)
         for name, array in arrays.items():
             write_array(archive, f"{name}.npy", array)
-        if steps is not None:
-            _write_steps(archive, steps)
+        _write_known(archive, steps, hashes, blend)
 
 
-def _write_steps(archive: zipfile.ZipFile, steps: Sequence[Any]) -> None:
+def _write_steps(archive: zipfile.ZipFile, steps: Sequence[Any], place: str) -> None:
     """Write fitted transformers, of `STEPS`."""
     held = [
         {"name": type(step).__name__, "params": step.get_params(), "fitted": _fitted(step)}
         for step in steps
     ]
     arrays: Arrays = {}
-    text = json.dumps(encode(held, STEPS_PLACE, arrays), indent=1).encode()
-    archive.writestr(zipfile.ZipInfo(STEPS_FILE), text)
+    text = json.dumps(encode(held, place, arrays), indent=1).encode()
+    archive.writestr(zipfile.ZipInfo(f"{place}.json"), text)
     for name, array in arrays.items():
         write_array(archive, f"{name}.npy", array)
 
@@ -472,19 +488,31 @@ def complete_model(
     The steps that prepare rows, the `row_hashes` of what it was fitted on, and its blend.
     """
     with zipfile.ZipFile(path, "a") as archive:
-        if steps is not None:
-            _write_steps(archive, steps)
-        if hashes is not None:
-            write_array(archive, f"{TRAINING_ROWS}.npy", hashes)
-        if blend is not None:
-            write_array(archive, f"{BLEND}.npy", np.array(astuple(blend)))
+        _write_known(archive, steps, hashes, blend)
+
+
+def _write_known(
+    archive: zipfile.ZipFile,
+    steps: Sequence[Any] | None,
+    hashes: npt.NDArray[np.uint64] | None,
+    blend: Blend | None,
+) -> None:
+    if steps is not None:
+        _write_steps(archive, steps, STEPS_PLACE)
+    if hashes is not None:
+        write_array(archive, f"{TRAINING_ROWS}.npy", hashes)
+    if blend is not None:
+        numbers = [blend.weight, blend.baseline_sd, blend.learned_sd]
+        write_array(archive, f"{BLEND}.npy", np.array(numbers))
+        if blend.steps is not None:
+            _write_steps(archive, blend.steps, BASELINE_PLACE)
 
 
 def read_archive(file: BinaryIO) -> tuple[dict[str, Any], Arrays]:
     """Read the header and the arrays; sizes are checked before memory is taken for them.
 
-    The arrays are those of the header, `TRAINING_ROWS`, `BLEND` and those of `STEPS_FILE`, where
-    the file has them; what the last says is in the header.
+    The arrays are those of the header, `TRAINING_ROWS`, `BLEND`, and those of `STEPS_FILE` and
+    `BASELINE_FILE`, where the file has them; what the last two say is in the header.
     """
     with open_stored(file) as archive:
         names = archive.namelist()
@@ -499,12 +527,12 @@ def read_archive(file: BinaryIO) -> tuple[dict[str, Any], Arrays]:
                 f"{header['versions']['oasis-bench']}: this {__version__} reads version "
                 f"{FORMAT_VERSION}: install one that reads it"
             )
-        if STEPS_FILE in names:
-            header[STEPS_FILE] = json.loads(archive.read(STEPS_FILE))
+        steps = [name for name in (STEPS_FILE, BASELINE_FILE) if name in names]
+        header |= {name: json.loads(archive.read(name)) for name in steps}
         arrays = {
             name.removesuffix(".npy"): read_array(archive, name)
             for name in names
-            if name not in (HEADER, STEPS_FILE)
+            if name not in (HEADER, *steps)
         }
     return header, arrays
 

@@ -6,7 +6,6 @@ that holds it; columns of a DataFrame by their names.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,12 @@ from sklearn.utils import check_random_state
 
 from oasis_bench.data import FloatArray
 from oasis_bench.plugins.blending import Blend, as_inner_product, baseline_scores
-from oasis_bench.plugins.learner import BilinearLearner, EmbeddingLearner, learner_of
+from oasis_bench.plugins.learner import (
+    BilinearLearner,
+    EmbeddingLearner,
+    baseline_rows,
+    learner_of,
+)
 from oasis_bench.plugins.metric_learner import TIES_SEED, MetricLearner
 from oasis_bench.system import (
     Progress,
@@ -28,7 +32,7 @@ from oasis_bench.system import (
     shown,
     slices,
 )
-from oasis_bench.tasks import Scores, Similarity, as_items, take_items, top_k
+from oasis_bench.tasks import Numbers, Scores, Similarity, as_items, take_items, top_k
 
 
 def neighbours(
@@ -74,8 +78,9 @@ def neighbours(
     UsageError
         Where `k` is out of bounds, a column is missing, or the learner cannot compare such items.
     """
-    learner, items = learner_of(estimator, [gallery, queries])
-    items, asked = as_items(*items)
+    given = [gallery, queries]
+    learner, prepared = learner_of(estimator, given)
+    items, asked = as_items(*prepared)
     if not 1 <= k <= items.shape[0]:
         n = items.shape[0]
         raise UsageError(f"k = {k}: the gallery has {n} items: give a number from 1 to {n}")
@@ -83,28 +88,41 @@ def neighbours(
         raise UsageError(f"index = {shown(index)}: 'faiss' or None is needed")
     if index is None:
         blend: Blend | None = getattr(estimator, "blend_", None)
-        similarity = learner.similarity if blend is None else _blended(learner, blend)
-        return top_k(similarity, asked, items, k, TIES_SEED, progress=progress)
+        if blend is None or blend.weight == 1:
+            return top_k(learner.similarity, asked, items, k, TIES_SEED, progress=progress)
+        others, own = as_items(*baseline_rows(estimator, given, prepared))
+        if blend.weight == 0:
+            return top_k(baseline_scores, own, others, k, TIES_SEED, progress=progress)
+        similarity = _blended(learner, blend, (asked, own), (items, others))
+        rows_asked, rows = (np.arange(X.shape[0]) for X in (asked, items))
+        return top_k(similarity, rows_asked, rows, k, TIES_SEED, progress=progress)
     lists = ApproximateGallery(learner, items, progress=progress)
     return lists.top_k(asked, k, min(n_probes, lists.n_lists))
 
 
-def _blended(learner: MetricLearner, blend: Blend) -> Similarity:
-    """Return the similarity of a blend, which embeds a gallery once and not once a block."""
-    if blend.weight == 1:
-        return learner.similarity
-    if blend.weight == 0:
-        return baseline_scores
-    if not learner.has_embedding:
-        return partial(blend.similarity, learner)
+def _blended(
+    learner: MetricLearner, blend: Blend, queries: tuple[Any, Any], gallery: tuple[Any, Any]
+) -> Similarity:
+    """Return the similarity of a blend, as a function of row numbers.
+
+    Queries and gallery are each given as the learner takes them, and as the baseline does.  A
+    gallery is embedded once, and not once a block.
+    """
     kept: dict[str, Any] = {}
 
-    def similarity(queries: Any, gallery: Any) -> Scores:
-        if kept.get("gallery") is not gallery:
-            kept.update(gallery=gallery, embedded=learner.embed(gallery))
-        scores = learner.finite_scores(learner.embed(queries), kept["embedded"])
+    def similarity(asked: Numbers, numbers: Numbers) -> Scores:
+        if kept.get("numbers") is not numbers:
+            rows = [take_items(X, numbers) for X in gallery]
+            rows[0] = learner.embed(rows[0]) if learner.has_embedding else rows[0]
+            kept.update(numbers=numbers, rows=rows)
+        own, of_baseline = (take_items(X, asked) for X in queries)
+        held, others = kept["rows"]
+        if learner.has_embedding:
+            scores = learner.finite_scores(learner.embed(own), held)
+        else:
+            scores = learner.similarity(own, held)
         learned = as_inner_product(type(learner), scores)
-        return blend.mix(baseline_scores(queries, gallery), learned)
+        return blend.mix(baseline_scores(of_baseline, others), learned)
 
     return similarity
 

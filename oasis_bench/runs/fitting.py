@@ -142,7 +142,7 @@ def fit_on_all(
                 raise UsageError(f"{label} was not fitted: {status}: {reason}")
             with whole_file(output) as file, result.files[MODELS].open("rb") as model:
                 shutil.copyfileobj(model, file)
-    by = specs[-1].chooses_by
+    by = specs[-1].chooses_by[0]
     tuned = {"scaling": result.columns["scaling"], **json.loads(result.columns["params"])}
     tuned |= {"n_steps": result.columns["n_steps"]}
     return Fitted(
@@ -193,7 +193,8 @@ def _on_inner_folds(record: TrialResult) -> list[float]:
     by_fold = {
         row["fold"]: row["value"]
         for row in record.validation
-        if (row["scaling"], row["params"]) == (tuned["scaling"], tuned["params"])
+        if row["task"] == record.validation[0]["task"]
+        and (row["scaling"], row["params"]) == (tuned["scaling"], tuned["params"])
         and row["n_steps"] in (None, tuned["n_steps"])
     }
     return [by_fold[fold] for fold in sorted(by_fold)]

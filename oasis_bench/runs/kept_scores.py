@@ -12,9 +12,11 @@ from dataclasses import asdict, replace
 from functools import partial
 from operator import add
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from oasis_bench.data import LabelledRows, Labels
 from oasis_bench.experiment import Experiment, TrialSpec, find_tasks
@@ -48,6 +50,9 @@ from oasis_bench.tasks import (
     rank_others,
 )
 from oasis_bench.trial import PREDICTIONS, Predictions
+
+WHERE = ("learner", "subset", "partition", "split")
+"""Columns that name a trial of a run."""
 
 
 def evaluate_run(
@@ -264,18 +269,19 @@ def _kept_trials(
         for spec in specs
     }
     kept = {}
-    trials = read_run(folder).trials
-    columns = ("learner", "subset", "partition", "split", "trial_id", "scaling")
-    numbers = trials[["blend", "baseline_sd", "learned_sd"]].astype(float).itertuples(index=False)
-    columns_and_blend = (*(trials[name] for name in columns), numbers)
-    for *key, trial_id, scaling, of_blend in zip(*columns_and_blend, strict=True):
+    tuned: Any = read_run(folder).tuned
+    for (*key, trial_id), of_trial in tuned.groupby([*WHERE, "trial_id"], sort=False):
         spec = spec_of.get(tuple(key))
         if spec is None:
             continue
         path = path_below(folder, f"{PREDICTIONS}/{names[spec.trial_id]}")
         if path.exists():
-            blend = None if np.isnan(of_blend.blend) else Blend(*of_blend)
-            kept[str(trial_id)] = Predictions.open(path, spec, rows, scaling, blend)
+            blends = {
+                one.gallery: (Blend(one.blend, one.baseline_sd, one.learned_sd), scaling)
+                for one in of_trial.dropna(subset="blend").itertuples()
+                for scaling in [None if pd.isna(one.baseline_scaling) else one.baseline_scaling]
+            }
+            kept[trial_id] = Predictions.open(path, spec, rows, blends)
     if not kept:
         raise UsageError(f"{folder / PREDICTIONS} holds no scores of the trials of this run")
     return kept

@@ -15,12 +15,12 @@ from msgspec import ValidationError, convert
 from oasis_bench.experiment import Experiment
 from oasis_bench.system import UsageError, shown
 
-SCHEMA_VERSION = 12
+SCHEMA_VERSION = 13
 """Raised by one with every change of the tables, or of what the table `run` holds."""
 
 TRIAL_TABLES = (
-    *("answers", "measures", "groups", "predicted_classes", "validation", "traces", "symmetry"),
-    "retrievals",
+    *("answers", "tuned", "measures", "groups", "predicted_classes", "validation", "traces"),
+    *("symmetry", "retrievals"),
     "projections",
     "fit_numbers",
 )
@@ -46,13 +46,10 @@ CREATE TABLE trials (
     ),
     reason TEXT,                      -- one line, where status is not ok
     traceback TEXT,
-    scaling TEXT,                     -- of the rows of the final fit, chosen or given
-    params TEXT,                      -- JSON: the hyper-parameters of the final fit
-    n_steps INTEGER,                  -- chosen or given; NULL where there are no steps
-    blend REAL,                       -- the weight b of the learner (see plugins.blending); NULL:
-                                      -- not blended with the baseline
-    baseline_sd REAL,                 -- of the baseline's score and the learner's, on pairs of
-    learned_sd REAL,                  -- training items
+    scaling TEXT,                     -- this and the next three as the first measure tuned them
+    params TEXT,                      -- (see the table tuned): what the costs below are of
+    n_steps INTEGER,
+    blend REAL,
     n_train INTEGER NOT NULL,
     n_test INTEGER NOT NULL,
     rho REAL NOT NULL,                -- correlation of partitions (see tasks.Split.rho)
@@ -81,6 +78,22 @@ CREATE TABLE answers (                -- how each task that was asked of a trial
     n_queries INTEGER,                -- that count
     n_left_out INTEGER,               -- that do not, such as items without a relevant one
     PRIMARY KEY (trial_id, task)
+) STRICT;
+CREATE TABLE tuned (                  -- what was fitted for the tasks of each gallery
+    trial_id TEXT NOT NULL REFERENCES trials,
+    gallery TEXT NOT NULL,            -- what its queries are compared with (see tasks.task.Task)
+    task TEXT NOT NULL,               -- this measure of this task tuned it on the inner folds
+    measure TEXT NOT NULL,
+    k INTEGER,
+    scaling TEXT NOT NULL,            -- of the rows, tuned or given
+    params TEXT NOT NULL,             -- JSON: the hyper-parameters
+    n_steps INTEGER,                  -- tuned or given; NULL where there are no steps
+    blend REAL,                       -- the weight b of the learner (see plugins.blending); NULL:
+                                      -- not blended with the baseline
+    baseline_scaling TEXT,            -- of the baseline's rows; NULL: those of a saved model
+    baseline_sd REAL,                 -- of the baseline's score and the learner's, on pairs of
+    learned_sd REAL,                  -- training items
+    PRIMARY KEY (trial_id, gallery)
 ) STRICT;
 CREATE TABLE measures (
     trial_id TEXT NOT NULL REFERENCES trials,
@@ -114,8 +127,9 @@ CREATE TABLE labels (                 -- of all items that other tables name
     label INTEGER NOT NULL,           -- a class number; an item may have several
     PRIMARY KEY (row, label)
 ) STRICT;
-CREATE TABLE validation (             -- the measure that chooses, on the inner folds
+CREATE TABLE validation (             -- the measures that tune, on the inner folds
     trial_id TEXT NOT NULL REFERENCES trials,
+    task TEXT NOT NULL,               -- whose measure it is (see tuned)
     scaling TEXT NOT NULL,
     params TEXT NOT NULL,             -- JSON
     n_steps INTEGER,

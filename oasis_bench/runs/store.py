@@ -70,6 +70,7 @@ class StoredRun:
     info: RunFacts  # the table `run`
     trials: pd.DataFrame  # a row for each trial: what it was, how it ended and its costs
     answers: pd.DataFrame  # a row for each trial and task
+    tuned: pd.DataFrame  # ... gallery
     measures: pd.DataFrame  # ... task, measure and k (NaN where the measure has none)
     groups: pd.DataFrame  # ... task, measure, k and group of judgements
     confusion: pd.DataFrame  # ... task, true class and predicted class

@@ -84,20 +84,20 @@ class PhaseBegan(_Message):
 
 
 class Validated(_Message):
-    """The value of a setting on one inner fold, by the measure that chooses."""
+    """The values of a setting on one inner fold, by each of the measures that tune."""
 
     scaling: str
     params: dict[str, Any]
     n_steps: Count | None
     fold: Count
-    value: float
+    values: list[float]
 
 
 class Tuned(_Message):
-    """The candidate with the highest mean over the inner folds: what is fitted.
+    """The candidate with the highest mean over the inner folds, by one of the measures that tune.
 
     `n_steps` is the best checkpoint, None for a learner without steps or where the candidates name
-    it.  The seconds are those of all folds, as if one had followed the other.
+    it.  The seconds are those of all folds and measures, as if one had followed the other.
     """
 
     scaling: str
@@ -105,6 +105,7 @@ class Tuned(_Message):
     n_steps: Count | None = None
     last_checkpoint: Count | None = None  # the largest that was validated with these parameters
     blend: float | None = None  # the weight b (see `plugins.blending`); None where not blended
+    baseline_scaling: str | None = None  # of the rows of its baseline, tuned apart
     blend_values: list[float] = []  # of this blend on the inner folds
     fit_seconds: Seconds = 0.0
     score_seconds: Seconds = 0.0
@@ -234,7 +235,7 @@ class Stage:
     name: StageName
     spec: TrialSpec  # as `for_learner` makes it: without what the learner must not know
     tuned: Tuned  # what to fit; in the stage 'tune' the first candidate
-    galleries: tuple[str, ...]  # what the test items are compared with: 'test', 'training'
+    galleries: tuple[str, ...]  # of the tasks that this fit is for: 'test', 'training'
     server: int  # the process number below which all processes of the trial are
 
 

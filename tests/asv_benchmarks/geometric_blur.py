@@ -5,7 +5,7 @@ import time
 import numpy as np
 from sklearn.datasets import load_sample_image
 
-from oasis_bench.datasets.features.patches import edge_signals, geometric_blur
+from oasis_bench.datasets.patches import edge_signals, geometric_blur
 
 HEIGHT, WIDTH = 200, 300
 """Data sets scale the longer side of a picture to 300 pixels."""

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
 import msgspec
+import numpy as np
 
 from oasis_bench.experiment import ChooseBy, TrialSpec
 from oasis_bench.plugins import (
@@ -47,7 +48,7 @@ from oasis_bench.trial.harness_side.evaluator import (
     reason_against,
 )
 from oasis_bench.trial.harness_side.inbox import Inbox
-from oasis_bench.trial.harness_side.items import Sealed, TrialItems
+from oasis_bench.trial.harness_side.items import Sealed, SealedItems, TrialItems
 from oasis_bench.trial.harness_side.kept_files import KeptFiles
 from oasis_bench.trial.harness_side.result import TrialResult, columns_of
 
@@ -55,6 +56,10 @@ Expected: TypeAlias = type[wall.Message] | tuple[type[wall.Message], ...] | int
 """The type of the message that is to come next, the types of those that may, or so many bytes."""
 
 Talk: TypeAlias = Generator[Expected, Any, None]
+
+
+OF_BLEND = ("blend", "baseline_scaling", "baseline_sd", "learned_sd")
+"""Columns of the table `tuned` that are NULL for a learner that is not blended."""
 
 
 class EndsTrialError(Exception):
@@ -82,29 +87,37 @@ class Conversation:
         evaluated = [task for task in tasks if task.name not in refused]
         if not evaluated:
             raise wall.NotApplicableError(next(iter(refused.values())))
-        if spec.chooses_by.task in refused:  # then by the first measure that is possible
+        asked = tuple(by for by in spec.chooses_by if by.task not in refused)
+        if not asked:  # then by the first measure that is possible
             measure = parse_measure(evaluated[0].measures[0], evaluated[0])
-            spec = replace(spec, chooses_by=ChooseBy(evaluated[0].name, *measure))
-        self.spec = spec
+            asked = (ChooseBy(evaluated[0].name, *measure),)
+        self.spec = spec = replace(spec, chooses_by=asked)
         self.phase = "the start"
         self.first_bytes: int | None = None  # of the stage's processes before it began
         self.result: TrialResult | None = None
         self._items, self._sealed, self._learner = items, sealed, learner
         self._refused = refused
-        self._galleries = galleries_of(evaluated)
+        task_of = {task.name: task for task in evaluated}
+        tunes = {task_of[by.task].gallery: place for place, by in reversed([*enumerate(asked)])}
+        # What tunes each gallery, as its place in `chooses_by`; first that of the first measure.
+        self._places = {gallery: tunes.get(gallery, 0) for gallery in galleries_of(evaluated)}
+        self._galleries = tuple(self._places)  # of the tasks that the present fit is for
         keeps = spec.keeps
         drawn = (keeps.examples, spec.seed_for("examples"), keeps.queries, keeps.projection)
         self._evaluator = Evaluator(evaluated, items, *drawn, spec.chooses_by)
-        self._chooser = next(task for task in evaluated if task.name == spec.chooses_by.task)
-        self._traces = Traces(self._chooser, spec.chooses_by, items)
+        self._chooser = task_of[asked[0].task]
+        self._traces = Traces(self._chooser, asked[0], items)
         scaling, params = spec.candidates[0]
-        self._tuned = wall.Tuned(scaling, dict(params))
+        self._winners = [wall.Tuned(scaling, dict(params))] * len(asked)
+        self._tuned = self._winners[0]  # what the present fit is of
         self._is_blended = wall.is_blended(spec, learner)
-        self._blend: Blend | None = None
+        self._tuned_rows: dict[str, dict[str, Any]] = {}  # of the table `tuned`, by gallery
         self._needs_tuning = model is None and wall.needs_tuning(spec, learner)
         if not self._needs_tuning:
             sealed(scaling)  # raises where the items cannot be scaled so
         self._columns: dict[str, Any] = {}
+        self._blend: Blend | None = None  # of what the first measure tuned
+        self._queried = np.zeros(3)  # seconds, of processors too, and queries of all fits
         self._numbers: dict[str, float] = {}
         self._validation: list[dict[str, Any]] = []
         self._kept = KeptFiles(spec, items, folder)
@@ -121,12 +134,16 @@ class Conversation:
         """Yield the stages of the trial, each with the harness's half of it."""
         if self._needs_tuning:
             yield "tune", self._tune()
-        if self._saved_model is None:
-            yield "fit", self._fit()
-        else:
-            yield "load", self._load()
-        if not self._is_transductive:
-            yield "score alone", self._score_alone()
+        for galleries in self._fits():
+            self._close_model()
+            self._galleries = galleries
+            self._tuned = self._winners[self._places[galleries[0]]]
+            if self._saved_model is None:
+                yield "fit", self._fit()
+            else:
+                yield "load", self._load()
+            if not self._is_transductive:
+                yield "score alone", self._score_alone()
         self._is_measured = True
         if self.spec.experiment.traces:
             steps = issubclass(self._learner, IncrementalLearner)
@@ -135,6 +152,19 @@ class Conversation:
                 yield "replay", self._replay()
             elif self._chooser.gallery == "test" and self._has_learned:
                 yield "score training items", self._score_training_items()
+
+    def _fits(self) -> list[tuple[str, ...]]:
+        """Return the galleries that each fit is for, the first measure's last.
+
+        What the first measure tuned is what the columns of the trial are about.
+        """
+        of_fit: dict[str, tuple[str, ...]] = {}
+        last_first = sorted(self._places, key=lambda it: (-self._places[it], it == "test"))
+        for gallery in last_first:
+            won = self._winners[self._places[gallery]]
+            key = json.dumps([won.scaling, won.params, won.n_steps])
+            of_fit[key] = (gallery, *of_fit.pop(key, ()))
+        return list(of_fit.values())
 
     def next_stage(self) -> bool:
         """Go on to the next stage, or end the trial where there is none; tell which."""
@@ -212,6 +242,7 @@ class Conversation:
         n_begun: Counter[str] = Counter()
         clock = None
         self._give(self._sealed(None).training)
+        n_measures = len(self.spec.chooses_by)
         while not isinstance(
             message := (yield wall.PhaseBegan, wall.Validated, wall.Tuned), wall.Tuned
         ):
@@ -224,16 +255,26 @@ class Conversation:
             else:
                 is_candidate = [message.scaling, message.params] in candidates
                 is_point = message.n_steps in steps and message.fold < n_folds
-                if not (is_candidate and is_point and len(self._validation) < most):
+                is_point &= len(message.values) == n_measures
+                if not (is_candidate and is_point and len(self._validation) < most * n_measures):
                     self._refuse(message)
                 row = {**msgspec.structs.asdict(message), "params": json.dumps(message.params)}
-                self._validation.append(row)
-        if [message.scaling, message.params] not in candidates:
-            raise wall.MessageError("what was chosen is not among the candidates")
-        if message.blend not in (WEIGHTS if self._is_blended else (None,)):
-            raise wall.MessageError(
-                f"the weight {message.blend} of a blend is none of those to try"
-            )
+                self._validation += [
+                    {**row, "task": by.task, "value": value}
+                    for by, value in zip(self.spec.chooses_by, row.pop("values"), strict=True)
+                ]
+        self._winners = [message]
+        while len(self._winners) < n_measures:
+            self._winners.append((yield wall.Tuned))
+        for winner in self._winners:
+            if [winner.scaling, winner.params] not in candidates:
+                raise wall.MessageError("what was chosen is not among the candidates")
+            if winner.blend not in (WEIGHTS if self._is_blended else (None,)):
+                raise wall.MessageError(
+                    f"the weight {winner.blend} of a blend is none of those to try"
+                )
+            if winner.blend is not None and winner.baseline_scaling not in self.spec.scalings:
+                raise wall.MessageError("the baseline's scaling is none of those to try")
         self._validation.sort(  # folds side by side give their values in any order
             key=lambda row: (
                 candidates.index([row["scaling"], json.loads(row["params"])]),
@@ -248,9 +289,9 @@ class Conversation:
             else:
                 seconds, _ = clock.charge(seconds, math.inf)
         message.fit_seconds = seconds - message.score_seconds
-        self._tuned = message
         try:
-            self._sealed(message.scaling)
+            for winner in self._winners:
+                self._sealed(winner.scaling)
         except Exception as error:
             raise EndsTrialError(error_line(error)) from error
 
@@ -273,20 +314,24 @@ class Conversation:
             "fit_cpu_seconds": cpu_seconds,
             "fit_waiting_seconds": fitted.waiting_seconds,
             "fit_peak_bytes": fitted.peak_bytes,
-            "tuning_fit_seconds": self._tuned.fit_seconds,
-            "tuning_score_seconds": self._tuned.score_seconds,
+            "tuning_fit_seconds": self._winners[0].fit_seconds,
+            "tuning_score_seconds": self._winners[0].score_seconds,
         }
         if self.spec.keeps.model:
             saved = yield wall.Saved
             if self._file is None:
                 self._notes.append(f"its model is not saved: {saved.reason}")
-            else:
+            elif 0 in map(self._places.get, self._galleries):
                 takes_rows = self._learner.takes == "rows"
                 self._kept.add_model(self._file_that_came(), items.steps if takes_rows else None)
         if self._tuned.blend is not None:
-            compared = yield wall.Compared
-            baseline = baseline_sd(items.training_rows, self.spec.seed_for("blend"))
-            self._begin_blend(Blend(self._tuned.blend, baseline, compared.learned_sd))
+            compared, seed = (yield wall.Compared), self.spec.seed_for("blend")
+            for gallery in self._galleries:
+                won = self._winners[self._places[gallery]]
+                rows = self._sealed(won.baseline_scaling)
+                sds = baseline_sd(rows.training_rows, seed), compared.learned_sd
+                steps = None if won.baseline_scaling == won.scaling else tuple(rows.steps)
+                self._begin_blend(gallery, Blend(won.blend or 0.0, *sds, steps), rows)
         yield from self._score()
 
     def _load(self) -> Talk:
@@ -302,18 +347,24 @@ class Conversation:
         self._columns = self._columns_of_model(loaded)
         blend = read_blend(BytesIO(wall.map_bytes(self._saved_model)))
         if self._is_blended and blend is not None:
-            self._begin_blend(blend)
+            rows = items
+            if blend.steps is not None:
+                rows = SealedItems(self._items, self._learner, "none", blend.steps)
+            for gallery in self._galleries:
+                self._begin_blend(gallery, blend, rows)
         yield from self._score()
 
-    def _begin_blend(self, blend: Blend) -> None:
-        """Evaluate a blend of the scores that come."""
-        self._blend = blend
-        self._evaluator.blend(blend, self._learner, self._sealed(self._tuned.scaling))
-        self._columns |= {
+    def _begin_blend(self, gallery: str, blend: Blend, rows: SealedItems) -> None:
+        """Evaluate a blend of the scores that come, with the baseline of these rows."""
+        self._evaluator.blend(gallery, blend, self._learner, rows)
+        self._tuned_rows[gallery] |= {
             "blend": blend.weight,
+            "baseline_scaling": self._winners[self._places[gallery]].baseline_scaling,
             "baseline_sd": blend.baseline_sd,
             "learned_sd": blend.learned_sd,
         }
+        if self._places[gallery] == 0:
+            self._blend, self._columns["blend"] = blend, blend.weight
 
     def _score(self) -> Talk:
         """Take the scores of all test items, and what computing them took."""
@@ -323,15 +374,12 @@ class Conversation:
         self._give(items.test)
         if "training" in self._galleries:
             self._give(items.gallery)
-        for reader in self._evaluator.readers:
+        for gallery in self._galleries:
+            reader = self._evaluator.readers[gallery]
             yield from self._scores(reader, clock, self._kept.add_scores)
         queried = yield wall.Queried
         seconds, cpu_seconds = clock.charge(queried.seconds, queried.cpu_seconds)
-        self._columns |= {
-            "query_seconds": seconds,
-            "query_cpu_seconds": cpu_seconds,
-            "n_timed_queries": len(self._items.test_rows) * len(self._galleries),
-        }
+        self._queried += [seconds, cpu_seconds, len(self._items.test_rows) * len(self._galleries)]
 
     def _score_alone(self) -> Talk:
         """Take the scores of some test items by a copy that has no others: they must be the same.
@@ -344,7 +392,7 @@ class Conversation:
         self._give(items.sample)
         if "training" in self._galleries:
             self._give(items.gallery)
-        alone = self._evaluator.readers_alone()
+        alone = self._evaluator.readers_alone(self._galleries)
         for reader, _ in alone:
             yield from self._scores(reader)
         try:
@@ -437,13 +485,19 @@ class Conversation:
 
     def _columns_of_model(self, message: wall.Fitted | wall.Loaded) -> dict[str, Any]:
         self._numbers = message.numbers
-        tuned = self._tuned
+        tuned = {
+            "scaling": self._tuned.scaling,
+            "params": json.dumps(self._tuned.params),
+            "n_steps": self._tuned.params.get("n_steps", self._tuned.n_steps),
+        }
+        for gallery in self._galleries:
+            by = self.spec.chooses_by[self._places[gallery]]
+            self._tuned_rows[gallery] = {"gallery": gallery, **by._asdict(), **tuned}
+            self._tuned_rows[gallery] |= dict.fromkeys(OF_BLEND)
         return {
             "threads": message.threads,
             "processor": processor_name(),
-            "scaling": tuned.scaling,
-            "params": json.dumps(tuned.params),
-            "n_steps": tuned.params.get("n_steps", tuned.n_steps),
+            **tuned,
             "symmetry_index": message.symmetry_index,
             "model_bytes": os.fstat(self._copy()).st_size,
         }
@@ -471,6 +525,7 @@ class Conversation:
         takes_rows = evaluator is not None and self._learner.takes == "rows"
         prepared = self._sealed(self._tuned.scaling).test_items if takes_rows else None
         tables = {} if evaluator is None else evaluator.tables()
+        tuned = self._tuned_rows.values() if evaluator else ()
         if evaluator is not None:
             refused = [answer(name, "not applicable", why) for name, why in self._refused.items()]
             tables["answers"] += refused
@@ -484,17 +539,26 @@ class Conversation:
                 "n_train": len(self._items.ties["training"]),
                 "n_test": len(self._items.test_rows),
                 "transductive": int(self._is_transductive),
-                **(self._columns if evaluator else {}),
+                **(self._columns | self._query_columns() if evaluator else {}),
             },
             **tables,
+            tuned=sorted(tuned, key=lambda row: self._places[row["gallery"]]),
             files=self._kept.finish(self._blend) if evaluator else {},
             validation=self._validation,
             traces=self._traces.values,
             symmetry=self._traces.symmetry,
             fit_numbers=self._fit_numbers() if evaluator else (),
-            blend_values=self._tuned.blend_values if evaluator else (),
+            blend_values=self._winners[0].blend_values if evaluator else (),
         )
         self.close()
+
+    def _query_columns(self) -> dict[str, Any]:
+        seconds, cpu_seconds, n_queries = self._queried.tolist()
+        return {
+            "query_seconds": seconds,
+            "query_cpu_seconds": cpu_seconds,
+            "n_timed_queries": int(n_queries),
+        }
 
     def _fit_numbers(self) -> list[dict[str, Any]]:
         """Return what the learner says in numbers, and the measure on training items."""
@@ -505,6 +569,9 @@ class Conversation:
     def close(self) -> None:
         """Close the file of the fitted learner, and remove what is not finished."""
         self._kept.discard()
+        self._close_model()
+
+    def _close_model(self) -> None:
         if self._model is not None:
             os.close(self._model)
             self._model = None

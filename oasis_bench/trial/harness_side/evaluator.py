@@ -94,9 +94,10 @@ class ScoreReader:
         n_gallery: int,
         evaluations: Sequence[Takes],
         of_learner: Sequence[Takes] = (),
+        mix: Mix | None = None,
     ) -> None:
         self.gallery = gallery
-        self.mix: Mix | None = None
+        self._mix = mix
         self._n_queries, self._n_gallery = n_queries, n_gallery
         self._evaluations, self._of_learner = evaluations, of_learner
         self._done = 0
@@ -120,7 +121,7 @@ class ScoreReader:
         scores = np.frombuffer(content, message.dtype).reshape(message.n_queries, self._n_gallery)
         for own in self._of_learner:
             own.add(self._done, scores)
-        evaluated = scores if self.mix is None else self.mix(self._done, scores)
+        evaluated = scores if self._mix is None else self._mix(self._done, scores)
         for evaluation in self._evaluations:
             evaluation.add(self._done, evaluated)
         self._done += message.n_queries
@@ -131,7 +132,7 @@ class Evaluator:
 
     For the report it keeps the neighbours of some `examples`, drawn by the `seed` from `queries` or
     from all test items, and where it `projects`, the places of some test items in a plane.  A task
-    predicts the classes of its confusion matrix by the rule of `chooses_by` where that names the
+    predicts the classes of its confusion matrix by the rule of that of `chooses_by` which names the
     task, else by its first measure.
     """
 
@@ -143,12 +144,12 @@ class Evaluator:
         seed: int,
         queries: Queries | None = None,
         projects: bool = False,
-        chooses_by: ChooseBy | None = None,
+        chooses_by: Sequence[ChooseBy] = (),
     ) -> None:
         self._items, self._chooses_by = items, chooses_by
         self._tasks = tasks
-        self._evaluations = self._new_evaluations()
-        self._as_learned = self._evaluations
+        self._evaluations = {task.name: self._new_evaluation(task) for task in tasks}
+        self._as_learned = dict(self._evaluations)
         n_test = len(items.test_rows)
         drawn = np.random.default_rng(seed).permutation(n_test)
         places = np.argsort(items.original_order)[drawn]
@@ -162,52 +163,43 @@ class Evaluator:
             gallery: KeptRows(items.sample, len(items.ties[gallery]))
             for gallery in galleries_of(tasks)
         }
-        self._readers = self._new_readers()
+        self.readers = {gallery: self._new_reader(gallery) for gallery in self._sampled}
+        """What takes the scores against each gallery."""
 
-    def _new_evaluations(self) -> dict[str, Evaluation]:
-        ties = self._items.ties
-        return {
-            task.name: task.evaluation(
-                self._items.truth, len(ties[task.gallery]), ties[task.gallery]
-            )
-            for task in self._tasks
-        }
+    def _new_evaluation(self, task: Task) -> Evaluation:
+        ties = self._items.ties[task.gallery]
+        return task.evaluation(self._items.truth, len(ties), ties)
 
-    def _new_readers(self) -> dict[str, ScoreReader]:
-        readers = {}
-        for gallery, sampled in self._sampled.items():
-            names = [task.name for task in self._tasks if task.gallery == gallery]
-            evaluations: list[Takes] = [self._evaluations[name] for name in names]
-            if gallery == "test":
-                evaluations += [self._shown, *filter(None, [self._projection])]
-            own: list[Takes] = [sampled]
-            if self._as_learned is not self._evaluations:
-                own += [self._as_learned[name] for name in names]
-            where = gallery, len(self._items.test_rows), len(self._items.ties[gallery])
-            readers[gallery] = ScoreReader(*where, evaluations, own)
-        return readers
+    def _new_reader(self, gallery: str, mix: Mix | None = None) -> ScoreReader:
+        names = [task.name for task in self._tasks if task.gallery == gallery]
+        evaluations: list[Takes] = [self._evaluations[name] for name in names]
+        if gallery == "test":
+            evaluations += [self._shown, *filter(None, [self._projection])]
+        own: list[Takes] = [self._sampled[gallery]]
+        if mix is not None:
+            own += [self._as_learned[name] for name in names]
+        where = gallery, len(self._items.test_rows), len(self._items.ties[gallery])
+        return ScoreReader(*where, evaluations, own, mix)
 
-    def blend(self, blend: Blend, learner: type[MetricLearner], items: SealedItems) -> None:
-        """Evaluate the blend with the baseline, and beside it what the learner scores alone.
+    def blend(
+        self, gallery: str, blend: Blend, learner: type[MetricLearner], items: SealedItems
+    ) -> None:
+        """Evaluate the tasks of a gallery by a blend, and beside it what the learner scores alone.
 
-        Before any scores have come.
+        The baseline takes these `items`.  Before any scores have come.
         """
         if blend.weight < 1:
-            self._as_learned = self._new_evaluations()
-            self._readers = self._new_readers()
-            for gallery, reader in self._readers.items():
-                reader.mix = mix_of(blend, learner, items, gallery)
+            for task in self._tasks:
+                if task.gallery == gallery:
+                    self._as_learned[task.name] = self._new_evaluation(task)
+            mix = mix_of(blend, learner, items, gallery)
+            self.readers[gallery] = self._new_reader(gallery, mix)
 
-    @property
-    def readers(self) -> list[ScoreReader]:
-        """What takes the scores, in the order in which they come."""
-        return list(self._readers.values())
-
-    def readers_alone(self) -> list[tuple[ScoreReader, KeptRows]]:
+    def readers_alone(self, galleries: Sequence[str]) -> list[tuple[ScoreReader, KeptRows]]:
         """Return what takes the scores of the sample that is asked alone, and what keeps them."""
         n = len(self._items.sample)
         sizes = {"test": n, "training": len(self._items.ties["training"])}
-        kept = {gallery: KeptRows(range(n), sizes[gallery]) for gallery in self._readers}
+        kept = {gallery: KeptRows(range(n), sizes[gallery]) for gallery in galleries}
         return [
             (ScoreReader(gallery, n, sizes[gallery], (rows,)), rows)
             for gallery, rows in kept.items()
@@ -264,10 +256,9 @@ class Evaluator:
 
     def _predicted_classes(self) -> Rows:
         """Return rows of the table `predicted_classes`."""
-        rows, by = [], self._chooses_by
+        rows, rules = [], {by.task: (by.measure, by.k) for by in self._chooses_by}
         for name, evaluation in self._evaluations.items():
-            rule = (by.measure, by.k) if by is not None and by.task == name else ()
-            predicted = evaluation.predicted(*rule)
+            predicted = evaluation.predicted(*rules.get(name, ()))
             for number in () if predicted is None else np.unique(predicted).tolist():
                 of_class = np.sort(self._items.test_rows[predicted == number]).tolist()
                 rows.append({"task": name, "predicted": number, "rows": json.dumps(of_class)})
@@ -276,7 +267,7 @@ class Evaluator:
     def retrievals(self) -> Rows:
         """Return the first items that the example queries retrieve; learners share the queries."""
         queries = self._examples
-        if "test" not in self._readers or not len(queries) or self._items.truth.y is None:
+        if "test" not in self.readers or not len(queries) or self._items.truth.y is None:
             return []
         scores = kernel_ready(self._shown.rows)
         ranking = rank_others(scores, queries, self._items.ties["test"])
@@ -296,7 +287,7 @@ class Evaluator:
 
         `prepared` gives test items as the learner got them, by their places; None: no rows.
         """
-        if self._projection is None or "test" not in self._readers:
+        if self._projection is None or "test" not in self.readers:
             return []
         points, items = self._projection.points(), self._projection.items
         if points is None:

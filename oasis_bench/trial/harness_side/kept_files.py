@@ -24,7 +24,7 @@ from numpy.lib import format as npy
 
 from oasis_bench.data import LabelledRows, Patches, row_hashes, without_left_out
 from oasis_bench.experiment import TrialSpec, cell_name, saved_steps
-from oasis_bench.plugins import Blend, MetricLearner, complete_model, load_registry
+from oasis_bench.plugins import Blend, MetricLearner, complete_model, load_blend, load_registry
 from oasis_bench.system import (
     LONGEST_REASON,
     OutputError,
@@ -152,12 +152,16 @@ class KeptFiles:
                     model.write(part)
         finally:
             os.close(file)
+        self._steps = self._named(steps)
+
+    def _named(self, steps: Sequence[Any] | None) -> Sequence[Any] | None:
+        """Return steps that know the names of the columns, which those of the trial do not."""
         columns = self._spec.keeps.columns
-        if steps and columns is not None and len(columns) == self._items.X.shape[1]:
-            named = copy(steps[0])  # those of the trial take rows without names
-            named.feature_names_in_ = np.array(columns, dtype=object)
-            steps = [named, *steps[1:]]
-        self._steps = steps
+        if not steps or columns is None or len(columns) != self._items.X.shape[1]:
+            return steps
+        named = copy(steps[0])
+        named.feature_names_in_ = np.array(columns, dtype=object)
+        return (named, *steps[1:])
 
     def finish(self, blend: Blend | None) -> dict[str, Path]:
         """Close the files; return them by the folder that they are for.
@@ -173,6 +177,8 @@ class KeptFiles:
             if not isinstance(self._items.X, Patches):
                 training = self._items.X[self._items.train_rows]
                 hashes = row_hashes(without_left_out(training, self._items.encoding))
+            if blend is not None and blend.steps:
+                blend = replace(blend, steps=tuple(self._named(blend.steps) or ()))
             with self._disk(MODELS):
                 complete_model(self._files[MODELS], self._steps, hashes, blend)
         files, self._files = self._files, {}
@@ -269,12 +275,15 @@ class Predictions:
     rows: LabelledRows = field(repr=False)  # of the data set
     items: TrialItems = field(repr=False)  # without X, of which each trial may have a copy
     galleries: tuple[str, ...]  # those whose scores were kept: 'test', 'training'
-    scaling: str
-    blend: Blend | None
+    blends: Mapping[str, tuple[Blend, str | None]]  # by gallery: with the baseline's scaling
 
     @classmethod
     def open(
-        cls, path: Path, spec: TrialSpec, rows: LabelledRows, scaling: str, blend: Blend | None
+        cls,
+        path: Path,
+        spec: TrialSpec,
+        rows: LabelledRows,
+        blends: Mapping[str, tuple[Blend, str | None]],
     ) -> Predictions:
         """Read what the scores are of.
 
@@ -296,21 +305,22 @@ class Predictions:
                 f"{path}: its scores are of other items than this oasis-bench draws: put it back, "
                 "use the version that ran it, or start a new run"
             )
-        return cls(path, spec, rows, replace(items, X=None), scored, scaling, blend)
+        return cls(path, spec, rows, replace(items, X=None), scored, blends)
 
     def evaluate(self, tasks: Sequence[Task]) -> Iterator[tuple[str, Mapping[str, Rows]]]:
         """Yield, for each task, its name and its rows of the tables."""
-        prepared = self._prepared()
+        prepared = {gallery: self._prepared(gallery) for gallery in self.blends}
         for task in tasks:
             status, reason = "not applicable", reason_against(task, _learner_of(self.spec))
             if reason is None:
                 try:
                     evaluator = Evaluator([task], self.items, 0, 0, chooses_by=self.spec.chooses_by)
-                    if self.blend is not None and prepared is not None:
-                        evaluator.blend(self.blend, _learner_of(self.spec), prepared)
-                    for reader in evaluator.readers:
-                        for message, content in self.blocks(reader.gallery):
-                            reader.add(message, content)
+                    gallery = task.gallery
+                    if gallery in self.blends:
+                        learner, (blend, _) = _learner_of(self.spec), self.blends[gallery]
+                        evaluator.blend(gallery, blend, learner, prepared[gallery])
+                    for message, content in self.blocks(gallery):
+                        evaluator.readers[gallery].add(message, content)
                     yield task.name, evaluator.tables()
                     continue
                 except UsageError:
@@ -322,22 +332,26 @@ class Predictions:
 
     def blended(self) -> Iterator[tuple[int, wall.ScoreArray]]:
         """Yield the scores among test items as tasks are evaluated by them, with their start."""
-        prepared, start = self._prepared(), 0
+        mix, start = None, 0
+        if "test" in self.blends:
+            blend, _ = self.blends["test"]
+            mix = mix_of(blend, _learner_of(self.spec), self._prepared("test"), "test")
         for message, content in self.blocks("test"):
             block = np.frombuffer(content, message.dtype).reshape(message.n_queries, -1)
-            if self.blend is not None and prepared is not None:
-                block = mix_of(self.blend, _learner_of(self.spec), prepared, "test")(start, block)
-            yield start, block
+            yield start, block if mix is None else mix(start, block)
             start += len(block)
 
-    def _prepared(self) -> SealedItems | None:
-        """Return the items as the learner got them, where a blend needs them."""
-        if self.blend is None:
-            return None
-        learner = _learner_of(self.spec)
-        saved = saved_steps(self.spec.model, load_registry(self.spec.plugin_files))
+    def _prepared(self, gallery: str) -> SealedItems:
+        """Return the items as the baseline of a blend gets them."""
+        learner, (_, scaling) = _learner_of(self.spec), self.blends[gallery]
         items = draw_items(self.spec, self.rows, learner)
-        return SealedItems(items, learner, self.scaling, saved)
+        if self.spec.model is None:
+            return SealedItems(items, learner, scaling)
+        blend = load_blend(self.spec.model)
+        if blend is not None and blend.steps is not None:
+            return SealedItems(items, learner, "none", blend.steps)
+        saved = saved_steps(self.spec.model, load_registry(self.spec.plugin_files))
+        return SealedItems(items, learner, "none", saved)
 
     def blocks(self, gallery: str) -> Iterator[tuple[wall.Scores, bytes]]:
         """Read the scores against a gallery in blocks, as they once came.

@@ -31,7 +31,8 @@ class TrialResult:
     retrievals: Sequence[Mapping[str, Any]] = ()
     projections: Sequence[Mapping[str, Any]] = ()
     fit_numbers: Sequence[Mapping[str, Any]] = ()
-    blend_values: Sequence[float] = ()  # of the tuned blend on the inner folds
+    tuned: Sequence[Mapping[str, Any]] = ()
+    blend_values: Sequence[float] = ()  # of the first tuned blend on the inner folds
     files: Mapping[str, Path] = field(default_factory=dict)
 
 

@@ -29,7 +29,7 @@ import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from oasis_bench.data import prepared_by, symmetry_index
-from oasis_bench.experiment import TrialSpec
+from oasis_bench.experiment import ChooseBy, TrialSpec
 from oasis_bench.plugins import (
     WEIGHTS,
     BilinearLearner,
@@ -51,11 +51,25 @@ from oasis_bench.system import (
     shared,
     slices,
 )
-from oasis_bench.tasks import Similarity, block_size, evaluate, kernel_ready, tie_order
+from oasis_bench.tasks import (
+    Evaluation,
+    Similarity,
+    Task,
+    block_size,
+    evaluate,
+    kernel_ready,
+    tie_order,
+)
 from oasis_bench.trial import wall
 from oasis_bench.trial.learner_side.fit_data import FitData, inner_fit_data, whole_fit_data
 from oasis_bench.trial.learner_side.meter import Meter, Stopwatch, time_limit
-from oasis_bench.trial.learner_side.tuning import EndedError, FoldProcesses, FoldWork, tune
+from oasis_bench.trial.learner_side.tuning import (
+    Baselines,
+    EndedError,
+    FoldProcesses,
+    FoldWork,
+    tune,
+)
 
 COPY_SECONDS, COPY_RATE = 0.02, 200e6
 """Seconds, and bytes a second, that copying a fitted learner may take.
@@ -145,27 +159,31 @@ def _tune(stage: wall.Stage, channel: Channel) -> None:
         )
         _refuse((_make(spec, one.params, "fit") for one in of_scaling), {**items, "X": X})
     stopwatch.seconds[wall.LEARNING] += time.perf_counter() - start
+    validation, is_blended = _Validation(spec), wall.is_blended(spec, learner)
     try:
-        tuned = tune(
+        winners = tune(
             lambda params, fold: _make(spec, {**learner.inner_params, **params}, f"fold {fold}"),
             spec.candidates,
             lambda scaling: inner_fit_data(spec, items, learner, scaling),
-            _validation(spec),
+            validation.values,
             e.max_steps,
             stopwatch,
             lambda point: channel.send(wall.Validated(**point)),
             e.search.seconds,
             partial(_fold_processes, spec, stopwatch) if wall.folds_at_once(spec) > 1 else None,
+            len(spec.chooses_by),
+            (spec.scalings, validation.of_baseline) if is_blended else None,
         )
     except wall.NotApplicableError:  # there are too few classes to hold some apart
         if wall.needs_search(spec, learner):
             raise
-        tuned = stage.tuned
-    if wall.is_blended(spec, learner) and tuned.blend is None:  # not tuned: as it is learned
-        tuned.blend = 1.0
-    tuned.fit_seconds = stopwatch.seconds[wall.LEARNING]
-    tuned.score_seconds = stopwatch.seconds[wall.VALIDATION]
-    channel.send(tuned)
+        winners = [copy(stage.tuned) for _ in spec.chooses_by]
+    for tuned in winners:
+        if is_blended and tuned.blend is None:  # not tuned: as it is learned
+            tuned.blend, tuned.baseline_scaling = 1.0, tuned.scaling
+        tuned.fit_seconds = stopwatch.seconds[wall.LEARNING]
+        tuned.score_seconds = stopwatch.seconds[wall.VALIDATION]
+        channel.send(tuned)
 
 
 def _fold_processes(
@@ -176,46 +194,82 @@ def _fold_processes(
     )
 
 
-def _validation(
-    spec: TrialSpec,
-) -> Callable[[MetricLearner, FitData], npt.NDArray[np.float64]]:
-    """Return the measure that chooses, as a function of a learner and the data of a fold.
+class _Validation:
+    """The measures that tune, of a fitted learner or of its baseline, on the data of a fold."""
 
-    It has one value, or one for each weight of a blend, of which the last is the learner's own.
-    """
-    by, seed = spec.chooses_by, spec.seed_for("ties")
-    task = load_registry(spec.plugin_files).tasks[by.task]()
+    def __init__(self, spec: TrialSpec) -> None:
+        registry = load_registry(spec.plugin_files)
+        self._spec, self._seed = spec, spec.seed_for("ties")
+        self._tasks = [registry.tasks[by.task]() for by in spec.chooses_by]
 
-    def values(learner: MetricLearner, data: FitData) -> npt.NDArray[np.float64]:
+    def values(
+        self, learner: MetricLearner, data: FitData, baselines: Baselines | None
+    ) -> npt.NDArray[np.float64]:
+        """Return a row for each measure: one value, or one for each weight of a blend."""
+        each = [data] * len(self._tasks) if baselines is None else baselines
+        is_blended = wall.is_blended(self._spec, type(learner))
+        seed = self._spec.seed_for("blend")
+        learned = learned_sd(learner, data.X, seed) if is_blended else 0.0
+        return np.array(
+            [
+                self._values(task, by, learner, data, (rows, learned) if is_blended else None)
+                for task, by, rows in zip(self._tasks, self._spec.chooses_by, each, strict=True)
+            ]
+        )
+
+    def of_baseline(self, data: FitData) -> npt.NDArray[np.float64]:
+        """Return the value of the Euclidean baseline by each measure."""
+        assert data.truth is not None
+        asked = baseline_scores, data.queries, self._seed, data.X
+        return np.array(
+            [
+                evaluate(task, data.truth, *asked, (by.measure,)).value(by.measure, by.k)
+                for task, by in zip(self._tasks, self._spec.chooses_by, strict=True)
+            ]
+        )
+
+    def _values(
+        self,
+        task: Task,
+        by: ChooseBy,
+        learner: MetricLearner,
+        data: FitData,
+        blended_with: tuple[FitData, float] | None,
+    ) -> list[float]:
+        """Return the values of the blends, of which there may be none, then the learner's own.
+
+        They are with a baseline of these rows and the standard deviation of the learner's scores.
+        """
         assert data.truth is not None
         similarity: Similarity = learner.similarity
         training = data.X
         if task.gallery == "training" and isinstance(learner, ExemplarLearner):
             similarity = partial(_similarity_to_training, learner)
             training = np.arange(data.X.shape[0])  # the learner has the items
-        gallery = data.queries if task.gallery == "test" else data.X
-        ties, only = tie_order(seed, gallery.shape[0]), (by.measure,)
-        blends, blended = [], []
-        if wall.is_blended(spec, type(learner)):
-            seed_of_pairs = spec.seed_for("blend")
-            of_baseline = shared(baseline_sd, data.X, seed_of_pairs)
-            sds = of_baseline, learned_sd(learner, data.X, seed_of_pairs)
-            blends = [Blend(weight, *sds) for weight in WEIGHTS[:-1]]
-            blended = [task.evaluation(data.truth, len(ties), ties, only) for _ in blends]
+        only = (by.measure,)
+        blends: list[tuple[Blend, Evaluation]] = []
+        if blended_with is not None:
+            rows, learned = blended_with
+            gallery = rows.queries if task.gallery == "test" else rows.X
+            ties = tie_order(self._seed, gallery.shape[0])
+            sds = shared(baseline_sd, rows.X, self._spec.seed_for("blend")), learned
+            blends = [
+                (Blend(weight, *sds), task.evaluation(data.truth, len(ties), ties, only))
+                for weight in WEIGHTS[:-1]
+            ]
 
         def judge_blends(start: int, scores: wall.ScoreArray) -> None:
             if not blends:
                 return
-            baseline = baseline_scores(data.queries[start : start + len(scores)], gallery)
-            learned = as_inner_product(type(learner), scores)
-            for blend, evaluation in zip(blends, blended, strict=True):
-                evaluation.add(start, blend.mix(baseline, learned))
+            baseline = baseline_scores(rows.queries[start : start + len(scores)], gallery)
+            own = as_inner_product(type(learner), scores)
+            for blend, evaluation in blends:
+                evaluation.add(start, blend.mix(baseline, own))
 
-        asked = (similarity, data.queries, seed, training, only)
+        asked = (similarity, data.queries, self._seed, training, only)
         own = evaluate(task, data.truth, *asked, also=judge_blends)
-        return np.array([one.value(by.measure, by.k) for one in (*blended, own)])
-
-    return values
+        evaluations = [*(evaluation for _, evaluation in blends), own]
+        return [one.value(by.measure, by.k) for one in evaluations]
 
 
 def _similarity_to_training(

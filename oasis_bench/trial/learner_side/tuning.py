@@ -20,6 +20,7 @@ from itertools import chain, pairwise, product
 from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any, NamedTuple, NoReturn
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -46,6 +47,13 @@ LONGEST_WAIT = 1.0
 """Seconds between two looks at whether a fold's process has died."""
 
 Timer = Callable[[str], AbstractContextManager[None]]
+
+Values = npt.NDArray[np.float64]
+"""Of shape (n_measures, n_weights): a row for each measure that tunes; the last value of a row is
+of the learner alone, those before it are of blends."""
+
+Baselines = Sequence[FitData]
+"""For each measure, the rows of a fold as its baseline takes them."""
 
 
 def has_saturated(since_best: int, n_steps: int) -> bool:
@@ -80,20 +88,25 @@ class Done(NamedTuple):
     """A job that is done: the values of the fitted learner, and the processor time it took."""
 
     job: FoldJob
-    values: npt.NDArray[np.float64]  # the last is its own; those before are of blends
+    values: Values
     cpu_seconds: float
 
 
 class FoldWork:
-    """The work on inner folds, with the `make` and `score` of `tune`, and the data of each fold."""
+    """The work on inner folds, with the `make` and `score` of `tune`, and the data of each fold.
+
+    `baselines` has those of each fold, None where they are the data of the fold.
+    """
 
     def __init__(
         self,
         make: Callable[[Mapping[str, Any], int], MetricLearner],
         folds_data: Sequence[FitData],
-        score: Callable[[MetricLearner, FitData], npt.ArrayLike],
+        score: Callable[[MetricLearner, FitData, Baselines | None], Values],
+        baselines: Sequence[Baselines] | None = None,
     ) -> None:
         self._make, self._fit_data, self._score = make, [*folds_data], score
+        self._baselines = baselines
         self._learners: dict[int, MetricLearner] = {}
         self._shared: dict[int, LastResults] = {}
 
@@ -111,8 +124,9 @@ class FoldWork:
             data = self._fit_data[job.fold]
             with sharing(self._shared[job.fold]):
                 data.fit(learner, job.start or 0, job.stop)
+        baselines = None if self._baselines is None else self._baselines[job.fold]
         with timer(wall.VALIDATION), sharing(self._shared[job.fold]):
-            values = np.atleast_1d(self._score(learner, data))
+            values = self._score(learner, data, baselines)
         return Done(job, values, cpu_seconds() - before)
 
 
@@ -135,7 +149,7 @@ class _Course:
 
     def __init__(self, candidate: Candidate, steps: Sequence[int | None]) -> None:
         self.candidate, self._steps = candidate, steps
-        self._values: dict[tuple[int | None, int], npt.NDArray[np.float64]] = {}
+        self._values: dict[tuple[int | None, int], Values] = {}
 
     def begin(self, number: int, lanes: Mapping[int, int]) -> None:
         """Begin with folds, each in its lane, as far as the folds before them went."""
@@ -147,28 +161,32 @@ class _Course:
         """Take the values of a fold at a checkpoint."""
         self._values[done.job.stop, done.job.fold] = done.values
 
-    def means(self, n_folds: int) -> dict[int | None, float]:
-        """Return the mean over the first folds at each checkpoint to which all of them came."""
+    def means(self, n_folds: int) -> dict[int | None, npt.NDArray[np.float64]]:
+        """Return the means over the first folds at each checkpoint to which all of them came.
+
+        They are of the learner alone, one for each measure.
+        """
         found = {}
         for n_steps in self._steps:
             if not all((n_steps, fold) in self._values for fold in range(n_folds)):
                 break
-            found[n_steps] = float(self._mean(n_steps, n_folds)[-1])
+            found[n_steps] = self._of_folds(n_steps, n_folds).mean(axis=0)[:, -1]
         return found
 
-    def weight(self, n_steps: int | None, n_folds: int) -> float | None:
-        """Return the weight of the best blend, of equal ones the largest; None without blends."""
-        values = self._mean(n_steps, n_folds)
-        return max(zip(values, WEIGHTS, strict=True))[1] if len(values) > 1 else None
+    def tuned(self, measure: int, n_steps: int | None, n_folds: int) -> wall.Tuned:
+        """Return it as tuned by one of the measures; of equal blends that of the largest weight."""
+        scaling, params = self.candidate
+        tuned = wall.Tuned(scaling, dict(params), n_steps, [*self.means(n_folds)][-1])
+        of_folds = self._of_folds(n_steps, n_folds)[:, measure]
+        if of_folds.shape[1] > 1:
+            _, tuned.blend, place = max(
+                zip(of_folds.mean(axis=0), WEIGHTS, range(len(WEIGHTS)), strict=True)
+            )
+            tuned.blend_values = of_folds[:, place].tolist()
+        return tuned
 
-    def blend_values(self, n_steps: int | None, n_folds: int, weight: float) -> list[float]:
-        """Return the values of the blend of this weight on the first folds."""
-        place = WEIGHTS.index(weight)
-        return [float(self._values[n_steps, fold][place]) for fold in range(n_folds)]
-
-    def _mean(self, n_steps: int | None, n_folds: int) -> npt.NDArray[np.float64]:
-        of_folds = [self._values[n_steps, fold] for fold in range(n_folds)]
-        return np.asarray(np.mean(of_folds, axis=0))
+    def _of_folds(self, n_steps: int | None, n_folds: int) -> npt.NDArray[np.float64]:
+        return np.array([self._values[n_steps, fold] for fold in range(n_folds)])
 
     def jobs(self) -> Iterator[list[FoldJob]]:
         """Yield the jobs that are to begin, as far as the values tell; none while some are out."""
@@ -192,44 +210,48 @@ class _Course:
             yield jobs
 
 
-def _since_best(means: Mapping[int | None, float]) -> int:
-    """Count the checkpoints since the best."""
+def _since_best(means: Mapping[int | None, npt.NDArray[np.float64]]) -> int:
+    """Count the checkpoints since the best by the measure whose best is the latest."""
     values = [*means.values()]
-    return len(values) - 1 - int(np.argmax(values)) if values else 0
+    return len(values) - 1 - int(np.argmax(values, axis=0).max()) if values else 0
 
 
 def tune(
     make: Callable[[Mapping[str, Any], int], MetricLearner],
     candidates: Sequence[Candidate],
     fit_data_of: Callable[[str], Sequence[FitData]],
-    score: Callable[[MetricLearner, FitData], npt.ArrayLike],
+    score: Callable[[MetricLearner, FitData, Baselines | None], Values],
     max_steps: int,
     timer: Timer,
     on_point: Callable[[Mapping[str, Any]], None],
     seconds: float | None = None,
     folds_of: Callable[[FoldWork, int], FoldProcesses] | None = None,
-) -> wall.Tuned:
+    n_measures: int = 1,
+    baseline: tuple[Sequence[str], Callable[[FitData], npt.NDArray[np.float64]]] | None = None,
+) -> list[wall.Tuned]:
     """Tune the scaling, hyper-parameters, and the number of steps where the learner has steps.
 
     All learners are tuned by the same successive halving: of more than `MOST_ON_ALL_FOLDS`
     candidates each is validated on the first fold, and the best third of them on the others, as
-    far as the first fold went; the best mean over all folds wins.
+    far as the first fold went; the best mean over all folds wins.  Each of the `n_measures`
+    measures has its own third and its own winner, of the same fits: the winners are returned.
 
     Where the candidates name `n_steps`, only their values are tried.  Memory holds one model a
     fold.
 
     ``make(params, fold)`` gives an unfitted learner, ``fit_data_of(scaling)`` the data of the inner
-    folds, ``score(learner, data)`` the measure that chooses, ``folds_of(work, n_folds)`` what does
+    folds, ``score(learner, data, baselines)`` the values, ``folds_of(work, n_folds)`` what does
     the work of the folds: by default this process, one after the other.  Where the learner is
-    blended, the measure has a value for each of `WEIGHTS`.  The last one, the learner's own,
-    chooses; of the winner the best of them all gives the weight.  The `timer` is entered with each
-    phase; `on_point` gets each own value when it is known, with the fields of `Validated`.
+    blended, each measure has a value for each of `WEIGHTS`.  The last one, the learner's own,
+    tunes; of the winner the best of them all gives the weight.  `baseline` has the scalings, and
+    what gives the baseline's value by each measure: its scaling is tuned apart, on all folds, so
+    that each learner may fall back on the same baseline.  The `timer` is entered with each phase;
+    `on_point` gets the learner's own values when they are known, with the fields of `Validated`.
 
     After `seconds` of processor time nothing further is begun, on the first fold after half of
     them; each scaling has its share.  Where no candidate has been validated on all folds by then,
     the best one on the first fold is taken, and without any the first candidate.
     """
-    tuned = wall.Tuned(candidates[0].scaling, dict(candidates[0].params))
     incremental = (
         isinstance(make(candidates[0].params, 0), IncrementalLearner)
         and "n_steps" not in candidates[0].params
@@ -237,6 +259,11 @@ def tune(
     steps = wall.checkpoints(max_steps) if incremental else [None]
     courses = [_Course(candidate, steps) for candidate in candidates]
     limit, spent, n_folds = math.inf if seconds is None else seconds, 0.0, 1
+    baseline_scalings: list[str | None] = [None] * n_measures
+    baselines: list[Baselines] | None = None
+    if baseline is not None:
+        with timer(wall.VALIDATION):
+            baseline_scalings, baselines = _tune_baselines(*baseline, fit_data_of, n_measures)
 
     def validate(some: Sequence[_Course], part: slice, until: float) -> None:
         nonlocal spent, n_folds
@@ -246,7 +273,7 @@ def tune(
             n_seen += len(group)
             end = start + (until - start) * n_seen / len(some)
             folds_data = fit_data_of(scaling)
-            work, n_folds = FoldWork(make, folds_data, score), len(folds_data)
+            work, n_folds = FoldWork(make, folds_data, score, baselines), len(folds_data)
             if not (numbers := range(n_folds)[part]):
                 continue
             with closing(
@@ -254,7 +281,7 @@ def tune(
             ) as folds:
                 for job, values, taken in _together(group, numbers, n_folds, incremental, folds):
                     point = {**group[job.number].candidate._asdict(), "n_steps": job.stop}
-                    on_point({**point, "fold": job.fold, "value": float(values[-1])})
+                    on_point({**point, "fold": job.fold, "values": values[:, -1].tolist()})
                     spent += taken
                     if spent > end:
                         break
@@ -264,25 +291,47 @@ def tune(
         validate(courses, slice(None), limit)
     else:
         validate(courses, slice(1), FIRST_SHARE * limit)
-        best = {one: max(means.values()) for one in courses if (means := one.means(1))}
-        ranked = sorted(best, key=lambda one: -best[one])
-        validate(ranked[: math.ceil(len(ranked) / 3)], slice(1, None), limit)
+        seen = [one for one in courses if one.means(1)]
+        best = np.array([np.max([*one.means(1).values()], axis=0) for one in seen], ndmin=2)
+        # The best place of each by any measure: the first candidate of equal values goes first.
+        first = np.argsort(np.argsort(-best, axis=0, kind="stable"), axis=0).min(axis=-1)
+        order = [i for i in np.argsort(first, kind="stable") if first[i] < len(seen) / 3]
+        validate([seen[i] for i in order], slice(1, None), limit)
+    winners = [wall.Tuned(candidates[0].scaling, dict(candidates[0].params))] * n_measures
     for n_validated in (n_folds, 1):
         found = {
-            (course, n_steps): mean
+            (course, n_steps): means
             for course in courses
-            for n_steps, mean in course.means(n_validated).items()
+            for n_steps, means in course.means(n_validated).items()
         }
         if found:
-            course, tuned.n_steps = max(found, key=lambda of: found[of])  # of ties the first
-            tuned.blend = course.weight(tuned.n_steps, n_validated)
-            if tuned.blend is not None:
-                of_course = tuned.n_steps, n_validated, tuned.blend
-                tuned.blend_values = course.blend_values(*of_course)
-            tuned.scaling, tuned.params = course.candidate.scaling, dict(course.candidate.params)
-            tuned.last_checkpoint = [*course.means(n_validated)][-1]
+            # Of ties the first.
+            best_of = [max(found, key=lambda of: found[of][i]) for i in range(n_measures)]
+            winners = [one.tuned(i, n, n_validated) for i, (one, n) in enumerate(best_of)]
             break
-    return tuned
+    return [
+        msgspec.structs.replace(one, baseline_scaling=scaling)
+        for one, scaling in zip(winners, baseline_scalings, strict=True)
+    ]
+
+
+def _tune_baselines(
+    scalings: Sequence[str],
+    values: Callable[[FitData], npt.NDArray[np.float64]],
+    fit_data_of: Callable[[str], Sequence[FitData]],
+    n_measures: int,
+) -> tuple[list[str | None], list[Baselines] | None]:
+    """Return the baseline's best scaling by each measure, and its rows by fold and measure.
+
+    None where there is one scaling: the baseline takes the rows of the learner.
+    """
+    if len(scalings) == 1:
+        return [scalings[0]] * n_measures, None
+    means = [np.mean([values(data) for data in fit_data_of(one)], axis=0) for one in scalings]
+    best = np.argmax(means, axis=0)  # of ties the first, as for Euclidean itself
+    data = {place: fit_data_of(scalings[place]) for place in np.unique(best).tolist()}
+    by_measure = [data[place] for place in best.tolist()]
+    return [scalings[place] for place in best.tolist()], [*zip(*by_measure, strict=True)]
 
 
 def _together(

@@ -20,8 +20,9 @@ from scipy import sparse
 from sklearn.cluster import KMeans, MiniBatchKMeans
 from threadpoolctl import threadpool_limits
 
-from oasis_bench.datasets.features import picture_files
-from oasis_bench.datasets.features.picture_files import (
+from oasis_bench.datasets import picture_files
+from oasis_bench.datasets.files import Arrays, cache_key, cached
+from oasis_bench.datasets.picture_files import (
     LeftOut,
     Parts,
     Picture,
@@ -34,7 +35,6 @@ from oasis_bench.datasets.features.picture_files import (
     named,
     read_image,
 )
-from oasis_bench.datasets.files import Arrays, cache_key, cached
 from oasis_bench.system import Progress, UsageError, cache_home, check_value
 
 if TYPE_CHECKING:  # Pillow is imported where it is used: a trial does without
@@ -124,10 +124,6 @@ STRIP_ROWS = 64
 """Rows that are worked on at once: a large picture takes little more memory than a small one."""
 
 
-MAX_COLOURS = 256
-"""A colour's number is a byte."""
-
-
 @dataclass(frozen=True)
 class VistermFeatures:
     """What decides the features of a set of pictures (JMLR 2010, section 3).
@@ -141,7 +137,7 @@ class VistermFeatures:
     min_blocks : int, default 10
         Scales of fewer blocks are left out.
     n_colours : int, default 20
-        Colours of the colour codebook; pictures of fewer colours give fewer.
+        Colours of the colour codebook, at most 256; pictures of fewer colours give fewer.
     n_visterms : int, default 1000
         Visual terms, the features; the paper has 10000, and 1000 where learners need dense rows.
     codebook_size : tuple of int, optional
@@ -161,17 +157,12 @@ class VistermFeatures:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        least = {"block": 2, "stride": 1, "min_blocks": 1, "n_visterms": 2, "seed": 0}
-        for name, bound in least.items():
-            check_value(name.removeprefix("n_"), getattr(self, name), int, least=bound)
+        check_value("block", self.block, int, least=2)
+        check_value("visterms", self.n_visterms, int, least=2)
         if self.block % self.stride:
             raise UsageError(
                 f"stride = {self.stride} does not divide block = {self.block}: choose one that does"
             )
-        if not self.scale > 1:
-            raise UsageError(f"scale = {self.scale}: a factor above 1 is needed, such as 1.25")
-        if not 1 <= self.n_colours <= MAX_COLOURS:
-            raise UsageError(f"n_colours = {self.n_colours}: choose 1 to {MAX_COLOURS}")
 
     def n_blocks(self, width: int, height: int) -> int:
         """Count the blocks that fit into a picture of that size, at that size alone."""

@@ -1,7 +1,11 @@
-"""Files and archives of data sets from the network: whole or not at all, checked, unpacked."""
+"""Files of data sets: where they lie, downloads and archives, what the cache keeps, arrays in them.
+
+They lie in the user's own folder of data, or in the cache folder.  Nothing is unpickled.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import posixpath
@@ -10,24 +14,187 @@ import tarfile
 import time
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import HTTPException
+from importlib.metadata import version
 from pathlib import Path
-from ssl import SSLCertVerificationError, SSLError
+from reprlib import repr as shown
+from ssl import SSLError
+from typing import Any, TypeAlias
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
-from oasis_bench.datasets.files.local import (
-    OTHER_FOLDER,
-    cannot_write,
-    data_folder,
-    dataset_folder,
-    locked,
-    reason_of,
+import numpy as np
+import numpy.typing as npt
+from numpy.lib.npyio import NpzFile
+
+from oasis_bench.system import (
+    HoldsObjectsError,
+    Progress,
+    UsageError,
+    cache_home,
+    cut,
+    no_progress,
+    open_array,
+    open_regular,
+    open_stored,
+    printable,
+    read_array,
+    require_memory,
+    whole_file,
+    write_array,
 )
-from oasis_bench.system import Progress, UsageError, cache_home, no_progress
+
+LONGEST = 500
+"""Characters of a library's message that are repeated: some quote the file."""
+
+DOZEN = 12
+
+OTHER_FOLDER = "free or correct it, or set OASIS_BENCH_CACHE to another folder"
+
+
+def data_folder(name: str) -> Path | None:
+    """Return the folder `name` of the folder that `OASIS_BENCH_DATA` names; None: there is none."""
+    value = os.environ.get("OASIS_BENCH_DATA")
+    if not value:
+        return None
+    home = Path(value).expanduser()
+    if not home.is_dir():
+        raise UsageError(f"OASIS_BENCH_DATA={value} is not a folder: correct it or unset it")
+    folder = home / name
+    return folder if folder.is_dir() else None
+
+
+def dataset_folder(name: str) -> Path:
+    """Return `data_folder`, or the folder in the cache folder, which need not exist."""
+    return data_folder(name) or cache_home() / name
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Make a folder and keep it for this caller: other callers, of any process, wait.
+
+    The operating system releases the lock when a process ends, however it ends.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def reason_of(error: object) -> str:
+    """Return on one line what the system or a library says of an error; at least its type."""
+    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return printable(cut(" ".join(text.split()), LONGEST))
+
+
+def cannot_write(path: Path, error: OSError) -> UsageError:
+    """Return the error of a file or folder in the cache folder that cannot be written."""
+    return UsageError(f"cannot write {path}: {reason_of(error)}: {OTHER_FOLDER}")
+
+
+def first_dozen(texts: Sequence[str], between: str = ", ") -> str:
+    """Join texts, the first dozen of many, and then say how many there are."""
+    rest = f" ... ({len(texts)} in all)" if len(texts) > DOZEN else ""
+    return between.join(texts[:DOZEN]) + rest
+
+
+Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
+
+LIBRARIES = ("numpy", "pillow", "scikit-learn")
+
+
+def cache_key(code: Iterable[str], *parts: str) -> str:
+    """Hash (SHA-256) what decides a result: the modules `code`, versions of libraries, and `parts`.
+
+    The parts are parameters, and hashes of contents.
+    """
+    modules = [Path(path).read_text("utf-8") for path in code]
+    libraries = [f"{name} {version(name)}" for name in LIBRARIES]
+    digest = hashlib.sha256()
+    for part in (*modules, *libraries, *parts):
+        digest.update(hashlib.sha256(part.encode()).digest())
+    return digest.hexdigest()
+
+
+def cached(path: Path, compute: Callable[[], Arrays]) -> Arrays:
+    """Read arrays from an npz file; where it is missing or damaged, compute and write them.
+
+    The name of the file holds the `cache_key` of the arrays.
+    """
+    try:
+        with open_regular(path) as kept, open_stored(kept) as archive:  # it holds checksums
+            names = archive.namelist()
+            return {name.removesuffix(".npy"): read_array(archive, name) for name in names}
+    except Exception:  # zipfile and NumPy raise nearly anything for a damaged file
+        pass
+    arrays = compute()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(path) as file, zipfile.ZipFile(file, "w") as archive:
+            for name, array in arrays.items():
+                write_array(archive, f"{name}.npy", array)
+    except OSError as error:
+        raise cannot_write(path, error) from error
+    return arrays
+
+
+def refuse_empty(path: Path) -> None:
+    """Raise UsageError where a file is empty, and OSError where it is no file to read."""
+    with open_regular(path) as file:
+        if not file.read(1):
+            raise UsageError("is empty")
+
+
+def open_npz(path: Path) -> NpzFile:
+    """Open an npz file; close what is returned."""
+    with path.open("rb") as file_start:  # numpy takes what begins otherwise for a pickle
+        is_npz = file_start.read(2) == b"PK"
+    if not (is_npz and zipfile.is_zipfile(path)):
+        raise UsageError("is not an npz file, or a truncated one: make it with numpy.savez")
+    with broken("npz"):
+        file: NpzFile = np.load(path, allow_pickle=False)
+    return file
+
+
+def load_array(file: NpzFile, name: str) -> npt.NDArray[Any]:
+    """Read one array; raise UsageError where it is damaged, too large or holds Python objects."""
+    with broken(f"array {shown(name)}"):
+        assert file.zip is not None  # as long as the file is open
+        entry = file.zip.getinfo(f"{name}.npy")
+        with open_array(file.zip, entry.filename):  # refuses objects
+            require_memory(entry.file_size, "it", "give fewer rows or columns")
+        return np.asarray(file[name])
+
+
+def load_npy(path: Path) -> npt.NDArray[Any]:
+    """Read an npy file; raise UsageError where it is damaged, too large or holds Python objects."""
+    with open_regular(path) as file, broken("npy"):
+        require_memory(os.fstat(file.fileno()).st_size, "it", "give fewer rows or columns")
+        return np.asarray(np.load(file, allow_pickle=False))
+
+
+@contextmanager
+def broken(what: str, hint: str = "it is truncated, corrupt or of another kind") -> Iterator[None]:
+    """Tell what a library says of a file's content as an error of the file."""
+    try:
+        yield
+    except (ImportError, MemoryError, HoldsObjectsError):
+        raise
+    except Exception as error:  # libraries raise nearly anything for a damaged file
+        raise UsageError(f"{what} cannot be read ({reason_of(error)}): {hint}") from error
+
+
+def listed(names: Sequence[str]) -> str:
+    """List names, the first dozen of many."""
+    return first_dozen([shown(name) for name in names]) or "none"
+
 
 TIMEOUT = 30.0
 """Seconds without a byte after which a connection counts as lost."""
@@ -98,13 +265,11 @@ def _download(
             part.unlink()
             # What an earlier call left may be at fault: then the whole file is another attempt.
             reason, temporary = f"the file {fault}: it is another one", continued
-        except HTTPError as error:
-            error.close()
-            reason = f"the server answers {error.code} {error.reason}"
-            temporary = error.code in TEMPORARY_STATUS
         except OF_THE_NETWORK as error:
-            cause = error.reason if isinstance(error, URLError) else error
-            reason, temporary = reason_of(cause), not isinstance(cause, SSLCertVerificationError)
+            reason, temporary = reason_of(error), True
+            if isinstance(error, HTTPError):
+                error.close()
+                temporary = error.code in TEMPORARY_STATUS
         if pause is None or not temporary:
             raise UsageError(
                 f"cannot download {url}: {reason}: try again later, or get the file elsewhere and "

@@ -1,8 +1,8 @@
-"""Pooled features of pretrained networks as rows of pictures.
+"""The option `features` of data sets of pictures: what a picture's row is.
 
-The processes that embed pictures alone import torch, whose hundreds of megabytes every trial would
-inherit from this process.  Each has one thread of torch: on cores that others use too, threads that
-wait for each other take ten times as long.
+Embeddings come from processes that alone import torch, whose hundreds of megabytes every trial
+would inherit from this process.  Each has one thread of torch: on cores that others use too,
+threads that wait for each other take ten times as long.
 """
 
 from __future__ import annotations
@@ -10,20 +10,25 @@ from __future__ import annotations
 import difflib
 import logging
 import os
+import re
 import threading
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
-from typing import Any, NamedTuple
+from pathlib import Path, PurePath
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from joblib.externals.loky import ProcessPoolExecutor
 from joblib.externals.loky.process_executor import TerminatedWorkerError
+from numpy.lib.npyio import NpzFile
+from sklearn.preprocessing import normalize
 
-from oasis_bench.datasets.features import picture_files
-from oasis_bench.datasets.features.picture_files import (
+from oasis_bench.data import FloatArray, Patches
+from oasis_bench.datasets import picture_files
+from oasis_bench.datasets.files import listed, load_array, open_npz, reason_of, refuse_empty
+from oasis_bench.datasets.hand_made import HAND_MADE, Teachers, check_packages, hand_made_rows
+from oasis_bench.datasets.picture_files import (
     Fault,
     Parts,
     Picture,
@@ -33,16 +38,153 @@ from oasis_bench.datasets.features.picture_files import (
     picture_rows,
     read_image,
 )
-from oasis_bench.datasets.files import reason_of
 from oasis_bench.system import (
     THREAD_VARIABLES,
     Progress,
     UsageError,
     available_cores,
+    check_value,
     die_with_parent,
     shown,
     slices,
+    unknown_name,
 )
+
+VISTERMS, LITE0, NO_ROWS = "visterms", "efficientnet-lite0", "none"
+
+Kinds: TypeAlias = "dict[str, Callable[[Sequence[Picture], Progress, Teachers], PictureRows]]"
+"""What makes the rows of each kind of features, by the name of the kind."""
+
+
+def asked_features(option: str, own: str | None = None) -> Kinds:
+    """Read the option `features`; no kind where it is what the data set makes of its `own`."""
+    check_value("features", option, str)
+    if option == own:
+        return {}
+    if option.lower().endswith(".npz"):
+        path = Path(option)
+        return {path.name: partial(file_rows, path)}
+    if option == NO_ROWS:
+        return {NO_ROWS: no_rows}
+    kinds: Kinds = {}
+    for name in option.split("+"):
+        if name in kinds:
+            raise UsageError(f"features = {option}: name each kind once")
+        if name == LITE0 or name.startswith(TIMM):
+            network_versions(name)
+            kinds[name] = partial(network_rows, name)
+        elif name in HAND_MADE:
+            check_packages(name)
+            kinds[name] = partial(hand_made_rows, name)
+        else:
+            known = (*filter(None, [own]), NO_ROWS, *HAND_MADE, LITE0, f"{TIMM}NAME", "FILE.npz")
+            raise UsageError(f"{unknown_name('features', name, known)}; + joins several")
+    return kinds
+
+
+def feature_rows(
+    kinds: Kinds, pictures: Sequence[Picture], progress: Progress, teachers: Teachers
+) -> PictureRows:
+    """Describe each picture; of several kinds, each is of unit length and they are joined.
+
+    Then `patches` of one kind are the row of that kind.  `teachers` finds the pictures that
+    codebooks are learned from, where one is needed.
+    """
+    several = [rows_of(pictures, progress, teachers) for rows_of in kinds.values()]
+    if len(several) == 1:
+        return several[0]
+    kept = sorted(set.intersection(*(set(rows.kept) for rows in several)))
+    left_out = {path: fault for rows in several for path, fault in rows.left_out}
+    groups = {
+        re.sub(r"\W", "_", name): normalize(rows.X[np.isin(rows.kept, kept)])
+        for name, rows in zip(kinds, several, strict=True)
+    }
+    return PictureRows(
+        np.concatenate(list(groups.values()), axis=1),
+        kept,
+        list(left_out.items()),
+        tuple(remark for rows in several for remark in rows.remarks),
+        Patches.one_each(groups) if kept else None,
+    )
+
+
+def no_rows(pictures: Sequence[Picture], _: Progress, __: object = None) -> PictureRows:
+    """Return rows of no number: for learners that take pixels or patches alone."""
+    return PictureRows(np.empty((len(pictures), 0), np.float32), list(range(len(pictures))), [])
+
+
+def file_rows(
+    path: Path, pictures: Sequence[Picture], _: Progress, __: object = None
+) -> PictureRows:
+    """Read the row of each picture, float32, from an npz file of the user's.
+
+    It holds an array `X` (n, d) of numbers.  Without an array `names`, there is a row for each
+    picture, in the order in which the data set finds them.  With `names` (n,), a row belongs to
+    the picture whose path ends with its name, such as ``accordion/image_0001.jpg``; names of no
+    picture are ignored.
+    """
+    paths = [picture.path for picture in pictures]
+    try:
+        refuse_empty(path)
+        with open_npz(path) as file:
+            X, names = _arrays(file)
+        if names is None and len(X) != len(paths):
+            raise UsageError(
+                f"{len(X)} rows for {len(paths)} images: give one each, in the order of the images "
+                f"(the first is {str(paths[0])!r}, the last {str(paths[-1])!r}), or add an array "
+                "'names' of their file names"
+            )
+        with np.errstate(over="ignore"):  # infinite then, which is told
+            rows = X[slice(None) if names is None else _by_name(paths, names)].astype(np.float32)
+        if unusable := np.flatnonzero(~np.isfinite(rows).all(axis=1)).tolist():
+            raise UsageError(
+                f"the features of {len(unusable)} images are not finite in float32, such as "
+                f"those of {str(paths[unusable[0]])!r}: compute them again"
+            )
+    except (UsageError, MemoryError, OSError) as error:
+        raise UsageError(f"features {path}: {reason_of(error)}") from error
+    remark = f"features: {rows.shape[1]} numbers an image, read from {path.name}"
+    return PictureRows(rows, list(range(len(paths))), [], (remark,))
+
+
+def _arrays(file: NpzFile) -> tuple[FloatArray, list[str] | None]:
+    """Read the features, and the names of their pictures where there are some."""
+    X = load_array(file, "X") if "X" in file.files else np.empty(0)
+    if X.ndim != 2 or not X.shape[1] or X.dtype.kind not in "fiu":
+        raise UsageError(
+            f"holds {listed(file.files)}: an array X of numbers, of shape (n_images, n_features), "
+            "is needed"
+        )
+    if "names" not in file.files:
+        return X, None
+    names = load_array(file, "names")
+    if names.shape != X.shape[:1] or names.dtype.kind != "U":
+        raise UsageError(
+            f"array 'names' has shape {names.shape} and type {names.dtype}: a file name for each "
+            f"of {len(X)} rows is needed, as numpy.array(names, dtype=str)"
+        )
+    return X, names.tolist()
+
+
+def _by_name(paths: Sequence[Path], names: Sequence[str]) -> list[int]:
+    """Find the row of each picture: that of the longest name which its path ends with."""
+    places = {PurePath(name).parts: place for place, name in enumerate(names)}
+    if len(places) < len(names):
+        raise UsageError("two rows have the same name: give each image one row")
+    found: dict[int, Path] = {}
+    for path in paths:
+        ends = (path.parts[start:] for start in range(len(path.parts)))
+        place = next((places[end] for end in ends if end in places), None)
+        if place is None:
+            raise UsageError(f"no row is named {str(path)!r}: give each its path, or the end of it")
+        if place in found:
+            raise UsageError(
+                f"the name {shown(names[place])} fits {str(found[place])!r} and {str(path)!r}: "
+                "write more of their paths"
+            )
+        found[place] = path
+    return list(found)
+
 
 BATCH = 8
 """Pictures that a process embeds at once."""
@@ -104,7 +246,7 @@ def network_rows(
     about = next((str(about[0]) for _, about in found.values()), "")
     rows = picture_rows(pictures, found, faults)
     of = f"features: {option}: the {rows.X.shape[-1]} pooled features of {about}; {OVERLAP}"
-    return rows._replace(remarks=(of, *embedding.speed()))
+    return rows._replace(remarks=(of,))
 
 
 class _Embedding:
@@ -114,14 +256,11 @@ class _Embedding:
         self._option = option
         self._pool: Any = None
         self._others: frozenset[threading.Thread] = frozenset()
-        self._n_done = 0
-        self._seconds = 0.0
 
     def compute(
         self, pictures: Sequence[Picture], progress: Progress
     ) -> tuple[dict[Picture, Parts], dict[Picture, Fault]]:
         """Embed some pictures."""
-        start = time.monotonic()
         name = self._option.removeprefix(TIMM) if self._option.startswith(TIMM) else None
         batches = [[one.path for one in pictures[part]] for part in slices(len(pictures), BATCH)]
         answers: list[Parts | str] = []
@@ -137,8 +276,6 @@ class _Embedding:
                 f"features = {self._option}: a process that embeds images was ended from outside, "
                 "perhaps for want of memory: what is done is kept; free some and go on"
             ) from error
-        self._n_done += len(pictures)
-        self._seconds += time.monotonic() - start
         pairs = list(zip(pictures, answers, strict=True))
         rows = {one: answer for one, answer in pairs if not isinstance(answer, str)}
         return rows, {one: Fault(answer) for one, answer in pairs if isinstance(answer, str)}
@@ -153,15 +290,6 @@ class _Embedding:
                 return
             self._pool.shutdown()
         self._pool = _processes(n_processes)
-
-    def speed(self) -> list[str]:
-        """Say how fast it was, where anything was computed."""
-        if not self._n_done:
-            return []
-        return [
-            f"{self._n_done} images embedded in {self._seconds:.0f} s, "
-            f"{self._n_done / self._seconds:.3g} a second"
-        ]
 
     def end(self) -> None:
         """End the processes, also in the middle of their work.
@@ -240,7 +368,7 @@ def load(name: str | None, classifier: bool = False) -> Loaded:
     torch.set_num_threads(1)
     device = "cuda" if sees_gpu() else "cpu"
     if name is None:
-        from oasis_bench.datasets.features import efficientnet_lite0 as lite0
+        from oasis_bench.datasets import efficientnet_lite0 as lite0
 
         network, transform = lite0.efficientnet_lite0(classifier), lite0.prepared
         about = f"EfficientNet-Lite0, trained on {IMAGENET}"

@@ -17,9 +17,10 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from oasis_bench.datasets.features import patches, picture_files, visterms
-from oasis_bench.datasets.features.patches import unit_length
-from oasis_bench.datasets.features.picture_files import (
+from oasis_bench.datasets import patches, picture_files, visterms
+from oasis_bench.datasets.files import Arrays, cache_key, cached
+from oasis_bench.datasets.patches import unit_length
+from oasis_bench.datasets.picture_files import (
     Parts,
     Picture,
     PictureRows,
@@ -28,14 +29,13 @@ from oasis_bench.datasets.features.picture_files import (
     picture_rows,
     resized,
 )
-from oasis_bench.datasets.features.visterms import (
+from oasis_bench.datasets.visterms import (
     N_PATTERNS,
     VistermFeatures,
     block_descriptors,
     lbp_codes,
     nearest_centres,
 )
-from oasis_bench.datasets.files import Arrays, cache_key, cached
 from oasis_bench.system import Progress, UsageError, cache_home
 
 if TYPE_CHECKING:

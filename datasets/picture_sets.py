@@ -1,16 +1,20 @@
-"""The data sets of pictures that were released: their archives and how they are laid out."""
+"""Data sets of pictures: those that were released, and a folder of the user's own."""
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
-from oasis_bench.datasets.features import VistermFeatures
-from oasis_bench.datasets.files import Archive, dataset_folder, locate
+from oasis_bench.datasets.features import VISTERMS
+from oasis_bench.datasets.files import Archive, dataset_folder, locate, reason_of
 from oasis_bench.datasets.pictures import ImageDataset, Label, warn
+from oasis_bench.datasets.visterms import VistermFeatures
+from oasis_bench.plugins import load_registry
 from oasis_bench.system import Progress, UsageError, no_progress
 
 
@@ -251,28 +255,166 @@ class Corel5kCDs(Corel5k):
         return [(path, f"CD {int(path.stem) // 1000}") for path, _ in found]
 
 
-def _read_labels(
-    path: Path, images: Path, words: Sequence[str]
-) -> Iterator[tuple[Path, tuple[str, ...]]]:
-    for number, line in enumerate(_lines(path), start=1):
-        fields = line.split()
-        valid = all(field.isascii() and field.isdecimal() for field in fields) and len(fields) > 1
-        if not valid or not all(1 <= int(field) <= len(words) for field in fields[1:]):
+def _read_labels(path: Path, images: Path, words: Sequence[str]) -> Iterator[tuple[Path, Label]]:
+    called = dict(enumerate(words, 1))
+    for number, line in enumerate(_lines(path), 1):
+        try:
+            image, *numbers = map(int, line.split())
+            label = tuple(called[word] for word in numbers)
+        except (ValueError, KeyError):
+            label = ()
+        if not label:
             raise UsageError(
                 f"{path}: line {number}: {line[:60]!r} is not an image number and word numbers "
                 f"from 1 to {len(words)}: replace the file with the official one"
             )
-        yield images / f"{fields[0]}.jpeg", tuple(words[int(field) - 1] for field in fields[1:])
+        yield images / f"{image}.jpeg", label
 
 
 def _lines(path: Path) -> list[str]:
     """Read the lines of a label file, without empty ones at its end."""
     try:
-        return [line.strip() for line in path.read_text(encoding="utf-8").rstrip().splitlines()]
+        return path.read_text(encoding="utf-8").rstrip().splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise UsageError(
-            f"cannot read {path}: {reason}: Corel5k has no official download any more: put its "
-            "train_jpeg, test_jpeg and labels into corel5k/ of the folder that OASIS_BENCH_DATA "
-            "names"
-        ) from error
+        raise UsageError(f"cannot read {path}: {reason_of(error)}: put {Corel5k.home}") from error
+
+
+ENDINGS = frozenset({".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff"})
+
+SHARE_SET_APART = 5
+"""One picture in so many of each class teaches the codebooks."""
+
+NEEDED = (
+    f"give a folder that holds, for each of 2 classes or more, a folder of pictures "
+    f"({', '.join(sorted(ENDINGS))})"
+)
+
+
+class ImageFolder(ImageDataset):
+    """Pictures of the user's: each folder directly in `path` is a class, and has its name.
+
+    A class's pictures may lie in folders within its folder.  Pictures are the files that end in
+    jpg, jpeg, png, gif, bmp, webp, tif or tiff, in capitals or not.  Hidden files and folders are
+    ignored, and links to folders.
+
+    Parameters
+    ----------
+    path : Path
+        The folder of class folders.
+    visterms : int, default 1000
+        The number of features.
+    block : int, default 64
+        Width and height of a block in pixels; a block begins every ``block // 2`` (JMLR 2010,
+        section 3).
+        Pictures with fewer than 10 blocks are left out: choose a smaller one for small pictures.
+    pixels : int, optional
+        Decode each picture to so many pixels in width and height too.
+    patches : str, optional
+        Kinds of patches, joined by +, as `ImageDataset` has them.
+    n_points : int, default 400
+        Patches of each kind a picture, at most.
+    features : str, default 'visterms'
+        What a row is, as `ImageDataset` has it.
+    max_classes : int, optional
+        Take the first so many classes by name.
+    """
+
+    name = "images"
+    summary = "pictures of yours, a folder for each class: --dataset FOLDER"
+    citation = "none"
+    licence = "not known: the pictures are yours"
+    home = "the folder that you name, with a folder of pictures for each class"
+    codebook_source = "caltech101"
+
+    def __init__(
+        self,
+        path: Path,
+        visterms: int = 1000,
+        block: int | None = None,
+        pixels: int | None = None,
+        patches: str | None = None,
+        n_points: int = 400,
+        features: str = VISTERMS,
+        max_classes: int | None = None,
+    ) -> None:
+        super().__init__(visterms, block, pixels, patches, n_points, features, max_classes)
+        self.path = path
+
+    @property
+    def title(self) -> str:
+        """The name, by which reports know that the folder's own name is to be shown."""
+        return self.name
+
+    def location(self) -> str | None:
+        """Return the folder, or None where there is none."""
+        return str(self.path) if self.path.is_dir() else None
+
+    def visterm_features(self) -> VistermFeatures:
+        """Return the parameters of the features for blocks of the size asked for.
+
+        Pictures of caltech101 are about 5 blocks of 64 pixels wide.  For smaller blocks they are
+        shrunk to 5 blocks too, so that a block shows an equal part of the picture.
+        """
+        features = super().visterm_features()
+        side = 5 * features.block
+        return features if side >= 320 else replace(features, codebook_size=(side, side))
+
+    def set_apart(
+        self, contents: Sequence[str], labels: Sequence[Label], tell: Callable[[str], None]
+    ) -> set[int]:
+        """Choose a fifth of each class, where the data set that usually teaches is not here.
+
+        It goes by the pictures' contents, whatever their names and order are.
+        """
+        source = load_registry().datasets[self.codebook_source]
+        if source().location() is not None:
+            return set()
+        chosen: set[int] = set()
+        for label in sorted(set(labels)):
+            own = [i for i in range(len(labels)) if labels[i] == label]
+            own.sort(key=lambda i: contents[i])
+            chosen.update(own[: len(own) // SHARE_SET_APART])
+        if not chosen:
+            raise UsageError(
+                f"{self.path} has fewer than {SHARE_SET_APART} pictures of each class: too few to "
+                f"learn the features from, and {source.name} is not on this machine: "
+                f"'data prepare {source.name}' gets it"
+            )
+        tell(
+            f"set apart: {len(chosen)} of {len(labels)} pictures, from which the codebooks are "
+            f"learned, as {source.name} is not on this machine ('data prepare {source.name}' gets "
+            "it)"
+        )
+        return chosen
+
+    def find_images(
+        self, progress: Progress = no_progress, tell: Callable[[str], None] = warn
+    ) -> Sequence[tuple[Path, Label]]:
+        """Find the pictures, in the order of their paths, each with the name of its class."""
+        found: list[tuple[Path, Label]] = []
+        try:
+            root = self.path.resolve(strict=True)
+            os.listdir(root)
+        except OSError as error:
+            raise UsageError(f"{self.path}: {reason_of(error)}: {NEEDED}") from error
+        for parent, folders, files in os.walk(
+            root, onerror=lambda error: tell(f"left out: {error.filename!r}: {reason_of(error)}")
+        ):
+            folders[:] = sorted(name for name in folders if name[0] != ".")
+            for path in (Path(parent, name) for name in sorted(files) if name[0] != "."):
+                if path.suffix.lower() not in ENDINGS:
+                    continue
+                if path.parent == root:
+                    tell(f"left out: {str(path)!r}: it lies in no folder of a class")
+                else:
+                    found.append((path, _text(path.relative_to(root).parts[0])))
+        classes = {label for _, label in found}
+        if len(classes) < 2:
+            held = f"only 1 folder of pictures, {classes.pop()!r}" if classes else "no pictures"
+            raise UsageError(f"{self.path} holds {held}: {NEEDED}")
+        return found
+
+
+def _text(name: str) -> str:
+    """Return a folder's name as text that can be written, whatever its bytes are."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")

@@ -1,6 +1,6 @@
 """EfficientNet-Lite0 in torch alone: its layers, the weights of a package, and its preparation.
 
-Imports torch: for the processes of `network_process` only.
+Imports torch: for the processes of `features.embed` only.
 
 Source: Tan & Le, EfficientNet, ICML 2019, without squeeze-and-excitation and with ReLU6: as in
 official/efficientnet/lite of TensorFlow's tpu repository, 2020.

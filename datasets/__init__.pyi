@@ -1,0 +1,24 @@
+from .digits import Digits as Digits
+from .judged_pictures import (
+    MaterialAppearance as MaterialAppearance,
+    OwnTriplets as OwnTriplets,
+    SimilarityTriplets as SimilarityTriplets,
+)
+from .picture_sets import (
+    Caltech101 as Caltech101,
+    Caltech256 as Caltech256,
+    Corel5k as Corel5k,
+    Corel5kCDs as Corel5kCDs,
+    ImageFolder as ImageFolder,
+    TinyImageNet as TinyImageNet,
+)
+from .releases import (
+    MNIST as MNIST,
+    Keel as Keel,
+    TwentyNewsgroups as TwentyNewsgroups,
+)
+from .table_file import TableFile as TableFile
+from .web_scale import (
+    WebScale as WebScale,
+    prepare_web_scale as prepare_web_scale,
+)
