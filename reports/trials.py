@@ -222,12 +222,8 @@ def trials_table(view: RunView) -> Table:
 
 def unfinished_table(view: RunView) -> Table:
     """Make the table of trials without a result, or none of a task: a row for each reason."""
-    trials, answers = view.stored.trials, view.stored.answers
-    failed = trials[trials["status"] != "ok"].assign(task="all")
-    unanswered = answers[answers["trial_id"].isin(view.finished["trial_id"])]
-    unanswered = unanswered[unanswered["status"] != "ok"]
+    numbers = view.lost.assign(task=view.lost["task"].replace("", "all"))
     keys = ["learner", "subset", "split", "task", "status", "reason"]
-    numbers = pd.concat([it[[*keys, "partition"]] for it in (failed, unanswered)])
     groups = numbers.groupby(keys, sort=False, dropna=False)["partition"]
     shown = groups.agg(lambda own: ", ".join(map(str, sorted(own)))).reset_index()
     return Table(

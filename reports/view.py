@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -163,23 +163,22 @@ class RunView(RunAnalysis):
         return f"standard deviation over {self.partitions_text}"
 
     @cached_property
-    def _n_trials(self) -> Counter[tuple[str, str, str]]:
-        """The number of trials of each subset, learner and split."""
-        trials = self.stored.trials
-        return Counter(zip(*(trials[key] for key in CELL), strict=True))
+    def lost(self) -> pd.DataFrame:
+        """The trials without a result, and those without one of a task: a row for each partition.
+
+        Its columns are those of `CELL`, partition, task ('' of a whole trial), status and reason.
+        """
+        trials, answers = self.stored.trials, self.stored.answers
+        failed = trials[trials["status"] != "ok"].assign(task="")
+        unanswered = answers[answers["trial_id"].isin(self.finished["trial_id"])]
+        unanswered = unanswered[unanswered["status"] != "ok"]
+        columns = [*CELL, "task", "status", "reason", "partition"]
+        return pd.concat([failed[columns], unanswered[columns]])
 
     @cached_property
-    def _lost(self) -> defaultdict[tuple[str, ...], Counter[str]]:
-        """Why there is no result, by subset, learner and split of trials, or also by task."""
-        lost: defaultdict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
-        trials, answers = self.stored.trials, self.stored.answers
-        failed = trials["status"] != "ok"
-        of_failed = answers["trial_id"].isin(trials.loc[failed, "trial_id"])
-        unanswered = answers[(answers["status"] != "ok") & ~of_failed]
-        for rows, key in ((trials[failed], CELL), (unanswered, [*CELL, "task"])):
-            for *cell, status, reason in rows[[*key, "status", "reason"]].itertuples(index=False):
-                lost[tuple(cell)][f"{status}: {reason}"] += 1
-        return lost
+    def _n_trials(self) -> Counter[tuple[str, ...]]:
+        """The number of trials of each subset, learner and split."""
+        return Counter(self.stored.trials[CELL].itertuples(index=False, name=None))
 
     def shortfall(
         self, subset: str, learner: str, split: str, task: str | None = None
@@ -188,18 +187,20 @@ class RunView(RunAnalysis):
 
         With a task, also where a trial gave a result but none for the task.
         """
-        planned, cell = self.experiment.n_partitions, (subset, learner, split)
         if subset not in self.subsets_of(split):
             return ()
+        planned, cell = self.experiment.n_partitions, (subset, learner, split)
+        rows = self.lost[
+            (self.lost[CELL] == list(cell)).all(axis=1) & self.lost["task"].isin(["", task])
+        ]
+        reasons = Counter(f"{own.status}: {own.reason}" for own in rows.itertuples())
         n_trials = self._n_trials[cell]
-        reasons = self._lost[cell] + (Counter() if task is None else self._lost[(*cell, task)])
         if n_trials == planned and not reasons:
             return ()
-        name, n_lost = self.marked(learner), reasons.total()
-        if n_lost == planned and len(reasons) == 1:
-            reason = next(iter(reasons))
-            if reason.startswith("not applicable:"):
-                return (f"{name}: {clip(reason, REASON_WIDTH)}.",)
+        name, n_lost = self.marked(learner), len(rows)
+        first = next(iter(reasons), "")
+        if reasons[first] == planned and first.startswith("not applicable:"):
+            return (f"{name}: {clip(first, REASON_WIDTH)}.",)
         parts = [f"{count} {clip(reason, REASON_WIDTH)}" for reason, count in reasons.items()]
         if not_run := planned - n_trials:
             parts.append(f"{not_run} not run")

@@ -1,7 +1,6 @@
 """The web-scale experiment: what it keeps, goes on from and refuses."""
 
 import json
-import os
 import re
 
 import numpy as np
@@ -147,24 +146,6 @@ def test_an_interrupted_training_goes_on_to_the_same_bits(data, tmp_path):
     assert mine.exists()
     mine.unlink()
     assert len(list((tmp_path / "two").glob("*.npz"))) == 1
-
-
-@pytest.mark.parametrize("kind", ["FIFO", "link"])
-def test_a_record_that_is_no_regular_file_is_refused(tmp_path, kind):
-    path = tmp_path / f"{TRAINING.name}.json"
-    if kind == "FIFO":
-        os.mkfifo(path)
-    else:
-        path.symlink_to(tmp_path / "elsewhere.json")
-    with pytest.raises(UsageError, match=f"is a {'symbolic link' if kind == 'link' else kind}: "):
-        read_records(tmp_path)
-
-
-def test_a_finished_training_is_not_repeated(data, tmp_path):
-    record = train(data, TRAINING, tmp_path, n_threads=1, n_queries=50)
-    told = []
-    again = train(data, TRAINING, tmp_path, 1, 50, on_checkpoint=lambda *each: told.append(each))
-    assert (told, again.checkpoints) == ([], record.checkpoints)
 
 
 def test_what_would_mix_unlike_trainings_is_refused(data, tmp_path):

@@ -149,14 +149,6 @@ def test_the_precision_table_pools_seeds_by_hand():
     assert table.numbers["mean_average_precision"].tolist() == [0.50, 0.52]
 
 
-def test_one_seed_has_no_spread():
-    (row,) = texts(precision_table(ends(record(batch=4096, mAP=0.5))))
-    assert row[:4] == ["1,000", "4,096", "70,000", "1"]
-    assert row[4:] == ["0.2000", "0.5000", "0.0100", "0.700", "0.600", "0.500"]
-    (row,) = texts(time_table(ends(record(seconds=7.0))))
-    assert row[5:] == ["7.00 s", "14.0 s", "100.00", "1,024"]
-
-
 def test_the_time_table_shows_medians_and_ranges_and_the_highest_peak():
     points = [
         (checkpoint(0, 0.2, 0.0, peak_bytes=3 * 2**30), checkpoint(70_000, 0.5, seconds))
@@ -197,13 +189,6 @@ def test_an_unfinished_training_says_how_far_it_is_and_stands_apart():
         ["700,000", "2", "0.5000 ± 0.0000"],
         ["43,750 of 700,000 (seed 2)", "1", "0.3000"],
     ]
-
-
-def test_an_unfinished_training_is_in_no_exponent():
-    points = [checkpoint(0, 0.2, 0.0), checkpoint(4375, 0.3, 0.5)]
-    complete = [record(n) for n in (3000, 10_000)]
-    found = ends(*complete, record(points=points), record(batch=256))
-    assert growths(found).empty
 
 
 def test_a_report_of_nothing_but_starts_has_no_figures(tmp_path):
@@ -253,12 +238,6 @@ def test_no_text_becomes_markup_and_nothing_is_loaded(full):
         assert tag.replace("<", "&lt;").rstrip(">") in page
     assert not re.search(r'src="|url\((?!data:|#)|@import', page)
     assert all(it.startswith("#") for it in re.findall(r'href="([^"]*)"', page))
-
-
-def test_a_folder_without_a_record_is_told_in_one_line(tmp_path):
-    for folder in (tmp_path, tmp_path / "missing"):
-        with pytest.raises(UsageError, match=r"^.* holds no record of a training: .*$"):
-            write_web_scale_report(folder)
 
 
 def test_data_that_cannot_be_compared_are_refused_but_more_images_of_the_same_can(tmp_path):

@@ -172,21 +172,19 @@ def _standard_error(n: float, rho: float) -> float:
     return math.sqrt(1 / n + rho / (1 - rho))
 
 
-def detectable_difference(
-    n: float, rho: float, power: float = POWER, level: float = LEVEL
-) -> float:
-    """Return the smallest true difference that is found significant with probability `power`.
+def detectable_difference(n: float, rho: float) -> float:
+    """Return the smallest true difference that is found significant with probability `POWER`.
 
     In standard deviations of the differences over `n` partitions; infinity gives the limit for
     many.  The test statistic of a true difference delta is noncentral t with n - 1 degrees of
-    freedom and noncentrality delta / (s sqrt(1/n + rho / (1 - rho))).  `level` is two-sided, of
+    freedom and noncentrality delta / (s sqrt(1/n + rho / (1 - rho))).  `LEVEL` is two-sided, of
     this comparison; a difference that is significant in the wrong direction does not count.
     """
-    quantile = float(stats.t.ppf(1 - level / 2, df=n - 1))
+    quantile = float(stats.t.ppf(1 - LEVEL / 2, df=n - 1))
     noncentrality = (
-        quantile + float(stats.norm.ppf(power))
+        quantile + float(stats.norm.ppf(POWER))
         if math.isinf(n)
-        else float(special.nctdtrinc(n - 1, 1 - power, quantile))
+        else float(special.nctdtrinc(n - 1, 1 - POWER, quantile))
     )
     return noncentrality * _standard_error(n, rho)
 
