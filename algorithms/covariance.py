@@ -13,7 +13,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from oasis_bench.algorithms.shared import AXES_GRID, HyperParameters, principal_axes
+from oasis_bench.algorithms.axes import AXES_GRID, principal_axes
+from oasis_bench.algorithms.base import HyperParameters
 from oasis_bench.data import FloatArray, without_offset
 from oasis_bench.plugins import FittedArray, MahalanobisLearner
 from oasis_bench.system import require_memory

@@ -12,7 +12,8 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.utils._param_validation import Interval
 
-from oasis_bench.algorithms.shared import LabelLearner, refuse_classes_of_equal_rows
+from oasis_bench.algorithms.axes import refuse_classes_of_equal_rows
+from oasis_bench.algorithms.base import LabelLearner
 from oasis_bench.data import FloatArray
 
 START_SEED = 0

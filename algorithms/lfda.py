@@ -12,7 +12,7 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils._param_validation import Interval
 
-from oasis_bench.algorithms.shared import AXES_GRID, WithinClassLearner, rounding, whitening
+from oasis_bench.algorithms.axes import AXES_GRID, WithinClassLearner, rounding, whitening
 from oasis_bench.data import FloatArray
 from oasis_bench.plugins import blocks
 from oasis_bench.system import shared

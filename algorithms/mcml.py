@@ -16,7 +16,8 @@ from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms._chosen_neighbours import BLOCK_BYTES, coarse_slope, laplacian, slope
 from oasis_bench.algorithms._neighbour_choice import choose_neighbours
-from oasis_bench.algorithms.shared import AXES_GRID, LabelLearner, principal_axes
+from oasis_bench.algorithms.axes import AXES_GRID, principal_axes
+from oasis_bench.algorithms.base import LabelLearner
 from oasis_bench.data import FloatArray
 from oasis_bench.system import shared
 

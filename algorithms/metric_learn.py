@@ -22,9 +22,10 @@ import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
+from oasis_bench.algorithms.axes import principal_axes
+from oasis_bench.algorithms.base import LabelLearner, possible_neighbours
+from oasis_bench.algorithms.itml import ITML
 from oasis_bench.algorithms.lmnn import LMNN
-from oasis_bench.algorithms.logdet import ITML
-from oasis_bench.algorithms.shared import LabelLearner, possible_neighbours, principal_axes
 from oasis_bench.data import FloatArray
 
 

@@ -13,7 +13,7 @@ from scipy.linalg import eigvalsh
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
-from oasis_bench.algorithms.shared import (
+from oasis_bench.algorithms.axes import (
     AXES_GRID,
     WithinClassLearner,
     axes_to_keep,

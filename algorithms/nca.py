@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms._chosen_neighbours import BLOCK_BYTES, coarse_slope, slope
 from oasis_bench.algorithms._neighbour_choice import choose_own_class
-from oasis_bench.algorithms.shared import LabelLearner
+from oasis_bench.algorithms.base import LabelLearner
 from oasis_bench.data import FloatArray, basis_and_coordinates
 from oasis_bench.system import shared
 

@@ -14,9 +14,9 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import validate_parameter_constraints
 
-from oasis_bench.algorithms.shared import HyperParameters, check_triplets
-from oasis_bench.data import PATCHES_AND_PIXELS, FloatArray, Patches, check_items, class_labels
-from oasis_bench.plugins import FittedArray, IncrementalLearner, MetricLearner, load_registry
+from oasis_bench.algorithms.base import HyperParameters, check_triplets
+from oasis_bench.data import FloatArray, LabelledRows, Patches, class_labels
+from oasis_bench.plugins import FittedArray, IncrementalLearner, MetricLearner, Registry
 from oasis_bench.system import TORCH, UsageError, require_memory
 
 POINTS = "embedding"
@@ -87,7 +87,7 @@ class _OnEmbedding(HyperParameters, MetricLearner):
             given = getattr(self, name)
             if name == "relevance" and given in (None, "none"):
                 continue
-            part = load_registry().algorithms[given]() if isinstance(given, str) else given
+            part = Registry.load().algorithms[given]() if isinstance(given, str) else given
             if not (isinstance(part, MetricLearner) and part.takes == takes and part.has_embedding):
                 raise UsageError(
                     f"{name} = {given!r}: a learner of {takes} that embeds items, or its name, is "
@@ -101,7 +101,7 @@ class _OnEmbedding(HyperParameters, MetricLearner):
     ) -> Self:
         """Learn by triplets or by labels; `embedder` goes on where it is, None: a new one."""
         self._validate_params()
-        check_items(self.takes, X)
+        LabelledRows.check_items(self.takes, X)
         triplets = None if triplets is None else check_triplets(triplets, len(X))
         rng = check_random_state(self.random_state)
         parts = {name: _seeded(part, rng) for name, part in self._parts().items()}
@@ -120,7 +120,7 @@ class _OnEmbedding(HyperParameters, MetricLearner):
 
     def _check(self, X: Any, y: Any) -> None:
         super()._check(X, y)
-        check_items(self.takes, X)
+        LabelledRows.check_items(self.takes, X)
         parts = self._parts()
         if "relevance" in parts:
             n_pairs = int((np.unique(class_labels(y), return_counts=True)[1] ** 2).sum())
@@ -254,7 +254,7 @@ class OnEmbeddingAndFeatures(_OnEmbedding):
 
     name: ClassVar = "OnEmbeddingAndFeatures"
     summary: ClassVar = "a learner on the points of another beside features, and by their relevance"
-    takes: ClassVar = PATCHES_AND_PIXELS
+    takes: ClassVar = Patches.AND_PIXELS
     takes_labels_with_triplets: ClassVar = True
     _takes_of: ClassVar = {"embedder": "pixels", "learner": "patches", "relevance": "patches"}
 

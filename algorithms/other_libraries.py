@@ -19,9 +19,9 @@ from scipy.optimize import minimize
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from sklearn.utils._param_validation import Interval
 
+from oasis_bench.algorithms.base import LabelLearner, possible_neighbours
 from oasis_bench.algorithms.lmnn import LMNN
 from oasis_bench.algorithms.nca import NCA
-from oasis_bench.algorithms.shared import LabelLearner, possible_neighbours
 from oasis_bench.system import require_packages
 
 

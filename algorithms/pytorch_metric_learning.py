@@ -16,7 +16,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
 
-from oasis_bench.algorithms.shared import HyperParameters, principal_axes
+from oasis_bench.algorithms.axes import principal_axes
+from oasis_bench.algorithms.base import HyperParameters
 from oasis_bench.data import FloatArray
 from oasis_bench.plugins import EmbeddingLearner, FittedArray
 from oasis_bench.system import TORCH, require_memory, require_packages

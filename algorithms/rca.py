@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from oasis_bench.algorithms.shared import WithinClassLearner
+from oasis_bench.algorithms.axes import WithinClassLearner
 from oasis_bench.data import FloatArray
 
 

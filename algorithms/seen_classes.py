@@ -18,7 +18,7 @@ from sklearn.utils.extmath import row_norms, safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
 
-from oasis_bench.algorithms.shared import HyperParameters
+from oasis_bench.algorithms.base import HyperParameters
 from oasis_bench.data import FloatArray, joint_distribution, without_offset
 from oasis_bench.plugins import FittedArray, MetricLearner, blocks
 from oasis_bench.system import require_memory

@@ -25,7 +25,7 @@ from scipy.sparse.csgraph import connected_components
 
 from oasis_bench.data import JudgedTriplets, Ratings
 from oasis_bench.datasets.files import listed, reason_of
-from oasis_bench.system import UsageError, open_regular, shown
+from oasis_bench.system import Text, UsageError, open_regular
 
 if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
     import pandas as pd
@@ -304,14 +304,14 @@ def row_pairs(path: Path, names: Sequence[str]) -> Ratings:
     said = cells.iloc[:, 2].str.lower()
     if wrong := [i for i, text in enumerate(said) if text not in ANSWERS]:
         raise UsageError(
-            f"{path}: line {wrong[0] + 2}: {shown(cells.iloc[wrong[0], 2])} is neither same nor "
-            f"different: one of {listed([*ANSWERS])} is needed"
+            f"{path}: line {wrong[0] + 2}: {Text.shown(cells.iloc[wrong[0], 2])} is neither same "
+            f"nor different: one of {listed([*ANSWERS])} is needed"
         )
     items = np.sort(_numbers_of_rows(path, cells.iloc[:, :2], names), axis=1)
     marks = said.map(ANSWERS).to_numpy(dtype=bool)
     pairs, first, pair_of_line = np.unique(items, axis=0, return_index=True, return_inverse=True)
     if (other := marks != marks[first][pair_of_line]).any():
-        one, two = (shown(names[i]) for i in items[other.argmax()])
+        one, two = (Text.shown(names[i]) for i in items[other.argmax()])
         raise UsageError(f"{path}: rows {one} and {two} are both the same and different")
     return Ratings(pairs[:, 0], pairs[:, 1], marks[first][:, None])
 
@@ -354,7 +354,7 @@ def _numbers_of_rows(
     for line, row in enumerate(cells.itertuples(index=False), 2):
         if unknown := [name for name in row if name not in number]:
             raise UsageError(
-                f"{path}: line {line}: no row is called {shown(unknown[0])}: "
+                f"{path}: line {line}: no row is called {Text.shown(unknown[0])}: "
                 f"the names are {listed(names)}: --name-column says "
                 "which column has them (default: rows count from 0)"
             )

@@ -39,15 +39,14 @@ from oasis_bench.datasets.picture_files import (
     read_image,
 )
 from oasis_bench.system import (
-    THREAD_VARIABLES,
+    Machine,
+    Processes,
     Progress,
+    Text,
+    Threads,
     UsageError,
-    available_cores,
-    check_value,
-    die_with_parent,
-    shown,
+    Value,
     slices,
-    unknown_name,
 )
 
 VISTERMS, LITE0, NO_ROWS = "visterms", "efficientnet-lite0", "none"
@@ -58,7 +57,7 @@ Kinds: TypeAlias = "dict[str, Callable[[Sequence[Picture], Progress, Teachers], 
 
 def asked_features(option: str, own: str | None = None) -> Kinds:
     """Read the option `features`; no kind where it is what the data set makes of its `own`."""
-    check_value("features", option, str)
+    Value.check("features", option, str)
     if option == own:
         return {}
     if option.lower().endswith(".npz"):
@@ -78,7 +77,7 @@ def asked_features(option: str, own: str | None = None) -> Kinds:
             kinds[name] = partial(hand_made_rows, name)
         else:
             known = (*filter(None, [own]), NO_ROWS, *HAND_MADE, LITE0, f"{TIMM}NAME", "FILE.npz")
-            raise UsageError(f"{unknown_name('features', name, known)}; + joins several")
+            raise UsageError(f"{Text.unknown_name('features', name, known)}; + joins several")
     return kinds
 
 
@@ -179,8 +178,8 @@ def _by_name(paths: Sequence[Path], names: Sequence[str]) -> list[int]:
             raise UsageError(f"no row is named {str(path)!r}: give each its path, or the end of it")
         if place in found:
             raise UsageError(
-                f"the name {shown(names[place])} fits {str(found[place])!r} and {str(path)!r}: "
-                "write more of their paths"
+                f"the name {Text.shown(names[place])} fits {str(found[place])!r} and "
+                f"{str(path)!r}: write more of their paths"
             )
         found[place] = path
     return list(found)
@@ -283,7 +282,7 @@ class _Embedding:
     def _start(self) -> None:
         """Start the processes: one, and where that sees no GPU, as many as there are cores."""
         self._others = frozenset(threading.enumerate())
-        n_processes = min(available_cores(), MOST_PROCESSES)
+        n_processes = min(Machine.cores(), MOST_PROCESSES)
         if n_processes > 1 and any(map(os.path.exists, GPU_FILES)):
             self._pool = _processes(1)
             if self._pool.submit(sees_gpu).result():
@@ -308,8 +307,8 @@ class _Embedding:
 def _processes(n_processes: int) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(
         n_processes,
-        initializer=die_with_parent,
-        env=dict.fromkeys(THREAD_VARIABLES, "1"),
+        initializer=Processes.die_with_parent,
+        env=dict.fromkeys(Threads.VARIABLES, "1"),
     )
 
 
@@ -396,8 +395,8 @@ def _of_timm(name: str) -> tuple[Any, str]:
         near = difflib.get_close_matches(name, timm.list_models(), n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise UsageError(
-            f"features timm:{shown(name)}: {hint}timm.list_pretrained() of timm {timm.__version__} "
-            "names its networks"
+            f"features timm:{Text.shown(name)}: {hint}timm.list_pretrained() of timm "
+            f"{timm.__version__} names its networks"
         )
     try:
         network = timm.create_model(name, pretrained=True)

@@ -32,20 +32,15 @@ import numpy.typing as npt
 from numpy.lib.npyio import NpzFile
 
 from oasis_bench.system import (
-    HoldsObjectsError,
+    ArrayArchive,
     Progress,
+    Text,
     UsageError,
     cache_home,
-    cut,
     no_progress,
-    open_array,
     open_regular,
-    open_stored,
-    printable,
-    read_array,
     require_memory,
     whole_file,
-    write_array,
 )
 
 LONGEST = 500
@@ -91,7 +86,7 @@ def locked(folder: Path) -> Iterator[None]:
 def reason_of(error: object) -> str:
     """Return on one line what the system or a library says of an error; at least its type."""
     text = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return printable(cut(" ".join(text.split()), LONGEST))
+    return Text.printable(Text.cut(" ".join(text.split()), LONGEST))
 
 
 def cannot_write(path: Path, error: OSError) -> UsageError:
@@ -129,17 +124,17 @@ def cached(path: Path, compute: Callable[[], Arrays]) -> Arrays:
     The name of the file holds the `cache_key` of the arrays.
     """
     try:
-        with open_regular(path) as kept, open_stored(kept) as archive:  # it holds checksums
+        with open_regular(path) as kept, ArrayArchive(kept) as archive:  # it holds checksums
             names = archive.namelist()
-            return {name.removesuffix(".npy"): read_array(archive, name) for name in names}
+            return {name.removesuffix(".npy"): archive.read_array(name) for name in names}
     except Exception:  # zipfile and NumPy raise nearly anything for a damaged file
         pass
     arrays = compute()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(path) as file, zipfile.ZipFile(file, "w") as archive:
+        with whole_file(path) as file, ArrayArchive(file, "w") as archive:
             for name, array in arrays.items():
-                write_array(archive, f"{name}.npy", array)
+                archive.write_array(f"{name}.npy", array)
     except OSError as error:
         raise cannot_write(path, error) from error
     return arrays
@@ -168,7 +163,7 @@ def load_array(file: NpzFile, name: str) -> npt.NDArray[Any]:
     with broken(f"array {shown(name)}"):
         assert file.zip is not None  # as long as the file is open
         entry = file.zip.getinfo(f"{name}.npy")
-        with open_array(file.zip, entry.filename):  # refuses objects
+        with ArrayArchive.open_array(file.zip, entry.filename):  # refuses objects
             require_memory(entry.file_size, "it", "give fewer rows or columns")
         return np.asarray(file[name])
 
@@ -185,7 +180,7 @@ def broken(what: str, hint: str = "it is truncated, corrupt or of another kind")
     """Tell what a library says of a file's content as an error of the file."""
     try:
         yield
-    except (ImportError, MemoryError, HoldsObjectsError):
+    except (ImportError, MemoryError, ArrayArchive.HoldsObjectsError):
         raise
     except Exception as error:  # libraries raise nearly anything for a damaged file
         raise UsageError(f"{what} cannot be read ({reason_of(error)}): {hint}") from error

@@ -23,7 +23,7 @@ from oasis_bench.datasets.picture_files import (
 )
 from oasis_bench.datasets.pictures import teachers_of, warn
 from oasis_bench.plugins import Dataset
-from oasis_bench.system import Progress, UsageError, check_value, no_progress
+from oasis_bench.system import Progress, UsageError, Value, no_progress
 
 if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
     import pandas as pd
@@ -81,7 +81,7 @@ class JudgedPictures(Dataset):
     ) -> None:
         check_side(pixels)
         if max_triplets is not None:
-            check_value("max_triplets", max_triplets, int, least=1)
+            Value.check("max_triplets", max_triplets, int, least=1)
         self.pixels = pixels
         self.max_triplets = max_triplets
         self.asked_features = asked_features(features)

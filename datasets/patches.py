@@ -32,14 +32,7 @@ from oasis_bench.datasets.picture_files import (
     named,
     read_image,
 )
-from oasis_bench.system import (
-    Progress,
-    UsageError,
-    check_value,
-    require_memory,
-    slices,
-    unknown_name,
-)
+from oasis_bench.system import Progress, Text, UsageError, Value, require_memory, slices
 
 FloatArray = npt.NDArray[np.float32]
 
@@ -252,14 +245,14 @@ makes of a point, and its radius in pixels of a picture whose longer side has 30
 
 def patch_options(patches: str | None, n_points: int) -> tuple[str, ...]:
     """Read the option `patches` of a data set, keys of `KINDS`; none where none are asked for."""
-    check_value("n_points", n_points, int, least=1)
+    Value.check("n_points", n_points, int, least=1)
     if patches is None:
         return ()
-    check_value("patches", patches, str)
+    Value.check("patches", patches, str)
     kinds = tuple(patches.split("+"))
     for kind in kinds:
         if kind not in KINDS:
-            raise UsageError(f"patches: {unknown_name('kind', kind, KINDS)}; join them by +")
+            raise UsageError(f"patches: {Text.unknown_name('kind', kind, KINDS)}; join them by +")
     if len(set(kinds)) < len(kinds):
         raise UsageError(f"patches = {patches}: name each kind once")
     if "sift" in kinds:

@@ -14,7 +14,7 @@ from oasis_bench.datasets.features import VISTERMS
 from oasis_bench.datasets.files import Archive, dataset_folder, locate, reason_of
 from oasis_bench.datasets.pictures import ImageDataset, Label, warn
 from oasis_bench.datasets.visterms import VistermFeatures
-from oasis_bench.plugins import load_registry
+from oasis_bench.plugins import Registry
 from oasis_bench.system import Progress, UsageError, no_progress
 
 
@@ -366,7 +366,7 @@ class ImageFolder(ImageDataset):
 
         It goes by the pictures' contents, whatever their names and order are.
         """
-        source = load_registry().datasets[self.codebook_source]
+        source = Registry.load().datasets[self.codebook_source]
         if source().location() is not None:
             return set()
         chosen: set[int] = set()

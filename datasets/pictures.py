@@ -32,8 +32,8 @@ from oasis_bench.datasets.picture_files import (
     pixels_of,
 )
 from oasis_bench.datasets.visterms import VistermFeatures, visterm_counts
-from oasis_bench.plugins import Dataset, load_registry
-from oasis_bench.system import Progress, UsageError, check_value, no_progress, shown
+from oasis_bench.plugins import Dataset, Registry
+from oasis_bench.system import Progress, Text, UsageError, Value, no_progress
 
 
 def warn(line: str) -> None:
@@ -113,10 +113,10 @@ class ImageDataset(Dataset):
         self.kinds_of_patches = patch_options(patches, n_points)
         self.asked_features = asked_features(features, VISTERMS)
         if self.asked_features and (block is not None or visterms != 1000):
-            raise UsageError(f"features = {shown(features)}: visterms and block do not apply")
+            raise UsageError(f"features = {Text.shown(features)}: visterms and block do not apply")
         self.max_classes = max_classes
         if max_classes is not None:
-            check_value("max_classes", max_classes, int, least=2)
+            Value.check("max_classes", max_classes, int, least=2)
         check_side(pixels)
         self.visterm_features()  # refuses numbers out of bounds, before a download
 
@@ -271,7 +271,7 @@ def teachers_of(
     Caltech256's classes that end in -101 hold pictures of Caltech101.
     """
     if not own:
-        source: Any = load_registry().datasets[source_name]()
+        source: Any = Registry.load().datasets[source_name]()
         try:
             found = source.find_images(progress, tell)
         except UsageError as error:

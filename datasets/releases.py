@@ -12,11 +12,11 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.io import loadmat
 
-from oasis_bench.data import SCALES_COLUMNS, LabelledRows
+from oasis_bench.data import LabelledRows, Scaling
 from oasis_bench.datasets.files import broken, data_folder, dataset_folder, fetch
 from oasis_bench.datasets.table_file import TableFile
 from oasis_bench.plugins import Dataset
-from oasis_bench.system import Progress, UsageError, cache_home, no_progress, unknown_name
+from oasis_bench.system import Progress, Text, UsageError, cache_home, no_progress
 
 BASE_URL = "https://ossci-datasets.s3.amazonaws.com/mnist/"
 """The mirror that torchvision uses: the original host no longer serves the files."""
@@ -187,11 +187,11 @@ class Keel(Dataset):
         "to TABLE-10-10tst.dat as $OASIS_BENCH_DATA/keel/TABLE.csv, label in the column class and "
         "1 to 10 in the column fold"
     )
-    scaling = SCALES_COLUMNS
+    scaling = Scaling.OF_COLUMNS
 
     def __init__(self, table: str, folds: bool = True) -> None:
         if table not in TABLES:
-            raise UsageError(f"data set keel: {unknown_name('table', table, TABLES)}")
+            raise UsageError(f"data set keel: {Text.unknown_name('table', table, TABLES)}")
         self.table, self.folds = table, folds
         self._path = dataset_folder("keel") / f"{table}.csv"
 

@@ -21,17 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from oasis_bench.data import (
-    MUCH_MISSING,
-    RARE,
-    SCALES_COLUMNS,
-    Encoding,
-    JudgedTriplets,
-    LabelledRows,
-    Ratings,
-    Rows,
-    frame_of,
-)
+from oasis_bench.data import Encoding, JudgedTriplets, LabelledRows, Prepare, Ratings, Rows, Scaling
 from oasis_bench.datasets.delimited import (
     GROUPING,
     MISSING,
@@ -58,7 +48,7 @@ from oasis_bench.datasets.tables import (
     values_of,
 )
 from oasis_bench.plugins import Dataset
-from oasis_bench.system import LONGEST_PATH, Progress, UsageError, cut, no_progress, printable
+from oasis_bench.system import Progress, Text, UsageError, no_progress
 
 MOST_BINS = 100
 SHOWN_COLUMNS = 40
@@ -131,7 +121,7 @@ class TableFile(Dataset):
     citation = "none"
     licence = "not known: the file is yours"
     home = "the file that you name: .npz, .npy, .csv, .parquet or .svmlight"
-    scaling = SCALES_COLUMNS
+    scaling = Scaling.OF_COLUMNS
 
     path: Path
     label: str | None = None
@@ -221,7 +211,7 @@ class TableFile(Dataset):
             features, encoding = _as_features(table, asked)
             X: Any = features
             if raw and table.columns is not None:
-                X = frame_of(X, table.columns, encoding)
+                X = Prepare.frame_of(X, table.columns, encoding)
             if columns is not None and table.columns is not None:
                 places = places_of(columns, table.columns)
                 X = X.iloc[:, places] if raw else X[:, places]
@@ -295,7 +285,7 @@ class TableFile(Dataset):
     @contextmanager
     def _named_in_errors(self) -> Iterator[None]:
         """Word what is wrong with the file as a UsageError that names it."""
-        called = cut(str(self.path), LONGEST_PATH)
+        called = Text.cut(str(self.path), Text.LONGEST_PATH)
         try:
             yield
         except UsageError as error:
@@ -485,7 +475,7 @@ def _summary(sheet: Sheet, place: int, role: str | None, prepares: bool) -> str:
         what = f"{role}, {n_distinct} different"
         if role == "labels" and n_distinct:
             counts = values.value_counts()
-            each = ", ".join(f"{printable(str(label))}: {n}" for label, n in counts.items())
+            each = ", ".join(f"{Text.printable(str(label))}: {n}" for label, n in counts.items())
             rest = f", of {counts.min()} to {counts.max()} rows"
             what += f" ({each})" if n_distinct <= SHOWN_CLASSES else rest
     elif not n_distinct:
@@ -515,10 +505,10 @@ def _prepared_as(values: npt.NDArray[Any], column: tuple[str, ...]) -> str:
     if kind == "id":
         return "left out, as an id"
     if kind == "category":
-        return f"one-hot, those in fewer than {RARE:.0%} of the training rows joined"
+        return f"one-hot, those in fewer than {Prepare.RARE:.0%} of the training rows joined"
     parts = ["days since 1970"] if kind == "date" else []
     if n_missing:
         parts.append("missing ones get the median of the training rows")
-        if n_missing >= MUCH_MISSING * len(values):
+        if n_missing >= Prepare.MUCH_MISSING * len(values):
             parts[-1] += " and an indicator"
     return ", ".join(parts)

@@ -23,7 +23,7 @@ from numpy.lib.npyio import NpzFile
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
-from oasis_bench.data import LEFT_OUT, Encoding, days_of
+from oasis_bench.data import Encoding, Prepare
 from oasis_bench.datasets.delimited import (
     ENDINGS,
     MISSING,
@@ -45,7 +45,7 @@ from oasis_bench.datasets.files import (
     reason_of,
     refuse_empty,
 )
-from oasis_bench.system import UsageError, nearest, printable
+from oasis_bench.system import Text, UsageError
 
 if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
     import pandas as pd
@@ -270,7 +270,7 @@ def _read_cells(path: Path, asked: Columns) -> Table:
         np.float32 if single else np.float64, copy=False
     )
     is_complete = not np.isnan(X).any() and all(len(column) == 1 for column in encoding)
-    is_left_out = [column[0] in LEFT_OUT for column in encoding]
+    is_left_out = [column[0] in Prepare.LEFT_OUT for column in encoding]
     if asked.prepares and asked.needed and not texts and all(is_left_out) and not is_complete:
         problems = ("each column is constant or an id: give one that says something of a row",)
     is_plain = is_complete and (set(encoding) <= {("number",)} or all(is_left_out))
@@ -290,7 +290,7 @@ def encoded(column: pd.Series[Any]) -> tuple[npt.NDArray[Any], tuple[str, ...]] 
     values = values_of(column)
     if values is None:
         is_dates = pd.api.types.is_datetime64_any_dtype(column.dtype)
-        return (days_of(column), ("date",)) if is_dates else None
+        return (Prepare.days_of(column), ("date",)) if is_dates else None
     if isinstance(values, np.ndarray):
         is_counter = is_id(values) and np.ptp(values) < 2 * len(values)
         return values, (_kind_of(values, "id" if is_counter else "number"),)
@@ -299,7 +299,7 @@ def encoded(column: pd.Series[Any]) -> tuple[npt.NDArray[Any], tuple[str, ...]] 
     held = texts[~missing]
     if len(held) and all(map(DATE.fullmatch, held)):
         with suppress(ValueError):
-            days = days_of(pd.Series(texts).mask(missing, None))
+            days = Prepare.days_of(pd.Series(texts).mask(missing, None))
             return days, (_kind_of(days, "date"),)
     if sum(map(bool, map(PERHAPS_NUMBER.fullmatch, held))) >= max(1, len(held) / 2):
         return None  # numbers that are spelt otherwise, or have a slip among them
@@ -397,7 +397,7 @@ def _not_number(column: pd.Series[Any], sheet: Sheet) -> str:
         for number in sheet.numbers
     ]
     row = (min(misses, key=len) or held)[0]
-    return f"{printable(shown(values[row]))} in {sheet.place(row)}"
+    return f"{Text.printable(shown(values[row]))} in {sheet.place(row)}"
 
 
 def drop_option(names: Sequence[str]) -> str:
@@ -485,7 +485,7 @@ def _only(
 
 def _columns_are(columns: Sequence[str], asked: str) -> str:
     """List the columns; where one was asked for that is not there, the nearest before them."""
-    hint = nearest(asked, columns) if asked not in columns else ""
+    hint = Text.nearest(asked, columns) if asked not in columns else ""
     return f"{hint}the columns are {listed(columns)}"
 
 

@@ -21,14 +21,7 @@ from scipy.special import ndtri
 from oasis_bench.data import LabelledRows
 from oasis_bench.datasets.files import cannot_write, reason_of
 from oasis_bench.plugins import Dataset
-from oasis_bench.system import (
-    Progress,
-    UsageError,
-    cache_home,
-    check_value,
-    no_progress,
-    whole_folder,
-)
+from oasis_bench.system import Folder, Progress, UsageError, Value, cache_home, no_progress
 
 VERSION = 2
 """Version of the model and of the files: raised when the same parameters give other bits."""
@@ -120,7 +113,7 @@ class WebScaleParameters:
 
     def __post_init__(self) -> None:
         for name, least in (("n_train", 1), ("n_test", 1), ("seed", 0)):
-            check_value(name, getattr(self, name), int, least)
+            Value.check(name, getattr(self, name), int, least)
         if not LEAST_VISTERMS <= self.n_visterms <= MOST_VISTERMS:
             raise UsageError(
                 f"{self.n_visterms} visterms: {LEAST_VISTERMS} to {MOST_VISTERMS} are needed, so "
@@ -402,7 +395,7 @@ def _make(
     folder.parent.mkdir(parents=True, exist_ok=True)
     done, total = 0, parameters.n_train + parameters.n_test
     model = WebImages(parameters)
-    with whole_folder(folder) as made:
+    with Folder(folder).whole() as made:
         for name, (part, n_images) in parameters.parts.items():
             place, index = made / name, index_type(n_images)
             place.mkdir()

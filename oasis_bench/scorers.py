@@ -15,8 +15,8 @@ import numpy as np
 
 from oasis_bench.data import FloatArray, class_labels
 from oasis_bench.plugins import TIES_SEED, Blend, baseline_rows, learner_of, ranked_labels
-from oasis_bench.system import UsageError, check_value
-from oasis_bench.tasks import Retrieval, Truth, as_items, evaluate, parse_measure, top_k, vote
+from oasis_bench.system import UsageError, Value
+from oasis_bench.tasks import Retrieval, Task, Truth, as_items, top_k, vote
 
 
 def similarity_of(estimator: Any, queries: Any, gallery: Any) -> FloatArray:
@@ -59,7 +59,7 @@ class RankingScorer:
     measure: str
 
     def __post_init__(self) -> None:
-        parse_measure(self.measure, Retrieval)
+        Task.parse_measure(self.measure, Retrieval)
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:
         """Return the mean over the items that have another of their class."""
@@ -76,7 +76,7 @@ class SeveralScorer:
         if not self.names:
             raise UsageError("no measure: name one, such as measures('mAP', 'precision@10')")
         for name in self.names:
-            parse_measure(name, Retrieval)
+            Task.parse_measure(name, Retrieval)
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> dict[str, float]:
         """Return the value of each measure."""
@@ -90,7 +90,7 @@ class NeighbourScorer:
     k: int
 
     def __post_init__(self) -> None:
-        check_value("k", self.k, int, least=1)
+        Value.check("k", self.k, int, least=1)
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:
         """Return the share of items whose k nearest others vote for its class."""
@@ -163,7 +163,7 @@ def _ranked(estimator: Any, X: Any, y: Any, names: Sequence[str]) -> dict[str, f
     learner, items = learner_of(estimator, [X])
     (items,) = as_items(*items)
     truth = Truth(y=ranked_labels(y, items.shape[0]))
-    asked = {name: parse_measure(name, Retrieval) for name in names}
+    asked = {name: Task.parse_measure(name, Retrieval) for name in names}
     kept = {measure for measure, _ in asked.values()}
-    found = evaluate(Retrieval(), truth, learner.similarity, items, TIES_SEED, measures=kept)
+    found = Retrieval().evaluate(truth, learner.similarity, items, TIES_SEED, measures=kept)
     return {name: found.value(*measure) for name, measure in asked.items()}

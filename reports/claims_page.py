@@ -36,7 +36,7 @@ from oasis_bench.reports.table import (
 )
 from oasis_bench.reports.view import view_of
 from oasis_bench.runs import StoredRun, holds_run, one_for_each_value, read_run
-from oasis_bench.system import UsageError, write_whole
+from oasis_bench.system import Folder, UsageError
 from oasis_bench.tasks import PRECISION
 
 PAGE = "claims.html"
@@ -111,12 +111,11 @@ def write_claims(folder: Path, remarks: Sequence[str] = ()) -> tuple[Path, str]:
     path = write_files(folder, PAGE, page, beside, [])
     weakest = effects.reindex(verdicts["weakest"]).drop(columns=["id", "p_value", "outcome"])
     overview = verdicts.drop(columns=["weakest", "words"]).rename_axis("id").reset_index()
-    write_whole(
-        folder,
+    Folder(folder).write(
         "claims.csv",
         to_csv(pd.concat([overview, weakest.reset_index(drop=True)], axis=1)),
     )
-    write_whole(folder, "effects.csv", to_csv(effects))
+    Folder(folder).write("effects.csv", to_csv(effects))
     lines = [(claim.id, str(verdicts.loc[claim.id, "words"]), claim.sentence) for claim in CLAIMS]
     return path, "\n".join([*aligned(lines, left=(0, 1, 2)), summary])
 

@@ -21,16 +21,7 @@ from oasis_bench.plugins import PATH_DATASETS
 from oasis_bench.reports.table import counted, params_text, to_csv
 from oasis_bench.reports.view import DAGGER, RunView, view_of
 from oasis_bench.runs import StoredRun, holds_run, read_run
-from oasis_bench.system import (
-    EXPORT,
-    UsageError,
-    encodable,
-    error_line,
-    exporting_to,
-    path_below,
-    shown,
-    write_whole,
-)
+from oasis_bench.system import Folder, Text, UsageError
 
 MEDIANS = ("tuning_seconds", "seconds_per_query", "fit_peak_bytes", "model_bytes", "n_steps")
 RANGES = ("fit_seconds", "fit_cpu_seconds")
@@ -76,16 +67,16 @@ def export_run(folder: Path, kind: str, output: Path | None = None) -> list[Path
     partition and split; the values of the table `run` are JSON; pictures are JPEG, in CSV as
     base64.
     """
-    output = path_below(folder, EXPORT) if output is None else output
+    output = Folder(folder).path(Folder.EXPORT) if output is None else output
     run = read_run(folder)
     if kind == "summary":
         content = to_csv(result_rows(view_of(run)), float_format="%.6g")
         files = {f"{folder.resolve().name}.csv": content}
     else:
         files = KINDS[kind](run)
-    with exporting_to(output):
+    with Folder(output).exporting():
         for name, content in files.items():
-            write_whole(output, name, content)
+            Folder(output).write(name, content)
     return [output / name for name in files]
 
 
@@ -177,7 +168,7 @@ def _of_run(view: RunView) -> dict[str, Any]:
     commits = [info.provenance.get("commit")]
     commits += [session.provenance.get("commit") for session in info.resumed]
     own = info.sources.dataset.name in PATH_DATASETS
-    dataset = encodable(Path(info.experiment.dataset).stem) if own else view.dataset_name
+    dataset = Text.encodable(Path(info.experiment.dataset).stem) if own else view.dataset_name
     features = str(info.experiment.dataset_options.get("features", ""))
     is_embedded = any(name in features for name in OF_NETWORKS)
     return {
@@ -190,7 +181,7 @@ def _of_run(view: RunView) -> dict[str, Any]:
         "started": info.started,
         "version": info.provenance.get("versions", {}).get("oasis-bench"),
         "commit": "; ".join(dict.fromkeys(str(commit) for commit in commits if commit)),
-        "command": info.command and encodable(info.command),
+        "command": info.command and Text.encodable(info.command),
         "protocol": info.experiment.protocol,
         "code": "; ".join(sorted({str(identity["code"]) for identity in info.identities.values()})),
     }
@@ -250,15 +241,15 @@ def _results_of(path: Path) -> pd.DataFrame:
         mean=[float(f"{value:.6g}") for value in rows["mean"]],
         option=[option_name(*pair) for pair in zip(rows["measure"], rows["k"], strict=True)],
         learner=rows["learner"] + np.where(rows["transductive"] > 0, DAGGER, ""),
-        cell=encodable(f"{path}\n") + rows["subset"].astype(str),
-        source=encodable(str(path)),
+        cell=Text.encodable(f"{path}\n") + rows["subset"].astype(str),
+        source=Text.encodable(str(path)),
         **{noun: [_group(n, edges, noun) for n in rows[of]] for noun, (of, edges) in SIZES.items()},
     )
     keys = ["cell", "task", "name", "learner"]
     if (twice := rows.duplicated(keys)).any():
         learner = rows.loc[twice, "learner"].iloc[0]
         raise UsageError(
-            f"{path} has {shown(learner)} twice on a class subset: a file is of one run"
+            f"{path} has {Text.shown(learner)} twice on a class subset: a file is of one run"
         )
     return rows
 
@@ -274,7 +265,7 @@ def read_summary(path: Path) -> pd.DataFrame:
             what = f"its column {lacking[0]!r} is missing" if lacking else "it has no row"
             raise ValueError(f"{what}; make one with 'export RUN --format summary'")
     except (OSError, ValueError) as error:
-        raise UsageError(f"{path} is no summary of a run: {error_line(error)}") from error
+        raise UsageError(f"{path} is no summary of a run: {Text.of_error(error)}") from error
     for name in (*TEXTS, "partitions"):
         if rows[name].isna().any():
             raise UsageError(f"{path}: {name} is empty in row {rows[name].isna().argmax() + 2}")

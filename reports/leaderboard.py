@@ -39,7 +39,7 @@ from oasis_bench.reports.table import (
 )
 from oasis_bench.reports.view import BASELINE, task_title, transductive_note, view_of
 from oasis_bench.runs import read_run
-from oasis_bench.system import UsageError, unknown_name
+from oasis_bench.system import Text, UsageError
 
 PAGE, PAGE_OF_VALUES = "leaderboard.html", "side_by_side.html"
 LEAST_SHOWN = -100
@@ -105,7 +105,7 @@ def read_boards(
     results = results[results["task"].isin(results.loc[results["partitions"] > 0, "task"])]
     tasks = results["task"].unique().tolist()
     if task is not None and task not in tasks:
-        raise UsageError(unknown_name("task", task, tasks))
+        raise UsageError(Text.unknown_name("task", task, tasks))
     boards: list[Leaderboard] = []
     reasons = []
     for name in [task] if task else tasks:
@@ -130,7 +130,7 @@ def _boards_of(results: pd.DataFrame, measure: str | None, baseline: str) -> Ite
     known = results.loc[results["partitions"] > 0, "option"].unique().tolist()
     measure = known[0] if measure is None else measure
     if measure not in known:
-        raise UsageError(unknown_name("measure", measure, known))
+        raise UsageError(Text.unknown_name("measure", measure, known))
     cells = results[results["option"] == measure]
     most = cells.groupby("cell")["partitions"].transform("max")
     is_whole = (cells["partitions"] == most) & (most > 0)

@@ -21,15 +21,7 @@ from oasis_bench.reports.report_files import data_uri, render, write_files
 from oasis_bench.reports.table import Column, Table, number_text, plural, to_csv
 from oasis_bench.reports.view import RunView, view_of
 from oasis_bench.runs import StoredRun, read_run
-from oasis_bench.system import (
-    UsageError,
-    open_below,
-    open_regular,
-    path_below,
-    printable,
-    shown,
-    write_whole,
-)
+from oasis_bench.system import Folder, Text, UsageError, open_regular
 from oasis_bench.tasks import human_level
 
 PAGE, RATINGS = "judge.html", "ratings.csv"
@@ -165,7 +157,7 @@ def collect_ratings(folder: Path, files: Sequence[Path]) -> str:
     ratings = pd.concat([before, new]).drop_duplicates(ONCE, keep="last")
     path = folder / RATINGS
     try:
-        write_whole(folder, RATINGS, to_csv(ratings))
+        Folder(folder).write(RATINGS, to_csv(ratings))
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror}: nothing is changed") from error
     return f"collected: {_count(new)}; {path} has {_count(ratings)}"
@@ -181,9 +173,9 @@ def read_ratings(folder: Path) -> pd.DataFrame | None:
     The columns are `COLUMNS`: `rater` is a name, or ''; query and candidate are row numbers of the
     data set; mark is one of `MARKS`.
     """
-    path = path_below(folder, RATINGS)
+    path = Folder(folder).path(RATINGS)
     try:
-        with open_below(folder, RATINGS) as file:
+        with Folder(folder).open(RATINGS) as file:
             texts = dict.fromkeys(("rater_id", "rater", "mark"), str)
             ratings = pd.read_csv(file, dtype=texts, keep_default_na=False)
         if list(ratings.columns) != COLUMNS:
@@ -195,8 +187,8 @@ def read_ratings(folder: Path) -> pd.DataFrame | None:
         return None
     except (OSError, ValueError, OverflowError) as error:  # ParserError is a ValueError
         raise UsageError(
-            f"{path} is damaged: {printable(str(error))}: remove it and collect the raters' files "
-            "again"
+            f"{path} is damaged: {Text.printable(str(error))}: remove it and collect the raters' "
+            "files again"
         ) from error
     return ratings
 
@@ -213,16 +205,16 @@ def _read_file(path: Path, data: str, asked: Collection[tuple[int, int]]) -> pd.
             raise ValueError("it is of a page of another data set")
         marks = pd.DataFrame(sent.ratings, columns=COLUMNS[2:])
         pairs = [(query, candidate) for query, candidate, _ in sent.ratings]
-        if others := [shown(pair) for pair in pairs if pair not in asked]:
+        if others := [Text.shown(pair) for pair in pairs if pair not in asked]:
             raise ValueError(f"the run does not retrieve (query, candidate) = {others[0]}")
         if len(set(pairs)) < len(pairs):
             raise ValueError("a query and candidate come twice")
     except (OSError, ValueError, RecursionError) as error:
-        reason = (isinstance(error, OSError) and error.strerror) or printable(str(error))
+        reason = (isinstance(error, OSError) and error.strerror) or Text.printable(str(error))
         raise UsageError(
             f"{path}: {reason}: nothing is collected: have the rater save it again, or leave it out"
         ) from error
-    return marks.assign(rater_id=sent.rater_id, rater=printable(sent.rater.strip()))[COLUMNS]
+    return marks.assign(rater_id=sent.rater_id, rater=Text.printable(sent.rater.strip()))[COLUMNS]
 
 
 def precision_of_raters(marks: Floats) -> Floats:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from oasis_bench.data import scaling_words
+from oasis_bench.data import Scaling
 from oasis_bench.experiment import Search
 from oasis_bench.reports.figures import (
     partition_figures,
@@ -41,7 +41,7 @@ from oasis_bench.reports.trials import (
 from oasis_bench.reports.verdict import answers, next_steps
 from oasis_bench.reports.view import RunView, task_title, view_of
 from oasis_bench.runs import StoredRun, read_run
-from oasis_bench.system import open_below, printable
+from oasis_bench.system import Folder, Text
 from oasis_bench.trial import CLOCK_IN_WORDS, OUTPUT_LOG
 
 PAGE = "report.html"
@@ -152,12 +152,12 @@ def write_report(folder: Path, baseline: str | None = None, run: StoredRun | Non
 def _log(folder: Path) -> str:
     """Return the end of what learners printed during a run; '' where they printed nothing."""
     try:
-        with open_below(folder, OUTPUT_LOG) as file:
+        with Folder(folder).open(OUTPUT_LOG) as file:
             file.seek(-min(LOG_WIDTH, file.seek(0, os.SEEK_END)), os.SEEK_END)
             text = file.read(LOG_WIDTH).decode("utf-8", errors="replace")
     except OSError:
         return ""
-    return printable(text.strip(), keep="\n")
+    return Text.printable(text.strip(), keep="\n")
 
 
 def _chapter(view: RunView, task: str, baseline: str | None = None) -> dict[str, Any]:
@@ -388,7 +388,7 @@ def scaling_text(view: RunView) -> str:
     if not scalings:
         return "Nothing is scaled: no learner takes rows."
     rows = f"Rows of {view.trials['n_features'].iloc[0]:,} features" if len(view.trials) else "Rows"
-    what = f"{rows} are scaled by {scalings[0]}: {scaling_words(scalings[0])}"
+    what = f"{rows} are scaled by {scalings[0]}: {Scaling.words(scalings[0])}"
     if len(scalings) > 1:
         what = f"{rows} are scaled by the one of {', '.join(scalings)} that the inner folds tune"
     given = "" if view.experiment.scaling else " (the data set's default)"

@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from oasis_bench.reports.figure_style import Drawing
 from oasis_bench.reports.table import Table, clip, plural, series, to_csv, to_latex
-from oasis_bench.system import UsageError, encodable, write_whole
+from oasis_bench.system import Folder, Text, UsageError
 
 CONTROLS = {*range(0x20), *range(0x7F, 0xA0)} - {ord("\n"), ord("\t")}
 DIRECTIONS = {*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x061C, 0x200E, 0x200F}
@@ -86,13 +86,13 @@ def write_files(
     files = {}
     for table in tables:
         files[f"tables/{table.name}.csv"] = to_csv(table.numbers)
-        files[f"tables/{table.name}.tex"] = encodable(to_latex(table)).encode()
+        files[f"tables/{table.name}.tex"] = Text.encodable(to_latex(table)).encode()
     for drawing in figures:
         files[f"figures/{drawing.name}.svg"] = drawing.svg
-    files[name] = encodable(page).encode()
+    files[name] = Text.encodable(page).encode()
     try:
         for path, content in files.items():
-            write_whole(folder, path, content)
+            Folder(folder).write(path, content)
     except OSError as error:
         raise UsageError(
             f"cannot write the report to {folder}: {error.strerror}: "

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
-from oasis_bench.system import encodable, printable
+from oasis_bench.system import Text
 
 # Besides LaTeX's special characters: brackets and the star, which LaTeX would read as an option of
 # the end of the row before, and characters that the fonts of plain LaTeX lack.
@@ -209,7 +209,7 @@ def to_csv(table: pd.DataFrame, **how: Any) -> bytes:
         if not is_numeric_dtype(column):
             guarded[name] = pd.Series(map(_guarded, column), index=table.index, dtype=object)
     text: str = guarded.to_csv(index=False, **how)
-    return encodable(text).encode()
+    return Text.encodable(text).encode()
 
 
 def _guarded(value: object) -> object:
@@ -304,7 +304,7 @@ def counted(texts: Iterable[str]) -> str:
 def wrapped(text: str) -> list[str]:
     """Cut a text into lines of at most 110 characters; paths with hyphens stay whole."""
     return textwrap.wrap(
-        printable(text), SUMMARY_WIDTH, subsequent_indent="  ", break_on_hyphens=False
+        Text.printable(text), SUMMARY_WIDTH, subsequent_indent="  ", break_on_hyphens=False
     )
 
 
@@ -327,7 +327,7 @@ def table_lines(table: Table, bold: str = "") -> list[str]:
     """
     at, width = table.row_header, SUMMARY_WIDTH
     rows = [list(table.header)]
-    rows += [[printable(it.text) + bold * it.bold for it in row] for row in table.cells]
+    rows += [[Text.printable(it.text) + bold * it.bold for it in row] for row in table.cells]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     room = max(8, width - sum(widths) + widths[at] - 2 * (len(widths) - 1))
     for row in rows:

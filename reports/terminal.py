@@ -26,7 +26,7 @@ from oasis_bench.reports.view import (
     view_of,
 )
 from oasis_bench.runs import StoredRun
-from oasis_bench.system import printable
+from oasis_bench.system import Text
 
 MOST_LINES = 9
 """Of the answer on the terminal, which the path of the report follows."""
@@ -67,7 +67,7 @@ def answer_text(run: StoredRun) -> str:
     *first, last = [wrapped(line) for line in answers(view, brief=True)] or [[]]
     lines = [line for own in first for line in own]
     last += gaps if len(gaps) < 3 else [gaps[0], *more]
-    steps = [(f"{it.why}:", f"  {printable(it.command)}") for it in next_steps(view)[:1]]
+    steps = [(f"{it.why}:", f"  {Text.printable(it.command)}") for it in next_steps(view)[:1]]
     if len(lines) + len(last) + 2 <= MOST_LINES:
         last += [line for step in steps for line in step]
     if len(lines) > (room := MOST_LINES - len(last)):
@@ -93,7 +93,8 @@ def summary_text(run: StoredRun, in_python: bool = False) -> str:
         )
     text += [line for note in dict.fromkeys([*notes, *_gaps(view)]) for line in wrapped(note)]
     for step in next_steps(view)[:1]:
-        text += [f"{step.why}:", f"  {printable(step.argument if in_python else step.command)}"]
+        what = step.argument if in_python else step.command
+        text += [f"{step.why}:", f"  {Text.printable(what)}"]
     return "\n".join(text)
 
 
@@ -121,7 +122,7 @@ def comparison_text(comparison: RunComparison, runs: Mapping[str, StoredRun]) ->
         The two runs, by the names that the text has for them.
     """
     transductive = {name for run in runs.values() for name in view_of(run).transductive}
-    text = [printable(line) for line in map(_origin, runs, runs.values())]
+    text = [Text.printable(line) for line in map(_origin, runs, runs.values())]
     notes = list(comparison.notes)
     if comparison.lines:
         rows = [HEADER]
@@ -137,10 +138,10 @@ def comparison_text(comparison: RunComparison, runs: Mapping[str, StoredRun]) ->
                 pattern = "[{:+.4f}, {:+.4f}]"
             interval = "" if math.isnan(line.low) else pattern.format(line.low, line.high)
             p_value = "" if math.isnan(line.p_value) else p_text(line.p_value)
-            reason = f": {clip(printable(line.reason), REASON_WIDTH)}" if line.reason else ""
+            reason = f": {clip(Text.printable(line.reason), REASON_WIDTH)}" if line.reason else ""
             rows.append(
                 [
-                    *(clip(printable(label), LABEL_WIDTH) for label in labels),
+                    *(clip(Text.printable(label), LABEL_WIDTH) for label in labels),
                     *(str(line.n), *of_line, one, interval, p_value, f"{line.verdict}{reason}"),
                 ]
             )

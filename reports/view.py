@@ -15,7 +15,7 @@ from oasis_bench.experiment import cell_name
 from oasis_bench.plugins import PATH_DATASETS
 from oasis_bench.reports.table import Column, clip, plural
 from oasis_bench.runs import StoredRun
-from oasis_bench.system import UsageError, encodable, unknown_name
+from oasis_bench.system import Text, UsageError
 
 DAGGER = " †"
 TITLE_WIDTH, LABEL_WIDTH, REASON_WIDTH = 60, 24, 240
@@ -50,7 +50,7 @@ class RunView(RunAnalysis):
         """What the data set is called; a file or a folder of the user's by its own name."""
         source = self.info.sources.dataset.name
         own = source in PATH_DATASETS
-        return encodable(Path(self.experiment.dataset).name) if own else source
+        return Text.encodable(Path(self.experiment.dataset).name) if own else source
 
     @cached_property
     def transductive(self) -> frozenset[str]:
@@ -75,7 +75,7 @@ class RunView(RunAnalysis):
         specs = self.experiment.learners
         if asked is not None:
             if asked not in specs:
-                raise UsageError(unknown_name("baseline", asked, specs))
+                raise UsageError(Text.unknown_name("baseline", asked, specs))
             return asked
         return next(
             (label for label, it in specs.items() if it.algorithm == BASELINE), next(iter(specs))

@@ -9,7 +9,7 @@ from collections import defaultdict
 from dataclasses import asdict, replace
 
 from oasis_bench.experiment import LearnerSpec, cell_name
-from oasis_bench.plugins import load_registry
+from oasis_bench.plugins import Registry
 from oasis_bench.runs import RunFacts, read_run
 from oasis_bench.runs.store import Store
 from oasis_bench.trial import TrialResult
@@ -301,7 +301,7 @@ def task_source(task):
 
 def split_source(name):
     """Make what a run tells of a split."""
-    summary = load_registry().splits[name].summary
+    summary = Registry.load().splits[name].summary
     per_class = name in ("seen-classes", "unseen-classes")
     return {"summary": summary, "citation": "none", "per_class": per_class}
 

@@ -146,12 +146,6 @@ def test_a_memory_of_sparse_rows_can_be_saved_and_a_damaged_one_is_refused(words
     sparse_weights.coef_ = sparse.csr_array(sparse_weights.coef_)
     with pytest.raises(UsageError, match="coef_ has type object"):
         save_model(sparse_weights, tmp_path / "sparse.npz")
-    learned.rows_ = X[:, :5]
-    with pytest.raises(UsageError, match=r"rows_ has shape \(30, 5\)"):
-        save_model(learned, tmp_path / "narrow.npz")
-    learned.rows_ = X * np.nan
-    with pytest.raises(UsageError, match="rows_ holds values that are not finite"):
-        save_model(learned, tmp_path / "nan.npz")
 
 
 # ---- StandardizedEuclidean

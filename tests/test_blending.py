@@ -24,12 +24,12 @@ from oasis_bench.experiment import Experiment, LearnerSpec, plan, split_of
 from oasis_bench.plugins import (
     WEIGHTS,
     Blend,
+    Registry,
     as_inner_product,
     baseline_scores,
     can_blend,
     load_blend,
     load_model,
-    load_registry,
     save_model,
 )
 from oasis_bench.reports import summary_text
@@ -60,7 +60,7 @@ def done(request, tmp_path_factory):
     """The folder of a run on seen or on unseen classes, the run, and its plan."""
     folder = tmp_path_factory.mktemp("blended") / "run"
     assert run_experiment(small(request.param), folder, keep=("models", "predictions")) == 0
-    specs = plan(small(request.param), Digits(), Digits().load(), load_registry())
+    specs = plan(small(request.param), Digits(), Digits().load(), Registry.load())
     return folder, read_run(folder), specs
 
 
@@ -270,7 +270,7 @@ def test_sparse_rows_are_blended(plugins, tmp_path):
     how = {"plugin_files": [plugin], "keep": ("models", "predictions")}
     assert run_experiment(experiment, tmp_path / "run", **how) == 0
     run = read_run(tmp_path / "run")
-    rows = load_registry([plugin]).datasets["sparse-blocks"]().load()
+    rows = Registry.load([plugin]).datasets["sparse-blocks"]().load()
     X, (trial,) = normalize(rows.X.toarray()), run.tuned.itertuples()
     with np.load(next((tmp_path / "run" / "predictions").iterdir())) as kept:
         test, s1 = kept["test_rows"], kept["scores_test"]

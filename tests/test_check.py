@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from oasis_bench.plugins import load_registry
+from oasis_bench.plugins import Registry
 from oasis_bench.plugins.contract import TaskContract
 
 
@@ -111,8 +111,8 @@ def test_unsound_data_sets_and_tasks_fail(tmp_path):
     }
 
 
-@pytest.mark.parametrize("name", list(load_registry().tasks))
+@pytest.mark.parametrize("name", list(Registry.load().tasks))
 class TestBuiltInTasks(TaskContract):
     @pytest.fixture
     def task(self, name):
-        return load_registry().tasks[name]
+        return Registry.load().tasks[name]

@@ -23,7 +23,7 @@ from oasis_bench.claims.claim import (
     training_gain,
 )
 from oasis_bench.experiment import Experiment, built_in_experiments
-from oasis_bench.plugins import load_registry
+from oasis_bench.plugins import Registry
 from oasis_bench.runs import read_run
 
 GAINS = (0.05, 0.06, 0.04, 0.055, 0.045)
@@ -290,7 +290,7 @@ WORDS = re.compile(
 
 @pytest.mark.parametrize("name", experiments())
 def test_an_experiment_has_the_learners_and_the_measures_of_its_claims(name):
-    e, tasks = Experiment.from_toml(name), load_registry().tasks
+    e, tasks = Experiment.from_toml(name), Registry.load().tasks
     measures = {
         measure_name(one, k)
         for kind in (tasks[task] for task in e.tasks)

@@ -10,7 +10,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from oasis_bench.algorithms import Euclidean
 from oasis_bench.data import LabelledRows
-from oasis_bench.tasks import Truth, evaluate, tie_order, vote
+from oasis_bench.tasks import Truth, tie_order, vote
 from oasis_bench.tasks.chance import first_seen_twice_of_chance, vote_of_chance
 from oasis_bench.tasks.classification import Classification, first_seen_twice
 
@@ -70,7 +70,7 @@ def test_votes_are_those_of_scikit_learn_where_no_two_classes_have_equally_many(
     y, y_training = rng.integers(2, size=300), rng.integers(2, size=200)  # odd k: no tied votes
     learner = Euclidean().fit(training, y_training)
     truth = Truth(y=y, training=y_training)
-    found = evaluate(Classification(), truth, learner.similarity, X, 0, training=training)
+    found = Classification().evaluate(truth, learner.similarity, X, 0, training=training)
     for k in (1, 3, 5, 7):
         theirs = KNeighborsClassifier(k).fit(training, y_training)
         np.testing.assert_array_equal(found.predictions(k), theirs.predict(X))

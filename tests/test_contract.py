@@ -3,7 +3,7 @@
 import pytest
 from sklearn.base import clone
 
-from oasis_bench.plugins import contract, load_registry
+from oasis_bench.plugins import Registry, contract
 
 # Until they converge, these two take half of the contract's time.
 QUICK = {"ITML": {"max_iter": 20}, "LMNN": {"max_iter": 100}, "LocalDistances": {"C": 0.1}}
@@ -22,9 +22,9 @@ class TestRegisteredLearners(contract.TestRegisteredLearners):
         unfitted.set_params(**QUICK.get(unfitted.name, {}))
 
 
-@pytest.mark.parametrize("name", load_registry().algorithms)
+@pytest.mark.parametrize("name", Registry.load().algorithms)
 def test_every_learner_takes_a_random_state(name):
-    learner = load_registry().algorithms[name](random_state=3)
+    learner = Registry.load().algorithms[name](random_state=3)
     assert clone(learner).get_params()["random_state"] == 3
     learner.set_params(random_state="x")
     with pytest.raises(ValueError, match="'random_state' parameter"):

@@ -20,7 +20,7 @@ from oasis_bench.algorithms import (
     OnEmbedding,
     OnEmbeddingAndFeatures,
 )
-from oasis_bench.algorithms.deep_ranking.sources import RelevanceSampler
+from oasis_bench.algorithms._ranking_sources import RelevanceSampler
 from oasis_bench.data import Patches
 from oasis_bench.plugins import digit_items, load_model, save_model
 from oasis_bench.system import UsageError
@@ -86,7 +86,7 @@ class TestNetwork:
     def test_the_loss_is_the_hinge_of_squared_distances(self) -> None:
         import torch
 
-        from oasis_bench.algorithms.deep_ranking.network import triplet_loss
+        from oasis_bench.algorithms._ranking_network import triplet_loss
 
         q, p, n = np.random.default_rng(0).normal(size=(3, 20, 4))
         near, far = ((q - p) ** 2).sum(axis=1), ((q - n) ** 2).sum(axis=1)
@@ -99,7 +99,7 @@ class TestNetwork:
     ) -> None:
         import torch
 
-        from oasis_bench.algorithms.deep_ranking.network import LowResolutionPath
+        from oasis_bench.algorithms._ranking_network import LowResolutionPath
 
         path = LowResolutionPath(factor)
         picture = np.random.default_rng(0).normal(size=(3, 128, 128)).astype(np.float32)
@@ -124,7 +124,7 @@ class TestNetwork:
     ) -> None:
         import torch
 
-        from oasis_bench.algorithms.deep_ranking.network import MultiscaleNetwork, as_tensor
+        from oasis_bench.algorithms._ranking_network import MultiscaleNetwork, as_tensor
 
         network = MultiscaleNetwork("small", 8, multiscale, 0.4).eval()
         X = as_tensor(pictures(5), "cpu")
@@ -142,7 +142,7 @@ class TestNetwork:
     def test_the_pretrained_network_ranks_before_its_first_step_as_its_features_do(self) -> None:
         import torch
 
-        from oasis_bench.algorithms.deep_ranking.network import as_tensor
+        from oasis_bench.algorithms._ranking_network import as_tensor
         from oasis_bench.datasets.efficientnet_lite0 import efficientnet_lite0
 
         X = pictures(4, side=64)
@@ -159,7 +159,7 @@ class TestSteps:
     def trainer(self, X: Any, **settings: Any) -> Any:
         import torch
 
-        from oasis_bench.algorithms.deep_ranking.network import MultiscaleNetwork, Settings, Trainer
+        from oasis_bench.algorithms._ranking_network import MultiscaleNetwork, Settings, Trainer
 
         torch.manual_seed(0)
         network = MultiscaleNetwork("small", 8, True, 0.0)
@@ -170,7 +170,7 @@ class TestSteps:
     def test_two_steps_are_those_of_nesterovs_momentum_on_the_regularised_loss(self) -> None:
         import torch
 
-        from oasis_bench.algorithms.deep_ranking.network import as_tensor
+        from oasis_bench.algorithms._ranking_network import as_tensor
 
         X, triplets = pictures(6), np.array([[0, 1, 2], [3, 4, 0], [5, 1, 1]])
         trainer, twin = self.trainer(X), self.trainer(X).network
@@ -196,7 +196,7 @@ class TestSteps:
         np.testing.assert_allclose(trainer.momentum(), joined, atol=1e-4)
 
     def test_a_shift_moves_the_picture_and_repeats_its_edge(self) -> None:
-        from oasis_bench.algorithms.deep_ranking.network import shifted
+        from oasis_bench.algorithms._ranking_network import shifted
 
         (picture,) = pictures(1, side=8)
         found = shifted(np.repeat(picture[None], 400, axis=0), 0.3, np.random.default_rng(0))
@@ -216,7 +216,7 @@ class TestSteps:
         # More than 24 pictures at once ask for a petabyte: the error is the allocator's own.
         import torch
 
-        from oasis_bench.algorithms.deep_ranking.network import MultiscaleNetwork, Settings, Trainer
+        from oasis_bench.algorithms._ranking_network import MultiscaleNetwork, Settings, Trainer
 
         rng = np.random.default_rng(0)
         X = rng.integers(0, 256, (48, 96, 96, 3), dtype=np.uint8)

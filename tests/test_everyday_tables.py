@@ -14,7 +14,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from oasis_bench.algorithms import LDA
 from oasis_bench.command_line import main
-from oasis_bench.data import encode, frame_of, learn_steps, prepared_by, without_texts
+from oasis_bench.data import Prepare, Scaling
 from oasis_bench.datasets import TableFile
 from oasis_bench.plugins import embed, load_model, neighbours, training_rows_of
 from oasis_bench.system import UsageError
@@ -78,33 +78,33 @@ def as_scikit_learn(train, rows):
 def test_rows_are_those_of_scikit_learn_learned_from_training_rows_alone(path):
     table, rows = messy(), TableFile(path).load()
     train = np.arange(N) < 60
-    steps = learn_preparation(LDA, "none", rows.X[train], without_texts(rows.encoding))
+    steps = learn_preparation(LDA, "none", rows.X[train], Prepare.without_texts(rows.encoding))
     for part in (train, ~train):
         expected = as_scikit_learn(table[train], table[part])
-        np.testing.assert_array_equal(prepared_by(steps)(rows.X[part]), expected)
+        np.testing.assert_array_equal(Scaling.prepared_by(steps)(rows.X[part]), expected)
     # the medians of the training rows are others than those of all
-    (first,) = learn_steps("none", rows.X[train], encoding=rows.encoding)
-    whole = learn_steps("none", rows.X, encoding=rows.encoding)[0]
+    (first,) = Scaling.learn_steps("none", rows.X[train], encoding=rows.encoding)
+    whole = Scaling.learn_steps("none", rows.X, encoding=rows.encoding)[0]
     assert first.medians_[3] == np.median(table["income"][train].dropna()) != whole.medians_[3]
 
 
 def test_scaling_follows_the_preparation(path):
     rows = TableFile(path).load()
-    prepare, standard = learn_steps("standard", rows.X, encoding=rows.encoding)
+    prepare, standard = Scaling.learn_steps("standard", rows.X, encoding=rows.encoding)
     X = prepare.transform(rows.X)
     np.testing.assert_array_equal(standard.mean_, StandardScaler().fit(X).mean_)
-    assert np.isfinite(prepared_by([prepare, standard])(rows.X)).all()
+    assert np.isfinite(Scaling.prepared_by([prepare, standard])(rows.X)).all()
 
 
 def test_raw_values_come_back_and_are_coded_again(path):
     rows = TableFile(path).load()
-    frame = frame_of(rows.X, rows.columns, rows.encoding)
+    frame = Prepare.frame_of(rows.X, rows.columns, rows.encoding)
     assert frame["colour"].tolist()[6:8] == ["red", "mauve"]
-    again = encode(frame, rows.encoding)
+    again = Prepare.encode(frame, rows.encoding)
     kept = [kind not in ("constant", "id") for kind, *_ in rows.encoding]
     np.testing.assert_array_equal(again[:, kept], rows.X[:, kept])
     with pytest.raises(UsageError, match=r"column 'age' was a number .* and holds something else"):
-        encode(frame.assign(age="old"), rows.encoding)
+        Prepare.encode(frame.assign(age="old"), rows.encoding)
 
 
 def test_each_decision_is_described_and_remarked(path, capsys):
@@ -205,7 +205,7 @@ def test_a_saved_model_takes_raw_rows(path, tmp_path, capsys):
     words = ["--learner", "LDA", "--inner-folds", "2", "--output", str(model_path)]
     assert main(["fit", str(path), *words]) == 0
     model, rows, table = load_model(model_path), TableFile(path).load(), messy()
-    assert model[0].encoding == without_texts(rows.encoding)
+    assert model[0].encoding == Prepare.without_texts(rows.encoding)
     assert len(training_rows_of(model_path)) == N
     raw = table.drop(columns=["label", "id", "version"]).iloc[:12]
     raw.to_csv(tmp_path / "raw.csv", index=False)
@@ -215,7 +215,9 @@ def test_a_saved_model_takes_raw_rows(path, tmp_path, capsys):
     nearest, _ = neighbours(model, table, raw, 2)
     assert pd.read_csv(found)["neighbour"].tolist() == nearest.ravel().tolist()
     assert nearest[:, 0].tolist() == [*range(12)]
-    expected = model[-1].transform(prepared_by([step for _, step in model.steps[:-1]])(rows.X[:12]))
+    expected = model[-1].transform(
+        Scaling.prepared_by([step for _, step in model.steps[:-1]])(rows.X[:12])
+    )
     np.testing.assert_array_equal(embed(model, raw), expected)
     with pytest.raises(UsageError, match="lack the column 'age'"):
         embed(model, raw.drop(columns="age"))

@@ -29,7 +29,7 @@ from oasis_bench.experiment.data_use import choose_subsets
 from oasis_bench.experiment.setting import Size
 from oasis_bench.experiment.settings import BUILT_IN
 from oasis_bench.experiment.trials import find_grids
-from oasis_bench.plugins import load_registry, open_dataset
+from oasis_bench.plugins import Registry
 from oasis_bench.runs import one_for_each_value
 from oasis_bench.system import UsageError
 from oasis_bench.tasks import SeenClassesSplit
@@ -72,7 +72,7 @@ def as_toml(experiment):
 
 def ids(experiment, rows, registry=None):
     """Return the trial ids by learner, subset and partition."""
-    trials = plan(experiment, Digits(), rows, registry or load_registry())
+    trials = plan(experiment, Digits(), rows, registry or Registry.load())
     return {(t.learner, t.where.subset, t.where.partition): t.trial_id for t in trials}
 
 
@@ -221,7 +221,7 @@ def test_built_in_experiments_parse_and_plan(name):
     found = Experiment.from_toml(name)
     found = next(iter(one_for_each_value(found).values()), found)
     options = {k: v for k, v in found.dataset_options.items() if k != "features"}  # an extra's
-    dataset = open_dataset(found.dataset, load_registry(), options)
+    dataset = Registry.open_dataset(found.dataset, Registry.load(), options)
     refuse_unknown_subsets(found, dataset)
     listed = [c for subset in found.classes if isinstance(subset, tuple) for c in subset]
     names = tuple(listed or "abcdefghij" * 20)
@@ -238,7 +238,7 @@ def test_built_in_experiments_parse_and_plan(name):
     rows = LabelledRows(
         np.zeros((n_rows, 2)), y, names, judged=judged, pixels=pixels, patches=patches
     )
-    trials = plan(found, dataset, rows, load_registry())
+    trials = plan(found, dataset, rows, Registry.load())
     n_cells = len(found.classes)
     if "unseen-classes" in found.tasks:  # not on fewer than seven classes
         n_cells += len([subset for subset in found.classes if subset not in (2, 5)])
@@ -254,7 +254,7 @@ def test_unseen_classes_are_asked_of_subsets_that_can_be_tuned_where_there_are_s
         sizes = {"train_per_class": 6, "test_per_class": 5, "inner_folds": 3, "partitions": 1}
         experiment = Experiment("T", "digits", learners, classes=classes, **sizes)
         tasks = ("retrieval", "unseen-classes")
-        trials = plan(replace(experiment, tasks=tasks), Digits(), rows, load_registry())
+        trials = plan(replace(experiment, tasks=tasks), Digits(), rows, Registry.load())
         return [t.where.subset for t in trials if t.where.split == "unseen-classes"]
 
     assert subsets((2, 6, 7, 8)) == ["7", "8"]
@@ -291,7 +291,7 @@ def test_a_value_is_fixed_a_list_is_searched_and_the_rest_is_the_learners_own(
             "LMNN", {"pull_weight": [0.3, 0.6], "n_neighbors": 2, "stop_after": 8}
         ),
     }
-    trials = plan(replace(experiment, learners=learners), Digits(), numbered_rows, load_registry())
+    trials = plan(replace(experiment, learners=learners), Digits(), numbered_rows, Registry.load())
     tried = {trial.learner: [one.params for one in trial.candidates] for trial in trials}
     space = LMNN.search_space
     every = [dict(zip(space, values, strict=True)) for values in product(*space.values())]
@@ -309,27 +309,27 @@ def test_a_value_is_fixed_a_list_is_searched_and_the_rest_is_the_learners_own(
 
 NUMBERS = [
     (algorithm, name)
-    for algorithm in load_registry().algorithms
-    for name in load_registry().algorithms[algorithm]()._parameter_constraints
+    for algorithm in Registry.load().algorithms
+    for name in Registry.load().algorithms[algorithm]()._parameter_constraints
     if name.rpartition("__")[2] not in ("kinds", "random_state")  # a text; any whole number
-    and name in load_registry().algorithms[algorithm]().get_params()
+    and name in Registry.load().algorithms[algorithm]().get_params()
 ]
 
 
 @pytest.mark.parametrize(("algorithm", "name"), NUMBERS)
 def test_a_hyper_parameter_out_of_bounds_is_refused_before_the_run(experiment, algorithm, name):
     for bad in (np.inf, -np.inf, np.nan, -1, "x"):
-        for value in (bad, [load_registry().algorithms[algorithm]().get_params()[name], bad]):
+        for value in (bad, [Registry.load().algorithms[algorithm]().get_params()[name], bad]):
             learners = {"mine": LearnerSpec(algorithm, {name: value})}
             said = rf"^learner 'mine': The '{name}' parameter of {algorithm} must .* Got {bad!r} "
             with pytest.raises(UsageError, match=said):
-                find_grids(replace(experiment, learners=learners), load_registry())
+                find_grids(replace(experiment, learners=learners), Registry.load())
 
 
 def test_trials_go_partition_by_partition_so_that_early_ones_compare_all_learners(
     experiment, numbered_rows
 ):
-    trials = plan(experiment, Digits(), numbered_rows, load_registry())
+    trials = plan(experiment, Digits(), numbered_rows, Registry.load())
     order = [(trial.where.subset, trial.where.partition, trial.learner) for trial in trials]
     assert order == [
         (subset, partition, learner)
@@ -340,7 +340,7 @@ def test_trials_go_partition_by_partition_so_that_early_ones_compare_all_learner
 
 
 def test_learners_share_the_draw_the_folds_and_the_order_of_ties(experiment, numbered_rows):
-    trials = plan(experiment, Digits(), numbered_rows, load_registry())
+    trials = plan(experiment, Digits(), numbered_rows, Registry.load())
     for purpose in ("partition", "folds", "ties"):
         seeds = {}
         for trial in trials:
@@ -411,7 +411,7 @@ def test_identities_change_with_the_learners_source_and_not_with_its_place(
         (tmp_path / folder).mkdir()
         path = tmp_path / folder / "plugin.py"
         path.write_text(text)
-        found.append(set(ids(chosen, numbered_rows, load_registry([path])).values()))
+        found.append(set(ids(chosen, numbered_rows, Registry.load([path])).values()))
     assert found[0] == found[1]
     assert not found[0] & found[2]
 
@@ -419,7 +419,7 @@ def test_identities_change_with_the_learners_source_and_not_with_its_place(
 def test_the_learners_process_gets_a_trial_without_what_the_order_of_test_items_is_made_of(
     experiment, numbered_rows
 ):
-    trial = plan(experiment, Digits(), numbered_rows, load_registry())[0]
+    trial = plan(experiment, Digits(), numbered_rows, Registry.load())[0]
     for secret in (trial.trial_id, trial.identity["data"], trial.identity["source"]):
         assert secret.encode() not in pickle.dumps(trial.for_learner())
     assert trial.for_learner().seed_for("fit", of_learner=True) == trial.seed_for(
@@ -455,5 +455,5 @@ def test_the_measure_that_chooses_is_the_one_that_was_named(parse, numbered_rows
         ("accuracy@3", [("classification", "accuracy", 3)]),
         (None, [("retrieval", "mAP", None), ("classification", "accuracy", 1)]),
     ):
-        trials = plan(replace(e, choose_by=text), Digits(), numbered_rows, load_registry())
+        trials = plan(replace(e, choose_by=text), Digits(), numbered_rows, Registry.load())
         assert {trial.chooses_by for trial in trials} == {tuple(chosen)}

@@ -4,14 +4,7 @@ import os
 
 import pytest
 
-from oasis_bench.system import (
-    UsageError,
-    open_below,
-    path_below,
-    whole_file,
-    whole_folder,
-    write_whole,
-)
+from oasis_bench.system import Folder, UsageError, whole_file
 
 
 def content_of(folder):
@@ -25,13 +18,13 @@ def interrupted_write(path):
 
 
 def interrupted_folder(path):
-    with whole_folder(path) as part:
+    with Folder(path).whole() as part:
         (part / "a").write_bytes(b"a")
         raise KeyboardInterrupt
 
 
 def test_a_file_gets_its_name_when_it_is_complete(tmp_path):
-    write_whole(tmp_path, "new/a", b"old")
+    Folder(tmp_path).write("new/a", b"old")
     path = tmp_path / "new" / "a"
     with whole_file(path) as file:
         file.write(b"new")
@@ -40,7 +33,7 @@ def test_a_file_gets_its_name_when_it_is_complete(tmp_path):
 
 
 def test_a_file_whose_writer_fails_leaves_the_old_one_and_nothing_else(tmp_path):
-    write_whole(tmp_path, "a", b"old")
+    Folder(tmp_path).write("a", b"old")
     with pytest.raises(KeyboardInterrupt):
         interrupted_write(tmp_path / "a")
     assert content_of(tmp_path) == {"a": b"old"}
@@ -55,7 +48,7 @@ def test_two_writers_of_one_file_do_not_disturb_each_other(tmp_path):
 
 
 def test_a_folder_gets_its_name_when_it_is_complete(tmp_path):
-    with whole_folder(tmp_path / "made") as part:
+    with Folder(tmp_path / "made").whole() as part:
         (part / "a").write_bytes(b"a")
         assert not (tmp_path / "made").exists()
     assert [path.name for path in tmp_path.iterdir()] == ["made"]
@@ -71,7 +64,7 @@ def test_a_folder_whose_writer_fails_leaves_nothing(tmp_path):
 def test_a_folder_that_is_in_use_is_not_replaced(tmp_path):
     (tmp_path / "made").mkdir()
     (tmp_path / "made" / "a").write_bytes(b"old")
-    with pytest.raises(OSError, match="not empty"), whole_folder(tmp_path / "made"):
+    with pytest.raises(OSError, match="not empty"), Folder(tmp_path / "made").whole():
         pass
     assert content_of(tmp_path / "made") == {"a": b"old"}
 
@@ -92,10 +85,10 @@ def test_only_regular_files_below_a_folder_are_opened(tmp_path, kind):
         (run / "a").symlink_to(others / ("a" if kind == "link to a file" else "new"))
     told = f"^{run / name.split('/')[0]} is a {'FIFO' if kind == 'FIFO' else 'symbolic link'}: only"
     for use in (
-        lambda: path_below(run, name),
-        lambda: open_below(run, name),
-        lambda: open_below(run, name, "ab"),
-        lambda: write_whole(run, name, b"new"),
+        lambda: Folder(run).path(name),
+        lambda: Folder(run).open(name),
+        lambda: Folder(run).open(name, "ab"),
+        lambda: Folder(run).write(name, b"new"),
     ):
         with pytest.raises(UsageError, match=told):
             use()
@@ -108,27 +101,27 @@ def test_a_file_with_another_name_elsewhere_is_read_and_not_appended_to(tmp_path
     others.write_text("of others")
     os.link(others, run / "a")
     with pytest.raises(OSError, match="a hard link"):
-        open_below(run, "a", "ab")
-    with open_below(run, "a") as file:
+        Folder(run).open("a", "ab")
+    with Folder(run).open("a") as file:
         assert file.read() == b"of others"
-    write_whole(run, "a", b"new")
+    Folder(run).write("a", b"new")
     assert others.read_text() == "of others"
 
 
 @pytest.mark.parametrize("name", ["../a", "tables/../../a", "/tmp/a"])
 def test_a_name_that_leads_out_of_the_folder_is_refused(tmp_path, name):
     with pytest.raises(UsageError, match=r"is not below"):
-        path_below(tmp_path / "run", name)
+        Folder(tmp_path / "run").path(name)
 
 
 @pytest.mark.parametrize("kind", ["link", "FIFO"])
 @pytest.mark.parametrize("mode", ["rb", "ab"])
 def test_a_file_that_is_replaced_in_between_is_not_opened(tmp_path, monkeypatch, kind, mode):
-    monkeypatch.setattr("oasis_bench.system.files.path_below", lambda folder, name: folder / name)
+    monkeypatch.setattr("oasis_bench.system.Folder.path", lambda folder, name: folder.root / name)
     (tmp_path / "others").write_text("of others")
     if kind == "FIFO":
         os.mkfifo(tmp_path / "a")
     else:
         (tmp_path / "a").symlink_to(tmp_path / "others")
     with pytest.raises(OSError, match=r"symbolic links|not a regular file|No such device"):
-        open_below(tmp_path, "a", mode)
+        Folder(tmp_path).open("a", mode)

@@ -7,7 +7,7 @@ from test_isolation import outcomes, small
 
 from oasis_bench.datasets import Digits
 from oasis_bench.experiment import Experiment, LearnerSpec, plan
-from oasis_bench.plugins import load_registry
+from oasis_bench.plugins import Registry
 from oasis_bench.runs import read_run, run_experiment
 from oasis_bench.trial import draw_items
 from oasis_bench.trial.harness_side.items import SealedItems
@@ -111,7 +111,7 @@ def plugin(tmp_path):
 def test_the_choice_is_that_of_folds_in_turn(algorithm, values, at_once):
     learners = {algorithm: LearnerSpec(algorithm, values)}
     experiment = Experiment("Digits", "digits", learners, classes=(3,), max_steps=4000)
-    rows, registry = Digits().load(), load_registry()
+    rows, registry = Digits().load(), Registry.load()
     spec = plan(experiment, Digits(), rows, registry)[0]
     learner = registry.algorithms[algorithm]
     sealed = SealedItems(draw_items(spec, rows, learner), learner, None)

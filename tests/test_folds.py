@@ -9,7 +9,7 @@ from oasis_bench.command_line import main
 from oasis_bench.data import LabelledRows
 from oasis_bench.datasets import Digits, TableFile
 from oasis_bench.experiment import Experiment, LearnerSpec, plan
-from oasis_bench.plugins import load_registry
+from oasis_bench.plugins import Registry
 from oasis_bench.runs import read_run
 from oasis_bench.tasks import SeenClassesSplit
 
@@ -30,7 +30,7 @@ def drawn_from(rows, partition, classes):
 def planned(rows, **settings):
     learners = {"Euclidean": LearnerSpec("Euclidean")}
     how = {"classes": ("all",), "tasks": ("classification",), **settings}
-    return plan(Experiment("Folds", "digits", learners, **how), Digits(), rows, load_registry())
+    return plan(Experiment("Folds", "digits", learners, **how), Digits(), rows, Registry.load())
 
 
 def test_a_fold_tests_and_all_other_rows_of_the_classes_train():

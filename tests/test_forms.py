@@ -10,14 +10,7 @@ from sklearn.preprocessing import StandardScaler
 
 from oasis_bench import scorers
 from oasis_bench.algorithms import LEGO, OASIS, RCA, CosineOASIS, DissimOASIS, Euclidean
-from oasis_bench.plugins import (
-    digit_items,
-    digit_rows,
-    load_model,
-    load_registry,
-    refuse_unlike_inputs,
-    save_model,
-)
+from oasis_bench.plugins import Registry, digit_items, digit_rows, load_model, save_model
 from oasis_bench.plugins.contract_items import answers
 from oasis_bench.plugins.model_file import read_archive, write_archive
 from oasis_bench.system import UsageError
@@ -30,7 +23,7 @@ def learner(plugins):
     """Return what makes a learner of a plugin file."""
 
     def make(file, name):
-        return load_registry([plugins / f"{file}.py"]).algorithms[name]()
+        return Registry.load([plugins / f"{file}.py"]).algorithms[name]()
 
     return make
 
@@ -158,11 +151,11 @@ def test_a_similarity_alone_is_asked_for_the_items_themselves(learner):
 
 
 def test_a_data_set_of_all_inputs_suits_learners_of_each(learner, plugins):
-    dataset = load_registry([plugins / "all_inputs.py"]).datasets["all-inputs"]()
+    dataset = Registry.load([plugins / "all_inputs.py"]).datasets["all-inputs"]()
     rows = dataset.load()
     for file, name in (("pixel_embedding", "Eigenpictures"), ("patch_sets", "SetDistance")):
         kind = type(learner(file, name))
-        refuse_unlike_inputs(kind, dataset, rows)
+        Registry.refuse_unlike_inputs(kind, dataset, rows)
         fitted = kind().fit(rows.items(kind.takes), rows.y)
         found = answers(fitted, rows.items(kind.takes), rows.items(kind.takes))
         assert mean_average_precision(found, rows.y) > 0.5

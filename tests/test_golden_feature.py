@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 from oasis_bench.algorithms import GoldenFeature
-from oasis_bench.algorithms.deep_ranking.golden_feature import largest_margin
+from oasis_bench.algorithms.golden_feature import largest_margin
 from oasis_bench.data import Patches, PatchKind
 
 

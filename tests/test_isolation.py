@@ -14,7 +14,7 @@ from report_helpers import measured
 from oasis_bench.execution import fork_server, machine
 from oasis_bench.experiment import Experiment, LearnerSpec
 from oasis_bench.runs import read_run, run_experiment
-from oasis_bench.system import UsageError, bytes_below, kill_below
+from oasis_bench.system import Processes, UsageError
 from oasis_bench.trial.learner_side.meter import waiting_seconds
 
 ON_LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux's /proc")
@@ -387,8 +387,8 @@ def test_what_descends_from_a_process_is_counted_and_killed_without_it():
             process.stdout.readline()
         below = _below(process.pid)
         assert len(below) == 2
-        assert 80_000_000 < bytes_below(process.pid) < 130_000_000
-        kill_below(process.pid)
+        assert 80_000_000 < Processes(process.pid).n_bytes() < 130_000_000
+        Processes(process.pid).kill()
         _wait_for(lambda: not any(_lives(pid) for pid in below), 10)
         assert not any(_lives(pid) for pid in below)
         assert process.poll() is None

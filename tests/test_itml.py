@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 from scipy.spatial.distance import pdist
 
 from oasis_bench.algorithms import ITML
-from oasis_bench.algorithms.logdet.itml import (
+from oasis_bench.algorithms.itml import (
     Pairs,
     draw_pairs,
     merged,

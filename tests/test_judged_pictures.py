@@ -17,7 +17,7 @@ from oasis_bench.datasets.features import asked_features, feature_rows
 from oasis_bench.datasets.picture_files import hashed_pictures
 from oasis_bench.experiment import Experiment, LearnerSpec
 from oasis_bench.notebook import RunResult
-from oasis_bench.plugins import load_model, load_registry, open_dataset
+from oasis_bench.plugins import Registry, load_model
 from oasis_bench.reports import write_report
 from oasis_bench.runs import read_run, run_experiment
 from oasis_bench.system import UsageError, no_progress
@@ -162,7 +162,9 @@ b.png,b.png,d.png,1,2
 def own(data, text, name="triplets.csv"):
     """The data set of a CSV file beside the pictures, by its path."""
     (data / "similarity-triplets" / "images" / name).write_text(text)
-    return open_dataset(str(data / "similarity-triplets" / "images" / name), load_registry())
+    return Registry.open_dataset(
+        str(data / "similarity-triplets" / "images" / name), Registry.load()
+    )
 
 
 def test_triplets_of_the_user_s_own_need_three_columns(data):
@@ -179,10 +181,10 @@ def test_triplets_of_the_user_s_own_need_three_columns(data):
 def test_they_may_have_votes_and_groups_and_lie_in_a_folder(data):
     own(data, OWN)
     folder = str(data / "similarity-triplets" / "images")
-    rows = open_dataset(folder, load_registry()).load()
+    rows = Registry.open_dataset(folder, Registry.load()).load()
     assert rows.judged.votes.tolist() == [[2, 1], [3, 0], [1, 2]]
     (data / "my.csv").write_text(TRIPLETS.replace("images/", ""))
-    dataset = open_dataset(str(data / "my.csv"), load_registry(), {"images": folder})
+    dataset = Registry.open_dataset(str(data / "my.csv"), Registry.load(), {"images": folder})
     rows = dataset.load()
     assert rows.judged.groups.tolist() == [1, 0]
     assert rows.class_names == ("null", "zebra")
@@ -191,7 +193,7 @@ def test_they_may_have_votes_and_groups_and_lie_in_a_folder(data):
 def test_the_first_triplets_may_be_taken_alone(data):
     own(data, "query,positive,negative\nc.png,a.png,b.png\nb.png,c.png,a.png\nb.png,a.png,d.png\n")
     table = str(data / "similarity-triplets" / "images" / "triplets.csv")
-    rows = open_dataset(table, load_registry(), {"max_triplets": 2}).load()
+    rows = Registry.open_dataset(table, Registry.load(), {"max_triplets": 2}).load()
     assert [path.name for path in rows.images] == ["a.png", "b.png", "c.png"]
     assert rows.judged.items.tolist() == [[2, 0, 1], [1, 2, 0]]
     with pytest.raises(UsageError, match="max_triplets = 0: a whole number of at least 1"):

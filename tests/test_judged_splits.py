@@ -10,7 +10,7 @@ from oasis_bench.tasks.class_splits import (
     too_few_for_folds,
     unseen_class_folds,
 )
-from oasis_bench.tasks.judged_splits import count_folds, draw_fold, group_folds, items_are_shared
+from oasis_bench.tasks.judged_tasks import count_folds, draw_fold, group_folds, items_are_shared
 
 N_ITEMS = 200
 

@@ -12,11 +12,11 @@ from sklearn.neighbors import KNeighborsClassifier
 from oasis_bench.algorithms import Euclidean
 from oasis_bench.claims.paper_figures import PUBLISHED
 from oasis_bench.command_line import main
-from oasis_bench.data import learn_scaling
+from oasis_bench.data import Scaling
 from oasis_bench.datasets import Keel
 from oasis_bench.datasets.releases import TABLES
 from oasis_bench.experiment import Experiment, plan
-from oasis_bench.plugins import load_registry
+from oasis_bench.plugins import Registry
 from oasis_bench.reports import write_side_by_side
 from oasis_bench.runs import one_for_each_value, read_run, run_experiment
 from oasis_bench.system import UsageError
@@ -66,11 +66,11 @@ def test_the_published_rules_give_the_published_digits_on_the_items_of_our_trial
     experiment = one_for_each_value(Experiment.from_toml("keel"))[name]
     dataset = Keel(name)
     rows = dataset.load()
-    specs = plan(experiment, dataset, rows, load_registry())
+    specs = plan(experiment, dataset, rows, Registry.load())
     found = {3: [], 5: [], 7: []}
     for spec in (spec for spec in specs if spec.learner == "Euclidean"):
         items = draw_items(spec, rows, Euclidean)
-        scale = learn_scaling("minmax", rows.X[items.train_rows])
+        scale = Scaling.learn("minmax", rows.X[items.train_rows])
         train, test = (scale(rows.X[part]) for part in (items.train_rows, items.test_rows))
         own = np.unique(rows.y[items.test_rows], return_inverse=True)[1]
         for k, accuracies in found.items():

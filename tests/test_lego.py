@@ -7,8 +7,7 @@ from scipy.optimize import minimize_scalar
 from scipy.spatial.distance import pdist, squareform
 from sklearn.preprocessing import normalize
 
-from oasis_bench.algorithms import LEGO
-from oasis_bench.algorithms.logdet import _reference as _lego_reference
+from oasis_bench.algorithms import LEGO, _lego_reference
 from oasis_bench.plugins import digit_rows
 
 X_AND_Z = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])

@@ -8,10 +8,9 @@ from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.preprocessing import scale
 from threadpoolctl import threadpool_limits
 
-from oasis_bench.algorithms import LMNN, FastLMNN
-from oasis_bench.algorithms.lmnn import _descent, _objective
-from oasis_bench.algorithms.lmnn._descent import Descent
-from oasis_bench.algorithms.lmnn._objective import Objective, best_scale, target_neighbours
+from oasis_bench.algorithms import LMNN, FastLMNN, _lmnn_objective as _objective, lmnn as _descent
+from oasis_bench.algorithms._lmnn_objective import Objective, best_scale, target_neighbours
+from oasis_bench.algorithms.lmnn import Descent
 
 
 @pytest.fixture(autouse=True)

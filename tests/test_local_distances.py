@@ -6,10 +6,9 @@ from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 from sklearn.decomposition import PCA
 
-from oasis_bench.algorithms import LocalDistances, LocalPatchDistances
-from oasis_bench.algorithms.local_distances import _dual_ascent, solve
-from oasis_bench.algorithms.local_distances._constraints import Constraints
-from oasis_bench.algorithms.local_distances.local_distances import short_list
+from oasis_bench.algorithms import LocalDistances, LocalPatchDistances, _dual_ascent
+from oasis_bench.algorithms._constraints import Constraints
+from oasis_bench.algorithms.local_distances import short_list, solve
 from oasis_bench.data import Patches, PatchKind
 from oasis_bench.plugins import digit_items, digit_rows, load_model, save_model
 from oasis_bench.system import UsageError
@@ -172,7 +171,7 @@ def test_row_actions_are_those_of_the_paper(consistent, dtype):
 @pytest.mark.parametrize("n_threads", [1, 2, 3])
 def test_a_visit_is_the_row_actions_on_the_model_of_a_group(n_threads, monkeypatch):
     monkeypatch.setattr(_dual_ascent, "GROUP_NUMBERS", 1)
-    monkeypatch.setattr(_dual_ascent, "blas_threads", lambda: n_threads)
+    monkeypatch.setattr(_dual_ascent.Threads, "of_blas", lambda: n_threads)
     constraints, whole, lists, _ = classes()
     named, C = named_triplets(constraints, lists), 0.1
     ascent = _dual_ascent.DualAscent(constraints, C, np.random.default_rng(0))
@@ -228,7 +227,7 @@ def test_the_number_of_threads_does_not_change_a_bit(monkeypatch):
     answers = []
     for n_threads in (1, 3):
         for consistent in (True, False):
-            monkeypatch.setattr("oasis_bench.system.work.blas_threads", lambda n=n_threads: n)
+            monkeypatch.setattr("oasis_bench.system.Threads.of_blas", lambda n=n_threads: n)
             constraints, *_ = classes(consistent=consistent)
             ascent = _dual_ascent.DualAscent(constraints, 0.3, np.random.default_rng(0))
             answers.append(_dual_ascent.maximise(ascent, 1e-6, 0.0, 30).weights)

@@ -26,8 +26,8 @@ from oasis_bench.algorithms import (
     Euclidean,
     OnEmbedding,
 )
-from oasis_bench.data import KEEPS_ZEROS, SCALINGS, Patches, PatchKind, learn_steps, prepared_by
-from oasis_bench.plugins import IncrementalLearner, load_model, load_registry, save_model
+from oasis_bench.data import Patches, PatchKind, Scaling
+from oasis_bench.plugins import IncrementalLearner, Registry, load_model, save_model
 from oasis_bench.scorers import similarity_of
 from oasis_bench.system import PeakMemory, UsageError
 
@@ -77,7 +77,7 @@ def plugin_file(tmp_path):
 @pytest.fixture
 def holder(plugin_file):
     """A learner of a plugin file that holds what it is given."""
-    return load_registry([plugin_file]).algorithms["Holder"]
+    return Registry.load([plugin_file]).algorithms["Holder"]
 
 
 def npy(array, allow_pickle=False):
@@ -133,10 +133,10 @@ def assert_refused(path, message, **options):
 # --- what comes back
 
 
-@pytest.mark.parametrize("name", load_registry().algorithms)
+@pytest.mark.parametrize("name", Registry.load().algorithms)
 def test_every_fitted_array_of_a_registered_learner_has_a_stated_form(name):
     # Kernels trust shapes: without a `FittedArray` an array in a file could mislead them.
-    learner = load_registry().algorithms[name]()
+    learner = Registry.load().algorithms[name]()
     if "max_iter" in learner.get_params():
         learner.set_params(max_iter=20)
     y = np.arange(36) % 3
@@ -360,17 +360,17 @@ def test_what_is_no_learner_is_refused_with_the_way_out(whole, said, rows, tmp_p
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("kind", [*SCALINGS, "l2+pca3", "tfidf+pca3"])
+@pytest.mark.parametrize("kind", [*Scaling.WORDS, "l2+pca3", "tfidf+pca3"])
 @pytest.mark.parametrize("form", [np.asarray, pd.DataFrame, sparse.csr_array])
 def test_a_scaling_is_saved_with_its_learner(rows, tmp_path, kind, form):
     X = np.where(rows[0] > 0.3, rows[0], 0)
     is_sparse = form is sparse.csr_array
-    keeps_zeros = kind.partition("+pca")[0] in KEEPS_ZEROS
+    keeps_zeros = kind.partition("+pca")[0] in Scaling.KEEPS_ZEROS
     if (is_sparse and not keeps_zeros) or (kind.startswith("tfidf") and form is pd.DataFrame):
         pytest.skip("such rows are not scaled so")
     X = form(X) if form is not pd.DataFrame else pd.DataFrame(X).add_prefix("x")
-    steps = learn_steps(kind, X, takes_sparse=False)
-    model = make_pipeline(*steps, LDA().fit(prepared_by(steps)(X), rows[1]))
+    steps = Scaling.learn_steps(kind, X, takes_sparse=False)
+    model = make_pipeline(*steps, LDA().fit(Scaling.prepared_by(steps)(X), rows[1]))
     save_model(model, tmp_path / "model.npz", training_rows=X)
     loaded = load_model(tmp_path / "model.npz")
     np.testing.assert_array_equal(similarity_of(loaded, X, X), similarity_of(model, X, X))
@@ -401,7 +401,7 @@ def part(steps, name=None):
 )
 def test_a_damaged_scaling_is_refused(rows, tmp_path, forgery, said):
     path = tmp_path / "model.npz"
-    steps = learn_steps("standard", rows[0])
+    steps = Scaling.learn_steps("standard", rows[0])
     save_model(make_pipeline(*steps, LDA().fit(*rows)), path)
     with zipfile.ZipFile(path) as archive:
         parts = {name: archive.read(name) for name in archive.namelist()}

@@ -5,9 +5,8 @@ import pytest
 from scipy import sparse
 from sklearn.preprocessing import normalize
 
-from oasis_bench.algorithms import OASIS
-from oasis_bench.algorithms.oasis import oasis
-from oasis_bench.algorithms.oasis._reference import step as reference_step
+from oasis_bench.algorithms import OASIS, oasis
+from oasis_bench.algorithms._oasis_reference import step as reference_step
 from oasis_bench.sampling import RelevanceTripletSampler, seed_state
 
 

@@ -6,13 +6,21 @@ from scipy import sparse
 from sklearn.preprocessing import normalize
 from threadpoolctl import threadpool_limits
 
-from oasis_bench.algorithms import OASIS, AveragedOASIS, MiniBatchOASIS
-from oasis_bench.algorithms.oasis import _blocks as _oasis_blocks, _reference as _oasis_reference
-from oasis_bench.algorithms.oasis._block_schedule import block_size, learn_in_blocks
-from oasis_bench.algorithms.oasis._dense_blocks import dense_blocks_pay, learn_in_dense_blocks
-from oasis_bench.algorithms.oasis._dual_steps import dual_pays
+from oasis_bench.algorithms import (
+    OASIS,
+    AveragedOASIS,
+    MiniBatchOASIS,
+    _oasis_blocks,
+    _oasis_reference,
+)
+from oasis_bench.algorithms._oasis_block_schedule import block_size, learn_in_blocks
+from oasis_bench.algorithms._oasis_dense_steps import (
+    dense_blocks_pay,
+    dual_pays,
+    learn_in_dense_blocks,
+)
 from oasis_bench.plugins import digit_rows
-from oasis_bench.system import blas_threads
+from oasis_bench.system import Threads
 
 
 @pytest.fixture(params=[True, False], ids=["avx2", "portable"])
@@ -150,8 +158,8 @@ def test_learners_take_blocks_of_wide_dense_rows_and_learn_the_same(monkeypatch)
         sizes.append((in_order, [len(batch) for batch in batches]))
         return learn_in_dense_blocks(X, iter(batches), *others, in_order=in_order)
 
-    for module in ("oasis", "parallel"):
-        name = f"oasis_bench.algorithms.oasis.{module}.learn_in_dense_blocks"
+    for module in ("oasis", "oasis_parallel"):
+        name = f"oasis_bench.algorithms.{module}.learn_in_dense_blocks"
         monkeypatch.setattr(name, watched)
     expected, apart = np.eye(256), np.eye(256)
     n_updates = _oasis_reference.step(X, triplets, 0.1, expected)
@@ -176,9 +184,9 @@ def test_threads_of_blas_do_not_change_a_bit_of_dense_blocks():
     with threadpool_limits(1, "blas"):
         one.fit(X, y)
     with threadpool_limits(2, "blas"):
-        before = blas_threads()
+        before = Threads.of_blas()
         several.fit(X, y)
-        assert blas_threads() == before
+        assert Threads.of_blas() == before
     np.testing.assert_array_equal(one.bilinear_matrix_, several.bilinear_matrix_)
 
 

@@ -20,8 +20,8 @@ from oasis_bench.algorithms import (
     DissimOASIS,
     LogDetOASIS,
     PsdOASIS,
+    fit_on_cluster,
 )
-from oasis_bench.algorithms.oasis import fit_on_cluster
 from oasis_bench.system import derive_seed
 
 

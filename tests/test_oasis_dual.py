@@ -7,9 +7,8 @@ import pytest
 from scipy import sparse
 from sklearn.preprocessing import normalize
 
-from oasis_bench.algorithms import OASIS, CosineOASIS, PsdOASIS
-from oasis_bench.algorithms.oasis import _reference as _oasis_reference, oasis
-from oasis_bench.algorithms.oasis._dual_steps import dual_pays, learn_in_dual
+from oasis_bench.algorithms import OASIS, CosineOASIS, PsdOASIS, _oasis_reference, oasis
+from oasis_bench.algorithms._oasis_dense_steps import dual_pays, learn_in_dual
 
 
 def some_rows(n_rows, d, density):

@@ -24,9 +24,9 @@ from oasis_bench.algorithms import (
     ProjOASIS,
     PsdOASIS,
     WhitenedOASIS,
+    _oasis_reference,
 )
-from oasis_bench.algorithms.oasis import _reference as _oasis_reference
-from oasis_bench.algorithms.oasis.positive import psd_factor
+from oasis_bench.algorithms.oasis_symmetric import psd_factor
 from oasis_bench.data import symmetry_index
 from oasis_bench.sampling import ClassTripletSampler
 

@@ -20,12 +20,13 @@ from oasis_bench.algorithms import (
     OnlineProjOASIS,
     ProjOASIS,
     PsdOASIS,
+    _oasis_steps as _oasis,
+    _oasis_symmetric_steps as _oasis_symmetric,
 )
-from oasis_bench.algorithms.oasis import _steps as _oasis, _symmetric_steps as _oasis_symmetric
 from oasis_bench.data import LabelledRows
 from oasis_bench.datasets import Digits
 from oasis_bench.experiment import LearnerSpec, plan
-from oasis_bench.plugins import load_registry
+from oasis_bench.plugins import Registry
 
 FAMILY = [
     OASIS,
@@ -86,19 +87,10 @@ def refuse(learner, call, message, error=ValueError):
 
 BAD_ROWS = {
     "NaN": (lambda: with_value(np.nan, np.asarray), "contains NaN"),
-    "infinite": (lambda: with_value(-np.inf, np.asarray), "contains infinity"),
-    "NaN, sparse": (lambda: with_value(np.nan, sparse.csr_array), "contains NaN"),
     "infinite, sparse": (lambda: with_value(np.inf, sparse.csr_matrix), "contains infinity"),
     "NaN, by columns": (lambda: with_value(np.nan, sparse.csc_array), "contains NaN"),
     "complex": (lambda: sound_rows() * 1j, "Complex data not supported"),
-    "a column too far": (
-        lambda: with_part(sparse.csr_array, "indices", 3, 8),
-        "not valid CSR: .*< 8",
-    ),
-    "a negative column": (
-        lambda: with_part(sparse.csr_array, "indices", 3, -1),
-        "not valid CSR: .*(>=|negative|< 0).*0",
-    ),
+    # What else makes them invalid is in test_csr.py.
     "a column that is 1 in 32 bits": (
         lambda: with_part(sparse.csr_array, "indices", 3, 2**32 + 1),
         "not valid CSR: .*< 8",
@@ -106,18 +98,6 @@ BAD_ROWS = {
     "a row that ends before it begins": (
         lambda: with_part(sparse.csr_array, "indptr", 3, 10**6),
         "not valid CSR: indptr",
-    ),
-    "rows of other length than their data": (
-        lambda: with_part(sparse.csr_array, "indptr", -1, 10**6),
-        "not valid CSR: ",
-    ),
-    "a row too far, by columns": (
-        lambda: with_part(sparse.csc_array, "indices", 3, 10**8),
-        "not valid CSC: .*< 30",
-    ),
-    "a row too far, by coordinates": (
-        lambda: with_part(sparse.coo_array, "row", 3, 10**8),
-        "not valid COO: axis 0 index 100000000",
     ),
 }
 
@@ -170,7 +150,6 @@ BAD_TRIPLETS = {
     "-1 in 64 bits": (np.array([[0, 1, 2**64 - 1]], np.uint64), "items 0 to 18446744073709551615"),
     "beyond 64 bits": ([[0, 1, 2**64]], "type object: item numbers must be integers"),
     "fractions": ([[0, 1, 1.5]], "type float64: item numbers must be integers"),
-    "NaN": ([[0, 1, np.nan]], "type float64"),
     "truth values": (np.ones((2, 3), dtype=bool), "type bool"),
     "text": ([["0", "1", "2"]], "item numbers must be integers"),
     "pairs": ([[0, 1]], r"shape \(1, 2\): \(n_triplets, 3\) is needed"),
@@ -284,7 +263,7 @@ def test_what_a_learner_says_it_needs_is_what_it_takes(kind, dtype):
 def test_a_trial_beyond_memory_is_a_row_with_that_line(experiment, run_trial):
     rows = LabelledRows(wide_rows(), np.arange(30) % 2, ("even", "odd"))
     tiny = replace(experiment, learners={"OASIS": LearnerSpec("OASIS")}, classes=(2,), partitions=1)
-    (spec,) = plan(tiny, Digits(), rows, load_registry())
+    (spec,) = plan(tiny, Digits(), rows, Registry.load())
     columns = run_trial(spec, rows).columns
     assert columns["status"] == "out of memory"
     assert columns["reason"].startswith("MemoryError: OASIS, with 1 matrix of 500000 x 500000 ")

@@ -14,12 +14,12 @@ from scipy.spatial.distance import cdist
 from sklearn.datasets import load_iris
 
 from oasis_bench.algorithms import OASIS, RCA, DissimOASIS, Euclidean, LocalDistances
-from oasis_bench.plugins import MahalanobisLearner, load_model, load_registry, save_model
+from oasis_bench.plugins import MahalanobisLearner, Registry, load_model, save_model
 from oasis_bench.plugins.contract import quick
 from oasis_bench.plugins.contract_items import answers
 from oasis_bench.system import UsageError
 
-REGISTRY = load_registry().algorithms
+REGISTRY = Registry.load().algorithms
 LEARNERS = [name for name in REGISTRY if REGISTRY[name].takes == "rows"]
 STEPS = {"max_iter": 20, "n_basis": 10, "max_proj": 1000}
 """Enough to see an error."""

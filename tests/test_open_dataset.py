@@ -2,7 +2,7 @@
 
 import pytest
 
-from oasis_bench.plugins import BrokenPluginError, load_registry, open_dataset, read_options
+from oasis_bench.plugins import BrokenPluginError, Registry
 from oasis_bench.system import UsageError
 
 PLUGIN = """
@@ -40,19 +40,19 @@ def registry(tmp_path):
     """The registry with a data set that has options of all kinds."""
     path = tmp_path / "several.py"
     path.write_text(PLUGIN)
-    return load_registry([path])
+    return Registry.load([path])
 
 
 def test_options_are_given_to_the_data_set_and_the_others_keep_their_defaults(registry):
     options = {"n": 3, "share": 1, "fast": True, "shape": [4, 4]}
-    assert open_dataset("several", registry, options).given == (3, 1, None, True, [4, 4])
-    assert open_dataset("several", registry).given == (1, None, None, False, (8, 8))
+    assert Registry.open_dataset("several", registry, options).given == (3, 1, None, True, [4, 4])
+    assert Registry.open_dataset("several", registry).given == (1, None, None, False, (8, 8))
 
 
 def test_options_in_text_are_read_as_the_types_that_the_data_set_takes(registry):
     texts = {"n": "3", "share": "0.5", "kind": "3", "fast": "true", "shape": "4,4"}
     expected = {"n": 3, "share": 0.5, "kind": "3", "fast": True, "shape": "4,4"}
-    assert read_options("several", registry, texts) == expected
+    assert Registry.read_options("several", registry, texts) == expected
 
 
 @pytest.mark.parametrize(
@@ -70,37 +70,39 @@ def test_options_in_text_are_read_as_the_types_that_the_data_set_takes(registry)
 )
 def test_a_wrong_option_is_refused_in_one_line(registry, option, value, message):
     with pytest.raises(UsageError) as error:
-        open_dataset("several", registry, {option: value})
+        Registry.open_dataset("several", registry, {option: value})
     assert message in str(error.value)
     if isinstance(value, str):  # the same from the command line
         with pytest.raises(UsageError) as again:
-            open_dataset("several", registry, read_options("several", registry, {option: value}))
+            Registry.open_dataset(
+                "several", registry, Registry.read_options("several", registry, {option: value})
+            )
         assert str(again.value) == str(error.value)
 
 
 def test_an_option_without_a_default_is_needed_and_others_by_keyword_are_not_options(registry):
     with pytest.raises(UsageError, match="listed needs --data-option kinds=VALUE"):
-        open_dataset("listed", registry)
-    assert open_dataset("listed", registry, {"kinds": ["a", "b"]}).kinds == ["a", "b"]
+        Registry.open_dataset("listed", registry)
+    assert Registry.open_dataset("listed", registry, {"kinds": ["a", "b"]}).kinds == ["a", "b"]
     with pytest.raises(UsageError, match="unknown option 'others'"):
-        open_dataset("listed", registry, {"kinds": [], "others": 1})
+        Registry.open_dataset("listed", registry, {"kinds": [], "others": 1})
 
 
 def test_options_whose_types_cannot_be_read_are_a_broken_plugin(registry):
     with pytest.raises(BrokenPluginError, match=r"unknown-type.*NoSuchType"):
-        open_dataset("unknown-type", registry)
+        Registry.open_dataset("unknown-type", registry)
 
 
 def test_the_path_of_a_file_is_not_an_option(registry, tmp_path):
     (tmp_path / "rows.csv").write_text("a,label\n1,x\n2,y\n")
     path = str(tmp_path / "rows.csv")
-    assert open_dataset(path, registry, {"label": "a"}).label == "a"
+    assert Registry.open_dataset(path, registry, {"label": "a"}).label == "a"
     with pytest.raises(UsageError, match="unknown option 'path': there are label"):
-        open_dataset(path, registry, {"path": "other.csv"})
+        Registry.open_dataset(path, registry, {"path": "other.csv"})
 
 
 def test_the_name_of_a_data_set_goes_before_a_path(registry, tmp_path, monkeypatch):
     (tmp_path / "digits").mkdir()
     monkeypatch.chdir(tmp_path)
-    assert open_dataset("digits", registry).name == "digits"
-    assert open_dataset("./digits", registry).name == "images"
+    assert Registry.open_dataset("digits", registry).name == "digits"
+    assert Registry.open_dataset("./digits", registry).name == "images"

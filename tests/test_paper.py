@@ -15,7 +15,7 @@ from oasis_bench.command_line import main
 from oasis_bench.command_line.paper import paper_experiment
 from oasis_bench.datasets.picture_sets import CALTECH256_SUBSETS
 from oasis_bench.experiment import Experiment
-from oasis_bench.plugins import load_registry, open_dataset
+from oasis_bench.plugins import Registry
 from oasis_bench.reports.claims_page import stored_runs, write_claims
 from oasis_bench.runs import one_for_each_value
 
@@ -92,12 +92,12 @@ def test_an_experiment_that_cannot_run_is_told_and_left_out(capsys, folder):
 
 @pytest.mark.parametrize("name", experiments())
 def test_a_quick_experiment_has_options_that_its_data_set_takes_and_rows_where_they_count(name):
-    quick, registry = paper_experiment(name, quick=True), load_registry()
+    quick, registry = paper_experiment(name, quick=True), Registry.load()
     assert (quick.partitions, quick.threads) == (1, 1)
     if "efficientnet" in str(quick.dataset_options):
         pytest.importorskip("torch", reason='pip install "oasis-bench[deep]" is needed')
     for one in (one_for_each_value(quick) or {name: quick}).values():
-        open_dataset(one.dataset, registry, one.dataset_options)  # refuses unknown options
+        Registry.open_dataset(one.dataset, registry, one.dataset_options)  # refuses unknown options
     kinds = {registry.algorithms[spec.algorithm].takes for spec in quick.learners.values()}
     assert "rows" not in kinds or "patches" not in quick.dataset_options
 

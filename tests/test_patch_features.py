@@ -19,7 +19,7 @@ from oasis_bench.datasets.patches import (
     points_of,
 )
 from oasis_bench.datasets.picture_files import Picture, hashed_pictures
-from oasis_bench.plugins import load_registry, open_dataset, read_options
+from oasis_bench.plugins import Registry
 from oasis_bench.system import no_progress
 
 
@@ -166,10 +166,10 @@ def test_a_folder_of_pictures_gives_patches_when_asked(tmp_path: Path) -> None:
             colour = np.roll((100 + i, 0, 0), channel)
             plain = np.full((240, 320, 3), colour, np.uint8)
             Image.fromarray(plain).save(tmp_path / "mine" / name / f"plain{i}.png")
-    registry = load_registry()
+    registry = Registry.load()
     path = str(tmp_path / "mine")
     given = {"patches": "gb42+hsv", "n_points": "15", "visterms": "8", "pixels": "6"}
-    dataset = open_dataset(path, registry, read_options(path, registry, given))
+    dataset = Registry.open_dataset(path, registry, Registry.read_options(path, registry, given))
     with pytest.warns(UserWarning, match=r"plain.\.png': it has no edges"):
         rows = dataset.load()
     assert sum("no edges" in line for line in rows.left_out) >= 6

@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits
 
 from oasis_bench.datasets import Digits, ImageFolder
 from oasis_bench.datasets.picture_files import hashed_pictures, pixels_of
-from oasis_bench.plugins import load_registry, open_dataset, read_options
+from oasis_bench.plugins import Registry
 from oasis_bench.system import UsageError, no_progress
 
 
@@ -84,10 +84,10 @@ def test_a_folder_of_pictures_gives_pixels_when_asked(tmp_path: Path) -> None:
         noise(other / name[:3] / f"image_{i:04}.jpg", 10 + i)
     noise(home / "dogs" / "copy.png", 3)
     noise(home / "cats" / "small.png", 4, (9, 9))
-    registry, path = load_registry(), str(tmp_path / "mine")
-    options = read_options(path, registry, {"pixels": "12", "visterms": "8"})
+    registry, path = Registry.load(), str(tmp_path / "mine")
+    options = Registry.read_options(path, registry, {"pixels": "12", "visterms": "8"})
     with pytest.warns(UserWarning, match="left out"):
-        rows = open_dataset(path, registry, options).load()
+        rows = Registry.open_dataset(path, registry, options).load()
     assert rows.images is not None
     assert rows.pixels is not None
     assert rows.pixels.shape == (rows.X.shape[0], 12, 12, 3)

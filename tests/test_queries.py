@@ -11,7 +11,7 @@ from oasis_bench.algorithms import Euclidean
 from oasis_bench.data import LabelledRows
 from oasis_bench.datasets import Digits
 from oasis_bench.experiment import Queries, plan
-from oasis_bench.plugins import load_registry
+from oasis_bench.plugins import Registry
 from oasis_bench.system import UsageError
 from oasis_bench.tasks import Retrieval
 from oasis_bench.trial import draw_items, refuse_untested_queries
@@ -32,7 +32,7 @@ def specs(experiment, pictures):
 
     def specs(*queries, **settings):
         of_all = replace(experiment, classes=("all",), queries=queries or None, **settings)
-        return plan(of_all, Digits(), pictures, load_registry())
+        return plan(of_all, Digits(), pictures, Registry.load())
 
     return specs
 
@@ -85,6 +85,6 @@ def test_queries_are_refused_that_do_not_test(specs, pictures, experiment):
         refuse_untested_queries(specs(str(trains)), pictures)
     refuse_untested_queries(specs(str(min(tested)), "b"), pictures)
     two = replace(experiment, classes=(("a", "b"),), queries=("c",))
-    trials = plan(two, Digits(), pictures, load_registry())
+    trials = plan(two, Digits(), pictures, Registry.load())
     with pytest.raises(UsageError, match="--queries 'c': no test item of the first partition"):
         refuse_untested_queries(trials, pictures)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from oasis_bench.algorithms import OASIS
-from oasis_bench.plugins import BrokenPluginError, load_registry
+from oasis_bench.plugins import BrokenPluginError, Registry
 from oasis_bench.system import UsageError
-from oasis_bench.tasks import Truth, evaluate
+from oasis_bench.tasks import Truth
 
 DISTRIBUTION = """\
 Metadata-Version: 2.1
@@ -82,7 +82,7 @@ def test_whatever_is_wrong_with_a_plugin_is_one_short_line(tmp_path, code):
     path = tmp_path / "mine.py"
     path.write_text(f"from oasis_bench.plugins import Dataset\n{code}\n")
     with pytest.raises(BrokenPluginError) as raised:
-        load_registry([path])
+        Registry.load([path])
     text = str(raised.value)
     assert FAULTS[code] in text
     assert text.isprintable()
@@ -90,7 +90,7 @@ def test_whatever_is_wrong_with_a_plugin_is_one_short_line(tmp_path, code):
 
 
 def test_every_built_in_plugin_can_be_loaded():
-    registry = load_registry()
+    registry = Registry.load()
     learners = {name: registry.algorithms[name] for name in registry.algorithms}
     assert learners["OASIS"] is OASIS
     assert all(learner.name == name for name, learner in learners.items())
@@ -100,14 +100,14 @@ def test_every_built_in_plugin_can_be_loaded():
 
 def test_an_unknown_name_is_refused_with_the_nearest():
     with pytest.raises(UsageError, match=r"^unknown algorithm 'oasi': did you mean 'OASIS'\?"):
-        load_registry().algorithms["oasi"]
+        Registry.load().algorithms["oasi"]
     with pytest.raises(UsageError, match=r"^unknown data set 'digit': did you mean 'digits'\?"):
-        load_registry().datasets["digit"]
+        Registry.load().datasets["digit"]
 
 
 @pytest.mark.usefixtures("third_party")
 def test_a_broken_plugin_is_listed_and_breaks_nothing_else():
-    catalogue = load_registry().algorithms
+    catalogue = Registry.load().algorithms
     names = {"Sound", "Missing", "NotALearner", "NotAClass", "Nameless", "OASIS"}
     assert names <= set(catalogue)
     assert catalogue["Sound"].name == "Sound"
@@ -128,14 +128,14 @@ def test_a_broken_plugin_is_listed_and_breaks_nothing_else():
 )
 def test_a_broken_plugin_says_what_is_wrong_with_it(name, problem):
     with pytest.raises(BrokenPluginError) as error:
-        load_registry().algorithms[name]
+        Registry.load().algorithms[name]
     assert problem in str(error.value)
     assert f"plugin {name!r}" in str(error.value)
 
 
 @pytest.mark.usefixtures("third_party")
 def test_a_name_that_two_distributions_claim_is_refused_and_breaks_nothing_else():
-    catalogue = load_registry().algorithms
+    catalogue = Registry.load().algorithms
     assert catalogue["OASIS"] is OASIS
     with pytest.raises(UsageError, match="LMNN") as error:
         catalogue["LMNN"]
@@ -144,7 +144,7 @@ def test_a_name_that_two_distributions_claim_is_refused_and_breaks_nothing_else(
 
 
 def test_plugin_files_add_learners_and_data_sets(plugins):
-    registry = load_registry([plugins / "misbehaving.py", plugins / "data_sets.py"])
+    registry = Registry.load([plugins / "misbehaving.py", plugins / "data_sets.py"])
     assert registry.algorithms["Raises"].name == "Raises"
     assert registry.datasets["tiny"]().load().class_counts().tolist() == [9, 4, 2]
     assert "OASIS" in registry.algorithms
@@ -155,27 +155,27 @@ def test_a_plugin_file_that_ends_the_program_is_broken(tmp_path, statement):
     path = tmp_path / "leaves.py"
     path.write_text(f"import sys; {statement}")
     with pytest.raises(BrokenPluginError, match=r"leaves\.py cannot be imported: (System|Gener)"):
-        load_registry([path])
+        Registry.load([path])
 
 
 def test_ctrl_c_in_an_import_is_no_fault_of_the_plugin_file(tmp_path, plugins):
     path = tmp_path / "slow_import.py"
     path.write_text("raise KeyboardInterrupt")
     with pytest.raises(KeyboardInterrupt):
-        load_registry([path])
+        Registry.load([path])
     path.write_text((plugins / "sleeper.py").read_text())
-    assert load_registry([path]).algorithms["Sleeper"].name == "Sleeper"
+    assert Registry.load([path]).algorithms["Sleeper"].name == "Sleeper"
 
 
 def test_a_task_in_a_file_is_asked_like_those_that_are_installed(plugins):
-    tasks = load_registry([plugins / "reciprocal_rank.py"]).tasks
+    tasks = Registry.load([plugins / "reciprocal_rank.py"]).tasks
     assert {"retrieval", "unseen-classes", "classification", "judged-triplets", "ratings"} < {
         *tasks
     }
     y, X = np.array([0, 0, 1, 1]), np.array([[0.0], [3], [2], [9]])
     truth, found = Truth(y=y), {}
     for name in ("reciprocal-rank", "retrieval"):
-        evaluation = evaluate(tasks[name](), truth, lambda q, g: -abs(q - g.T), X, seed=0)
+        evaluation = tasks[name]().evaluate(truth, lambda q, g: -abs(q - g.T), X, seed=0)
         found[name] = evaluation.measurements()
     # One relevant item a query, at ranks 2, 2, 3 and 2: its average precision is 1 / rank, too.
     assert found["reciprocal-rank"][0].value == pytest.approx((1 / 2 + 1 / 2 + 1 / 3 + 1 / 2) / 4)

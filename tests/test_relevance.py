@@ -5,7 +5,8 @@ import pytest
 from definitions import image_relevance
 from scipy import sparse
 
-from oasis_bench.data import joint_distribution, relevance_factor
+from oasis_bench.data import joint_distribution
+from oasis_bench.sampling.triplets import relevance_factor
 
 
 def random_relevance(n_images=15, n_labels=8, seed=0):

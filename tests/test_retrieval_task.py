@@ -10,10 +10,9 @@ from test_measures import LABELS, SCORES
 
 from oasis_bench.tasks import (
     Retrieval,
+    Task,
     Truth,
-    evaluate,
     evaluate_ranking,
-    parse_measure,
     ranking,
     tie_order,
 )
@@ -28,7 +27,7 @@ def table(scores):
 
 def ask(scores, y, seed=0, measures=None):
     similarity, X = table(np.asarray(scores))
-    return evaluate(Retrieval(), Truth(y=y), similarity, X, seed, measures=measures)
+    return Retrieval().evaluate(Truth(y=y), similarity, X, seed, measures=measures)
 
 
 def by_name(evaluation):
@@ -155,7 +154,7 @@ def test_several_labels_are_judged_by_sharing_one():
     ],
 )
 def test_a_measure_is_read_with_its_k(task, text, expected):
-    assert parse_measure(text, task) == expected
+    assert Task.parse_measure(text, task) == expected
 
 
 def test_scores_that_are_not_those_of_the_queries_are_refused():

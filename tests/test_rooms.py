@@ -35,7 +35,7 @@ FLOORS = {
 }
 BETWEEN_WINGS = {
     # Its network is the one whose outputs are a data set's features: one definition of its layers.
-    "algorithms/deep_ranking/network.py": "oasis_bench.datasets.efficientnet_lite0",
+    "algorithms/_ranking_network.py": "oasis_bench.datasets.efficientnet_lite0",
 }
 """Modules of a wing that import one module of another wing, each with its reason."""
 WINGS = ("algorithms", "datasets", "reports")

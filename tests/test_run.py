@@ -24,7 +24,7 @@ from oasis_bench.algorithms import OASIS, Euclidean
 from oasis_bench.data import LabelledRows
 from oasis_bench.datasets import Digits
 from oasis_bench.experiment import Experiment, LearnerSpec, plan
-from oasis_bench.plugins import load_registry
+from oasis_bench.plugins import Registry
 from oasis_bench.runs import read_run, run_experiment
 from oasis_bench.system import UsageError
 from oasis_bench.tasks import draw_partition
@@ -157,7 +157,7 @@ def test_the_stored_numbers_are_those_of_a_fit_by_hand(alone, tiny):
     # The same learner, rows and triplets without the harness, scored by scikit-learn.
     run, _ = alone
     X, y = load_digits(return_X_y=True)
-    for spec in plan(tiny, Digits(), LabelledRows(X, y, tuple("0123456789")), load_registry()):
+    for spec in plan(tiny, Digits(), LabelledRows(X, y, tuple("0123456789")), Registry.load()):
         row = run.trials[run.trials["trial_id"] == spec.trial_id].iloc[0]
         names = run.info.classes["2"]
         train, test, *_ = draw_partition(y, [*map(int, names)], 8, 6, spec.seed_for("partition"))
@@ -214,7 +214,7 @@ def test_the_symmetry_of_w_is_followed_along_the_steps_to_that_of_the_measured_m
     assert trials(run).loc["Euclidean", "symmetry_index"].isna().all()
 
     X, y = load_digits(return_X_y=True)
-    spec = plan(tiny, Digits(), LabelledRows(X, y, tuple("0123456789")), load_registry())[0]
+    spec = plan(tiny, Digits(), LabelledRows(X, y, tuple("0123456789")), Registry.load())[0]
     train, *_ = draw_partition(y, [*spec.where.classes], 8, 6, spec.seed_for("partition"))
     row = run.trials.set_index("trial_id").loc[spec.trial_id]
     learner = OASIS(
@@ -231,7 +231,7 @@ def test_the_symmetry_of_w_is_followed_along_the_steps_to_that_of_the_measured_m
 
 def test_without_traces_no_symmetry_is_recorded(tiny, run_trial):
     rows = LabelledRows(*load_digits(return_X_y=True), tuple("0123456789"))
-    spec = plan(replace(tiny, traces=False), Digits(), rows, load_registry())[0]
+    spec = plan(replace(tiny, traces=False), Digits(), rows, Registry.load())[0]
     record = run_trial(spec, rows)
     assert record.columns["status"] == "ok"
     assert record.columns["symmetry_index"] is None
@@ -255,7 +255,7 @@ class Zero(BilinearLearner):
     )
     rows = LabelledRows(*load_digits(return_X_y=True), tuple("0123456789"))
     zero = replace(tiny, learners={"Zero": LearnerSpec("Zero")})
-    registry = load_registry((tmp_path / "zero.py",))
+    registry = Registry.load((tmp_path / "zero.py",))
     spec = plan(zero, Digits(), rows, registry, plugin_files=(tmp_path / "zero.py",))[0]
     columns = run_trial(spec, rows).columns
     assert (columns["status"], columns["symmetry_index"]) == ("ok", None)
@@ -444,7 +444,7 @@ def test_a_number_of_steps_that_is_given_is_not_searched(tiny, run_trial):
     X, y = load_digits(return_X_y=True)
     rows = LabelledRows(X, y, tuple("0123456789"))
     fixed = replace(tiny, learners={"OASIS": LearnerSpec("OASIS", {"n_steps": 300})})
-    columns = run_trial(plan(fixed, Digits(), rows, load_registry())[0], rows).columns
+    columns = run_trial(plan(fixed, Digits(), rows, Registry.load())[0], rows).columns
     assert (columns["status"], columns["n_steps"]) == ("ok", 300)
 
 
@@ -531,7 +531,7 @@ def test_the_search_before_a_fit_does_not_hide_its_memory(tiny, run_trial):
     for aggressiveness in (0.1, [0.1, 0.2]):
         params = {"n_steps": 10, "aggressiveness": aggressiveness}
         experiment = replace(tiny, learners={"OASIS": LearnerSpec("OASIS", params)})
-        spec = plan(experiment, Digits(), rows, load_registry())[0]
+        spec = plan(experiment, Digits(), rows, Registry.load())[0]
         columns = run_trial(spec, rows).columns
         assert 11_000_000 < columns["fit_peak_bytes"] < 40_000_000
 
@@ -539,7 +539,7 @@ def test_the_search_before_a_fit_does_not_hide_its_memory(tiny, run_trial):
 def test_two_settings_of_one_algorithm_share_their_seeds(tiny, run_trial):
     same = {"first": LearnerSpec("OASIS"), "second": LearnerSpec("OASIS")}
     rows = LabelledRows(*load_digits(return_X_y=True), tuple("0123456789"))
-    specs = plan(replace(tiny, learners=same), Digits(), rows, load_registry())[:2]
+    specs = plan(replace(tiny, learners=same), Digits(), rows, Registry.load())[:2]
     first, second = (run_trial(spec, rows) for spec in specs)
     assert first.columns["learner"] != second.columns["learner"]
     assert first.measures == second.measures
@@ -561,7 +561,7 @@ def test_a_learner_without_several_labels_is_not_applicable_and_that_is_no_failu
     learners = {"LMNN": LearnerSpec("LMNN"), "Euclidean": LearnerSpec("Euclidean")}
     sizes = {"train_per_class": 40, "test_per_class": 25}  # the defaults: they have no meaning here
     experiment = replace(tiny, learners=learners, classes=("all",), **sizes)
-    specs = plan(experiment, Digits(), rows, load_registry())[:2]
+    specs = plan(experiment, Digits(), rows, Registry.load())[:2]
     lmnn, of_euclidean = (run_trial(spec, rows) for spec in specs)
     lmnn, euclidean = lmnn.columns, of_euclidean.columns
     assert (lmnn["status"], lmnn["reason"]) == (

@@ -10,7 +10,7 @@ from sklearn.preprocessing import normalize
 from oasis_bench.data import LabelledRows
 from oasis_bench.datasets import Digits
 from oasis_bench.experiment import Experiment, LearnerSpec, plan
-from oasis_bench.plugins import load_registry
+from oasis_bench.plugins import Registry
 from oasis_bench.runs import read_run, run_experiment
 from oasis_bench.system import UsageError
 from oasis_bench.tasks import draw_partition
@@ -51,7 +51,7 @@ def test_accuracy_is_that_of_scikit_learns_nearest_neighbours(digits):
     X, y = load_digits(return_X_y=True)
     rows = LabelledRows(X, y, tuple("0123456789"))
     experiment = small("digits", ("Euclidean",), ("classification",))
-    (spec,) = plan(experiment, Digits(), rows, load_registry())
+    (spec,) = plan(experiment, Digits(), rows, Registry.load())
     train, test, *_ = draw_partition(y, spec.where.classes, 8, 6, spec.seed_for("partition"))
     neighbours = KNeighborsClassifier(1).fit(normalize(X[train]), y[train])
     expected = neighbours.score(normalize(X[test]), y[test])
@@ -62,8 +62,8 @@ def test_accuracy_is_that_of_scikit_learns_nearest_neighbours(digits):
 def test_classes_are_held_apart_in_the_split_and_in_its_inner_folds():
     rows = LabelledRows(*load_digits(return_X_y=True), tuple("0123456789"))
     experiment = small("digits", ("OASIS",), ("unseen-classes",))
-    (spec,) = plan(experiment, Digits(), rows, load_registry())
-    learner = load_registry().algorithms["OASIS"]
+    (spec,) = plan(experiment, Digits(), rows, Registry.load())
+    learner = Registry.load().algorithms["OASIS"]
     items = draw_items(spec, rows, learner)
     seen, unseen = set(items.y), set(items.truth.y)
     assert (len(seen), len(unseen), seen & unseen) == (4, 4, set())
@@ -85,7 +85,7 @@ def test_classes_are_held_apart_in_the_split_and_in_its_inner_folds():
 def test_inner_folds_choose_by_the_measure_that_is_named_where_the_split_has_it(choose_by, chosen):
     rows = LabelledRows(*load_digits(return_X_y=True), tuple("0123456789"))
     experiment = small("digits", ("OASIS",), ALL_CLASSES, choose_by=choose_by)
-    specs = plan(experiment, Digits(), rows, load_registry())
+    specs = plan(experiment, Digits(), rows, Registry.load())
     assert [[by.measure for by in spec.chooses_by] for spec in specs] == chosen
 
 

@@ -17,7 +17,7 @@ from oasis_bench.datasets import Digits
 from oasis_bench.datasets.table_file import TableFile
 from oasis_bench.experiment import Candidate, Experiment, LearnerSpec, Search, plan
 from oasis_bench.experiment.trials import candidates
-from oasis_bench.plugins import BilinearLearner, IncrementalLearner, load_registry
+from oasis_bench.plugins import BilinearLearner, IncrementalLearner, Registry
 from oasis_bench.tasks import SeenClassesSplit, Truth
 from oasis_bench.trial import FitData
 from oasis_bench.trial.learner_side import tuning
@@ -313,7 +313,7 @@ def test_each_scaling_is_learned_from_the_rows_that_a_fold_learns_from():
         test_per_class=5,
         scaling=("l2", "standard"),
     )
-    (spec,) = plan(experiment, TableFile(Path("my.csv")), rows, load_registry())
+    (spec,) = plan(experiment, TableFile(Path("my.csv")), rows, Registry.load())
     assert spec.candidates == (Candidate("l2", {}), Candidate("standard", {}))
     folds_data = inner_fit_data(spec, {"X": rows.X, "y": rows.y}, Euclidean, "standard")
     raw = inner_fit_data(spec, {"X": rows.X, "y": rows.y}, Euclidean, "none")
@@ -463,7 +463,7 @@ def test_test_images_are_shown_to_nothing_before_the_last_evaluation(
     numbered_rows, plugins, run_trial, tmp_path
 ):
     path, log = plugins / "spy.py", tmp_path / "shown"
-    registry = load_registry([path])
+    registry = Registry.load([path])
     experiment = Experiment(
         title="Spied",
         dataset="numbered",

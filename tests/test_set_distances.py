@@ -11,8 +11,8 @@ import pytest
 from scipy.spatial.distance import cdist
 from threadpoolctl import threadpool_limits
 
-from oasis_bench.algorithms.local_distances import set_distances as module
-from oasis_bench.algorithms.local_distances.set_distances import BLOCK, TILE, set_distances
+from oasis_bench.algorithms import local_patch_distances as module
+from oasis_bench.algorithms.local_patch_distances import BLOCK, TILE, set_distances
 from oasis_bench.data import Patches, PatchKind
 
 
@@ -143,7 +143,7 @@ SCRIPT = """
 import sys
 from pathlib import Path
 from test_set_distances import PICTURES
-from oasis_bench.algorithms.local_distances.set_distances import set_distances
+from oasis_bench.algorithms.local_patch_distances import set_distances
 set_distances(PICTURES, PICTURES, Path(sys.argv[1]))
 """
 PICTURES = Patches({"a": kind((1100,) * 16, 16)})

@@ -5,9 +5,9 @@ import pytest
 from sklearn.model_selection import ParameterGrid
 
 from oasis_bench.data import coordinates
-from oasis_bench.plugins import load_registry
+from oasis_bench.plugins import Registry
 from oasis_bench.plugins.contract import quick
-from oasis_bench.system import shared, sharing
+from oasis_bench.system import shared
 from oasis_bench.tasks import Truth
 from oasis_bench.trial import FitData
 
@@ -35,7 +35,7 @@ def test_coordinates_have_the_inner_products_of_the_rows(shape, dtype):
     )
 
 
-LEARNERS = load_registry().algorithms
+LEARNERS = Registry.load().algorithms
 INVARIANT = [
     name for name in LEARNERS if not name.startswith("metric") and LEARNERS[name].rotation_invariant
 ]
@@ -63,7 +63,7 @@ def test_work_is_shared_for_the_same_arrays_only_where_that_is_allowed():
     X, y = np.ones((2, 2)), np.arange(2)
     assert shared(count, X, y) == shared(count, X, y) == 5
     assert len(calls) == 2
-    with sharing({}):
+    with shared.within({}):
         assert shared(count, X, y) == shared(count, X, y.copy()) == 5
         assert len(calls) == 3
         assert shared(count, 2 * X, y) == 9
@@ -79,7 +79,7 @@ def test_candidates_that_share_work_learn_what_each_learns_alone(name, wide):
     alone = [LEARNERS[name](**params).fit(wide.X, wide.y) for params in grid]
     kept = {}
     for params, expected in zip(grid, alone, strict=True):
-        with sharing(kept):
+        with shared.within(kept):
             found = LEARNERS[name](**params).fit(wide.X, wide.y)
         np.testing.assert_array_equal(found.components_, expected.components_)
         assert getattr(found, "n_iter_", 0) == getattr(expected, "n_iter_", 0)

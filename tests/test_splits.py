@@ -9,7 +9,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from oasis_bench.data import LabelledRows
 from oasis_bench.experiment.data_use import choose_classes
-from oasis_bench.plugins import load_registry
+from oasis_bench.plugins import Registry
 from oasis_bench.system import UsageError, derive_seed
 from oasis_bench.tasks import SeenClassesSplit, draw_partition
 
@@ -99,7 +99,7 @@ def test_of_a_large_fold_3000_items_validate():
         assert set(validate) < set(validate_in_whole)
         # 300 of each class, with a deviation of 15, as for draws without repetition from 8000
         assert np.abs(np.bincount(y[validate]) - 300).max() < 5 * 15
-    apart = load_registry().splits["unseen-classes"](None).inner_folds(y, None, 5, seed=0)
+    apart = Registry.load().splits["unseen-classes"](None).inner_folds(y, None, 5, seed=0)
     assert [len(validate) for _, validate, *_ in apart] == [3000] * 5
     assert [len(learn) for learn, *_ in apart] == [32_000] * 5
 
@@ -126,7 +126,7 @@ def rows_of(*counts, **more):
     return LabelledRows(np.arange(2.0 * len(y)).reshape(-1, 2), y, names, **more)
 
 
-SPLITS = load_registry().splits
+SPLITS = Registry.load().splits
 UnseenClassesSplit, StratifiedSplit = SPLITS["unseen-classes"], SPLITS["stratified"]
 
 

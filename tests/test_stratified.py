@@ -14,7 +14,7 @@ from oasis_bench.command_line import main
 from oasis_bench.data import LabelledRows
 from oasis_bench.datasets import Digits
 from oasis_bench.experiment import Experiment, LearnerSpec, plan
-from oasis_bench.plugins import load_registry
+from oasis_bench.plugins import Registry
 from oasis_bench.runs import read_run
 
 IMBALANCED = (211, 97, 60, 31, 13)
@@ -28,7 +28,7 @@ def rows_of(*counts, seed=0, **more):
 
 def stratified(share, most_items=None):
     settings = SimpleNamespace(test_share=share, most_items=most_items)
-    return load_registry().splits["stratified"](settings)
+    return Registry.load().splits["stratified"](settings)
 
 
 def test_no_more_items_train_and_test_than_the_most():
@@ -47,7 +47,7 @@ def planned(rows, **settings):
     learners = {"Euclidean": LearnerSpec("Euclidean")}
     how = {"classes": ("all",), "split": "stratified", "test_share": 0.2, **settings}
     experiment = Experiment("Stratified", "digits", learners, **how)
-    return plan(experiment, Digits(), rows, load_registry())
+    return plan(experiment, Digits(), rows, Registry.load())
 
 
 @pytest.mark.parametrize("share", [0.1, 0.2, 0.37, 0.45, 0.8])

@@ -3,7 +3,7 @@
 import pytest
 
 from oasis_bench.command_line import main
-from oasis_bench.plugins import ExemplarLearner, load_registry
+from oasis_bench.plugins import ExemplarLearner, Registry
 from oasis_bench.runs import read_run
 
 
@@ -23,7 +23,7 @@ def test_each_learner_that_takes_the_rows_is_run_and_the_others_are_named(
     # Of others' learners some may run out of time on a busy machine.
     assert main(["run", "--dataset", table, *how.split(), *words]) in (0, 1)
     out, err = capsys.readouterr()
-    known = load_registry().algorithms
+    known = Registry.load().algorithms
     ours = {
         name
         for name in known

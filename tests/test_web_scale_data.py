@@ -12,7 +12,7 @@ import pytest
 from scipy import sparse
 
 from oasis_bench.algorithms import OASIS, Euclidean
-from oasis_bench.data import canonical_csr
+from oasis_bench.data import canonical
 from oasis_bench.datasets import WebScale
 from oasis_bench.datasets.web_scale import (
     BATCH,
@@ -192,7 +192,7 @@ class TestTheFolder:
                 assert is_mapped(array)
                 assert not array.flags.writeable
             assert matrix.indices.dtype == matrix.indptr.dtype == np.int32
-        checked = canonical_csr(data.train.X)
+        checked = canonical(data.train.X)
         assert is_mapped(checked.data)
         assert is_mapped(checked.indices)
 

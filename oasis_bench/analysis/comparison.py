@@ -26,7 +26,7 @@ from oasis_bench.analysis.statistics import (
 )
 from oasis_bench.experiment import WORDS, cell_name
 from oasis_bench.runs import StoredRun
-from oasis_bench.tasks import named_unless_usual
+from oasis_bench.tasks import Split
 
 Verdict = Literal["worse", "better", "same", "not judged"]
 
@@ -144,7 +144,7 @@ def compare_runs(old: StoredRun, new: StoredRun, tolerance: float = 0.1) -> RunC
             trials[(trials[keys] == list(key)).all(axis="columns")] for trials in (before, after)
         )
         subset, learner, split = map(str, key)
-        in_words = "".join(f" ({name})" for name in named_unless_usual(split))
+        in_words = "".join(f" ({name})" for name in Split.named_unless_usual(split))
         cell = f"{learner} on classes {subset}{in_words}"
         if not of_old.empty and not of_new.empty:
             differences = _differences(old, new, cell_name(learner, subset, split))

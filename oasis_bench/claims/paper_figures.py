@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from oasis_bench.experiment import DEFAULT_TEST, DEFAULT_TRAIN, Experiment
-from oasis_bench.plugins import Registry, open_dataset
+from oasis_bench.plugins import Registry
 from oasis_bench.runs import StoredRun
 from oasis_bench.tasks import ACCURACY, RECOGNITION_BY_FROME
 
@@ -166,7 +166,7 @@ def on_papers_classes(name: str, experiment: Experiment, registry: Registry) -> 
     lists = CLASS_LISTS.get(name, ())
     if not lists:
         return experiment
-    dataset = open_dataset(DATASET, registry)
+    dataset = Registry.open_dataset(DATASET, registry)
     sizes = dataset.class_sizes()
     needed = {one for own in lists for one in dataset.class_subsets[own]}
     if any(sizes.get(one, 0) < sum(PAPERS_PER_CLASS) for one in needed):

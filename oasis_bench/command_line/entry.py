@@ -22,7 +22,7 @@ from oasis_bench.command_line.parsing import refuse_missing
 from oasis_bench.command_line.printed import Printed, printed_streams
 from oasis_bench.experiment import Experiment
 from oasis_bench.plugins import find_dataset, installed, refuse_unknown
-from oasis_bench.system import LONGEST_REASON, UsageError, cut, error_line, shown
+from oasis_bench.system import Text, UsageError
 
 USAGE = 2
 INTERRUPTED = 130
@@ -78,7 +78,7 @@ def _status(arguments: Sequence[str] | None) -> int:
             warnings.showwarning = cast(Any, _show_warning)
             return _carry_out(verb)
     except UsageError as error:
-        line = cut(str(error), LONGEST_REASON)
+        line = Text.cut(str(error), Text.LONGEST_REASON)
     except KeyboardInterrupt as interrupt:
         print(f"oasis-bench: {str(interrupt) or 'interrupted'}", file=sys.stderr)
         return INTERRUPTED
@@ -90,7 +90,7 @@ def _status(arguments: Sequence[str] | None) -> int:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             line = f"cannot write {what}: {reason}: free some"
         elif error.filename is not None:
-            line = f"{shown(what)}: {reason}: give another path, or correct what is in its way"
+            line = f"{Text.shown(what)}: {reason}: give another path, or correct what is in its way"
         else:
             raise
     print(f"oasis-bench: {line}", file=sys.stderr)
@@ -147,11 +147,11 @@ def _carry_out(verb: Callable[[], int]) -> int:
     except (UsageError, MemoryError):
         raise
     except Exception as error:
-        from oasis_bench.plugins import place_in_plugin
+        from oasis_bench.plugins import Registry
 
-        if (place := place_in_plugin(error)) is None:
+        if (place := Registry.place_of(error)) is None:
             raise
-        raise UsageError(f"{place}: {error_line(error)}: correct the plugin") from error
+        raise UsageError(f"{place}: {Text.of_error(error)}: correct the plugin") from error
 
 
 def _show_warning(message: Warning | str, *where: object) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from oasis_bench.command_line.progress import ProgressDisplay
-from oasis_bench.data import PATCHES_AND_PIXELS, LabelledRows, scaling_words, unlike_scales
+from oasis_bench.data import LabelledRows, Patches, Scaling
 from oasis_bench.experiment import Experiment, built_in_experiments
 from oasis_bench.plugins import (
     PATH_DATASETS,
@@ -27,14 +27,10 @@ from oasis_bench.plugins import (
     ExemplarLearner,
     MahalanobisLearner,
     MetricLearner,
-    load_registry,
-    load_rows,
-    needed_options,
-    open_dataset,
-    read_options,
+    Registry,
 )
 from oasis_bench.system import require_packages
-from oasis_bench.tasks import GALLERIES, Split, Task, measure_names
+from oasis_bench.tasks import Split, Task
 
 BROKEN = "BROKEN: "
 """What stands before the error of a plugin."""
@@ -60,7 +56,7 @@ CHECK_FAILED = 1
 
 def list_all(options: argparse.Namespace) -> int:
     """Print what can be named in a run; of one kind, more of each."""
-    registry = load_registry(options.plugin)
+    registry = Registry.load(options.plugin)
     experiments = [(name, Experiment.from_toml(name).title) for name in built_in_experiments()]
     tables: dict[str, Callable[[], list[str]]] = {
         "algorithms": lambda: described(registry.algorithms, options.what and about_learner),
@@ -79,9 +75,9 @@ def list_all(options: argparse.Namespace) -> int:
 
 def data_load(options: argparse.Namespace) -> int:
     """Load a data set, downloading it where it is not here, and print what it holds."""
-    registry = load_registry(options.plugin)
-    data_options = read_options(options.dataset, registry, dict(options.data_options))
-    dataset = open_dataset(options.dataset, registry, data_options)
+    registry = Registry.load(options.plugin)
+    data_options = Registry.read_options(options.dataset, registry, dict(options.data_options))
+    dataset = Registry.open_dataset(options.dataset, registry, data_options)
     if options.verb == "data describe":
         lines = dataset.description() if dataset.location() is not None else []  # may raise
         _print_facts(facts_of(dataset))
@@ -91,7 +87,7 @@ def data_load(options: argparse.Namespace) -> int:
         for line in lines:
             print(line)
     with closing(ProgressDisplay()) as display:
-        rows = load_rows(dataset, display.download)
+        rows = Registry.load_rows(dataset, display.download)
     _print_facts(facts_of_rows(dataset, rows))
     return 0
 
@@ -136,7 +132,7 @@ def about_learner(learner: type[MetricLearner]) -> list[str]:
 def input_of(learner: type[MetricLearner]) -> str:
     """Name what a learner takes: dense or sparse rows, pixels, patches, or both: pixels+."""
     density = "sparse" if learner.takes_sparse else "dense"
-    named = {"rows": density, PATCHES_AND_PIXELS: "pixels+"}
+    named = {"rows": density, Patches.AND_PIXELS: "pixels+"}
     return named.get(learner.takes, learner.takes)
 
 
@@ -144,7 +140,7 @@ def about_dataset(dataset: type[Dataset]) -> list[str]:
     """Return where a data set is, and how to get it."""
     here: str | None = "of yours"
     if dataset.name not in PATH_DATASETS:
-        needed = ", ".join(needed_options(dataset))
+        needed = ", ".join(Registry.needed_options(dataset))
         here = f"known with its options ({needed})" if needed else dataset().location()
     return [f"here: {here or 'not yet'}", f"how to get it: {dataset.home}"]
 
@@ -152,8 +148,8 @@ def about_dataset(dataset: type[Dataset]) -> list[str]:
 def about_task(splits: Catalogue[Split], task: type[Task]) -> list[str]:
     """Return how the items of a task are split, and its measures."""
     return [
-        f"{splits[task.split].summary}; compared with {GALLERIES[task.gallery]}",
-        f"measures: {', '.join(measure_names(task))}",
+        f"{splits[task.split].summary}; compared with {Task.GALLERIES[task.gallery]}",
+        f"measures: {', '.join(Task.measure_names(task))}",
     ]
 
 
@@ -220,8 +216,8 @@ def facts_of_rows(dataset: Dataset, rows: LabelledRows) -> dict[str, str]:
     }
     default = dataset.default_scaling(rows)
     for scaling in (default,) if isinstance(default, str) else default:
-        facts[f"scaling {scaling}"] = str(scaling_words(scaling))
-    if (ranges := unlike_scales(rows.X)) is not None:
+        facts[f"scaling {scaling}"] = str(Scaling.words(scaling))
+    if (ranges := Scaling.unlike(rows.X)) is not None:
         facts["columns"] = "of ranges from {:.3g} to {:.3g}".format(*ranges)
     if rows.multi_label:
         facts["labels a row"] = f"{counts.sum() / rows.X.shape[0]:.1f}"

@@ -14,14 +14,8 @@ from oasis_bench.claims import experiments, on_papers_classes
 from oasis_bench.command_line.progress import ProgressDisplay, in_words
 from oasis_bench.command_line.run import TRIAL_FAILED, go_on, quick_note
 from oasis_bench.experiment import Experiment, quick_settings
-from oasis_bench.plugins import load_registry, load_reports
-from oasis_bench.system import (
-    OutputError,
-    UsageError,
-    available_cores,
-    make_writable,
-    unknown_name,
-)
+from oasis_bench.plugins import Registry
+from oasis_bench.system import Folder, Machine, OutputError, Text, UsageError
 from oasis_bench.web_scale import chance_level, train, trainings
 
 QUICK = {"partitions": 1, "max_steps": 8_000, "threads": 1}
@@ -49,14 +43,16 @@ def run_paper(options: argparse.Namespace) -> int:
     One that cannot run, as its data is not to be had, is reported and left out.
     """
     if options.quick:
-        options.jobs = min(available_cores(), QUICK_JOBS)  # its times are no evidence either
+        options.jobs = min(Machine.cores(), QUICK_JOBS)  # its times are no evidence either
     names = options.experiments or experiments()
     for name in names:
         if name not in experiments():
-            raise UsageError(f"--experiments: {unknown_name('experiment', name, experiments())}")
+            raise UsageError(
+                f"--experiments: {Text.unknown_name('experiment', name, experiments())}"
+            )
     output = options.output or Path("runs") / ("paper-quick" if options.quick else "paper")
     planned = {name: paper_experiment(name, options.quick) for name in names}
-    reports, remarks, failed = load_reports(), quick_note(options), 0
+    reports, remarks, failed = Registry.load_reports(), quick_note(options), 0
     for number, (name, experiment) in enumerate(planned.items(), 1):
         print(f"{name} ({number} of {len(planned)}): {experiment.title}", flush=True)
         try:
@@ -80,7 +76,7 @@ def paper_experiment(name: str, quick: bool) -> Experiment:
 
     `quick`: of few partitions, pictures and steps.
     """
-    experiment = on_papers_classes(name, Experiment.from_toml(name), load_registry())
+    experiment = on_papers_classes(name, Experiment.from_toml(name), Registry.load())
     if not quick:
         return experiment
     settings = {**quick_settings(experiment), **QUICK, "replicates": None}
@@ -102,7 +98,7 @@ def paper_experiment(name: str, quick: bool) -> Experiment:
 
 def run_web_scale(options: argparse.Namespace) -> int:
     """Say what will be written, train, and write the report."""
-    n_threads = options.threads or available_cores()
+    n_threads = options.threads or Machine.cores()
     planned = trainings(options.images, options.batch, options.seeds, options.steps_per_image)
 
     def tell(words: str, seconds_left: float) -> None:
@@ -110,10 +106,10 @@ def run_web_scale(options: argparse.Namespace) -> int:
         display.line(words + left)
 
     size = max(options.images), options.test_images, options.visterms
-    dataset: Any = load_registry().datasets["web-scale"]
+    dataset: Any = Registry.load().datasets["web-scale"]
     steps = [training.n_steps for training in planned]
     forecast = _forecast(dataset.to_write(*size), options.visterms, steps, options.output)
-    make_writable(options.output)
+    Folder(options.output).make_writable()
     print(forecast, flush=True)
     with closing(ProgressDisplay()) as display:
         data = dataset.kept(*size, display.download)
@@ -129,7 +125,7 @@ def run_web_scale(options: argparse.Namespace) -> int:
             raise KeyboardInterrupt(
                 "interrupted: the same command goes on from the last checkpoint"
             ) from None
-    print(f"report: {load_reports().write_web_scale_report(options.output)}")
+    print(f"report: {Registry.load_reports().write_web_scale_report(options.output)}")
     return 0
 
 

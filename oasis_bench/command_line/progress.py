@@ -11,7 +11,7 @@ from tqdm.auto import tqdm
 
 from oasis_bench.analysis import option_name
 from oasis_bench.experiment import cell_name
-from oasis_bench.system import for_terminal
+from oasis_bench.system import Text
 from oasis_bench.trial import TrialResult
 
 
@@ -49,7 +49,7 @@ class ProgressDisplay:
         if self._live:
             if problem:
                 self.line(name + problem)
-            self._bar.set_postfix_str(for_terminal(name), refresh=False)
+            self._bar.set_postfix_str(Text.for_terminal(name), refresh=False)
             self._bar.update()
             return
         seconds = (time.monotonic() - self._began) / done * (planned - done)
@@ -72,7 +72,7 @@ class ProgressDisplay:
     def line(self, text: str) -> None:
         """Show a line, above the bar."""
         if self._live:
-            tqdm.write(for_terminal(text), file=sys.stderr)
+            tqdm.write(Text.for_terminal(text), file=sys.stderr)
         else:
             print(text, file=sys.stderr)
 
@@ -80,7 +80,9 @@ class ProgressDisplay:
         self.close()
         self._what = what
         if self._live:
-            self._bar = tqdm(desc=for_terminal(what), file=sys.stderr, dynamic_ncols=True, **bar)
+            self._bar = tqdm(
+                desc=Text.for_terminal(what), file=sys.stderr, dynamic_ncols=True, **bar
+            )
 
     def close(self) -> None:
         """Leave the last bar as it is, and the terminal as it was."""

@@ -26,15 +26,7 @@ from oasis_bench.experiment import (
     changed,
     known_settings,
 )
-from oasis_bench.plugins import (
-    BrokenPluginError,
-    load_registry,
-    load_reports,
-    load_rows,
-    open_dataset,
-    read_options,
-    refuse_unlike_inputs,
-)
+from oasis_bench.plugins import BrokenPluginError, Registry
 from oasis_bench.runs import (
     evaluate_run,
     expected_seconds,
@@ -51,7 +43,7 @@ from oasis_bench.runs import (
     resume_experiment,
     run_experiment,
 )
-from oasis_bench.system import EXPORT, UsageError, path_below, without_options
+from oasis_bench.system import Folder, UsageError, without_options
 from oasis_bench.trial import MODELS, PREDICTIONS
 
 TRIAL_FAILED = GOT_WORSE = 1
@@ -142,13 +134,13 @@ def experiment_of(options: argparse.Namespace) -> Experiment:
 
 def _that_take(dataset: str, of_data: Mapping[str, Any], plugin_files: list[Path]) -> list[str]:
     """Name the learners that take the items of a data set; say why others are left out."""
-    registry, names = load_registry(plugin_files), []
-    source = open_dataset(dataset, registry, of_data)
+    registry, names = Registry.load(plugin_files), []
+    source = Registry.open_dataset(dataset, registry, of_data)
     with closing(ProgressDisplay()) as display:
-        rows = load_rows(source, display.download)
+        rows = Registry.load_rows(source, display.download)
         for name in registry.algorithms:
             try:
-                refuse_unlike_inputs(registry.algorithms[name], source, rows)
+                Registry.refuse_unlike_inputs(registry.algorithms[name], source, rows)
                 names.append(name)
             except (BrokenPluginError, UsageError) as error:
                 display.line(f"{name} is left out: {error}")
@@ -159,7 +151,7 @@ def data_options(options: argparse.Namespace, dataset: str) -> dict[str, Any]:
     """Return the options of the data set that were given."""
     if not options.data_options:
         return {}
-    return read_options(dataset, load_registry(options.plugin), dict(options.data_options))
+    return Registry.read_options(dataset, Registry.load(options.plugin), dict(options.data_options))
 
 
 def _given(options: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
@@ -181,7 +173,7 @@ def _run_suite(suite: Experiment, folder: Path, options: argparse.Namespace) -> 
     print(f"{len(left)} of {len(corpora)} corpora have no result in {results} yet")
     if seconds := expected_seconds(left):
         print(f"they took {seconds / 3600:.1f} h on the machine of the committed results")
-    export = partial(load_reports().export_run, kind="summary", output=results)
+    export = partial(Registry.load_reports().export_run, kind="summary", output=results)
     failed = _go_on_with_each(left, folder, options, export)
     print(f"results: {results}: 'python -m oasis_bench ranks {results}' makes their page")
     return failed
@@ -194,9 +186,9 @@ def _go_on_with_each(
     export: Callable[[Path], object] | None = None,
 ) -> int:
     """Go on with each of several experiments, and report or `export` it; return the status."""
-    registry, failed = load_registry(options.plugin), 0
+    registry, failed = Registry.load(options.plugin), 0
     for one in experiments.values():  # before the first begins: this may raise
-        open_dataset(one.dataset, registry, one.dataset_options)
+        Registry.open_dataset(one.dataset, registry, one.dataset_options)
     for number, (name, one) in enumerate(experiments.items(), start=1):
         print(f"{name} ({number} of {len(experiments)}):", flush=True)
         try:
@@ -221,7 +213,7 @@ def go_on(
         failed = _go_on_with_each(several, folder, options)
         folders = {name: folder / name for name in several}
         (what,) = lists_of_values(experiment)
-        print(f"report: {load_reports().write_side_by_side(folders, folder, what)}")
+        print(f"report: {Registry.load_reports().write_side_by_side(folders, folder, what)}")
         return failed
     state = how_far(folder, experiment)
     if state == "finished":
@@ -273,7 +265,7 @@ def carry_out(start: Callable[..., int], folder: Path, display: ProgressDisplay,
 
 def report_on(folder: Path, tables: bool = False, baseline: str | None = None) -> int:
     """Make the report of a run; its answer comes first, and its `tables` where they are asked."""
-    reports, run = load_reports(), read_run(folder)
+    reports, run = Registry.load_reports(), read_run(folder)
     reports.find_baseline(run, baseline)  # raises before anything is printed
     print(reports.summary_text(run) if tables else reports.answer_text(run), flush=True)
     print(f"report: {reports.write_report(folder, baseline, run)}")  # figures take seconds
@@ -296,7 +288,7 @@ def report(options: argparse.Namespace) -> int:
 
 def judge(options: argparse.Namespace) -> int:
     """Write the rating page of a run, or collect ratings and remake the run's report."""
-    reports = load_reports()
+    reports = Registry.load_reports()
     given = {"n_queries": options.queries, "n_candidates": options.candidates}
     given |= {"output": options.output}
     of_page = {name: value for name, value in given.items() if value is not None}
@@ -316,7 +308,7 @@ def judge(options: argparse.Namespace) -> int:
 
 def ranks(options: argparse.Namespace) -> int:
     """Write the leaderboard of several runs."""
-    reports = load_reports()
+    reports = Registry.load_reports()
     how = options.task, options.measure, options.baseline
     page, summary = reports.write_ranks(options.runs, options.output, *how)
     print(summary)
@@ -331,7 +323,7 @@ def compare(options: argparse.Namespace) -> int:
     old, new = read_run(options.old), read_run(options.new)
     comparison = compare_runs(old, new, options.tolerance)
     runs = {f"OLD {options.old}": old, f"NEW {options.new}": new}
-    print(load_reports().comparison_text(comparison, runs))
+    print(Registry.load_reports().comparison_text(comparison, runs))
     if comparison.count("worse"):
         return GOT_WORSE
     return 0 if comparison.n_judged else NOT_COMPARED
@@ -340,12 +332,12 @@ def compare(options: argparse.Namespace) -> int:
 def export(options: argparse.Namespace) -> int:
     """Write the numbers of a run for other programs, and print the paths."""
     if options.format == "trec":
-        output = options.output or path_below(options.run, EXPORT)
+        output = options.output or Folder(options.run).path(Folder.EXPORT)
         with closing(ProgressDisplay()) as display:
             shown = display.download, display.bar
             paths = export_trec(options.run, output, *shown, options.plugin)
     else:
-        paths = load_reports().export_run(options.run, options.format, options.output)
+        paths = Registry.load_reports().export_run(options.run, options.format, options.output)
     for path in paths:
         print(path)
     return 0

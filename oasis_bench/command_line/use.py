@@ -17,12 +17,11 @@ from oasis_bench.command_line.run import data_options, experiment_of
 from oasis_bench.experiment import Experiment, LearnerSpec
 from oasis_bench.plugins import (
     Blend,
+    Registry,
     embed as embed_items,
     learner_of,
     load_model_of,
-    load_registry,
     neighbours as find_neighbours,
-    open_dataset,
     prepare_of,
 )
 from oasis_bench.runs import fit_on_all
@@ -98,14 +97,14 @@ def _load(
     options: argparse.Namespace, sources: Sequence[str], display: ProgressDisplay
 ) -> tuple[Any, list[_Items]]:
     """Load a model, and the items of tables or data sets as it takes them."""
-    registry = load_registry(options.plugin)
+    registry = Registry.load(options.plugin)
     model = load_model_of(registry, options.model)
     takes, columns = learner_of(model, [])[0].takes, getattr(model, "feature_names_in_", None)
     prepare = prepare_of(model)
     needed = columns if columns is None or prepare is None else prepare.needed(columns)
     loaded = []
     for source in sources:
-        dataset = open_dataset(source, registry, data_options(options, source))
+        dataset = Registry.open_dataset(source, registry, data_options(options, source))
         X, names = dataset.load_items(
             takes, needed, options.name, display.download, prepare is not None
         )

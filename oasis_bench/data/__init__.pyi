@@ -2,16 +2,13 @@ from .matrices import (
     FloatArray as FloatArray,
     basis_and_coordinates as basis_and_coordinates,
     canonical as canonical,
-    canonical_csr as canonical_csr,
     check_magnitude as check_magnitude,
     coordinates as coordinates,
     far_middle as far_middle,
     joint_distribution as joint_distribution,
-    relevance_factor as relevance_factor,
     row_hashes as row_hashes,
     symmetric_part as symmetric_part,
     symmetry_index as symmetry_index,
-    warn_of_lost_digits as warn_of_lost_digits,
     without_offset as without_offset,
 )
 from .pictures import (
@@ -21,20 +18,10 @@ from .pictures import (
     thumbnail as thumbnail,
 )
 from .preparing import (
-    LEFT_OUT as LEFT_OUT,
-    MUCH_MISSING as MUCH_MISSING,
-    RARE as RARE,
     Encoding as Encoding,
     Prepare as Prepare,
-    days_of as days_of,
-    encode as encode,
-    frame_of as frame_of,
-    without_left_out as without_left_out,
-    without_texts as without_texts,
 )
 from .rows import (
-    KINDS as KINDS,
-    PATCHES_AND_PIXELS as PATCHES_AND_PIXELS,
     JudgedTriplets as JudgedTriplets,
     Judgements as Judgements,
     LabelledRows as LabelledRows,
@@ -42,23 +29,10 @@ from .rows import (
     Pixels as Pixels,
     Ratings as Ratings,
     Rows as Rows,
-    check_items as check_items,
     checked_labels as checked_labels,
     class_labels as class_labels,
 )
 from .scaling import (
-    KEEPS_ZEROS as KEEPS_ZEROS,
-    PCA as PCA,
-    SCALES_COLUMNS as SCALES_COLUMNS,
-    SCALINGS as SCALINGS,
-    STEPS as STEPS,
     Dense as Dense,
-    Preparation as Preparation,
-    learn_scaling as learn_scaling,
-    learn_steps as learn_steps,
-    prepared_by as prepared_by,
-    refuse_scaling as refuse_scaling,
-    scaling_of as scaling_of,
-    scaling_words as scaling_words,
-    unlike_scales as unlike_scales,
+    Scaling as Scaling,
 )

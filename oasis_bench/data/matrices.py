@@ -6,7 +6,6 @@ Also numbers that are too large, too small or too far from zero.
 from __future__ import annotations
 
 import hashlib
-import warnings
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -29,9 +28,6 @@ below the inverse, where no value is larger, these become 0."""
 
 FAR = 10.0
 """Columns are far from zero whose middle is more than so many of their ranges away from it."""
-
-DIGITS_LOST = {np.dtype(np.float32): 1e4, np.dtype(np.float64): 1e9}
-"""So many ranges away from zero, the values themselves have too few digits left."""
 
 
 def symmetric_part(W: FloatArray) -> FloatArray:
@@ -117,18 +113,6 @@ def joint_distribution(R: Any) -> sparse.csr_array:
     return joint
 
 
-def relevance_factor(R: Any) -> sparse.csr_array:
-    r"""Return B (n_items, n_labels) with :math:`B B^\top = \Pr(p_1, p_2)`.
-
-    :math:`B(p, q) = \Pr(p|q) \sqrt{\Pr(q)}`, since :math:`\Pr(p_1, p_2) = \sum_q \Pr(p_1|q)
-    \Pr(p_2|q) \Pr(q)`.  Parameter and errors as in `joint_distribution`.
-    """
-    factor = joint_distribution(R)
-    label_probability = np.bincount(factor.indices, factor.data, minlength=factor.shape[1])
-    factor.data /= np.sqrt(label_probability[factor.indices])
-    return factor
-
-
 def basis_and_coordinates(X: FloatArray) -> tuple[Float64Array, Float64Array]:
     """Return an orthonormal basis Q (d, r) of what rows X (n, d) span, and XQ, in float64.
 
@@ -201,22 +185,6 @@ def far_middle(X: Any) -> FloatArray | None:
     if not is_far.any() or not np.isfinite(middle).all():
         return None
     return np.where(is_far, middle, 0).astype(rows.dtype)
-
-
-def warn_of_lost_digits(X: Any, middle: FloatArray, stacklevel: int) -> None:
-    """Warn where the values of a column are so far from zero that they have lost their digits."""
-    rows = _numbers(X)
-    assert rows is not None
-    ranges = np.ptp(rows, axis=0)
-    lost = (ranges > 0) & (np.abs(middle) / DIGITS_LOST[rows.dtype] > ranges)
-    if lost.any():
-        column = int(np.flatnonzero(lost)[0])
-        warnings.warn(
-            f"column {column} varies by {ranges[column]:.3g} around {middle[column]:.6g}, so that "
-            f"{rows.dtype} has rounded off what tells its values apart: subtract a constant from "
-            "it before it is rounded, or give float64",
-            stacklevel=stacklevel + 1,
-        )
 
 
 def without_offset(X: Any, middle: FloatArray | None = None) -> Any:

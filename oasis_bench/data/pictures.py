@@ -6,13 +6,13 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from oasis_bench.data.matrices import check_array
-from oasis_bench.system import UsageError, open_regular, unknown_name
+from oasis_bench.system import Text, UsageError, open_regular
 
 Descriptors = npt.NDArray[np.float32]
 
@@ -107,6 +107,9 @@ class Patches:
         Where there is no kind, one has no such name, or they are of different numbers of pictures.
     """
 
+    AND_PIXELS: ClassVar = "patches+pixels"
+    """What a learner takes that takes patches with the pixels of their pictures."""
+
     kinds: Mapping[str, PatchKind]
     pixels: npt.NDArray[np.uint8] | None = None
 
@@ -163,7 +166,7 @@ class Patches:
         chosen = list(self.kinds) if names is None else names.split("+")
         for name in chosen:
             if name not in self.kinds:
-                raise UsageError(f"kinds: {unknown_name('kind of patches', name, self.kinds)}")
+                raise UsageError(f"kinds: {Text.unknown_name('kind of patches', name, self.kinds)}")
         return type(self)({name: self.kinds[name] for name in chosen}, self.pixels)
 
     @property

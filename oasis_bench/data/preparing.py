@@ -24,13 +24,6 @@ Encoding: TypeAlias = tuple[tuple[str, ...], ...]
 
 A matrix in this encoding holds NaN where a value is missing, codes for texts, days for dates."""
 
-LEFT_OUT = ("constant", "id")
-"""Kinds of columns that tell nothing about new rows."""
-
-MUCH_MISSING, RARE, LEAST_ROWS = 0.05, 0.01, 2
-"""Shares of the training rows: from which on a column gets an indicator of missing values, and
-below which a category is rare; so is one of fewer rows than the last."""
-
 NO_TEXT = -1.0
 """The code of a missing text, once it is a category."""
 
@@ -60,6 +53,13 @@ class Prepare(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Whether a column stands for the rare categories, and for those not seen in training.
     """
 
+    LEFT_OUT = ("constant", "id")
+    """Kinds of columns that tell nothing about new rows."""
+
+    MUCH_MISSING, RARE, LEAST_ROWS = 0.05, 0.01, 2
+    """Shares of the training rows: from which on a column gets an indicator of missing values, and
+    below which a category is rare; so is one of fewer rows than the last."""
+
     def __init__(self, encoding: Encoding) -> None:
         self.encoding = encoding
 
@@ -68,13 +68,13 @@ class Prepare(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         X = self._coded(X)
         kinds = [column[0] for column in self.encoding]
         is_number = np.isin(kinds, ("number", "date"))
-        missing, least = np.isnan(X), max(LEAST_ROWS, RARE * len(X))
+        missing, least = np.isnan(X), max(Prepare.LEAST_ROWS, Prepare.RARE * len(X))
         self.n_features_in_ = X.shape[1]
         self.medians_ = np.zeros(X.shape[1], dtype=X.dtype)
         known = is_number & ~missing.all(axis=0)
         if known.any():  # of no column the median would warn
             self.medians_[known] = np.nanmedian(X[:, known], axis=0)
-        self.indicated_ = is_number & (missing.mean(axis=0) >= MUCH_MISSING)
+        self.indicated_ = is_number & (missing.mean(axis=0) >= Prepare.MUCH_MISSING)
         self.joined_ = np.zeros(X.shape[1], dtype=bool)
         self.frequent_ = []
         for i in self._of_kind("category"):
@@ -99,7 +99,7 @@ class Prepare(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def needed(self, names: Sequence[str]) -> list[str]:
         """Return the names of the columns that are not left out."""
         columns = zip(names, self.encoding, strict=True)
-        return [name for name, (kind, *_) in columns if kind not in LEFT_OUT]
+        return [name for name, (kind, *_) in columns if kind not in Prepare.LEFT_OUT]
 
     def _of_kind(self, *kinds: str) -> list[int]:
         return [i for i, column in enumerate(self.encoding) if column[0] in kinds]
@@ -110,84 +110,84 @@ class Prepare(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 f"rows of {X.shape[1]} columns, and the preparation was learned from "
                 f"{len(self.encoding)}: give rows of the same columns"
             )
-        return encode(X, self.encoding) if hasattr(X, "columns") else np.asarray(X)
+        return Prepare.encode(X, self.encoding) if hasattr(X, "columns") else np.asarray(X)
+
+    @staticmethod
+    def without_texts(encoding: Encoding | None) -> Encoding | None:
+        """Return what `Prepare` needs of an encoding: no texts of columns that are left out."""
+        if encoding is None:
+            return None
+        return tuple(column[:1] if column[0] in Prepare.LEFT_OUT else column for column in encoding)
+
+    @staticmethod
+    def without_left_out(X: Any, encoding: Encoding | None) -> Any:
+        """Return rows with 0 in columns left out, as `encode` gives them: for their hashes."""
+        if encoding is None:
+            return X
+        return np.where([column[0] in Prepare.LEFT_OUT for column in encoding], 0, X)
+
+    @staticmethod
+    def frame_of(X: Any, names: Sequence[str], encoding: Encoding | None) -> pd.DataFrame:
+        """Return rows with texts in place of codes, missing ones as None, by names of columns."""
+        import pandas as pd
+
+        columns = []
+        for i, (_, *texts) in enumerate(encoding or (("number",),) * len(names)):
+            values = X[:, i]
+            if texts:
+                known = np.array([*texts, None], dtype=object)
+                values = known[np.where(np.isnan(values), len(texts), values).astype(np.int64)]
+            columns.append(pd.Series(values))
+        frame = pd.concat(columns, axis=1)
+        frame.columns = pd.Index(names)
+        return frame
+
+    @staticmethod
+    def encode(frame: pd.DataFrame, encoding: Encoding) -> npt.NDArray[np.float64]:
+        """Return raw values as a matrix in an encoding that is known; columns are in its order.
+
+        A text that the encoding does not know gets the first code that stands for none.
+
+        Raises
+        ------
+        UsageError
+            Where a column of numbers or dates holds something else.
+        """
+        X = np.zeros(frame.shape)
+        for i, (kind, *texts) in enumerate(encoding):
+            column = frame.iloc[:, i]
+            try:
+                if kind == "category":
+                    code = {text: number for number, text in enumerate(texts)}
+                    X[:, i] = [
+                        np.nan if gone else code.get(_text_of(value), len(texts))
+                        for value, gone in zip(column, column.isna(), strict=True)
+                    ]
+                elif kind not in Prepare.LEFT_OUT:
+                    is_days = kind == "date" and column.dtype.kind not in "iufb"
+                    X[:, i] = Prepare.days_of(column) if is_days else column.astype(np.float64)
+            except (TypeError, ValueError) as error:
+                raise UsageError(
+                    f"column {shown(frame.columns[i])} was a {kind} where the model was fitted, "
+                    f"and holds something else ({error}): give it as it was"
+                ) from error
+        return X
+
+    @staticmethod
+    def days_of(column: pd.Series[Any]) -> npt.NDArray[np.float64]:
+        """Return dates, or ISO 8601 texts, as days since 1970, NaN where missing."""
+        import pandas as pd
+
+        dates = pd.to_datetime(column.astype(object), format="ISO8601", utc=True)
+        values = dates.dt.tz_convert(None).to_numpy(dtype="datetime64[ns]")
+        return np.where(np.isnat(values), np.nan, (values - np.datetime64(0, "ns")) / DAY)
 
 
 def _with_missing(codes: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.where(np.isnan(codes), NO_TEXT, codes)
 
 
-def without_texts(encoding: Encoding | None) -> Encoding | None:
-    """Return what `Prepare` needs of an encoding: no texts of columns that are left out."""
-    if encoding is None:
-        return None
-    return tuple(column[:1] if column[0] in LEFT_OUT else column for column in encoding)
-
-
-def without_left_out(X: Any, encoding: Encoding | None) -> Any:
-    """Return rows with 0 in columns that are left out, as `encode` gives them: for their hashes."""
-    if encoding is None:
-        return X
-    return np.where([column[0] in LEFT_OUT for column in encoding], 0, X)
-
-
-def frame_of(X: Any, names: Sequence[str], encoding: Encoding | None) -> pd.DataFrame:
-    """Return rows with their texts in place of codes, missing ones as None, by names of columns."""
-    import pandas as pd
-
-    columns = []
-    for i, (_, *texts) in enumerate(encoding or (("number",),) * len(names)):
-        values = X[:, i]
-        if texts:
-            known = np.array([*texts, None], dtype=object)
-            values = known[np.where(np.isnan(values), len(texts), values).astype(np.int64)]
-        columns.append(pd.Series(values))
-    frame = pd.concat(columns, axis=1)
-    frame.columns = pd.Index(names)
-    return frame
-
-
-def encode(frame: pd.DataFrame, encoding: Encoding) -> npt.NDArray[np.float64]:
-    """Return raw values as a matrix in an encoding that is known; columns are in its order.
-
-    A text that the encoding does not know gets the first code that stands for none.
-
-    Raises
-    ------
-    UsageError
-        Where a column of numbers or dates holds something else.
-    """
-    X = np.zeros(frame.shape)
-    for i, (kind, *texts) in enumerate(encoding):
-        column = frame.iloc[:, i]
-        try:
-            if kind == "category":
-                code = {text: number for number, text in enumerate(texts)}
-                X[:, i] = [
-                    np.nan if gone else code.get(_text_of(value), len(texts))
-                    for value, gone in zip(column, column.isna(), strict=True)
-                ]
-            elif kind not in LEFT_OUT:
-                is_days = kind == "date" and column.dtype.kind not in "iufb"
-                X[:, i] = days_of(column) if is_days else column.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise UsageError(
-                f"column {shown(frame.columns[i])} was a {kind} where the model was fitted, and "
-                f"holds something else ({error}): give it as it was"
-            ) from error
-    return X
-
-
 def _text_of(value: Any) -> str:
     """Return a cell as text: a column of 1 and 2 may be text in one file and numbers in another."""
     is_whole = isinstance(value, float | np.floating) and float(value).is_integer()
     return str(int(value) if is_whole else value).strip()
-
-
-def days_of(column: pd.Series[Any]) -> npt.NDArray[np.float64]:
-    """Return dates, or ISO 8601 texts, as days since 1970, NaN where missing."""
-    import pandas as pd
-
-    dates = pd.to_datetime(column.astype(object), format="ISO8601", utc=True)
-    values = dates.dt.tz_convert(None).to_numpy(dtype="datetime64[ns]")
-    return np.where(np.isnat(values), np.nan, (values - np.datetime64(0, "ns")) / DAY)

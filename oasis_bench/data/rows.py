@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -26,11 +26,6 @@ Rows: TypeAlias = "npt.NDArray[np.floating] | sparse.csr_array"
 Labels: TypeAlias = "npt.NDArray[np.int64] | sparse.csr_array"
 
 Pixels: TypeAlias = "npt.NDArray[np.uint8]"
-
-PATCHES_AND_PIXELS = "patches+pixels"
-
-KINDS = ("rows", "pixels", "patches", PATCHES_AND_PIXELS)
-"""What an item is to a learner: a row of X, a picture, a set of local descriptors, or the two."""
 
 
 def checked_labels(y: Any, n_items: int | None = None) -> Any:
@@ -287,6 +282,9 @@ class LabelledRows:
         Where the rows break one of these rules.
     """
 
+    KINDS: ClassVar = ("rows", "pixels", "patches", Patches.AND_PIXELS)
+    """What an item is to a learner: a row of X, a picture, local descriptors, or the two."""
+
     X: Rows
     y: Labels
     class_names: tuple[str, ...]
@@ -347,7 +345,7 @@ class LabelledRows:
             _check_folds(self.folds, self.X.shape[0])
         for kind in ("pixels", "patches"):
             if (items := getattr(self, kind)) is not None:
-                check_items(kind, items)
+                LabelledRows.check_items(kind, items)
                 if items.shape[0] != self.X.shape[0]:
                     raise UsageError(
                         f"{kind} of {items.shape[0]} pictures for {self.X.shape[0]} rows: one each"
@@ -378,7 +376,7 @@ class LabelledRows:
         given = {"rows": rows, "pixels": self.pixels, "patches": self.patches}
         given = {name: items for name, items in given.items() if items is not None}
         if self.patches is not None and self.pixels is not None:
-            given[PATCHES_AND_PIXELS] = Patches(self.patches.kinds, self.pixels)
+            given[Patches.AND_PIXELS] = Patches(self.patches.kinds, self.pixels)
         if kind not in given:
             raise UsageError(f"the data set gives {' and '.join(given)}, not {kind}")
         if features is None:
@@ -391,7 +389,7 @@ class LabelledRows:
         chosen = self.patches.of_kinds(features)
         if kind == "rows":
             return chosen.as_rows()
-        return Patches(chosen.kinds, self.pixels if kind == PATCHES_AND_PIXELS else None)
+        return Patches(chosen.kinds, self.pixels if kind == Patches.AND_PIXELS else None)
 
     @property
     def n_folds(self) -> int:
@@ -430,6 +428,18 @@ class LabelledRows:
             digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()
 
+    @staticmethod
+    def check_items(kind: str, items: Any) -> None:
+        """Raise UsageError where items are not pixels, or not patches, as rows hold them."""
+        if kind == "pixels":
+            check_pixels(items)
+        elif not isinstance(items, Patches):
+            raise UsageError(f"patches are a {type(items).__name__}: a Patches is needed")
+        elif kind == Patches.AND_PIXELS and items.pixels is None:
+            raise UsageError("these patches are without pixels: give Patches(kinds, pixels)")
+        elif kind == "patches" and items.pixels is not None:
+            raise UsageError("these patches hold pixels: give Patches(kinds)")
+
 
 def _check_folds(folds: npt.NDArray[np.int64], n_rows: int) -> None:
     check_array("folds", folds, np.int64, n_rows)
@@ -439,18 +449,6 @@ def _check_folds(folds: npt.NDArray[np.int64], n_rows: int) -> None:
             f"folds {numbers[:8].tolist()}: numbers from 0 without a gap, of at least 2 folds, "
             "are needed"
         )
-
-
-def check_items(kind: str, items: Any) -> None:
-    """Raise UsageError where items are not pixels, or not patches, as `LabelledRows` holds them."""
-    if kind == "pixels":
-        check_pixels(items)
-    elif not isinstance(items, Patches):
-        raise UsageError(f"patches are a {type(items).__name__}: a Patches is needed")
-    elif kind == PATCHES_AND_PIXELS and items.pixels is None:
-        raise UsageError("these patches are without pixels: give Patches(kinds, pixels)")
-    elif kind == "patches" and items.pixels is not None:
-        raise UsageError("these patches hold pixels: give Patches(kinds)")
 
 
 def _parts(array: npt.NDArray[Any] | sparse.csr_array) -> tuple[npt.NDArray[Any], ...]:

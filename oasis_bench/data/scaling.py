@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -18,103 +18,15 @@ from oasis_bench.data.preparing import Encoding, Prepare
 from oasis_bench.data.rows import Rows
 from oasis_bench.system import UsageError
 
-SCALINGS = {
-    "none": "as they are",
-    "l2": "divided by their length",
-    "center+l2": "less the mean of the training rows, then divided by their length",
-    "standard": "each column less its mean, divided by its deviation over the training rows",
-    "standard+l2": "standardised column by column, then divided by their length",
-    "minmax": "each column scaled to 0 to 1 over the training rows",
-    "tfidf": "weighted by the idf of training rows, then divided by their length",
-}
-"""What is done to rows, in words; `PCA` may follow each, with a number of components."""
-
-PCA = "+pca"
-"""Then the first so many principal components over the training rows, as in 'standard+pca128'.
-
-Rows that were of unit length are divided by their length again.
-"""
-
-KEEPS_ZEROS = ("none", "l2", "tfidf")
-"""What keeps a zero a zero, so that sparse rows stay sparse."""
-
-SCALES_COLUMNS = ("standard", "standard+l2", "minmax")
-"""What makes columns of unlike scales alike."""
-
 UNLIKE = 1000.0
 """Columns whose ranges differ by more are worth a warning."""
 
 Preparation = Callable[[Any], Any]
 
 
-def learn_scaling(kind: str, X: Rows, encoding: Encoding | None = None) -> Preparation:
-    """Make the function that scales training and test rows alike, by a key of `SCALINGS`.
-
-    It is learned from the training rows `X`, with an `encoding` those of `Prepare`.  A row of
-    zeros keeps its length; a column that does not vary becomes 0.
-    """
-    return prepared_by(learn_steps(kind, X, encoding=encoding))
-
-
-def learn_steps(
-    kind: str, X: Rows, takes_sparse: bool = True, encoding: Encoding | None = None
-) -> list[Any]:
-    """Fit the transformers of a key of `SCALINGS` on training rows, in their order.
-
-    The first is `Prepare`, where the rows have an `encoding`.  Where the rows are sparse and the
-    learner takes none such, the last one makes them dense.  Raise UsageError where they cannot be
-    scaled so.
-    """
-    refuse_scaling([kind], X)
-    first = [] if encoding is None else [Prepare(encoding)]
-    last = [] if takes_sparse or not sparse.issparse(X) else [Dense()]
-    steps = [*first, *scaling_steps(kind), *last]
-    for step in steps:
-        X = step.fit_transform(X)
-    return steps
-
-
-def prepared_by(steps: Sequence[Any]) -> Preparation:
-    """Return fitted transformers as one function of rows."""
-    return lambda rows: reduce(lambda X, step: step.transform(X), steps, rows)
-
-
-def scaling_of(steps: Sequence[Any]) -> str | None:
-    """Return the key of `SCALINGS` whose transformers these are, or None.
-
-    scikit-learn's Normalizer is as ours; `Prepare` and `Dense` may be among them.
-    """
-    kinds = [_kind(step) for step in steps if not isinstance(step, Dense | Prepare)]
-    n_components = [step.n_components for step in steps if isinstance(step, PrincipalComponents)]
-    projected = f"{PCA}{n_components[0]}" if n_components else ""
-    known = (f"{kind}{projected}" for kind in SCALINGS)
-    return next((it for it in known if [_kind(step) for step in scaling_steps(it)] == kinds), None)
-
-
 def _kind(step: Any) -> tuple[str, Any]:
     """Return what of a transformer is not learned."""
     return type(step).__name__, step.get_params() if hasattr(step, "get_params") else None
-
-
-def scaling_steps(kind: str) -> tuple[Any, ...]:
-    """Return the unfitted transformers that scale rows so, in their order.
-
-    `kind` is a key of `SCALINGS`, which `PCA` and a number may follow.
-    """
-    kind, is_projected, number = kind.partition(PCA)
-    if is_projected:
-        first = scaling_steps(kind)
-        last = [Normalizer()] if first and isinstance(first[-1], Normalizer) else []
-        return (*first, PrincipalComponents(int(number)), *last)
-    return {
-        "none": (),
-        "l2": (Normalizer(),),
-        "center+l2": (StandardScaler(with_std=False), Normalizer()),
-        "standard": (StandardScaler(),),
-        "standard+l2": (StandardScaler(), Normalizer()),
-        "minmax": (MinMaxScaler(),),
-        "tfidf": (InverseDocumentFrequency(), Normalizer()),
-    }[kind]
 
 
 class Normalizer(preprocessing.Normalizer):  # type: ignore[misc]
@@ -202,49 +114,151 @@ class InverseDocumentFrequency(TransformerMixin, BaseEstimator):  # type: ignore
         return kept * self.idf_
 
 
-STEPS: Mapping[str, type[Any]] = {
-    step.__name__: step
-    for step in (
-        *(StandardScaler, MinMaxScaler, Normalizer),
-        *(PrincipalComponents, InverseDocumentFrequency, Dense, Prepare),
-    )
-}
-"""The transformers that `learn_steps` makes, by name: a model file may hold these."""
+class Scaling:
+    """What is done to rows, by its name: a key of `WORDS`, which `PCA` and a number may follow."""
 
+    WORDS: ClassVar = {
+        "none": "as they are",
+        "l2": "divided by their length",
+        "center+l2": "less the mean of the training rows, then divided by their length",
+        "standard": "each column less its mean, divided by its deviation over the training rows",
+        "standard+l2": "standardised column by column, then divided by their length",
+        "minmax": "each column scaled to 0 to 1 over the training rows",
+        "tfidf": "weighted by the idf of training rows, then divided by their length",
+    }
+    """What is done to rows, in words; `PCA` may follow each, with a number of components."""
 
-def refuse_scaling(kinds: Iterable[str], X: Rows) -> None:
-    """Raise UsageError where rows cannot be scaled so."""
-    for kind in kinds:
-        first = kind.partition(PCA)[0]
-        if sparse.issparse(X) and first not in KEEPS_ZEROS:
-            raise UsageError(
-                f"scaling {kind} turns the zeros of sparse rows into other numbers: use "
-                f"{' or '.join(KEEPS_ZEROS)}"
-            )
-        if first == "tfidf" and (canonical(X).data if sparse.issparse(X) else X).min(initial=0) < 0:
-            raise UsageError("tfidf weights counts, but some values are negative: use l2 or none")
+    PCA = "+pca"
+    """Then the first so many principal components over the training rows, as in 'standard+pca128'.
 
-
-def scaling_words(kind: str) -> str | None:
-    """Say what a scaling does to rows; None where there is none of this name."""
-    first, is_projected, number = kind.partition(PCA)
-    if first not in SCALINGS or (is_projected and not re.fullmatch("[1-9][0-9]{0,4}", number)):
-        return None
-    projected = f"; their first {number} principal components over the training rows"
-    again = ", divided by their length" if first.endswith(("l2", "tfidf")) else ""
-    return f"{SCALINGS[first]}{(projected + again) * bool(is_projected)}"
-
-
-def unlike_scales(X: Rows) -> tuple[float, float] | None:
-    """Return the least and the largest range of a column, where they differ by more than `UNLIKE`.
-
-    A range is the largest value less the least one; columns that do not vary do not count.  None
-    for sparse rows: nothing makes their columns alike and keeps them sparse.
+    Rows that were of unit length are divided by their length again.
     """
-    if sparse.issparse(X):
-        return None
-    least, most = X.min(axis=0), X.max(axis=0)
-    ranges = (most - least)[most > least]
-    if not ranges.size or ranges.max() <= UNLIKE * ranges.min():
-        return None
-    return float(ranges.min()), float(ranges.max())
+
+    KEEPS_ZEROS = ("none", "l2", "tfidf")
+    """What keeps a zero a zero, so that sparse rows stay sparse."""
+
+    OF_COLUMNS = ("standard", "standard+l2", "minmax")
+    """What makes columns of unlike scales alike."""
+
+    STEPS: ClassVar[Mapping[str, type[Any]]] = {
+        step.__name__: step
+        for step in (
+            *(StandardScaler, MinMaxScaler, Normalizer),
+            *(PrincipalComponents, InverseDocumentFrequency, Dense, Prepare),
+        )
+    }
+    """The transformers that `learn_steps` makes, by name: a model file may hold these."""
+
+    @staticmethod
+    def learn(kind: str, X: Rows, encoding: Encoding | None = None) -> Preparation:
+        """Make the function that scales training and test rows alike, by a key of `WORDS`.
+
+        It is learned from the training rows `X`, with an `encoding` those of `Prepare`.  A row of
+        zeros keeps its length; a column that does not vary becomes 0.
+        """
+        return Scaling.prepared_by(Scaling.learn_steps(kind, X, encoding=encoding))
+
+    @staticmethod
+    def learn_steps(
+        kind: str, X: Rows, takes_sparse: bool = True, encoding: Encoding | None = None
+    ) -> list[Any]:
+        """Fit the transformers of a key of `WORDS` on training rows, in their order.
+
+        The first is `Prepare`, where the rows have an `encoding`.  Where the rows are sparse and
+        the learner takes none such, the last one makes them dense.  Raise UsageError where they
+        cannot be scaled so.
+        """
+        Scaling.refuse([kind], X)
+        first = [] if encoding is None else [Prepare(encoding)]
+        last = [] if takes_sparse or not sparse.issparse(X) else [Dense()]
+        steps = [*first, *Scaling.steps(kind), *last]
+        for step in steps:
+            X = step.fit_transform(X)
+        return steps
+
+    @staticmethod
+    def prepared_by(steps: Sequence[Any]) -> Preparation:
+        """Return fitted transformers as one function of rows."""
+        return lambda rows: reduce(lambda X, step: step.transform(X), steps, rows)
+
+    @staticmethod
+    def of(steps: Sequence[Any]) -> str | None:
+        """Return the key of `WORDS` whose transformers these are, or None.
+
+        scikit-learn's Normalizer is as ours; `Prepare` and `Dense` may be among them.
+        """
+        kinds = [_kind(step) for step in steps if not isinstance(step, Dense | Prepare)]
+        n_components = [
+            step.n_components for step in steps if isinstance(step, PrincipalComponents)
+        ]
+        projected = f"{Scaling.PCA}{n_components[0]}" if n_components else ""
+        known = (f"{kind}{projected}" for kind in Scaling.WORDS)
+        return next(
+            (it for it in known if [_kind(step) for step in Scaling.steps(it)] == kinds), None
+        )
+
+    @staticmethod
+    def steps(kind: str) -> tuple[Any, ...]:
+        """Return the unfitted transformers that scale rows so, in their order.
+
+        `kind` is a key of `WORDS`, which `PCA` and a number may follow.
+        """
+        kind, is_projected, number = kind.partition(Scaling.PCA)
+        if is_projected:
+            first = Scaling.steps(kind)
+            last = [Normalizer()] if first and isinstance(first[-1], Normalizer) else []
+            return (*first, PrincipalComponents(int(number)), *last)
+        return {
+            "none": (),
+            "l2": (Normalizer(),),
+            "center+l2": (StandardScaler(with_std=False), Normalizer()),
+            "standard": (StandardScaler(),),
+            "standard+l2": (StandardScaler(), Normalizer()),
+            "minmax": (MinMaxScaler(),),
+            "tfidf": (InverseDocumentFrequency(), Normalizer()),
+        }[kind]
+
+    @staticmethod
+    def refuse(kinds: Iterable[str], X: Rows) -> None:
+        """Raise UsageError where rows cannot be scaled so."""
+        for kind in kinds:
+            first = kind.partition(Scaling.PCA)[0]
+            if sparse.issparse(X) and first not in Scaling.KEEPS_ZEROS:
+                raise UsageError(
+                    f"scaling {kind} turns the zeros of sparse rows into other numbers: use "
+                    f"{' or '.join(Scaling.KEEPS_ZEROS)}"
+                )
+            if (
+                first == "tfidf"
+                and (canonical(X).data if sparse.issparse(X) else X).min(initial=0) < 0
+            ):
+                raise UsageError(
+                    "tfidf weights counts, but some values are negative: use l2 or none"
+                )
+
+    @staticmethod
+    def words(kind: str) -> str | None:
+        """Say what a scaling does to rows; None where there is none of this name."""
+        first, is_projected, number = kind.partition(Scaling.PCA)
+        if first not in Scaling.WORDS or (
+            is_projected and not re.fullmatch("[1-9][0-9]{0,4}", number)
+        ):
+            return None
+        projected = f"; their first {number} principal components over the training rows"
+        again = ", divided by their length" if first.endswith(("l2", "tfidf")) else ""
+        return f"{Scaling.WORDS[first]}{(projected + again) * bool(is_projected)}"
+
+    @staticmethod
+    def unlike(X: Rows) -> tuple[float, float] | None:
+        """Return the least and largest range of a column, where they differ by more than `UNLIKE`.
+
+        A range is the largest value less the least one; columns that do not vary do not count.
+        None for sparse rows: nothing makes their columns alike and keeps them sparse.
+        """
+        if sparse.issparse(X):
+            return None
+        least, most = X.min(axis=0), X.max(axis=0)
+        ranges = (most - least)[most > least]
+        if not ranges.size or ranges.max() <= UNLIKE * ranges.min():
+            return None
+        return float(ranges.min()), float(ranges.max())

@@ -1,7 +1,7 @@
 """Trials on a Dask cluster: a worker runs each in fresh processes, as one machine does.
 
 Not for starting a cluster, nor for learning one model on many machines, which
-`oasis_bench.algorithms.oasis.parallel` does.
+`oasis_bench.algorithms.oasis_parallel` does.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 from oasis_bench.data import LabelledRows
 from oasis_bench.execution.machine import ThisMachine
 from oasis_bench.experiment import TrialSpec, source_hash
-from oasis_bench.plugins import load_registry
-from oasis_bench.system import OutputError, UsageError, error_line, path_below, provenance
+from oasis_bench.plugins import Registry
+from oasis_bench.system import Folder, Machine, OutputError, Text, UsageError
 from oasis_bench.trial import OUTPUT_LOG, UNFINISHED, TrialResult, append_to, lost_record
 
 try:
@@ -82,7 +82,7 @@ class Cluster:
     def provenance(self) -> dict[str, Any]:
         """Describe the machine and the installation of each worker, by its address."""
         with self._cluster_errors():
-            return {"workers": dict(self._client.run(provenance))}
+            return {"workers": dict(self._client.run(Machine.provenance))}
 
     @property
     def shares_cores(self) -> bool:
@@ -162,7 +162,7 @@ class Cluster:
             except Exception as error:
                 if self._client.status != "running":
                     raise
-                status, reason = "failed", f"its worker failed: {error_line(error)}"
+                status, reason = "failed", f"its worker failed: {Text.of_error(error)}"
         return Ended(lost_record(spec, n_features, status, reason), {}, b"")
 
     @contextmanager
@@ -192,7 +192,7 @@ def _with_files(ended: Ended, folder: Path) -> TrialResult:
     """Write the files of a trial into the folder of its run; return its record with their paths."""
     files = {}
     for kind, content in ended.files.items():
-        path = path_below(folder, f"{UNFINISHED}/{ended.record.files[kind].name}")
+        path = Folder(folder).path(f"{UNFINISHED}/{ended.record.files[kind].name}")
         try:
             path.parent.mkdir(exist_ok=True)
             path.write_bytes(content)
@@ -208,7 +208,7 @@ def _same(rows: LabelledRows) -> LabelledRows:
 
 def _run_on_worker(spec: TrialSpec, rows: LabelledRows) -> Ended:
     """Run one trial."""
-    learner = load_registry(spec.plugin_files).algorithms[spec.algorithm]
+    learner = Registry.load(spec.plugin_files).algorithms[spec.algorithm]
     if source_hash(learner) != spec.identity["source"]:
         raise UsageError(
             f"the worker has another source of {spec.learner}: install the same oasis-bench, and "

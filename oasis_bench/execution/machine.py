@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from oasis_bench.execution.fork_server import END_SECONDS, borrow, give_back
-from oasis_bench.system import OutputError, UsageError, exceeds
+from oasis_bench.system import OutputError, Processes, UsageError
 from oasis_bench.trial import (
     Conversation,
     Inbox,
@@ -223,7 +223,9 @@ class TrialProcess:
         elif (
             budget.n_bytes is not None
             and conversation.first_bytes is not None
-            and exceeds(self._server.pid, conversation.first_bytes + budget.n_bytes)
+            and Processes(self._server.pid).take_more_than(
+                conversation.first_bytes + budget.n_bytes
+            )
         ):
             limit = f"{budget.n_bytes / 2**20:,.0f} MiB"
             conversation.end("out of memory", f"{phase} took more than {limit}")

@@ -21,7 +21,7 @@ from oasis_bench.experiment.settings import (
     Experiment,
 )
 from oasis_bench.plugins import Dataset
-from oasis_bench.system import UsageError, derive_seed, unknown_name
+from oasis_bench.system import Text, UsageError, derive_seed
 from oasis_bench.tasks import Numbers, Split
 
 LONGEST_NAME = 30
@@ -86,8 +86,8 @@ def refuse_unknown_subsets(experiment: Experiment, dataset: Dataset) -> None:
     for item in experiment.classes:
         if isinstance(item, str) and item not in known:
             raise UsageError(
-                f"{unknown_name('class subset', item, known)}, or a number of classes, or two or "
-                "more classes joined by +"
+                f"{Text.unknown_name('class subset', item, known)}, or a number of classes, or "
+                "two or more classes joined by +"
             )
 
 
@@ -352,5 +352,5 @@ def find_queries(e: Experiment, rows: LabelledRows) -> Queries | None:
                 f"--queries {text}: rows of {e.dataset} are 0 to {rows.y.shape[0] - 1}"
             )
         else:
-            raise UsageError(unknown_name("class", text, rows.class_names))
+            raise UsageError(Text.unknown_name("class", text, rows.class_names))
     return Queries(**found)

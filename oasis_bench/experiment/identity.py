@@ -13,7 +13,7 @@ from typing import Any
 
 from oasis_bench.plugins import MetricLearner
 from oasis_bench.system import UsageError
-from oasis_bench.tasks import named_unless_usual
+from oasis_bench.tasks import Split
 
 Identities = Mapping[str, Mapping[str, Any]]
 """What decides the results of a run, by `cell_name`."""
@@ -40,7 +40,7 @@ WORDS = {
 
 def cell_name(learner: str, subset: str, split: str) -> str:
     """Return the key of a learner's label, a class subset and a split in `Identities`."""
-    return ", ".join([f"{learner}, classes {subset}", *named_unless_usual(split)])
+    return ", ".join([f"{learner}, classes {subset}", *Split.named_unless_usual(split)])
 
 
 def refuse_what_changed(before: Identities, now: Identities, folder: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from oasis_bench.data import LabelledRows, Patches, encode, frame_of, row_hashes
+from oasis_bench.data import LabelledRows, Patches, Prepare, row_hashes
 from oasis_bench.experiment.settings import Experiment
 from oasis_bench.plugins import (
     ExemplarLearner,
@@ -22,7 +22,7 @@ from oasis_bench.plugins import (
     prepare_of,
     training_rows_of,
 )
-from oasis_bench.system import UsageError, open_regular, printable, shown
+from oasis_bench.system import Text, UsageError, open_regular
 
 MOST_NAMED = 6
 """Columns that a message names."""
@@ -127,7 +127,9 @@ def _encoded_as(model: Any, path: str, rows: LabelledRows) -> LabelledRows:
         )
     if prepare is None or len(columns) != len(prepare.encoding):
         return rows  # another number of columns is refused later
-    X = encode(frame_of(rows.X, [*map(str, columns)], rows.encoding), prepare.encoding)
+    X = Prepare.encode(
+        Prepare.frame_of(rows.X, [*map(str, columns)], rows.encoding), prepare.encoding
+    )
     return replace(rows, X=X, encoding=prepare.encoding)
 
 
@@ -148,14 +150,14 @@ def _places_of(
     if not problems and len(set(columns)) < len(columns):
         problems, remedies = ["two columns have one name"], ["give each a name of its own"]
     if problems:
-        raise UsageError(printable(f"{path}: {'; '.join(problems)}: {', or '.join(remedies)}"))
+        raise UsageError(Text.printable(f"{path}: {'; '.join(problems)}: {', or '.join(remedies)}"))
     return [columns.index(name) for name in names]
 
 
 def _listed(names: Sequence[str]) -> str:
     more = f" and {len(names) - MOST_NAMED} more" * (len(names) > MOST_NAMED)
     what = "the columns" if len(names) > 1 else "the column"
-    return f"{what} {', '.join(map(shown, names[:MOST_NAMED]))}{more}"
+    return f"{what} {', '.join(map(Text.shown, names[:MOST_NAMED]))}{more}"
 
 
 def seen_remarks(e: Experiment, registry: Registry, rows: LabelledRows) -> Iterator[str]:

@@ -12,7 +12,7 @@ from functools import partial
 from numbers import Integral
 from typing import Any, Self, cast
 
-from oasis_bench.system import MOST, UsageError, check_value, shown, unknown_name, value_of_text
+from oasis_bench.system import Text, UsageError, Value
 
 ON, OFF = "on", "off"
 
@@ -86,8 +86,8 @@ class Search(Limit):
                 search.candidates = None if search.seconds is None else CANDIDATES
             except UsageError:
                 raise UsageError(
-                    f"{name} = {shown(given)}: a number of candidates above 0, such as 20, a time, "
-                    f"such as 60s or 5m, or {OFF} is needed"
+                    f"{name} = {Text.shown(given)}: a number of candidates above 0, such as 20, "
+                    f"a time, such as 60s or 5m, or {OFF} is needed"
                 ) from None
         return search
 
@@ -101,11 +101,11 @@ def _amount_of(
     amount = _amount(given, units) if isinstance(given, str) else 0
     if amount == 0:
         raise UsageError(
-            f"{name} = {shown(given)}: a number above 0 with a unit ({', '.join(units)}) is "
+            f"{name} = {Text.shown(given)}: a number above 0 with a unit ({', '.join(units)}) is "
             f"needed, such as {examples}, or {OFF}"
         )
     if amount > _amount(most, units):
-        raise UsageError(f"{name} = {shown(given)}: {most} at most is needed, or {OFF}")
+        raise UsageError(f"{name} = {Text.shown(given)}: {most} at most is needed, or {OFF}")
     return amount
 
 
@@ -173,7 +173,7 @@ def setting(
     kind: type,
     *,
     least: int | None = None,
-    most: int = MOST,
+    most: int = Value.MOST,
     words: str = "",
     read: Callable[[str], Any] | None = None,
     check: Callable[[str, Any], object] | None = None,
@@ -193,8 +193,8 @@ def setting(
         default,
         words or str(default),
         kind,
-        read or partial(value_of_text, kind=kind),
-        check or partial(check_value, kind=kind, least=least, most=most),
+        read or partial(Value.of_text, kind=kind),
+        check or partial(Value.check, kind=kind, least=least, most=most),
         metavar,
         flag,
         numbers_as_text,
@@ -204,25 +204,25 @@ def setting(
 
 def check_share(name: str, value: object) -> None:
     """Raise UsageError where a value is not a number above 0 and at most 1."""
-    check_value(name, value, float)
+    Value.check(name, value, float)
     if not (isinstance(value, float) and 0 < value <= 1):
-        raise UsageError(f"{name} = {shown(value)}: a number above 0 and at most 1 is needed")
+        raise UsageError(f"{name} = {Text.shown(value)}: a number above 0 and at most 1 is needed")
 
 
 def check_switch(name: str, value: object) -> None:
     """Raise UsageError where a value is neither 'on' nor 'off'."""
     if value not in (ON, OFF):
-        raise UsageError(f"{name} = {shown(value)}: {ON} or {OFF} is needed")
+        raise UsageError(f"{name} = {Text.shown(value)}: {ON} or {OFF} is needed")
 
 
 def check_scalings(name: str, value: object) -> None:
     """Raise UsageError where there is no such way to scale rows."""
-    from oasis_bench.data import SCALINGS, scaling_words  # here: they import SciPy, which is slow
+    from oasis_bench.data import Scaling  # here: they import SciPy, which is slow
 
     check_names(name, value)
     for kind in cast(tuple[str, ...], value):
-        if scaling_words(kind) is None:
-            raise UsageError(unknown_name(name, kind, SCALINGS))
+        if Scaling.words(kind) is None:
+            raise UsageError(Text.unknown_name(name, kind, Scaling.WORDS))
 
 
 def names_of_text(text: str) -> tuple[str, ...]:
@@ -236,15 +236,15 @@ def check_names(name: str, value: object) -> None:
         given: Any = value
         if isinstance(value, tuple):
             given = value[0] if len(value) == 1 else list(value)
-        raise UsageError(f"{name} = {shown(given)}: names are needed")
+        raise UsageError(f"{name} = {Text.shown(given)}: names are needed")
     if len(set(value)) < len(value):
-        raise UsageError(f"{name} = {shown(list(value))}: name each once")
+        raise UsageError(f"{name} = {Text.shown(list(value))}: name each once")
 
 
 def subsets_of_text(text: str) -> tuple[int | str | tuple[str, ...], ...]:
     """Read class subsets as they are written on the command line, such as '2,B10,bear+dog'."""
     return tuple(
-        value_of_text(part, int)
+        Value.of_text(part, int)
         if part.isdecimal()
         else tuple(part.split("+"))
         if "+" in part
@@ -256,14 +256,14 @@ def subsets_of_text(text: str) -> tuple[int | str | tuple[str, ...], ...]:
 def check_subsets(name: str, subsets: object) -> None:
     """Raise UsageError where a value is not a tuple of different class subsets."""
     if not isinstance(subsets, tuple) or not subsets:
-        raise UsageError(f"{name} = {shown(subsets)}: a list of class subsets is needed")
+        raise UsageError(f"{name} = {Text.shown(subsets)}: a list of class subsets is needed")
     for subset in subsets:
         if isinstance(subset, tuple):
             if not all(isinstance(item, str) for item in subset) or len(set(subset)) < 2:
                 raise UsageError(
-                    f"{name} = {shown(list(subset))}: at least 2 names of classes are needed"
+                    f"{name} = {Text.shown(list(subset))}: at least 2 names of classes are needed"
                 )
         elif not isinstance(subset, str):
-            check_value(name, subset, int, least=2)
+            Value.check(name, subset, int, least=2)
     if len(set(subsets)) < len(subsets):
-        raise UsageError(f"{name} = {shown(list(subsets))}: name each class subset once")
+        raise UsageError(f"{name} = {Text.shown(list(subsets))}: name each class subset once")

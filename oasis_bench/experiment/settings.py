@@ -31,16 +31,7 @@ from oasis_bench.experiment.setting import (
     setting,
     subsets_of_text,
 )
-from oasis_bench.system import (
-    LONGEST_PATH,
-    UsageError,
-    check_value,
-    cut,
-    error_line,
-    open_regular,
-    shown,
-    unknown_name,
-)
+from oasis_bench.system import Text, UsageError, Value, open_regular
 
 BUILT_IN = Path(__file__).parent / "built_in"
 
@@ -177,9 +168,9 @@ class Experiment:
     )
     choose_by: str | None = setting(
         None,
-        "measure by which hyper-parameters are tuned, such as mAP or accuracy@3",
+        "measure by which hyper-parameters are tuned for all tasks, such as mAP or accuracy@3",
         str,
-        words="the first measure of the first task",
+        words="the first measure of each task",
         metavar="MEASURE",
     )
     partitions: int | None = setting(
@@ -307,7 +298,7 @@ class Experiment:
 
     def __post_init__(self) -> None:
         for name in ("title", "dataset"):
-            check_value(name, getattr(self, name), str)
+            Value.check(name, getattr(self, name), str)
         for name, known in known_settings().items():
             object.__setattr__(self, name, known.typed(name, getattr(self, name)))
         tables = {"each": self.each, "quick": self.quick}
@@ -317,7 +308,7 @@ class Experiment:
             for name in values:
                 if name not in known_settings() and name not in others:
                     names = sorted([*known_settings(), *others])
-                    raise UsageError(f"[{table}]: {unknown_name('setting', name, names)}")
+                    raise UsageError(f"[{table}]: {Text.unknown_name('setting', name, names)}")
         if self.replicates and self.partitions not in (None, self.replicates):
             raise UsageError(
                 f"replicates = {self.replicates}, partitions = {self.partitions}: each set of "
@@ -386,15 +377,15 @@ class Experiment:
                 with open_regular(path) as file:
                     text = file.read().decode("utf-8")
             else:
-                raise UsageError(unknown_name("experiment", source, built_in))
+                raise UsageError(Text.unknown_name("experiment", source, built_in))
             values = tomllib.loads(text)
         except OSError as error:
-            called = cut(source, LONGEST_PATH)
+            called = Text.cut(source, Text.LONGEST_PATH)
             raise UsageError(f"cannot read experiment {called}: {error.strerror}") from error
         except (ValueError, RecursionError) as error:
             if isinstance(error, UsageError):
                 raise
-            raise UsageError(f"experiment {source} is not TOML: {error_line(error)}") from error
+            raise UsageError(f"experiment {source} is not TOML: {Text.of_error(error)}") from error
         return cls(
             **_fields_of_file(values, source), built_in=source if source in built_in else None
         )
@@ -490,9 +481,11 @@ def _with_params(
         key, sign, values = text.partition("=")
         label, _, name = key.rpartition(".")
         if not (label and name and sign and values):
-            raise UsageError(f"--param {shown(text)}: LEARNER.NAME=VALUE,VALUE is needed")
+            raise UsageError(f"--param {Text.shown(text)}: LEARNER.NAME=VALUE,VALUE is needed")
         if label not in found:
-            raise UsageError(f"--param {shown(text)}: {unknown_name('learner', label, found)}")
+            raise UsageError(
+                f"--param {Text.shown(text)}: {Text.unknown_name('learner', label, found)}"
+            )
         read = [_value(part.strip()) for part in values.split(",")]
         own = {**found[label].params, name: read if len(read) > 1 else read[0]}
         found[label] = replace(found[label], params=own)
@@ -544,7 +537,7 @@ def _fields_of_file(values: Mapping[str, Any], source: str) -> dict[str, Any]:
     keys = {item.name for item in fields(Experiment)} - NOT_KEYS
     for key in values:
         if key not in keys:
-            raise UsageError(f"{source}: {unknown_name('key', key, sorted(keys))}")
+            raise UsageError(f"{source}: {Text.unknown_name('key', key, sorted(keys))}")
     if corpora := values.get("corpora"):
         missing = next((name for name, corpus in corpora.items() if "dataset" not in corpus), None)
         if missing or "dataset" in values:

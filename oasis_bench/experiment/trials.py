@@ -21,15 +21,7 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.utils._param_validation import validate_parameter_constraints
 
 from oasis_bench import __version__
-from oasis_bench.data import (
-    PCA,
-    SCALES_COLUMNS,
-    Encoding,
-    LabelledRows,
-    refuse_scaling,
-    unlike_scales,
-    without_texts,
-)
+from oasis_bench.data import Encoding, LabelledRows, Prepare, Scaling
 from oasis_bench.experiment import saved_model
 from oasis_bench.experiment.data_use import (
     Queries,
@@ -42,9 +34,9 @@ from oasis_bench.experiment.data_use import (
 from oasis_bench.experiment.identity import Identities, cell_name, package_hash, source_hash
 from oasis_bench.experiment.setting import Search
 from oasis_bench.experiment.settings import Budget, Experiment, LearnerSpec
-from oasis_bench.plugins import Dataset, Registry, load_registry, refuse_unlike_inputs
-from oasis_bench.system import UsageError, derive_seed, printable, unknown_name
-from oasis_bench.tasks import USUAL, Split, Task, has_measure, parse_measure
+from oasis_bench.plugins import Dataset, Registry
+from oasis_bench.system import Text, UsageError, derive_seed
+from oasis_bench.tasks import Split, Task
 
 DECIDING_SETTINGS = (
     "inner_folds",
@@ -232,7 +224,7 @@ def _grid(label: str, spec: LearnerSpec, registry: Registry) -> dict[str, list[A
     }
     for name, choices in grid.items():
         if name not in known:
-            problem = unknown_name("hyper-parameter", name, known)
+            problem = Text.unknown_name("hyper-parameter", name, known)
             raise UsageError(f"learner {label!r}: {problem}")
         if not choices:
             raise UsageError(f"learner {label!r}: {name} is an empty list: name a value to try")
@@ -288,9 +280,11 @@ def plan(
         name = e.learners[label].algorithm
         defaults = registry.algorithms[name]().get_params()
         tried[label] = candidates(grid, scalings[label], defaults, e.search, e.seed, name)
-    trials, queries, encoding = [], find_queries(e, rows), without_texts(rows.encoding)
+    trials, queries, encoding = [], find_queries(e, rows), Prepare.without_texts(rows.encoding)
     for spec in e.learners.values():
-        refuse_unlike_inputs(registry.algorithms[spec.algorithm], dataset, rows, spec.features)
+        Registry.refuse_unlike_inputs(
+            registry.algorithms[spec.algorithm], dataset, rows, spec.features
+        )
         if spec.model is not None:
             saved_model.refuse_unlike_rows(spec.model, registry, rows)
     saved_model.refuse_nothing_to_learn_from(e)
@@ -362,12 +356,12 @@ def remarks_on(
 ) -> Iterator[str]:
     """Yield what of the data decided how the run is made, and what may mislead, a line each."""
     yield from rows.remarks
-    draws_equally = any(spec.where.split == USUAL for spec in specs)
+    draws_equally = any(spec.where.split == Split.USUAL for spec in specs)
     yield from size_remarks(asked, specs[0].experiment, rows, dataset.items, draws_equally)
     takes = {registry.algorithms[spec.algorithm].takes for spec in asked.learners.values()}
-    ranges = unlike_scales(rows.X) if "rows" in takes else None
-    scalings = {kind.partition(PCA)[0] for kind in scalings_of(asked, dataset, rows)}
-    if ranges is not None and not scalings & set(SCALES_COLUMNS):
+    ranges = Scaling.unlike(rows.X) if "rows" in takes else None
+    scalings = {kind.partition(Scaling.PCA)[0] for kind in scalings_of(asked, dataset, rows)}
+    if ranges is not None and not scalings & set(Scaling.OF_COLUMNS):
         least, most = ranges
         yield (
             f"warning: columns have ranges from {least:.3g} to {most:.3g}: the widest decide what "
@@ -385,7 +379,7 @@ def _class_counts(specs: Sequence[TrialSpec], rows: LabelledRows) -> Iterator[st
         y, n = np.asarray(rows.y), len(rows.class_names)  # rows of several labels are refused
         counts = [np.bincount(y[part], minlength=n) for part in (train, test)]
         each = [
-            f"{printable(rows.class_names[i])} {counts[0][i]}+{counts[1][i]}"
+            f"{Text.printable(rows.class_names[i])} {counts[0][i]}+{counts[1][i]}"
             for i in spec.where.classes[:SHOWN_CLASSES]
         ]
         more = f" ... ({len(spec.where.classes)} classes)" * (len(spec.where.classes) > len(each))
@@ -400,7 +394,7 @@ def _scalings(
     if registry.algorithms[spec.algorithm].takes != "rows":
         return ("none",)
     scalings = scalings_of(e, dataset, rows)
-    refuse_scaling(scalings, rows.X)
+    Scaling.refuse(scalings, rows.X)
     if spec.model is not None and len(scalings) > 1:
         raise UsageError(
             f"--scaling {','.join(scalings)}: a saved model takes one: name that of its fit"
@@ -474,8 +468,8 @@ def find_tasks(experiment: Experiment, registry: Registry) -> list[Task]:
             if task.split in split.in_place_of:
                 task.split = split.name
     if (text := experiment.choose_by) is not None:
-        for task in [task for task in tasks if has_measure(task, text)] or tasks[:1]:
-            parse_measure(text, task)  # raises where there is no such measure
+        for task in [task for task in tasks if task.has_measure(text)] or tasks[:1]:
+            Task.parse_measure(text, task)  # raises where there is no such measure
     return tasks
 
 
@@ -499,7 +493,7 @@ def refuse_unknown_names(experiment: Experiment, registry: Registry) -> None:
 
 def split_of(spec: TrialSpec) -> Split:
     """Return the split of a trial; where the rows are known, `for_rows` says what it is on them."""
-    return load_registry(spec.plugin_files).splits[spec.where.split](spec.experiment)
+    return Registry.load(spec.plugin_files).splits[spec.where.split](spec.experiment)
 
 
 def _split(name: str, e: Experiment, rows: LabelledRows, registry: Registry) -> Split:
@@ -527,10 +521,10 @@ def _chooses_by(e: Experiment, tasks: Sequence[Task], rows: LabelledRows) -> tup
     """
     first_of = {task.gallery: task for task in reversed(tasks)}
     usual = [(task, task.measures[0]) for task in tasks if task is first_of[task.gallery]]
-    having = [(task, e.choose_by) for task in tasks if has_measure(task, e.choose_by or "")]
+    having = [(task, e.choose_by) for task in tasks if task.has_measure(e.choose_by or "")]
     chosen = []
     for task, text in having[:1] or usual:
-        measure, k = parse_measure(text or "", task)
+        measure, k = Task.parse_measure(text or "", task)
         if measure not in (possible := task.measures_of(rows)):
             raise UsageError(
                 f"{e.dataset} has nothing to compute {measure} from: choose by "

@@ -11,17 +11,10 @@ import pandas as pd
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from oasis_bench.analysis import RunAnalysis
-from oasis_bench.data import LabelledRows, learn_steps, prepared_by, without_texts
-from oasis_bench.plugins import (
-    Blend,
-    Registry,
-    load_registry,
-    load_reports,
-    load_rows,
-    open_dataset,
-)
+from oasis_bench.data import LabelledRows, Prepare, Scaling
+from oasis_bench.plugins import Blend, Registry
 from oasis_bench.runs import StoredRun, read_run
-from oasis_bench.system import UsageError, derive_seed, for_terminal
+from oasis_bench.system import Text, UsageError, derive_seed
 from oasis_bench.trial import FitData
 
 
@@ -79,18 +72,18 @@ class RunResult:
 
     def report(self) -> Path:
         """Make the report of the run anew; return the path of its page, which needs no network."""
-        page: Path = load_reports().write_report(self.folder)
+        page: Path = Registry.load_reports().write_report(self.folder)
         return page
 
     def __str__(self) -> str:
-        text: str = load_reports().summary_text(self._run, in_python=True)
-        return for_terminal(text)
+        text: str = Registry.load_reports().summary_text(self._run, in_python=True)
+        return Text.for_terminal(text)
 
     def __repr__(self) -> str:
         return f"RunResult({str(self.folder)!r})\n{self}"
 
     def _repr_html_(self) -> str:
-        return str(load_reports().summary_html(self._run))
+        return str(Registry.load_reports().summary_html(self._run))
 
 
 class Winner(NamedTuple):
@@ -112,7 +105,7 @@ def refit_best(run: StoredRun) -> Pipeline:
         raise UsageError(
             f"{won.label} is a saved model, which is not fitted again: load_model({spec.model!r})"
         )
-    registry = load_registry([Path(path) for path in run.info.plugin_files])
+    registry = Registry.load([Path(path) for path in run.info.plugin_files])
     rows = _rows(run, registry)
     learner = registry.algorithms[spec.algorithm]().set_params(**won.params)
     if "random_state" in learner.get_params() and "random_state" not in won.params:
@@ -122,18 +115,18 @@ def refit_best(run: StoredRun) -> Pipeline:
     X = rows.items(learner.takes, spec.features)
     takes_rows = learner.takes == "rows"
     kind = won.scaling if takes_rows else "none"
-    encoding = without_texts(rows.encoding) if takes_rows else None
-    steps = learn_steps(kind, X, learner.takes_sparse, encoding)
+    encoding = Prepare.without_texts(rows.encoding) if takes_rows else None
+    steps = Scaling.learn_steps(kind, X, learner.takes_sparse, encoding)
     n_features, given = X.shape[1], X
-    X = prepared_by(steps)(given)
+    X = Scaling.prepared_by(steps)(given)
     split = registry.splits[next(iter(run.info.sources.tasks.values())).split](e)
     seed = derive_seed(e.seed, "judged triplets")
     FitData.of(X, rows.y, split.judgements(rows), seed).fit(learner)
     of_baseline, rows_of_baseline = None, None
     if won.baseline_scaling not in (None, won.scaling):
         kind = won.baseline_scaling
-        of_baseline = tuple(learn_steps(kind, given, learner.takes_sparse, encoding))
-        rows_of_baseline = prepared_by(of_baseline)(given)
+        of_baseline = tuple(Scaling.learn_steps(kind, given, learner.takes_sparse, encoding))
+        rows_of_baseline = Scaling.prepared_by(of_baseline)(given)
     if rows.columns is not None and learner.takes == "rows" and len(rows.columns) == n_features:
         for named in [*(steps or [learner])[:1], *(of_baseline or ())[:1]]:
             named.feature_names_in_ = np.array(rows.columns, dtype=object)
@@ -181,7 +174,7 @@ def find_best(run: StoredRun) -> Winner:
 def _rows(run: StoredRun, registry: Registry) -> LabelledRows:
     """Load the rows of a run; refuse others than it was made with."""
     e = run.info.experiment
-    rows = load_rows(open_dataset(e.dataset, registry, e.dataset_options))
+    rows = Registry.load_rows(Registry.open_dataset(e.dataset, registry, e.dataset_options))
     if {identity["data"] for identity in run.info.identities.values()} != {rows.content_hash()}:
         raise UsageError(f"the rows of {e.dataset} have changed since the run: run it again")
     return rows

@@ -29,14 +29,7 @@ from oasis_bench.command_line import DATA_OPTIONS, ProgressDisplay, carry_out
 from oasis_bench.data import class_labels
 from oasis_bench.experiment import QUICK_REMARK, Experiment, LearnerSpec, changed, known_settings
 from oasis_bench.notebook.result import RunResult
-from oasis_bench.plugins import (
-    MetricLearner,
-    Registry,
-    load_model,
-    load_registry,
-    load_reports,
-    plugin_files_of,
-)
+from oasis_bench.plugins import MetricLearner, Registry, load_model
 from oasis_bench.runs import (
     fit_on_all,
     holds_run,
@@ -45,14 +38,7 @@ from oasis_bench.runs import (
     refuse_used_folder,
     run_experiment,
 )
-from oasis_bench.system import (
-    UsageError,
-    open_regular,
-    printable,
-    require_packages,
-    unknown_name,
-    write_whole,
-)
+from oasis_bench.system import Folder, Text, UsageError, open_regular, require_packages
 from oasis_bench.trial import MODELS, PREDICTIONS
 
 LABEL = "label"
@@ -218,7 +204,7 @@ def run(
     finally:
         if new_rows and not holds_run(folder):
             Path(plan.dataset).unlink(missing_ok=True)
-    load_reports().write_report(folder)
+    Registry.load_reports().write_report(folder)
     display.line(f"kept in {folder}")
     return RunResult(folder)
 
@@ -303,7 +289,7 @@ def _settings_and_options(given: Mapping[str, Any]) -> tuple[dict[str, Any], dic
             raise UsageError(f"unknown setting {name!r}: here it is {flags[name]!r}")
         if name not in {*known, *OF_DATA}:
             named = [*signature(run).parameters][:-1]  # but for **others
-            raise UsageError(unknown_name("setting", name, [*named, *known, *OF_DATA]))
+            raise UsageError(Text.unknown_name("setting", name, [*named, *known, *OF_DATA]))
     of_data = {name: given[name] for name in OF_DATA if given.get(name) is not None}
     if not isinstance(of_data.get("drop", ""), str):  # names that hold a comma are quoted
         line = StringIO()
@@ -390,7 +376,7 @@ def keep_rows(content: bytes, path: Path) -> bool:
                     raise UsageError(f"{path} is another file, not these rows: {OTHER_OUTPUT}")
             return False
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path.parent, path.name, content)
+        Folder(path.parent).write(path.name, content)
         return True
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror}: {OTHER_OUTPUT}") from error
@@ -406,7 +392,7 @@ def learners_of(
     is.  Learners that are `known`, of the experiment, go before registered ones of their names.
     """
     files = [Path(path) for path in plugin_files]
-    registry = load_registry(files)
+    registry = Registry.load(files)
     if isinstance(given, str | type | MetricLearner):
         given = [given]
     if isinstance(given, Mapping):
@@ -455,7 +441,7 @@ def _files_of(kind: type[MetricLearner], registry: Registry) -> list[Path]:
     source = None if kind.__module__ == "__main__" else inspect.getsourcefile(kind)
     if kind.name in registry.algorithms:
         found = registry.algorithms[kind.name]
-        if found is kind or (source and [Path(source).resolve()] == plugin_files_of(found)):
+        if found is kind or (source and [Path(source).resolve()] == Registry.files_of(found)):
             return []
         raise UsageError(
             f"the name {kind.name!r} of {kind.__qualname__} belongs to another learner: give it a "
@@ -480,7 +466,7 @@ def _fixed(label: str, learner: MetricLearner) -> dict[str, Any]:
         value = value.item() if isinstance(value, np.generic) else value
         params[name] = value = value.name if isinstance(value, MetricLearner) else value
         if not isinstance(value, str | int | float | None):
-            shown = printable(repr(value))[:80]
+            shown = Text.printable(repr(value))[:80]
             raise UsageError(
                 f"learner {label!r}: {name} = {shown}: a run stores parameters as text: numbers, "
                 "strings, True, False and None only"

@@ -53,15 +53,6 @@ from .registry import (
     BrokenPluginError as BrokenPluginError,
     Catalogue as Catalogue,
     Registry as Registry,
-    load_registry as load_registry,
-    load_reports as load_reports,
-    load_rows as load_rows,
-    needed_options as needed_options,
-    open_dataset as open_dataset,
-    place_in_plugin as place_in_plugin,
-    plugin_files_of as plugin_files_of,
-    read_options as read_options,
-    refuse_unlike_inputs as refuse_unlike_inputs,
 )
 from .use import (
     ApproximateGallery as ApproximateGallery,

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from oasis_bench.data import FloatArray, far_middle, without_offset
 from oasis_bench.plugins.learner import EmbeddingLearner, ExemplarLearner, squared_distances
 from oasis_bench.plugins.metric_learner import MetricLearner
-from oasis_bench.system import UsageError, shown
+from oasis_bench.system import Text, UsageError
 from oasis_bench.tasks import Scores, kernel_ready
 
 WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -52,7 +52,7 @@ class Blend:
 
     def __post_init__(self) -> None:
         if not 0 <= self.weight <= 1:
-            raise UsageError(f"weight = {shown(self.weight)}: a number from 0 to 1 is needed")
+            raise UsageError(f"weight = {Text.shown(self.weight)}: a number from 0 to 1 is needed")
         if not self.learned_sd:
             object.__setattr__(self, "weight", 0.0)
         elif not self.baseline_sd:

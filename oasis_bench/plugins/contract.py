@@ -49,9 +49,9 @@ from oasis_bench.plugins.learner import (
     MahalanobisLearner,
 )
 from oasis_bench.plugins.metric_learner import IncrementalLearner, MetricLearner
-from oasis_bench.plugins.registry import load_registry, load_rows, needed_options, plugin_files_of
-from oasis_bench.system import UsageError, error_line
-from oasis_bench.tasks import Measurement, Split, Task, Truth, evaluate
+from oasis_bench.plugins.registry import Registry
+from oasis_bench.system import Text, UsageError
+from oasis_bench.tasks import Measurement, Split, Task, Truth
 
 Items: TypeAlias = tuple[Any, Any]
 """Items and their labels."""
@@ -88,7 +88,7 @@ class LearnerContract:
             warnings.simplefilter("ignore", SkipTestWarning)
             results = check_estimator(unfitted, on_fail=None)
         failed = [
-            f"{result['check_name']}: {error_line(result['exception'])}"
+            f"{result['check_name']}: {Text.of_error(result['exception'])}"
             for result in results
             if result["status"] == "failed"
         ]
@@ -347,7 +347,7 @@ class LearnerContract:
 
     def _saved_and_loaded(self, learner: MetricLearner, folder: Path) -> MetricLearner:
         save_model(learner, folder / "model.npz")
-        files = self.plugin_files or plugin_files_of(type(learner))
+        files = self.plugin_files or Registry.files_of(type(learner))
         loaded: MetricLearner = load_model(folder / "model.npz", files)
         return loaded
 
@@ -359,9 +359,9 @@ class DatasetContract:
         _check_texts(dataset, ("name", "summary", "citation", "items"))
 
     def test_it_is_the_same_each_time_it_is_loaded(self, dataset: type[Dataset]) -> None:
-        needed = needed_options(dataset)
+        needed = Registry.needed_options(dataset)
         only(not needed, f"it needs options: {', '.join(needed)}")
-        first, second = (load_rows(dataset()) for _ in range(2))
+        first, second = (Registry.load_rows(dataset()) for _ in range(2))
         assert first.content_hash() == second.content_hash()
 
 
@@ -445,7 +445,7 @@ def _evaluated(task: type[Task], sign: int) -> list[Measurement]:
     reason = one.refusal(rows)
     only(reason is None, reason or "")
     truth = Truth(y=y, training=y, judged=judged, ratings=ratings)
-    found = evaluate(one, truth, lambda a, b: sign * (a @ b.T), rows.X, 0, rows.X)
+    found = one.evaluate(truth, lambda a, b: sign * (a @ b.T), rows.X, 0, rows.X)
     assert {it.measure for it in found.measurements()} <= set(task.measures)
     return found.measurements()
 
@@ -469,7 +469,7 @@ def _check_texts(plugin: type[Dataset] | type[Task] | type[Split], names: Sequen
 
 
 # metric-learn's own take minutes by default: their tests use quicker parameters.
-REGISTERED = [name for name in load_registry().algorithms if "metric-learn-" not in name]
+REGISTERED = [name for name in Registry.load().algorithms if "metric-learn-" not in name]
 
 
 class TestRegisteredLearners(LearnerContract):
@@ -479,7 +479,7 @@ class TestRegisteredLearners(LearnerContract):
 
     @pytest.fixture(params=REGISTERED)
     def unfitted(self, request: pytest.FixtureRequest) -> MetricLearner:
-        learner = quick(load_registry().algorithms[request.param](), self.n_steps)
+        learner = quick(Registry.load().algorithms[request.param](), self.n_steps)
         reason = learner.refusal(*digit_items(learner.takes)) or ""
         only("pip install" not in reason, reason)  # an extra that is not installed
         return learner

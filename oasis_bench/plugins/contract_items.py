@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.datasets import load_digits
 from sklearn.preprocessing import normalize
 
-from oasis_bench.data import PATCHES_AND_PIXELS, FloatArray, Patches, PatchKind
+from oasis_bench.data import FloatArray, Patches, PatchKind
 from oasis_bench.plugins.learner import (
     BilinearLearner,
     EmbeddingLearner,
@@ -32,7 +32,7 @@ def digit_rows(dtype: type = np.float64) -> tuple[Any, Any]:
 
 
 def digit_items(kind: str) -> tuple[Any, Any]:
-    """Return the same digits as items of a kind, one of `KINDS`; and their labels.
+    """Return the same digits as items of a kind of `LabelledRows.KINDS`; and their labels.
 
     Patches are the blocks of 4 x 4 and of 2 x 2 pixels on a grid that are not blank.
     """
@@ -44,7 +44,7 @@ def digit_items(kind: str) -> tuple[Any, Any]:
     if kind == "pixels":
         return pixels, y
     kinds = {"block": _blocks(pictures, 4), "corner": _blocks(pictures, 2)}
-    return Patches(kinds, pixels if kind == PATCHES_AND_PIXELS else None), y
+    return Patches(kinds, pixels if kind == Patches.AND_PIXELS else None), y
 
 
 def _digits() -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:

@@ -23,7 +23,7 @@ class Dataset(ABC):
         Shown where the data set is described; `home` is how to get it, in one line.
     scaling : str or tuple of str, default 'l2'
         How the harness scales rows, where an experiment does not say: keys of
-        `oasis_bench.data.scaling.SCALINGS`.  Of several the inner folds choose for each learner.
+        `oasis_bench.data.Scaling.WORDS`.  Of several the inner folds choose for each learner.
     items : str, default 'rows'
         What reports call its items: a plural noun, such as 'images' or 'documents'.
     class_subsets : mapping of str to tuple of str

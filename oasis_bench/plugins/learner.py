@@ -21,13 +21,13 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted
 
-from oasis_bench.data import FloatArray, Prepare, prepared_by
+from oasis_bench.data import FloatArray, Prepare, Scaling
 from oasis_bench.plugins.metric_learner import (
     FittedArray,
     MetricLearner,
     sides,
 )
-from oasis_bench.system import UsageError, shown, slices
+from oasis_bench.system import Text, UsageError, slices
 from oasis_bench.tasks import project, score_sparse
 
 BLOCK_BYTES = 64 * 2**20
@@ -258,7 +258,7 @@ def baseline_rows(estimator: Any, items: list[Any], prepared: list[Any]) -> list
     blend = getattr(estimator, "blend_", None)
     if blend is None or blend.steps is None:
         return prepared
-    return [prepared_by(blend.steps)(X) for X in _by_names(estimator, items)]
+    return [Scaling.prepared_by(blend.steps)(X) for X in _by_names(estimator, items)]
 
 
 def _by_names(estimator: Any, items: list[Any]) -> list[Any]:
@@ -274,8 +274,8 @@ def _by_name(X: Any, names: Any, needed: Any) -> Any:
     if missing := [name for name in needed if name not in X.columns]:
         more = f" and {len(missing) - 1} more" * (len(missing) > 1)
         raise UsageError(
-            f"the rows lack the column {shown(missing[0])}{more}, which the model was fitted on: "
-            "give each column the name that it had"
+            f"the rows lack the column {Text.shown(missing[0])}{more}, which the model was "
+            "fitted on: give each column the name that it had"
         )
     return X.reindex(columns=list(names)) if len(needed) < len(names) else X[list(names)]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
@@ -16,16 +17,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from oasis_bench.data import (
     FloatArray,
+    LabelledRows,
     canonical,
-    check_items,
     check_magnitude,
     checked_labels,
     class_labels,
     far_middle,
-    warn_of_lost_digits,
     without_offset,
 )
-from oasis_bench.system import UsageError, shown
+from oasis_bench.system import Text, UsageError
 from oasis_bench.tasks import as_items, evaluate_ranking
 
 TIES_SEED = 0
@@ -311,7 +311,7 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
         if self.takes == "rows":
             return self._check_rows(X)
         check_is_fitted(self)
-        check_items(self.takes, X)
+        LabelledRows.check_items(self.takes, X)
         return X
 
     def _check_rows(self, X: Any) -> Any:
@@ -382,7 +382,7 @@ def ranked_labels(y: Any, n_items: int) -> Any:
     labels = checked_labels(y, n_items)
     several = sparse.issparse(labels)  # apart: the type checker would take y for less than it is
     if not several and len(labels) > 1 and (labels == labels[0]).all():
-        name = shown(labels[:1].tolist()[0])
+        name = Text.shown(labels[:1].tolist()[0])
         raise UsageError(
             f"each of the {len(labels)} rows is of class {name}, so that any ranking is right: "
             "shuffle the folds, cv=StratifiedKFold(5, shuffle=True, random_state=0)"
@@ -396,6 +396,25 @@ def sides(pairs: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     if array.ndim not in (3, 5) or array.shape[1] != 2:
         raise ValueError(f"pairs of shape {array.shape}: (n_pairs, 2, n_features) is needed")
     return array[:, 0], array[:, 1]
+
+
+DIGITS_LOST = {np.dtype(np.float32): 1e4, np.dtype(np.float64): 1e9}
+"""So many ranges away from zero, the values themselves have too few digits left."""
+
+
+def _warn_of_lost_digits(X: Any, middle: FloatArray, stacklevel: int) -> None:
+    """Warn where the values of a column are so far from zero that they have lost their digits."""
+    rows = np.asarray(X, dtype=middle.dtype)
+    ranges = np.ptp(rows, axis=0)
+    lost = (ranges > 0) & (np.abs(middle) / DIGITS_LOST[rows.dtype] > ranges)
+    if lost.any():
+        column = int(np.flatnonzero(lost)[0])
+        warnings.warn(
+            f"column {column} varies by {ranges[column]:.3g} around {middle[column]:.6g}, so that "
+            f"{rows.dtype} has rounded off what tells its values apart: subtract a constant from "
+            "it before it is rounded, or give float64",
+            stacklevel=stacklevel + 1,
+        )
 
 
 def _noting_rows(learn: Callable[..., Any]) -> Callable[..., Any]:
@@ -415,7 +434,7 @@ def _noting_rows(learn: Callable[..., Any]) -> Callable[..., Any]:
         if self._shift_invariant and not goes_on:
             self.__dict__.pop("centre_", None)
             if (middle := far_middle(X)) is not None:
-                warn_of_lost_digits(X, middle, stacklevel=2)
+                _warn_of_lost_digits(X, middle, stacklevel=2)
                 self.centre_ = middle
         return found
 

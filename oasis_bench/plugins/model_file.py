@@ -23,30 +23,11 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from oasis_bench import __version__
-from oasis_bench.data import (
-    KEEPS_ZEROS,
-    SCALINGS,
-    STEPS,
-    Patches,
-    PatchKind,
-    Prepare,
-    prepared_by,
-    row_hashes,
-    scaling_of,
-)
+from oasis_bench.data import Patches, PatchKind, Prepare, Scaling, row_hashes
 from oasis_bench.plugins.blending import Blend
 from oasis_bench.plugins.metric_learner import FittedArray, MetricLearner
-from oasis_bench.plugins.registry import Registry, load_registry
-from oasis_bench.system import (
-    ARRAY_KINDS,
-    UsageError,
-    open_regular,
-    open_stored,
-    printable,
-    read_array,
-    whole_file,
-    write_array,
-)
+from oasis_bench.plugins.registry import Registry
+from oasis_bench.system import ArrayArchive, Text, UsageError, open_regular, whole_file
 
 MESSAGE_LENGTH = 500
 """Characters of a reason that an error gives: a damaged file can hold megabytes of text."""
@@ -107,10 +88,11 @@ def save_model(
     steps = None
     if isinstance(learner, Pipeline):
         steps = [step for _, step in learner.steps[:-1] if step not in (None, "passthrough")]
-        if scaling_of(steps) is None:
+        if Scaling.of(steps) is None:
             raise UsageError(
-                f"{steps} is none of the scalings ({', '.join(SCALINGS)}), and a file holds no "
-                "code: save the last step alone (pipeline[-1]), or the whole with `skops.io.dump`"
+                f"{steps} is none of the scalings ({', '.join(Scaling.WORDS)}), and a file holds "
+                "no code: save the last step alone (pipeline[-1]), or the whole with "
+                "`skops.io.dump`"
             )
         blend = blend or getattr(learner, "blend_", None)
         learner = learner[-1]
@@ -206,7 +188,7 @@ def load_model(
         or holds what its algorithm would not have written; where no learner has its name.
     """
     try:
-        registry = load_registry([Path(file) for file in plugin_files])
+        registry = Registry.load([Path(file) for file in plugin_files])
     except UsageError as error:
         raise UsageError(f"{path}: {_one_line(error)}") from error
     return load_model_of(registry, path)
@@ -272,14 +254,14 @@ def _steps_of(item: Any, place: str, arrays: Arrays, registry: Registry) -> list
     """Return the transformers that `_write_steps` described."""
     steps = []
     for held in decode(item, place, arrays, registry):
-        if held["name"] not in STEPS:
-            raise UsageError(f"its step {held['name']!r} is none of {', '.join(STEPS)}")
-        step = STEPS[held["name"]](**held["params"])
+        if held["name"] not in Scaling.STEPS:
+            raise UsageError(f"its step {held['name']!r} is none of {', '.join(Scaling.STEPS)}")
+        step = Scaling.STEPS[held["name"]](**held["params"])
         for name, value in held["fitted"].items():
             setattr(step, name, value)
         steps.append(step)
-    if scaling_of(steps) is None:
-        raise UsageError(f"its steps are none of the scalings {', '.join(SCALINGS)}")
+    if Scaling.of(steps) is None:
+        raise UsageError(f"its steps are none of the scalings {', '.join(Scaling.WORDS)}")
     return steps
 
 
@@ -290,8 +272,10 @@ def _check_steps(steps: list[Any], of_learner: Any, needed: int | None) -> None:
     """
     n = steps[0].n_features_in_
     names = steps[0].__dict__.pop("feature_names_in_", of_learner)
-    row = sparse.csr_array((1, n)) if scaling_of(steps) in KEEPS_ZEROS else np.zeros((1, n))
-    made = prepared_by(steps)(np.full((1, n), np.nan) if isinstance(steps[0], Prepare) else row)
+    row = sparse.csr_array((1, n)) if Scaling.of(steps) in Scaling.KEEPS_ZEROS else np.zeros((1, n))
+    made = Scaling.prepared_by(steps)(
+        np.full((1, n), np.nan) if isinstance(steps[0], Prepare) else row
+    )
     if made.shape != (1, needed or made.shape[1]) or not np.isfinite(made.sum()):
         raise UsageError(f"its steps do not make rows of {needed or 'finite'} numbers")
     if names is not None:
@@ -338,7 +322,7 @@ def read_blend(file: BinaryIO) -> Blend | None:
     header, arrays = read_archive(file)
     steps = None
     if BASELINE_FILE in header:
-        steps = _steps_of(header[BASELINE_FILE], BASELINE_PLACE, arrays, load_registry())
+        steps = _steps_of(header[BASELINE_FILE], BASELINE_PLACE, arrays, Registry.load())
     return _blend_of(arrays.get(BLEND), steps)
 
 
@@ -354,12 +338,12 @@ def _blend_of(held: npt.NDArray[Any] | None, steps: list[Any] | None) -> Blend |
 
 def _one_line(error: Exception) -> str:
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return printable(textwrap.shorten(reason, MESSAGE_LENGTH))
+    return Text.printable(textwrap.shorten(reason, MESSAGE_LENGTH))
 
 
 def _check_name(learner_class: type[MetricLearner]) -> None:
     """Refuse a class that the registry would not find again by its name."""
-    name, catalogue = learner_class.name, load_registry().algorithms
+    name, catalogue = learner_class.name, Registry.load().algorithms
     if name in catalogue and catalogue[name] is not learner_class:
         raise UsageError(
             f"the name {name!r} of {learner_class.__qualname__} belongs to another class: give it "
@@ -457,14 +441,14 @@ def write_archive(
     versions = {"oasis-bench": __version__, "numpy": np.__version__}
     header = {"format": FORMAT, "format_version": FORMAT_VERSION, "versions": versions, **header}
     text = json.dumps(header, indent=1, allow_nan=False).encode()
-    with zipfile.ZipFile(file, "w") as archive:
+    with ArrayArchive(file, "w") as archive:
         archive.writestr(zipfile.ZipInfo(HEADER), text)
         for name, array in arrays.items():
-            write_array(archive, f"{name}.npy", array)
+            archive.write_array(f"{name}.npy", array)
         _write_known(archive, steps, hashes, blend)
 
 
-def _write_steps(archive: zipfile.ZipFile, steps: Sequence[Any], place: str) -> None:
+def _write_steps(archive: ArrayArchive, steps: Sequence[Any], place: str) -> None:
     """Write fitted transformers, of `STEPS`."""
     held = [
         {"name": type(step).__name__, "params": step.get_params(), "fitted": _fitted(step)}
@@ -474,7 +458,7 @@ def _write_steps(archive: zipfile.ZipFile, steps: Sequence[Any], place: str) -> 
     text = json.dumps(encode(held, place, arrays), indent=1).encode()
     archive.writestr(zipfile.ZipInfo(f"{place}.json"), text)
     for name, array in arrays.items():
-        write_array(archive, f"{name}.npy", array)
+        archive.write_array(f"{name}.npy", array)
 
 
 def complete_model(
@@ -487,12 +471,12 @@ def complete_model(
 
     The steps that prepare rows, the `row_hashes` of what it was fitted on, and its blend.
     """
-    with zipfile.ZipFile(path, "a") as archive:
+    with ArrayArchive(path, "a") as archive:
         _write_known(archive, steps, hashes, blend)
 
 
 def _write_known(
-    archive: zipfile.ZipFile,
+    archive: ArrayArchive,
     steps: Sequence[Any] | None,
     hashes: npt.NDArray[np.uint64] | None,
     blend: Blend | None,
@@ -500,10 +484,10 @@ def _write_known(
     if steps is not None:
         _write_steps(archive, steps, STEPS_PLACE)
     if hashes is not None:
-        write_array(archive, f"{TRAINING_ROWS}.npy", hashes)
+        archive.write_array(f"{TRAINING_ROWS}.npy", hashes)
     if blend is not None:
         numbers = [blend.weight, blend.baseline_sd, blend.learned_sd]
-        write_array(archive, f"{BLEND}.npy", np.array(numbers))
+        archive.write_array(f"{BLEND}.npy", np.array(numbers))
         if blend.steps is not None:
             _write_steps(archive, blend.steps, BASELINE_PLACE)
 
@@ -514,7 +498,7 @@ def read_archive(file: BinaryIO) -> tuple[dict[str, Any], Arrays]:
     The arrays are those of the header, `TRAINING_ROWS`, `BLEND`, and those of `STEPS_FILE` and
     `BASELINE_FILE`, where the file has them; what the last two say is in the header.
     """
-    with open_stored(file) as archive:
+    with ArrayArchive(file) as archive:
         names = archive.namelist()
         if HEADER not in names:
             raise UsageError(f"has no {HEADER}: it was not written by `save_model`")
@@ -530,7 +514,7 @@ def read_archive(file: BinaryIO) -> tuple[dict[str, Any], Arrays]:
         steps = [name for name in (STEPS_FILE, BASELINE_FILE) if name in names]
         header |= {name: json.loads(archive.read(name)) for name in steps}
         arrays = {
-            name.removesuffix(".npy"): read_array(archive, name)
+            name.removesuffix(".npy"): archive.read_array(name)
             for name in names
             if name not in (HEADER, *steps)
         }
@@ -571,7 +555,7 @@ def encode(value: Any, place: str, arrays: Arrays) -> Any:
         return {"strings": value.tolist()}
     if isinstance(value, np.generic) or type(value) is np.ndarray:
         array = np.asarray(value)
-        if array.dtype.kind in ARRAY_KINDS and array.dtype.isnative:
+        if array.dtype.kind in ArrayArchive.KINDS and array.dtype.isnative:
             arrays[place] = array
             return {"array" if type(value) is np.ndarray else "scalar": _form(array)}
     if isinstance(value, BaseEstimator):

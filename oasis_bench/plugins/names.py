@@ -14,7 +14,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
-from oasis_bench.system import UsageError, open_regular, shown, unknown_name
+from oasis_bench.system import Text, UsageError, open_regular
 
 FILE, FOLDER, TRIPLETS = "file", "images", "judged-triplets"
 PATH_DATASETS = (FILE, FOLDER, TRIPLETS)
@@ -37,7 +37,7 @@ def refuse_unknown(kind: str, name: str, also: Iterable[str] = ()) -> None:
     """
     known = dict.fromkeys([*also, *(point.name for point in installed(kind))])
     if name not in known:
-        raise UsageError(unknown_name(kind, name, known))
+        raise UsageError(Text.unknown_name(kind, name, known))
 
 
 def find_dataset(name: str, known: Iterable[str]) -> tuple[str, Path | None]:
@@ -49,20 +49,20 @@ def find_dataset(name: str, known: Iterable[str]) -> tuple[str, Path | None]:
     """
     if name in PATH_DATASETS:
         raise UsageError(
-            f"data set {name} is yours: give the path itself in place of {shown(name)}"
+            f"data set {name} is yours: give the path itself in place of {Text.shown(name)}"
         )
     if not name.strip():
         raise UsageError(f"data set {name!r}: a name or a path is needed: . is this folder")
     names = [one for one in known if one not in PATH_DATASETS]
     path = Path(name)
     if "\0" in name:
-        raise UsageError(f"data set {shown(name)}: no path holds a NUL character")
+        raise UsageError(f"data set {Text.shown(name)}: no path holds a NUL character")
     if name in names:
         return name, None
     if os.path.islink(path) and not os.path.exists(path):
         raise UsageError(
-            f"data set {shown(name)} is a link to {shown(os.readlink(path))}, where nothing is: "
-            "give a path that exists"
+            f"data set {Text.shown(name)} is a link to {Text.shown(os.readlink(path))}, where "
+            "nothing is: give a path that exists"
         )
     if _holds_triplets(path):
         return TRIPLETS, path
@@ -70,7 +70,7 @@ def find_dataset(name: str, known: Iterable[str]) -> tuple[str, Path | None]:
         return FOLDER, path
     if path.suffix or "/" in name or os.path.exists(path):
         return FILE, path
-    problem = unknown_name("data set", name, names)
+    problem = Text.unknown_name("data set", name, names)
     raise UsageError(f"{problem}, or give the path of a file or a folder of pictures")
 
 

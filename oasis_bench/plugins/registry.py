@@ -23,23 +23,12 @@ from traceback import walk_tb
 from types import ModuleType, UnionType
 from typing import Any, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from oasis_bench.data import KINDS, PATCHES_AND_PIXELS, LabelledRows
+from oasis_bench.data import LabelledRows, Patches
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.plugins.metric_learner import MetricLearner
 from oasis_bench.plugins.names import find_dataset, installed
-from oasis_bench.system import (
-    LONGEST_PATH,
-    NEEDED,
-    Progress,
-    UsageError,
-    check_value,
-    cut,
-    error_line,
-    no_progress,
-    unknown_name,
-    value_of_text,
-)
-from oasis_bench.tasks import GALLERIES, Split, Task
+from oasis_bench.system import Progress, Text, UsageError, Value, no_progress
+from oasis_bench.tasks import Split, Task
 
 T = TypeVar("T", bound=MetricLearner | Dataset | Task | Split)
 
@@ -101,7 +90,7 @@ class Catalogue(Generic[T]):
     def __getitem__(self, name: str) -> type[T]:
         """Return the class of that name."""
         if name not in self._load:
-            raise UsageError(unknown_name(self.kind, name, self._load))
+            raise UsageError(Text.unknown_name(self.kind, name, self._load))
         return self._load[name]()
 
 
@@ -114,58 +103,145 @@ class Registry:
     tasks: Catalogue[Task]
     splits: Catalogue[Split]
 
+    @staticmethod
+    def load(plugin_files: Sequence[Path] = ()) -> Registry:
+        """Find the plugins of installed distributions and of `plugin_files`."""
+        modules = {path: _import_file(path) for path in plugin_files}
+        for path, module in modules.items():
+            if not any(_plugins_in(module, base) for base in BASES.values()):
+                raise UsageError(
+                    f"{path} defines no learner, no data set, no task and no split: derive a class "
+                    "from Task, Split, Dataset or a form of `oasis_bench.plugins`, such as "
+                    "MahalanobisLearner"
+                )
+        return Registry(
+            Catalogue("algorithm", modules),
+            Catalogue("data set", modules),
+            Catalogue("task", modules),
+            Catalogue("split", modules),
+        )
 
-def load_registry(plugin_files: Sequence[Path] = ()) -> Registry:
-    """Find the plugins of installed distributions and of `plugin_files`."""
-    modules = {path: _import_file(path) for path in plugin_files}
-    for path, module in modules.items():
-        if not any(_plugins_in(module, base) for base in BASES.values()):
-            raise UsageError(
-                f"{path} defines no learner, no data set, no task and no split: derive a class "
-                "from Task, Split, Dataset or a form of `oasis_bench.plugins`, such as "
-                "MahalanobisLearner"
+    @staticmethod
+    def plugins_in(path: Path) -> list[type[Any]]:
+        """Return the learners, data sets, tasks and splits that a plugin file defines."""
+        Registry.load([path])
+        module = _import_file(path)
+        return [plugin for base in BASES.values() for plugin in _plugins_in(module, base)]
+
+    @staticmethod
+    def files_of(plugin: type) -> list[Path]:
+        """Return the plugin file that a class was loaded from, or nothing for one of a package."""
+        module = plugin.__module__
+        file = sys.modules[module].__file__ if module.startswith(PLUGIN_MODULE) else None
+        return [] if file is None else [Path(file)]
+
+    @staticmethod
+    def place_of(error: BaseException) -> str | None:
+        """Return the file and line of a plugin that an error comes from; None where from none."""
+        packages = {point.module.partition(".")[0] for kind in BASES for point in installed(kind)}
+        for frame, line in reversed([*walk_tb(error.__traceback__)]):
+            module = str(frame.f_globals.get("__name__"))
+            own = module.partition(".")[0] in packages - {"oasis_bench"}
+            if own or module.startswith(PLUGIN_MODULE):
+                return f"{frame.f_code.co_filename}, line {line}"
+        return None
+
+    @staticmethod
+    def load_reports() -> ModuleType:
+        """Import what makes pages and tables of stored runs: `oasis_bench.reports`.
+
+        Plotting takes a second to import.
+        """
+        (point,) = entry_points(group="oasis_bench.reports")
+        reports: ModuleType = point.load()
+        return reports
+
+    @staticmethod
+    def open_dataset(
+        name: str, registry: Registry, options: Mapping[str, Any] | None = None
+    ) -> Dataset:
+        """Make a data set: a registered one, the user's own file, or a folder of pictures.
+
+        `name` is a registered name or a path: see `find_dataset`.
+        `options` are values of the data set's parameters; the other parameters keep their defaults.
+        """
+        dataset, arguments = _find(name, registry)
+        kinds = _option_kinds(name, dataset, arguments)
+        name = Text.cut(name, Text.LONGEST_PATH)
+        for option in Registry.needed_options(dataset):
+            if option not in {**arguments, **(options or {})}:
+                raise UsageError(f"data set {name} needs --data-option {option}=VALUE")
+        for option, value in (options or {}).items():
+            if option not in kinds:
+                raise UsageError(f"data set {name}: {Text.unknown_name('option', option, kinds)}")
+            if kind := kinds[option]:
+                Value.check(f"data set {name}: {option}", value, kind)
+        return dataset(**arguments, **(options or {}))
+
+    @staticmethod
+    def load_rows(dataset: Dataset, progress: Progress = no_progress) -> LabelledRows:
+        """Load a data set, whose class may be anybody's."""
+        rows: object = dataset.load(progress)
+        if not isinstance(rows, LabelledRows):
+            raise BrokenPluginError(
+                f"data set {dataset.name}: load returns an object of type {type(rows).__name__}: "
+                "return LabelledRows(X, y, class_names) of oasis_bench.data"
             )
-    return Registry(
-        Catalogue("algorithm", modules),
-        Catalogue("data set", modules),
-        Catalogue("task", modules),
-        Catalogue("split", modules),
-    )
+        return rows
 
+    @staticmethod
+    def needed_options(dataset: type[Dataset]) -> list[str]:
+        """Name the options of a data set that have no default."""
+        return [name for name, option in _parameters(dataset) if option.default is option.empty]
 
-def plugins_in(path: Path) -> list[type[Any]]:
-    """Return the learners, data sets, tasks and splits that a plugin file defines."""
-    load_registry([path])
-    module = _import_file(path)
-    return [plugin for base in BASES.values() for plugin in _plugins_in(module, base)]
+    @staticmethod
+    def read_options(name: str, registry: Registry, texts: Mapping[str, str]) -> dict[str, Any]:
+        """Read options of a data set from text, each as the type that the data set takes.
 
+        `open_dataset` refuses what is wrong with them.
+        """
+        dataset, arguments = _find(name, registry)
+        kinds = _option_kinds(name, dataset, arguments)
+        return {
+            option: Value.of_text(text, kinds.get(option) or str) for option, text in texts.items()
+        }
 
-def plugin_files_of(plugin: type) -> list[Path]:
-    """Return the plugin file that a class was loaded from, or nothing for one of a package."""
-    module = plugin.__module__
-    file = sys.modules[module].__file__ if module.startswith(PLUGIN_MODULE) else None
-    return [] if file is None else [Path(file)]
+    @staticmethod
+    def refuse_unlike_inputs(
+        learner: type[MetricLearner],
+        dataset: Dataset,
+        rows: LabelledRows,
+        features: str | None = None,
+    ) -> None:
+        """Raise UsageError where the items of a data set are not what a learner takes.
 
-
-def place_in_plugin(error: BaseException) -> str | None:
-    """Return the file and line of a plugin that an error comes from; None where from none."""
-    packages = {point.module.partition(".")[0] for kind in BASES for point in installed(kind)}
-    for frame, line in reversed([*walk_tb(error.__traceback__)]):
-        module = str(frame.f_globals.get("__name__"))
-        own = module.partition(".")[0] in packages - {"oasis_bench"}
-        if own or module.startswith(PLUGIN_MODULE):
-            return f"{frame.f_code.co_filename}, line {line}"
-    return None
-
-
-def load_reports() -> ModuleType:
-    """Import what makes pages and tables of stored runs: `oasis_bench.reports`.
-
-    Plotting takes a second to import.
-    """
-    (point,) = entry_points(group="oasis_bench.reports")
-    reports: ModuleType = point.load()
-    return reports
+        `rows` are what `dataset` loaded, and `features` the kinds that the learner takes of those
+        that its rows are made of.
+        """
+        kind = learner.takes
+        if features is not None:
+            rows.items(kind, features)
+        try:
+            rows.items(kind)
+        except UsageError as error:
+            what = f"{learner.name} takes {kind}, and data set {dataset.name}"
+            options = inspect.signature(type(dataset)).parameters
+            parts = kind.split("+")
+            missing = [part for part in parts if getattr(rows, part, None) is None]
+            asks = [
+                " or ".join(
+                    one for one in EXAMPLES.get(part, ()) if one.partition("=")[0] in options
+                )
+                for part in missing
+            ]
+            if asks and all(asks) and set(parts) <= set(dataset.gives):
+                given = " and ".join(f"--data-option {one}" for one in asks)
+                raise UsageError(
+                    f"{what} makes {' and '.join(missing)} only when asked: give {given}"
+                ) from error
+            raise UsageError(
+                f"{what} gives {' and '.join(dataset.gives)}: choose another learner or data set"
+            ) from error
 
 
 def _import_entry_point(same_name: Sequence[EntryPoint], base: type[T]) -> type[T]:
@@ -238,7 +314,7 @@ def _of_its_group(plugin: Any, base: type[T], where: str) -> Any:
     if issubclass(plugin, Task):
         _check_task(plugin, where)
     is_data = issubclass(plugin, Dataset)  # it gives the two apart, and a learner takes both
-    known = [kind for kind in KINDS if not (is_data and kind == PATCHES_AND_PIXELS)]
+    known = [kind for kind in LabelledRows.KINDS if not (is_data and kind == Patches.AND_PIXELS)]
     kinds = plugin.gives if is_data else (getattr(plugin, "takes", "rows"),)
     for kind in kinds:
         if kind not in known:
@@ -261,7 +337,7 @@ def _check_task(task: type[Task], where: str) -> None:
     files = [module for name, module in sys.modules.items() if name.startswith(PLUGIN_MODULE)]
     own = [split.name for module in files for split in _plugins_in(module, BASES["split"])]
     splits = [*(point.name for point in installed("split")), *own]
-    for attribute, known in (("split", splits), ("gallery", GALLERIES)):
+    for attribute, known in (("split", splits), ("gallery", Task.GALLERIES)):
         value = getattr(task, attribute, None)
         if value not in known:
             raise BrokenPluginError(
@@ -279,58 +355,10 @@ def _as_broken_plugin(problem: str) -> Iterator[None]:
     except (KeyboardInterrupt, BrokenPluginError):
         raise
     except BaseException as error:
-        raise BrokenPluginError(f"{problem}: {error_line(error)}") from error
+        raise BrokenPluginError(f"{problem}: {Text.of_error(error)}") from error
 
 
 # --- data sets and their options
-
-
-def open_dataset(
-    name: str, registry: Registry, options: Mapping[str, Any] | None = None
-) -> Dataset:
-    """Make a data set: a registered one, the user's own file, or a folder of pictures.
-
-    `name` is a registered name or a path: see `find_dataset`.
-    `options` are values of the data set's parameters; the other parameters keep their defaults.
-    """
-    dataset, arguments = _find(name, registry)
-    kinds = _option_kinds(name, dataset, arguments)
-    name = cut(name, LONGEST_PATH)
-    for option in needed_options(dataset):
-        if option not in {**arguments, **(options or {})}:
-            raise UsageError(f"data set {name} needs --data-option {option}=VALUE")
-    for option, value in (options or {}).items():
-        if option not in kinds:
-            raise UsageError(f"data set {name}: {unknown_name('option', option, kinds)}")
-        if kind := kinds[option]:
-            check_value(f"data set {name}: {option}", value, kind)
-    return dataset(**arguments, **(options or {}))
-
-
-def load_rows(dataset: Dataset, progress: Progress = no_progress) -> LabelledRows:
-    """Load a data set, whose class may be anybody's."""
-    rows: object = dataset.load(progress)
-    if not isinstance(rows, LabelledRows):
-        raise BrokenPluginError(
-            f"data set {dataset.name}: load returns an object of type {type(rows).__name__}: "
-            "return LabelledRows(X, y, class_names) of oasis_bench.data"
-        )
-    return rows
-
-
-def needed_options(dataset: type[Dataset]) -> list[str]:
-    """Name the options of a data set that have no default."""
-    return [name for name, option in _parameters(dataset) if option.default is option.empty]
-
-
-def read_options(name: str, registry: Registry, texts: Mapping[str, str]) -> dict[str, Any]:
-    """Read options of a data set from text, each as the type that the data set takes.
-
-    `open_dataset` refuses what is wrong with them.
-    """
-    dataset, arguments = _find(name, registry)
-    kinds = _option_kinds(name, dataset, arguments)
-    return {option: value_of_text(text, kinds.get(option) or str) for option, text in texts.items()}
 
 
 def _find(name: str, registry: Registry) -> tuple[type[Dataset], dict[str, Path]]:
@@ -352,7 +380,7 @@ def _option_kinds(
         if option not in arguments:
             hint = hints.get(option)
             choices = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-            known = [kind for kind in choices if kind in NEEDED]
+            known = [kind for kind in choices if kind in Value.NEEDED]
             kinds[option] = known[0] if len(known) == 1 else None
     return kinds
 
@@ -364,38 +392,3 @@ def _parameters(dataset: type[Dataset]) -> list[tuple[str, inspect.Parameter]]:
         for name, parameter in inspect.signature(dataset).parameters.items()
         if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
     ]
-
-
-def refuse_unlike_inputs(
-    learner: type[MetricLearner],
-    dataset: Dataset,
-    rows: LabelledRows,
-    features: str | None = None,
-) -> None:
-    """Raise UsageError where the items of a data set are not what a learner takes.
-
-    `rows` are what `dataset` loaded, and `features` the kinds that the learner takes of those that
-    its rows are made of.
-    """
-    kind = learner.takes
-    if features is not None:
-        rows.items(kind, features)
-    try:
-        rows.items(kind)
-    except UsageError as error:
-        what = f"{learner.name} takes {kind}, and data set {dataset.name}"
-        options = inspect.signature(type(dataset)).parameters
-        parts = kind.split("+")
-        missing = [part for part in parts if getattr(rows, part, None) is None]
-        asks = [
-            " or ".join(one for one in EXAMPLES.get(part, ()) if one.partition("=")[0] in options)
-            for part in missing
-        ]
-        if asks and all(asks) and set(parts) <= set(dataset.gives):
-            given = " and ".join(f"--data-option {one}" for one in asks)
-            raise UsageError(
-                f"{what} makes {' and '.join(missing)} only when asked: give {given}"
-            ) from error
-        raise UsageError(
-            f"{what} gives {' and '.join(dataset.gives)}: choose another learner or data set"
-        ) from error

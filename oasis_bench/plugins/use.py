@@ -24,12 +24,12 @@ from oasis_bench.plugins.learner import (
 from oasis_bench.plugins.metric_learner import TIES_SEED, MetricLearner
 from oasis_bench.system import (
     Progress,
+    Text,
     UsageError,
-    check_value,
+    Value,
     no_progress,
     require_memory,
     require_packages,
-    shown,
     slices,
 )
 from oasis_bench.tasks import Numbers, Scores, Similarity, as_items, take_items, top_k
@@ -85,7 +85,7 @@ def neighbours(
         n = items.shape[0]
         raise UsageError(f"k = {k}: the gallery has {n} items: give a number from 1 to {n}")
     if index not in (None, "faiss"):
-        raise UsageError(f"index = {shown(index)}: 'faiss' or None is needed")
+        raise UsageError(f"index = {Text.shown(index)}: 'faiss' or None is needed")
     if index is None:
         blend: Blend | None = getattr(estimator, "blend_", None)
         if blend is None or blend.weight == 1:
@@ -235,7 +235,7 @@ class ApproximateGallery:
         order = rng.permutation(n)
         points = self._points(take_items(items, order))
         self.n_lists = round(n**0.5) if n_lists is None else n_lists
-        check_value("n_lists", self.n_lists, int, least=1, most=n)
+        Value.check("n_lists", self.n_lists, int, least=1, most=n)
         means = faiss.IndexFlatL2(points.shape[1])
         self._index = faiss.IndexIVFFlat(means, points.shape[1], self.n_lists)
         self._index.cp.seed = int(rng.randint(2**31))
@@ -265,8 +265,8 @@ class ApproximateGallery:
         scores : ndarray of shape (n_queries, k), float32
             What `similarity` gives, up to rounding; minus infinity where there is none.
         """
-        check_value("k", k, int, least=1, most=self._index.ntotal)
-        check_value("n_probes", n_probes, int, least=1, most=self.n_lists)
+        Value.check("k", k, int, least=1, most=self._index.ntotal)
+        Value.check("n_probes", n_probes, int, least=1, most=self.n_lists)
         _, (items,) = learner_of(self._estimator, [queries])
         points = self._points_of_queries(items)
         self._index.nprobe = n_probes

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import pandas as pd
 
 import oasis_bench
-from oasis_bench.data import scaling_of
+from oasis_bench.data import Scaling
 from oasis_bench.experiment import (
     Experiment,
     LearnerSpec,
@@ -24,7 +24,7 @@ from oasis_bench.experiment import (
     settled_as,
     tasks_by_option,
 )
-from oasis_bench.plugins import learner_of, load_model_of, load_registry
+from oasis_bench.plugins import Registry, learner_of, load_model_of
 from oasis_bench.runs.store import holds_run, read_run
 from oasis_bench.system import UsageError
 
@@ -86,7 +86,7 @@ def model_experiment(
     is that of the model's file, where it holds one.  Where all tasks are of judgements, and neither
     `partitions` nor `test_share` is given, each judgement tests, once.
     """
-    registry = load_registry(plugin_files)
+    registry = Registry.load(plugin_files)
     name = learner_of(load_model_of(registry, model), [])[0].name
     learner = LearnerSpec(name, model=str(model.resolve()))
     title = f"{name} of {model.name} on {Path(dataset).name}"
@@ -104,7 +104,7 @@ def model_experiment(
             )
     experiment = Experiment(title, dataset, {model.stem: learner}, **{**defaults, **settings})
     steps = saved_steps(model, registry)
-    own = None if steps is None else scaling_of(steps)
+    own = None if steps is None else Scaling.of(steps)
     if own is None or experiment.scaling == (own,):
         return experiment
     if experiment.scaling is not None:

@@ -20,8 +20,8 @@ from oasis_bench.experiment import (
     TrialSpec,
     plan,
 )
-from oasis_bench.plugins import Registry, load_registry, load_rows, open_dataset
-from oasis_bench.system import Progress, UsageError, make_writable, no_progress, whole_file
+from oasis_bench.plugins import Registry
+from oasis_bench.system import Folder, Progress, UsageError, no_progress, whole_file
 from oasis_bench.trial import MODELS, OUTPUT_LOG, TrialResult, needs_tuning
 
 BASELINE = "Euclidean"
@@ -109,12 +109,12 @@ def fit_on_all(
     """
     (label,) = experiment.learners
     with executor(1, None) as place:
-        registry = load_registry(plugin_files)
+        registry = Registry.load(plugin_files)
         if output.is_dir():
             raise UsageError(f"{output} is a folder: give a file, such as {output / 'metric.npz'}")
-        make_writable(output.absolute().parent)
-        dataset = open_dataset(experiment.dataset, registry, experiment.dataset_options)
-        whole = replace(load_rows(dataset, on_download), folds=None)
+        Folder(output.absolute().parent).make_writable()
+        dataset = Registry.open_dataset(experiment.dataset, registry, experiment.dataset_options)
+        whole = replace(Registry.load_rows(dataset, on_download), folds=None)
         rows = _sample(whole, MOST_ROWS, experiment.seed)
         if "rows" in dataset.gives:
             baseline = {BASELINE: LearnerSpec(BASELINE)}

@@ -20,7 +20,7 @@ import pandas as pd
 
 from oasis_bench.data import LabelledRows, Labels
 from oasis_bench.experiment import Experiment, TrialSpec, find_tasks
-from oasis_bench.plugins import Blend, Registry, load_registry
+from oasis_bench.plugins import Blend, Registry
 from oasis_bench.runs.run import (
     file_names,
     labels_of,
@@ -30,23 +30,13 @@ from oasis_bench.runs.run import (
 )
 from oasis_bench.runs.schema import RunFacts
 from oasis_bench.runs.store import Store, StoredRun, read_run
-from oasis_bench.system import (
-    Progress,
-    UsageError,
-    exporting_to,
-    no_progress,
-    path_below,
-    slices,
-    whole_file,
-)
+from oasis_bench.system import Folder, Progress, UsageError, no_progress, slices, whole_file
 from oasis_bench.tasks import (
-    GALLERIES,
     PART_SCORES,
     Numbers,
     Retrieval,
     SharedLabels,
     Task,
-    has_measure,
     rank_others,
 )
 from oasis_bench.trial import PREDICTIONS, Predictions
@@ -70,10 +60,10 @@ def evaluate_run(
     with Store.open(folder) as store:
         info = store.info()
         refuse_missing_plugins(info, plugin_files, folder)
-        registry = load_registry(list(dict.fromkeys(path.resolve() for path in plugin_files)))
+        registry = Registry.load(list(dict.fromkeys(path.resolve() for path in plugin_files)))
         experiment = replace(info.experiment, tasks=tuple(tasks), choose_by=None)
         wanted = find_tasks(experiment, registry)
-        if any(has_measure(task, info.experiment.choose_by or "") for task in wanted):
+        if any(task.has_measure(info.experiment.choose_by or "") for task in wanted):
             experiment = replace(experiment, choose_by=info.experiment.choose_by)
         splits = {str(one["split"]) for one in info.identities.values()}
         for task in wanted:
@@ -112,10 +102,10 @@ def _of_split(tasks: Sequence[Task], one: Predictions) -> list[Task]:
 def _refuse_other_galleries(tasks: Sequence[Task], scores: Predictions) -> None:
     for task in tasks:
         if task.gallery not in scores.galleries:
-            kept = " and ".join(GALLERIES[gallery] for gallery in scores.galleries)
+            kept = " and ".join(Task.GALLERIES[gallery] for gallery in scores.galleries)
             raise UsageError(
-                f"{task.name} compares with {GALLERIES[task.gallery]}, and {scores.path} holds "
-                f"scores against {kept}: evaluate it in a new run"
+                f"{task.name} compares with {Task.GALLERIES[task.gallery]}, and {scores.path} "
+                f"holds scores against {kept}: evaluate it in a new run"
             )
 
 
@@ -155,7 +145,7 @@ def export_trec(
     """
     run = read_run(folder)
     refuse_missing_plugins(run.info, plugin_files, folder)
-    registry = load_registry(plugin_files)
+    registry = Registry.load(plugin_files)
     experiment = replace(run.info.experiment, tasks=_retrieval_tasks(run, registry), choose_by=None)
     rows, trials = _find_kept_scores(
         folder, run.info, experiment, registry, plugin_files, on_download
@@ -172,7 +162,7 @@ def export_trec(
     n_queries = sum(len(one.items.test_rows) for one in kept)
     done = 0
     paths: list[Path] = []
-    with exporting_to(output):
+    with Folder(output).exporting():
         for one in kept:
             stem = one.path.stem
             pair = output / f"{stem}.run", output / f"{stem}.qrels"
@@ -246,7 +236,7 @@ def _find_kept_scores(
     `experiment` is that of the run, with the tasks whose splits are looked for.  Scores are refused
     where a file of them is damaged or of other items, or the rows have changed.
     """
-    if not path_below(folder, PREDICTIONS).is_dir():
+    if not Folder(folder).path(PREDICTIONS).is_dir():
         raise UsageError(
             f"{folder} has no kept scores: run it again with --predictions, into another folder"
         )
@@ -274,7 +264,7 @@ def _kept_trials(
         spec = spec_of.get(tuple(key))
         if spec is None:
             continue
-        path = path_below(folder, f"{PREDICTIONS}/{names[spec.trial_id]}")
+        path = Folder(folder).path(f"{PREDICTIONS}/{names[spec.trial_id]}")
         if path.exists():
             blends = {
                 one.gallery: (Blend(one.blend, one.baseline_sd, one.learned_sd), scaling)

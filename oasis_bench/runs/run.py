@@ -32,7 +32,7 @@ from oasis_bench.experiment import (
     remarks_on,
     scalings_of,
 )
-from oasis_bench.plugins import Dataset, Registry, load_registry, load_rows, open_dataset
+from oasis_bench.plugins import Dataset, Registry
 from oasis_bench.runs.schema import (
     DatasetSource,
     Resumption,
@@ -43,18 +43,8 @@ from oasis_bench.runs.schema import (
     TaskSource,
 )
 from oasis_bench.runs.store import RefusedRecordError, Store, refuse_used_folder
-from oasis_bench.system import (
-    OutputError,
-    Progress,
-    UsageError,
-    available_cores,
-    load_average,
-    no_progress,
-    path_below,
-    printable,
-    provenance,
-)
-from oasis_bench.tasks import named_unless_usual
+from oasis_bench.system import Folder, Machine, OutputError, Progress, Text, UsageError, no_progress
+from oasis_bench.tasks import Split
 from oasis_bench.trial import (
     MODELS,
     OUTPUT_LOG,
@@ -97,7 +87,7 @@ def run_experiment(
     After a mistake that can be seen before the first trial nothing is written.
     """
     with executor(jobs, cluster) as place:
-        registry = load_registry(plugin_files)
+        registry = Registry.load(plugin_files)
         refuse_unknown_names(experiment, registry)  # before a download
         refuse_used_folder(output)
         dataset, rows, specs = prepare(
@@ -178,7 +168,7 @@ def resume_experiment(
         info = store.info()
         experiment = info.experiment.limited(limits or {})
         refuse_missing_plugins(info, plugin_files, folder)
-        registry = load_registry(plugin_files)
+        registry = Registry.load(plugin_files)
         _, rows, specs = prepare(
             experiment, registry, plugin_files, on_download, place.shares_cores, keep
         )
@@ -208,7 +198,7 @@ def refuse_missing_plugins(info: RunFacts, plugin_files: Sequence[Path], folder:
         options = " ".join(f"--plugin {shlex.quote(path)}" for path in missing)
         raise UsageError(
             f"{folder} was run with plugin files, whose code runs again: if you trust them, add "
-            f"{printable(options)}"
+            f"{Text.printable(options)}"
         )
 
 
@@ -222,9 +212,9 @@ def prepare(
 ) -> tuple[Dataset, LabelledRows, list[TrialSpec]]:
     """Load the rows and list the trials."""
     e = experiment
-    dataset = open_dataset(e.dataset, registry, e.dataset_options)
+    dataset = Registry.open_dataset(e.dataset, registry, e.dataset_options)
     refuse_unknown_subsets(e, dataset)
-    rows = match_columns(e, registry, load_rows(dataset, on_download))
+    rows = match_columns(e, registry, Registry.load_rows(dataset, on_download))
     plugins = tuple(path.resolve() for path in plugin_files)
     specs = plan(experiment, dataset, rows, registry, plugins)
     refuse_untested_queries(specs, rows)
@@ -250,7 +240,7 @@ def _run_trials(
 ) -> int:
     """Run trials into the store; count those that did not end well."""
     for name in (OUTPUT_LOG, MODELS, PREDICTIONS):
-        path_below(store.folder, name)  # before hours of work: it may raise
+        Folder(store.folder).path(name)  # before hours of work: it may raise
     if (store.folder / OUTPUT_LOG).exists():
         append_to(store.folder / OUTPUT_LOG, b"")  # likewise
     remove_unfinished(store.folder)  # of a session that was killed
@@ -271,15 +261,15 @@ def _run_trials(
             unsuccessful += record.columns["status"] not in ("ok", "not applicable")
             on_trial(record, done, len(specs))
     remove_unfinished(store.folder)
-    of_end = {"finished": _now(), "load_at_end": load_average()}
+    of_end = {"finished": _now(), "load_at_end": Machine.load()}
     store.add_labels(partial(labels_of, rows), partial(_pictures_of, rows), **of_end)
     return unsuccessful
 
 
 def _session(place: Executor, command: str | None) -> dict[str, Any]:
     """Return what is stored of this call of the command."""
-    about = {**provenance(), **place.provenance()}
-    now = {"started": _now(), "load_at_start": load_average()}
+    about = {**Machine.provenance(), **place.provenance()}
+    now = {"started": _now(), "load_at_start": Machine.load()}
     return {**now, "command": command, "provenance": about}
 
 
@@ -310,7 +300,7 @@ def _sources(
 
 def _core_warning(jobs: int, threads: int) -> Iterator[str]:
     """Yield a warning where trials at a time, of several threads each, share too few cores."""
-    cores = available_cores()
+    cores = Machine.cores()
     if min(jobs, threads) > 1 and jobs * threads > cores:
         yield (
             f"warning: {jobs} trials at a time, of {threads} threads each, need {jobs * threads} "
@@ -358,7 +348,7 @@ def file_names(specs: Sequence[TrialSpec]) -> dict[str, str]:
     names: dict[str, str] = {}
     times: Counter[str] = Counter()
     for spec in specs:
-        split = named_unless_usual(spec.where.split)
+        split = Split.named_unless_usual(spec.where.split)
         parts = (spec.learner, spec.where.subset, str(spec.where.partition), *split)
         name = "_".join(re.sub(r"[^a-zA-Z0-9.+=-]", "-", part)[:LONGEST_NAME] for part in parts)
         times[name.casefold()] += 1
@@ -370,7 +360,7 @@ def file_names(specs: Sequence[TrialSpec]) -> dict[str, str]:
 def keep_files(record: TrialResult, folder: Path, name: str) -> None:
     """Move the files of a trial that has ended to their names in the folder of the run."""
     for kind, path in record.files.items():
-        target = path_below(folder, f"{kind}/{name}")
+        target = Folder(folder).path(f"{kind}/{name}")
         try:
             target.parent.mkdir(exist_ok=True)
             os.replace(path, target)
@@ -380,7 +370,7 @@ def keep_files(record: TrialResult, folder: Path, name: str) -> None:
 
 def remove_unfinished(folder: Path) -> None:
     """Remove the files of trials that were cut short, and their folder where it is empty then."""
-    unfinished = path_below(folder, UNFINISHED)
+    unfinished = Folder(folder).path(UNFINISHED)
     with suppress(OSError):
         for kind in (MODELS, PREDICTIONS):
             for path in unfinished.glob(f"*.{kind}"):

@@ -13,7 +13,7 @@ from typing import Any, Self, get_type_hints
 from msgspec import ValidationError, convert
 
 from oasis_bench.experiment import Experiment
-from oasis_bench.system import UsageError, shown
+from oasis_bench.system import Text, UsageError
 
 SCHEMA_VERSION = 13
 """Raised by one with every change of the tables, or of what the table `run` holds."""
@@ -332,5 +332,5 @@ class RunFacts(Session):
             raise UsageError(f"what the store says of its run cannot be read: {error}") from error
         for cell, identity in info.identities.items():
             if not {"data", "classes"} <= identity.keys():
-                raise UsageError(f"it does not say what decides {shown(cell)}")
+                raise UsageError(f"it does not say what decides {Text.shown(cell)}")
         return info

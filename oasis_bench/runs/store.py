@@ -27,14 +27,7 @@ from oasis_bench.runs.schema import (
     TRIAL_TABLES,
     RunFacts,
 )
-from oasis_bench.system import (
-    OutputError,
-    UsageError,
-    open_below,
-    path_below,
-    require_memory,
-    shown,
-)
+from oasis_bench.system import Folder, OutputError, Text, UsageError, require_memory
 from oasis_bench.trial import TrialResult
 
 FILE_NAME = "results.sqlite"
@@ -367,13 +360,13 @@ def _column_types() -> dict[str, str]:
 
 def _path_for_sqlite(folder: Path) -> Path:
     """Return the path of a run's file, where SQLite may open it and the journal beside it."""
-    path = path_below(folder, FILE_NAME)
+    path = Folder(folder).path(FILE_NAME)
     if not path.is_file():
         raise UsageError(f"{folder} holds no run: {FILE_NAME} is not in it")
-    with open_below(folder, FILE_NAME) as file:
+    with Folder(folder).open(FILE_NAME) as file:
         if file.read(20)[18:] == b"\2\2":
             raise UsageError(f"{path} has a write-ahead log, which this program never sets")
-    with suppress(FileNotFoundError), open_below(folder, JOURNAL) as file:
+    with suppress(FileNotFoundError), Folder(folder).open(JOURNAL) as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - len(JOURNAL_MAGIC)))
         if file.read() == JOURNAL_MAGIC:
             raise UsageError(
@@ -408,12 +401,12 @@ def _from_json(text: Any, what: str) -> Any:
     try:
         return json.loads(text)
     except (TypeError, ValueError, RecursionError) as error:
-        raise UsageError(f"what it says of its {what} is no JSON: {shown(text)}") from error
+        raise UsageError(f"what it says of its {what} is no JSON: {Text.shown(text)}") from error
 
 
 def _read_info(connection: sqlite3.Connection) -> RunFacts:
     rows = connection.execute("SELECT key, value FROM run")
-    return RunFacts.from_json({key: _from_json(value, shown(key)) for key, value in rows})
+    return RunFacts.from_json({key: _from_json(value, Text.shown(key)) for key, value in rows})
 
 
 def _write_info(connection: sqlite3.Connection, values: Mapping[str, Any]) -> None:

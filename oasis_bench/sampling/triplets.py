@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from oasis_bench.data import class_labels, relevance_factor
+from oasis_bench.data import class_labels, joint_distribution
 from oasis_bench.sampling._class_triplets import draw_class_triplets
 from oasis_bench.sampling._relevance_triplets import LabelGraph, running_sums
 
@@ -87,7 +87,7 @@ class RelevanceTripletSampler:
     r"""Triplets (query, positive, negative) from how relevant items are to labels.
 
     Two items are relevant to each other where :math:`R_{II}(p_1, p_2) > \theta` (see
-    `oasis_bench.data.matrices`); at :math:`\theta = 0`, where they share a label.  The
+    `relevance_factor`); at :math:`\theta = 0`, where they share a label.  The
     query is uniform over the items that have a positive and a negative (Chechik et al. 2010,
     sections 2.3 and 5.2.1).  Every draw is exact, and memory grows with the entries of `R` alone.
 
@@ -155,6 +155,18 @@ class RelevanceTripletSampler:
         triplets = np.empty((n_triplets, 3), dtype=np.intp)
         self._graph.draw(self._queries, self._exact, self.state, triplets)
         return triplets
+
+
+def relevance_factor(R: Any) -> sparse.csr_array:
+    r"""Return B (n_items, n_labels) with :math:`B B^\top = \Pr(p_1, p_2)`.
+
+    :math:`B(p, q) = \Pr(p|q) \sqrt{\Pr(q)}`, since :math:`\Pr(p_1, p_2) = \sum_q \Pr(p_1|q)
+    \Pr(p_2|q) \Pr(q)`.  Parameter and errors as in `joint_distribution`.
+    """
+    factor = joint_distribution(R)
+    label_probability = np.bincount(factor.indices, factor.data, minlength=factor.shape[1])
+    factor.data /= np.sqrt(label_probability[factor.indices])
+    return factor
 
 
 def _label_graph(factor: sparse.csr_array, threshold: float, weighted: bool) -> LabelGraph:

@@ -9,20 +9,14 @@ import math
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import IO, Any, BinaryIO, NamedTuple
+from pathlib import Path
+from typing import IO, Any, BinaryIO, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from numpy.lib import format as npy
 
 from oasis_bench.system.errors import UsageError
-
-ARRAY_KINDS = "biufU"
-"""numpy's kinds that our own files may hold: truth values, integers, floating values, strings."""
-
-
-class HoldsObjectsError(UsageError):
-    """An array of Python objects: reading it would run code."""
 
 
 class ArrayHeader(NamedTuple):
@@ -33,53 +27,61 @@ class ArrayHeader(NamedTuple):
     dtype: np.dtype[Any]
 
 
-def write_array(archive: zipfile.ZipFile, name: str, array: npt.NDArray[Any]) -> None:
-    """Write an array in pieces, never copied whole; it has no date: equal arrays, equal files."""
-    with archive.open(zipfile.ZipInfo(name), "w", force_zip64=True) as stream:
-        npy.write_array(stream, array, version=(1, 0), allow_pickle=False)
+class ArrayArchive(zipfile.ZipFile):
+    """A zip of our own to read or write, whose entries are not compressed.
 
-
-def open_stored(file: BinaryIO) -> zipfile.ZipFile:
-    """Open a zip of our own, whose entries are not compressed; close what is returned.
-
-    Damage raises an exception of nearly any type, here and below.
+    Damage raises an exception of nearly any type, here and in the methods.
     """
-    archive = zipfile.ZipFile(file)
-    entries = archive.infolist()
-    if len(set(archive.namelist())) < len(entries):
-        raise UsageError("it holds an entry twice")
-    claimed, size = sum(entry.file_size for entry in entries), file.seek(0, 2)
-    if claimed > size:
-        raise UsageError(f"its entries claim {claimed} bytes, and the file has {size}")
-    return archive
 
+    KINDS = "biufU"
+    """numpy's kinds that it may hold: truth values, integers, floating values, strings."""
 
-@contextmanager
-def open_array(archive: zipfile.ZipFile, name: str) -> Iterator[tuple[IO[bytes], ArrayHeader]]:
-    """Open the entry of an array, to be read from its first value on."""
-    entry = archive.getinfo(name)
-    with archive.open(entry) as stream:
-        first = npy.read_magic(stream) == (1, 0)
-        read_header = npy.read_array_header_1_0 if first else npy.read_array_header_2_0
-        header = ArrayHeader(*read_header(stream))
-        if header.dtype.hasobject:
-            raise HoldsObjectsError(
-                f"array {name.removesuffix('.npy')!r} holds Python objects, which are refused: "
-                "save it as numbers or as text, such as by astype(str)"
-            )
-        claimed = math.prod(header.shape) * max(1, header.dtype.itemsize)  # strings may have none
-        if claimed != (held := entry.file_size - stream.tell()):
-            raise UsageError(f"its array {name!r} claims {claimed} bytes, and {held} follow")
-        yield stream, header
+    class HoldsObjectsError(UsageError):
+        """An array of Python objects: reading it would run code."""
 
+    def __init__(self, file: BinaryIO | Path, mode: Literal["r", "w", "a"] = "r") -> None:
+        super().__init__(file, mode)
+        if mode != "r":
+            return
+        entries = self.infolist()
+        if len(set(self.namelist())) < len(entries):
+            raise UsageError("it holds an entry twice")
+        assert self.fp is not None
+        claimed, size = sum(entry.file_size for entry in entries), self.fp.seek(0, 2)
+        if claimed > size:
+            raise UsageError(f"its entries claim {claimed} bytes, and the file has {size}")
 
-def read_array(archive: zipfile.ZipFile, name: str) -> npt.NDArray[Any]:
-    """Read an array of our own: NPY version 1.0, one of the `ARRAY_KINDS`."""
-    with open_array(archive, name) as (stream, header):
-        if header.dtype.kind not in ARRAY_KINDS or not header.dtype.isnative:
-            raise UsageError(f"its array {name!r} has type {header.dtype}, which is not read")
-        stream.seek(0)
-        if npy.read_magic(stream) != (1, 0):
-            raise UsageError(f"its entry {name!r} is no array of NPY version 1.0")
-        stream.seek(0)
-        return npy.read_array(stream, allow_pickle=False)
+    def write_array(self, name: str, array: npt.NDArray[Any]) -> None:
+        """Write an array in pieces, never copied whole, without a date: equal ones, equal files."""
+        with self.open(zipfile.ZipInfo(name), "w", force_zip64=True) as stream:
+            npy.write_array(stream, array, version=(1, 0), allow_pickle=False)
+
+    @contextmanager
+    def open_array(self: zipfile.ZipFile, name: str) -> Iterator[tuple[IO[bytes], ArrayHeader]]:
+        """Open the entry of an array, to be read from its first value on."""
+        entry = self.getinfo(name)
+        with self.open(entry) as stream:
+            first = npy.read_magic(stream) == (1, 0)
+            read_header = npy.read_array_header_1_0 if first else npy.read_array_header_2_0
+            header = ArrayHeader(*read_header(stream))
+            if header.dtype.hasobject:
+                raise ArrayArchive.HoldsObjectsError(
+                    f"array {name.removesuffix('.npy')!r} holds Python objects, which are refused: "
+                    "save it as numbers or as text, such as by astype(str)"
+                )
+            width = max(1, header.dtype.itemsize)  # strings may have none
+            claimed = math.prod(header.shape) * width
+            if claimed != (held := entry.file_size - stream.tell()):
+                raise UsageError(f"its array {name!r} claims {claimed} bytes, and {held} follow")
+            yield stream, header
+
+    def read_array(self, name: str) -> npt.NDArray[Any]:
+        """Read an array of our own: NPY version 1.0, one of the `KINDS`."""
+        with self.open_array(name) as (stream, header):
+            if header.dtype.kind not in self.KINDS or not header.dtype.isnative:
+                raise UsageError(f"its array {name!r} has type {header.dtype}, which is not read")
+            stream.seek(0)
+            if npy.read_magic(stream) != (1, 0):
+                raise UsageError(f"its entry {name!r} is no array of NPY version 1.0")
+            stream.seek(0)
+            return npy.read_array(stream, allow_pickle=False)

@@ -14,10 +14,7 @@ from pathlib import Path, PurePath
 from tempfile import TemporaryFile
 from typing import BinaryIO, Literal
 
-from oasis_bench.system.errors import UsageError, shown
-
-EXPORT = "export"
-"""The folder in a run's for files of an export that was given none."""
+from oasis_bench.system.errors import Text, UsageError
 
 
 def open_regular(path: Path) -> BufferedReader:
@@ -34,52 +31,6 @@ def _kind(mode: int) -> str:
     if stat.S_ISLNK(mode):
         return "a symbolic link"
     return "a FIFO" if stat.S_ISFIFO(mode) else "a device or a socket"
-
-
-def path_below(folder: Path, name: str) -> Path:
-    """Return the path of a file or a folder below `folder`, which need not exist.
-
-    What a run's folder links to is not of the run: a run may come from a stranger.
-    """
-    path, parts = folder, PurePath(name).parts
-    for part in parts:
-        if part in ("/", ".."):
-            raise UsageError(f"{shown(name)} is not below {folder}: give it a name without '..'")
-        path /= part
-        with suppress(FileNotFoundError, NotADirectoryError):
-            mode = path.lstat().st_mode
-            if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-                raise UsageError(
-                    f"{path} is {_kind(mode)}: only regular files and folders below {folder} are "
-                    "read and written: remove it, or put what it stands for in its place"
-                )
-    return path
-
-
-def open_below(folder: Path, name: str, mode: Literal["rb", "ab"] = "rb") -> BinaryIO:
-    """Open a regular file below `folder`, to read it or to append to it, without waiting."""
-    flags = os.O_NOFOLLOW | os.O_NONBLOCK  # it may be replaced after `path_below` looked at it
-    path = path_below(folder, name)
-    file = open(  # noqa: SIM115 - the caller closes it
-        path, mode, opener=lambda name, own: os.open(name, own | flags, 0o666)
-    )
-    found, wrong = os.fstat(file.fileno()), ""
-    if not stat.S_ISREG(found.st_mode):
-        wrong = f"it is {_kind(found.st_mode)}, not a regular file"
-    elif mode == "ab" and found.st_nlink > 1:
-        wrong = "it is a hard link, and another file would grow too: put a copy in its place"
-    if wrong:
-        file.close()
-        raise OSError(errno.EINVAL, wrong, str(path))
-    return file
-
-
-def write_whole(folder: Path, name: str, content: bytes) -> None:
-    """Write a file below `folder` by `whole_file`; a missing folder between is made."""
-    path = path_below(folder, name)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(path) as file:
-        file.write(content)
 
 
 @contextmanager
@@ -100,46 +51,100 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
         part.unlink(missing_ok=True)
 
 
-@contextmanager
-def exporting_to(folder: Path) -> Iterator[None]:
-    """Make a folder for files of an export, if it is missing, and word what is in their way."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        yield
-    except OSError as error:
-        raise UsageError(
-            f"cannot export to {folder}: {error.strerror}; choose another --output, or free or "
-            "change what is in the way"
-        ) from error
+class Folder:
+    """A folder: files below it, which never lead out of it, and whether it can be written."""
 
+    EXPORT = "export"
+    """The folder in a run's for files of an export that was given none."""
 
-def make_writable(folder: Path) -> None:
-    """Make a folder for output, if it is missing, before hours of work: it must take a file."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        reason = "is no folder" if folder.exists() and not folder.is_dir() else error.strerror
-        raise UsageError(
-            f"cannot write to {folder}: {reason}: choose another --output, or correct what is in "
-            "the way"
-        ) from error
+    def __init__(self, root: Path) -> None:
+        self.root = root
 
+    def path(self, name: str) -> Path:
+        """Return the path of a file or a folder below it, which need not exist.
 
-@contextmanager
-def whole_folder(path: Path) -> Iterator[Path]:
-    """Make a new folder, which gets its name when the block ends without an exception.
+        What a run's folder links to is not of the run: a run may come from a stranger.
+        """
+        path, parts = self.root, PurePath(name).parts
+        for part in parts:
+            if part in ("/", ".."):
+                raise UsageError(
+                    f"{Text.shown(name)} is not below {self.root}: give it a name without '..'"
+                )
+            path /= part
+            with suppress(FileNotFoundError, NotADirectoryError):
+                mode = path.lstat().st_mode
+                if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+                    raise UsageError(
+                        f"{path} is {_kind(mode)}: only regular files and folders below "
+                        f"{self.root} are read and written: remove it, or put what it stands for "
+                        "in its place"
+                    )
+        return path
 
-    Yields its temporary name.  After an exception the new folder and its content are removed.
-    """
-    part = _part_of(path)
-    part.mkdir()
-    try:
-        yield part
-        os.replace(part, path)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
+    def open(self, name: str, mode: Literal["rb", "ab"] = "rb") -> BinaryIO:
+        """Open a regular file below it, to read it or to append to it, without waiting."""
+        flags = os.O_NOFOLLOW | os.O_NONBLOCK  # it may be replaced after `path` looked at it
+        path = self.path(name)
+        file = open(  # noqa: SIM115 - the caller closes it
+            path, mode, opener=lambda name, own: os.open(name, own | flags, 0o666)
+        )
+        found, wrong = os.fstat(file.fileno()), ""
+        if not stat.S_ISREG(found.st_mode):
+            wrong = f"it is {_kind(found.st_mode)}, not a regular file"
+        elif mode == "ab" and found.st_nlink > 1:
+            wrong = "it is a hard link, and another file would grow too: put a copy in its place"
+        if wrong:
+            file.close()
+            raise OSError(errno.EINVAL, wrong, str(path))
+        return file
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write a file below it by `whole_file`; a missing folder between is made."""
+        path = self.path(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(path) as file:
+            file.write(content)
+
+    def make_writable(self) -> None:
+        """Make the folder, if it is missing, before hours of work: it must take a file."""
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            with TemporaryFile(dir=self.root):
+                pass
+        except OSError as error:
+            is_other = self.root.exists() and not self.root.is_dir()
+            reason = "is no folder" if is_other else error.strerror
+            raise UsageError(
+                f"cannot write to {self.root}: {reason}: choose another --output, or correct "
+                "what is in the way"
+            ) from error
+
+    @contextmanager
+    def exporting(self) -> Iterator[None]:
+        """Make the folder of an export, if it is missing, and word what is in the way of files."""
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            yield
+        except OSError as error:
+            raise UsageError(
+                f"cannot export to {self.root}: {error.strerror}; choose another --output, or "
+                "free or change what is in the way"
+            ) from error
+
+    @contextmanager
+    def whole(self) -> Iterator[Path]:
+        """Make it anew: it gets its name when the block ends without an exception.
+
+        Yields its temporary name.  After an exception the new folder and its content are removed.
+        """
+        part = _part_of(self.root)
+        part.mkdir()
+        try:
+            yield part
+            os.replace(part, self.root)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
 
 
 def _part_of(path: Path) -> Path:

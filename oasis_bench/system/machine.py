@@ -28,43 +28,99 @@ from threadpoolctl import threadpool_info
 _IS_LINUX = sys.platform == "linux"
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-"""Of the environment: read by thread pools when they are loaded."""
-
 SMALL_BYTES = 64 * 2**20
 """The figures of free memory are not exact enough to refuse an array of at most this size."""
 
 # --- trees of processes
 
 
-def adopt_orphans() -> None:
-    """Make this process the parent of each process below it whose own parent ends."""
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+class Processes:
+    """The processes below another one: its children, their children and so on."""
 
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
 
-def die_with_parent() -> None:
-    """Let the system kill this process when its parent ends."""
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    def all(self) -> list[psutil.Process]:
+        """List the children of the process, their children and so on; none where it has ended."""
+        if (numbers := _children(self._pid)) is None:
+            with suppress(psutil.NoSuchProcess):
+                return list(psutil.Process(self._pid).children(recursive=True))
+            return []
+        found = []
+        while numbers:
+            child = numbers.pop()
+            with suppress(psutil.NoSuchProcess):
+                found.append(psutil.Process(child))
+            numbers += _children(child) or []
+        return found
+
+    def kill(self) -> None:
+        """Kill them all, also those that are started meanwhile."""
+        _kill_all(self.all)
+
+    def cpu_seconds(self, but: int) -> float:
+        """Return the processor time of what is below, ended processes included.
+
+        Process `but` and its ended children are left out.
+        """
+        total = 0.0
+        with suppress(psutil.Error):
+            # Ended children, and orphans that it adopted.
+            times = psutil.Process(self._pid).cpu_times()
+            total += getattr(times, "children_user", 0.0) + getattr(times, "children_system", 0.0)
+        for process in self.all():
+            if process.pid != but:
+                with suppress(psutil.Error):
+                    user, system, *of_children = process.cpu_times()[:4]  # of those that have ended
+                    own = user + system
+                    if _IS_LINUX:  # the clock of clock_getcpuclockid(3): no ticks of 10 ms
+                        with suppress(OSError):
+                            own = time.clock_gettime((~process.pid << 3) | 2)
+                    total += own + sum(of_children)
+        return total
+
+    def n_bytes(self) -> int:
+        """Return the memory of all; on Linux, pages that they share count once."""
+        total = 0
+        for process in self.all():
+            with suppress(psutil.Error):
+                memory = process.memory_full_info()
+                total += getattr(memory, "pss", memory.rss)
+        return total
+
+    def take_more_than(self, n_bytes: int) -> bool:
+        """Tell whether they take more than `n_bytes`, at little cost where it is far from it."""
+        resident = 0
+        for process in self.all():
+            with suppress(psutil.Error):
+                resident += process.memory_info().rss
+        return resident > n_bytes and self.n_bytes() > n_bytes
+
+    @staticmethod
+    def adopt_orphans() -> None:
+        """Make this process the parent of each process below it whose own parent ends."""
+        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+    @staticmethod
+    def die_with_parent() -> None:
+        """Let the system kill this process when its parent ends."""
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+    @staticmethod
+    def kill_marked(name: str, value: str) -> None:
+        """Kill all processes with a variable in the environment, which children inherit."""
+
+        def has_mark(process: psutil.Process) -> bool:
+            with suppress(psutil.Error, OSError):
+                return bool(process.environ().get(name) == value)
+            return False
+
+        _kill_all(lambda: list(filter(has_mark, psutil.process_iter())))
 
 
 def _prctl(option: int, value: int) -> None:
     if _IS_LINUX:
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
-
-
-def descendants(pid: int) -> list[psutil.Process]:
-    """List the children of a process, their children and so on; none where it has ended."""
-    if (numbers := _children(pid)) is None:
-        with suppress(psutil.NoSuchProcess):
-            return list(psutil.Process(pid).children(recursive=True))
-        return []
-    found = []
-    while numbers:
-        child = numbers.pop()
-        with suppress(psutil.NoSuchProcess):
-            found.append(psutil.Process(child))
-        numbers += _children(child) or []
-    return found
 
 
 def _children(pid: int) -> list[int] | None:
@@ -79,22 +135,6 @@ def _children(pid: int) -> list[int] | None:
     return [int(child) for text in texts for child in text.split()] if texts else None
 
 
-def kill_below(pid: int) -> None:
-    """Kill all descendants of a process, also those that are started meanwhile."""
-    _kill_all(lambda: descendants(pid))
-
-
-def kill_marked(name: str, value: str) -> None:
-    """Kill all processes with a variable in the environment, which children inherit."""
-
-    def has_mark(process: psutil.Process) -> bool:
-        with suppress(psutil.Error, OSError):
-            return bool(process.environ().get(name) == value)
-        return False
-
-    _kill_all(lambda: list(filter(has_mark, psutil.process_iter())))
-
-
 def _kill_all(find: Callable[[], list[psutil.Process]]) -> None:
     killed: set[psutil.Process] = set()
     while found := set(find()) - killed:
@@ -104,47 +144,7 @@ def _kill_all(find: Callable[[], list[psutil.Process]]) -> None:
         killed |= found
 
 
-def cpu_seconds_below(pid: int, but: int) -> float:
-    """Return the processor time of what is below a process, ended processes included.
-
-    Process `but` and its ended children are left out.
-    """
-    total = 0.0
-    with suppress(psutil.Error):
-        times = psutil.Process(pid).cpu_times()  # ended children and orphans that it adopted
-        total += getattr(times, "children_user", 0.0) + getattr(times, "children_system", 0.0)
-    for process in descendants(pid):
-        if process.pid != but:
-            with suppress(psutil.Error):
-                user, system, *of_children = process.cpu_times()[:4]  # of those that have ended
-                own = user + system
-                if _IS_LINUX:  # the clock of clock_getcpuclockid(3), which has no ticks of 10 ms
-                    with suppress(OSError):
-                        own = time.clock_gettime((~process.pid << 3) | 2)
-                total += own + sum(of_children)
-    return total
-
-
 # --- memory
-
-
-def bytes_below(pid: int) -> int:
-    """Return the memory of all descendants; on Linux, pages that they share count once."""
-    total = 0
-    for process in descendants(pid):
-        with suppress(psutil.Error):
-            memory = process.memory_full_info()
-            total += getattr(memory, "pss", memory.rss)
-    return total
-
-
-def exceeds(pid: int, n_bytes: int) -> bool:
-    """Tell whether `bytes_below` is more than `n_bytes`, at little cost where it is far from it."""
-    resident = 0
-    for process in descendants(pid):
-        with suppress(psutil.Error):
-            resident += process.memory_info().rss
-    return resident > n_bytes and bytes_below(pid) > n_bytes
 
 
 class PeakMemory:
@@ -271,43 +271,47 @@ DISTRIBUTIONS = (
 )
 
 
-def provenance() -> dict[str, Any]:
-    """Describe this machine and this installation, for the store."""
-    return {
-        "python": f"{platform.python_implementation()} {platform.python_version()}",
-        "platform": platform.platform(),
-        "processor": processor_name(),
-        "cores": available_cores(),
-        "governor": _frequency_governor(),
-        "commit": _commit(),
-        "kernel": os.environ.get("OASIS_BENCH_KERNEL", "compiled"),
-        "versions": _versions(),
-        "thread pools": [
-            {key: pool.get(key) for key in ("internal_api", "version", "architecture")}
-            for pool in threadpool_info()
-        ],
-    }
+class Machine:
+    """What is known of the machine and of the installation."""
 
+    @staticmethod
+    def provenance() -> dict[str, Any]:
+        """Describe this machine and this installation, for the store."""
+        return {
+            "python": f"{platform.python_implementation()} {platform.python_version()}",
+            "platform": platform.platform(),
+            "processor": Machine.processor(),
+            "cores": Machine.cores(),
+            "governor": _frequency_governor(),
+            "commit": _commit(),
+            "kernel": os.environ.get("OASIS_BENCH_KERNEL", "compiled"),
+            "versions": _versions(),
+            "thread pools": [
+                {key: pool.get(key) for key in ("internal_api", "version", "architecture")}
+                for pool in threadpool_info()
+            ],
+        }
 
-def available_cores() -> int:
-    """Return how many cores this process may run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    @staticmethod
+    def cores() -> int:
+        """Return how many cores this process may run on."""
+        if hasattr(os, "sched_getaffinity"):
+            return len(os.sched_getaffinity(0))
+        return os.cpu_count() or 1
 
+    @staticmethod
+    def load() -> float | None:
+        """Return the load of the last minute, or None where the system does not tell."""
+        return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
 
-def load_average() -> float | None:
-    """Return the load of the last minute, or None where the system does not tell."""
-    return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
-
-
-def processor_name() -> str:
-    """Return the model of this machine's processor."""
-    with suppress(OSError):
-        text = Path("/proc/cpuinfo").read_text()
-        if match := re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE):
-            return match[1]
-    return platform.processor() or platform.machine()
+    @staticmethod
+    def processor() -> str:
+        """Return the model of this machine's processor."""
+        with suppress(OSError):
+            text = Path("/proc/cpuinfo").read_text()
+            if match := re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE):
+                return match[1]
+        return platform.processor() or platform.machine()
 
 
 def _frequency_governor() -> str | None:

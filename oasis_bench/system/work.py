@@ -19,30 +19,6 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def side_by_side(
-    work: Callable[[Item], Result], items: Sequence[Item], n_threads: int | None = None
-) -> list[Result]:
-    """Return ``work(item)`` of each item, in their order, done in parallel threads.
-
-    By default there are as many threads as BLAS may use, so that `threadpool_limits` and
-    OMP_NUM_THREADS hold here too.  After Ctrl-C or an error no further item is begun.
-    """
-    n_threads = min(n_threads or blas_threads(), len(items)) if len(items) > 1 else 1
-    if n_threads == 1:
-        return [work(item) for item in items]
-    threads = ThreadPoolExecutor(n_threads)
-    try:
-        return list(threads.map(work, items))
-    finally:
-        threads.shutdown(cancel_futures=True)
-
-
-def blas_threads() -> int:
-    """Return how many threads the numerical libraries of this process may use."""
-    pools = _libraries(len(sys.modules)).info()
-    return max((int(pool["num_threads"]) for pool in pools), default=1)
-
-
 class _OneBlasThread:
     """A context with one BLAS thread, for many small products: more threads wait for each other.
 
@@ -68,7 +44,37 @@ class _OneBlasThread:
                 self._limit.restore_original_limits()
 
 
-one_blas_thread = _OneBlasThread()
+class Threads:
+    """Threads of this process: those of the numerical libraries, and others as many."""
+
+    VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    """Of the environment: read by thread pools when they are loaded."""
+
+    one_of_blas = _OneBlasThread()
+
+    @staticmethod
+    def of_blas() -> int:
+        """Return how many threads the numerical libraries of this process may use."""
+        pools = _libraries(len(sys.modules)).info()
+        return max((int(pool["num_threads"]) for pool in pools), default=1)
+
+    @staticmethod
+    def side_by_side(
+        work: Callable[[Item], Result], items: Sequence[Item], n_threads: int | None = None
+    ) -> list[Result]:
+        """Return ``work(item)`` of each item, in their order, done in parallel threads.
+
+        By default there are as many threads as BLAS may use, so that `threadpool_limits` and
+        OMP_NUM_THREADS hold here too.  After Ctrl-C or an error no further item is begun.
+        """
+        n_threads = min(n_threads or Threads.of_blas(), len(items)) if len(items) > 1 else 1
+        if n_threads == 1:
+            return [work(item) for item in items]
+        threads = ThreadPoolExecutor(n_threads)
+        try:
+            return list(threads.map(work, items))
+        finally:
+            threads.shutdown(cancel_futures=True)
 
 
 @lru_cache(maxsize=1)
@@ -85,39 +91,45 @@ def slices(n_rows: int, step: int) -> Iterator[slice]:
 LastResults: TypeAlias = dict[Callable[..., Any], tuple[tuple[Any, ...], Any]]
 """By function: what it was given last, and its result."""
 
-_kept: ContextVar[LastResults | None] = ContextVar("kept", default=None)
+
+class _Shared:
+    """A function that computes once what several fits on the same rows have in common."""
+
+    def __init__(self) -> None:
+        self._kept: ContextVar[LastResults | None] = ContextVar("kept", default=None)
+
+    def __call__(self, compute: Callable[..., Result], *given: Any) -> Result:
+        """Return ``compute(*given)``.
+
+        Within `within`, return the last result where the arguments are the same.
+        Matrices are the same where they are one object, vectors and numbers where they are equal:
+        validation by scikit-learn makes new vectors of labels.  The result must not be changed.
+        """
+        kept = self._kept.get()
+        if kept is None:
+            return compute(*given)
+        if compute not in kept or not all(map(_is_same, kept[compute][0], given)):
+            kept[compute] = given, compute(*given)
+        found: Result = kept[compute][1]
+        return found
+
+    @contextmanager
+    def within(self, kept: LastResults | None = None) -> Iterator[None]:
+        """Let it keep results in `kept` and find them there; its arrays must not change.
+
+        Without `kept`, the enclosing block's are used; where there is none, results are dropped at
+        the end of the block.
+        """
+        if kept is None:
+            kept = self._kept.get()
+        token = self._kept.set({} if kept is None else kept)
+        try:
+            yield
+        finally:
+            self._kept.reset(token)
 
 
-@contextmanager
-def sharing(kept: LastResults | None = None) -> Iterator[None]:
-    """Let `shared` keep results in `kept` and find them there; its arrays must not change.
-
-    Without `kept`, the enclosing `sharing` is used; where there is none, results are dropped at the
-    end of the block.
-    """
-    if kept is None:
-        kept = _kept.get()
-    token = _kept.set({} if kept is None else kept)
-    try:
-        yield
-    finally:
-        _kept.reset(token)
-
-
-def shared(compute: Callable[..., Result], *given: Any) -> Result:
-    """Return ``compute(*given)``.
-
-    Within `sharing`, return the last result where the arguments are the same.
-    Matrices are the same where they are one object, vectors and numbers where they are equal:
-    validation by scikit-learn makes new vectors of labels.  The result must not be changed.
-    """
-    kept = _kept.get()
-    if kept is None:
-        return compute(*given)
-    if compute not in kept or not all(map(_is_same, kept[compute][0], given)):
-        kept[compute] = given, compute(*given)
-    found: Result = kept[compute][1]
-    return found
+shared = _Shared()
 
 
 def _is_same(a: Any, b: Any) -> bool:

@@ -11,7 +11,6 @@ from .classification import (
     vote as vote,
 )
 from .judged_tasks import PRECISION as PRECISION, human_level as human_level
-from .ranked_queries import SharedLabels as SharedLabels
 from .ranking import (
     PART_SCORES as PART_SCORES,
     Numbers as Numbers,
@@ -30,25 +29,19 @@ from .ranking import (
 from .retrieval import (
     RankingMeasures as RankingMeasures,
     Retrieval as Retrieval,
+    SharedLabels as SharedLabels,
     average_precision as average_precision,
     evaluate_ranking as evaluate_ranking,
     precision_at_k as precision_at_k,
 )
 from .split import (
-    USUAL as USUAL,
     NotSplittableError as NotSplittableError,
     Partition as Partition,
     Split as Split,
-    named_unless_usual as named_unless_usual,
 )
 from .task import (
-    GALLERIES as GALLERIES,
     Evaluation as Evaluation,
     Measurement as Measurement,
     Task as Task,
     Truth as Truth,
-    evaluate as evaluate,
-    has_measure as has_measure,
-    measure_names as measure_names,
-    parse_measure as parse_measure,
 )

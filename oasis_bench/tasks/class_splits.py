@@ -1,6 +1,6 @@
 """Splits by class (JMLR 2010, section 5.3.2): of seen classes, of unseen classes, and given folds.
 
-Those of what people judged are in `oasis_bench.tasks.judged_splits`.
+Those of what people judged are in `oasis_bench.tasks.judged_tasks`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from oasis_bench.data import Judgements, LabelledRows, Labels
 from oasis_bench.system import UsageError
 from oasis_bench.tasks.ranking import Numbers
-from oasis_bench.tasks.split import USUAL, Classes, NotSplittableError, Partition, Split
+from oasis_bench.tasks.split import Classes, NotSplittableError, Partition, Split
 
 MOST_VALIDATED = 3000
 """Items of an inner fold that validate, at most: to rank them takes time as their square."""
@@ -43,7 +43,7 @@ class SameClassesSplit(Split):
 class SeenClassesSplit(SameClassesSplit):
     """As many items of each class train, and as many test."""
 
-    name = USUAL
+    name = Split.USUAL
     summary = "training and test items of each class"
 
     def for_rows(self, rows: LabelledRows) -> Split:
@@ -73,7 +73,7 @@ class SeenClassesSplit(SameClassesSplit):
 class ShareSplit(SameClassesSplit):
     """A share of all items tests: seen classes where items have several labels."""
 
-    name = USUAL
+    name = Split.USUAL
     summary = "a share of all items tests, the others train"
     no_sizes = (
         "has several labels an item, so there are no items a class to count: use --test-share in "
@@ -100,7 +100,7 @@ class ShareSplit(SameClassesSplit):
 class GivenFoldsSplit(SameClassesSplit):
     """The folds that a data set is published with: seen classes where it has some."""
 
-    name = USUAL
+    name = Split.USUAL
     summary = "each fold of the data set tests once, and the others train"
     no_sizes = (
         "has folds, each of which tests while all other rows train: leave out --train and --test"

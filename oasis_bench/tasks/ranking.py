@@ -3,7 +3,7 @@
 There is one rule: higher scores come first and, within a tie, a random order that a seed fixes.
 Scores are in memory for a block of queries at a time, never for all pairs.  Dense gallery rows are
 scored by BLAS, sparse ones by the compiled kernel on all cores.  Relevance and averages are in
-`oasis_bench.tasks.ranked_queries`.
+`oasis_bench.tasks.retrieval`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from oasis_bench.data import canonical, canonical_csr
-from oasis_bench.system import Progress, no_progress, side_by_side, slices
+from oasis_bench.data import canonical
+from oasis_bench.system import Progress, Threads, no_progress, slices
 from oasis_bench.tasks._ranking import (
     QUERY_GROUP_BYTES,
     best,
@@ -214,7 +214,9 @@ def _with_gallery_embedded(
 
 def rank_in_parts(scores: Scores, rank: Callable[[slice], Result]) -> list[Result]:
     """Return ``rank(part)`` of each part of the rows of scores, in order, done on all cores."""
-    return side_by_side(rank, list(slices(len(scores), max(1, PART_SCORES // scores.shape[1]))))
+    return Threads.side_by_side(
+        rank, list(slices(len(scores), max(1, PART_SCORES // scores.shape[1])))
+    )
 
 
 def block_size(n_gallery: int, dtype: npt.DTypeLike, n_bytes: int | None = None) -> int:
@@ -325,9 +327,9 @@ def project(queries: Any, W: FloatArray) -> FloatArray:
     """Return queries @ W (n_queries, n_columns); sparse queries on all cores."""
     if not sparse.issparse(queries):
         return np.asarray(queries @ W)
-    rows = canonical_csr(queries)
+    rows = canonical(queries)
     parts = list(slices(rows.shape[0], QUERY_ROWS))
-    return np.concatenate(side_by_side(lambda part: rows[part] @ W, parts))
+    return np.concatenate(Threads.side_by_side(lambda part: rows[part] @ W, parts))
 
 
 def score_sparse(projected: FloatArray, gallery: Any, scores: FloatArray) -> None:
@@ -346,7 +348,7 @@ def score_sparse(projected: FloatArray, gallery: Any, scores: FloatArray) -> Non
             queries = slice(number * width, (number + 1) * width)
             score_csr(data, indices, indptr, group, scores[queries, rows])
 
-    side_by_side(score, list(slices(gallery.shape[0], GALLERY_ROWS)))
+    Threads.side_by_side(score, list(slices(gallery.shape[0], GALLERY_ROWS)))
 
 
 def _grouped(projected: FloatArray, dtype: npt.DTypeLike) -> FloatArray:

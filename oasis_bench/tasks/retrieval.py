@@ -2,30 +2,252 @@
 
 Ties are broken by a fixed random order, never by the order of the rows: in rows sorted by class, a
 constant similarity would otherwise rank perfectly.
+
+The measures are of rankings by shared labels: which items are relevant, and how early they come.
+n items are ranked for a query and R of them are relevant, at ranks r_1 < r_2 < ... < r_R.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 from scipy.stats import sem
 
-from oasis_bench.data import LabelledRows, checked_labels
+from oasis_bench.data import LabelledRows, Labels, checked_labels, joint_distribution
 from oasis_bench.system import Progress, no_progress
-from oasis_bench.tasks.ranked_queries import LAST_K, MEASURES, RankedQueries, SharedLabels
+from oasis_bench.tasks import chance
 from oasis_bench.tasks.ranking import (
     Numbers,
+    Scores,
     Similarity,
     as_items,
     checked_rows,
+    places,
+    rank_in_parts,
+    relevant_ranks,
     score_in_blocks,
     tie_order,
 )
-from oasis_bench.tasks.task import Task, Truth
+from oasis_bench.tasks.task import Evaluation, Task, Truth
+
+Floats = npt.NDArray[np.float64]
+
+RECALL_KS = (1, 2, 4, 8)
+LAST_K = 50
+
+
+@dataclass(frozen=True)
+class HitRanks:
+    """The ranks of the relevant items of some queries.
+
+    Those of a query stand together, ascending, from its place in `starts`; it has R of them, in
+    `sizes`.
+    """
+
+    ranks: Numbers
+    starts: npt.NDArray[np.integer]
+    sizes: npt.NDArray[np.integer]
+
+    @cached_property
+    def precisions(self) -> Floats:
+        """The precision at each of the ranks: i / r_i."""
+        hits = np.arange(1, len(self.ranks) + 1) - np.repeat(self.starts, self.sizes)
+        return np.asarray(hits / self.ranks)
+
+    @cached_property
+    def among_first_r(self) -> npt.NDArray[np.bool_]:
+        """Whether each of the ranks is at most the R of its query."""
+        return np.asarray(self.ranks <= np.repeat(self.sizes, self.sizes))
+
+    def sums(self, values: npt.NDArray[np.generic]) -> Floats:
+        """Sum one value for each rank over the ranks of a query."""
+        return np.asarray(np.add.reduceat(values, self.starts))
+
+    def counts(self, last: int) -> Floats:
+        """Count the relevant among the first 1, 2, ... `last` of each query (n_queries, last)."""
+        early = self.ranks <= last
+        query = np.repeat(np.arange(len(self.sizes)), self.sizes)[early]
+        at = np.bincount(query * last + self.ranks[early] - 1, minlength=len(self.sizes) * last)
+        return np.asarray(at.reshape(-1, last).cumsum(axis=1), dtype=float)
+
+
+def _average_precision(hits: HitRanks, ks: Numbers) -> Floats:
+    return np.asarray(hits.sums(hits.precisions) / hits.sizes)[:, None]
+
+
+def _precision(hits: HitRanks, ks: Numbers) -> Floats:
+    return np.asarray(hits.counts(int(ks[-1]))[:, ks - 1] / ks)
+
+
+def _r_precision(hits: HitRanks, ks: Numbers) -> Floats:
+    return (hits.sums(hits.among_first_r.astype(float)) / hits.sizes)[:, None]
+
+
+def _average_precision_at_r(hits: HitRanks, ks: Numbers) -> Floats:
+    within = hits.precisions * hits.among_first_r
+    return np.asarray(hits.sums(within) / hits.sizes)[:, None]
+
+
+def _recall(hits: HitRanks, ks: Numbers) -> Floats:
+    return np.asarray(hits.ranks[hits.starts][:, None] <= ks, dtype=float)
+
+
+def _ndcg(hits: HitRanks, ks: Numbers) -> Floats:
+    best = np.cumsum(1 / np.log2(np.arange(2, hits.sizes.max() + 2)))
+    gains = hits.sums(1 / np.log2(1 + hits.ranks))
+    return np.asarray(gains / best[hits.sizes - 1])[:, None]
+
+
+class RankMeasure(NamedTuple):
+    """One measure: its values (n_queries, len(ks)) from hits, and its chance for each R.
+
+    ``chance(n_relevant, n_ranked, k)`` is the expected value; `ks` is empty where there is no k.
+    """
+
+    values: Callable[[HitRanks, Numbers], Floats]
+    chance: Callable[[npt.NDArray[np.integer], int, int], Floats]
+    ks: tuple[int, ...] = ()
+
+
+MEASURES: Mapping[str, RankMeasure] = {
+    "mAP": RankMeasure(
+        _average_precision, lambda R, n, k: chance.average_precision_of_chance(R, n)
+    ),
+    "precision": RankMeasure(
+        _precision,
+        lambda R, n, k: chance.precision_of_chance(R, n),
+        tuple(range(1, LAST_K + 1)),
+    ),
+    "R-precision": RankMeasure(_r_precision, lambda R, n, k: chance.precision_of_chance(R, n)),
+    "MAP@R": RankMeasure(
+        _average_precision_at_r, lambda R, n, k: chance.average_precision_at_r_of_chance(R, n)
+    ),
+    "recall": RankMeasure(_recall, chance.recall_of_chance, RECALL_KS),
+    "nDCG": RankMeasure(_ndcg, lambda R, n, k: chance.ndcg_of_chance(R, n)),
+}
+
+
+class RankedQueries(Evaluation):
+    """Each query ranks all items but itself; those that share a label with it are relevant.
+
+    `asked` (n_asked,) are the numbers of the items that are queries: `add` counts its blocks in
+    them. `last_k` ends the ks of all measures.
+    """
+
+    def __init__(
+        self,
+        labels: SharedLabels,
+        asked: Numbers,
+        ties: Numbers,
+        measures: Collection[str] | None = None,
+        last_k: int = LAST_K,
+    ) -> None:
+        super().__init__(
+            len(asked), len(ties), tuple(MEASURES) if measures is None else tuple(measures)
+        )
+        self._labels, self._asked, self._place = labels, asked, places(ties)
+        self._counts = labels.has_relevant(asked)
+        self.n_queries = int(np.count_nonzero(self._counts))
+        self.n_left_out = len(asked) - self.n_queries
+        if not self.n_queries:
+            raise ValueError(
+                f"none of the {len(asked)} queries has a relevant other: nothing to rank"
+            )
+        self._n_ranked = len(ties) - 1
+        last_k = min(last_k, self._n_ranked)
+        self._ks = {
+            name: np.array([k for k in MEASURES[name].ks if k <= last_k], dtype=np.intp)
+            for name in self.kept
+        }
+        self._values = {
+            name: np.full((len(asked), len(self._ks[name]) if MEASURES[name].ks else 1), np.nan)
+            for name in self.kept
+        }
+        self.n_relevant = np.zeros(len(asked), dtype=np.int64)
+
+    def judge(self, start: int, scores: Scores) -> None:
+        """Rank a block of queries, on all cores."""
+        rank_in_parts(scores, lambda part: self._rank(start, part, scores[part]))
+
+    def _rank(self, start: int, part: slice, scores: Scores) -> None:
+        """Rank a part of a block; parts are ranked side by side and write each its own rows."""
+        rows = np.arange(start + part.start, start + part.stop)
+        counts = self._counts[rows]
+        if not counts.all():
+            rows, scores = rows[counts], scores[counts]
+        if not len(rows):
+            return
+        queries = self._asked[rows]
+        relevant = self._labels.relevant_rows(queries)
+        ranks = relevant_ranks(scores, queries, self._place, relevant)
+        hits = HitRanks(ranks, relevant.indptr[:-1], np.diff(relevant.indptr))
+        self.n_relevant[rows] = hits.sizes
+        for name, values in self._values.items():
+            values[rows] = MEASURES[name].values(hits, self._ks[name])
+
+    def of_queries(self, measure: str) -> Floats:
+        """Return a measure of each query that counts, at each k (n_queries, n_ks)."""
+        return np.asarray(self._values[measure][self._counts])
+
+    def values(self, measure: str) -> dict[int | None, float]:
+        """Return the mean over the queries that count."""
+        return self._by_k(measure, self.of_queries(measure).mean(axis=0))
+
+    def chances(self, measure: str) -> dict[int | None, float]:
+        """Return the mean over the queries that count of what a random order gives."""
+        distinct, times = np.unique(self.n_relevant[self._counts], return_counts=True)
+        expected = MEASURES[measure].chance
+        return self._by_k(
+            measure,
+            [
+                np.average(expected(distinct, self._n_ranked, int(k)), weights=times)
+                for k in (self._ks[measure] if MEASURES[measure].ks else (0,))
+            ],
+        )
+
+    def _by_k(self, measure: str, values: Floats | list[np.floating]) -> dict[int | None, float]:
+        ks = map(int, self._ks[measure]) if MEASURES[measure].ks else (None,)
+        return {k: float(value) for k, value in zip(ks, values, strict=True)}
+
+
+class SharedLabels:
+    """Which rows are relevant to each other: those that share a label (class, or text query).
+
+    The labels are sorted by row and by label once, not for each block of queries; all matrices are
+    sparse.
+    """
+
+    def __init__(self, y: Labels) -> None:
+        if isinstance(y, sparse.csr_array):
+            labels = joint_distribution(y)
+            labels.data[:] = 1
+        else:
+            names, numbers = np.unique(y, return_inverse=True)
+            entries = np.ones(len(y)), numbers, np.arange(len(y) + 1)
+            labels = sparse.csr_array(entries, shape=(len(y), len(names)))
+        self._labels = labels
+        self._rows_of_label = sparse.csr_array(labels.T)
+
+    def has_relevant(self, rows: Numbers) -> npt.NDArray[np.bool_]:
+        """Tell which of the rows share a label with another row."""
+        is_shared = np.diff(self._rows_of_label.indptr) > 1
+        return np.asarray(self._labels[rows] @ is_shared.astype(float) > 0)
+
+    def relevant_rows(self, queries: Numbers) -> sparse.csr_array:
+        """Return a matrix (n_queries, n_rows) with an entry for each row relevant to a query.
+
+        `queries` are row numbers; a row is not relevant to itself.
+        """
+        shared = self._labels[queries] @ self._rows_of_label
+        shared.data[shared.indices == np.repeat(queries, np.diff(shared.indptr))] = 0
+        shared.eliminate_zeros()
+        return shared
 
 
 class Retrieval(Task):

@@ -17,14 +17,6 @@ from oasis_bench.tasks.ranking import Numbers
 Classes: TypeAlias = "Sequence[int]"
 """Class numbers."""
 
-USUAL = "seen-classes"
-"""The split that names of trials leave out."""
-
-
-def named_unless_usual(split: str) -> tuple[str, ...]:
-    """Return a split's name for that of a trial: nothing for the usual one."""
-    return () if split == USUAL else (split,)
-
 
 class NotSplittableError(UsageError):
     """Too few classes in a subset, or to train on: trials of that subset are not applicable."""
@@ -95,6 +87,9 @@ class Split(ABC):
     in_place_of: ClassVar[tuple[str, ...]] = ()
     no_sizes: ClassVar[str] = ""
     all_may_test: ClassVar[bool] = False
+
+    USUAL: ClassVar = "seen-classes"
+    """The split that names of trials leave out."""
 
     def __init__(self, settings: SplitSettings) -> None:
         self.settings = settings
@@ -176,3 +171,8 @@ class Split(ABC):
     def n_validated(self, n_train: int, n_folds: int) -> int | None:
         """Return how many of the training items an inner fold validates on; None: not known."""
         return None
+
+    @staticmethod
+    def named_unless_usual(split: str) -> tuple[str, ...]:
+        """Return a split's name for that of a trial: nothing for the usual one."""
+        return () if split == Split.USUAL else (split,)

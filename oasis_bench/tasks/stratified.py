@@ -8,7 +8,7 @@ import numpy.typing as npt
 from oasis_bench.data import LabelledRows
 from oasis_bench.tasks.class_splits import SameClassesSplit
 from oasis_bench.tasks.ranking import Numbers
-from oasis_bench.tasks.split import USUAL, Classes, Partition
+from oasis_bench.tasks.split import Classes, Partition, Split
 
 
 class StratifiedSplit(SameClassesSplit):
@@ -28,7 +28,7 @@ class StratifiedSplit(SameClassesSplit):
         "Kohavi (1995), A Study of Cross-Validation and Bootstrap for Accuracy Estimation and "
         "Model Selection, IJCAI"
     )
-    in_place_of = (USUAL, "pairs")
+    in_place_of = (Split.USUAL, "pairs")
     no_sizes = (
         "is split by a share of each class (--split stratified): use --test-share in place of "
         "--train and --test"

@@ -23,7 +23,7 @@ from oasis_bench.data import (
     Ratings,
     checked_labels,
 )
-from oasis_bench.system import UsageError, unknown_name
+from oasis_bench.system import Text, UsageError
 from oasis_bench.tasks.ranking import (
     Numbers,
     Scores,
@@ -33,12 +33,6 @@ from oasis_bench.tasks.ranking import (
     score_in_blocks,
     tie_order,
 )
-
-GALLERIES = {
-    "test": "the other test items",
-    "training": "the training items",
-}
-"""What a query is compared with, in words."""
 
 
 class Measurement(NamedTuple):
@@ -258,6 +252,12 @@ class Task(ABC):
         Measures of the data, not of the learner: none can be chosen by.
     """
 
+    GALLERIES: ClassVar[dict[str, str]] = {
+        "test": "the other test items",
+        "training": "the training items",
+    }
+    """What a query is compared with, in words."""
+
     name: ClassVar[str]
     summary: ClassVar[str]
     citation: ClassVar[str]
@@ -302,75 +302,73 @@ class Task(ABC):
             Where no query can be judged.
         """
 
+    def evaluate(
+        self,
+        truth: Truth,
+        similarity: Similarity,
+        X: Any,
+        seed: int,
+        training: Any = None,
+        measures: Collection[str] | None = None,
+        also: Callable[[int, Scores], object] = lambda start, scores: None,
+    ) -> Evaluation:
+        """Ask this of a similarity, in this process, a block of queries at a time.
 
-def evaluate(
-    task: Task,
-    truth: Truth,
-    similarity: Similarity,
-    X: Any,
-    seed: int,
-    training: Any = None,
-    measures: Collection[str] | None = None,
-    also: Callable[[int, Scores], object] = lambda start, scores: None,
-) -> Evaluation:
-    """Ask a task of a similarity, in this process, a block of queries at a time.
+        The test items `X` are the queries; `training` is the gallery of a task that compares with
+        these. `seed` decides the order within ties, and that in which the gallery is scored.
+        ``also(start, scores)`` gets each block of scores, too.
+        """
+        gallery = X if self.gallery == "test" else training
+        X, gallery = as_items(X, gallery)
+        n_gallery = gallery.shape[0]
+        evaluation = self.evaluation(truth, n_gallery, tie_order(seed, n_gallery), measures)
 
-    The test items `X` are the queries; `training` is the gallery of a task that compares with
-    these. `seed` decides the order within ties, and that in which the gallery is scored.
-    ``also(start, scores)`` gets each block of scores, too.
-    """
-    gallery = X if task.gallery == "test" else training
-    X, gallery = as_items(X, gallery)
-    n_gallery = gallery.shape[0]
-    evaluation = task.evaluation(truth, n_gallery, tie_order(seed, n_gallery), measures)
+        def take(start: int, scores: Scores) -> None:
+            evaluation.add(start, scores)
+            also(start, scores)
 
-    def take(start: int, scores: Scores) -> None:
-        evaluation.add(start, scores)
-        also(start, scores)
+        score_in_blocks(similarity, X, np.arange(X.shape[0]), gallery, take, seed=seed)
+        return evaluation
 
-    score_in_blocks(similarity, X, np.arange(X.shape[0]), gallery, take, seed=seed)
-    return evaluation
+    def has_measure(self, text: str) -> bool:
+        """Tell whether it has the measure of a text such as 'mAP' or 'accuracy@3', with any k."""
+        return _split_name(text, self)[0] in self.measures
 
+    @staticmethod
+    def parse_measure(text: str, task: Task | type[Task]) -> tuple[str, int | None]:
+        """Read a measure of a task, such as 'mAP' or 'accuracy@3', and its k.
 
-def has_measure(task: Task, text: str) -> bool:
-    """Tell whether a task has the measure of a text such as 'mAP' or 'accuracy@3', with any k."""
-    return _split_name(text, task)[0] in task.measures
+        Without a k in the text it is the first that the measure has, or None.  What a task cannot
+        choose by is refused with the names of what it can.
+        """
+        measure, at, number = _split_name(text, task)
+        if measure not in task.measures or measure in task.of_data:
+            known = Task.measure_names(task, of_data=False)
+            raise UsageError(Text.unknown_name(f"measure of the task {task.name}", text, known))
+        ks = task.ks.get(measure)
+        if not at:
+            return measure, None if ks is None else ks[0]
+        if ks is None:
+            raise UsageError(f"measure {text!r}: {measure} has no k: write {measure}")
+        if not number.isdecimal() or int(number) not in ks:
+            raise UsageError(
+                f"measure {text!r}: k is {number or 'missing'}: {measure} has k = {_in_words(ks)}"
+            )
+        return measure, int(number)
+
+    @staticmethod
+    def measure_names(task: type[Task] | Task, *, of_data: bool = True) -> list[str]:
+        """Return the measures of a task with their k, such as 'accuracy@1, 3, 5 or 7'."""
+        return [
+            f"{name}@{_in_words(task.ks[name])}" if name in task.ks else name
+            for name in task.measures
+            if of_data or name not in task.of_data
+        ]
 
 
 def _split_name(text: str, task: Task | type[Task]) -> tuple[str, str, str]:
     """Return measure, '@' and k of a text; MAP@R is a name."""
     return text.rpartition("@") if "@" in text and text not in task.measures else (text, "", "")
-
-
-def parse_measure(text: str, task: Task | type[Task]) -> tuple[str, int | None]:
-    """Read a measure of a task, such as 'mAP' or 'accuracy@3', and its k.
-
-    Without a k in the text it is the first that the measure has, or None.  What a task cannot
-    choose by is refused with the names of what it can.
-    """
-    measure, at, number = _split_name(text, task)
-    if measure not in task.measures or measure in task.of_data:
-        known = measure_names(task, of_data=False)
-        raise UsageError(unknown_name(f"measure of the task {task.name}", text, known))
-    ks = task.ks.get(measure)
-    if not at:
-        return measure, None if ks is None else ks[0]
-    if ks is None:
-        raise UsageError(f"measure {text!r}: {measure} has no k: write {measure}")
-    if not number.isdecimal() or int(number) not in ks:
-        raise UsageError(
-            f"measure {text!r}: k is {number or 'missing'}: {measure} has k = {_in_words(ks)}"
-        )
-    return measure, int(number)
-
-
-def measure_names(task: type[Task] | Task, *, of_data: bool = True) -> list[str]:
-    """Return the measures of a task with their k, such as 'accuracy@1, 3, 5 or 7'."""
-    return [
-        f"{name}@{_in_words(task.ks[name])}" if name in task.ks else name
-        for name in task.measures
-        if of_data or name not in task.of_data
-    ]
 
 
 def _in_words(ks: tuple[int, ...]) -> str:

@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import connected_components
 
 from oasis_bench.data import JudgedTriplets, Judgements, LabelledRows, Labels, Ratings
 from oasis_bench.system import derive_seed
-from oasis_bench.tasks.judged_splits import JudgementsSplit
+from oasis_bench.tasks.judged_tasks import JudgementsSplit
 from oasis_bench.tasks.ranking import Numbers, Scores, refuse_nan
 from oasis_bench.tasks.split import Classes, Partition, Split
 from oasis_bench.tasks.task import Evaluation, Task, Truth

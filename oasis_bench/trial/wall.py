@@ -26,14 +26,10 @@ import numpy.typing as npt
 from msgspec import Meta, Struct
 from scipy import sparse
 
-from oasis_bench.data import (
-    Dense,
-    Encoding,
-    learn_steps,
-)
+from oasis_bench.data import Dense, Encoding, Scaling
 from oasis_bench.experiment import TrialSpec
 from oasis_bench.plugins import IncrementalLearner, MetricLearner, can_blend
-from oasis_bench.system import UsageError, available_cores, cut, printable
+from oasis_bench.system import Machine, Text, UsageError
 
 StageName = Literal["tune", "fit", "load", "score alone", "replay", "score training items"]
 
@@ -187,8 +183,8 @@ class Ended(_Message):
     traceback: str | None = None
 
     def __post_init__(self) -> None:
-        self.reason = self.reason and printable(cut(self.reason), keep="\n\t")
-        self.traceback = self.traceback and printable(cut(self.traceback), keep="\n\t")
+        self.reason = self.reason and Text.printable(Text.cut(self.reason), keep="\n\t")
+        self.traceback = self.traceback and Text.printable(Text.cut(self.traceback), keep="\n\t")
 
 
 Message: TypeAlias = (
@@ -270,7 +266,7 @@ def folds_at_once(spec: TrialSpec) -> int:
     which side by side could be too small for what fits into it in turn.
     """
     alone = spec.experiment.threads == 1 and not spec.shares_cores and spec.budget.n_bytes is None
-    return min(available_cores(), spec.experiment.inner_folds) if alone else 1
+    return min(Machine.cores(), spec.experiment.inner_folds) if alone else 1
 
 
 def learn_preparation(
@@ -289,7 +285,7 @@ def learn_preparation(
     if learner.takes != "rows":
         return []
     if saved is None:
-        return learn_steps(scaling, X, learner.takes_sparse, encoding)
+        return Scaling.learn_steps(scaling, X, learner.takes_sparse, encoding)
     return [*saved, *([Dense()] if sparse.issparse(X) and not learner.takes_sparse else [])]
 
 

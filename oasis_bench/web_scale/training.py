@@ -20,17 +20,15 @@ import numpy.typing as npt
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
-from oasis_bench.plugins import load_model, load_registry, save_model
+from oasis_bench.plugins import Registry, load_model, save_model
 from oasis_bench.system import (
+    Folder,
+    Machine,
     PeakMemory,
     Progress,
     UsageError,
     derive_seed,
     no_progress,
-    open_below,
-    path_below,
-    provenance,
-    write_whole,
 )
 from oasis_bench.tasks import SharedLabels, average_precision_of_chance, evaluate_ranking
 
@@ -67,7 +65,7 @@ class Training:
 
     def learner(self) -> Any:
         """Make the learner, not yet fitted."""
-        algorithms = load_registry().algorithms
+        algorithms = Registry.load().algorithms
         learner: Any = algorithms["OASIS" if self.batch_size is None else "MiniBatchOASIS"]()
         own = {} if self.batch_size is None else {"batch_size": self.batch_size}
         return learner.set_params(random_state=self.seed, **own)
@@ -151,7 +149,7 @@ def train(
     `load_model`, which replaces the model before.  The model does not depend on `n_threads`.  The
     queries are `test_queries`.
     """
-    record = TrainingRecord(asdict(data.parameters), training, n_threads, (), provenance())
+    record = TrainingRecord(asdict(data.parameters), training, n_threads, (), Machine.provenance())
     for begun in read_records(folder, record.data):
         if begun.training == training:
             if begun.n_threads != n_threads:  # it would mix their times
@@ -215,7 +213,7 @@ def checkpoints_of(records: Sequence[TrainingRecord]) -> pd.DataFrame:
 
 def _read_record(path: Path) -> TrainingRecord:
     try:
-        with open_below(path.parent, path.name) as file:
+        with Folder(path.parent).open(path.name) as file:
             return msgspec.convert(json.loads(file.read()), TrainingRecord)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
@@ -296,7 +294,7 @@ def _save(record: TrainingRecord, learner: Any, folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         save_model(learner, _model_path(folder, record.training, record.n_steps_done))
-        write_whole(folder, f"{name}.json", json.dumps(asdict(record), indent=1).encode())
+        Folder(folder).write(f"{name}.json", json.dumps(asdict(record), indent=1).encode())
         for before in record.checkpoints[:-1]:
             _model_path(folder, record.training, before.n_steps).unlink(missing_ok=True)
     except OSError as error:
@@ -307,7 +305,7 @@ def _save(record: TrainingRecord, learner: Any, folder: Path) -> None:
 
 
 def _model_path(folder: Path, training: Training, n_steps: int) -> Path:
-    return path_below(folder, f"{training.name}.{n_steps}-steps.npz")
+    return Folder(folder).path(f"{training.name}.{n_steps}-steps.npz")
 
 
 def _learner_at(record: TrainingRecord, folder: Path) -> Any:

@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from oasis_bench.datasets import MNIST
 from oasis_bench.experiment import Candidate
-from oasis_bench.plugins import load_registry
+from oasis_bench.plugins import Registry
 from oasis_bench.tasks import SeenClassesSplit, Truth, draw_partition
 from oasis_bench.trial import FitData
 from oasis_bench.trial.learner_side.tuning import FoldJob, FoldWork, tune
@@ -110,7 +110,7 @@ class Embeddings400x1280:
 
     def setup(self, name):
         self.rows = embeddings()
-        self.learner = load_registry().algorithms[name]
+        self.learner = Registry.load().algorithms[name]
 
     def time_choosing(self, name):
         choice_on(self.learner, *self.rows)
@@ -139,7 +139,7 @@ def measured(learner, rows, seed):
 
 def print_table():
     """Print medians over folds that are drawn anew, with the least and the most."""
-    known = load_registry().algorithms
+    known = Registry.load().algorithms
     for words, rows in (("400 x 1280, like embeddings", embeddings()), ("digits", digits())):
         print(f"\n| {words} | choosing, CPU s | a fit, CPU s | times |\n|---|---|---|---|")
         for name in OF_TABLE:
@@ -203,7 +203,7 @@ def with_and_without_patience(learner, items, seed):
 
 def print_patience():
     """Print the test mAP that stopping by patience changes, and the steps that it validates."""
-    known = load_registry().algorithms
+    known = Registry.load().algorithms
     mnist = MNIST().load()
     for words, X, y in (
         ("digits", *load_digits(return_X_y=True)),

@@ -6,7 +6,7 @@ import time
 import numpy as np
 
 from oasis_bench.algorithms import DeepRanking
-from oasis_bench.algorithms.deep_ranking.sources import RelevanceSampler, Reservoir
+from oasis_bench.algorithms._ranking_sources import RelevanceSampler, Reservoir
 
 PICTURES = 140
 """Of a category: the paper's results of a text query."""
@@ -77,7 +77,7 @@ class Network:
         self.learner.partial_fit_triplets(self.pictures, self.triplets)
 
     def time_loading_a_batch(self, backbone):
-        from oasis_bench.algorithms.deep_ranking.network import as_tensor, shifted
+        from oasis_bench.algorithms._ranking_network import as_tensor, shifted
 
         taken = self.pictures[self.triplets.ravel()]
         as_tensor(shifted(taken, self.learner.shift, np.random.default_rng(0)), "cpu")

@@ -6,9 +6,8 @@ import time
 import numpy as np
 from sklearn.preprocessing import normalize
 
-from oasis_bench.algorithms import ITML, LEGO
-from oasis_bench.algorithms.logdet import _reference as _lego_reference
-from oasis_bench.algorithms.logdet.itml import (
+from oasis_bench.algorithms import ITML, LEGO, _lego_reference
+from oasis_bench.algorithms.itml import (
     draw_pairs,
     project_cyclically,
     squared_distance_bounds,

@@ -5,7 +5,7 @@ import time
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from oasis_bench.algorithms.local_distances.set_distances import set_distances
+from oasis_bench.algorithms.local_patch_distances import set_distances
 from oasis_bench.data import Patches, PatchKind
 
 N_PICTURES, N_PATCHES, WIDTH = 30, 400, 204

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 
-from oasis_bench.system import cpu_seconds_below
+from oasis_bench.system import Processes
 
 SHARE, CPU_SECONDS, WALL_SECONDS = 0.1, 0.03, 0.3
 """The tolerance: a share of what is said, and seconds of processor time and of wall-clock time.
@@ -45,7 +45,7 @@ class HarnessClock:
     ) -> None:
         self._server = server
         self._tolerance, self._wall_tolerance = tolerance, wall_tolerance
-        self._cpu_start = cpu_seconds_below(server, but=os.getpid())
+        self._cpu_start = Processes(server).cpu_seconds(but=os.getpid())
         self._start = time.monotonic()
 
     def subtract(self, seconds: float = 0.0, n_bytes: int = 0) -> None:
@@ -55,7 +55,7 @@ class HarnessClock:
 
     def charge(self, seconds: float, cpu_seconds: float) -> tuple[float, float]:
         """Return what a stage says that it took, or what it took by this clock; see above."""
-        cpu = cpu_seconds_below(self._server, but=os.getpid()) - self._cpu_start
+        cpu = Processes(self._server).cpu_seconds(but=os.getpid()) - self._cpu_start
         wall = time.monotonic() - self._start
         if cpu > cpu_seconds * (1 + SHARE) + self._tolerance:
             return max(seconds, wall), cpu

@@ -34,8 +34,8 @@ from oasis_bench.plugins import (
     baseline_sd,
     read_blend,
 )
-from oasis_bench.system import error_line, processor_name
-from oasis_bench.tasks import Task, parse_measure
+from oasis_bench.system import Machine, Text
+from oasis_bench.tasks import Task
 from oasis_bench.trial import wall
 from oasis_bench.trial.harness_side.clock import ROUGH_SECONDS, WALL_SECONDS, HarnessClock
 from oasis_bench.trial.harness_side.evaluator import (
@@ -89,7 +89,7 @@ class Conversation:
             raise wall.NotApplicableError(next(iter(refused.values())))
         asked = tuple(by for by in spec.chooses_by if by.task not in refused)
         if not asked:  # then by the first measure that is possible
-            measure = parse_measure(evaluated[0].measures[0], evaluated[0])
+            measure = Task.parse_measure(evaluated[0].measures[0], evaluated[0])
             asked = (ChooseBy(evaluated[0].name, *measure),)
         self.spec = spec = replace(spec, chooses_by=asked)
         self.phase = "the start"
@@ -293,7 +293,7 @@ class Conversation:
             for winner in self._winners:
                 self._sealed(winner.scaling)
         except Exception as error:
-            raise EndsTrialError(error_line(error)) from error
+            raise EndsTrialError(Text.of_error(error)) from error
 
     def _fit(self) -> Talk:
         """Take the fitted learner and what its fit took, then its scores of the test items."""
@@ -454,7 +454,7 @@ class Conversation:
             try:
                 reader.add(message, scores)
             except ValueError as error:
-                raise EndsTrialError(error_line(error)) from error
+                raise EndsTrialError(Text.of_error(error)) from error
             keep(message, scores)
             if clock is not None:
                 clock.subtract(time.monotonic() - start, len(scores))
@@ -496,7 +496,7 @@ class Conversation:
             self._tuned_rows[gallery] |= dict.fromkeys(OF_BLEND)
         return {
             "threads": message.threads,
-            "processor": processor_name(),
+            "processor": Machine.processor(),
             **tuned,
             "symmetry_index": message.symmetry_index,
             "model_bytes": os.fstat(self._copy()).st_size,

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from oasis_bench.data import Encoding, Judgements, LabelledRows, Labels, Patches, prepared_by
+from oasis_bench.data import Encoding, Judgements, LabelledRows, Labels, Patches, Scaling
 from oasis_bench.experiment import Queries, TrialSpec, split_of
 from oasis_bench.plugins import MetricLearner
-from oasis_bench.system import UsageError, derive_seed, shown
+from oasis_bench.system import Text, UsageError, derive_seed
 from oasis_bench.tasks import NotSplittableError, Numbers, Partition, Truth, tie_order
 from oasis_bench.trial import wall
 
@@ -148,8 +148,8 @@ def refuse_untested_queries(specs: Sequence[TrialSpec], rows: LabelledRows) -> N
     for number in queries.classes:
         if not Queries((), (number,)).among(tested, rows.y[tested]).any():
             raise UsageError(
-                f"--queries {shown(rows.class_names[number])}: no test item of the first partition "
-                "is of this class: name one of the --classes"
+                f"--queries {Text.shown(rows.class_names[number])}: no test item of the first "
+                "partition is of this class: name one of the --classes"
             )
 
 
@@ -182,7 +182,7 @@ class SealedItems:
             if scaling is None
             else wall.learn_preparation(learner, scaling, training, items.encoding, saved)
         )
-        self._prepare = prepared_by(self.steps)
+        self._prepare = Scaling.prepared_by(self.steps)
         self._training = self._prepare(training)
         self._descriptors: list[int] = []
         # The files are closed when no trial has the items any more; processes keep theirs.

@@ -22,24 +22,17 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib import format as npy
 
-from oasis_bench.data import LabelledRows, Patches, row_hashes, without_left_out
+from oasis_bench.data import LabelledRows, Patches, Prepare, row_hashes
 from oasis_bench.experiment import TrialSpec, cell_name, saved_steps
-from oasis_bench.plugins import Blend, MetricLearner, complete_model, load_blend, load_registry
+from oasis_bench.plugins import Blend, MetricLearner, Registry, complete_model, load_blend
 from oasis_bench.system import (
-    LONGEST_REASON,
+    ArrayArchive,
+    Folder,
     OutputError,
+    Text,
     UsageError,
-    cut,
-    error_line,
-    open_array,
-    open_below,
     open_regular,
-    open_stored,
-    path_below,
-    printable,
-    read_array,
     slices,
-    write_array,
 )
 from oasis_bench.tasks import Task
 from oasis_bench.trial import wall
@@ -81,7 +74,7 @@ class PrintedOutput:
 
     def __init__(self, spec: TrialSpec, log: Path) -> None:
         cell = cell_name(spec.learner, spec.where.subset, spec.where.split)
-        self._title, self._log = printable(f"{cell}, partition {spec.where.partition}"), log
+        self._title, self._log = Text.printable(f"{cell}, partition {spec.where.partition}"), log
         self._n_cut = 0
         try:
             self._file = TemporaryFile(dir=log.parent)  # noqa: SIM115 - `end` closes it
@@ -113,7 +106,7 @@ class PrintedOutput:
 def append_to(log: Path, text: bytes) -> None:
     """Append to a run's log; raise OutputError where that is not possible."""
     try:
-        with open_below(log.parent, log.name, "ab") as file:
+        with Folder(log.parent).open(log.name, "ab") as file:
             file.write(text)
     except OSError as error:
         raise OutputError.of(log, error.strerror) from error
@@ -176,7 +169,7 @@ class KeptFiles:
             hashes = None
             if not isinstance(self._items.X, Patches):
                 training = self._items.X[self._items.train_rows]
-                hashes = row_hashes(without_left_out(training, self._items.encoding))
+                hashes = row_hashes(Prepare.without_left_out(training, self._items.encoding))
             if blend is not None and blend.steps:
                 blend = replace(blend, steps=tuple(self._named(blend.steps) or ()))
             with self._disk(MODELS):
@@ -195,7 +188,7 @@ class KeptFiles:
 
     def _new(self, kind: str) -> Path:
         name = f"{UNFINISHED}/{self._spec.trial_id}.{kind}"
-        self._files[kind] = path_below(self._folder, name)
+        self._files[kind] = Folder(self._folder).path(name)
         self._files[kind].parent.mkdir(exist_ok=True)
         return self._files[kind]
 
@@ -212,7 +205,7 @@ class ScoresFile:
 
     def __init__(self, path: Path, items: TrialItems) -> None:
         self._items = items
-        self._file = zipfile.ZipFile(path, "w")
+        self._file = ArrayArchive(path, "w")
         self._array: IO[bytes] | None = None
         self._gallery = ""
         self._dtype = np.dtype(np.float64)
@@ -230,7 +223,7 @@ class ScoresFile:
         """Write what the scores are of, and close the file."""
         self._end_array()
         for name, array in what_was_scored(self._items).items():
-            write_array(self._file, f"{name}.npy", array)
+            self._file.write_array(f"{name}.npy", array)
         self._file.close()
 
     def abandon(self) -> None:
@@ -295,9 +288,9 @@ class Predictions:
         with (
             _damage_as_usage_error(path),
             open_regular(path) as file,
-            open_stored(file) as archive,
+            ArrayArchive(file) as archive,
         ):
-            kept = {name: read_array(archive, f"{name}.npy") for name in arrays}
+            kept = {name: archive.read_array(f"{name}.npy") for name in arrays}
             names = archive.namelist()
             scored = tuple(gallery for gallery in GALLERIES if f"scores_{gallery}.npy" in names)
         if not all(np.array_equal(kept[name], array) for name, array in arrays.items()):
@@ -326,7 +319,7 @@ class Predictions:
                 except UsageError:
                     raise
                 except Exception as error:  # of a task of the user's own
-                    status, reason = "failed", error_line(error)
+                    status, reason = "failed", Text.of_error(error)
             nothing: dict[str, Rows] = {"measures": [], "groups": [], "predicted_classes": []}
             yield task.name, {"answers": [answer(task.name, status, reason)], **nothing}
 
@@ -350,7 +343,7 @@ class Predictions:
         blend = load_blend(self.spec.model)
         if blend is not None and blend.steps is not None:
             return SealedItems(items, learner, "none", blend.steps)
-        saved = saved_steps(self.spec.model, load_registry(self.spec.plugin_files))
+        saved = saved_steps(self.spec.model, Registry.load(self.spec.plugin_files))
         return SealedItems(items, learner, "none", saved)
 
     def blocks(self, gallery: str) -> Iterator[tuple[wall.Scores, bytes]]:
@@ -362,8 +355,8 @@ class Predictions:
         with (
             _damage_as_usage_error(self.path),
             open_regular(self.path) as file,
-            open_stored(file) as archive,
-            open_array(archive, f"scores_{gallery}.npy") as (stream, header),
+            ArrayArchive(file) as archive,
+            archive.open_array(f"scores_{gallery}.npy") as (stream, header),
         ):
             dtype = header.dtype
             if header != (shape, False, dtype) or dtype not in (np.float32, np.float64):
@@ -383,7 +376,7 @@ class Predictions:
 
 
 def _learner_of(spec: TrialSpec) -> type[MetricLearner]:
-    return load_registry(spec.plugin_files).algorithms[spec.algorithm]
+    return Registry.load(spec.plugin_files).algorithms[spec.algorithm]
 
 
 @contextmanager
@@ -391,8 +384,8 @@ def _damage_as_usage_error(path: Path) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # libraries raise nearly anything for a damaged file
-        reason = str(error) if isinstance(error, UsageError) else error_line(error)
+        reason = str(error) if isinstance(error, UsageError) else Text.of_error(error)
         raise UsageError(
-            f"{path}: cannot be read as kept scores ({cut(reason, LONGEST_REASON)}): "
+            f"{path}: cannot be read as kept scores ({Text.cut(reason, Text.LONGEST_REASON)}): "
             "put it back, or run the trials again into a new folder"
         ) from error

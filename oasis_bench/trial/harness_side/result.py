@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from oasis_bench.experiment import TrialSpec
-from oasis_bench.system import LONGEST_REASON, cut, encodable, printable
+from oasis_bench.system import Text
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def columns_of(
     return {
         "learner": spec.learner,
         "algorithm": spec.algorithm,
-        "dataset": encodable(settings.dataset),
+        "dataset": Text.encodable(settings.dataset),
         "split": where.split,
         "subset": where.subset,
         "n_classes": len(where.classes),
@@ -63,8 +63,8 @@ def columns_of(
         "finished": datetime.now(UTC).isoformat(timespec="milliseconds"),
         "trial_id": spec.trial_id,
         "status": status,
-        "reason": reason and printable(cut(reason, LONGEST_REASON), keep="\n\t"),
-        "traceback": traceback and printable(cut(traceback), keep="\n\t"),
+        "reason": reason and Text.printable(Text.cut(reason, Text.LONGEST_REASON), keep="\n\t"),
+        "traceback": traceback and Text.printable(Text.cut(traceback), keep="\n\t"),
     }
 
 

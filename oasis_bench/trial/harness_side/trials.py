@@ -15,8 +15,8 @@ from oasis_bench.experiment import (
     saved_steps,
     source_hash,
 )
-from oasis_bench.plugins import MetricLearner, Registry, load_registry
-from oasis_bench.system import UsageError, error_line
+from oasis_bench.plugins import MetricLearner, Registry
+from oasis_bench.system import Text, UsageError
 from oasis_bench.trial import wall
 from oasis_bench.trial.harness_side.conversation import Conversation
 from oasis_bench.trial.harness_side.items import Sealed, SealedItems, TrialItems, draw_items
@@ -39,7 +39,7 @@ class Trials:
 
     def begin(self, spec: TrialSpec) -> Conversation | TrialResult:
         """Return a trial under way, or the result of one that cannot be run."""
-        registry = load_registry(spec.plugin_files)
+        registry = Registry.load(spec.plugin_files)
         try:
             learner = registry.algorithms[spec.algorithm]
             if source_hash(learner) != spec.identity["source"]:
@@ -51,7 +51,7 @@ class Trials:
         except wall.NotApplicableError as error:
             return lost_record(spec, self._rows.X.shape[1], "not applicable", str(error))
         except Exception as error:
-            return lost_record(spec, self._rows.X.shape[1], "failed", error_line(error))
+            return lost_record(spec, self._rows.X.shape[1], "failed", Text.of_error(error))
 
     def _items(
         self, spec: TrialSpec, learner: type[MetricLearner], registry: Registry

@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from oasis_bench.data import Encoding, JudgedTriplets, Judgements, Labels, coordinates, prepared_by
+from oasis_bench.data import Encoding, JudgedTriplets, Judgements, Labels, Scaling, coordinates
 from oasis_bench.experiment import TrialSpec, split_of
 from oasis_bench.plugins import IncrementalLearner, MetricLearner
 from oasis_bench.tasks import NotSplittableError, Truth
@@ -138,7 +138,7 @@ def inner_fit_data(
 def _scaled(
     data: FitData, learner: type[MetricLearner], scaling: str, encoding: Encoding | None
 ) -> FitData:
-    prepare = prepared_by(wall.learn_preparation(learner, scaling, data.X, encoding))
+    prepare = Scaling.prepared_by(wall.learn_preparation(learner, scaling, data.X, encoding))
     return replace(data, X=prepare(data.X), queries=prepare(data.queries))
 
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from oasis_bench.system import PeakMemory, cpu_seconds_below
+from oasis_bench.system import PeakMemory, Processes
 
 
 class Stopwatch:
@@ -59,7 +59,7 @@ class Meter:
         self._server = server
         self._seconds = self._start = 0.0
         self._memory = PeakMemory()
-        self._cpu_of_others = cpu_seconds_below(server, but=os.getpid())
+        self._cpu_of_others = Processes(server).cpu_seconds(but=os.getpid())
         self._scheduled = scheduled_seconds()
         self._cpu_start = cpu_seconds()
 
@@ -73,7 +73,7 @@ class Meter:
         """Return what has been taken so far."""
         own = cpu_seconds() - self._cpu_start
         waited = waiting_seconds(self._scheduled, scheduled_seconds(), own)
-        others = cpu_seconds_below(self._server, but=os.getpid()) - self._cpu_of_others
+        others = Processes(self._server).cpu_seconds(but=os.getpid()) - self._cpu_of_others
         peak_bytes = self._memory.above_start()
         if peak_bytes is not None and _has_had_children():  # asked last: not all systems can tell
             peak_bytes = None

@@ -9,6 +9,7 @@ import gc
 import os
 import resource
 import sys
+from importlib import import_module
 from io import TextIOWrapper
 from typing import cast
 
@@ -16,25 +17,28 @@ import numpy as np
 import psutil
 from threadpoolctl import threadpool_limits
 
-from oasis_bench.data import learn_scaling
-from oasis_bench.plugins import load_registry
-from oasis_bench.system import THREAD_VARIABLES, blas_threads, bytes_below
-from oasis_bench.tasks import USUAL, evaluate_ranking
+from oasis_bench.data import Scaling
+from oasis_bench.plugins import Registry
+from oasis_bench.system import Processes, Threads
+from oasis_bench.tasks import Split, evaluate_ranking
 from oasis_bench.trial import wall
 from oasis_bench.trial.learner_side.stages import Channel, run_stage
 
 
 def warm_up() -> None:
     """Make the slow first calls once, in the fork server, so that no trial has to make them."""
-    registry = load_registry()
-    _ = registry.splits[USUAL]  # it imports the folds of scikit-learn
+    registry = Registry.load()
+    _ = registry.splits[Split.USUAL]  # it imports the folds of scikit-learn
     learner = registry.algorithms["Euclidean"]()
+    wing = import_module(type(learner).__module__.rpartition(".")[0])
+    for name in dir(wing):
+        getattr(wing, name)  # imports the learner
     with threadpool_limits(1):
         rows = np.eye(4)
         y = np.array([0, 0, 1, 1])
-        rows = learn_scaling("l2", rows)(rows)
+        rows = Scaling.learn("l2", rows)(rows)
         evaluate_ranking(learner.fit(rows, y).similarity, rows, y, seed=0)
-    blas_threads()
+    Threads.of_blas()
     # Then a fork's garbage collector does not write to pages that it shares with the server.
     gc.collect()
     gc.freeze()
@@ -43,7 +47,7 @@ def warm_up() -> None:
 def learner_process(stage: wall.Stage, line: int) -> None:
     """Run one stage of a trial: the main function of its process, with the end of its line."""
     spec = stage.spec
-    os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(spec.experiment.threads)))
+    os.environ.update(dict.fromkeys(Threads.VARIABLES, str(spec.experiment.threads)))
     channel = Channel(line)
     printed = channel.receive_file()
     for stream in (sys.stdout, sys.stderr):
@@ -53,7 +57,7 @@ def learner_process(stage: wall.Stage, line: int) -> None:
     if spec.budget.n_bytes is None:
         channel.send(wall.Started(0))
     else:
-        channel.send(wall.Started(bytes_below(stage.server)))
+        channel.send(wall.Started(Processes(stage.server).n_bytes()))
         if sys.platform == "linux":  # then allocations beyond it fail
             limit = psutil.Process().memory_info().data + spec.budget.n_bytes
             resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))

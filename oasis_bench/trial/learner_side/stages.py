@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from oasis_bench.data import prepared_by, symmetry_index
+from oasis_bench.data import Scaling, symmetry_index
 from oasis_bench.experiment import ChooseBy, TrialSpec
 from oasis_bench.plugins import (
     WEIGHTS,
@@ -36,27 +36,20 @@ from oasis_bench.plugins import (
     Blend,
     ExemplarLearner,
     MetricLearner,
+    Registry,
     as_inner_product,
     baseline_scores,
     baseline_sd,
     learned_sd,
-    load_registry,
     read_model,
     write_model,
 )
-from oasis_bench.system import (
-    THREAD_VARIABLES,
-    blas_threads,
-    error_line,
-    shared,
-    slices,
-)
+from oasis_bench.system import Text, Threads, shared, slices
 from oasis_bench.tasks import (
     Evaluation,
     Similarity,
     Task,
     block_size,
-    evaluate,
     kernel_ready,
     tie_order,
 )
@@ -131,7 +124,7 @@ def _limited_to(threads: int) -> Iterator[None]:
 
     To find the libraries takes some milliseconds.
     """
-    if threads == 1 and all(os.environ.get(name) == "1" for name in THREAD_VARIABLES):
+    if threads == 1 and all(os.environ.get(name) == "1" for name in Threads.VARIABLES):
         yield
         return
     with threadpool_limits(threads):
@@ -143,7 +136,7 @@ def _ended(error: Exception) -> wall.Ended:
     if isinstance(error, wall.NotApplicableError):
         return wall.Ended("not applicable", str(error))
     status = "out of memory" if isinstance(error, MemoryError) else "failed"
-    return wall.Ended(status, error_line(error), "".join(traceback.format_exception(error)))
+    return wall.Ended(status, Text.of_error(error), "".join(traceback.format_exception(error)))
 
 
 def _tune(stage: wall.Stage, channel: Channel) -> None:
@@ -154,9 +147,9 @@ def _tune(stage: wall.Stage, channel: Channel) -> None:
     start = time.perf_counter()
     learner, by_scaling = _learner_class(spec), attrgetter("scaling")
     for scaling, of_scaling in groupby(sorted(spec.candidates, key=by_scaling), by_scaling):
-        X = prepared_by(wall.learn_preparation(learner, scaling, items["X"], spec.encoding))(
-            items["X"]
-        )
+        X = Scaling.prepared_by(
+            wall.learn_preparation(learner, scaling, items["X"], spec.encoding)
+        )(items["X"])
         _refuse((_make(spec, one.params, "fit") for one in of_scaling), {**items, "X": X})
     stopwatch.seconds[wall.LEARNING] += time.perf_counter() - start
     validation, is_blended = _Validation(spec), wall.is_blended(spec, learner)
@@ -198,7 +191,7 @@ class _Validation:
     """The measures that tune, of a fitted learner or of its baseline, on the data of a fold."""
 
     def __init__(self, spec: TrialSpec) -> None:
-        registry = load_registry(spec.plugin_files)
+        registry = Registry.load(spec.plugin_files)
         self._spec, self._seed = spec, spec.seed_for("ties")
         self._tasks = [registry.tasks[by.task]() for by in spec.chooses_by]
 
@@ -223,7 +216,7 @@ class _Validation:
         asked = baseline_scores, data.queries, self._seed, data.X
         return np.array(
             [
-                evaluate(task, data.truth, *asked, (by.measure,)).value(by.measure, by.k)
+                task.evaluate(data.truth, *asked, (by.measure,)).value(by.measure, by.k)
                 for task, by in zip(self._tasks, self._spec.chooses_by, strict=True)
             ]
         )
@@ -267,7 +260,7 @@ class _Validation:
                 evaluation.add(start, blend.mix(baseline, own))
 
         asked = (similarity, data.queries, self._seed, training, only)
-        own = evaluate(task, data.truth, *asked, also=judge_blends)
+        own = task.evaluate(data.truth, *asked, also=judge_blends)
         evaluations = [*(evaluation for _, evaluation in blends), own]
         return [one.value(by.measure, by.k) for one in evaluations]
 
@@ -289,7 +282,7 @@ def _fit(stage: wall.Stage, channel: Channel) -> None:
     items = wall.map_items(channel.receive_file())
     data = whole_fit_data(spec, items)
     with _limited_to(spec.experiment.threads):  # of libraries loaded by now, too
-        threads = blas_threads()
+        threads = Threads.of_blas()
         meter = Meter(stage.server)
         with meter:
             if not wall.needs_tuning(spec, type(learner)):
@@ -334,7 +327,7 @@ def _send_model_file(learner: MetricLearner, channel: Channel) -> None:
     try:
         channel.send(wall.Saved(), wall.seal(lambda file: write_model(learner, file)))
     except Exception as error:
-        channel.send(wall.Saved(error_line(error)))
+        channel.send(wall.Saved(Text.of_error(error)))
 
 
 def _load(stage: wall.Stage, channel: Channel) -> None:
@@ -343,11 +336,11 @@ def _load(stage: wall.Stage, channel: Channel) -> None:
     _warm_up(stage, channel)
     channel.send(wall.PhaseBegan(wall.LOAD))
     content = BytesIO(wall.map_bytes(channel.receive_file()))
-    learner = read_model(content, load_registry(spec.plugin_files))
+    learner = read_model(content, Registry.load(spec.plugin_files))
     learner.__dict__.pop("feature_names_in_", None)  # matched already: rows come without names
     symmetry = _symmetry_of(learner) if spec.experiment.traces else None
     model, _ = _copied(learner)
-    channel.send(wall.Loaded(blas_threads(), symmetry, _numbers_of(learner)), model)
+    channel.send(wall.Loaded(Threads.of_blas(), symmetry, _numbers_of(learner)), model)
     _score(learner, stage, channel)
 
 
@@ -369,7 +362,7 @@ def _score_training_items(stage: wall.Stage, channel: Channel) -> None:
 
 def _fitted_copy(stage: wall.Stage, channel: Channel, phase: str) -> MetricLearner:
     """Begin a phase with a copy of the fitted learner, which the harness sends."""
-    load_registry(stage.spec.plugin_files)  # imports the module of the learner
+    Registry.load(stage.spec.plugin_files)  # imports the module of the learner
     channel.send(wall.PhaseBegan(phase))
     learner: MetricLearner = pickle.loads(wall.map_bytes(channel.receive_file()))
     return learner
@@ -485,7 +478,7 @@ def _refuse(learners: Iterable[MetricLearner], items: Mapping[str, Any]) -> None
 
 
 def _learner_class(spec: TrialSpec) -> type[MetricLearner]:
-    return load_registry(spec.plugin_files).algorithms[spec.algorithm]
+    return Registry.load(spec.plugin_files).algorithms[spec.algorithm]
 
 
 def _make(

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from oasis_bench.experiment import Candidate
 from oasis_bench.plugins import WEIGHTS, IncrementalLearner, MetricLearner
-from oasis_bench.system import LastResults, die_with_parent, sharing
+from oasis_bench.system import Processes, shared
 from oasis_bench.trial import wall
 from oasis_bench.trial.learner_side.fit_data import FitData
 from oasis_bench.trial.learner_side.meter import Stopwatch, cpu_seconds
@@ -108,7 +108,7 @@ class FoldWork:
         self._make, self._fit_data, self._score = make, [*folds_data], score
         self._baselines = baselines
         self._learners: dict[int, MetricLearner] = {}
-        self._shared: dict[int, LastResults] = {}
+        self._shared: dict[int, dict[Any, Any]] = {}
 
     def __call__(self, job: FoldJob, timer: Timer) -> Done:
         """Fit the learner of a lane and validate it."""
@@ -122,10 +122,10 @@ class FoldWork:
                 if learner.rotation_invariant:
                     self._fit_data[job.fold] = self._fit_data[job.fold].in_their_span()
             data = self._fit_data[job.fold]
-            with sharing(self._shared[job.fold]):
+            with shared.within(self._shared[job.fold]):
                 data.fit(learner, job.start or 0, job.stop)
         baselines = None if self._baselines is None else self._baselines[job.fold]
-        with timer(wall.VALIDATION), sharing(self._shared[job.fold]):
+        with timer(wall.VALIDATION), shared.within(self._shared[job.fold]):
             values = self._score(learner, data, baselines)
         return Done(job, values, cpu_seconds() - before)
 
@@ -484,7 +484,7 @@ def _serve(line: Connection, work: FoldWork, ended: Callable[[Exception], wall.E
     """Do one job after the other: the main function of a fold's process."""
     status = 1
     try:
-        die_with_parent()
+        Processes.die_with_parent()
         while True:
             job = line.recv()
             stopwatch = Stopwatch(line.send)

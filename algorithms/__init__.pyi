@@ -1,0 +1,69 @@
+from .covariance import (
+    Covariance as Covariance,
+    StandardizedEuclidean as StandardizedEuclidean,
+)
+from .deep_ranking import DeepRanking as DeepRanking
+from .euclidean import Euclidean as Euclidean
+from .golden_feature import GoldenFeature as GoldenFeature
+from .itml import ITML as ITML
+from .lda import LDA as LDA
+from .lego import LEGO as LEGO
+from .lfda import LFDA as LFDA
+from .lmnn import (
+    LMNN as LMNN,
+    FastLMNN as FastLMNN,
+)
+from .local_distances import LocalDistances as LocalDistances
+from .local_patch_distances import LocalPatchDistances as LocalPatchDistances
+from .mcml import MCML as MCML
+from .metric_learn import (
+    MetricLearnCovariance as MetricLearnCovariance,
+    MetricLearnITML as MetricLearnITML,
+    MetricLearnLFDA as MetricLearnLFDA,
+    MetricLearnLMNN as MetricLearnLMNN,
+    MetricLearnLSML as MetricLearnLSML,
+    MetricLearnMMC as MetricLearnMMC,
+    MetricLearnNCA as MetricLearnNCA,
+    MetricLearnRCA as MetricLearnRCA,
+    MetricLearnSCML as MetricLearnSCML,
+)
+from .mmc import MMC as MMC
+from .nca import NCA as NCA
+from .oasis import OASIS as OASIS
+from .oasis_cosine import (
+    CosineOASIS as CosineOASIS,
+    WhitenedOASIS as WhitenedOASIS,
+)
+from .oasis_parallel import (
+    AveragedOASIS as AveragedOASIS,
+    MiniBatchOASIS as MiniBatchOASIS,
+    fit_on_cluster as fit_on_cluster,
+)
+from .oasis_symmetric import (
+    DissimOASIS as DissimOASIS,
+    LogDetOASIS as LogDetOASIS,
+    OnlineProjOASIS as OnlineProjOASIS,
+    ProjOASIS as ProjOASIS,
+    PsdOASIS as PsdOASIS,
+)
+from .on_embedding import (
+    OnEmbedding as OnEmbedding,
+    OnEmbeddingAndFeatures as OnEmbeddingAndFeatures,
+)
+from .other_libraries import (
+    PyLMNN as PyLMNN,
+    ScikitLearnNCA as ScikitLearnNCA,
+)
+from .pytorch_metric_learning import (
+    ArcFace as ArcFace,
+    MultiSimilarity as MultiSimilarity,
+    ProxyAnchor as ProxyAnchor,
+    ProxyNCA as ProxyNCA,
+    SupervisedContrastive as SupervisedContrastive,
+    TripletMargin as TripletMargin,
+)
+from .rca import RCA as RCA
+from .seen_classes import (
+    ClassifierPosterior as ClassifierPosterior,
+    NearestNeighbourMemory as NearestNeighbourMemory,
+)

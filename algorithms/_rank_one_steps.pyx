@@ -1,0 +1,84 @@
+"""Kernel: the steps of LEGO and of ITML on a block of pairs, for a symmetric matrix A.
+
+Each step is A += weight (Az)(Az)' with z the difference of a pair.  Within a block A itself is
+not touched: `products` has Az for the A before the block, the steps before are added to it, and
+`_rank_one_blocks.py` brings A up to date afterwards.  Nothing here is checked.  The readable twins
+are `_lego_reference.py` and, for ITML, in its tests.
+"""
+
+from libc.math cimport sqrt
+
+from _rows cimport axpy_dense, dot_dense
+
+
+def learn_triplets(
+    const double[:, ::1] Z,         # IN: (2 m, d) of each triplet q - p, then q - n
+    double eta,                     # IN
+    double upper,                   # IN: u, that same-class pairs should be below
+    double lower,                   # IN: l, that different-class pairs should be above
+    double[:, ::1] products,        # INOUT: (2 m, d) Az for the A before the block; before the step
+    double[::1] weights,            # OUT: (2 m,) of the steps, 0 where there is no loss
+):
+    """Take the steps of LEGO in order; return of how many triplets a pair had a loss."""
+    cdef Py_ssize_t m, k, n_updates = 0
+    cdef double distance, target
+    with nogil:
+        for m in range(Z.shape[0] // 2):
+            for k in range(2 * m, 2 * m + 2):
+                weights[k] = 0
+                distance = advance(Z, products, weights, k)
+                target = lower if k % 2 else upper
+                if 0 < distance < target if k % 2 else distance > target:
+                    weights[k] = lego_weight(distance, target, eta)
+            n_updates += weights[2 * m] != 0 or weights[2 * m + 1] != 0
+    return n_updates
+
+
+def project_pairs(
+    const double[:, ::1] Z,         # IN: (m, d) the differences of the pairs
+    const double[::1] signs,        # IN: (m,) delta: 1 for pairs of the same class, -1 for others
+    const double[::1] gammas,       # IN: (m,) the weight of each pair's slack
+    double upper,                   # IN: u, the bound of same-class pairs
+    double lower,                   # IN: l, the bound of different-class pairs
+    double[::1] multipliers,        # INOUT: (m,) lambda, never negative
+    double[:, ::1] products,        # INOUT: (m, d) Az for the A before the block; before the step
+    double[::1] weights,            # OUT: (m,) of the steps
+):
+    """Project A on the constraint of each pair in turn (Davis et al. 2007, algorithm 1)."""
+    cdef Py_ssize_t k
+    cdef double distance, gamma, alpha, slacked
+    with nogil:
+        for k in range(Z.shape[0]):
+            distance = advance(Z, products, weights, k)
+            gamma = gammas[k]
+            # 1 / xi, the bound with its slack
+            slacked = 1 / (upper if signs[k] > 0 else lower) - signs[k] * multipliers[k] / gamma
+            alpha = signs[k] * gamma / (gamma + 1) * (1 / distance - slacked)
+            alpha = signs[k] * min(multipliers[k], alpha)
+            multipliers[k] -= signs[k] * alpha
+            weights[k] = alpha / (1 - alpha * distance)
+
+
+cdef inline double advance(
+    const double[:, ::1] Z, double[:, ::1] products, const double[::1] weights, Py_ssize_t k
+) noexcept nogil:
+    """Make products[k] Az for the A after the steps before k; return z'Az."""
+    cdef Py_ssize_t i, d = Z.shape[1]
+    cdef const double* z = &Z[k, 0]
+    cdef double* Az = &products[k, 0]
+    for i in range(k):
+        if weights[i] != 0:
+            axpy_dense(Az, &products[i, 0], d, weights[i] * dot_dense(&products[i, 0], z, d))
+    return dot_dense(z, Az, d)
+
+
+cdef inline double lego_weight(double distance, double target, double eta) noexcept nogil:
+    """(ybar / yhat - 1) / yhat, with ybar the distance after the step: see `_reference.move`."""
+    cdef double a = eta * target * distance - 1
+    cdef double root = sqrt(a * a + 4 * eta * distance * distance)
+    cdef double ratio  # ybar / yhat
+    if a < 0:  # the two forms are equal: each is taken where it cancels nothing
+        ratio = 2 / (root - a)
+    else:
+        ratio = (a + root) / (2 * eta * distance * distance)
+    return (ratio - 1) / distance

@@ -1,0 +1,170 @@
+"""Axes of rows: the principal ones, and those that whiten the scatter within classes."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from numbers import Integral
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from scipy.linalg import eigh, svd
+from sklearn.utils._param_validation import Interval
+
+from oasis_bench.algorithms.base import LabelLearner
+from oasis_bench.data import FloatArray
+from oasis_bench.system import shared
+
+AXES_GRID = (None, 1, 2, 4, 8, 16, 32, 64, 128)
+"""Numbers of principal axes that are tuned, from all there are, as the papers have, to one."""
+
+
+def rounding(shape: tuple[int, ...]) -> float:
+    """Return the share of the largest sum of squares that a mere rounding error may reach.
+
+    The machine epsilon of float64 times the longer side of a matrix of such `shape`, as in
+    `numpy.linalg.matrix_rank`.  It is a share of squares: along an axis it stands for about 1e-7
+    of the largest length, so that features that float32 made dependent count as dependent.
+    """
+    return float(np.finfo(np.float64).eps) * max(shape)
+
+
+def principal_axes(centred: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Find the axes along which centred rows (n_rows, n_features) vary by more than rounding.
+
+    Returns the sums of the squared coordinates along each axis (rank,), the largest first, and the
+    axes (rank, n_features), orthonormal.
+    """
+    n_rows, n_features = centred.shape
+    if n_rows < n_features:
+        _, singular, axes = svd(centred, full_matrices=False)
+        squares = singular**2
+    else:
+        values, vectors = eigh(centred.T @ centred, overwrite_a=True)
+        squares, axes = values[::-1], vectors.T[::-1]
+    kept = squares > rounding(centred.shape) * squares[0]
+    return squares[kept], axes[kept]
+
+
+def whitening(scatter: FloatArray, floor: float) -> FloatArray:
+    """Return V (rank, d), V S V' = I, over the eigenvectors of S with eigenvalues above `floor`.
+
+    S is positive semi-definite, and `floor` what is no more than rounding in it.
+    """
+    values, vectors = eigh(scatter)
+    kept = values > floor
+    return np.asarray((vectors[:, kept] / np.sqrt(values[kept])).T)
+
+
+class WithinClassLearner(LabelLearner):
+    """Project rows on principal axes, leave out where no class varies, then learn.
+
+    Parameters
+    ----------
+    n_axes : int or None, default None
+        Principal axes of all rows, the largest variance first, on which it learns; never more
+        than the rank of the rows.  None takes them all where n - c, the degrees of freedom of
+        n rows in c classes, is at least that rank, and the first (n - c) // 2 where it is not.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        L.
+    n_axes_ : int
+        Principal axes taken.
+    n_features_in_ : int
+    """
+
+    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {"n_axes": AXES_GRID}
+    rotation_invariant: ClassVar = True
+
+    _least_classes: ClassVar[int] = 1
+    _least_in_largest: ClassVar[int] = 2
+    _copies_of_rows: ClassVar[int] = 3
+
+    n_axes: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = None
+
+    @abstractmethod
+    def _learn(self, rows: FloatArray, classes: list[slice], directions: FloatArray) -> FloatArray:
+        """Learn a matrix (n_components, n_axes).
+
+        Parameters
+        ----------
+        rows : ndarray of shape (n_rows, n_axes), float64
+            Coordinates on the principal axes; their mean is 0 and classes lie together.
+        classes : list of slice
+            The rows of each class.
+        directions : ndarray of shape (n_directions, n_axes)
+            V with V S V' = I, where S is the scatter within classes, in sums of squares.
+        """
+
+    def _fit(self, X: Any, y: Any) -> None:
+        rows, classes, _, axes = shared(_by_class_with_axes, X, y)
+        n_axes = self.n_axes or axes_to_keep(len(rows) - len(classes), len(axes))
+        self.n_axes_ = min(n_axes, len(axes))
+        projected, directions = shared(_on_axes, X, y, self.n_axes_)
+        if not len(directions):
+            raise ValueError(
+                f"no class varies by more than rounding along the first {self.n_axes_} principal "
+                "axes of the rows: give a larger n_axes"
+            )
+        self.components_ = self._learn(projected, classes, directions) @ axes[: self.n_axes_]
+
+    def _check(self, X: Any, y: Any) -> None:
+        super()._check(X, y)
+        refuse_classes_of_equal_rows(X, y, self.name)
+
+    def _n_numbers(self, n: int, d: int, c: int) -> int:
+        return self._copies_of_rows * n * d + 4 * min(n, d) ** 2
+
+
+def refuse_classes_of_equal_rows(X: Any, y: Any, name: str) -> None:
+    """Raise a ValueError where no class has two different rows."""
+    if all((X[y == label] == X[y == label][0]).all() for label in np.unique(y)):
+        raise ValueError(
+            "the rows of each class are equal: the covariance within classes has rank 0, and "
+            f"{name} learns from how a class varies"
+        )
+
+
+def within_scatter(rows: FloatArray, classes: list[slice]) -> FloatArray:
+    """Sum (x - mean)(x - mean)' (d, d) over the `rows` (n, d), each with the mean of its class."""
+    centred = np.concatenate([rows[part] - rows[part].mean(axis=0) for part in classes])
+    return np.asarray(centred.T @ centred)
+
+
+def pair_scatter(rows: FloatArray, classes: list[slice]) -> FloatArray:
+    """Sum zz' (d, d) over the pairs of one class: n_k times the scatter of class k."""
+    total = np.zeros((rows.shape[1], rows.shape[1]))
+    for part in classes:
+        total += (part.stop - part.start) * within_scatter(rows, [part])
+    return total
+
+
+def _by_class(X: Any, y: Any) -> tuple[FloatArray, list[slice]]:
+    """Copy rows in float64 so that classes lie together, with the slice of each class."""
+    _, labels, counts = np.unique(y, return_inverse=True, return_counts=True)
+    ends = np.cumsum([0, *counts]).tolist()
+    rows = np.asarray(X, dtype=np.float64)[np.argsort(labels, kind="stable")]
+    return rows, [slice(start, end) for start, end in pairwise(ends)]
+
+
+def _by_class_with_axes(X: Any, y: Any) -> tuple[FloatArray, list[slice], FloatArray, FloatArray]:
+    """Return `_by_class` of rows, less their mean, and their `principal_axes`."""
+    rows, classes = _by_class(X, y)
+    rows -= rows.mean(axis=0)
+    return rows, classes, *principal_axes(rows)
+
+
+def _on_axes(X: Any, y: Any, n_axes: int) -> tuple[FloatArray, FloatArray]:
+    """Return the rows of `_by_class_with_axes` on some axes, and their directions for `_learn`."""
+    rows, classes, squares, axes = shared(_by_class_with_axes, X, y)
+    projected = rows @ axes[:n_axes].T
+    floor = rounding(rows.shape) * float(squares[0])
+    return projected, whitening(within_scatter(projected, classes), floor)
+
+
+def axes_to_keep(degrees: int, rank: int) -> int:
+    """Choose on how many of `rank` principal axes to learn, by the degrees of freedom."""
+    return rank if degrees >= rank else max(1, degrees // 2)

@@ -1,0 +1,223 @@
+"""The golden feature of Deep Ranking: one weight for each kind of features, by maximum margin."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from numbers import Real
+from typing import Annotated, Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import minimize
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval
+
+from oasis_bench.algorithms.base import HyperParameters, check_triplets
+from oasis_bench.data import LabelledRows, Patches, PatchKind, class_labels
+from oasis_bench.plugins import EmbeddingLearner, FittedArray
+from oasis_bench.sampling import ClassTripletSampler, seed_state
+from oasis_bench.system import UsageError, slices
+
+N_TRIPLETS = 20_000
+"""Triplets that `fit` draws from class labels."""
+
+AT_ONCE = 1024
+"""Triplets whose differences are computed at a time."""
+
+Float64Array = npt.NDArray[np.float64]
+
+
+class GoldenFeature(HyperParameters, EmbeddingLearner):
+    r"""A non-negative combination of the distances by several kinds of features.
+
+    .. math:: D(x, y) = \sum_k w_k |x_k - y_k|^2, \quad w_k = v_k / \sigma_k, \quad
+        \min_{v \ge 0} \tfrac{1}{2} |v|^2
+        + C \sum_{q,p,n} [1 - \sum_k v_k \delta_k / \sigma_k]_+^2
+
+    where :math:`\delta_k = |q_k - n_k|^2 - |q_k - p_k|^2` of a triplet (query, positive, negative),
+    and :math:`\sigma_k` is the root mean square of :math:`\delta_k` over the triplets.  The squared
+    hinge makes the problem smooth, and its solution is unique: L-BFGS-B finds it.
+
+    Where a data set's rows are features of several kinds (``--features lab+hog+lbp``), it gives
+    them kind by kind as `Patches` of one descriptor a picture.  Of several descriptors, such as
+    local ones, :math:`x_k` is the mean.
+
+    Parameters
+    ----------
+    C : float, default 0.1
+    kinds : str or None, default None
+        The kinds of features to use, joined by +; None: all.  Of one kind, nothing is learned: the
+        order is that of its distance.
+    random_state : int, RandomState or None, default None
+        Draws triplets from labels, in `fit`.
+
+    Attributes
+    ----------
+    kinds_ : ndarray of shape (n_kinds,), object
+        The names of the kinds.
+    weights_ : ndarray of shape (n_kinds,)
+        w.
+    widths_ : ndarray of shape (n_kinds,), int64
+        The numbers of each kind.
+    objective_ : float
+        The least value, of the triplets that `weights_` are learned from.
+
+    References
+    ----------
+    J. Wang, Y. Song, T. Leung, C. Rosenberg, J. Wang, J. Philbin, B. Chen and Y. Wu. Learning
+    fine-grained image similarity with deep ranking. CVPR, 2014 (section 6.1).  They give no
+    formula; the regulariser, the scales and the squared hinge are ours.
+    """
+
+    name: ClassVar = "GoldenFeature"
+    summary: ClassVar = "a weight for each kind of features, by a large margin"
+    citation: ClassVar = "Wang et al., CVPR 2014"
+    cost: ClassVar = "time t d for the distances of t triplets, memory n d"
+    search_space: ClassVar = {"C": (1e-3, 1e-2, 0.1, 1.0)}
+    takes: ClassVar = "patches"
+    takes_triplets: ClassVar = True
+
+    kinds_: npt.NDArray[np.object_] = field(init=False)
+    weights_: Float64Array = field(init=False)
+    widths_: npt.NDArray[np.int64] = field(init=False)
+    objective_: float = field(init=False)
+    _differences: Float64Array = field(init=False)
+
+    C: Annotated[float, Interval(Real, 0, None, closed="neither")] = 0.1
+    kinds: str | None = None
+    random_state: Annotated[int | np.random.RandomState | None, "random_state"] = None
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn from 20000 triplets that are drawn from class labels.
+
+        Parameters
+        ----------
+        X : Patches of n_items pictures
+        y : array of shape (n_items,)
+            Labels of at least two classes, one of at least two pictures.
+
+        Raises
+        ------
+        ValueError
+            Where X or y are not of this kind.
+        """
+        self._validate_params()
+        self._check(X, y)
+        state = seed_state(int(check_random_state(self.random_state).randint(2**31)))
+        triplets = ClassTripletSampler(class_labels(y), state).draw(N_TRIPLETS)
+        return self._learn(X, triplets, afresh=True)
+
+    def partial_fit_triplets(self, X: Any, triplets: npt.ArrayLike) -> Self:
+        """Learn from given triplets and those of earlier calls together.
+
+        Parameters
+        ----------
+        X : Patches of n_items pictures
+        triplets : array of shape (n_triplets, 3), integers
+            Item numbers: query, positive, negative.  Without any, all weights are 1.
+
+        Raises
+        ------
+        ValueError
+            Where X or the triplets are not of this kind; nothing is learned then.
+        """
+        self._validate_params()
+        LabelledRows.check_items("patches", X)
+        given = check_triplets(triplets, len(X))
+        return self._learn(X, given, afresh=not hasattr(self, "weights_"))
+
+    def embed(self, X: Any) -> Any:
+        """Return the features weighted by the roots of their weights: (n_items, sum of widths).
+
+        Kinds follow one another in the order of `kinds_`; float32.
+        """
+        means = self._means(self._check_items(X))
+        embedded = np.concatenate(means, axis=1, dtype=np.float32)
+        embedded *= np.repeat(np.sqrt(self.weights_), self.widths_).astype(np.float32)
+        return embedded
+
+    def _learn(self, X: Patches, triplets: npt.NDArray[np.integer], afresh: bool) -> Self:
+        before: list[Float64Array] = []
+        if afresh:
+            chosen = X.of_kinds(self.kinds)
+            self.kinds_ = np.array(list(chosen.kinds), dtype=object)
+            widths = [kind.descriptors.shape[1] for kind in chosen.kinds.values()]
+            self.widths_ = np.array(widths, np.int64)
+        else:
+            before.append(self._differences)
+        differences = _differences(self._means(X), triplets)
+        self._differences = np.concatenate([*before, differences])
+        self.weights_, self.objective_ = largest_margin(self._differences, self.C)
+        return self
+
+    def _means(self, X: Patches) -> list[Any]:
+        """Return the mean descriptors of the kinds that it has learned of, checked."""
+        chosen = X.of_kinds("+".join(self.kinds_))
+        for (name, kind), width in zip(chosen.kinds.items(), self.widths_, strict=True):
+            if kind.descriptors.shape[1] != width:
+                raise UsageError(
+                    f"features of kind {name} have {kind.descriptors.shape[1]} numbers: {width} "
+                    "are needed, as in training"
+                )
+        return [_mean(kind) for kind in chosen.kinds.values()]
+
+    def _check(self, X: Any, y: Any) -> None:
+        LabelledRows.check_items("patches", X)
+        ClassTripletSampler(class_labels(y, len(X)), seed_state(0))
+        X.of_kinds(self.kinds)
+
+    def _fitted_state(self) -> dict[str, FittedArray]:
+        return {
+            "kinds_": FittedArray(("n_kinds",), np.object_),
+            "weights_": FittedArray(("n_kinds",)),
+            "widths_": FittedArray(("n_kinds",), np.integer),
+            "_differences": FittedArray(("n_triplets", "n_kinds")),
+        }
+
+
+def largest_margin(differences: Float64Array, C: float) -> tuple[Float64Array, float]:
+    """Solve the problem of `GoldenFeature`; return the weights w (n_kinds,) and the objective.
+
+    `differences` (n_triplets, n_kinds) are the deltas: by how much further away the negative is.
+    The weights are all 1 where there is no triplet, or one kind alone.
+    """
+    n_triplets, n_kinds = differences.shape
+    if not n_triplets or n_kinds == 1:
+        return np.ones(n_kinds), 0.0
+    scales = np.sqrt(np.mean(differences**2, axis=0))
+    scales[scales == 0] = 1
+    margins = differences / scales
+
+    def objective(v: Float64Array) -> tuple[float, Float64Array]:
+        short = np.maximum(1 - margins @ v, 0)
+        return 0.5 * v @ v + C * short @ short, v - 2 * C * short @ margins
+
+    found = minimize(
+        objective,
+        np.zeros(n_kinds),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0, None)] * n_kinds,
+        options={"ftol": 0, "gtol": 1e-9 * (1 + C * n_triplets), "maxiter": 10_000},
+    )
+    return found.x / scales, float(found.fun)
+
+
+def _mean(kind: PatchKind) -> Any:
+    """Return the mean descriptor of each picture (n_items, p)."""
+    if len(kind.descriptors) == len(kind):  # one each
+        return kind.descriptors
+    sums = np.add.reduceat(kind.descriptors, kind.offsets[:-1], axis=0, dtype=np.float64)
+    return sums / np.diff(kind.offsets)[:, None]
+
+
+def _differences(means: list[Any], triplets: npt.NDArray[np.integer]) -> Float64Array:
+    """Compute |q - n|^2 - |q - p|^2 of each triplet and kind: (n_triplets, n_kinds)."""
+    differences = np.empty((len(triplets), len(means)))
+    for part in slices(len(triplets), AT_ONCE):
+        q, p, n = triplets[part].T
+        for number, rows in enumerate(means):
+            far, near = rows[q] - rows[n], rows[q] - rows[p]
+            differences[part, number] = np.einsum("ij,ij->i", far, far)
+            differences[part, number] -= np.einsum("ij,ij->i", near, near)
+    return differences

@@ -1,0 +1,507 @@
+"""LMNN at the minimum of its objective, and on fewer dimensions (Weinberger, Blitzer & Saul).
+
+L-BFGS with a working set and a certificate minimises it over A, M = A'A; the objective's own
+formulas are in `_lmnn_objective.py`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from numbers import Integral, Real
+from typing import Annotated, Any, ClassVar, NamedTuple
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.linalg.lapack import dtrtrs
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import pairwise_distances_argmin_min
+from sklearn.utils._param_validation import Interval
+
+from oasis_bench.algorithms._lmnn_objective import (
+    Doubles,
+    Objective,
+    Value,
+    best_scale,
+    target_neighbours,
+)
+from oasis_bench.algorithms.axes import principal_axes, rounding
+from oasis_bench.algorithms.base import LabelLearner, possible_neighbours
+from oasis_bench.system import shared, slices
+
+SAME_PLACE = 1e-6
+"""Squared distance, as a share of the mean squared length, below which two rows coincide."""
+
+MANY_MINIMA_SHARE = 0.25
+"""Of eps at the start: where the descent stops if the minimum is 0, see `LMNN`.  Chosen on inner
+folds of training rows, from 0.5, 0.25 and 0.1: validation mAP 0.505, 0.538 and 0.538 on 400 MNIST
+images, 0.170, 0.170 and 0.171 on 400 of Caltech256."""
+
+
+class LMNN(LabelLearner):
+    r"""Large margin nearest neighbour: the minimum, with a proof of how near it is.
+
+    Minimises, over M = L'L, with j the target neighbours of i and l the rows of other classes,
+
+    .. math::
+
+        \epsilon(M) = w \sum_{ij} d_M(i, j) + (1 - w) \sum_{ijl} [1 + d_M(i, j) - d_M(i, l)]_+ .
+
+    The rows are rotated to the principal axes of the training rows, with no axis dropped on which
+    they differ by more than rounding (1e-7 of the longest), and then scaled so that the pull is the
+    squared norm of L.  L-BFGS descends from M = sI, with the s of least objective, on the pairs
+    within reach, which are searched for anew every ten iterations; the hinge is rounded off at its
+    kink, less and less.  The multipliers of the triplets bound the minimum from below: `gap_` is
+    how far above it M is at most.
+
+    Where the pull can vanish for an M that keeps the classes apart - always, where the rows are
+    linearly independent - the minimum is 0: every class collapses into points, and new rows are
+    ranked badly (400 MNIST images: mAP 0.19, Euclidean 0.44).  Such rows are descended on
+    without the scaling, and only to a quarter of the objective at the start (mAP 0.50).
+
+    Elsewhere too the minimum can overfit: its M has a low rank.  With `stop_after` the descent
+    is without the scaling, so that M leaves sI in few directions at a time, and stops early: on
+    ten digits, 40 rows a class, mAP is 0.803 at the minimum and 0.816 after 8 iterations.
+
+    Where the pull can vanish and the minimum is not 0 (a feature that target neighbours share, and
+    rows of several classes too) the descent goes on until it gains nothing, without a proof.
+
+    An iteration costs O(n d r + p r) time, with r <= d the rank of L, which falls, and p pairs
+    within reach; a search O(n^2 r).  Memory is 6 n d + 6 d^2 numbers and 16 bytes a pair, and for
+    the last 10 to 60 steps up to 256 MiB or 20 d^2 numbers.  M is 0 outside the span of the rows.
+
+    Parameters
+    ----------
+    n_neighbors : int, default 3
+        Target neighbours of each row, fixed by the Euclidean distance.
+    pull_weight : float in (0, 1), default 0.5
+        w (the paper's omega); the papers choose it from {0.125, 0.25, 0.5}.
+    max_iter : int, default 1000
+        Iterations at most.
+    tol : float, default 1e-3
+        Relative gap to the minimum at which to stop.
+    stop_after : int, default 0
+        Iterations without the scaling after which to stop, short of the minimum; 0 goes to it.
+    random_state : int, RandomState or None, default None
+        Not read, as nothing is random: every learner has it.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        L.
+    objective_ : float
+        The least value of the objective, over all triplets.
+    gap_ : float
+        The minimum is at most this fraction of `objective_` below; 1 where nothing is known, as
+        where the pull can vanish, or with `stop_after`.
+    n_neighbors_ : int
+        Lowered, with a warning, where the smallest class has `n_neighbors` rows or fewer.
+    n_iter_ : int
+    n_features_in_ : int
+
+    References
+    ----------
+    Weinberger, Blitzer & Saul (2005), Distance Metric Learning for Large Margin Nearest Neighbor
+    Classification, NIPS 18.  Weinberger & Saul (2009), JMLR 10: the convex program.
+    """
+
+    name: ClassVar[str] = "LMNN"
+    summary: ClassVar[str] = "large margin nearest neighbour, at the minimum of its objective"
+    citation: ClassVar[str] = "Weinberger, Blitzer & Saul, NIPS 18 (2005)"
+    cost: ClassVar[str] = "time n d^2 an iteration, n^2 d every tenth, memory n d + 20 d^2 + pairs"
+    # The papers have 3 neighbours and weights of .125 to .5.  On ten digits, 40 rows a class, mAP
+    # is best with 25 and .97 (.840; with 9 neighbours .806, with 3 and a weight of .5 .739).
+    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {
+        "n_neighbors": (3, 1, 5, 9, 15, 25, 50),
+        "pull_weight": (0.5, 0.01, 0.03, 0.125, 0.25, 0.75, 0.9, 0.97, 0.99, 0.997, 0.999),
+        "stop_after": (0, 3, 5, 8, 12, 20, 50),
+    }
+    rotation_invariant: ClassVar = True
+    inner_params: ClassVar[Mapping[str, Any]] = {"tol": 0.1}
+    """On six tables of KEEL the choice loses at most .0003 of the inner folds' mAP by it."""
+
+    _least_in_class: ClassVar[int] = 2
+
+    n_neighbors: Annotated[int, Interval(Integral, 1, None, closed="left")] = 3
+    pull_weight: Annotated[float, Interval(Real, 0, 1, closed="neither")] = 0.5
+    max_iter: Annotated[int, Interval(Integral, 1, None, closed="left")] = 1000
+    tol: Annotated[float, Interval(Real, 0, 1, closed="neither")] = 1e-3
+    stop_after: Annotated[int, Interval(Integral, 0, None, closed="left")] = 0
+
+    def _n_numbers(self, n: int, d: int, c: int) -> int:
+        square = min(n, d) ** 2  # beside the pairs within reach, which are known later
+        return 6 * n * d + (6 + 2 * remembered(square)) * square
+
+    def _fit(self, X: Any, y: Any) -> None:
+        codes = np.unique(y, return_inverse=True)[1]
+        order = np.argsort(codes, kind="stable")
+        counts = np.bincount(codes)
+        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+        smallest = int(counts.min())
+        self.n_neighbors_ = possible_neighbours(self.n_neighbors, smallest, stacklevel=3)
+        axes = self._axes(X)
+        rows = X[order] @ axes
+        targets = target_neighbours(rows, starts, self.n_neighbors_)
+        scale = best_scale(rows, starts, targets, self.pull_weight)
+
+        values, vectors = eigh(
+            Objective(rows, starts, targets, self.pull_weight, WIDTH).pull_gradient()
+        )
+        pulled = values > rounding(rows.shape) * values[-1]
+        free = rows @ vectors[:, ~pulled]
+        free -= free.mean(axis=0)
+        many_minima = not pulled.all() and _classes_are_apart(free, starts)
+        share = MANY_MINIMA_SHARE if many_minima else 0.0
+        if many_minima or self.stop_after:
+            roots = np.ones(len(values))
+        else:  # free directions are as long as if each row were pulled to the mean
+            values[~pulled] = self.pull_weight * self.n_neighbors_ * np.square(free).sum(axis=0)
+            roots = np.sqrt(values)
+        objective = Objective(rows @ (vectors / roots), starts, targets, self.pull_weight, WIDTH)
+        start = np.diag(np.sqrt(scale) * roots)
+        early = self.stop_after > 0
+        tol = 0.0 if early else self.tol  # the same iterations on inner folds, which have their tol
+        descent = Descent(objective, start, bool(pulled.all()) and not early, tol, share)
+        solution = descent.run(min(self.stop_after or self.max_iter, self.max_iter))
+        self.components_ = solution.A @ (axes @ (vectors / roots)).T
+        self.objective_ = solution.value
+        self.gap_ = 1 - solution.bound / solution.value if solution.value > 0 else 0.0
+        self.n_iter_ = solution.n_iter
+        if self.n_iter_ >= self.max_iter and self.gap_ > self.tol:
+            warnings.warn(
+                f"{self.name} ended at max_iter={self.max_iter} with a gap of {self.gap_:.2g}: "
+                "raise max_iter, or tol",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def _axes(self, X: Any) -> Doubles:
+        """Return the principal axes (n_features, d) that are used, those of most variance first."""
+        return shared(_axes_of, X)[1]
+
+
+class FastLMNN(LMNN):
+    """LMNN on the principal axes that hold most of the variance, to a looser gap.
+
+    It is what makes tens of thousands of rows with hundreds of features cheap: Weinberger & Saul
+    reduce MNIST's 784 pixels to 164 dimensions that hold 95 % of the variance.  Everything else
+    is as in `LMNN`, whose objective it minimises on the reduced rows.
+
+    Parameters
+    ----------
+    n_neighbors : int, default 3
+    pull_weight : float in (0, 1), default 0.5
+    max_iter : int, default 1000
+    tol : float, default 1e-2
+        As in `LMNN`.
+    variance : float in (0, 1], default 0.95
+        The share that the kept axes hold at least.
+    stop_after : int, default 0
+        As in `LMNN`.
+    random_state : int, RandomState or None, default None
+        Not read, as nothing is random: every learner has it.
+
+    Attributes
+    ----------
+    components_, objective_, gap_, n_neighbors_, n_iter_, n_features_in_
+        As in `LMNN`; the objective is that of the reduced rows.
+
+    References
+    ----------
+    Weinberger & Saul (2008), Fast Solvers and Efficient Implementations for Distance Metric
+    Learning, ICML.
+    """
+
+    name: ClassVar[str] = "FastLMNN"
+    summary: ClassVar[str] = "LMNN on the principal axes of 95 % of the variance, to a looser gap"
+    citation: ClassVar[str] = "Weinberger & Saul, ICML (2008)"
+
+    tol: float = 1e-2
+    variance: Annotated[float, Interval(Real, 0, 1, closed="right")] = 0.95
+
+    def _n_numbers(self, n: int, d: int, c: int) -> int:
+        return 3 * n * d + 4 * min(n, d) ** 2  # of the axes, the most of all
+
+    def _axes(self, X: Any) -> Doubles:
+        variances, axes = shared(_axes_of, X)
+        before = np.cumsum(variances) - variances
+        return axes[:, before < self.variance * variances.sum()]
+
+
+def _axes_of(X: Any) -> tuple[Doubles, Doubles]:
+    """Return the variances, times n_rows, and the axes as columns, the greatest first."""
+    centred = np.subtract(X, X.mean(axis=0), dtype=np.float64)
+    variances, axes = (np.asarray(part, dtype=np.float64) for part in principal_axes(centred))
+    if not len(variances):
+        raise ValueError("all rows are the same: LMNN needs rows that differ")
+    return variances, axes.T
+
+
+def _classes_are_apart(rows: Doubles, starts: Any) -> bool:
+    """Tell whether no two rows of different classes, which lie together, are in one place."""
+    least = SAME_PLACE * np.square(rows).sum(axis=1).mean()
+    for start, end in pairwise(starts[:-1]):
+        if pairwise_distances_argmin_min(rows[start:end], rows[end:])[1].min() ** 2 <= least:
+            return False
+    return True
+
+
+MEMORY, LEAST_MEMORY, MEMORY_NUMBERS = 60, 10, 2**24
+"""Steps that L-BFGS remembers, fewer where they would hold more than so many numbers."""
+
+
+def remembered(size: int) -> int:
+    """Return how many steps of `size` numbers L-BFGS remembers."""
+    return max(LEAST_MEMORY, min(MEMORY, MEMORY_NUMBERS // size))
+
+
+SLOTS = 8
+"""Steps that are rotated at once."""
+
+
+FIRST_BLOCKS = (1, 1, 3, 5)
+BLOCK = 10
+"""Iterations between two searches for impostors; the first steps are long."""
+
+ARMIJO, WOLFE, TRIALS = 1e-4, 0.9, 40
+
+WIDTH, SHARPER = 0.1, 0.4
+"""Where the hinge is rounded off at first, and how much less each time."""
+
+DROP, REGROWTH = 1e-4, 1e-2
+"""Rows of A that hold so little of eps, times the tolerance, are dropped; a new one holds more."""
+
+
+class Solution(NamedTuple):
+    """Where the descent ended.
+
+    Attributes
+    ----------
+    A : ndarray of shape (r, d)
+    value : float
+        eps(A'A), the hinge not rounded, over all triplets.
+    bound : float
+        No M has a smaller eps than this.
+    n_iter : int
+    """
+
+    A: Doubles
+    value: float
+    bound: float
+    n_iter: int
+
+
+class _History:
+    """The last steps and what they changed in the gradient: L-BFGS's view of the curvature.
+
+    The two loops over the steps are two triangular systems: with s_i the steps, y_i the changes,
+    oldest first, and R_ij = s_i'y_j for i <= j, else 0 (Byrd, Nocedal & Schnabel 1994).
+    """
+
+    def __init__(self, d: int) -> None:
+        self._d = d
+        self._steps, self._changes = np.empty((2, remembered(d * d) * d * d))  # by slots
+        self._products = np.empty((MEMORY, MEMORY))  # s'y, by slots
+        self._slots: list[int] = []  # of the oldest step first
+        self._n_rows = 0
+
+    def forget(self) -> None:
+        """Start afresh."""
+        self._slots = []
+
+    def add(self, step: Doubles, change: Doubles) -> None:
+        """Remember a step, in place of the oldest one where there is no room."""
+        if not np.vdot(step, change) > 0:
+            return
+        if not self._slots:
+            self._n_rows = len(step)
+        room = self._room(step.size)
+        n = len(self._slots)
+        slot = n if n < room else self._slots.pop(0)
+        self._slots.append(slot)
+        steps, changes = self._flat(step.size)
+        steps[slot], changes[slot] = step.ravel(), change.ravel()
+        self._products[: len(steps), slot] = steps @ changes[slot]
+
+    def rotate(self, U: Doubles) -> None:
+        """Follow A -> UA; U may have fewer rows than A, or more."""
+        before, after = (n_rows * self._d for n_rows in (self._n_rows, len(U)))
+        while len(self._slots) > self._room(after):
+            self._drop(self._slots[0], before)
+        n = len(self._slots)
+        for numbers in (self._steps, self._changes):  # in place, so that they are not held twice
+            old = numbers[: n * before].reshape(n, self._n_rows, self._d)
+            new = numbers[: n * after].reshape(n, len(U), self._d)
+            parts = [*slices(n, SLOTS)]
+            for part in parts if after < before else parts[::-1]:
+                new[part] = U @ old[part]
+        self._n_rows = len(U)
+        kept = np.einsum("ij,ij->i", *self._flat(after)) > 0
+        for slot in np.flatnonzero(~kept)[::-1].tolist():
+            self._drop(slot, after)
+        n = len(self._slots)
+        steps, changes = self._flat(after)
+        self._products[:n, :n] = steps @ changes.T
+
+    def _drop(self, slot: int, size: int) -> None:
+        """Forget one step of `size` numbers; that of the last slot moves to its place."""
+        last = len(self._slots) - 1
+        for numbers in self._flat(size):
+            numbers[slot] = numbers[last]
+        self._slots.remove(slot)
+        self._slots = [slot if other == last else other for other in self._slots]
+
+    def direction(self, gradient: Doubles, A: Doubles) -> Doubles:
+        """Return minus the approximate inverse Hessian times the gradient."""
+        if not self._slots:
+            return -0.1 * np.linalg.norm(A) / np.linalg.norm(gradient) * gradient
+        steps, changes = self._flat(A.size)
+        order = self._slots
+        R = self._products[order][:, order]
+        last = changes[order[-1]]
+        weights = np.zeros((2, len(order)))
+        q = gradient.ravel()
+        weights[0, order] = first = dtrtrs(R, (steps @ q)[order])[0]
+        q = (q - weights[0] @ changes) * (R[-1, -1] / (last @ last))
+        back = np.diag(R) * first - (changes @ q)[order]
+        weights[1, order] = dtrtrs(R, back, trans=1)[0]
+        found: Doubles = -(q + weights[1] @ steps).reshape(A.shape)
+        return found
+
+    def _room(self, size: int) -> int:
+        return min(MEMORY, len(self._steps) // size)
+
+    def _flat(self, size: int) -> tuple[Doubles, Doubles]:
+        """Return steps and changes of `size` numbers, a row for each slot."""
+        n = len(self._slots)
+        steps, changes = self._steps[: n * size], self._changes[: n * size]
+        return steps.reshape(n, size), changes.reshape(n, size)
+
+
+class Descent:
+    """L-BFGS on A, in coordinates in which the pull is |A|^2 wherever that can be.
+
+    Parameters
+    ----------
+    objective : Objective
+    A : ndarray of shape (r, d)
+        Where to start.
+    whitened : bool
+        Whether the pull is |A|^2; only then there is a certificate.
+    tol : float
+        Stop where the minimum is known to be at most this fraction of eps below.
+    share : float
+        Where there is no certificate, stop at this share of eps at the start, or where a block of
+        iterations gains less than a tenth of `tol`.
+    """
+
+    def __init__(
+        self, objective: Objective, A: Doubles, whitened: bool, tol: float, share: float
+    ) -> None:
+        self.objective, self.A, self.whitened = objective, A, whitened
+        self.tol, self.share = tol, share
+        self.history = _History(A.shape[1])
+        self.bound = 0.0
+        self.n_iter = 0
+        self._look_again()
+        self.first = self.value.exact
+
+    def run(self, max_iter: int) -> Solution:
+        """Descend until the certificate is good enough, or for `max_iter` iterations."""
+        blocks = [*FIRST_BLOCKS]
+        best = Solution(self.A, self.value.exact, 0.0, 0)
+        while self.n_iter < max_iter:
+            before = self.value.exact
+            moved = self._block(min(blocks.pop(0) if blocks else BLOCK, max_iter - self.n_iter))
+            if self.whitened:
+                self._certify()
+                self._drop_rows()
+            self._look_again()
+            if self.value.exact < best.value:
+                best = Solution(self.A, self.value.exact, 0.0, 0)
+            gap, enough = best.value - self.bound, self.tol * best.value
+            if gap <= enough or (not self.whitened and best.value <= self.share * self.first):
+                break
+            stalled = not moved or (
+                not self.whitened and before - self.value.exact < self.tol / 10 * before
+            )
+            if self.value.rounding > enough / 3 and (gap < 4 * self.value.rounding or stalled):
+                self._sharpen()
+            elif stalled:
+                break
+        return best._replace(bound=self.bound, n_iter=self.n_iter)
+
+    def _look_again(self) -> None:
+        self.Z = np.ascontiguousarray(self.objective.rows @ self.A.T)
+        self.objective.find_impostors(self.Z)
+        self._evaluate()
+
+    def _evaluate(self) -> None:
+        self.value: Value = self.objective.value(self.Z)
+        self.gradient = 2 * self.objective.laplacian_times(self.Z).T @ self.objective.rows
+
+    def _block(self, length: int) -> bool:
+        """Take `length` iterations on the same working set; False where there is no way down."""
+        for _ in range(length):
+            if not self._step():
+                self.history.forget()
+                return False
+            self.n_iter += 1
+        return True
+
+    def _step(self) -> bool:
+        """One step that meets the weak Wolfe conditions, found by bisection."""
+        if not self.gradient.any():
+            return False
+        direction = self.history.direction(self.gradient, self.A)
+        Z_direction = self.objective.rows @ direction.T
+        slope = np.vdot(self.gradient, direction)
+        low, high, t = 0.0, np.inf, 1.0
+        for _ in range(TRIALS):
+            Z = self.Z + t * Z_direction
+            value = self.objective.value(Z)
+            if value.smoothed > self.value.smoothed + ARMIJO * t * slope:
+                high = t
+            else:
+                product = self.objective.laplacian_times(Z)
+                if 2 * np.vdot(product, Z_direction) >= WOLFE * slope:
+                    break
+                low = t
+            t = (low + high) / 2 if np.isfinite(high) else 2 * t
+        else:
+            return False
+        gradient = 2 * product.T @ self.objective.rows
+        self.history.add(t * direction, gradient - self.gradient)
+        self.A = self.A + t * direction
+        self.Z, self.value, self.gradient = Z, value, gradient
+        return True
+
+    def _certify(self) -> None:
+        """Raise the lower bound by the multipliers of the triplets.
+
+        The dual of LMNN: multipliers of 0 to 1 - w, one a triplet, add up to a lower bound of eps
+        where the gradient in M that they give is PSD.  Made smaller by a factor s they give
+        (1 - s) I + s G, which is PSD for s = 1 / (1 - smallest eigenvalue of G).
+        """
+        values, vectors = eigh(self.objective.gradient(), subset_by_index=[0, 0])
+        lowest = min(float(values[0]), 0.0)
+        self.bound = max(self.bound, self.value.dual / (1 - lowest))
+        if lowest < -self.tol and len(self.A) < self.A.shape[1]:
+            # A of lower rank than the minimum stays there unless it gets a row that leads down.
+            size = np.sqrt(REGROWTH * self.tol * self.value.exact)
+            self.history.rotate(np.eye(len(self.A) + 1, len(self.A)))
+            self.A = np.vstack([self.A, size * vectors.T])
+
+    def _drop_rows(self) -> None:
+        """Rotate A to orthogonal rows and drop those that hold next to nothing of the pull."""
+        sizes, vectors = eigh(self.A @ self.A.T)
+        U = vectors.T[np.cumsum(sizes) > DROP * self.tol * self.value.exact]
+        if 0 < len(U) < len(self.A):
+            self.A = U @ self.A
+            self.history.rotate(U)
+
+    def _sharpen(self) -> None:
+        """Round the hinge off less; what is known of the curvature stays about right."""
+        self.objective.width *= SHARPER
+        self._evaluate()

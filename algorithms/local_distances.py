@@ -1,0 +1,262 @@
+"""Local distance functions: weights of the features, or patches, of each training item."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import field
+from numbers import Integral, Real
+from typing import Annotated, Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from oasis_bench.algorithms._constraints import Constraints, Numbers
+from oasis_bench.algorithms._dual_ascent import (
+    DualAscent,
+    Float64Array,
+    choose_by_one_pass,
+    maximise,
+    solve as solve,
+)
+from oasis_bench.algorithms.base import HyperParameters
+from oasis_bench.data import FloatArray
+from oasis_bench.plugins import ExemplarLearner, FittedArray, blocks, checked_scores
+from oasis_bench.system import Progress, Threads, no_progress, require_memory
+
+DUALS = {"duals_": FittedArray(("n_passes + 1",))}
+"""The fitted array that both learners have."""
+
+
+class LocalDistances(HyperParameters, ExemplarLearner):
+    r"""A distance of its own for each training item: a weight of 0 or more for each feature.
+
+    Item j is at the distance
+
+    .. math::
+
+        D_{ji} = w_j^\top d_{ji} , \qquad d_{ji,m} = |x_{j,m} - x_{i,m}| ,
+
+    from any item i.  All weights W together minimise
+
+    .. math::
+
+        \tfrac{1}{2} |W|^2 + C \sum_{(i, j, k)} [\, 1 - w_k^\top d_{ki} + w_j^\top d_{ji} \,]_+ ,
+        \qquad W \ge 0 ,
+
+    over triplets of a reference i, a positive j of its class and a negative k of another, so that
+    distances from different items can be compared.  A pair (j, i) is in triplets where i is among
+    the `n_nearest` items nearest to j by some feature; of all pairs with the reference i, each
+    positive one goes with each negative one (section 5.2).
+
+    The dual is raised by row actions (section 4), with the products of a reference's pairs kept
+    while its triplets are visited, and with Nesterov's momentum from pass to pass.  Time a pass:
+    a few passes over the distances of the pairs, and t for t triplets; on one core, all others
+    help where the order does not matter.  Memory n^2 d float32 numbers at most, those of the pairs,
+    and 4 t float64 numbers.
+
+    Parameters
+    ----------
+    C : float or None, default None
+        What a loss of 1 costs.  None: one online pass for each half order of magnitude, the
+        smallest mean loss before the updates wins (section 5.4).
+    max_passes : int, default 1000
+        Passes over the triplets at most.  0: nothing is learned and all weights are 1, the
+        baseline.
+    tol : float, default 1e-3
+        Stop where the gap, primal less dual, is at most this share of the primal.
+    least_growth : float, default 1e-5
+        Stop where the dual grows by less than this share of itself in a pass (section 5.3); 0:
+        never for that.
+    consistent : bool, default True
+        False: the triplets of 2006, :math:`w_j^\top d_{jk} \ge w_j^\top d_{ji} + 1`, a problem of
+        its own for each item j; distances from different items then have different scales.
+    n_nearest : int or None, default 5
+        Items that are looked at for each feature of an item; None: all items.
+    random_state : int, RandomState or None, default None
+        Draws the order in which references are visited.
+
+    Attributes
+    ----------
+    exemplars_ : ndarray of shape (n_items, n_features)
+        The training rows.
+    weights_ : list of ndarray of shape (n_features,), float64
+        w_j of each training item.  One in no triplet has the mean weight of those that are in one;
+        where there is no triplet at all, as with one class, weights are 1.
+    C_ : float
+        This and what follows is there where something is learned.
+    gap_ : float
+        The primal of the weights is at most so far above its least value.
+    primal_ : float
+    duals_ : ndarray of shape (n_passes + 1,)
+        The dual before the first pass and after each.
+    n_passes_, n_triplets_ : int
+    zero_share_ : float
+        Of the weights: those of items in a triplet that are zero.
+    n_features_in_ : int
+
+    References
+    ----------
+    Frome, Sha, Singer & Malik (2007), Learning Globally-Consistent Local Distance Functions for
+    Shape-Based Image Retrieval and Classification, ICCV.  Frome, Singer & Malik (2006), Image
+    Retrieval and Classification Using Local Distance Functions, NIPS 19: `consistent` False.
+    """
+
+    name: ClassVar = "LocalDistances"
+    summary: ClassVar = "a weighted distance from each training item, by a large margin"
+    citation: ClassVar = "Frome, Sha, Singer & Malik, ICCV 2007"
+    cost: ClassVar = "time n^2 d + n^3 a pass, memory n^2 d + n^3, less by pruning"
+
+    exemplars_: Any = field(init=False)
+    weights_: list[Float64Array] = field(init=False)
+    C_: float = field(init=False)
+    gap_: float = field(init=False)
+    primal_: float = field(init=False)
+    duals_: Float64Array = field(init=False)
+    n_passes_: int = field(init=False)
+    n_triplets_: int = field(init=False)
+    zero_share_: float = field(init=False)
+
+    C: Annotated[float | None, Interval(Real, 0, None, closed="neither")] = None
+    max_passes: Annotated[int, Interval(Integral, 0, None, closed="left")] = 1000
+    tol: Annotated[float, Interval(Real, 0, None, closed="neither")] = 1e-3
+    least_growth: Annotated[float, Interval(Real, 0, None, closed="left")] = 1e-5
+    consistent: bool = True
+    n_nearest: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = 5
+    random_state: Annotated[int | np.random.RandomState | None, "random_state"] = None
+
+    def fit(self, X: Any, y: Any, *, progress: Progress = no_progress) -> Self:
+        """Learn the weights of each item of `X` (n_items, n_features) from labels `y` (n_items,).
+
+        `progress` is called as ``progress('passes', done, None)``, for how many there will be is
+        not known; of pictures with patches first as ``progress('distances between patches', done,
+        n_items)``.
+
+        Warns
+        -----
+        ConvergenceWarning
+            Where `max_passes` came before `tol` and `least_growth`.
+
+        Raises
+        ------
+        ValueError
+            Where a parameter, the items or the labels are not of this kind.
+        MemoryError
+            Where the distances take more than the memory that is free.
+        """
+        self._validate_params()
+        X, y = self._check_training(X, y)
+        check_classification_targets(y)
+        seed = int(check_random_state(self.random_state).randint(2**31))
+        if self.max_passes == 0:
+            self.exemplars_ = X
+            self.weights_ = [np.ones(width) for width in self._widths(X)]
+            return self
+        constraints = self._constraints(X, np.unique(y, return_inverse=True)[1], progress)
+        if self.C is None:
+            ascent = choose_by_one_pass(constraints, seed)
+        else:
+            ascent = DualAscent(constraints, float(self.C), np.random.default_rng(seed))
+        found = maximise(ascent, self.tol, self.least_growth, self.max_passes, progress)
+        if found.passes == self.max_passes and not found.is_within(self.tol):
+            warnings.warn(
+                f"{self.name} came to a gap of {found.gap / found.primal:.1e} of the primal in "
+                f"max_passes={self.max_passes} passes, above tol={self.tol:g}: raise one of them",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        in_triplets = constraints.in_triplets()
+        weights = np.split(found.weights, constraints.starts[1:-1])
+        learned = [w for w, is_in in zip(weights, in_triplets, strict=True) if is_in]
+        mean = float(np.concatenate(learned).mean()) if learned else 1.0
+        self.weights_ = [
+            w.copy() if is_in else np.full_like(w, mean)
+            for w, is_in in zip(weights, in_triplets, strict=True)
+        ]
+        self.exemplars_, self.C_ = X, ascent.C
+        self.gap_, self.primal_, self.duals_ = found.gap, found.primal, np.array(found.duals)
+        self.n_passes_, self.n_triplets_ = found.passes, constraints.n_triplets
+        if learned:
+            self.zero_share_ = float(np.mean(np.concatenate(learned) == 0))
+        return self
+
+    def similarity_to_training(self, queries: Any) -> FloatArray:
+        """Return -D_ji of each query i (rows) and training item j (columns), in their order."""
+        check_is_fitted(self)
+        queries = self._check_items(queries)
+        scores = np.empty((len(queries), len(self.weights_)))
+        for part in blocks(len(queries), row_bytes=self._row_bytes()):
+            scores[part] = -np.column_stack(self._distances_to(queries[part]))
+        return checked_scores(scores)
+
+    def _constraints(self, X: Any, y: npt.NDArray[np.intp], progress: Progress) -> Constraints:
+        """Return the triplets of the pairs of the short lists."""
+        kept: list[FloatArray] = []
+        references: list[Numbers] = []
+        for j, distances in enumerate(self._training_distances(X, progress)):
+            near = short_list(distances, j, self.n_nearest)
+            references.append(near)
+            kept.append(np.ascontiguousarray(distances[near]))
+        return Constraints.of_classes(kept, references, y, self.consistent)
+
+    def _check_training(self, X: Any, y: Any) -> tuple[Any, Any]:
+        X, y = self._validated(X, y, dtype=[np.float64, np.float32])
+        self._check(X, y)
+        return X, y
+
+    def _check(self, X: Any, y: Any) -> None:
+        """Raise a MemoryError where the distances of all pairs may not fit."""
+        if self.max_passes == 0:
+            return
+        widths = self._widths(X)
+        n = len(widths)
+        nearest = n if self.n_nearest is None else self.n_nearest
+        n_numbers = sum(min(n, nearest * width) * width for width in widths)
+        require_memory(
+            4 * n_numbers,
+            f"{self.name} on {n} items of {max(widths)} features or patches",
+            "use fewer items or features, or a smaller n_nearest",
+        )
+
+    def _widths(self, X: Any) -> list[int]:
+        """Return M_j of each item."""
+        return [int(X.shape[1])] * X.shape[0]
+
+    def _training_distances(self, X: Any, progress: Progress) -> Iterator[npt.NDArray[np.float32]]:
+        """Go over the training items: d_ji for all items i, shape (n_items, M_j)."""
+        for x in X:
+            yield np.abs(X - x, dtype=X.dtype).astype(np.float32)
+
+    def _row_bytes(self) -> int:
+        return int(16 * self.exemplars_.shape[1] + 8 * len(self.weights_))
+
+    def _distances_to(self, queries: Any) -> list[FloatArray]:
+        """Return D_ji of each training item j to all queries i."""
+
+        def distance(j: int) -> FloatArray:
+            weights = self.weights_[j]
+            used = np.flatnonzero(weights)
+            return np.asarray(np.abs(queries[:, used] - self.exemplars_[j, used]) @ weights[used])
+
+        return Threads.side_by_side(distance, range(len(self.weights_)))
+
+    def _fitted_state(self) -> dict[str, FittedArray]:
+        exemplars = FittedArray(("n_items", "n_features"))
+        return {**super()._fitted_state(), "exemplars_": exemplars, **DUALS}
+
+
+def short_list(distances: FloatArray, j: int, n_nearest: int | None) -> Numbers:
+    """Return the items among the `n_nearest` to item j by any of its features, without j.
+
+    `distances` is (n_items, M_j); None, or more than there are, takes all.
+    """
+    others = np.delete(np.arange(len(distances)), j)
+    if n_nearest is None or n_nearest >= len(others):
+        return others
+    nearest = np.argpartition(distances[others], n_nearest - 1, axis=0)[:n_nearest]
+    return others[np.unique(nearest)]

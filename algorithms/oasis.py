@@ -1,0 +1,127 @@
+"""OASIS: online learning of a bilinear similarity from triplets (Chechik et al. 2010)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.utils._param_validation import Interval
+
+from oasis_bench.algorithms import _oasis_reference, _oasis_steps as _oasis
+from oasis_bench.algorithms._oasis_block_schedule import block_size, learn_in_blocks
+from oasis_bench.algorithms._oasis_dense_steps import (
+    BLOCK,
+    dense_blocks_pay,
+    dual_pays,
+    learn_in_dense_blocks,
+    learn_in_dual,
+)
+from oasis_bench.algorithms.base import TRIPLETS_PER_DRAW, TripletLearner, uses_twin
+from oasis_bench.data import FloatArray
+from oasis_bench.plugins import BilinearLearner
+from oasis_bench.system import slices
+
+
+class OASIS(TripletLearner, BilinearLearner):
+    r"""Online Algorithm for Scalable Image Similarity.
+
+    Learns W of :math:`S_W(x, y) = x^\top W y` from W = I, by passive-aggressive steps on triplets
+    (q, p, n) of a query, a relevant and an irrelevant row:
+
+    .. math::
+
+        \ell = \max(0, 1 - q^\top W (p - n)), \quad V = q (p - n)^\top, \quad
+        W \leftarrow W + \min(C, \ell / \|V\|^2)\, V .
+
+    A step on W costs nnz(q) (nnz(p) + nnz(n)) for CSR rows, whatever the number of features is,
+    and nnz(q) d for dense ones; W takes d^2 numbers of the rows' precision.  Other ways lead to the
+    same W up to rounding, and are taken where they are faster.  With many features a step waits for
+    memory, not for arithmetic: steps are then taken in blocks, which go over W once on sparse rows,
+    and are matrix products on dense ones.  And few rows span little of W: on up to about 1500 of
+    them many steps are taken in the dual form, at n_rows numbers a step, a few products with the
+    rows, and up to about 64 MiB beside W.
+
+    Parameters
+    ----------
+    aggressiveness : float, default 0.1
+        C, the longest step (the paper's figures use 0.1).
+    n_steps : int, default 30000
+        Triplets that `fit` learns from; early stopping chooses it in a benchmark (the paper's
+        ten classes saturate near 30 000, figure 5).
+    weighted_positives : bool, default False
+        With several labels: draw a positive with probability proportional to its relevance R_II,
+        not uniformly over the relevant rows (section 2.3).
+    negatives : {'exact', 'any'}, default 'exact'
+        With several labels: irrelevant rows, or, cheaper, any other rows (section 2.3).
+    threshold : float, default 0.0
+        With several labels: theta, above which R_II makes a row relevant (equation 10).
+    random_state : int, RandomState or None, default None
+        Decides the triplets.  The same int gives the same W, bit for bit on one kind of processor
+        and with as many threads of BLAS.
+
+    Attributes
+    ----------
+    bilinear_matrix_ : ndarray of shape (n_features, n_features)
+        W; float32 where the rows are float32, else float64.
+    n_steps_ : int
+        Steps done since `fit` began.
+    n_updates_ : int
+        Steps among them whose loss was positive, so that W changed; rounding decides where it is
+        about 0.
+    n_features_in_ : int
+
+    References
+    ----------
+    Chechik, Sharma, Shalit & Bengio (2010), Large Scale Online Learning of Image Similarity
+    Through Ranking, JMLR 11, 1109-1135: figure 1, equations 3 to 9.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.preprocessing import normalize
+    >>> from oasis_bench.algorithms import OASIS
+    >>> X, y = load_digits(return_X_y=True)
+    >>> X = normalize(X)
+    >>> learner = OASIS(n_steps=10_000, random_state=0).fit(X[:1000], y[:1000])
+    >>> learner.similarity(X[1000:1003], X[:1000]).shape
+    (3, 1000)
+    """
+
+    name: ClassVar = "OASIS"
+    summary: ClassVar = "online bilinear similarity from triplets, sparse or dense rows"
+    citation: ClassVar = "Chechik, Sharma, Shalit & Bengio, JMLR 11 (2010)"
+    cost: ClassVar = "time nnz(q) (nnz(p) + nnz(n)), or n, a step, memory d^2"
+    # The paper shows .01 to .3 (JMLR 2010, 5.3.2), of rows of unit length.  Those of tables are
+    # longer: there .01 was tuned in 10 of 21 partitions (docs/fair-comparison.md).  1e-6 is hardly
+    # a step: W stays I, which suits classes that were not seen.
+    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {
+        "aggressiveness": (0.1, 1e-6, 1e-4, 1e-3, 0.003, 0.01, 0.03, 0.3, 1.0)
+    }
+
+    aggressiveness: Annotated[float, Interval(Real, 0, None, closed="neither")] = 0.1
+
+    def _step(self, X: Any, triplets: npt.NDArray[np.intp], W: FloatArray) -> int:
+        C = float(self.aggressiveness)
+        if uses_twin():
+            return _oasis_reference.step(X, triplets, C, W)
+        if dual_pays(X, min(len(triplets), TRIPLETS_PER_DRAW)):
+            parts = slices(len(triplets), TRIPLETS_PER_DRAW)
+            return sum(learn_in_dual(X, triplets[part], C, W) for part in parts)
+        if isinstance(X, sparse.csr_array | sparse.csr_matrix):
+            if size := block_size(X, triplets[:, 0]):
+                batches = (triplets[k : k + size] for k in range(0, len(triplets), size))
+                return learn_in_blocks(X, batches, C, W, in_order=True, n_threads=1)
+            values = np.empty(X.shape[1], dtype=X.dtype)
+            columns = np.empty(X.shape[1], dtype=np.int32)
+            spread = np.zeros(X.shape[1], dtype=X.dtype)
+            return _oasis.step_csr(
+                X.data, X.indices, X.indptr, triplets, C, W, values, columns, spread
+            )
+        if dense_blocks_pay(X, len(triplets)):
+            batches = (triplets[part] for part in slices(len(triplets), BLOCK))
+            return learn_in_dense_blocks(X, batches, C, W, in_order=True)
+        return _oasis.step_dense(X, triplets, C, W, np.empty(X.shape[1], dtype=X.dtype))
