@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pandas as pd
 
@@ -41,7 +40,6 @@ def task_title(task: str) -> str:
     return task.replace("-", " ").capitalize()
 
 
-@dataclass(frozen=True, eq=False)
 class RunView(RunAnalysis):
     """The analysis of a run, and how a reader sees its learners, splits and class subsets."""
 
@@ -176,6 +174,11 @@ class RunView(RunAnalysis):
         return pd.concat([failed[columns], unanswered[columns]])
 
     @cached_property
+    def _lost_of(self) -> dict[Any, pd.DataFrame]:
+        """The rows of `lost` of each subset, learner and split that has any."""
+        return dict(iter(self.lost.groupby(CELL)))
+
+    @cached_property
     def _n_trials(self) -> Counter[tuple[str, ...]]:
         """The number of trials of each subset, learner and split."""
         return Counter(self.stored.trials[CELL].itertuples(index=False, name=None))
@@ -190,9 +193,8 @@ class RunView(RunAnalysis):
         if subset not in self.subsets_of(split):
             return ()
         planned, cell = self.experiment.n_partitions, (subset, learner, split)
-        rows = self.lost[
-            (self.lost[CELL] == list(cell)).all(axis=1) & self.lost["task"].isin(["", task])
-        ]
+        rows = self._lost_of.get(cell, self.lost[:0])
+        rows = rows[rows["task"].isin(["", task])]
         reasons = Counter(f"{own.status}: {own.reason}" for own in rows.itertuples())
         n_trials = self._n_trials[cell]
         if n_trials == planned and not reasons:
