@@ -434,6 +434,6 @@ def _summary(boards: Sequence[Leaderboard], notes: Sequence[str]) -> Iterator[st
         for line in sentences(board):
             yield from wrapped(line)
         table = standing_table(board)
-        yield from ("", *table_lines(table), "")
+        yield from ("", *table_lines(table, least=24), "")
     for line in notes:
         yield from wrapped(line)

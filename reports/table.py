@@ -320,16 +320,16 @@ def aligned(lines: Sequence[Sequence[str]], left: Collection[int]) -> list[str]:
     ]
 
 
-def table_lines(table: Table, bold: str = "") -> list[str]:
+def table_lines(table: Table, bold: str = "", least: int = 8) -> list[str]:
     """Write a table without its notes as text of at most 110 columns; labels are cut for that.
 
-    `bold` is what follows a bold cell.
+    At least so many characters of a label are left.  `bold` is what follows a bold cell.
     """
     at, width = table.row_header, SUMMARY_WIDTH
     rows = [list(table.header)]
     rows += [[Text.printable(it.text) + bold * it.bold for it in row] for row in table.cells]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    room = max(8, width - sum(widths) + widths[at] - 2 * (len(widths) - 1))
+    room = max(least, width - sum(widths) + widths[at] - 2 * (len(widths) - 1))
     for row in rows:
         row[at] = clip(row[at], room)
     left = {number for number, side in enumerate(table.align) if side == "l"}
