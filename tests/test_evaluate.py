@@ -17,8 +17,7 @@ from small_runs import small
 
 import oasis_bench
 from oasis_bench.algorithms import LDA
-from oasis_bench.command_line import main
-from oasis_bench.command_line.run import model_experiment
+from oasis_bench.command_line import main, model_experiment
 from oasis_bench.data import row_hashes
 from oasis_bench.datasets import OwnTriplets
 from oasis_bench.plugins import load_model, save_model

@@ -14,7 +14,7 @@ from distributed import Client, LocalCluster
 from report_helpers import contents
 from small_runs import bench, small
 
-from oasis_bench.command_line.run import model_experiment
+from oasis_bench.command_line import model_experiment
 from oasis_bench.execution import cluster as on_cluster
 from oasis_bench.experiment import LearnerSpec
 from oasis_bench.runs import read_run, resume_experiment, run_experiment

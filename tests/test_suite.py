@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from oasis_bench.command_line import main
-from oasis_bench.command_line.run import expected_seconds, has_result
+from oasis_bench.command_line import expected_seconds, has_result, main
 from oasis_bench.experiment import Experiment, package_hash
 from oasis_bench.experiment.identity import _meaning
 from oasis_bench.runs import one_for_each_value
