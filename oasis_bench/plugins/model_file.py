@@ -57,9 +57,9 @@ def save_model(
 ) -> None:
     """Write a fitted learner, or a pipeline of a scaling and a learner, to a file.
 
-    `load_model` reads the file.  It is an uncompressed .npz: ``numpy.load(path)["bilinear_matrix_"]``
-    reads an array of it, and ``unzip -p PATH header.json`` shows the rest.  If an error occurs, no
-    incomplete file is left.
+    `load_model` reads the file.  It is an uncompressed .npz file: you can read an array with
+    ``numpy.load(path)["bilinear_matrix_"]``, and see the rest with ``unzip -p PATH header.json``.
+    If an error occurs, no incomplete file is left.
 
     Parameters
     ----------
