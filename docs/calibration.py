@@ -22,7 +22,7 @@ import numpy.typing as npt
 from sklearn.decomposition import PCA
 
 from oasis_bench.algorithms import LDA, RCA, Euclidean
-from oasis_bench.analysis import LEVEL, paired_interval
+from oasis_bench.analysis import LEVEL, PairedInterval
 from oasis_bench.data import LabelledRows
 from oasis_bench.datasets import MNIST
 from oasis_bench.experiment import Experiment, LearnerSpec
@@ -98,7 +98,7 @@ def line(title: str, split: Split, pools: Pools) -> str:
     shared = found.mean(axis=1).var(axis=0, ddof=1) / within - 1 / N_PARTITIONS
     true_rho = shared / (1 + shared)
     rates = [
-        np.mean([paired_interval(one, used).p_value <= LEVEL for pool in found for one in pool.T])
+        np.mean([PairedInterval.of(one, used).p_value <= LEVEL for pool in found for one in pool.T])
         for used in (rho, 0)
     ]
     texts = [f"{rho:.3f}", ", ".join(f"{it:.3f}" for it in true_rho), *map("{:.3f}".format, rates)]

@@ -235,16 +235,30 @@ def leaderboard(spec, folder):
     suite = folder / "suite"
     with chdir(suite if any(suite.glob("*.csv")) else folder):
         boards, _ = read_boards([Path()], task, measure)
-    return next(board for board in boards if board.corpora == (corpora or ALL))
+    return next(board for board in boards if board.group == (corpora or ALL))
 
 
 def make_picture(docs):
-    """Draw the leaderboards of all tasks for the README."""
-    from oasis_bench.reports.leaderboard import read_boards, write_picture
+    """Draw the error reductions of each task, over all corpora, as one picture for the README."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    from oasis_bench.reports.figure_style import STYLE
+    from oasis_bench.reports.leaderboard import ALL, draw_reductions, read_boards
 
     suite = docs / "results" / "suite"
     boards, _ = read_boards([suite if suite.exists() else docs / "results"])
-    write_picture(boards, docs / "leaderboard.png")
+    shown = [board for board in boards if board.group == ALL]
+    most = max(len(board.ranked) for board in shown)
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(4.2 * len(shown), 1.1 + 0.21 * most), layout="constrained")
+        for axes, board in zip(
+            figure.subplots(1, len(shown), squeeze=False)[0], shown, strict=True
+        ):
+            draw_reductions(axes, board)
+            task = board.task.replace("-", " ").capitalize()
+            axes.set_title(f"{task}, {board.measure}: {len(board.corpora)} corpora", y=1.0)
+        figure.savefig(docs / "leaderboard.png", dpi=130)
 
 
 def markdown(table):
@@ -269,9 +283,9 @@ def make_finding(spec, folder):
 
     board = leaderboard(spec, folder)
     leads, tests, *_ = sentences(board)
-    following = [name for name in board.found.ranked[1:] if name != board.baseline]
+    following = [name for name in board.ranked[1:] if name != board.baseline]
     keys = ["error_reduction", "error_reduction_low", "error_reduction_high"]
-    for name, row in board.found.learners.loc[following[:1], keys].dropna().iterrows():
+    for name, row in board.learners.loc[following[:1], keys].dropna().iterrows():
         saved, low, high = (round(100 * float(share)) for share in row)
         leads += f" {name} is next, with an error reduction of {saved} % ({low} to {high} %)."
     return f"{leads} {tests}\n"
@@ -369,7 +383,7 @@ def make_rows(page, folder):
     parts = []
     for spec in [found[3] for found in MARKED.finditer(page) if found[2] == "leaderboard"]:
         board = leaderboard(spec, folder)
-        about = {"task": board.task, "measure": board.measure, "corpora_of": board.corpora}
+        about = {"task": board.task, "measure": board.measure, "corpora_of": board.group}
         parts.append(standing_table(board).numbers.assign(**about))
     return pd.concat(parts).to_csv(index=False) if parts else ""
 

@@ -6,28 +6,23 @@ Published figures enter no test.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from oasis_bench.analysis import LEVEL, task_measures
+from oasis_bench.analysis import LEVEL
 from oasis_bench.claims import (
     CLAIMS,
-    TABLE4,
-    Runs,
-    class_sentences,
+    ClassList,
     decide,
     experiments,
-    list_of,
     measured_effects,
-    paper_items,
-    published_judgements,
-    published_minutes,
-    published_precision,
+    published,
 )
 from oasis_bench.experiment import Experiment
+from oasis_bench.reports.measures import table_beside
 from oasis_bench.reports.report_files import render, write_files
 from oasis_bench.reports.table import (
     Column,
@@ -45,6 +40,21 @@ from oasis_bench.system import Folder, UsageError
 from oasis_bench.tasks import PRECISION
 
 PAGE = "claims.html"
+
+Runs = Mapping[str, Mapping[str, StoredRun]]
+"""The runs of each experiment, by experiment and then by the name of the run."""
+
+TABLES = {
+    ("paper-table4", "paper-table4-more"): {
+        "table4": "JMLR table 4",
+        "table5": "JMLR table 5: CPU seconds of a fit",
+    },
+    ("paper-easy",): {
+        "preprint_table1": "Preprint table 1",
+        "preprint_table2": "Preprint table 2: CPU seconds of a fit",
+    },
+}
+"""By experiments: the tables of precision and of time that they repeat, with their titles."""
 
 STAND_IN_NOTE = (
     "'for B10' and the like: other classes stand in for that list of the papers, so that the order "
@@ -91,8 +101,8 @@ def write_claims(folder: Path, remarks: Sequence[str] = ()) -> tuple[Path, str]:
         effect_text=effect_text,
         p_text=p_text,
         details={name: _details(str(name), own) for name, own in effects.groupby("id")},
-        items=paper_items().to_dict("records"),
-        classes=class_sentences(runs),
+        items=published("tables_and_figures").to_dict("records"),
+        classes=list(class_sentences(runs)),
         beside=beside,
         places={name: _page_of(name, own) for name, own in runs.items()},
         left_out=left_out,
@@ -108,6 +118,21 @@ def write_claims(folder: Path, remarks: Sequence[str] = ()) -> tuple[Path, str]:
     Folder(folder).write("effects.csv", to_csv(effects))
     lines = [(claim.id, str(verdicts.loc[claim.id, "words"]), claim.sentence) for claim in CLAIMS]
     return path, "\n".join([*aligned(lines, left=(0, 1, 2)), summary])
+
+
+def class_sentences(runs: Runs) -> Iterator[str]:
+    """Say for each experiment on class lists that has run whether its classes are the papers'."""
+    for name, own in runs.items():
+        for run in own.values():
+            found = [it for subset in run.info.classes if (it := ClassList.of(run, subset))]
+            lists = ", ".join(it.name for it in found)
+            if any(it.stand_in for it in found):
+                yield (
+                    f"{name}: {run.info.experiment.dataset} has classes that stand in for the "
+                    f"papers' ({lists}), which need all of Caltech256 on disk."
+                )
+            elif found:
+                yield f"{name}: the papers' own classes of Caltech256 ({lists})."
 
 
 def stored_runs(folder: Path) -> tuple[dict[str, dict[str, StoredRun]], dict[str, str]]:
@@ -172,101 +197,55 @@ def _details(name: str, effects: pd.DataFrame) -> Table:
 
 
 def beside_published(runs: Runs) -> list[Table]:
-    """Make the tables of which there are runs."""
-    return [
-        *_of_class_lists(
-            [run for name in TABLE4 for run in runs.get(name, {}).values()],
-            ("table4", "JMLR table 4"),
-            ("table5", "JMLR table 5"),
-        ),
-        *_of_class_lists(
-            list(runs.get("paper-easy", {}).values()),
-            ("preprint_table1", "Preprint table 1"),
-            ("preprint_table2", "Preprint table 2"),
-        ),
-        *_of_deep_ranking(runs),
-    ]
+    """Make the tables of which there are runs: of precision, and of CPU seconds of a fit."""
+    tables = []
+    for names, titles in TABLES.items():
+        lists = [
+            (run, subset, found)
+            for name in names
+            for run in runs.get(name, {}).values()
+            for subset in view_of(run).subsets
+            if (found := ClassList.of(run, subset)) is not None
+        ]
+        for (name, title), make, text in zip(
+            titles.items(), (_precision, _seconds), ("{:.2f}".format, seconds_text), strict=True
+        ):
+            parts = [
+                make(run, subset, found).assign(
+                    n_classes=view_of(run).subsets[subset],
+                    class_list=found.name,
+                    stand_in=found.stand_in,
+                )
+                for run, subset, found in lists
+            ]
+            notes = [STAND_IN_NOTE] * any(found.stand_in for *_, found in lists)
+            keys = {"classes": "Classes", "name": "Measure"}
+            if parts:
+                rows = pd.concat(parts)
+                instead = rows["n_classes"].astype(str) + " for " + rows["class_list"]
+                rows["classes"] = rows["class_list"].where(~rows["stand_in"], instead)
+                tables.append(table_beside(name, title, keys, rows, text, notes))
+    return [*tables, *_of_deep_ranking(runs)]
 
 
-def _of_class_lists(
-    runs: Sequence[StoredRun], of_precision: tuple[str, str], of_time: tuple[str, str]
-) -> list[Table]:
-    """Make the tables of precision and of time, each of a name and a title, over class lists."""
-    precision: list[pd.DataFrame] = []
-    seconds: list[pd.DataFrame] = []
-    for run in runs:
-        for subset, n_classes in view_of(run).subsets.items():
-            if (found := list_of(run, subset)) is not None:
-                for kept, make in ((precision, _precision), (seconds, _seconds)):
-                    rows = make(run, subset, found.name)
-                    kept.append(
-                        rows.assign(
-                            n_classes=n_classes, class_list=found.name, stand_in=found.stand_in
-                        )
-                    )
-    if not precision:
-        return []
-    beside = "ours, and (in brackets) the published"
-    return [
-        _table_beside(
-            of_precision[0], f"{of_precision[1]}: {beside}", pd.concat(precision), "{:.2f}".format
-        ),
-        _table_beside(
-            of_time[0],
-            f"{of_time[1]}: CPU seconds of a fit: {beside}",
-            pd.concat(seconds),
-            seconds_text,
-        ),
-    ]
-
-
-def _precision(run: StoredRun, subset: str, class_list: str) -> pd.DataFrame:
-    values = task_measures(run, "retrieval")
+def _precision(run: StoredRun, subset: str, class_list: ClassList) -> pd.DataFrame:
+    values = view_of(run).values["retrieval"]
     ours = values[values["subset"] == subset].groupby(["name", "learner"])["value"]
-    found = published_precision(class_list).rename(columns={"mean": "published"})
+    found = class_list.precision().rename(columns={"mean": "published"})
     means = ours.mean().rename("ours").reset_index()
     cells = pd.MultiIndex.from_product(
         [found["name"].unique(), view_of(run).learners], names=["name", "learner"]
     ).to_frame(index=False)
-    return cells.merge(found, how="left").merge(means, how="left")
+    rows = cells.merge(found, how="left").merge(means, how="left")
+    return rows[["name", "learner", "ours", "published"]]
 
 
-def _seconds(run: StoredRun, subset: str, class_list: str) -> pd.DataFrame:
+def _seconds(run: StoredRun, subset: str, class_list: ClassList) -> pd.DataFrame:
     """Return CPU seconds of a fit, of the learners that have a published time."""
     trials = run.trials[run.trials["subset"] == subset]
-    seconds = trials.groupby("learner")["fit_cpu_seconds"].mean().to_dict()
-    found = published_minutes(class_list)
-    found = found[found["learner"].isin(list(seconds))]
-    return found.assign(
-        name="seconds", ours=found["learner"].map(seconds), published=60 * found["mean"]
-    )
-
-
-def _table_beside(
-    name: str, title: str, numbers: pd.DataFrame, text: Callable[[float], str]
-) -> Table:
-    """Make a row for each measure and class subset, a column for each learner."""
-    names = list(dict.fromkeys(numbers["learner"]))
-    keys = ["n_classes", "class_list", "stand_in", "name"]
-    rows = []
-    for (n_classes, class_list, stand_in, measure), own in numbers.groupby(keys, sort=False):
-        by_learner = own.set_index("learner").reindex(names)
-        cells = [
-            ("-" if pd.isna(ours) else text(ours))
-            + ("" if pd.isna(published) else f" ({text(published)})")
-            for ours, published in zip(by_learner["ours"], by_learner["published"], strict=True)
-        ]
-        classes = f"{n_classes} for {class_list}" if stand_in else str(class_list)
-        rows.append([classes, str(measure), *cells])
-    return Table.by_rows(
-        name=name,
-        title=title,
-        header=("Classes", "Measure", *names),
-        align="ll" + "r" * len(names),
-        rows=rows,
-        numbers=numbers[[*keys, "learner", "ours", "published"]],
-        notes=[STAND_IN_NOTE] * bool(numbers["stand_in"].any()),
-    )
+    ours = trials.groupby("learner")["fit_cpu_seconds"].mean().rename("ours").reset_index()
+    rows = class_list.minutes().merge(ours).assign(name="seconds")
+    return rows.assign(published=60 * rows["mean"])[["name", "learner", "ours", "published"]]
 
 
 def _of_deep_ranking(runs: Runs) -> list[Table]:
@@ -274,22 +253,22 @@ def _of_deep_ranking(runs: Runs) -> list[Table]:
     run = runs.get("deep-ranking", {}).get("deep-ranking")
     if run is None:
         return []
-    values = task_measures(run, "judged-triplets")
+    values = view_of(run).values["judged-triplets"]
     means = values[values["name"] == PRECISION].groupby("learner")["value"].agg(["mean", "std"])
-    numbers = published_judgements().merge(means, on="learner", how="left")
-    models, learners = numbers["model"].astype(str), numbers["learner"].astype(str)
-    columns = (numbers[name].astype(float) for name in ("mean", "std", "precision"))
-    rows = [
-        [model, "" if math.isnan(mean) else f"{own}: {mean:.3f} ± {sd:.3f}", f"{published:.3f}"]
-        for model, own, mean, sd, published in zip(models, learners, *columns, strict=True)
+    numbers = published("deep_ranking_tables").merge(means, on="learner", how="left")
+    ours = [
+        "" if math.isnan(it["mean"]) else f"{it['learner']}: {it['mean']:.3f} ± {it['std']:.3f}"
+        for it in numbers.to_dict("records")
     ]
     return [
-        Table.by_rows(
+        Table(
             name="deep_ranking",
             title="Tables 1 and 2 of Deep Ranking: similarity precision, ours and the published",
-            header=("Model of the paper", "Ours ± sd", "Published"),
-            align="llr",
-            rows=rows,
+            columns=[
+                Column("Model of the paper", numbers["model"], align="l"),
+                Column("Ours ± sd", ours, align="l"),
+                Column("Published", numbers["precision"], "{:.3f}".format),
+            ],
             numbers=numbers,
         )
     ]

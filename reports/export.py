@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from oasis_bench.analysis import option_name, shown_in_text
+from oasis_bench.analysis import option_name
 from oasis_bench.plugins import PATH_DATASETS
-from oasis_bench.reports.report import report_tables
-from oasis_bench.reports.table import counted, params_text, to_csv, to_latex
+from oasis_bench.reports.table import counted, params_text, to_csv
 from oasis_bench.reports.view import DAGGER, RunView, view_of
 from oasis_bench.runs import StoredRun, holds_run, read_run
 from oasis_bench.system import Folder, Text, UsageError
@@ -63,10 +62,10 @@ SIZES = {"training items": ("n_train", (300, 1000)), "features": ("n_features", 
 def export_run(folder: Path, kind: str, output: Path | None = None) -> list[Path]:
     """Write a run's numbers as files into `output`, 'export' in its folder if not given.
 
-    `kind` is 'csv' or 'parquet', a file for each table of the store; 'latex', one for each table of
-    the report; or 'summary', one CSV file of `result_rows`, named after the folder.  Tables of
-    trials also have their learner, subset, partition and split; the values of the table `run` are
-    JSON; pictures are JPEG, in CSV as base64.
+    `kind` is 'csv' or 'parquet', a file for each table of the store, or 'summary', one CSV file of
+    `result_rows`, named after the folder.  Tables of trials also have their learner, subset,
+    partition and split; the values of the table `run` are JSON; pictures are JPEG, in CSV as
+    base64.
     """
     output = Folder(folder).path(Folder.EXPORT) if output is None else output
     run = read_run(folder)
@@ -113,17 +112,9 @@ def _parquet(run: StoredRun) -> dict[str, bytes]:
     return files
 
 
-def _latex(run: StoredRun) -> dict[str, bytes]:
-    return {
-        f"{it.name}.tex": Text.encodable(to_latex(it)).encode()
-        for it in report_tables(view_of(run))
-    }
-
-
 KINDS: dict[str, Callable[[StoredRun], dict[str, bytes]]] = {
     "csv": _csv,
     "parquet": _parquet,
-    "latex": _latex,
 }
 
 
@@ -143,7 +134,7 @@ def result_rows(view: RunView) -> pd.DataFrame:
     parts = []
     for task in view.tasks:
         numbers, split = view.numbers[task], view.split_of(task)
-        own = numbers[numbers["name"].isin(shown_in_text(view.stored, task))]
+        own = numbers[numbers["name"].isin(view.names(task, "is_shown"))]
         own = own.drop(columns="blend")
         notes = [
             " ".join(view.shortfall(subset, learner, split, task)).removeprefix(

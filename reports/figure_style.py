@@ -6,17 +6,14 @@ The `figures` modules decide what is drawn.
 from __future__ import annotations
 
 import io
-import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 from zlib import crc32
 
 import matplotlib as mpl
-import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import seaborn as sns
 from matplotlib.artist import Artist
@@ -26,23 +23,20 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import EngFormatter, LogLocator, NullLocator
 
-from oasis_bench.reports.table import clip, to_csv
+from oasis_bench.reports.table import clip
 
-LABEL_WIDTH, TITLE_WIDTH, TICKS_WIDTH = 32, 44, 60
-MATRIX_LABEL_WIDTH = 14
+LABEL_WIDTH, TITLE_WIDTH = 32, 44
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 N_LOOKS = 56
 """Pairs of one of eight colours and one of seven markers."""
 
 LINES = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
-ENDS = ("middle", "low", "high")
 CHANCE: dict[str, Any] = {
     "label": "chance",
     "color": "0.35",
     "linestyle": (0, (4, 3)),
     "linewidth": 1,
 }
-PUBLISHED: dict[str, Any] = {"color": "0.1", "marker": "*", "markersize": 11, "linestyle": ""}
 STYLE = {
     "image.composite_image": False,  # in SVG each picture keeps its own pixels
     **sns.axes_style("whitegrid"),
@@ -63,7 +57,6 @@ STYLE = {
 TOO_LIGHT = (6, 8)
 """Of seaborn's palette: pink and yellow, which hardly show on white."""
 
-POINT_COLUMNS = ["panel", "quantity", "series", "x", "value", "low", "high"]
 PANEL_TITLE, LEGEND_ROW, LEGEND_WIDTH = 0.3, 0.22, 3.7
 """In inches; a legend of this width fits a telephone."""
 
@@ -87,12 +80,6 @@ LEARNERS = (
 LearnerStyle: TypeAlias = Mapping[str, Any]
 
 
-class Panel(Figure):
-    """A picture of a `Plot`: one pair of axes, or the legend."""
-
-    plot: Plot
-
-
 class Plot:
     """Panels of one size, each a picture of its own: a narrow page shows them below each other.
 
@@ -101,8 +88,6 @@ class Plot:
     n_panels : int
     panel : tuple of two float
         Width and height of a panel, in inches.
-    quantity : str
-        What the y axis of all panels shows; '' where each has a label of its own.
     left, bottom : float
         Room for the labels of an axis, in inches.
     share : bool
@@ -113,16 +98,13 @@ class Plot:
         self,
         n_panels: int,
         panel: tuple[float, float],
-        quantity: str = "",
         left: float = 0.75,
         bottom: float = 0.55,
         share: bool = False,
     ) -> None:
         width, height = left + panel[0] + 0.15, bottom + panel[1] + PANEL_TITLE
-        self.quantity, self.names = quantity, list[str]()
-        self.pictures: list[Panel] = []
+        self.pictures: list[Figure] = []
         self.panels: list[Axes] = []
-        self._drawn: list[tuple[object, ...]] = []
         for _ in range(n_panels):
             picture = self.add_picture(width, height)
             place = (left / width, bottom / height, panel[0] / width, panel[1] / height)
@@ -130,50 +112,17 @@ class Plot:
             set_title(axes, "")
             self.panels.append(axes)
 
-    def add_picture(self, width: float, height: float) -> Panel:
+    def add_picture(self, width: float, height: float) -> Figure:
         """Add an empty picture of so many inches."""
         layout: Any = "none"  # matplotlib has it, its stubs do not
-        picture = Panel(figsize=(width, height), layout=layout)
-        picture.plot = self
+        picture = Figure(figsize=(width, height), layout=layout)
         self.pictures.append(picture)
         return picture
-
-    def numbers(self) -> pd.DataFrame | None:
-        """Return what is drawn, a row for each point: see `record`; None where nothing was kept."""
-        return pd.DataFrame(self._drawn, columns=POINT_COLUMNS) if self._drawn else None
-
-    def keep(self, points: Iterable[tuple[object, ...]]) -> None:
-        """Keep points that are drawn, a value for each of `POINT_COLUMNS`."""
-        self._drawn += points
 
 
 def set_title(axes: Axes, title: str) -> None:
     """Put a title above a panel: at a given place, as to find one takes half of the drawing."""
     axes.set_title(clip(title, TITLE_WIDTH), parse_math=False, y=1.0)
-
-
-def record(
-    axes: Axes,
-    series: str,
-    x: npt.ArrayLike | Sequence[object],
-    value: npt.ArrayLike,
-    low: npt.ArrayLike | None = None,
-    high: npt.ArrayLike | None = None,
-) -> None:
-    """Keep the points of one learner, or of chance, for the CSV file of the figure.
-
-    `low` and `high` are the ends of bars or bands.  On an axis of names `x` is a place near one.
-    """
-    picture = axes.get_figure()
-    if not isinstance(picture, Panel):
-        return
-    plot, places = picture.plot, np.asarray(x).tolist()
-    if plot.names:
-        places = [plot.names[round(place)] for place in places]
-    panel, quantity = axes.get_title(), axes.get_ylabel() or plot.quantity
-    nothing = [math.nan] * len(places)
-    numbers = [nothing if it is None else np.asarray(it).tolist() for it in (value, low, high)]
-    plot.keep((panel, quantity, series, *point) for point in zip(places, *numbers, strict=True))
 
 
 @dataclass(frozen=True)
@@ -189,18 +138,15 @@ class Drawing:
         What the lines and bars are.
     parts : sequence of bytes
         The SVG of each panel, and of the legend: what a page shows.
-    files : dict of str to bytes
-        'svg', of all parts together, and 'csv' of its numbers where these were kept.
-    numbers : DataFrame, optional
-        What is drawn, a row for each point.
+    svg : bytes
+        Of all parts together: its file.
     """
 
     name: str
     title: str
     caption: str
     parts: Sequence[bytes]
-    files: Mapping[str, bytes]
-    numbers: pd.DataFrame | None = None
+    svg: bytes
 
 
 def finish(name: str, title: str, plot: Plot | None, spread: str, caption: str) -> list[Drawing]:
@@ -211,13 +157,11 @@ def finish(name: str, title: str, plot: Plot | None, spread: str, caption: str) 
     """
     if plot is None:
         return []
-    caption, numbers = f"{spread[:1].upper()}{spread[1:]}. {caption}".strip(), plot.numbers()
+    caption = f"{spread[:1].upper()}{spread[1:]}. {caption}".strip()
     parts = [render(it, f"{name}-{place}") for place, it in enumerate(plot.pictures)]
     sizes = [tuple(72 * it.get_size_inches()) for it in plot.pictures]
-    files = {"svg": together(parts, sizes, f"{title}. {caption}")}
-    if numbers is not None:
-        files["csv"] = to_csv(numbers)
-    return [Drawing(name, title, caption, parts, files, numbers)]
+    svg = together(parts, sizes, f"{title}. {caption}")
+    return [Drawing(name, title, caption, parts, svg)]
 
 
 def together(
@@ -271,32 +215,10 @@ def learner_styles(names: Sequence[str]) -> dict[str, LearnerStyle]:
 
 def panels_of(titles: Sequence[str], x_label: str, y_label: str) -> tuple[Plot, list[Axes]]:
     """Make a figure with a panel for each title."""
-    figure = Plot(len(titles), (3.9, 2.5) if len(titles) == 1 else (2.4, 2.0), y_label, share=True)
+    figure = Plot(len(titles), (3.9, 2.5) if len(titles) == 1 else (2.4, 2.0), share=True)
     for axes, title in zip(figure.panels, titles, strict=True):
         set_title(axes, title)
         axes.set(xlabel=x_label, ylabel=y_label)
-    return figure, figure.panels
-
-
-def categories(
-    labels: Sequence[str], x_label: str, y_labels: Sequence[str]
-) -> tuple[Plot, list[Axes]]:
-    """Make a panel for each y label, with a place on the x axis for each label."""
-    n_panels, longest = len(y_labels), max(map(len, labels))
-    slanted = sum(map(len, labels)) > TICKS_WIDTH / n_panels
-    bottom = 0.55 + slanted * 0.035 * longest
-    figure = Plot(n_panels, (3.9 if n_panels == 1 else 2.3, 2.3), bottom=bottom, left=0.85)
-    figure.names = list(labels)
-    for axes, y_label in zip(figure.panels, y_labels, strict=True):
-        axes.set_xticks(range(len(labels)), labels, parse_math=False)
-        if slanted:
-            axes.tick_params("x", labelrotation=25)
-            for text in axes.get_xticklabels():
-                text.set(horizontalalignment="right", rotation_mode="anchor")
-        axes.set_xlim(-0.5, len(labels) - 0.5)
-        axes.set_xlabel(x_label)
-        axes.set_ylabel(y_label)
-        axes.grid(visible=False, axis="x")
     return figure, figure.panels
 
 
@@ -308,18 +230,17 @@ def log_counts(axes: Axes) -> None:
     axes.xaxis.set_minor_locator(NullLocator())
 
 
-def log_seconds(axes: Axes, which: Literal["x", "y"]) -> None:
-    """Make an axis logarithmic and label it in seconds, with units such as ms; set limits first.
+def log_seconds(axes: Axes) -> None:
+    """Make the x axis logarithmic and label it in seconds, with units such as ms; set limits first.
 
     The labels are plain text, which is drawn sooner than powers of ten.
     """
-    low, high = axes.get_xlim() if which == "x" else axes.get_ylim()
-    axis = axes.xaxis if which == "x" else axes.yaxis
-    axes.set(**{f"{which}scale": "log"})
+    low, high = axes.get_xlim()
+    axes.set_xscale("log")
     subs = (1, 2, 5) if high < 30 * low else (1,)
-    axis.set_major_locator(LogLocator(subs=subs, numticks=6 if which == "x" else None))
-    axis.set_major_formatter(EngFormatter(unit="s"))
-    axis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_locator(LogLocator(subs=subs, numticks=6))
+    axes.xaxis.set_major_formatter(EngFormatter(unit="s"))
+    axes.xaxis.set_minor_locator(NullLocator())
 
 
 def draw_band(
@@ -332,43 +253,8 @@ def draw_band(
     """Draw means as a line and their standard errors as a band around it."""
     axes.plot(band["x"], band["mean"], **style, markevery=markevery)
     low, high = band["mean"] - band["se"], band["mean"] + band["se"]
-    record(axes, style["label"], band["x"], band["mean"], low, high)
     if shade:
         axes.fill_between(band["x"], low, high, color=style["color"], alpha=0.18, linewidth=0)
-
-
-def draw_bars(axes: Axes, x: Any, points: pd.DataFrame, style: LearnerStyle) -> None:
-    """Draw the columns middle, low and high of `points` as markers with bars."""
-    below, above = points["middle"] - points["low"], points["high"] - points["middle"]
-    axes.errorbar(x, points["middle"], yerr=[below, above], capsize=2.5, elinewidth=1, **style)
-    places = np.asarray(x)
-    record(axes, style["label"], places, *(np.asarray(points[it]) for it in ENDS))
-
-
-def draw_matrices(matrices: Mapping[str, pd.DataFrame], x_label: str, y_label: str) -> Plot:
-    """Draw labelled matrices of shares from 0 to 1, a panel for each title."""
-    most = max(len(matrix) for matrix in matrices.values())
-    names = [str(name) for matrix in matrices.values() for name in matrix]
-    room = 0.5 + 0.075 * min(max(map(len, names)), MATRIX_LABEL_WIDTH)
-    side = max(1.5, 0.27 * most)
-    figure = Plot(len(matrices), (side, side), "share", left=room, bottom=room)
-    for axes, (title, matrix) in zip(figure.panels, matrices.items(), strict=True):
-        axes.imshow(matrix, cmap="Blues", vmin=0, vmax=1, interpolation="nearest", aspect="auto")
-        set_title(axes, title)
-        axes.set(xlabel=x_label, ylabel=y_label)
-        axes.grid(visible=False)
-        for label, shares in matrix.iterrows():
-            seen = shares[shares > 0]
-            record(axes, str(label), seen.index.astype(str), seen)
-        names = [clip(str(name), MATRIX_LABEL_WIDTH) for name in matrix]
-        axes.set_xticks(range(len(names)), names, parse_math=False, rotation=90)
-        axes.set_yticks(range(len(names)), names, parse_math=False)
-        for (y, x), share in np.ndenumerate(matrix):
-            if share >= 0.005:
-                ink = "#fefefe" if share > 0.5 else "0.2"
-                text = f"{share:.2f}".removeprefix("0")
-                axes.text(x, y, text, ha="center", va="center", color=ink, fontsize=7)
-    return figure
 
 
 def draw_legend(

@@ -1,4 +1,4 @@
-"""Figures of a run: what they share, and those of its costs, time, steps and learned spaces.
+"""The figures of a run: precision, differences, time, steps and learned spaces.
 
 Each learner keeps its colour, marker and line style in all figures of a run.
 """
@@ -16,28 +16,23 @@ import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 
 from oasis_bench.reports import figure_style as fs
-from oasis_bench.reports.table import clip, plural
+from oasis_bench.reports.table import clip
 from oasis_bench.reports.view import RunView, task_title
 
-COSTS = {
-    "tuning_seconds": "Tuning (seconds)",
-    "fit_seconds": "Fit (seconds)",
-    "seconds_per_query": "Query (seconds)",
-}
-NOISY: dict[str, Any] = {"color": "0.3", "marker": "o", "linestyle": "", "markerfacecolor": "white"}
+NAME_WIDTH = 22
 FRONT: dict[str, Any] = {"label": "front", "color": "0.35", "linewidth": 1, "zorder": 1}
 FRONT_NOTE = (
     "Grey line, with names: the Pareto front, the learners than which no other is both faster and "
     "better."
 )
-NAME_WIDTH = 22
 PARTS: dict[str, Any] = {"test": "-", "train": (0, (4, 2)), "validation": (0, (1, 1.2))}
 STEPS_LABEL = "learning steps (triplets)"
 
 MOST_LEARNERS = 11
-"""Panels of learners: those with the highest first measure."""
+"""Panels of learners: the first of the experiment."""
 
 AFTER, BEFORE = ["x", "y"], ["x_before", "y_before"]
 
@@ -49,19 +44,6 @@ def panels(
     shown = [subset for subset in view.subsets if (rows["subset"] == subset).any()]
     figure, made = fs.panels_of([view.subset_title(subset) for subset in shown], x_label, y_label)
     return figure, dict(zip(shown, made, strict=True))
-
-
-def subset_axis(view: RunView) -> tuple[list[str], str]:
-    """Return the label of each subset, and what their numbers count."""
-    return [view.subset_label(subset) for subset in view.subsets], f"number of {view.class_noun}"
-
-
-def side_by_side(view: RunView) -> dict[str, npt.NDArray[np.float64]]:
-    """Return the place of each learner's points: a little beside those of the others."""
-    names = view.learners
-    shifts = (np.arange(len(names)) - (len(names) - 1) / 2) * min(0.06, 0.4 / len(names))
-    places = np.arange(len(view.subsets))
-    return {name: places + shift for name, shift in zip(names, shifts, strict=True)}
 
 
 def band_of(rows: pd.DataFrame, x: str, y: str, partitions: int | None = None) -> pd.DataFrame:
@@ -80,63 +62,11 @@ def entries(
 
 
 @mpl.rc_context(fs.STYLE)
-def cost_figures(view: RunView) -> list[fs.Drawing]:
-    """Draw the figure of the three costs of each split."""
-    return [
-        drawing
-        for split in view.splits
-        for drawing in fs.finish(
-            "_".join(["costs", *view.of_splits(split)]),
-            "The three costs" + "".join(view.of_splits(f", {split}")),
-            draw_costs(view, split),
-            spread=f"median over {view.partitions_text}, bars from the smallest to the largest",
-            caption="Logarithmic scales. A learner without a point for tuning had nothing to tune."
-            + _noisy_text(view.finished_on(split)),
-        )
-    ]
-
-
-def draw_costs(view: RunView, split: str) -> fs.Plot | None:
-    """Draw the times of tuning, fit and query against the number of classes."""
-    trials = view.finished_on(split)
-    if trials.empty:
-        return None
-    figure, of_costs = fs.categories(*subset_axis(view), list(COSTS.values()))
-    styles = fs.learner_styles(view.learners)
-    for axes, cost in zip(of_costs, COSTS, strict=True):
-        trials = trials.assign(**{cost: trials[cost].where(trials[cost] > 0)})
-        if trials[cost].notna().any():  # a single value has no range of its own
-            axes.set_ylim(trials[cost].min() / 2, trials[cost].max() * 2)
-        fs.log_seconds(axes, "y")
-        for learner, x in side_by_side(view).items():
-            own = trials[trials["learner"] == learner]
-            spread = own.groupby("subset")[cost].agg(["median", "min", "max"])
-            points = spread.reindex(list(view.subsets)).set_axis(["middle", "low", "high"], axis=1)
-            fs.draw_bars(axes, x, points, styles[learner])
-            if cost == "fit_seconds":
-                hollow = {**styles[learner], "linestyle": "", "markerfacecolor": "white"}
-                waited = points.index.isin(own.loc[own["noisy"], "subset"].unique())
-                axes.plot(x, points["middle"].where(waited), **hollow, zorder=5)
-    others: dict[str, Artist] = {"noisy": Line2D([], [], **NOISY)} if trials["noisy"].any() else {}
-    fs.draw_legend(figure, entries(view, styles, trials), others)
-    return figure
-
-
-def _noisy_text(trials: pd.DataFrame) -> str:
-    """Say how many timings are noisy, where there are any."""
-    number = int(trials["noisy"].sum())
-    return bool(number) * (
-        f" Hollow: noisy, as a fit waited for a core for more than 5 % of its time ({number} of "
-        f"{plural(len(trials), 'trial')}; the table says whose)."
-    )
-
-
-@mpl.rc_context(fs.STYLE)
 def quality_against_time(view: RunView, task: str) -> list[fs.Drawing]:
     """Draw the first measure of a task against the time of tuning and fit."""
     return fs.finish(
         f"{task}_against_time",
-        f"{task_title(task)}: {view.headlines[task][0]} against the time of tuning and fit",
+        f"{task_title(task)}: {view.names(task)[0]} against the time of tuning and fit",
         draw_quality_against_time(view, task),
         spread="median and range of time, mean ± standard error, over " + view.partitions_text,
         caption="Time is what the inner folds took, learning and validation, and the final fit. "
@@ -150,40 +80,34 @@ def draw_quality_against_time(view: RunView, task: str) -> fs.Plot | None:
     if points.empty:
         return None
     styles = fs.learner_styles(view.learners)
-    figure, of_subset = panels(view, points, "tuning and fit", view.headlines[task][0])
+    figure, of_subset = panels(view, points, "tuning and fit", view.names(task)[0])
     for subset, axes in of_subset.items():
-        draw_against_time(axes, points[points["subset"] == subset], styles)
+        own = points[points["subset"] == subset]
+        axes.set_xlim(own["seconds_min"].min() / 1.6, own["seconds_max"].max() * 1.6)
+        fs.log_seconds(axes)
+        for row in own.to_dict("records"):
+            style = {**styles[row["learner"]], "linestyle": "", "markersize": 6}
+            x, y, low, high = (row[name] for name in ("seconds", "middle", "low", "high"))
+            errors = np.nan_to_num([[y - low], [high - y]])
+            ends = [[x - row["seconds_min"]], [row["seconds_max"] - x]]
+            axes.errorbar([x], [y], xerr=ends, yerr=errors, elinewidth=1, **style)
+        front = own[pareto_front(own["seconds"].to_numpy(), own["middle"].to_numpy())]
+        front = front.sort_values("seconds")
+        axes.plot(front["seconds"], front["middle"], drawstyle="steps-post", **FRONT)
+        middle = math.prod(axes.get_xlim()) ** 0.5
+        for name, x, y in zip(front["learner"], front["seconds"], front["middle"], strict=True):
+            axes.annotate(
+                clip(name, NAME_WIDTH),
+                (x, y),
+                xytext=(4, 5) if x < middle else (-4, 5),
+                horizontalalignment="left" if x < middle else "right",
+                textcoords="offset points",
+                fontsize="x-small",
+                parse_math=False,
+            )
     others: dict[str, Artist] = {"Pareto front": Line2D([], [], **FRONT)}
     fs.draw_legend(figure, entries(view, styles, points), others, lines=False)
     return figure
-
-
-def draw_against_time(
-    axes: Axes, points: pd.DataFrame, styles: Mapping[str, fs.LearnerStyle]
-) -> None:
-    """Draw learners at their seconds and values (middle, low, high), and the Pareto front."""
-    _log_seconds_along(axes, points[["seconds_min", "seconds_max"]].to_numpy())
-    for row in points.to_dict("records"):
-        style = {**styles[row["learner"]], "linestyle": "", "markersize": 6}
-        x, y, low, high = (row[name] for name in ("seconds", "middle", "low", "high"))
-        errors = np.nan_to_num([[y - low], [high - y]])
-        ends = [[x - row["seconds_min"]], [row["seconds_max"] - x]]
-        axes.errorbar([x], [y], xerr=ends, yerr=errors, elinewidth=1, **style)
-        fs.record(axes, row["learner"], [x], [y], y - errors[0], y + errors[1])
-    front = points[pareto_front(points["seconds"].to_numpy(), points["middle"].to_numpy())]
-    front = front.sort_values("seconds")
-    axes.plot(front["seconds"], front["middle"], drawstyle="steps-post", **FRONT)
-    middle = math.prod(axes.get_xlim()) ** 0.5
-    for name, x, y in zip(front["learner"], front["seconds"], front["middle"], strict=True):
-        axes.annotate(
-            clip(name, NAME_WIDTH),
-            (x, y),
-            xytext=(4, 5) if x < middle else (-4, 5),
-            horizontalalignment="left" if x < middle else "right",
-            textcoords="offset points",
-            fontsize="x-small",
-            parse_math=False,
-        )
 
 
 def times_and_values(view: RunView, task: str) -> pd.DataFrame:
@@ -196,7 +120,7 @@ def times_and_values(view: RunView, task: str) -> pd.DataFrame:
     trials, measures = view.finished_on(view.split_of(task)), view.values[task]
     tuning = trials["tuning_seconds"].fillna(0)  # nothing to tune
     seconds = (tuning + trials["fit_seconds"]).where(lambda it: it > 0)
-    first = measures[measures["name"] == view.headlines[task][0]].set_index("trial_id")["value"]
+    first = measures[measures["name"] == view.names(task)[0]].set_index("trial_id")["value"]
     value = trials["trial_id"].map(first.to_dict()).astype(float)
     known = trials.assign(seconds=seconds, value=value).dropna(subset=["seconds", "value"])
     columns = {
@@ -223,10 +147,114 @@ def pareto_front(
     return ~beaten
 
 
-def _log_seconds_along(axes: Axes, seconds: npt.NDArray[np.float64]) -> None:
-    """Make the x axis one of seconds, on a logarithmic scale around all of `seconds`."""
-    axes.set_xlim(seconds.min() / 1.6, seconds.max() * 1.6)
-    fs.log_seconds(axes, "x")
+@mpl.rc_context(fs.STYLE)
+def task_figures(view: RunView, task: str) -> list[fs.Drawing]:
+    """Draw the figures that a task has: nothing where it has no curve and no confusion matrix."""
+    standard_error = f"mean ± standard error over {view.partitions_text}"
+    title = task_title(task)
+    return fs.finish(
+        f"{task}_precision_at_k",
+        f"{title}: precision at the top k",
+        draw_precision_at_k(view, task),
+        spread=standard_error,
+        caption="Dashed grey: chance.",
+    )
+
+
+def draw_precision_at_k(view: RunView, task: str) -> fs.Plot | None:
+    """Draw precision against k, a panel for each subset."""
+    values = view.values[task]
+    curve = values[values["measure"] == "precision"]
+    if curve.empty:
+        return None
+    styles = fs.learner_styles(view.learners)
+    others: dict[str, Artist] = {"chance": Line2D([], [], **fs.CHANCE)}
+    figure, of_subset = panels(view, curve, f"k ({view.info.items} retrieved)", "Precision at k")
+    for subset, axes in of_subset.items():
+        rows = curve[curve["subset"] == subset]
+        for learner, style in styles.items():
+            band = band_of(rows[rows["learner"] == learner], "k", "value")
+            fs.draw_band(axes, band, style, markevery=[0, *range(9, len(band), 10)])
+        chance = rows.drop_duplicates(["partition", "k"]).groupby("k")["chance"].mean()
+        axes.plot(chance.index, chance, **fs.CHANCE)
+        axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    fs.draw_legend(figure, entries(view, styles, curve), others)
+    return figure
+
+
+@mpl.rc_context(fs.STYLE)
+def partition_figures(view: RunView, task: str, asked: str | None = None) -> list[fs.Drawing]:
+    """Draw how far learners are from a baseline: nothing of one partition, or of one learner.
+
+    `asked` is the baseline, where one is named; likewise below.
+    """
+    if view.experiment.n_partitions < 2 or len(view.learners) < 2:
+        return []
+    first, name = view.names(task)[0], view.marked(view.find_baseline(asked))
+    return fs.finish(
+        f"{task}_partitions",
+        f"{task_title(task)}: {first} less that of {clip(name, fs.LABEL_WIDTH)}",
+        draw_partitions(view, task, asked),
+        spread=f"each of {view.partitions_text}, paired",
+        caption="Box: from the first to the third quartile, with the median; line: from the "
+        f"smallest to the largest; dots: partitions. Right of 0 is better than {name}.",
+    )
+
+
+def differences(view: RunView, task: str, asked: str | None = None) -> pd.DataFrame:
+    """Return value less that of the baseline on the same partition, by the first headline.
+
+    Its columns: subset, learner (not the baseline), partition, difference.
+    """
+    values = view.values[task]
+    values = values[values["name"] == view.names(task)[0]]
+    keys = ["subset", "partition"]
+    name = view.find_baseline(asked)
+    reference = values.loc[values["learner"] == name, [*keys, "value"]]
+    paired = values.merge(reference, on=keys, suffixes=("", "_of_baseline"))
+    paired = paired[paired["learner"] != name]
+    paired = paired.assign(difference=paired["value"] - paired["value_of_baseline"])
+    return paired[["subset", "learner", "partition", "difference"]]
+
+
+def draw_partitions(view: RunView, task: str, asked: str | None = None) -> fs.Plot | None:
+    """Draw a box for each learner, the best at the top, a panel for each subset."""
+    rows = differences(view, task, asked)
+    if rows.empty:
+        return None
+    shown = [subset for subset in view.subsets if (rows["subset"] == subset).any()]
+    present = set(rows["learner"])
+    names = [name for name in view.learners if name in present]
+    last = rows[rows["subset"] == shown[-1]].groupby("learner")["difference"].median()
+    names.sort(key=lambda name: last.get(name, -np.inf))
+    labels = [clip(view.marked(name), NAME_WIDTH) for name in names]
+    styles = fs.learner_styles(view.learners)
+    panel = (3.2 if len(shown) == 1 else 2.0, 0.5 + 0.26 * len(names))
+    figure = fs.Plot(
+        *(len(shown), panel),
+        left=0.15 + 0.08 * max(map(len, labels)),
+        share=True,
+    )
+    for subset, axes in zip(shown, figure.panels, strict=True):
+        fs.set_title(axes, view.subset_title(subset))
+        axes.set_xlabel("difference")
+        axes.xaxis.set_major_locator(MaxNLocator(4))
+        axes.axvline(0, color="0.35", linewidth=1, zorder=1)
+        for place, name in enumerate(names):
+            own = rows[(rows["subset"] == subset) & (rows["learner"] == name)]
+            if own.empty:
+                continue
+            values = own["difference"].to_numpy()
+            low, first, median, third, high = np.quantile(values, [0, 0.25, 0.5, 0.75, 1])
+            color = styles[name]["color"]
+            axes.plot([low, high], [place, place], color=color, linewidth=1)
+            axes.barh(place, third - first, left=first, height=0.55, color=color, alpha=0.3)
+            axes.plot([median, median], [place - 0.28, place + 0.28], color=color, linewidth=2)
+            axes.plot(values, np.full(len(values), place), ".", color=color, markersize=3)
+        axes.set_yticks(range(len(names)), labels, parse_math=False)
+        axes.set_ylim(-0.6, len(names) - 0.4)
+        axes.grid(visible=False, axis="y")
+    return figure
 
 
 @mpl.rc_context(fs.STYLE)
@@ -267,7 +295,6 @@ def draw_along_steps(view: RunView, split: str) -> fs.Plot | None:
                 of_part = rows[rows["part"] == part]
                 band = band_of(of_part, "n_steps", "value", partitions=len(own))
                 drawn = {**style, "markersize": 3, "linestyle": line}
-                drawn["label"] = f"{learner}, {part}"
                 fs.draw_band(axes, band, drawn, shade=part != "validation")
             if own["n_steps"].isna().all() and own["test"].notna().any():
                 _draw_level(axes, own["test"].mean(), style)
@@ -282,7 +309,6 @@ def _draw_level(axes: Axes, level: float, style: fs.LearnerStyle) -> None:
     """Draw a learner without steps: a level line with its marker at the right end."""
     axes.axhline(level, color=style["color"], linewidth=1.2)
     axes.plot([1], [level], **style, transform=axes.get_yaxis_transform(), clip_on=False)
-    fs.record(axes, style["label"], [math.nan], [level])
 
 
 def _tuned_validation(view: RunView, trials: pd.DataFrame) -> pd.DataFrame:
@@ -306,7 +332,8 @@ def space_figures(view: RunView) -> list[fs.Drawing]:
     points = points[points["subset"] == held[-1]]
     subset, split = points["subset"].iloc[0], points["split"].iloc[0]
     n_shown, n_classes = points["label"].nunique(), len(view.class_names(subset, split))
-    shown = _best_learners(view, points)
+    present = set(points["learner"])
+    shown = [name for name in view.learners if name in present][:MOST_LEARNERS]
     of_classes = (
         f"of {n_shown} classes, a random part of those that test, " if n_shown < n_classes else ""
     )
@@ -325,27 +352,15 @@ def space_figures(view: RunView) -> list[fs.Drawing]:
     )
 
 
-def _best_learners(view: RunView, points: pd.DataFrame) -> list[str]:
-    """Return the learners that have a panel, in the order of the experiment."""
-    task = next(it for it in view.tasks if view.split_of(it) == points["split"].iloc[0])
-    values = view.values[task]
-    of_subset = values["subset"] == points["subset"].iloc[0]
-    values = values[of_subset & (values["name"] == view.headlines[task][0])]
-    means = values.groupby("learner")["value"].mean()
-    present = [name for name in view.learners if name in set(points["learner"])]
-    best = sorted(present, key=lambda name: -means.get(name, -np.inf))[:MOST_LEARNERS]
-    return [name for name in present if name in best]
-
-
 def draw_spaces(view: RunView, points: pd.DataFrame, shown: list[str]) -> fs.Plot:
     """Draw a panel for the rows of each scaling, then one for each learner."""
-    planes = _planes(view, points, shown)
+    shown_planes = planes(view, points, shown)
     names = view.class_names(points["subset"].iloc[0], points["split"].iloc[0])
     numbers = sorted(points["label"].unique())
     styles = fs.styles_in_order([names[number] for number in numbers])
     looks = [{**style, "linestyle": "none", "markersize": 3.5} for style in styles.values()]
-    figure = fs.Plot(len(planes), (2.5, 2.5), "y", left=0.3, bottom=0.1)
-    for axes, (title, own) in zip(figure.panels, planes.items(), strict=True):
+    figure = fs.Plot(len(shown_planes), (2.5, 2.5), left=0.3, bottom=0.1)
+    for axes, (title, own) in zip(figure.panels, shown_planes.items(), strict=True):
         share = float((own[AFTER] ** 2).sum(axis=1).mean())
         fs.set_title(axes, f"{clip(title, fs.LABEL_WIDTH)}: {100 * share:.0f} %")
         axes.set_aspect("equal", adjustable="datalim")
@@ -354,13 +369,12 @@ def draw_spaces(view: RunView, points: pd.DataFrame, shown: list[str]) -> fs.Plo
         for number, look in zip(numbers, looks, strict=True):
             of_class = own[own["label"] == number]
             axes.plot(of_class["x"], of_class["y"], **look)
-            fs.record(axes, names[number], of_class["x"].round(4), of_class["y"].round(4))
     marks = {clip(look["label"], fs.LABEL_WIDTH): Line2D([], [], **look) for look in looks}
     fs.draw_legend(figure, {}, marks)
     return figure
 
 
-def _planes(view: RunView, points: pd.DataFrame, shown: list[str]) -> dict[str, pd.DataFrame]:
+def planes(view: RunView, points: pd.DataFrame, shown: list[str]) -> dict[str, pd.DataFrame]:
     """Return the points of each panel: the rows of each scaling, then each learner."""
     scalings = view.trials.set_index("trial_id")["scaling"]
     points = points.assign(scaling=points["trial_id"].map(scalings))

@@ -9,25 +9,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 import pandas as pd
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
-from oasis_bench.analysis import (
-    LEAST_CORPORA,
-    LEVEL,
-    MOST_STAND_INS,
-    Leaderboard,
-    compare_over_corpora,
-    recommendations,
-)
+from oasis_bench.analysis import Leaderboard
 from oasis_bench.experiment import known_settings
 from oasis_bench.reports import figure_style as fs, figures
 from oasis_bench.reports.export import SIZES, read_results
@@ -37,7 +26,6 @@ from oasis_bench.reports.table import (
     Cell,
     Column,
     Table,
-    aligned,
     clip,
     number_text,
     numbers_as,
@@ -46,6 +34,7 @@ from oasis_bench.reports.table import (
     seconds_text,
     series,
     some,
+    table_lines,
     wrapped,
 )
 from oasis_bench.reports.view import BASELINE, task_title, transductive_note, view_of
@@ -60,27 +49,6 @@ ALL = "all"
 """What a page is filtered by where nothing of the corpora is left out."""
 
 FACETS = ("kind", *SIZES)
-
-
-@dataclass(frozen=True)
-class Board:
-    """The learners by one measure of one task, over all corpora or a group of them.
-
-    `cells` has a row for each learner on each class subset of each run, with the columns that
-    `compare_over_corpora` asks for.
-    """
-
-    task: str
-    measure: str
-    corpora: str
-    baseline: str
-    cells: pd.DataFrame
-    found: Leaderboard
-
-    @property
-    def by(self) -> str:
-        """The measure and the task, in words."""
-        return f"{self.measure} ({self.task})"
 
 
 def write_ranks(
@@ -100,27 +68,26 @@ def write_ranks(
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"cannot write to {output}: {error.strerror}") from error
-    title = f"Learners over {max(len(it.found.corpora) for it in boards)} corpora"
+    title = f"Learners over {max(len(it.corpora) for it in boards)} corpora"
     page = _write(output, PAGE, title, boards, notes)
     return page, "\n".join(_summary(boards, notes))
 
 
-def write_side_by_side(folders: Mapping[str, Path], output: Path, what: str) -> tuple[Path, str]:
+def write_side_by_side(folders: Mapping[str, Path], output: Path, what: str) -> Path:
     """Write the page of runs that differ in the value of `what`, a setting or a data set's option.
 
-    Where their values are data sets, learners are compared over them too.  What differs from
-    published figures is returned as text.
+    Where their values are data sets, learners are compared over them too.
     """
     views = {name: view_of(read_run(folder)) for name, folder in folders.items()}
     if what in known_settings():
         what = known_settings()[what].help.split(",")[0]
-    beside, lines = side_by_side(views, what)
+    beside = side_by_side(views, what)
     try:
         boards, notes = read_boards(list(folders.values()))
     except UsageError:  # of one data set, or without the baseline
         boards, notes = [], []
     title = f"{plural(len(views), 'run')} side by side, by {what}"
-    return _write(output, PAGE_OF_VALUES, title, boards, notes, beside, lines), "\n".join(lines)
+    return _write(output, PAGE_OF_VALUES, title, boards, notes, beside)
 
 
 def read_boards(
@@ -128,7 +95,7 @@ def read_boards(
     task: str | None = None,
     measure: str | None = None,
     baseline: str = BASELINE,
-) -> tuple[list[Board], list[str]]:
+) -> tuple[list[Leaderboard], list[str]]:
     """Read runs and summaries and compare their learners, a board for each task.
 
     After that of all corpora those of each group that has some of them, and not all.  Also
@@ -139,7 +106,7 @@ def read_boards(
     tasks = results["task"].unique().tolist()
     if task is not None and task not in tasks:
         raise UsageError(Text.unknown_name("task", task, tasks))
-    boards: list[Board] = []
+    boards: list[Leaderboard] = []
     reasons = []
     for name in [task] if task else tasks:
         try:
@@ -158,7 +125,7 @@ def read_boards(
     return boards, [*notes, *(f"Without {reason}." for reason in reasons)]
 
 
-def _boards_of(results: pd.DataFrame, measure: str | None, baseline: str) -> Iterator[Board]:
+def _boards_of(results: pd.DataFrame, measure: str | None, baseline: str) -> Iterator[Leaderboard]:
     """Compare the learners of one task over all corpora, and over each group of them."""
     known = results.loc[results["partitions"] > 0, "option"].unique().tolist()
     measure = known[0] if measure is None else measure
@@ -185,19 +152,16 @@ def _boards_of(results: pd.DataFrame, measure: str | None, baseline: str) -> Ite
             if 1 < own["corpus"].nunique() < cells["corpus"].nunique():
                 groups[str(name)] = own
     for name, own in groups.items():
-        found = compare_over_corpora(own, baseline)
-        first = own.iloc[0]
-        yield Board(first["task"], first["name"], name, baseline, own, found)
+        yield Leaderboard.of(own, baseline, name)
 
 
 def _write(
     output: Path,
     name: str,
     title: str,
-    boards: Sequence[Board],
+    boards: Sequence[Leaderboard],
     notes: Sequence[str],
     beside: Table | None = None,
-    lines: Sequence[str] = (),
 ) -> Path:
     """Write the page, with the parts that there are, and its tables and figures."""
     parts = {
@@ -210,20 +174,19 @@ def _write(
         notes=notes,
         parts=parts,
         baseline=boards[0].baseline if boards else "",
-        least=LEAST_CORPORA,
-        share=MOST_STAND_INS,
+        least=Leaderboard.LEAST_CORPORA,
+        share=Leaderboard.MOST_STAND_INS,
         beside=beside,
-        lines=lines,
         start={"Task": next(iter(parts.values()))["title"], "Corpora": ALL} if parts else {},
     )
     tables, figures = [] if beside is None else [beside], []
     for part in parts.values():
-        tables += [*part["standings"], part["wins"], part["scores"], part["results"]]
-        figures += [*part["reductions"], *part["against_time"]]
+        tables += [*part["standings"], part["scores"], part["results"]]
+        figures += part["reductions"]
     return write_files(output, name, page, tables, figures)
 
 
-def _of_task(boards: Sequence[Board]) -> dict[str, Any]:
+def _of_task(boards: Sequence[Leaderboard]) -> dict[str, Any]:
     """Return what the page shows of one task."""
     board, title = boards[0], task_title(boards[0].task)
     return {
@@ -231,30 +194,28 @@ def _of_task(boards: Sequence[Board]) -> dict[str, Any]:
         "standings": [standing_table(it) for it in boards],
         "sentences": list(sentences(board)),
         "reductions": _reductions(board),
-        "against_time": _against_time(board),
-        "wins": _wins_table(board),
         "recommendation": _recommendation(board),
         "scores": _scores_table(board),
         "results": _results_table(board),
     }
 
 
-def _anchor(board: Board, place: Any) -> str:
+def _anchor(board: Leaderboard, place: Any) -> str:
     """Return the id of the row of a result in the page."""
     return f"{board.task}-{place}"
 
 
-def standing_table(board: Board) -> Table:
+def standing_table(board: Leaderboard) -> Table:
     """Make the table: a row for each learner, the best first and those not ranked last."""
-    rows = board.found.learners.reset_index(names="learner")
+    rows = board.learners.reset_index(names="learner")
     first = board.cells.drop_duplicates("learner").reset_index().set_index("learner")["index"]
     ends = zip(rows["error_reduction_low"], rows["error_reduction_high"], strict=True)
     saved = [
         Cell(_percent(value), link=_anchor(board, first[name]))
         for name, value in zip(rows["learner"], rows["error_reduction"], strict=True)
     ]
-    n_corpora, leader = len(board.found.corpora), board.found.ranked[0]
-    of = "" if board.corpora == ALL else f", {board.corpora}"
+    n_corpora, leader = len(board.corpora), board.ranked[0]
+    of = "" if board.group == ALL else f", {board.group}"
     suffix = re.sub(r"\W+", "_", of[1:])
     return Table(
         name=f"leaderboard_{board.task}{suffix}",
@@ -274,26 +235,10 @@ def standing_table(board: Board) -> Table:
         numbers=rows.round(dict.fromkeys(rows.columns[4:7], 6)),
         notes=[
             "Listed last, not ranked: those with stand-ins on more than "
-            f"{100 * MOST_STAND_INS:.0f} % of the corpora. Their figures are of the others."
+            f"{100 * board.MOST_STAND_INS:.0f} % of the corpora. Their figures are of the others."
         ]
         * (not rows["ranked"].all()),
-        of={"Task": task_title(board.task), "Corpora": board.corpora},
-    )
-
-
-def _wins_table(board: Board) -> Table:
-    """Make the matrix of the shares of corpora where the row is above the column."""
-    wins = board.found.wins
-    return Table(
-        name=f"wins_{board.task}",
-        title=f"{task_title(board.task)}: share of the corpora where the row is above the column",
-        columns=[
-            Column("Learner", wins.index, align="l"),
-            *(Column(str(name), wins[name], numbers_as("{:.2f}", "-")) for name in wins),
-        ],
-        numbers=wins.rename_axis("learner").reset_index(),
-        notes=["A tie counts a half."],
-        of={"Task": task_title(board.task)},
+        of={"Task": task_title(board.task), "Corpora": board.group},
     )
 
 
@@ -305,9 +250,9 @@ def _percents(low: float, high: float) -> str:
     return "-" if pd.isna(low) else f"{_percent(low)} to {_percent(high)}"
 
 
-def sentences(board: Board) -> Iterator[str]:
+def sentences(board: Leaderboard) -> Iterator[str]:
     """Say in three sentences who leads, what is significant, and what it costs."""
-    rows, ranked = board.found.learners, board.found.ranked
+    rows, ranked = board.learners, board.ranked
     leader, best = ranked[0], rows.to_dict("index")[ranked[0]]
     between = _percents(best["error_reduction_low"], best["error_reduction_high"])
     saves = (
@@ -315,16 +260,16 @@ def sentences(board: Board) -> Iterator[str]:
         f"{board.baseline}" + f" (95 % interval {between} %)" * (between != "-")
     )
     yield (
-        f"{leader} has the best average rank, {best['average_rank']:.1f}, by {board.by} over "
-        f"{len(board.found.corpora)} corpora{saves * (leader != board.baseline)}."
+        f"{leader} has the best average rank, {best['average_rank']:.1f}, by {board.measure} "
+        f"({board.task}) over {len(board.corpora)} corpora{saves * (leader != board.baseline)}."
     )
     tested = rows.loc[ranked]
-    if len(board.found.corpora) < LEAST_CORPORA:
-        yield f"Nothing is significant on fewer than {LEAST_CORPORA} corpora."
+    if len(board.corpora) < Leaderboard.LEAST_CORPORA:
+        yield f"Nothing is significant on fewer than {Leaderboard.LEAST_CORPORA} corpora."
     else:
-        is_above = tested["p_baseline"].le(LEVEL) & (tested["error_reduction"] > 0)
+        is_above = tested["p_baseline"].le(board.LEVEL) & (tested["error_reduction"] > 0)
         above = _subject(tested.index[is_above].tolist())
-        tied = _subject(tested.index[tested["p_leader"] > LEVEL].tolist())
+        tied = _subject(tested.index[tested["p_leader"] > board.LEVEL].tolist())
         texts = [f"{above} significantly better than {board.baseline}. "] * (
             leader != board.baseline
         )
@@ -340,22 +285,22 @@ def _subject(names: Sequence[str]) -> str:
     return f"{series(names) or 'No learner'} {'are' if len(names) > 1 else 'is'}"
 
 
-def _front(board: Board) -> pd.DataFrame:
+def _front(board: Leaderboard) -> pd.DataFrame:
     """Return the learners on the Pareto front of time and quality, the fastest first."""
-    rows = board.found.learners.loc[board.found.ranked]
+    rows = board.learners.loc[board.ranked]
     rows = rows[rows["seconds"] > 0]
     front = figures.pareto_front(rows["seconds"].to_numpy(), rows["error_reduction"].to_numpy())
     return rows[front].sort_values("seconds")
 
 
 @mpl.rc_context(fs.STYLE)
-def _reductions(board: Board) -> list[fs.Drawing]:
+def _reductions(board: Leaderboard) -> list[fs.Drawing]:
     """Draw the error reduction of the ranked learners."""
-    longest = min(max(map(len, board.found.ranked)), figures.NAME_WIDTH)
-    panel = (2.4, 0.4 + 0.2 * len(board.found.ranked))
+    longest = min(max(map(len, board.ranked)), figures.NAME_WIDTH)
+    panel = (2.4, 0.4 + 0.2 * len(board.ranked))
     figure = fs.Plot(1, panel, left=0.15 + 0.078 * longest)
     draw_reductions(figure.panels[0], board)
-    n_corpora = len(board.found.corpora)
+    n_corpora = len(board.corpora)
     return fs.finish(
         f"{board.task}_error_reduction",
         f"{task_title(board.task)}: reduction of the error of {board.baseline} in {board.measure}",
@@ -365,9 +310,9 @@ def _reductions(board: Board) -> list[fs.Drawing]:
     )
 
 
-def draw_reductions(axes: Axes, board: Board) -> None:
+def draw_reductions(axes: Axes, board: Leaderboard) -> None:
     """Draw a dot and an interval for each ranked learner, the best average rank on top."""
-    rows = board.found.learners.loc[board.found.ranked[::-1]]
+    rows = board.learners.loc[board.ranked[::-1]]
     low, middle, high = (100 * rows[f"error_reduction{end}"] for end in ("_low", "", "_high"))
     places = list(range(len(rows)))
     axes.hlines(places, low, high, color="#0173b2", linewidth=1.4)
@@ -382,59 +327,15 @@ def draw_reductions(axes: Axes, board: Board) -> None:
     room = 0.05 * (ends[1] - ends[0]) + 1
     axes.set_xlim(ends[0] - room, ends[1] + room)
     axes.grid(visible=False, axis="y")
-    fs.record(axes, "error reduction", places, middle, low, high)
 
 
-@mpl.rc_context(fs.STYLE)
-def write_picture(boards: Sequence[Board], path: Path) -> None:
-    """Write the error reductions of each task, over all corpora, as one PNG: a panel a task."""
-    shown = [board for board in boards if board.corpora == ALL]
-    most = max(len(board.found.ranked) for board in shown)
-    figure = Figure(figsize=(4.2 * len(shown), 1.1 + 0.21 * most), layout="constrained")
-    for axes, board in zip(figure.subplots(1, len(shown), squeeze=False)[0], shown, strict=True):
-        draw_reductions(axes, board)
-        n_corpora = len(board.found.corpora)
-        fs.set_title(axes, f"{task_title(board.task)}, {board.measure}: {n_corpora} corpora")
-    figure.savefig(path, dpi=130)
-
-
-@mpl.rc_context(fs.STYLE)
-def _against_time(board: Board) -> list[fs.Drawing]:
-    """Draw the error reduction of the ranked learners against their time."""
-    return fs.finish(
-        f"{board.task}_against_time",
-        f"{task_title(board.task)}: error reduction against the time of tuning and fit",
-        _draw(board),
-        spread=f"median over {len(board.found.corpora)} corpora, with its 95 % interval",
-        caption=figures.FRONT_NOTE,
-    )
-
-
-def _draw(board: Board) -> fs.Plot | None:
-    rows = board.found.learners.loc[board.found.ranked].rename(
-        columns=lambda name: name.removeprefix("error_reduction_")
-    )
-    rows = rows[rows["seconds"] > 0].reset_index(names="learner")
-    seconds = dict.fromkeys(("seconds_min", "seconds_max"), rows["seconds"])
-    rows = rows.assign(middle=rows["error_reduction"], **seconds)
-    if rows.empty:
-        return None
-    styles = fs.learner_styles(board.found.ranked)
-    figure, (axes,) = fs.panels_of([board.by], "tuning and fit", "error reduction")
-    figures.draw_against_time(axes, rows, styles)
-    others: dict[str, Artist] = {"Pareto front": Line2D([], [], **figures.FRONT)}
-    present = {name: styles[name] for name in rows["learner"]}
-    fs.draw_legend(figure, present, others, lines=False)
-    return figure
-
-
-def _recommendation(board: Board) -> str:
+def _recommendation(board: Leaderboard) -> str:
     """Say which learner to take, for all data or for a kind of them."""
-    if len(board.found.corpora) < LEAST_CORPORA:
-        return f"Fewer than {LEAST_CORPORA} corpora are too few for a recommendation."
+    if len(board.corpora) < Leaderboard.LEAST_CORPORA:
+        return f"Fewer than {Leaderboard.LEAST_CORPORA} corpora are too few for a recommendation."
     overall, groups = (
-        board.found.best_on_average,
-        recommendations(board.cells, board.baseline, board.found.ranked, FACETS),
+        board.best_on_average,
+        board.recommendations(FACETS),
     )
     better = [
         f"{row['learner']} for {row['group']} (regret {row['regret_of_group']:.3f} in place of "
@@ -451,9 +352,9 @@ def _recommendation(board: Board) -> str:
     )
 
 
-def _scores_table(board: Board) -> Table:
+def _scores_table(board: Leaderboard) -> Table:
     """Make the table of scores: a row for each class subset of each run, a column a learner."""
-    cells, names = board.cells, list(map(str, board.found.learners.index))
+    cells, names = board.cells, list(map(str, board.learners.index))
     rows = cells.drop_duplicates("cell").set_index("cell")
     columns = []
     for name in names:
@@ -478,7 +379,7 @@ def _scores_table(board: Board) -> Table:
     )
 
 
-def _score_cell(board: Board, place: float, score: float, reason: object) -> Cell:
+def _score_cell(board: Leaderboard, place: float, score: float, reason: object) -> Cell:
     if math.isnan(place):
         return Cell("-", notes=("not run",))
     link = _anchor(board, int(place))
@@ -487,9 +388,9 @@ def _score_cell(board: Board, place: float, score: float, reason: object) -> Cel
     return Cell(f"{score:.3f}", link=link)
 
 
-def _results_table(board: Board) -> Table:
+def _results_table(board: Leaderboard) -> Table:
     """Make the table of all that is known of each score."""
-    order = {name: place for place, name in enumerate(board.found.learners.index)}
+    order = {name: place for place, name in enumerate(board.learners.index)}
     rows = board.cells.assign(place=board.cells["learner"].map(order))
     rows = rows.sort_values("place", kind="stable")
     missing = rows.fillna({"blend": "-", "params": "-", "scaling": "-", "note": ""})
@@ -525,17 +426,14 @@ def _mean_text(mean: float, sd: float) -> str:
     return "-" if pd.isna(mean) else f"{mean:.3f} ± {number_text(sd, '{:.3f}')}"
 
 
-def _summary(boards: Sequence[Board], notes: Sequence[str]) -> Iterator[str]:
+def _summary(boards: Sequence[Leaderboard], notes: Sequence[str]) -> Iterator[str]:
     """Yield the sentences and the table of each task, over all corpora, as text."""
     for board in boards:
-        if board.corpora != ALL:
+        if board.group != ALL:
             continue
         for line in sentences(board):
             yield from wrapped(line)
         table = standing_table(board)
-        rows = [table.header, *([Text.printable(cell.text) for cell in row] for row in table.cells)]
-        yield ""
-        yield from (f"  {line}" for line in aligned(rows, left={0}))
-        yield ""
+        yield from ("", *table_lines(table, least=24), "")
     for line in notes:
         yield from wrapped(line)

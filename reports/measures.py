@@ -5,13 +5,11 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
-from oasis_bench.analysis import seen_difference, shown_in_text
 from oasis_bench.claims import published_figures
 from oasis_bench.reports.table import (
     Cell,
@@ -23,22 +21,19 @@ from oasis_bench.reports.table import (
     p_text,
     plural,
 )
-from oasis_bench.reports.view import BASELINE, RunView, task_title
+from oasis_bench.reports.view import RunView, task_title
 
 CHANCE = "chance"
 """What stands for a learner in rows of chance."""
 
-ABSTAINED = f" = {BASELINE}"
-"""What follows a mean of trials that are all the baseline's."""
-
 BLEND_NOTE = (
     "In brackets: as learned. The value before it is of the blend with the Euclidean baseline, by "
-    f"a weight that the inner folds tuned; ‘= {BASELINE}’: what was learned has weight 0 on all "
-    "partitions."
+    "a weight that the inner folds tuned; ‘=’: what was learned has weight 0 on all partitions."
 )
 BOLD_NOTE = (
     "Bold: best, or statistically tied with the best by the corrected resampled paired t-test "
-    "(level 0.05 for all comparisons of a measure together, by Holm)."
+    "(level 0.05 for all comparisons of a measure together, by Holm), of those that were measured "
+    "on all partitions."
 )
 FILE_NAME_WIDTH = 60
 
@@ -50,8 +45,8 @@ VERDICTS = {
 }
 BESIDE_BASELINE = {**VERDICTS, "better": "better"}
 
-POINT = 0.01
-"""A difference from a published figure that is reported."""
+PAIRS = 8
+"""The pairs of classes that the table of confusion shows of a subset."""
 
 
 def with_chance(numbers: pd.DataFrame) -> pd.DataFrame:
@@ -61,7 +56,7 @@ def with_chance(numbers: pd.DataFrame) -> pd.DataFrame:
     """
     rows = numbers.drop_duplicates(["subset", "name"]).dropna(subset="chance")
     rows = rows.assign(learner=CHANCE, mean=rows["chance"], sd=math.nan, n=rows["n_measured"])
-    rows = rows.assign(as_learned=math.nan, blend=math.nan, verdict="", n_shared=0, bold=False)
+    rows = rows.assign(as_learned=math.nan, blend=math.nan, verdict="", bold=False)
     return pd.concat([numbers, rows], ignore_index=True) if len(rows) else numbers
 
 
@@ -74,7 +69,7 @@ def mean_texts(numbers: pd.DataFrame) -> list[str]:
     return [
         f"{mean:.3f} ± {number_text(sd, '{:.3f}')}"
         + f" ({learned:.3f})" * (learned != mean)
-        + ABSTAINED * (blend == 0)
+        + " =" * (blend == 0)
         if n
         else "-"
         for mean, sd, n, learned, blend in zip(*columns, strict=True)
@@ -88,111 +83,60 @@ def measure_tables(view: RunView, task: str) -> tuple[list[Table], list[Table]]:
     down, measures across.  Then those of all measures, the other way round; none where the
     headlines are all.
     """
-    numbers, first = view.numbers[task], shown_in_text(view.stored, task)
-    shown = numbers[numbers["name"].isin(first)]
-    of_headlines, of_every = (
-        [
-            _measure_table(view, task, str(subset), own, every)
-            for subset, own in rows.groupby("subset", sort=False)
-        ]
-        for rows, every in ((shown, False), (numbers, True))
-    )
-    return of_headlines, of_every if len(first) < len(view.measures[task]) else []
+    first = tables_of(view, task, "is_shown")
+    if view.measures[task]["is_shown"].all():
+        return first, []
+    return first, tables_of(view, task)
+
+
+def tables_of(view: RunView, task: str, which: str | None = None) -> list[Table]:
+    """Make a table for each subset, of the measures that a column of `measures` marks, or all."""
+    numbers, every = view.numbers[task], which is None
+    if which is not None:
+        numbers = numbers[numbers["name"].isin(view.names(task, which))]
+    return [
+        _measure_table(view, task, str(subset), own, every)
+        for subset, own in numbers.groupby("subset", sort=False)
+    ]
 
 
 def _measure_table(
     view: RunView, task: str, subset: str, numbers: pd.DataFrame, every: bool
 ) -> Table:
-    split, names = view.split_of(task), {name: view.marked(name) for name in view.learners}
-    records = numbers.assign(text=mean_texts(numbers)).to_dict("records")
-    gaps = {name: view.shortfall(subset, name, split, task) for name in names}
-    first = [Cell("Measure" if every else "Learner")]
-    first += [Cell(text, notes=gaps[name]) for name, text in names.items()] + [Cell(CHANCE)]
-    of_measures = []  # of each: its name, each learner's cell, chance
-    for name, of_measure in groupby(records, lambda value: value["name"]):
-        values = [{str(key): it for key, it in value.items()} for value in of_measure]
-        cells = [
-            Cell(value["text"], value["bold"], tuple(_caveats(values, value, names)))
-            for value in values
+    split, names = view.split_of(task), list(dict.fromkeys(numbers["name"]))
+    keys = zip(numbers["name"], numbers["learner"], strict=True)
+    cells = dict(zip(keys, map(Cell, mean_texts(numbers), numbers["bold"]), strict=True))
+    for name, chance in numbers.drop_duplicates("name")[["name", "chance"]].to_numpy():
+        cells[name, CHANCE] = Cell(number_text(chance, "{:.3f}", missing="-"))
+    heads = {
+        name: Cell(view.marked(name), notes=view.shortfall(subset, name, split, task))
+        for name in view.learners
+    }
+    heads[CHANCE] = Cell(CHANCE)
+    if every:  # so many measures stand below each other
+        columns = [Column("Measure", names, align="l")]
+        columns += [
+            Column(head.text, [cells[name, it] for name in names]) for it, head in heads.items()
         ]
-        chance = number_text(values[0]["chance"], "{:.3f}", missing="-")
-        of_measures.append([Cell(str(name)), *cells, Cell(chance)])
-    # Learners stand below each other; so do measures where there are many of them.
-    grid = zip(first, *of_measures, strict=True) if every else [first, *of_measures]
-    (head, *cells), *others = grid
+    else:
+        columns = [Column("Learner", heads.values(), align="l")]
+        columns += [Column(name, [cells[name, it] for it in heads]) for name in names]
     what = f"{task_title(task)}, {'every measure, ' * every}{view.subset_title(subset)}"
     return Table(
         name=f"{task}_{file_name(subset)}" + "_every" * every,
         title=f"{what}: mean ± {view.spread_text(task)}",
-        columns=[
-            Column(head.text, cells, align="l"),
-            *(Column(head.text, cells) for head, *cells in others),
-        ],
+        columns=columns,
         numbers=with_chance(numbers),
         notes=[
-            *(note for head, *_ in others for note in head.notes),
-            *ceilings(view, task, numbers),
-            *bold_note(numbers[numbers["name"] == view.headlines[task][0]]),
-            *blend_notes(numbers),
+            *(note for head in heads.values() if every for note in head.notes),
+            *[BOLD_NOTE] * bool(numbers["bold"].any()),
+            *[BLEND_NOTE] * bool(numbers["blend"].lt(1).any()),
             *_left_out(view, task, subset),
             *view.dagger_notes,
         ],
         of=view.facets(task, subset),
         across="Learner" if every else "Measure",
     )
-
-
-def ceilings(view: RunView, task: str, numbers: pd.DataFrame) -> list[str]:
-    """Say from which k on precision of one class subset of `RunView.numbers` cannot reach 1."""
-    sizes = view.sizes.get((str(numbers["subset"].iloc[0]), view.split_of(task)))
-    shown = numbers[(numbers["measure"] == "precision") & numbers["chance"].notna()]
-    if sizes is None or shown.empty or "mAP" not in view.info.sources.tasks[task].measures:
-        return []
-    relevant = round(shown["chance"].iloc[0] * (sizes[1] - 1), 6)
-    return [
-        f"Precision at k is at most {relevant:.3g}/k for a larger k, as a query has {relevant:.3g} "
-        f"relevant {view.info.items} on average."
-    ] * bool((shown["k"] > relevant).any())
-
-
-def _caveats(
-    values: Sequence[Mapping[str, Any]], own: Mapping[str, Any], names: Mapping[str, str]
-) -> Iterator[str]:
-    """Say where a learner was not compared with the best, or is above it where both finished."""
-    first = next((names[it["learner"]] for it in values if it["verdict"] == "best"), None)
-    if first is None or not own["n"]:
-        return
-    name, shared = names[own["learner"]], plural(own["n_shared"], "partition")
-    if not own["verdict"]:
-        yield f"{name}: not compared, as it shares {shared} with {first}, the best; 2 are needed."
-    elif own["verdict"] == "untested":
-        yield (
-            f"{name}: not testable, as it differs from {first}, the best, by the same on each of "
-            f"the {shared} that both finished."
-        )
-    elif own["verdict"] == "better":
-        yield f"{name}: above {first}, the best, on the {shared} that both finished."
-
-
-def bold_note(numbers: pd.DataFrame) -> Iterator[str]:
-    """Say what bold means in the rows of one measure, or why nothing is bold."""
-    if not numbers["bold"].any():
-        yield (
-            "Nothing is bold: that takes a comparison, on two shared partitions or more, with a "
-            "best learner that was measured on all of them."
-        )
-        return
-    measured = numbers[numbers["n"] > 0]
-    few = bool((measured["n"] < measured["n_measured"]).any())
-    yield BOLD_NOTE + few * (
-        " Never bold: a learner that was not measured on all partitions. It is compared on those "
-        "that it and the best both finished."
-    )
-
-
-def blend_notes(numbers: pd.DataFrame) -> list[str]:
-    """Say what the values beside means are, where `RunView.numbers` has any."""
-    return [BLEND_NOTE] * bool(numbers["blend"].lt(1).any())
 
 
 def _left_out(view: RunView, task: str, subset: str) -> Iterator[str]:
@@ -225,7 +169,7 @@ def difference_tables(view: RunView, task: str, baseline: str | None = None) -> 
     numbers = _differences(view, task, baseline)
     if numbers.empty:
         return []
-    shown = view.headlines[task][0]
+    shown = view.names(task)[0]
     return [
         _difference_table(view, task, str(subset), shown, own, baseline)
         for subset, own in numbers.groupby("subset", sort=False)
@@ -244,26 +188,25 @@ def _differences(view: RunView, task: str, baseline: str | None) -> pd.DataFrame
     """
     rows: list[dict[str, Any]] = []
     found = view.comparisons[task] if baseline is None else view.compare(task, baseline)
-    for subset, measure, _, comparison, sizes in found:
-        for learner, own in comparison.differences.items():
-            rho = view.rho[subset, view.split_of(task)]
+    for it in found:
+        for learner, own in it.differences.items():
             values = (own.mean, own.low, own.high)
             if baseline is not None:
                 values = (-own.mean, -own.high, -own.low)
             rows.append(
                 {
-                    "subset": subset,
-                    "measure": measure,
-                    "best" if baseline is None else "baseline": comparison.best,
+                    "subset": it.subset,
+                    "measure": it.name,
+                    "best" if baseline is None else "baseline": it.best,
                     "learner": learner,
                     "n": own.n,
-                    "of": "partitions" if sizes is None else "queries",
+                    "of": "partitions" if it.sizes is None else "queries",
                     **dict(zip(("difference", "low", "high"), values, strict=True)),
                     "sd": own.sd,
                     "p_value": own.p_value,
-                    "p_corrected": comparison.p_values[learner],
-                    "verdict": comparison.verdicts[learner],
-                    "detectable": seen_difference(own, rho),
+                    "p_corrected": it.p_values[learner],
+                    "verdict": it.verdicts[learner],
+                    "detectable": own.detectable,
                 }
             )
     return pd.DataFrame(rows)
@@ -299,47 +242,28 @@ def _difference_table(
 def _difference_notes(shown: pd.DataFrame) -> Iterator[str]:
     """Say what was corrected, and in plain words what differences these partitions can show."""
     tested = shown[shown["p_value"].notna()]
-    count = len(tested)
-    if count < len(shown):
+    if len(tested) < len(shown):
         yield (
             "Not testable, and without an interval: a learner whose difference is the same on each "
             "partition, as that has no spread."
         )
-    if not count:
+    if tested.empty:
         return
-    partitions = _range([str(n) for n in sorted(tested["n"].unique())])
-    of = tested["of"].iloc[0]
     yield (
         "Interval and p are of each comparison alone. The verdict goes by p, Holm, corrected for "
-        f"the {plural(count, 'comparison')} of this table, at level 0.05."
-        if count > 1
-        else "One comparison: there is nothing to correct for."
+        f"the {plural(len(tested), 'comparison')} of this table, at level 0.05."
     )
-    alone = _range([f"{value:.3f}" for value in sorted(tested["detectable"].dropna())])
     yield (
-        f"Power: at the spread seen over {partitions} {of}, a true difference of "
-        f"{alone or 'no size'} is significant with probability 0.8 in a comparison alone. Smaller "
-        "ones are easily missed: ‘not significant’ is not ‘equal’."
+        "Power: at the spread seen, a true difference of the size in the last column is "
+        "significant with probability 0.8 in a comparison alone; ‘none’ is one larger than the "
+        "measure can have. Smaller ones are easily missed: ‘not significant’ is not ‘equal’."
     )
-    if tested["detectable"].isna().any():
-        yield "None is seen where a difference would have to be larger than the measure can have."
 
 
-def _range(texts: list[str]) -> str:
-    """Write the first and the last of ascending numbers, once where both texts are the same."""
-    if not texts:
-        return ""
-    return texts[0] if texts[0] == texts[-1] else f"{texts[0]} to {texts[-1]}"
-
-
-def side_by_side(views: Mapping[str, RunView], what: str) -> tuple[Table, list[str]]:
-    """Set the measure of tuning in several runs side by side, by their values of `what`.
-
-    Also returned: how far they are from published figures, a line for each learner.
-    """
-    parts = [_beside(name, view) for name, view in views.items()]
-    numbers = pd.concat(parts, ignore_index=True)
-    return _beside_table("side_by_side", numbers, what.capitalize()), list(_far(numbers))
+def side_by_side(views: Mapping[str, RunView], what: str) -> Table:
+    """Set the measure of tuning in several runs side by side, by their values of `what`."""
+    numbers = pd.concat([_beside(name, view) for name, view in views.items()], ignore_index=True)
+    return _beside_runs("side_by_side", numbers, what.capitalize())
 
 
 def published_beside(view: RunView) -> list[Table]:
@@ -348,7 +272,7 @@ def published_beside(view: RunView) -> list[Table]:
     numbers = _beside(str(name), view)
     if numbers["published"].isna().all():
         return []
-    return [_beside_table("published", numbers, "Data set")]
+    return [_beside_runs("published", numbers, "Data set")]
 
 
 def _beside(name: str, view: RunView) -> pd.DataFrame:
@@ -375,45 +299,112 @@ def _beside(name: str, view: RunView) -> pd.DataFrame:
     return rows[["dataset", *columns]].rename(columns={"name": "measure"})
 
 
-def _beside_table(name: str, numbers: pd.DataFrame, what: str) -> Table:
+def _beside_runs(name: str, numbers: pd.DataFrame, what: str) -> Table:
     """Make a row for each run and measure, a column for each learner."""
-    keys = ["dataset", "measure"]
-    rows = numbers[keys].drop_duplicates()
-    order = pd.MultiIndex.from_frame(rows)
-    of_learners = {
-        learner: own.set_index(keys)[["ours", "published"]].reindex(order)
-        for learner, own in numbers.groupby("learner", sort=False)
-    }
-    return Table(
-        name=name,
-        title="Means over all partitions"
-        + " (in brackets: what was published)" * bool(numbers["published"].notna().any()),
-        columns=[
-            Column(what, rows["dataset"], align="l"),
-            Column("Measure", rows["measure"], align="l"),
-            *(
-                Column(str(learner), map(_with_published, own["ours"], own["published"]))
-                for learner, own in of_learners.items()
-            ),
-        ],
-        numbers=numbers,
-        notes=["'-': not measured on all partitions."] * bool(numbers["ours"].isna().any()),
+    return table_beside(
+        name,
+        "Means over all partitions",
+        {"dataset": what, "measure": "Measure"},
+        numbers,
+        "{:.4f}".format,
+        ["'-': not measured on all partitions."] * bool(numbers["ours"].isna().any()),
     )
 
 
-def _with_published(ours: float, published: float) -> str:
-    text = number_text(ours, "{:.4f}", missing="-")
-    return text if pd.isna(published) else f"{text} ({published:.4f})"
+def table_beside(
+    name: str,
+    title: str,
+    keys: Mapping[str, str],
+    numbers: pd.DataFrame,
+    text: Callable[[float], str],
+    notes: Sequence[str] = (),
+) -> Table:
+    """Make a table of ours and (in brackets) the published: a column for each learner.
+
+    `numbers` has the columns learner, ours and published, and `keys`, which name the rows, with
+    their headers.
+    """
+    rows = numbers[list(keys)].drop_duplicates()
+    order = pd.MultiIndex.from_frame(rows)
+
+    def cells(own: pd.DataFrame) -> list[str]:
+        pairs = own.set_index(list(keys))[["ours", "published"]].reindex(order)
+        return [
+            ("-" if pd.isna(ours) else text(ours))
+            + ("" if pd.isna(published) else f" ({text(published)})")
+            for ours, published in pairs.itertuples(index=False)
+        ]
+
+    return Table(
+        name=name,
+        title=title
+        + " (in brackets: what was published)" * bool(numbers["published"].notna().any()),
+        columns=[
+            *(Column(header, rows[key], align="l") for key, header in keys.items()),
+            *(Column(str(it), cells(own)) for it, own in numbers.groupby("learner", sort=False)),
+        ],
+        numbers=numbers,
+        notes=notes,
+    )
 
 
-def _far(numbers: pd.DataFrame) -> Iterator[str]:
-    """Say for each learner how far its figures are from the published ones."""
-    beside = numbers.dropna(subset=["difference"])
-    for learner, own in beside.groupby("learner", sort=False):
-        far = int((own["difference"].abs() > POINT).sum())
-        most = own.sort_values("difference", key=abs).iloc[-1]
-        yield (
-            f"{learner}: {far} of {plural(len(own), 'published figure')} differ by more than a "
-            f"point; mean difference {100 * own['difference'].mean():+.1f} points, largest "
-            f"{100 * most['difference']:+.1f} ({most['dataset']}, {most['measure']})"
+def confusion_shares(view: RunView, task: str) -> pd.DataFrame:
+    """Sum confusion matrices over partitions; none of class sets, each of which has other classes.
+
+    A row for each subset, learner, label and predicted class that occur together: n test items,
+    and share, n over those of the label.
+    """
+    counts = view.stored.confusion
+    keys = ["subset", "learner", "label"]
+    is_shown = (counts["task"] == task) & (not view.experiment.replicates)
+    sums = counts[is_shown].groupby([*keys, "predicted"], sort=False)["n"].sum()
+    shares: pd.DataFrame = sums.reset_index()
+    return shares.assign(share=shares["n"] / shares.groupby(keys)["n"].transform("sum"))
+
+
+def confusion_tables(view: RunView, task: str) -> list[Table]:
+    """Make the table of the pairs that the best learner of each subset confuses most.
+
+    Its CSV file has the whole matrices of all learners.  There is none without a matrix.
+    """
+    shares = confusion_shares(view, task)
+    if shares.empty:
+        return []
+    # Classes are predicted by the rule of the measure of tuning, where that is of the task.
+    of_task, measure = view.tuned_by[view.split_of(task)]
+    measure = measure if of_task == task else view.names(task)[0]
+    values = view.values[task]
+    means = values[values["name"] == measure].groupby(["subset", "learner"])["value"].mean()
+    numbers, wrong = [], []
+    for subset in view.subsets_of(view.split_of(task)):
+        own = shares[shares["subset"] == subset]
+        names = view.class_names(subset, view.split_of(task))
+        own = own.assign(true_name=own["label"].map(names), name=own["predicted"].map(names))
+        numbers.append(own)
+        if subset in means:
+            is_shown = (own["learner"] == means[subset].idxmax()) & (
+                own["label"] != own["predicted"]
+            )
+            wrong.append(own[is_shown].nlargest(PAIRS, "share"))
+    pairs = pd.concat(wrong)
+    return [
+        Table(
+            name=f"{task}_confusion",
+            title=f"{task_title(task)}: the {PAIRS} pairs confused most by the best learner, over "
+            + view.partitions_text,
+            columns=[
+                view.subset_column(pairs),
+                view.learner_column(pairs),
+                Column("True class", pairs["true_name"], align="l"),
+                Column("Taken for", pairs["name"], align="l"),
+                Column(view.info.items.capitalize(), pairs["n"], "{:,}".format),
+                Column("Share of the true class", pairs["share"], "{:.3f}".format),
+            ],
+            numbers=pd.concat(numbers),
+            notes=[
+                f"Classes are predicted as for {measure}; the learner shown is the best by it. The "
+                "CSV file has the whole matrices of all learners."
+            ],
+            of=view.facets(task),
         )
+    ]

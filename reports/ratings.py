@@ -8,8 +8,7 @@ have marked every candidate.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, get_args
 
@@ -18,9 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from oasis_bench.claims import published_web_scale
 from oasis_bench.reports.report_files import data_uri, render, write_files
-from oasis_bench.reports.table import Column, Table, number_text, plural, series, to_csv
+from oasis_bench.reports.table import Column, Table, number_text, plural, to_csv
 from oasis_bench.reports.view import RunView, view_of
 from oasis_bench.runs import StoredRun, read_run
 from oasis_bench.system import Folder, Text, UsageError, open_regular
@@ -48,7 +46,6 @@ MOST_BYTES = 20_000_000
 Floats = npt.NDArray[np.float64]
 
 HUMAN = "human level"
-ERROR_BARS = "mean ± standard error over the raters"
 
 
 class Question(NamedTuple):
@@ -230,24 +227,6 @@ def precision_of_raters(marks: Floats) -> Floats:
     return shares
 
 
-@dataclass(frozen=True)
-class Rated:
-    """What raters say of a class subset, of the queries whose first k of every learner are marked.
-
-    `by_raters` is the precision at 1 to k (n_queries, k, n_raters) of each learner by each rater,
-    and, of `HUMAN`, that of each rater's own choice by the others; `by_labels` is (n_queries, k).
-    """
-
-    queries: list[int]
-    by_raters: Mapping[str, Floats]
-    by_labels: Mapping[str, Floats]
-
-    @property
-    def k(self) -> int:
-        """The last rank that is judged."""
-        return int(self.by_raters[HUMAN].shape[1])
-
-
 def marks_of(ratings: pd.DataFrame) -> pd.DataFrame:
     """Return a row for each query and candidate, a column for each rater: 1, 0, or NaN."""
     value = ratings["mark"].map(dict(zip(MARKS, (1.0, 0.0, np.nan), strict=True)))
@@ -257,127 +236,94 @@ def marks_of(ratings: pd.DataFrame) -> pd.DataFrame:
     return table[table.notna().any(axis=1)]
 
 
-def rated_subsets(view: RunView, marks: pd.DataFrame) -> dict[str, Rated]:
-    """Judge what the learners retrieve on each class subset; nothing where too little is marked.
+def rating_tables(view: RunView, ratings: pd.DataFrame) -> list[Table]:
+    """Make the table of precision at k by raters; none where too little is rated."""
+    marks = marks_of(ratings)
+    rows = view.retrievals
+    rows = rows[rows["query"].isin(marks.index.get_level_values("query"))].sort_values("rank")
+    numbers = [
+        own
+        for subset in view.subsets
+        for own in _of_subset(subset, view.learners, rows[rows["subset"] == subset], marks)
+    ]
+    if not numbers:
+        return []
+    last = pd.concat([own.tail(1) for own in numbers])
+    errors = [number_text(error, " ± {:.3f}", missing="") for error in last["standard_error"]]
+    by_chance = float(marks.mean(axis=1).groupby("query").mean().mean())
+    return [
+        Table(
+            name="ratings",
+            title=f"Precision at k by {plural(ratings['rater_id'].nunique(), 'rater')}, and by "
+            "labels",
+            columns=[
+                view.subset_column(last),
+                view.learner_column(last),
+                Column("k", last["k"]),
+                Column("Queries", last["queries"]),
+                Column("By raters", map(str.__add__, map(_number, last["by_raters"]), errors)),
+                Column("By labels", last["by_labels"], _number),
+            ],
+            numbers=pd.concat(numbers),
+            notes=[
+                "Mean ± standard error over the raters. k is the last rank to which the pictures "
+                "of every learner are rated; a query of fewer is left out. Human level: what a "
+                "rater marked as relevant comes first, judged by the other raters. A random order "
+                f"of the rated candidates has {by_chance:.3f}.",
+                f"{(ratings['mark'] == MARKS[2]).sum()} of {len(ratings)} marks are ‘{MARKS[2]}’, "
+                "and count nowhere.",
+            ],
+        )
+    ]
+
+
+def _of_subset(
+    subset: str, learners: Sequence[str], rows: pd.DataFrame, marks: pd.DataFrame
+) -> Iterator[pd.DataFrame]:
+    """Judge what each learner retrieves on a class subset: a row for each k; then `HUMAN`.
 
     The last rank k is the one for which k times the number of queries that are marked so far is
     largest; the other queries are left out.
     """
-    rows = view.retrievals
-    rows = rows[rows["query"].isin(marks.index.get_level_values("query"))].sort_values("rank")
-    rated = {}
-    for subset in view.subsets:
-        own = rows[rows["subset"] == subset]
-        depths = whole_depths(own, marks.index.to_list())
-        if not (depths > 0).any():
-            continue
-        k = int(max(depths, key=lambda k: k * (depths >= k).sum()))
-        queries = [int(query) for query in depths.index[depths >= k]]
-        own = own[(own["rank"] <= k) & own["query"].isin(queries)]
-        by_raters, by_labels = {}, {}
-        for learner in view.learners:
-            found = own[own["learner"] == learner].sort_values(["query", "rank"])
-            if len(found) < k * len(queries):
-                continue
+    depths = whole_depths(rows, marks.index.to_list())
+    if not (depths > 0).any():
+        return
+    k = int(max(depths, key=lambda k: k * (depths >= k).sum()))
+    queries = depths.index[depths >= k]
+    rows = rows[(rows["rank"] <= k) & rows["query"].isin(queries)]
+    of_queries = [marks.xs(query, level="query").to_numpy() for query in queries]
+    for learner in (*learners, HUMAN):
+        found = rows[rows["learner"] == learner].sort_values(["query", "rank"])
+        if learner == HUMAN:
+            by_raters = np.stack([human_level(one, k) for one in of_queries])
+            by_labels = np.full(k, np.nan)
+        elif len(found) == k * len(queries):
             pairs = pd.MultiIndex.from_frame(found[["query", "retrieved"]])
             of_ranks = marks.reindex(pairs).to_numpy().reshape(len(queries), k, -1)
-            by_raters[learner] = np.stack([precision_of_raters(one) for one in of_ranks])
+            by_raters = np.stack([precision_of_raters(one) for one in of_ranks])
             hits = found["relevant"].to_numpy(float).reshape(len(queries), k)
-            by_labels[learner] = hits.cumsum(axis=1) / np.arange(1, k + 1)
-        of_queries = [marks.xs(query, level="query").to_numpy() for query in queries]
-        by_raters[HUMAN] = np.stack([human_level(one, k) for one in of_queries])
-        rated[subset] = Rated(queries, by_raters, by_labels)
-    return rated
+            by_labels = (hits.cumsum(axis=1) / np.arange(1, k + 1)).mean(axis=0)
+        else:
+            continue
+        of_raters = pd.DataFrame(_mean(by_raters))
+        yield pd.DataFrame(
+            {
+                "subset": subset,
+                "learner": learner,
+                "queries": len(queries),
+                "k": np.arange(1, k + 1),
+                "by_raters": of_raters.mean(axis=1),
+                "standard_error": of_raters.sem(axis=1),
+                "by_labels": by_labels,
+            }
+        )
 
 
-def _mean(values: Floats, axis: int | tuple[int, ...]) -> Floats:
-    """Return the mean of what is there; NaN where nothing is."""
-    means: Floats = np.ma.filled(np.ma.masked_invalid(values).mean(axis=axis), np.nan)
-    return np.asarray(means, dtype=float)
-
-
-def _mean_deviation(values: Floats) -> Floats:
-    """Return the sample standard deviation over columns, its mean over rows, for each last index.
-
-    So JMLR 5.2.3 does: of values (n_queries, n_raters, k), that over the raters of a query, on
-    average.  What is missing, or alone in its row, does not count.
-    """
-    return _mean(np.stack([pd.DataFrame(row).std() for row in values]), 0)
-
-
-def _error(values: Floats) -> Floats:
-    """Return the standard error of what is there along the last axis, else NaN."""
-    return pd.DataFrame(np.atleast_2d(values)).sem(axis=1).to_numpy()
-
-
-def rating_tables(view: RunView, ratings: pd.DataFrame) -> list[Table]:
-    """Make the table of precision at k by raters; none where none is judged."""
-    marks = marks_of(ratings)
-    rated = rated_subsets(view, marks)
-    if not rated:
-        return []
-    return [_precision_table(view, ratings, marks, rated)]
-
-
-def _along_k(one: Rated, learner: str) -> pd.DataFrame:
-    """Return what the table of precision says, a row for each k."""
-    values = one.by_raters[learner]
-    by_raters = _mean(values, 0)
-    return pd.DataFrame(
-        {
-            "k": np.arange(1, one.k + 1),
-            "by_raters": _mean(by_raters, 1),
-            "standard_error": _error(by_raters),
-            "by_labels": one.by_labels.get(learner, np.full((1, one.k), np.nan)).mean(axis=0),
-            "deviation_over_raters": _mean_deviation(values.transpose(0, 2, 1)),
-            "deviation_over_queries": _mean_deviation(values.transpose(2, 0, 1)),
-        }
-    )
-
-
-def _precision_table(
-    view: RunView, ratings: pd.DataFrame, marks: pd.DataFrame, rated: Mapping[str, Rated]
-) -> Table:
-    numbers = [
-        _along_k(one, learner).assign(subset=subset, learner=learner, queries=len(one.queries))
-        for subset, one in rated.items()
-        for learner in one.by_raters
-    ]
-    last = pd.concat([own.tail(1) for own in numbers])
-    errors = [number_text(error, " ± {:.3f}", missing="") for error in last["standard_error"]]
-    return Table(
-        name="ratings",
-        title=f"Precision at k by {plural(ratings['rater_id'].nunique(), 'rater')}, and by labels",
-        columns=[
-            Column(view.class_noun.capitalize(), [view.subset_label(it) for it in last["subset"]]),
-            Column("Learner", [view.marked(name) for name in last["learner"]], align="l"),
-            Column("k", last["k"]),
-            Column("Queries", last["queries"]),
-            Column("By raters", map(str.__add__, map(_number, last["by_raters"]), errors)),
-            Column("By labels", last["by_labels"], _number),
-            Column("Deviation over raters", last["deviation_over_raters"], _number),
-            Column("Deviation over queries", last["deviation_over_queries"], _number),
-        ],
-        numbers=pd.concat(numbers),
-        notes=_notes(ratings, marks),
-    )
+def _mean(values: Floats) -> Floats:
+    """Return the mean over queries of what is there; NaN where nothing is."""
+    means: Floats = np.ma.filled(np.ma.masked_invalid(values).mean(axis=0), np.nan)
+    return means
 
 
 def _number(value: float) -> str:
     return number_text(value, "{:.3f}", missing="–")
-
-
-def _notes(ratings: pd.DataFrame, marks: pd.DataFrame) -> list[str]:
-    by_chance = float(marks.mean(axis=1).groupby("query").mean().mean())
-    published = published_web_scale().set_index("figure")["value"]
-    of_paper = series([f"{published[f'deviation over {of}']}" for of in ("raters", "queries")])
-    return [
-        f"{ERROR_BARS.capitalize()}. k is the last rank to which the pictures of every learner are "
-        "rated; a query of fewer is left out. Human level: what a rater marked as relevant comes "
-        "first, judged by the other raters. Deviation over raters: the sample standard deviation "
-        "of the raters’ precision for a query, on average; over queries: of the queries’ precision "
-        f"for a rater, on average (JMLR 5.2.3, for mAP: {of_paper}). A random order of the rated "
-        f"candidates has {by_chance:.3f}.",
-        f"{(ratings['mark'] == MARKS[2]).sum()} of {len(ratings)} marks are ‘{MARKS[2]}’, and "
-        "count nowhere.",
-    ]

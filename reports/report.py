@@ -1,35 +1,41 @@
-"""The page of a run, its tables and figures, and what a notebook shows of them."""
+"""The page of a run, what it says of how the run was made, and what a notebook shows of it."""
 
 from __future__ import annotations
 
+import json
 import os
+import re
+import unicodedata
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from operator import itemgetter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 
+from oasis_bench.data import Scaling
+from oasis_bench.experiment import Search
 from oasis_bench.reports.figures import (
-    cost_figures,
+    partition_figures,
     quality_against_time,
     space_figures,
     step_figures,
+    task_figures,
 )
-from oasis_bench.reports.measures import difference_tables, measure_tables, published_beside
-from oasis_bench.reports.protocol import measure_words, methods
+from oasis_bench.reports.measures import (
+    confusion_tables,
+    difference_tables,
+    measure_tables,
+    published_beside,
+)
 from oasis_bench.reports.ratings import rating_tables, read_ratings
 from oasis_bench.reports.report_files import data_uri, render, write_files
-from oasis_bench.reports.table import Table
-from oasis_bench.reports.tasks import confusion_tables, partition_figures, task_figures
+from oasis_bench.reports.table import latex_text, plural, series
 from oasis_bench.reports.terminal import summary_text
 from oasis_bench.reports.trials import (
     cost_tables,
     selection_table,
     trials_table,
-    unanswered_table,
     unfinished_table,
 )
 from oasis_bench.reports.verdict import answers, next_steps
@@ -42,11 +48,57 @@ PAGE = "report.html"
 SHOWN_RANKS = 5
 """Of what an example query retrieves a report shows so many, best first; the store has more."""
 
-OPEN_QUERIES = 2
-"""Queries of a subset that are shown at once; the others are folded up."""
-
 LOG_WIDTH = 20_000
 """Bytes of the log that the page shows, the last ones."""
+
+
+MEASURES = {
+    "mAP": "Average precision is the mean, over the ranks of the relevant {items}, of the "
+    "precision at that rank; mAP is its mean over queries.",
+    "precision": "The share of relevant {items} among the first k. With R relevant {items} it "
+    "cannot exceed R/k at a larger k.",
+    "R-precision": "Precision at k = R, the number of relevant {items} of the query.",
+    "MAP@R": "1/R times the sum, over the relevant {items} among the first R ranks, of "
+    "the precision at that rank (Musgrave, Belongie and Lim 2020).",
+    "recall": "The share of queries with one or more relevant {items} among the first k.",
+    "nDCG": "The sum of 1/log₂(1 + rank) over the relevant {items}, over the largest possible.",
+    "accuracy": "The share of test {items} whose class most of their k nearest training {items} "
+    "have.",
+    "accuracy by Frome's rule": "Accuracy where the class wins that is the first to be seen twice "
+    "among the ten nearest training {items}, else the class of the nearest.",
+    "mean recognition": "The mean over classes of the accuracy within the class.",
+    "mean recognition by Frome's rule": "The mean over classes of the accuracy within the class, "
+    "by that rule.",
+    "similarity precision": "The share of judged triplets whose positive is more similar to the "
+    "query than the negative; a tie counts a half.",
+    "score at top K": "Over the triplets whose positive or negative is among the first k of the "
+    "query's group: 1 where the positive comes first, else −1 (Wang et al. 2014, 6.3).",
+    "agreement": "The mean over triplets of the share of the votes that the answer got.",
+    "ceiling": "The largest agreement that any answers can have, as people differ.",
+    "human level": "How well one person's judgements agree with those of the others.",
+    "ROC AUC": "The probability that a pair of the same scores above a pair of different {items}.",
+    "1 - equal error rate": "The share of pairs judged rightly by the threshold that refuses as "
+    "large a share of the pairs of the same as it accepts of those of different {items}.",
+    **{
+        f"true accepts at {share} % false accepts": "The share of pairs of the same that is "
+        f"accepted where at most {share} % of those of different {{items}} are."
+        for share in ("1", "0.1")
+    },
+}
+OF_TASK = {
+    ("ratings", "precision"): "The mean share of raters that marked the first k candidates.",
+}
+"""Where a measure means something else in a task than in the others."""
+
+
+OWN_REFERENCES = {
+    "oasisbench": "The oasis-bench founders, oasis-bench: a benchmark suite for metric learning",
+    "nadeau2003": "Nadeau & Bengio, Inference for the Generalization Error, Machine Learning 52 "
+    "(2003), 239–281",
+    "holm1979": "Holm, A Simple Sequentially Rejective Multiple Test Procedure, Scandinavian "
+    "Journal of Statistics 6 (1979), 65–70",
+}
+CITE = re.compile(r"(~\\cite\{[^}]*\})")
 
 
 def write_report(folder: Path, baseline: str | None = None, run: StoredRun | None = None) -> Path:
@@ -60,21 +112,41 @@ def write_report(folder: Path, baseline: str | None = None, run: StoredRun | Non
     view.find_baseline(baseline)  # raises
     chapters = [_chapter(view, task, baseline) for task in view.tasks]
     ratings = read_ratings(folder)
-    tables = _tables(view)
-    tables["ratings"] = [] if ratings is None else rating_tables(view, ratings)
-    makers = {"steps": step_figures, "costs": cost_figures, "space": space_figures}
-    figures = {name: make(view) for name, make in makers.items()}
-    named = None if baseline is None else view.marked(baseline)
-    parts: dict[str, Any] = {
-        "chapters": chapters,
-        "tables": tables,
-        "figures": figures,
-        "baseline": named,
+    tables = {
+        "published": published_beside(view),
+        "costs": cost_tables(view),
+        "selection": [selection_table(view)],
+        "unfinished": [unfinished_table(view)],
+        "trials": [trials_table(view)],
+        "ratings": [] if ratings is None else rating_tables(view, ratings),
     }
-    page = render("report.html.j2", **parts, **_context(view), log=_log(folder))
+    figures = {"steps": step_figures(view), "space": space_figures(view)}
+    trials, (pictures, queries) = view.stored.trials, retrieved(view)
+    page = render(
+        "report.html.j2",
+        view=view,
+        e=view.experiment,
+        run=view.stored,
+        items=view.info.items,
+        chapters=chapters,
+        tables=tables,
+        figures=figures,
+        baseline=None if baseline is None else view.marked(baseline),
+        answers=answers(view),
+        next_steps=next_steps(view),
+        methods=methods(view),
+        lost=trials[trials["traceback"].notna()].to_dict("records"),
+        pictures=pictures,
+        retrieved=queries,
+        clock=CLOCK_IN_WORDS,
+        log=_log(folder),
+    )
     drawings = [it for one in chapters for it in (*one["against_time"], *one["figures"])]
     drawings += [it for group in figures.values() for it in group]
-    return write_files(folder, PAGE, page, _every_table(chapters, tables), drawings)
+    groups = ("headlines", "every", "differences", "confusion")
+    every = [table for chapter in chapters for name in groups for table in chapter[name]]
+    every += [table for group in tables.values() for table in group]
+    return write_files(folder, PAGE, page, every, drawings)
 
 
 def _log(folder: Path) -> str:
@@ -88,18 +160,12 @@ def _log(folder: Path) -> str:
     return Text.printable(text.strip(), keep="\n")
 
 
-def report_tables(view: RunView) -> list[Table]:
-    """Make all tables of the report."""
-    return _every_table([_chapter(view, task) for task in view.tasks], _tables(view))
-
-
 def _chapter(view: RunView, task: str, baseline: str | None = None) -> dict[str, Any]:
     """Return what the page shows of one task."""
     source = view.info.sources.tasks[task]
     names = view.measures[task]["measure"].unique()
     words = {name: text for name in names if (text := measure_words(view, task, name))}
     of_headlines, of_every = measure_tables(view, task)
-    unanswered = unanswered_table(view, task)
     return {
         "task": task,
         "title": task_title(task),
@@ -109,80 +175,15 @@ def _chapter(view: RunView, task: str, baseline: str | None = None) -> dict[str,
         "every": of_every,
         "differences": difference_tables(view, task, baseline),
         "confusion": confusion_tables(view, task),
-        "unanswered": [unanswered] if unanswered.cells else [],
         "against_time": quality_against_time(view, task),
         "figures": [*task_figures(view, task), *partition_figures(view, task, baseline)],
     }
 
 
-def _tables(view: RunView) -> dict[str, list[Table]]:
-    """Make the tables that are not of one task, by the sections of the page."""
-    return {
-        "published": published_beside(view),
-        "costs": cost_tables(view),
-        "selection": [selection_table(view)],
-        "unfinished": [unfinished_table(view)],
-        "trials": [trials_table(view)],
-    }
-
-
-def _every_table(
-    chapters: Sequence[Mapping[str, Any]], tables: Mapping[str, Sequence[Table]]
-) -> list[Table]:
-    groups = ("headlines", "every", "differences", "confusion", "unanswered")
-    of_tasks = [table for chapter in chapters for name in groups for table in chapter[name]]
-    return [*of_tasks, *(table for group in tables.values() for table in group)]
-
-
-def _context(view: RunView) -> dict[str, Any]:
-    """Return the values of the page that are not in its tables and figures."""
-    e, trials = view.experiment, view.stored.trials
-    queries = retrieved(view)
-    text, latex, bibtex = methods(view)
-    return {
-        "e": e,
-        "run": view.stored,
-        "learner_sources": {
-            view.marked(name): about for name, about in view.info.sources.learners.items()
-        },
-        "notes": view.dagger_notes,
-        "subsets": {it: (view.subset_title(it), view.info.classes[it]) for it in view.subsets},
-        "multi_label": view.info.multi_label,
-        "items": view.info.items,
-        "answers": answers(view),
-        "next_steps": next_steps(view),
-        "methods": text,
-        "latex": latex,
-        "bibtex": bibtex,
-        "lost": trials[trials["status"] != "ok"].to_dict("records"),
-        "retrieved": queries,
-        "clock": CLOCK_IN_WORDS,
-        "pictures": dict.fromkeys(
-            it
-            for own in queries.values()
-            for query in own
-            for it in (query.picture, *(one for line in query.found.values() for one, _ in line))
-        ),
-        "open_queries": OPEN_QUERIES,
-        "dataset_source": view.info.sources.dataset,
-        "provenance": _provenance(view),
-        "command": view.info.command,
-    }
-
-
-def _provenance(view: RunView) -> list[dict[str, Any]]:
-    """Return what is known of the machine and its load, in groups."""
-    info = view.info
-    loads = {"load at start": info.load_at_start, "load at end": info.load_at_end}
-    known = [{name: load} for name, load in loads.items() if load is not None]
-    return [dict(info.provenance), *known]
-
-
 def summary_html(run: StoredRun) -> str:
     """Return the summary of a run as a piece of HTML, with its figures, that needs no other file.
 
-    It holds no script, and every value is escaped.  The text of the terminal stands first; a
-    task's tables of headlines and the costs are folded up below the figures.
+    It holds no script, and every value is escaped.  The text of the terminal stands first.
     """
     view = view_of(run)
     return render(
@@ -191,13 +192,9 @@ def summary_html(run: StoredRun) -> str:
         text=summary_text(run, in_python=True),
         figures=[
             drawing
-            for drawings in (*(task_figures(view, task) for task in view.tasks), cost_figures(view))
-            for drawing in drawings
+            for task in view.tasks
+            for drawing in (*quality_against_time(view, task), *task_figures(view, task))
         ],
-        tables={
-            **{task_title(task): measure_tables(view, task)[0] for task in view.tasks},
-            "Costs": cost_tables(view),
-        },
     )
 
 
@@ -213,25 +210,17 @@ class Picture(NamedTuple):
     uri: str | None
 
 
-@dataclass(frozen=True)
-class Query:
-    """A test image, what each learner retrieves, best first, with its hits, and whose end it is."""
+class Query(NamedTuple):
+    """A test image, and what each learner retrieves, best first, with its hits."""
 
     picture: Picture
     found: Mapping[str, Sequence[tuple[Picture, bool]]]
-    note: str = ""
-
-    @property
-    def hits(self) -> int:
-        """The relevant pictures among what is shown, of all learners together."""
-        return sum(hit for own in self.found.values() for _, hit in own)
 
 
-def retrieved(view: RunView) -> dict[str, list[Query]]:
-    """Return the example queries of each subset that has any (JMLR 2010, tables 2 and 3).
+def retrieved(view: RunView) -> tuple[dict[int, Picture], dict[str, list[Query]]]:
+    """Return pictures by row, and the queries of each subset with any (JMLR 2010, tables 2 and 3).
 
-    The first query of each class comes before any second one; before all, that with the most hits
-    and that with the fewest, where these differ.
+    The first query of each class comes before any second one.
     """
     rows = view.retrievals
     rows = rows[rows["rank"] <= SHOWN_RANKS].sort_values("rank")
@@ -241,6 +230,7 @@ def retrieved(view: RunView) -> dict[str, list[Query]]:
     for subset in view.subsets:
         own, of_class = [], Counter[str]()
         for number, of_query in rows[rows["subset"] == subset].groupby("query"):
+            picture = shown[int(str(number))]
             found = {
                 learner: [
                     (shown[row], bool(hit))
@@ -249,12 +239,11 @@ def retrieved(view: RunView) -> dict[str, list[Query]]:
                 for learner in view.learners
                 if len(lines := of_query[of_query["learner"] == learner])
             }
-            picture = shown[int(str(number))]
             own.append((of_class[picture.caption], Query(picture, found)))
             of_class[picture.caption] += 1
         if own:
-            queries[subset] = _ends_first([it for _, it in sorted(own, key=itemgetter(0))])
-    return queries
+            queries[subset] = [it for _, it in sorted(own, key=lambda pair: pair[0])]
+    return shown, queries
 
 
 def _picture(kept: pd.DataFrame, row: int) -> Picture:
@@ -265,10 +254,201 @@ def _picture(kept: pd.DataFrame, row: int) -> Picture:
     return Picture(f"p{row}", row, own["caption"], uri)
 
 
-def _ends_first(queries: list[Query]) -> list[Query]:
-    """Put the queries with the most and with the fewest hits first, where these differ."""
-    best, worst = (end(queries, key=lambda query: query.hits) for end in (max, min))
-    if best.hits == worst.hits:
-        return queries
-    others = [query for query in queries if query not in (best, worst)]
-    return [replace(best, note="most hits"), replace(worst, note="fewest hits"), *others]
+def references(citation: str) -> dict[str, str]:
+    """Return the citations of a source by their keys in BibTeX, of the first author and the year.
+
+    A part of its own without a year, such as the name of a library, has none.
+    """
+    found = {}
+    for text in citation.split("; "):
+        text = re.sub(r"^[^,(]*: ", "", text)  # what it is cited for
+        author, year = re.search(r"[^\W\d_][\w'-]+", text), re.search(r"\b(18|19|20)\d\d\b", text)
+        if author and year:
+            plain = unicodedata.normalize("NFKD", author[0]).encode("ascii", "ignore").decode()
+            found[f"{re.sub(r'[^a-z]', '', plain.lower())}{year[0]}"] = text
+    return found
+
+
+def methods(view: RunView) -> tuple[str, str, str]:
+    """Say how a run was made, in a paragraph: as plain text, in LaTeX for a paper, its BibTeX."""
+    sources, text = view.info.sources, " ".join(_methods(view))
+    known = dict(OWN_REFERENCES)
+    for source in (sources.dataset, *sources.learners.values(), *sources.tasks.values()):
+        known |= references(source.citation)
+    cites = CITE.findall(text)
+    latex = [it if it in cites else latex_text(it) for it in CITE.split(text)]
+    keys = dict.fromkeys(key for cite in cites for key in cite[7:-1].split(","))
+    bibtex = [f"@misc{{{key},\n  note = {{{latex_text(known[key])}}}\n}}" for key in keys]
+    return CITE.sub("", text), "".join(latex), "\n".join(bibtex)
+
+
+def _cited(name: str, citation: str) -> str:
+    """Return a name with the keys of its citations."""
+    keys = ",".join(references(citation))
+    return f"{name}~\\cite{{{keys}}}" if keys else name
+
+
+def _methods(view: RunView) -> Iterator[str]:
+    e, sources = view.experiment, view.info.sources
+    learners = [
+        _cited(view.marked(name), about.citation) for name, about in sources.learners.items()
+    ]
+    scope = [plural(size, "word") for size in view.subsets.values()]
+    if not view.info.multi_label:
+        scope = [view.subset_label(subset) for subset in view.subsets]
+    noun = "" if view.info.multi_label else f" {view.class_noun}"
+    version = view.info.provenance.get("versions", {}).get("oasis-bench", "")
+    yield (
+        f"We compare {plural(len(learners), 'learner')} ({series(learners)}) on "
+        f"{_cited(view.dataset_name, sources.dataset.citation)} with {series(scope)}{noun}, by "
+        f"oasis-bench {version}~\\cite{{oasisbench}}."
+    )
+    yield _partitions(view)
+    yield scaling_text(view)
+    tasks = [_cited(name, task.citation) for name, task in sources.tasks.items()]
+    yield f"The learners are evaluated on {series(tasks)}."
+    if len(view.splits) > 1 or view.splits != ["seen-classes"]:
+        yield from (f"Split {name}: {about.summary}." for name, about in sources.splits.items())
+    yield protocol_text(view)
+    if e.replicates:
+        yield "Differences over the class sets, which share nothing, are tested by a paired t-test."
+    elif view.judged:
+        yield "Differences are tested by a bootstrap over queries."
+    elif e.n_partitions > 1:
+        yield (
+            "Differences from the best learner are tested by the corrected resampled "
+            "t-test~\\cite{nadeau2003}, with Holm's correction~\\cite{holm1979}, at level 0.05."
+        )
+    yield f"Each fit runs on {plural(e.threads, 'thread')}."
+
+
+def _partitions(view: RunView) -> str:
+    """Say how items are divided into training and test items."""
+    e, items = view.experiment, view.info.items
+    outer = plural(e.n_partitions, "outer partition")
+    train, test = next((f"{a:,}", f"{b:,}") for a, b in [*view.sizes.values(), (0, 0)])
+    seed, per_class = f"at random (seed {e.seed})", f"{e.train_per_class} training and "
+    per_class += f"{e.test_per_class} test {items} a class"
+    if view.info.n_folds:
+        text = f"{outer} of the {view.info.n_folds} folds of the data set are used: a fold tests"
+        return f"{text} ({test} {items} on average), the others train ({train})."
+    if view.info.multi_label:
+        text = f"Each of {outer} has {train} training and {test} test {items}, drawn {seed}."
+        return f"{text} {items.capitalize()} are relevant to each other where they share a word."
+    if e.replicates:
+        return f"Each of {view.partitions_text} has other classes, and {per_class}, drawn {seed}."
+    if any(split.per_class for split in view.info.sources.splits.values()):
+        return f"Each of {outer} has {per_class}, drawn {seed}."
+    if e.test_share == 1:
+        return "No partition is random: all items test."
+    return (
+        f"{outer} divide the {items} {seed}, on average {train} for training and {test} for tests."
+    )
+
+
+def protocol_text(view: RunView) -> str:
+    """Say for each learner which hyper-parameters were tuned, and which were given."""
+    experiment = view.experiment
+    tuned, fixed = [], []
+    for label in experiment.learners:
+        values = _values(view, label)
+        if several := [name for name, held in values.items() if len(held) > 1]:
+            tuned.append(f"{label} ({', '.join(several)})")
+        single = [f"{name} = {held[0]}" for name, held in values.items() if len(held) == 1]
+        if single:
+            fixed.append(f"{label} {', '.join(single)}")
+    models = [
+        f"{spec.algorithm} was read from {Path(spec.model).name}"
+        for spec in experiment.learners.values()
+        if spec.model
+    ]
+    if models:
+        parts = [f"Nothing was fitted: {series(models)}."]
+    elif tuned:
+        parts = [
+            f"Hyper-parameters are tuned on {experiment.inner_folds} inner folds of the training "
+            f"{view.info.items}, by {_by(view)}, with the same budget for each learner, "
+            f"{_budget(experiment.search)}: {', '.join(tuned)}."
+        ]
+    else:
+        parts = ["No hyper-parameter is tuned."]
+    if view.is_blended:
+        parts.append(
+            "Each learner of rows is blended with the Euclidean baseline by a weight that the same "
+            "folds tune."
+        )
+    parts += [f"Fixed: {'; '.join(fixed)}."] * bool(fixed and not models)
+    parts += ["All else is at the learners' defaults."] * (not models)
+    return " ".join([*parts, f"Limits of a fit: {'; '.join(_limits(view))}."])
+
+
+def scaling_text(view: RunView) -> str:
+    """Say how rows were scaled."""
+    scalings = view.info.scaling
+    if not scalings:
+        return "Nothing is scaled: no learner takes rows."
+    rows = f"Rows of {view.trials['n_features'].iloc[0]:,} features" if len(view.trials) else "Rows"
+    what = f"{rows} are scaled by {scalings[0]}: {Scaling.words(scalings[0])}"
+    if len(scalings) > 1:
+        what = f"{rows} are scaled by the one of {', '.join(scalings)} that the inner folds tune"
+    given = "" if view.experiment.scaling else " (the data set's default)"
+    if view.experiment.test_share == 1:
+        return f"{what}{given}."
+    return f"{what}{given}; the scaling is learned from the training {view.info.items} alone."
+
+
+def _budget(search: Search) -> str:
+    """Write a budget of search."""
+    if search.candidates is None:
+        return "no limit"
+    time = "" if search.seconds is None else f" and {search} of processor time a trial"
+    return plural(search.candidates, "candidate") + time
+
+
+def _by(view: RunView) -> str:
+    """Say by what measure hyper-parameters were tuned."""
+    by = view.measures_that_tuned[["task", "measure"]].drop_duplicates()
+    return series([f"{measure} of the task {task}" for task, measure in by.to_numpy()])
+
+
+def _limits(view: RunView) -> Iterator[str]:
+    """Say how much time and memory a fit might take: all, some learners, and resumed sessions."""
+    experiment = view.experiment
+    yield _limits_text(experiment.budget, experiment.memory)
+    for label, spec in experiment.learners.items():
+        if text := _limits_text(spec.budget, spec.memory):
+            yield f"{label} {text}"
+    for session in view.info.resumed:
+        if text := _limits_text(session.limits.get("budget"), session.limits.get("memory")):
+            yield f"after the run was resumed on {session.started[:10]}: {text} for all"
+
+
+def _limits_text(time: str | None, memory: str | None) -> str:
+    """Write the limits that are given."""
+    return ", ".join(f"{w} {given}" for w, given in (("time", time), ("memory", memory)) if given)
+
+
+def _values(view: RunView, label: str) -> dict[str, list[Any]]:
+    """Collect the values of each hyper-parameter: those named, and those seen in its trials."""
+    values: dict[str, list[Any]] = {}
+    for name, given in view.experiment.learners[label].params.items():
+        values[name] = list(given) if isinstance(given, list) else [given]
+    validated = view.validation[view.validation["learner"] == label]
+    fitted = view.finished
+    fitted = fitted[fitted["learner"] == label]
+    for text in dict.fromkeys([*validated["params"], *fitted["params"]]):
+        for name, value in json.loads(text).items():
+            held = values.setdefault(name, [])
+            if value not in held:
+                held.append(value)
+    if checkpoints := validated["n_steps"].dropna().unique().tolist():
+        # Early stopping tunes them where there are several.
+        name = "steps" if len(checkpoints) > 1 else "n_steps"
+        values[name] = [int(checkpoint) for checkpoint in checkpoints]
+    return values
+
+
+def measure_words(view: RunView, task: str, measure: str) -> str | None:
+    """Say what a measure of a task is; None for one of a plugin."""
+    words = OF_TASK.get((task, measure), MEASURES.get(measure))
+    return None if words is None else words.format(items=view.info.items)

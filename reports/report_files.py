@@ -1,4 +1,4 @@
-"""The files of a report: an HTML page, CSV and LaTeX of each table, SVG and CSV of each figure."""
+"""The files of a report: an HTML page, CSV and LaTeX of each table, SVG of each figure."""
 
 from __future__ import annotations
 
@@ -88,8 +88,7 @@ def write_files(
         files[f"tables/{table.name}.csv"] = to_csv(table.numbers)
         files[f"tables/{table.name}.tex"] = Text.encodable(to_latex(table)).encode()
     for drawing in figures:
-        for kind, content in drawing.files.items():
-            files[f"figures/{drawing.name}.{kind}"] = content
+        files[f"figures/{drawing.name}.svg"] = drawing.svg
     files[name] = Text.encodable(page).encode()
     try:
         for path, content in files.items():

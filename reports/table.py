@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
@@ -129,18 +129,6 @@ class Table:
     across: str = ""
 
     facets: ClassVar = FACETS
-
-    @classmethod
-    def by_rows(
-        cls, header: Sequence[str], align: str, rows: Iterable[Sequence[str | Cell]], **others: Any
-    ) -> Self:
-        """Make a table that was written row by row; `others` are its other attributes."""
-        texts = list(zip(*rows, strict=True)) or [()] * len(header)
-        columns = [
-            Column(name, values, align=side)
-            for name, side, values in zip(header, align, texts, strict=True)
-        ]
-        return cls(columns=columns, **others)
 
     @cached_property
     def header(self) -> tuple[str, ...]:
@@ -330,3 +318,19 @@ def aligned(lines: Sequence[Sequence[str]], left: Collection[int]) -> list[str]:
         ).rstrip()
         for line in lines
     ]
+
+
+def table_lines(table: Table, bold: str = "", least: int = 8) -> list[str]:
+    """Write a table without its notes as text of at most 110 columns; labels are cut for that.
+
+    At least so many characters of a label are left.  `bold` is what follows a bold cell.
+    """
+    at, width = table.row_header, SUMMARY_WIDTH
+    rows = [list(table.header)]
+    rows += [[Text.printable(it.text) + bold * it.bold for it in row] for row in table.cells]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    room = max(least, width - sum(widths) + widths[at] - 2 * (len(widths) - 1))
+    for row in rows:
+        row[at] = clip(row[at], room)
+    left = {number for number, side in enumerate(table.align) if side == "l"}
+    return aligned(rows, left)

@@ -3,42 +3,31 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
-from oasis_bench.analysis import Line, RunComparison, used_by_compare
-from oasis_bench.reports.measures import ABSTAINED, CHANCE, ceilings, mean_texts
+from oasis_bench.analysis import RunComparison
+from oasis_bench.reports.measures import tables_of
 from oasis_bench.reports.table import (
-    SUMMARY_WIDTH,
     aligned,
     clip,
-    number_text,
     p_text,
     plural,
     seconds_text,
     series,
+    table_lines,
     wrapped,
 )
-from oasis_bench.reports.verdict import (
-    MOST_NAMED,
-    all_at_most,
-    answers,
-    leads,
-    near_chance,
-    next_steps,
-    without_comparison,
-)
+from oasis_bench.reports.trials import cost_tables
+from oasis_bench.reports.verdict import answers, next_steps
 from oasis_bench.reports.view import (
     DAGGER,
     RunView,
-    task_title,
     transductive_note,
     view_of,
 )
 from oasis_bench.runs import StoredRun
 from oasis_bench.system import Text
 
-SUBSET_WIDTH = 10
-BESIDE_SPREAD = " " * len("±0.000*")
 MOST_LINES = 9
 """Of the answer on the terminal, which the path of the report follows."""
 
@@ -57,17 +46,13 @@ NAMES = {
 }
 LEGEND = (
     "n partitions. Measures of tasks: means, NEW - OLD, interval corrected for partitions that "
-    "share items (Nadeau & Bengio 2003); of judgements n groups, and a bootstrap over them.",
-    "Costs (tuning on inner folds, fit, query time, peak memory, model): geometric means, "
-    "NEW / OLD, paired t-interval of the logarithm; less than 1 ms (of a query 10 µs) or 1 MiB (of "
-    "a model 1 KiB) counts as that. Seconds leave out fits that waited for a core.",
-    "not judged: among others a change that is the same on all partitions, which has no spread to "
-    "test. A model's size is judged by the tolerance alone.",
-    "same: no change, one that chance may explain, or one of a cost of up to {tolerance:g} % or up "
-    "to the smallest that counts. The interval says how large a change may be.",
-    "Each interval is of its line alone. The verdict depends on p, Holm, corrected for the number "
-    "of lines that have it, at level 0.05: where nothing changed, at most 1 comparison in 20 finds "
-    "anything worse or better by chance.",
+    "share items (Nadeau & Bengio 2003); of judgements n groups, and a bootstrap over them. Costs: "
+    "geometric means, NEW / OLD, paired t-interval of the logarithm; less than 1 ms (of a query "
+    "10 µs) or 1 MiB (of a model 1 KiB) counts as that; seconds leave out fits that waited for a "
+    "core.",
+    "same: no change, one that chance may explain, or one of a cost of up to {tolerance:g} %. The "
+    "interval says how large a change may be. It is of its line alone; the verdict depends on p, "
+    "Holm, corrected for the number of lines that have it, at level 0.05.",
 )
 
 
@@ -79,44 +64,15 @@ def answer_text(run: StoredRun) -> str:
     view = view_of(run)
     gaps = [line for gap in dict.fromkeys(_gaps(view)) for line in wrapped(gap)]
     more = [f"  (of {len(gaps)} lines on what failed; all are in the report)"]
-    last = [*wrapped(_brief_costs(view)), *(gaps if len(gaps) < 3 else [gaps[0], *more])]
-    first = [line for task in view.tasks for line in wrapped(_brief(view, task))]
+    *first, last = [wrapped(line) for line in answers(view, brief=True)] or [[]]
+    lines = [line for own in first for line in own]
+    last += gaps if len(gaps) < 3 else [gaps[0], *more]
     steps = [(f"{it.why}:", f"  {Text.printable(it.command)}") for it in next_steps(view)[:1]]
-    if len(first) + len(last) + 2 <= MOST_LINES:
+    if len(lines) + len(last) + 2 <= MOST_LINES:
         last += [line for step in steps for line in step]
-    if len(first) > (room := MOST_LINES - len(last)):
-        first = [*first[: room - 1], "  (the other tasks are in the report)"]
-    return "\n".join([*first, *last])
-
-
-def _brief(view: RunView, task: str) -> str:
-    """Say who has the highest mean on the largest class subset, and by how much."""
-    scored = [it for it in view.comparisons[task] if it.scores.notna().any(axis=None)]
-    if not scored:
-        return ""
-    of_subset = {it.name: it for it in scored if it.subset == scored[-1].subset}
-    names = [name for name in used_by_compare(view.stored, task) if name in of_subset]
-    it = of_subset[names[0]]
-    where, best = f"{task_title(task)}, {view.subset_title(it.subset)}: ", it.best.best
-    near = " ".join(near_chance(view, task, it))
-    if all_at_most(it):
-        return f"{where}all learners are at the most there is (1.000) in {it.name}."
-    if best is None:
-        return f"{where}{without_comparison(view, it)} {near}"
-    return where + " ".join([*leads(view, it), near])
-
-
-def _brief_costs(view: RunView) -> str:
-    """Say what one partition took of each learner, the cheapest first; of many the ends."""
-    trials = view.finished_on(view.splits[0])
-    subsets = [subset for subset in view.subsets if (trials["subset"] == subset).any()]
-    own = trials[trials["subset"].isin(subsets[-1:])]
-    parts = own["tuning_seconds"].fillna(0) + own["fit_seconds"].fillna(0) + own["query_seconds"]
-    medians = parts.groupby(own["learner"]).median().dropna().sort_values()
-    texts = [f"{view.marked(str(it))} {seconds_text(own)} s" for it, own in medians.items()]
-    if len(texts) > 2 * MOST_NAMED:
-        texts = [*texts[:MOST_NAMED], "...", *texts[-MOST_NAMED:]]
-    return f"Tuning, fit and queries of one partition: {', '.join(texts)}." if texts else ""
+    if len(lines) > (room := MOST_LINES - len(last)):
+        lines = [*lines[: room - 1], "  (the other tasks are in the report)"]
+    return "\n".join([*lines, *last])
 
 
 def summary_text(run: StoredRun, in_python: bool = False) -> str:
@@ -126,83 +82,20 @@ def summary_text(run: StoredRun, in_python: bool = False) -> str:
     """
     view = view_of(run)
     text = [part for line in answers(view) for part in (*wrapped(line), "")]
-    of_partitions = [task for task in view.tasks if view.split_of(task) not in view.judged]
-    notes = [f"mean ± sd over {view.partitions_text}"] * bool(of_partitions)
-    others = [task for task in view.tasks if task not in of_partitions]
-    notes += [f"{task}: mean ± {view.spread_text(task)}" for task in others]
-    notes = ["; ".join([*notes, "costs: medians [min - max]"])]
-    for task in view.tasks:
-        lines, best, limits = _task_lines(view, task)
-        text += [f"{task}:", *_aligned_to_width(lines, (1,)), *limits]
-        if best and not notes[1:]:
-            notes.append(
-                "* best, or statistically tied with the best (corrected paired t-test, Holm, 0.05)"
-            )
-    if view.is_blended:
-        notes.append(
-            "(in brackets) as learned, without the blend with the Euclidean baseline; = what was "
-            "learned has weight 0"
-        )
-    for split in view.splits:
-        title = ", ".join(["costs", *view.of_splits(split)])
-        text += [f"{title}:", *_aligned_to_width(_cost_lines(view, split), (1, 4))]
+    tables = [it for task in view.tasks for it in tables_of(view, task, "is_compared")]
+    notes = []
+    for table in (*tables, *cost_tables(view)):
+        text += [*wrapped(table.title), *table_lines(table, bold="*"), ""]
+        notes += [note.replace("Bold:", "*") for note in table.notes]
     if count := int(view.finished["noisy"].sum()):
         notes.append(
             f"{plural(count, 'fit time')} noisy: the fit waited for a core (marked in the report)"
         )
-    notes += view.dagger_notes
-    for whole in dict.fromkeys(_gaps(view)):
-        notes += wrapped(whole)
+    text += [line for note in dict.fromkeys([*notes, *_gaps(view)]) for line in wrapped(note)]
     for step in next_steps(view)[:1]:
-        notes += [
-            f"{step.why}:",
-            f"  {Text.printable(step.argument if in_python else step.command)}",
-        ]
-    return "\n".join([*text, *notes])
-
-
-def _task_lines(view: RunView, task: str) -> tuple[list[list[str]], bool, list[str]]:
-    """Return the cells of a task's table, whether one has a star, and what cannot reach 1."""
-    numbers, measures = view.numbers[task], view.measures[task]
-    measures = measures[measures["name"].isin(used_by_compare(view.stored, task))]
-    numbers = numbers[numbers["name"].isin(measures["name"])]
-    lines = [[view.class_noun, "learner", *(f"{option} " for option in measures["option"])]]
-    limits: list[str] = []
-    for subset, learner, own in view.by_subset_and_learner(numbers, view.split_of(task)):
-        texts = [
-            text.replace(ABSTAINED, "=").replace(" ", "") + ("*" if bold else " ")
-            for text, bold in zip(mean_texts(own), own["bold"], strict=True)
-        ]
-        lines.append([*_labels(view, subset, learner), *texts])
-        if learner == view.learners[-1]:
-            chances = [number_text(value, "{:.3f}", missing="-") for value in own["chance"]]
-            lines.append([lines[-1][0], CHANCE, *(text + BESIDE_SPREAD for text in chances)])
-            limits += ceilings(view, task, own)
-    return lines, bool(numbers["bold"].any()), list(dict.fromkeys(limits))
-
-
-def _cost_lines(view: RunView, split: str) -> list[list[str]]:
-    """Return the cells of the table of a split's costs, fewer than the report has."""
-    head = ("learner", "tuning, s", "fit, s", "", "query, ms", "", "model, KiB")
-    lines = [[view.class_noun, *head]]
-    costs = view.costs[split].set_index("quantity")
-    for subset, learner, own in view.by_subset_and_learner(costs, split):
-        median, fit = own["median"], own.loc[["fit_seconds"]].iloc[0]
-        query = own.loc[["seconds_per_query"]].iloc[0]
-        cells = [
-            *(seconds_text(median["tuning_seconds"]), seconds_text(fit["median"])),
-            f"[{seconds_text(fit['min'])} - {seconds_text(fit['max'])}]" if fit["n"] else "",
-            seconds_text(1000 * median["seconds_per_query"]),
-            f"[{seconds_text(1000 * query['min'])} - {seconds_text(1000 * query['max'])}]",
-            number_text(median["model_bytes"] / 2**10, "{:,.1f}"),
-        ]
-        cells = cells if own["n"].any() else ["-", "-", "", "-", "", "-"]
-        lines.append([*_labels(view, subset, learner), *cells])
-    return lines
-
-
-def _labels(view: RunView, subset: str, learner: str) -> tuple[str, str]:
-    return Text.printable(clip(subset, SUBSET_WIDTH)), Text.printable(view.marked(learner))
+        what = step.argument if in_python else step.command
+        text += [f"{step.why}:", f"  {Text.printable(what)}"]
+    return "\n".join(text)
 
 
 def _gaps(view: RunView) -> Iterator[str]:
@@ -219,14 +112,6 @@ def _gaps(view: RunView) -> Iterator[str]:
         yield f"{where}, {who}: {reason}"
 
 
-def _aligned_to_width(lines: list[list[str]], left: tuple[int, ...]) -> list[str]:
-    """Align cells in columns; shorten the learners' labels where a line would be too long."""
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    room = SUMMARY_WIDTH - (sum(widths) - widths[1] + 2 * (len(widths) - 1))
-    cut = [[line[0], clip(line[1], max(room, 8)), *line[2:]] for line in lines]
-    return aligned(cut, left=left)
-
-
 def comparison_text(comparison: RunComparison, runs: Mapping[str, StoredRun]) -> str:
     """Write a comparison: the runs, a line for each measure, notes, and the result.
 
@@ -240,7 +125,26 @@ def comparison_text(comparison: RunComparison, runs: Mapping[str, StoredRun]) ->
     text = [Text.printable(line) for line in map(_origin, runs, runs.values())]
     notes = list(comparison.notes)
     if comparison.lines:
-        rows = [HEADER, *(_cells(line, transductive) for line in comparison.lines)]
+        rows = [HEADER]
+        for line in comparison.lines:
+            learner = line.learner + DAGGER * (line.learner in transductive)
+            labels = [line.subset, learner, line.task, NAMES.get(line.measure, line.measure)]
+            of_line = [_cost(line.measure, value) for value in (line.old, line.new)]
+            pattern, one = "[{:.2f}, {:.2f}]", f"x{line.change:.2f}"
+            if line.counts_results:
+                of_line, one = [f"{line.old:.0f}", f"{line.new:.0f}"], f"{line.change:+.0f}"
+            elif not line.is_cost:
+                of_line, one = [f"{line.old:.4f}", f"{line.new:.4f}"], f"{line.change:+.4f}"
+                pattern = "[{:+.4f}, {:+.4f}]"
+            interval = "" if math.isnan(line.low) else pattern.format(line.low, line.high)
+            p_value = "" if math.isnan(line.p_value) else p_text(line.p_value)
+            reason = f": {clip(Text.printable(line.reason), REASON_WIDTH)}" if line.reason else ""
+            rows.append(
+                [
+                    *(clip(Text.printable(label), LABEL_WIDTH) for label in labels),
+                    *(str(line.n), *of_line, one, interval, p_value, f"{line.verdict}{reason}"),
+                ]
+            )
         text += ["", *aligned(rows, left=(1, 2, 3, len(HEADER) - 1)), ""]
         if any(line.learner in transductive for line in comparison.lines):
             notes.append(transductive_note())
@@ -257,27 +161,6 @@ def _origin(name: str, run: StoredRun) -> str:
         f"{name}, {plural(len(run.trials), 'trial')}, started {run.info.started}, "
         f"commit {run.info.provenance.get('commit') or 'unknown'}, processor {processors}"
     )
-
-
-def _cells(line: Line, transductive: Collection[str]) -> list[str]:
-    """Write the cells of a line of the table."""
-    learner = line.learner + DAGGER * (line.learner in transductive)
-    labels = [line.subset, learner, line.task, NAMES.get(line.measure, line.measure)]
-    labels = [clip(Text.printable(label), LABEL_WIDTH) for label in labels]
-    if line.counts_results:
-        values = [f"{line.old:.0f}", f"{line.new:.0f}", f"{line.change:+.0f}"]
-        pattern = ""
-    elif not line.is_cost:
-        values = [f"{line.old:.4f}", f"{line.new:.4f}", f"{line.change:+.4f}"]
-        pattern = "[{:+.4f}, {:+.4f}]"
-    else:
-        values = [_cost(line.measure, value) for value in (line.old, line.new)]
-        values.append(f"x{line.change:.2f}")
-        pattern = "[{:.2f}, {:.2f}]"
-    interval = "" if math.isnan(line.low) else pattern.format(line.low, line.high)
-    p_value = "" if math.isnan(line.p_value) else p_text(line.p_value)
-    reason = f": {clip(Text.printable(line.reason), REASON_WIDTH)}" if line.reason else ""
-    return [*labels, str(line.n), *values, interval, p_value, f"{line.verdict}{reason}"]
 
 
 def _cost(measure: str, value: float) -> str:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,7 +53,7 @@ def selection_table(view: RunView) -> Table:
             Column(
                 "Tuned (in how many partitions)", (_tuned(view, own) for own in trials), align="l"
             ),
-            Column("Steps, a partition each", (_steps(view, own) for own in trials), align="l"),
+            Column("Steps, a partition each", map(_steps, trials), align="l"),
             Column("At an end", (_n_at_end(view, own) for own in trials)),
             Column("Validation", (own["validation"].mean() for own in trials), three_digits),
             *_of_blend(
@@ -103,10 +102,9 @@ def _tuned(view: RunView, trials: pd.DataFrame) -> str:
     return counted(chosen)
 
 
-def _steps(view: RunView, trials: pd.DataFrame) -> Cell:
-    """Write the tuned numbers of steps, and where they are an end of what was tried."""
-    steps = ", ".join(f"{n:,.0f}" for n in trials["n_steps"].dropna()) or "none"
-    return Cell(steps, notes=tuple(_search_notes(view, trials)))
+def _steps(trials: pd.DataFrame) -> str:
+    """Write the tuned numbers of steps."""
+    return ", ".join(f"{n:,.0f}" for n in trials["n_steps"].dropna()) or "none"
 
 
 def tuned_by_notes(view: RunView) -> Iterator[str]:
@@ -115,16 +113,6 @@ def tuned_by_notes(view: RunView) -> Iterator[str]:
         where = "".join(view.of_splits(f" on the split {split}"))
         by = [f"{one.measure} of the task {one.task}" for one in rows.itertuples()]
         yield f"Validation and test{where}: {' or '.join(by)}."
-
-
-def _search_notes(view: RunView, trials: pd.DataFrame) -> Iterator[str]:
-    """Say where one learner's tuned values are ends of their ranges: a wider one may do better.
-
-    `trials` are those of one class subset and split.
-    """
-    yield from _ends_of_steps(view, trials)
-    for end in tuned_ends(view, trials):
-        yield f"{end.in_words}: a wider range may do better."
 
 
 @dataclass(frozen=True)
@@ -191,22 +179,6 @@ def tuned_ends(view: RunView, trials: pd.DataFrame) -> list[TunedEnd]:
     return found
 
 
-def _ends_of_steps(view: RunView, trials: pd.DataFrame) -> Iterator[str]:
-    """Say where early stopping tuned its last checkpoint."""
-    keys = ["trial_id", "scaling", "params"]
-    seen = view.validation.merge(trials[keys], on=keys)
-    checkpoints = seen["n_steps"].groupby(seen["trial_id"]).agg(["max", "nunique"])
-    checkpoints = checkpoints.reindex(trials["trial_id"])
-    chosen = trials.set_index("trial_id")["n_steps"]
-    searched = checkpoints["nunique"].gt(1)
-    measure, of_all = trials["measure"].iloc[0], plural(len(trials), "partition")
-    if n_at_end := int((searched & (checkpoints["max"] == chosen)).sum()):
-        yield (
-            f"In {n_at_end} of {of_all} {measure} still rose at the last checkpoint "
-            f"({checkpoints['max'].max():,.0f} steps): a larger max_steps may do better."
-        )
-
-
 def trials_table(view: RunView) -> Table:
     """Make the table of all finished trials: what was tuned, what it gave, what it took."""
     columns = ["learner", "subset", "n_classes", "split", "partition", "candidates", "scaling"]
@@ -249,40 +221,24 @@ def trials_table(view: RunView) -> Table:
 
 
 def unfinished_table(view: RunView) -> Table:
-    """Make the table of trials without a result and why: a row for each reason."""
-    rows = view.stored.trials[view.stored.trials["status"] != "ok"]
-    return _without(view, rows, "unfinished", "Trials without a result, and why", {})
-
-
-def unanswered_table(view: RunView, task: str) -> Table:
-    """Make the table of trials that gave a result but none for a task, and why."""
-    answers = view.stored.answers
-    rows = answers[(answers["task"] == task) & (answers["status"] != "ok")]
-    rows = rows[rows["trial_id"].isin(view.finished["trial_id"])]
-    title = f"{task_title(task)}: no result, and why"
-    return _without(view, rows, f"unanswered_{task}", title, view.facets(task))
-
-
-def _without(
-    view: RunView, trials: pd.DataFrame, name: str, title: str, of: Mapping[str, str]
-) -> Table:
-    keys = ["learner", "subset", "split", "status", "reason"]
-    numbers = trials[["learner", "subset", "split", "partition", "status", "reason"]]
+    """Make the table of trials without a result, or none of a task: a row for each reason."""
+    numbers = view.lost.assign(task=view.lost["task"].replace("", "all"))
+    keys = ["learner", "subset", "split", "task", "status", "reason"]
     groups = numbers.groupby(keys, sort=False, dropna=False)["partition"]
     shown = groups.agg(lambda own: ", ".join(map(str, sorted(own)))).reset_index()
     return Table(
-        name=name,
-        title=title,
+        name="unfinished",
+        title="Trials without a result, and why",
         columns=[
             view.learner_column(shown),
             view.subset_column(shown),
             *view.split_columns(shown),
+            Column("Task", shown["task"].map(task_title), align="l"),
             Column("Partitions (from 0)", shown["partition"], align="l"),
             Column("Status", shown["status"], align="l"),
             Column("Reason", shown["reason"], align="l"),
         ],
         numbers=numbers,
-        of=of,
     )
 
 
@@ -316,9 +272,7 @@ def _cost_table(view: RunView, split: str) -> Table:
             column("Fit, CPU s", medians["fit_cpu_seconds"], seconds_text),
             column("Query, ms", 1000 * medians["seconds_per_query"], seconds_text),
             column("Model, KiB", medians["model_bytes"] / 2**10, numbers_as("{:,.1f}")),
-            column("Peak of fit, MiB", medians["fit_peak_bytes"] / 2**20, numbers_as("{:,.1f}")),
-            column("Hyper-parameters", map(_most_tuned, trials), align="l"),
-            column("Steps", medians["n_steps"], numbers_as("{:,.0f}", "none")),
+            column("Peak, MiB", medians["fit_peak_bytes"] / 2**20, numbers_as("{:,.1f}")),
         ],
         numbers=numbers,
         notes=[PROCESSORS_NOTE] * several_processors,
@@ -337,9 +291,3 @@ def _fit_cell(view: RunView, split: str, subset: str, learner: str, trials: pd.D
     fit = trials["fit_seconds"]
     extent = f" [{seconds_text(fit.min())} – {seconds_text(fit.max())}]" if fit.any() else ""
     return Cell(seconds_text(fit.median()) + extent, notes=notes)
-
-
-def _most_tuned(trials: pd.DataFrame) -> str:
-    """Write the hyper-parameters that most partitions tuned, and how many where not all did."""
-    (params, count), *others = Counter(trials["params"].map(params_text)).most_common() or [("", 0)]
-    return f"{params} ({count} of {len(trials)})" if others else params

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from oasis_bench.analysis import LEAST_SETS, PairedInterval, seen_difference, used_by_compare
+from oasis_bench.analysis import Comparison, PairedInterval
 from oasis_bench.reports.table import plural, seconds_text, series
 from oasis_bench.reports.trials import TunedEnd, tuned_ends
-from oasis_bench.reports.view import Comparison, RunView, task_title
+from oasis_bench.reports.view import RunView, task_title
 from oasis_bench.system import without_options
 
 MOST_NAMED = 3
@@ -26,7 +26,7 @@ MANY_PARTITIONS = 20
 MANY_ENOUGH = 5
 """Partitions below which the answer says what difference they can show."""
 
-PARTS = ("tuning", "fit", "queries")
+PARTS = {"tuning_seconds": "tuning", "fit_seconds": "fit", "query_seconds": "queries"}
 
 CLASSIFIER = "ClassifierPosterior"
 
@@ -39,15 +39,19 @@ class NextStep(NamedTuple):
     argument: str
 
 
-def answers(view: RunView) -> list[str]:
-    """Say who leads on each task, by how much, what is not significant, and the costs."""
-    lines = [line for task in view.tasks if (line := _of_task(view, task))]
-    if lines and (costs := _costs(view)):
+def answers(view: RunView, brief: bool = False) -> list[str]:
+    """Say who leads on each task, by how much, what is not significant, and the costs.
+
+    In brief: by the first measure, on the largest class subset, without what few partitions can
+    show and how costs are made up.
+    """
+    lines = [line for task in view.tasks if (line := _of_task(view, task, brief))]
+    if lines and (costs := _costs(view, brief)):
         lines.append(costs)
     return lines
 
 
-def _of_task(view: RunView, task: str) -> str:
+def _of_task(view: RunView, task: str, brief: bool) -> str:
     """Say what the tests of a task show on the largest class subset that has results."""
     found: dict[str, dict[str, Comparison]] = {}
     for it in view.comparisons[task]:
@@ -56,31 +60,25 @@ def _of_task(view: RunView, task: str) -> str:
     if not found:
         return ""
     subset = list(found)[-1]
-    first, *others = [name for name in used_by_compare(view.stored, task) if name in found[subset]]
+    first, *others = [name for name in view.names(task, "is_compared") if name in found[subset]]
     it = found[subset][first]
-    where, best = f"{task_title(task)}, {view.subset_title(subset)}: ", it.best.best
+    where, best = f"{task_title(task)}, {view.subset_title(subset)}: ", it.best
     if all_at_most(it):
         return (
             f"{where}all learners reach the maximum of {first} (1.000). More test "
             f"{view.info.items} or another measure may separate them."
         )
-    if best is None:
-        parts = [without_comparison(view, it)]
-    else:
-        parts = [*leads(view, it), *_what_could_be_seen(view, task, it)]
-    parts += _caveats(view, task, it)
-    parts += [
-        f"{end.in_words} for {view.marked(name)}: a wider range may do better."
-        for name, end in _ends_of_first(view, task, it)
-    ]
+    parts = [_without_comparison(view, it)] if best is None else list(_leads(view, it))
+    if brief:
+        return where + " ".join([*parts, *_near_chance(view, task, it)])
+    parts += [*_what_could_be_seen(it), *_caveats(view, task, it)]
     for other in [found[subset][name] for name in others] if best else []:
-        leader = other.best.best
-        if leader not in (None, best) and not all_at_most(other):
+        if other.best not in (None, best) and not all_at_most(other):
             parts.append(_other_leader(view, str(best), other))
     for name in list(found)[:-1] if best else []:
         here = found[name].get(first)
-        if here and here.best.best not in (None, best) and not all_at_most(here):
-            leader = named(view, str(here.best.best))
+        if here and here.best not in (None, best) and not all_at_most(here):
+            leader = _named(view, str(here.best))
             parts.append(f"{leader} is best on {view.subset_title(name)}.")
     return where + " ".join(parts)
 
@@ -88,7 +86,7 @@ def _of_task(view: RunView, task: str) -> str:
 def _ends_of_first(view: RunView, task: str, it: Comparison) -> Iterator[tuple[str, TunedEnd]]:
     """Yield the ends of ranges that the best learner and the next best have tuned."""
     trials = view.finished_on(view.split_of(task))
-    for name in pd.Series(it.best.means).dropna().nlargest(2).index:
+    for name in pd.Series(it.means).dropna().nlargest(2).index:
         own = trials[(trials["subset"] == it.subset) & (trials["learner"] == name)]
         for end in tuned_ends(view, own):
             if MOST_AT_END * len(own) <= len(end.trial_ids):
@@ -97,11 +95,11 @@ def _ends_of_first(view: RunView, task: str, it: Comparison) -> Iterator[tuple[s
 
 def all_at_most(it: Comparison) -> bool:
     """Tell whether two learners or more have results, and all read 1.000, the most there is."""
-    means = pd.Series(it.best.means).dropna()
+    means = pd.Series(it.means).dropna()
     return len(means) > 1 and bool((means - 1).abs().max() < 0.0005)
 
 
-def named(view: RunView, learner: str) -> str:
+def _named(view: RunView, learner: str) -> str:
     """Return a learner's label, and what it is where it is no metric."""
     return view.marked(learner) + " (a classifier)" * _is_classifier(view, learner)
 
@@ -110,11 +108,11 @@ def _is_classifier(view: RunView, learner: str) -> bool:
     return view.experiment.learners[learner].algorithm == CLASSIFIER
 
 
-def without_comparison(view: RunView, it: Comparison) -> str:
+def _without_comparison(view: RunView, it: Comparison) -> str:
     """Say who has the highest mean, and why no other is compared with it."""
-    highest = str(pd.Series(it.best.means).idxmax())
-    mean = f"{it.best.means[highest]:.3f}"
-    if it.sizes is not None and not math.isnan((interval := view.interval(it, highest)).low):
+    highest = str(pd.Series(it.means).idxmax())
+    mean = f"{it.means[highest]:.3f}"
+    if it.sizes is not None and not math.isnan((interval := it.interval(highest)).low):
         mean += (
             f" (95 % interval {interval.low:.3f} to {interval.high:.3f}, by a bootstrap over "
             f"{interval.n} queries)"
@@ -123,18 +121,18 @@ def without_comparison(view: RunView, it: Comparison) -> str:
     return f"{view.marked(highest)} has the highest {it.name}, {mean}; {why}."
 
 
-def leads(view: RunView, it: Comparison) -> Iterator[str]:
+def _leads(view: RunView, it: Comparison) -> Iterator[str]:
     """Say who has the highest mean, and by how much; who leads is significantly above all."""
-    best, own = str(it.best.best), it.best.differences
+    best, own = str(it.best), it.differences
     nearest = sorted(own, key=lambda name: own[name].mean)
     of = {
-        verdict: [name for name in nearest if it.best.verdicts[name] == verdict]
+        verdict: [name for name in nearest if it.verdicts[name] == verdict]
         for verdict in ("worse", "tied", "better", "untested")
     }
     is_alone = not (of["tied"] or of["better"] or of["untested"])
     yield (
         f"{view.marked(best)} {'leads in' if is_alone else 'has the highest'} {it.name} "
-        f"({it.best.means[best]:.3f})."
+        f"({it.means[best]:.3f})."
     )
     if worse := [f"{view.marked(name)} by {_gap(own[name])}" for name in of["worse"]]:
         more = [f"{plural(len(worse) - MOST_NAMED, 'other')} by more"] * (len(worse) > MOST_NAMED)
@@ -160,7 +158,7 @@ def leads(view: RunView, it: Comparison) -> Iterator[str]:
         yield "Brackets are 95 % intervals."
     if _is_classifier(view, best):
         yield f"{view.marked(best)} is a classifier and learns no metric."
-        others = {k: v for k, v in it.best.means.items() if not _is_classifier(view, k) and v == v}
+        others = {k: v for k, v in it.means.items() if not _is_classifier(view, k) and v == v}
         if others:
             second = max(others, key=others.__getitem__)
             yield f"The best metric learner is {view.marked(second)} ({others[second]:.3f})."
@@ -177,14 +175,13 @@ def _side(it: PairedInterval) -> str:
     return "lower" if it.mean >= 0 else "higher"
 
 
-def _what_could_be_seen(view: RunView, task: str, it: Comparison) -> Iterator[str]:
+def _what_could_be_seen(it: Comparison) -> Iterator[str]:
     """Say what difference few partitions can show, where some were not significant."""
-    tied = [own for name, own in it.best.differences.items() if it.best.verdicts[name] == "tied"]
+    tied = [own for name, own in it.differences.items() if it.verdicts[name] == "tied"]
     n_partitions = max((own.n for own in tied), default=MANY_ENOUGH)
     if n_partitions >= MANY_ENOUGH:
         return
-    rho = view.rho[it.subset, view.split_of(task)]
-    seen = [seen_difference(own, rho) for own in tied if own.sd > 0]
+    seen = [own.detectable for own in tied if own.sd > 0]
     if any(map(math.isnan, seen)):
         yield f"With {n_partitions} partitions of such spread no difference is likely significant."
     elif seen and max(seen) >= 0.0005:
@@ -195,17 +192,17 @@ def _what_could_be_seen(view: RunView, task: str, it: Comparison) -> Iterator[st
 
 
 def _caveats(view: RunView, task: str, it: Comparison) -> Iterator[str]:
-    """Say whose values are the Euclidean baseline's, and what `near_chance` says."""
+    """Say whose values are the Euclidean baseline's, and what `_near_chance` says."""
     own = _numbers(view, task, it)
     if names := [view.marked(name) for name in own.loc[own["blend"] == 0, "learner"]]:
         yield (
             f"{series(names)} got weight 0 in the blend on all partitions: the values are those of "
             "the Euclidean baseline."
         )
-    yield from near_chance(view, task, it)
+    yield from _near_chance(view, task, it)
 
 
-def near_chance(view: RunView, task: str, it: Comparison) -> Iterator[str]:
+def _near_chance(view: RunView, task: str, it: Comparison) -> Iterator[str]:
     """Say where no mean is above chance by two standard deviations."""
     own = _numbers(view, task, it)
     least, chance = (own["mean"] - 2 * own["sd"].fillna(0)).dropna(), own["chance"].iloc[0]
@@ -223,7 +220,8 @@ def _why_not_compared(view: RunView, it: Comparison) -> str:
     if it.scores.shape[1] < 2 or it.scores.count().gt(0).sum() < 2:
         return "there is no other learner to compare it with"
     if view.experiment.replicates:
-        return f"a test takes {LEAST_SETS} class sets, and there are {view.experiment.n_partitions}"
+        n_sets = view.experiment.n_partitions
+        return f"a test takes {view.LEAST_SETS} class sets, and there are {n_sets}"
     if it.sizes is not None:
         return f"{len(it.sizes)} queries of judgements are too few for a test"
     return "one partition allows no test"
@@ -231,35 +229,37 @@ def _why_not_compared(view: RunView, it: Comparison) -> str:
 
 def _other_leader(view: RunView, best: str, it: Comparison) -> str:
     """Say who leads by another measure, and by how much."""
-    leader = str(it.best.best)
-    text = f"{named(view, leader)} is best in {it.name} ({it.best.means[leader]:.3f})"
-    if best in it.best.differences:
+    leader = str(it.best)
+    text = f"{_named(view, leader)} is best in {it.name} ({it.means[leader]:.3f})"
+    if best in it.differences:
         words = {"worse": "significant", "tied": "not significant", "untested": "not testable"}
-        verdict = words.get(it.best.verdicts[best], "significant")
-        own = it.best.differences[best]
+        verdict = words.get(it.verdicts[best], "significant")
+        own = it.differences[best]
         side = "below" if own.mean < 0 else "above"
         text += f", {_gap(own)} {side} {view.marked(best)} ({verdict})"
     return f"{text}."
 
 
-def _costs(view: RunView) -> str:
-    """Say what one trial of each learner took in all, on the largest subset of the first split."""
+def _costs(view: RunView, brief: bool) -> str:
+    """Say what one trial of each learner took in all, on the largest subset of the first split.
+
+    In brief: of many learners only the cheapest and the dearest.
+    """
     trials = view.finished_on(view.splits[0])
     largest = [subset for subset in view.subsets if (trials["subset"] == subset).any()]
     if not largest or trials["tuning_seconds"].isna().all():
         return ""
-    own = trials[trials["subset"] == largest[-1]]
-    parts = own.assign(
-        tuning=own["tuning_seconds"], fit=own["fit_seconds"], queries=own["query_seconds"]
-    )
-    medians: Any = parts.groupby("learner")[list(PARTS)].median()
-    totals = medians.sum(axis=1)
-    shown = [name for name in view.learners if name in totals.index]
+    parts = trials[trials["subset"] == largest[-1]].rename(columns=PARTS)
+    medians: Any = parts.groupby("learner")[list(PARTS.values())].median()
     texts = []
-    for name in sorted(shown, key=lambda name: float(totals[name])):
-        each = ", ".join(f"{what} {seconds_text(medians.at[name, what])}" for what in PARTS)
-        texts.append(f"{view.marked(name)} {seconds_text(float(totals[name]))} s ({each})")
-    return f"Cost of one partition, {view.subset_title(largest[-1])}: {series(texts)}."
+    for name, total in medians.sum(axis=1).sort_values(kind="stable").items():
+        each = ", ".join(f"{it} {seconds_text(own)}" for it, own in medians.loc[name].items())
+        each = "" if brief else f" ({each})"
+        texts.append(f"{view.marked(str(name))} {seconds_text(total)} s{each}")
+    if brief and len(texts) > 2 * MOST_NAMED:
+        texts = [*texts[:MOST_NAMED], "...", *texts[-MOST_NAMED:]]
+    where = "" if brief else f", {view.subset_title(largest[-1])}"
+    return f"Cost of one partition{where}: {series(texts)}."
 
 
 def next_steps(view: RunView) -> list[NextStep]:
@@ -273,9 +273,9 @@ def _next_steps(view: RunView) -> Iterator[NextStep]:
         verdict
         for task in view.tasks
         for it in view.comparisons[task]
-        if it.name in used_by_compare(view.stored, task)[:1] and not all_at_most(it)
+        if it.name in view.names(task, "is_compared")[:1] and not all_at_most(it)
         if view.split_of(task) not in view.judged  # each judgement tests once
-        for verdict in it.best.verdicts.values()
+        for verdict in it.verdicts.values()
     ]
     for task in view.tasks:
         scored = [it for it in view.comparisons[task] if it.scores.notna().any(axis=None)]

@@ -12,7 +12,7 @@ from scipy import stats
 
 from oasis_bench.analysis import measure_name
 from oasis_bench.claims import CLAIMS, Claim, decide, experiments, measured_effects
-from oasis_bench.claims.effects import (
+from oasis_bench.claims.claim import (
     difference,
     gain,
     growth,
@@ -150,11 +150,6 @@ def test_q_values_are_those_of_benjamini_and_hochberg_over_the_tested_claims():
     )
 
 
-def test_a_claim_without_effects_says_why():
-    with pytest.raises(ValueError, match="X1 has no effects"):
-        Claim("X1", "it is so", "here")
-
-
 def test_times_as_long_is_a_logarithm_of_seconds(tmp_path):
     trials = [
         fake_trial(learner, partition=number, fit_cpu_seconds=seconds)
@@ -248,15 +243,6 @@ def test_what_is_gained_on_training_items_beyond_test_items(tmp_path):
     assert found.rho == 250 / 650
     (gap,) = of_trials("B", "gap_", "gap", 0.0).measured(runs)
     assert gap.values.tolist() == [0, 1]
-
-
-def test_a_gain_grows_from_the_first_run_to_the_last(tmp_path):
-    runs = {
-        "5": pair_of_learners(tmp_path / "5", (0.01, 0.02))["run"],
-        "15": pair_of_learners(tmp_path / "15", (0.05, 0.04))["run"],
-    }
-    (found,) = last_over_first(gain("A", "B")).measured(runs)
-    assert found.values.tolist() == pytest.approx([0.04, 0.02])
 
 
 def test_a_relative_gain_grows_from_the_first_class_subset_to_the_last(tmp_path):

@@ -155,7 +155,6 @@ def test_verdicts_go_by_the_p_values_of_all_lines_corrected_by_holm(compare):
     assert [lines["10", "A", it].verdict for it in order] == ["worse", *["same"] * 2]
     assert all(lines["10", "A", it].low > 1 for it in order)  # intervals are not corrected
     assert math.isnan(lines["10", "A", "mAP"].p_value)  # identical: no part of the family
-    assert "Each interval is of its line alone" in text
     assert (status, text.splitlines()[-1][:20]) == (1, "1 worse beyond noise")
 
 
@@ -321,26 +320,12 @@ def test_what_only_one_run_has_is_told_and_not_compared(compare):
         assert told in " ".join(text.split())
 
 
-def test_trials_without_a_result_in_either_run_are_told(compare):
-    failed = [{"status": "failed", "reason": "no"}, {"partition": 1}]
-    status, lines, text = compare(failed, failed)
-    assert "no result in either run: A on classes 10, partition 0" in text.splitlines()
-    assert (status, lines["10", "A", "mAP"].n) == (0, 1)
-
-
 def test_in_what_the_compared_trials_differ_is_told(compare):
     of_new = {"identity": {"source": "other", "max_steps": 2000}}
     status, _, text = compare([{}, {"learner": "B"}], [{}, {"learner": "B"}], of_new=of_new)
     assert status == 0
     assert "OLD and NEW differ in the source code: A, B" in text.splitlines()
     assert "OLD and NEW differ in max_steps (1000, 2000): A, B" in text.splitlines()
-
-
-def test_control_characters_of_a_learner_do_not_reach_the_terminal(compare):
-    reason = {"status": "failed", "reason": "\x1b[2J gone"}
-    text = compare([{"learner": "\x1b[31mred"}], [{"learner": "\x1b[31mred", **reason}])[2]
-    assert "\x1b" not in text
-    assert "[31mred" in text
 
 
 def test_a_folder_without_a_run_is_a_mistake(write_run, tmp_path, capsys):
@@ -395,10 +380,3 @@ def test_an_answer_that_was_lost_is_worse_though_the_fit_stands(compare):
     assert (line.task, line.old, line.new, line.verdict) == ("classification", 2, 1, "worse")
     assert "worse: partition 1 failed: ValueError: NaN" in text
     assert status == 1
-
-
-def test_a_transductive_learner_is_marked(compare):
-    _, _, text = compare([{"transductive": 1}, {"learner": "B"}], [{}, {"learner": "B"}])
-    assert "A †" in text
-    assert "B †" not in text
-    assert "† transductive" in text

@@ -75,11 +75,3 @@ def test_whole_numbers_stay_whole_beside_missing_ones(folder):
     types = pd.read_parquet(folder / "export" / "trials.parquet").dtypes
     assert (types["n_steps"], types["partition"]) == ("Int64", "Int64")
     assert types["fit_seconds"] == "float64"  # though all of them are whole
-
-
-def test_the_tables_of_the_report_are_exported_as_latex(folder, capsys):
-    assert main(["report", str(folder)]) == 0
-    assert export(folder, "--format", "latex") == 0
-    exported = {path.name: path.read_bytes() for path in (folder / "export").iterdir()}
-    assert exported == {path.name: path.read_bytes() for path in folder.glob("tables/*.tex")}
-    assert exported["retrieval_10_every.tex"].count(b"\nprecision at ") == 50

@@ -36,31 +36,14 @@ def test_tables_of_a_case_worked_by_hand(by_hand, tmp_path):
     collect_ratings(tmp_path / "run", files)
     (precision,) = rating_tables(view_of(run), read_ratings(tmp_path / "run"))
     assert [[cell.text for cell in row] for row in precision.cells] == [
-        ["10", "A", "3", "1", "0.667 ± 0.000", "0.333", "0.000", "–"],
-        ["10", "B", "3", "1", "0.583 ± 0.083", "0.667", "0.118", "–"],
-        ["10", "human level", "3", "1", "0.667 ± 0.000", "–", "0.000", "–"],
+        ["10", "A", "3", "1", "0.667 ± 0.000", "0.333"],
+        ["10", "B", "3", "1", "0.583 ± 0.083", "0.667"],
+        ["10", "human level", "3", "1", "0.667 ± 0.000", "–"],
     ]
     of_b = precision.numbers[precision.numbers["learner"] == "B"]
     np.testing.assert_allclose(of_b["by_raters"], [1 / 2, 3 / 4, 7 / 12])
     np.testing.assert_allclose(of_b["by_labels"], [0, 1 / 2, 2 / 3])
     assert "A random order of the rated candidates has 0.500." in precision.notes[0]
-
-
-def test_deviations_are_within_a_query_or_a_rater_then_averaged(tmp_path):
-    """Each rater likes one query's picture alone: their means are equal, their marks are not."""
-    run = rated_run(tmp_path / "run", {"A": {0: [2], 1: [3]}}, [0, 1, 1, 0])
-    marks = [{(0, 2): YES, (1, 3): NO}, {(0, 2): NO, (1, 3): YES}]
-    files = [
-        rating_file(tmp_path / f"{number}.json", run, number, given)
-        for number, given in enumerate(marks)
-    ]
-    collect_ratings(tmp_path / "run", files)
-    (precision,) = rating_tables(view_of(run), read_ratings(tmp_path / "run"))
-    of_a = precision.numbers.set_index("learner").loc["A"]
-    assert of_a["standard_error"] == 0
-    assert of_a["deviation_over_raters"] == pytest.approx(np.sqrt(1 / 2))
-    assert of_a["deviation_over_queries"] == pytest.approx(np.sqrt(1 / 2))
-    assert "(JMLR 5.2.3, for mAP: 0.25 and 0.33)" in precision.notes[0]
 
 
 def test_the_report_has_them_and_escapes_names(by_hand, tmp_path):

@@ -10,7 +10,7 @@ from contextlib import closing
 import pandas as pd
 import pytest
 
-from oasis_bench.claims import CLAIMS, experiments, paper_items
+from oasis_bench.claims import CLAIMS, experiments, published
 from oasis_bench.command_line import main
 from oasis_bench.command_line.paper import paper_experiment
 from oasis_bench.datasets.picture_sets import CALTECH256_SUBSETS
@@ -148,7 +148,7 @@ def test_without_caltech256_nothing_is_downloaded_and_stand_ins_are_taken(caltec
 
 
 def test_tables_and_figures_of_the_papers_name_experiments_that_paper_runs_or_say_why_not():
-    for item in paper_items().itertuples():
+    for item in published("tables_and_figures").itertuples():
         assert item.experiment in ("", *experiments()), item.place
         assert item.experiment or item.note, item.place
 
@@ -169,7 +169,7 @@ PRINTED = {
 
 def test_each_table_and_figure_of_the_five_papers_is_listed():
     listed = defaultdict(set)
-    for item in paper_items().itertuples():
+    for item in published("tables_and_figures").itertuples():
         for place in item.place.lower().split("; "):
             if found := re.fullmatch(r"(.+) (table|figure)s? ([\d, ]+)", place):
                 listed[found[1], found[2]] |= {int(one) for one in found[3].split(", ")}

@@ -1,17 +1,14 @@
-"""What the papers published, beside ours: its files, in tables and as marks in figures."""
+"""What the papers published, beside ours."""
 
-import numpy as np
 import pytest
 from fake_runs import fake_trial, make_run
 from report_helpers import texts
 
-from oasis_bench.claims import list_of, published_judgements, published_minutes, published_precision
-from oasis_bench.claims.paper_figures import CLASS_LISTS, PUBLISHED, ListOfSubset
+from oasis_bench.claims import ClassList, published
+from oasis_bench.claims.paper_figures import CLASS_LISTS, PUBLISHED
 from oasis_bench.datasets import Caltech256
 from oasis_bench.experiment import Experiment
 from oasis_bench.reports.claims_page import beside_published
-from oasis_bench.reports.tasks import draw_precision_at_k
-from oasis_bench.reports.view import view_of
 
 LEARNERS = ["OASIS", "Euclidean"]
 
@@ -52,10 +49,10 @@ def test_numbers_of_the_papers_are_those_of_their_tables():
         ("Easy10", "precision at 50", "Euclidean", 0.27),
         ("Var20", "mAP", "OASIS", 0.21),
     ):
-        found = published_precision(name)
+        found = ClassList(name, False).precision()
         cell = found[(found["name"] == measure) & (found["learner"] == learner)]
         assert cell["mean"].tolist() == [value], (name, measure)
-    assert published_precision("B249").empty
+    assert ClassList("B249", False).precision().empty
     for name, learner, minutes in (
         ("B10", "OASIS", 0.12),
         ("B20", "MCML", 7425),
@@ -63,13 +60,13 @@ def test_numbers_of_the_papers_are_those_of_their_tables():
         ("Var10", "OASIS", 42),
         ("Var20", "DissimOASIS", 111),
     ):
-        found = published_minutes(name)
+        found = ClassList(name, False).minutes()
         assert found.loc[found["learner"] == learner, "mean"].tolist() == [minutes]
 
 
 def test_each_model_of_deep_ranking_s_tables_stands_beside_a_learner_of_its_experiment():
     """The values are of tables 1 and 2 of Wang et al.; DeepRanking is in both."""
-    found = published_judgements().set_index("model")
+    found = published("deep_ranking_tables").set_index("model")
     assert len(found) == 14
     assert set(found["learner"]) <= set(planned("deep-ranking").learners)
     assert found["learner"].is_unique
@@ -86,18 +83,18 @@ def test_lists_of_experiments_are_lists_of_the_data_set_with_published_figures()
         assert len(planned(experiment).classes) <= len(lists)
         for name in lists:
             assert name in Caltech256.class_subsets
-            assert len(published_precision(name))
-            assert len(published_minutes(name))
+            assert len(ClassList(name, False).precision())
+            assert len(ClassList(name, False).minutes())
 
 
 def test_a_subset_is_a_list_of_the_papers_or_stands_in_for_one(tmp_path):
     own = run_of(tmp_path / "own", ["B10", "Easy10"])
-    assert list_of(own, "Easy10") == ListOfSubset("Easy10", stand_in=False)
+    assert ClassList.of(own, "Easy10") == ClassList("Easy10", stand_in=False)
     experiment = planned("paper-table4-more")
     assert experiment.test_per_class == 24
     fewer = {"test_per_class": 24}
     more = run_of(tmp_path / "more", [20, 50], "paper-table4-more", dataset="caltech101", **fewer)
-    assert list_of(more, "50") == ListOfSubset("B50", stand_in=True)
+    assert ClassList.of(more, "50") == ClassList("B50", stand_in=True)
 
 
 def test_ours_and_the_published_stand_in_one_cell_and_are_not_mixed(tmp_path):
@@ -116,28 +113,3 @@ def test_ours_and_the_published_stand_in_one_cell_and_are_not_mixed(tmp_path):
     rows = tables["table4"].numbers
     of_mAP = rows[(rows["name"] == "mAP") & (rows["learner"] == "OASIS")]
     assert of_mAP[["ours", "published"]].to_numpy().tolist() == [[pytest.approx(0.6), 0.33]]
-
-
-def drawn_stars(axes):
-    return {
-        (x, y): line.get_color()
-        for line in axes.get_lines()
-        if line.get_marker() == "*"
-        for x, y in zip(*line.get_data(), strict=True)
-    }
-
-
-def test_published_precision_is_marked_in_the_figure_of_the_papers_classes(tmp_path):
-    """JMLR table 4, precision at 1, 10 and 50: OASIS .43, .38, .23, Euclidean .37, .27, .18."""
-    figure = draw_precision_at_k(view_of(run_of(tmp_path, ["B10"])), "retrieval")
-    stars = drawn_stars(figure.panels[0])
-    assert set(stars) == {
-        *((1, 0.43), (10, 0.38), (50, 0.23)),
-        *((1, 0.37), (10, 0.27), (50, 0.18)),
-    }
-    assert stars[1, 0.43] == stars[50, 0.23] != stars[1, 0.37]
-    legend = [text.get_text() for text in figure.pictures[-1].legends[0].get_texts()]
-    assert legend == ["OASIS", "Euclidean", "chance", "published"]
-    numbers = figure.numbers().set_index(["series", "x"])["value"]
-    assert numbers["OASIS, published"].tolist() == [0.43, 0.38, 0.23]
-    np.testing.assert_allclose(numbers["OASIS", 1], 0.7)  # ours: mAP and .1

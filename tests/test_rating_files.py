@@ -95,21 +95,6 @@ def test_a_file_that_is_not_of_the_page_is_refused_and_nothing_is_lost(name, run
     assert (folder / "ratings.csv").read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        (b"", "truncated"),
-        (b'{"other": ' + b"[" * 100_000, "recursion"),
-        (b" " * 20_000_001, "more than 20,000,000 bytes"),
-    ],
-)
-def test_damaged_content_is_refused_in_one_line(content, words, run, tmp_path):
-    (tmp_path / "bad").write_bytes(content)
-    with pytest.raises(UsageError, match=words):
-        collect_ratings(tmp_path / "run", [tmp_path / "bad"])
-    assert not (tmp_path / "run/ratings.csv").exists()
-
-
 def test_a_missing_file_and_damaged_ratings_are_named(run, tmp_path, capsys):
     folder = tmp_path / "run"
     assert main(["judge", str(folder), "--collect", str(tmp_path / "none")]) == 2

@@ -108,20 +108,6 @@ def test_buttons_rate_and_go_from_query_to_query(driver, run, page):
     assert place(driver).startswith("Query 1 of 3. 0 of ")
 
 
-def test_where_the_browser_keeps_nothing_the_page_says_so(driver, page):
-    refuse = "Object.defineProperty(window, 'localStorage', {get() { throw new Error('no'); }})"
-    script = driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": refuse})
-    try:
-        browser.show(driver, page)
-        press(driver, "1")
-        assert place(driver).startswith("Query 1 of 3. 1 of ")
-        assert "save the file before you close it" in driver.find_element("id", "unkept").text
-    finally:
-        driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)
-    browser.show(driver, page)
-    assert not driver.find_element("id", "unkept").is_displayed()
-
-
 def test_the_page_tells_no_learner_no_class_and_asks_for_nothing(driver, page):
     text = re.sub(r"data:image/jpeg;base64,[^\"]+", "", page.read_text())
     assert "Learner" not in text

@@ -11,12 +11,13 @@ from report_helpers import texts
 from oasis_bench.experiment import LearnerSpec
 from oasis_bench.reports.figure_style import LEARNERS, learner_styles
 from oasis_bench.reports.figures import (
+    differences,
     pareto_front,
+    partition_figures,
     times_and_values,
 )
-from oasis_bench.reports.leaderboard import draw_reductions, read_boards, write_picture
+from oasis_bench.reports.leaderboard import draw_reductions, read_boards
 from oasis_bench.reports.report_files import inline_svg
-from oasis_bench.reports.tasks import differences, partition_figures
 from oasis_bench.reports.trials import trials_table
 from oasis_bench.reports.view import view_of
 
@@ -59,7 +60,6 @@ def test_boxes_are_of_paired_differences_from_euclidean_where_it_runs(tmp_path):
     np.testing.assert_allclose(rows["difference"], [0.1, 0.0], atol=1e-12)
     (drawing,) = partition_figures(view_of(run), "retrieval")
     assert drawing.title == "Retrieval: mAP less that of E"
-    np.testing.assert_allclose(drawing.numbers["value"], [0.1, 0.0], atol=1e-12)
 
 
 def test_a_learner_looks_the_same_in_every_run_and_like_no_other():
@@ -86,26 +86,20 @@ def test_the_picture_of_the_leaderboard_has_the_best_learner_on_top(tmp_path):
     draw_reductions(axes, boards[0])
     assert [it.get_text() for it in axes.get_yticklabels()] == ["Euclidean", "A"]
     assert axes.get_lines()[0].get_xdata() == pytest.approx([0, 20], abs=1e-4)
-    write_picture(boards, tmp_path / "board.png")
-    assert (tmp_path / "board.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_every_trial_is_listed_with_what_it_chose(tmp_path):
     trials = [
         fake_trial("A", partition=0, mAP=0.5, n_steps=1000, params={"C": 1}),
-        fake_trial("A", partition=1, mAP=0.6, n_steps=4000, params={"C": 2}),
         fake_trial("B", partition=0, mAP=0.7),
     ]
-    run = make_run(tmp_path / "run", trials, ["A", "B"], partitions=2)
+    trials[0] = replace(trials[0], fit_numbers=[{"name": "training", "value": 0.9}])
+    run = make_run(tmp_path / "run", trials, ["A", "B"], partitions=1)
     assert texts(trials_table(view_of(run))) == [
         # validation: the mean of the folds at the tuned steps, 0.02 more than mAP less the lack
-        ["A", "10", "0", "1", "C=1", "1,000", "0.420", "0.500", "7.00", "1.00"],
-        ["A", "10", "1", "1", "C=2", "4,000", "0.620", "0.600", "7.00", "1.00"],
-        ["B", "10", "0", "1", "none", "none", "none", "0.700", "7.00", "1.00"],
+        ["A", "10", "0", "1", "C=1", "1,000", "0.420", "0.900", "0.500", "7.00", "1.00"],
+        ["B", "10", "0", "1", "none", "none", "none", "none", "0.700", "7.00", "1.00"],
     ]
-    trained = [replace(it, fit_numbers=[{"name": "training", "value": 0.9}]) for it in trials[:1]]
-    run = make_run(tmp_path / "trained", [*trained, *trials[1:]], ["A", "B"], partitions=2)
-    assert [row[7] for row in texts(trials_table(view_of(run)))] == ["0.900", "none", "none"]
 
 
 def test_an_svg_of_a_page_takes_its_greys_from_the_page():

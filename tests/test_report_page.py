@@ -9,15 +9,14 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
-from fake_runs import fake_trial, fake_trials, make_run, split_source, task_source
+from fake_runs import fake_trial, make_run, split_source, task_source
 from report_helpers import contents
 
 from oasis_bench.reports import summary_text, write_report
 from oasis_bench.reports.figures import draw_along_steps
 from oasis_bench.reports.measures import measure_tables
-from oasis_bench.reports.protocol import methods, references
+from oasis_bench.reports.report import methods, references
 from oasis_bench.reports.table import to_latex
-from oasis_bench.reports.tasks import draw_precision_at_k
 from oasis_bench.reports.view import view_of
 from oasis_bench.runs import read_run
 from oasis_bench.trial import TrialResult
@@ -102,9 +101,8 @@ def test_the_page_loads_nothing(hostile):
     page = hostile[1]["report.html"].decode()
     parser = _Targets()
     parser.feed(page)
-    numbers = [target for target in parser.targets if target.startswith("data:text/csv;")]
-    assert len(numbers) == page.count('<div class="panels"') == 5
-    assert all(target.startswith("#") for target in set(parser.targets) - set(numbers))
+    assert page.count('<div class="panels"') == 4
+    assert all(target.startswith("#") for target in parser.targets)
     assert not re.search(r"url\((?!data:|#)|@import", page)
 
 
@@ -112,14 +110,13 @@ def test_a_rebuilt_report_is_the_same_bytes_and_leaves_nothing_else(hostile):
     folder, first = hostile
     write_report(folder)
     assert contents(folder) == first
-    figures = ("along_steps", "costs")
-    figures += tuple(f"retrieval_{it}" for it in ("against_time", "precision_at_k", "partitions"))
+    figures = [f"retrieval_{it}" for it in ("against_time", "precision_at_k", "partitions")]
     tables = ("retrieval_10", "retrieval_10_every", "costs", "selection", "unfinished")
     tables += ("trials",)
     assert set(first) == {
         "report.html",
         "results.sqlite",
-        *(f"figures/{name}.{kind}" for name in figures for kind in ("csv", "svg")),
+        *(f"figures/{name}.svg" for name in (*figures, "along_steps")),
         *(f"tables/{name}.{kind}" for name in tables for kind in ("csv", "tex")),
     }
 
@@ -144,23 +141,6 @@ def test_latex_compiles(hostile, tmp_path):
     command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", source.name]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-2000:]
-
-
-def test_a_learner_looks_the_same_whoever_else_has_results(tmp_path):
-    trials = [fake_trial("B", partition=p) for p in range(5)]
-    runs = (
-        make_run(tmp_path / "one", trials, ["A", "B"]),
-        make_run(tmp_path / "two", [*fake_trials("A", [0.5] * 5), *trials], ["A", "B"]),
-    )
-    alone, both = (draw_precision_at_k(view_of(run), "retrieval") for run in runs)
-    colours = [
-        {
-            text.get_text(): handle.get_color()
-            for text, handle in zip(legend.get_texts(), legend.get_lines(), strict=True)
-        }
-        for legend in (alone.pictures[-1].legends[0], both.pictures[-1].legends[0])
-    ]
-    assert colours[0]["B"] == colours[1]["B"] != colours[1]["A"]
 
 
 def test_curves_along_the_steps_end_where_a_partition_was_followed_no_further(tmp_path):

@@ -8,8 +8,6 @@ from fake_runs import fake_trial, make_run
 from rated_runs import jpeg, with_retrievals
 
 from oasis_bench.reports import write_report
-from oasis_bench.reports.report import retrieved
-from oasis_bench.reports.view import view_of
 
 
 def picture_run(folder, queries=1):
@@ -74,19 +72,6 @@ def test_a_query_is_followed_by_what_each_learner_brings_up_best_first(tmp_path)
     assert re.findall(r'scope="row">(\w+) <small>(\d of \d)', section) == [
         ("A", "3 of 5"),
         ("B", "1 of 5"),
-    ]
-
-
-def test_the_queries_with_the_most_and_the_fewest_hits_stand_first(tmp_path):
-    pictures = [{"row": row, "caption": "bear", "thumbnail": None} for row in range(5)]
-    hits = {0: (1, 0), 1: (0, 0), 2: (1, 0), 3: (1, 1), 4: (1, 0)}
-    found = {query: [(9 - query, first), (10, second)] for query, (first, second) in hits.items()}
-    run = make_run(
-        tmp_path / "run", [with_retrievals(fake_trial("A"), found)], ["A"], pictures=pictures
-    )
-    (queries,) = retrieved(view_of(run)).values()
-    assert [(query.picture.key, query.note) for query in queries] == [
-        *(("p3", "most hits"), ("p1", "fewest hits"), ("p0", ""), ("p2", ""), ("p4", "")),
     ]
 
 

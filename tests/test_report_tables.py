@@ -1,48 +1,219 @@
-"""The tables of times, growth, choices and symmetry, and how tables become LaTeX."""
+"""The numbers of a report's tables, and which cells are bold, on made-up runs."""
 
+import numpy as np
 import pytest
-from fake_runs import fake_trial, make_run
+from fake_runs import fake_trial, fake_trials, make_run
 from report_helpers import marks, texts
 
 from oasis_bench.reports import summary_text
-from oasis_bench.reports.figures import cost_figures, draw_costs
-from oasis_bench.reports.trials import (
-    cost_tables,
-    selection_table,
+from oasis_bench.reports.measures import (
+    confusion_shares,
+    confusion_tables,
+    difference_tables,
+    measure_tables,
 )
+from oasis_bench.reports.trials import cost_tables, selection_table, unfinished_table
 from oasis_bench.reports.view import view_of
 from oasis_bench.trial import TrialResult
 
+BOTH = ("retrieval", "classification")
+NOT_APPLICABLE = {"classification": ("not applicable", "no similarity to training images")}
 
-def test_runtime_is_median_and_range_with_memory_choice_and_shared_cores(tmp_path):
-    seconds = [4.0, 1.0, 3.0, 2.0, 100.0]
-    run = make_run(
-        tmp_path / "run",
-        [
-            fake_trial(
-                "A",
-                partition=p,
-                fit_seconds=s,
-                fit_cpu_seconds=2 * s,
-                fit_peak_bytes=None if p else 3 * 2**20,
-                n_steps=(500, 1000, 1000, 2000, 4000)[p],
-                params={"C": 0.1 if p < 4 else 0.2},
-                shared_cores=int(p == 2),
-            )
-            for p, s in enumerate(seconds)
-        ]
-        + [fake_trial("B", partition=p, fit_peak_bytes=None) for p in range(5)],
-        ["A", "B"],
-    )
-    table = cost_tables(view_of(run))[0]
+
+def run_of(folder, **scores):
+    """Make a run of learners with these mAPs, one a partition."""
+    trials = [trial for name, own in scores.items() for trial in fake_trials(name, own)]
+    return make_run(folder / "run", trials, list(scores))
+
+
+def test_means_deviations_and_chance_are_those_of_hand(tmp_path):
+    run = run_of(tmp_path, A=[0.60, 0.62, 0.64, 0.66, 0.68], B=[0.5] * 5)
+    (table,), _ = measure_tables(view_of(run), "retrieval")
+    at_k = [f"precision at {k}" for k in (1, 10, 50)]
+    assert table.header == ("Learner", "mAP", *at_k)
     assert texts(table) == [
-        [
-            *("10", "A", "7.00", "3.00 [1.00 – 100]", "6.00", "2.00", "1,024.0", "3.0"),
-            *("C=0.1 (4 of 5)", "1,000"),
-        ],
-        ["10", "B", "7.00", "1.00 [1.00 – 1.00]", "1.00", "2.00", "1,024.0", "n/a", "none", "none"],
+        # sd of 0.60 ... 0.68 is sqrt(0.001) = 0.0316.  Chance of precision is R / n = 24 / 249; of
+        # mAP, with H_n = 6.0966, ((R - 1) / (n - 1) (n - H_n) + H_n) / n = 0.1149.
+        ["A", "0.640 ± 0.032*", "0.740 ± 0.032*", "0.731 ± 0.032*", "0.691 ± 0.032*"],
+        ["B", "0.500 ± 0.000", "0.600 ± 0.000", "0.591 ± 0.000", "0.551 ± 0.000"],
+        ["chance", "0.115", "0.096", "0.096", "0.096"],
     ]
-    assert marks(table, 3)[0] == "a"
+    rows = table.numbers.set_index(["learner", "name"])
+    assert rows.loc[("A", "mAP"), ["mean", "sd", "n"]].tolist() == pytest.approx(
+        [0.64, np.sqrt(0.001), 5]
+    )
+    assert rows.loc[("chance", at_k[0]), ["mean", "n"]].tolist() == pytest.approx([24 / 249, 5])
+
+
+def test_differences_have_an_interval_a_corrected_p_and_what_could_be_seen(tmp_path):
+    run = run_of(
+        tmp_path,
+        top=[0.71, 0.72, 0.73, 0.74, 0.75],
+        near=[0.70] * 5,
+        middle=[0.67] * 5,
+        far=[0.30, 0.31, 0.32, 0.33, 0.35],
+    )
+    (means,), _ = measure_tables(view_of(run), "retrieval")
+    assert [row[1].bold for row in means.cells] == [True, True, False, False, False]
+    (table,) = difference_tables(view_of(run), "retrieval")
+    # sd 0.0158, standard error 0.0158 sqrt(1/5 + 250/400) = 0.01436; t(4) reaches 2.776 of these,
+    # and p of t = 2.089 and 4.178 is 0.105 and 0.0139.  Seen with power 0.8: 3.761 of these.
+    # Of far: sd sqrt(0.00002) = 0.00447, standard error 0.00406.
+    assert texts(table) == [
+        ["near", "0.030", "-0.010 to 0.070", "0.10", "0.10", "not significant", "0.054"],
+        ["middle", "0.060", "0.020 to 0.100", "0.014", "0.028", "worse", "0.054"],
+        ["far", "0.408", "0.397 to 0.419", "< 0.0001", "< 0.0001", "worse", "0.015"],
+    ]
+    assert set(table.numbers["measure"]) == {"mAP", *(f"precision at {k}" for k in (1, 10, 50))}
+    # Of far less middle: sd sqrt(0.00037) = 0.0192, standard error 0.01747.
+    (table,) = difference_tables(view_of(run), "retrieval", "middle")
+    assert [row[:3] + row[5:6] for row in texts(table)] == [
+        ["top", "0.060", "0.020 to 0.100", "better"],
+        ["near", "0.030", "-", "not testable"],
+        ["far", "-0.348", "-0.397 to -0.299", "worse"],
+    ]
+
+
+def test_who_was_not_measured_on_all_partitions_is_never_bold_and_it_is_told_why(tmp_path):
+    """B is as good as A, but for a time-out on one partition."""
+    late = {"status": "timeout", "reason": "longer than 1h"}
+    trials = [
+        *fake_trials("A", [0.50, 0.52, 0.54, 0.56, 0.58]),
+        *fake_trials("B", [0.51, 0.51, 0.55, 0.55]),
+        fake_trial("B", partition=4, **late),
+        *(fake_trial("C", partition=p, status="failed", reason="no") for p in range(4)),
+    ]
+    run = make_run(tmp_path / "run", trials, ["A", "B", "C"])
+    (table,), _ = measure_tables(view_of(run), "retrieval")
+    assert texts(table)[2] == ["C", "-", "-", "-", "-"]
+    numbers = table.numbers[table.numbers["name"] == "mAP"].set_index("learner")
+    assert numbers["verdict"].to_dict() == {"A": "best", "B": "tied", "C": "", "chance": ""}
+    assert numbers.index[numbers["bold"]].tolist() == ["A"]
+    assert marks(table, 0) == ["", "a", "b", ""]
+    assert [text for _, text in table.marked_notes[:2]] == [
+        "B: 4 of 5 partitions finished; 1 timeout: longer than 1h.",
+        "C: 0 of 5 partitions finished; 4 failed: no; 1 not run.",
+    ]
+    assert texts(unfinished_table(view_of(run))) == [
+        ["B", "10", "All", "4", "timeout", "longer than 1h"],
+        ["C", "10", "All", "0, 1, 2, 3", "failed", "no"],
+    ]
+
+
+def test_the_chance_level_counts_each_partition_once_whoever_finished_it(tmp_path):
+    trials = [fake_trial("A", partition=p, chance=0.1 * (p + 1)) for p in (0, 1)]
+    trials += [fake_trial("B", partition=0, chance=0.1)]
+    run = make_run(tmp_path / "run", trials, ["A", "B"], partitions=2)
+    (table,), _ = measure_tables(view_of(run), "retrieval")
+    assert texts(table)[-1][2] == "0.150"
+
+
+@pytest.fixture
+def two_splits(tmp_path):
+    """Two learners, three tasks, two splits; B is transductive and refuses to classify."""
+    trials = [
+        fake_trial(
+            learner,
+            partition=p,
+            mAP=mAP + 0.01 * p + (0.2 if tasks == BOTH else 0.0),
+            tasks=tasks,
+            transductive=int(learner == "B"),
+            unanswered=NOT_APPLICABLE if learner == "B" and tasks == BOTH else None,
+        )
+        for tasks in (BOTH, ("unseen-classes",))
+        for learner, mAP in (("A", 0.5), ("B", 0.3))
+        for p in range(3)
+    ]
+    tasks = ["classification", "unseen-classes", "retrieval"]
+    return make_run(tmp_path / "run", trials, ["A", "B"], partitions=3, tasks=tasks)
+
+
+def test_a_task_has_its_own_values_and_its_own_chance(two_splits):
+    (table,), (every,) = measure_tables(view_of(two_splits), "classification")
+    assert [row[:2] for row in texts(table)] == [
+        *(["A", "0.910 ± 0.010"], ["B †", "-"], ["chance", "0.100"]),
+    ]
+    assert texts(every)[-1] == ["mean recognition, k = 7", "0.800 ± 0.010", "-", "0.100"]
+    for task, mAP in (("retrieval", 0.71), ("unseen-classes", 0.51)):
+        (table,), (every,) = measure_tables(view_of(two_splits), task)
+        assert texts(table)[0][:2] == ["A", f"{mAP:.3f} ± 0.010*"]
+        assert len(every.cells) == 51
+        assert texts(every)[20][1] == f"{mAP + 0.1 - 0.019:.3f} ± 0.010"
+
+
+def test_what_a_learner_did_not_answer_is_told_with_the_reason(two_splits):
+    told = "B †: not applicable: no similarity to training images."
+    (table,), (every,) = measure_tables(view_of(two_splits), "classification")
+    assert table.marked_notes[0] == ("a", told)
+    assert every.marked_notes[0] == ("", told)
+    assert texts(unfinished_table(view_of(two_splits))) == [
+        [
+            *("B †", "10", "seen-classes", "Classification", "0, 1, 2", "not applicable"),
+            "no similarity to training images",
+        ]
+    ]
+    assert f"classification, 10 classes, {told}" in summary_text(two_splits).splitlines()
+
+
+def test_the_pairs_confused_most_are_those_of_the_best_and_the_file_has_all(tmp_path):
+    best = fake_trial("best", 2, mAP=0.6, tasks=("classification",))
+    counts = [(0, 0, 21), (0, 1, 4), (1, 1, 24), (1, 0, 1)]
+    names = ("task", "label", "predicted", "n")
+    best = TrialResult(
+        best.columns,
+        best.answers,
+        best.measures,
+        predicted_classes=[
+            dict(zip(names, ("classification", *row), strict=True)) for row in counts
+        ],
+    )
+    other = fake_trial("other", 2, tasks=("classification",))
+    info = {"classes": {"2": ["cat", "dog"]}}
+    own = {"classes": (2,), "tasks": ["classification"], "info": info}
+    view = view_of(make_run(tmp_path / "run", [best, other], ["other", "best"], **own))
+    (table,) = confusion_tables(view, "classification")
+    assert texts(table) == [
+        ["2", "best", "cat", "dog", "4", "0.160"],
+        ["2", "best", "dog", "cat", "1", "0.040"],
+    ]
+    assert set(table.numbers["learner"]) == {"best", "other"}
+    shares = confusion_shares(view, "classification").groupby(["learner", "label"])["share"].sum()
+    assert shares.tolist() == pytest.approx([1] * 4)
+
+
+def test_measures_of_the_data_itself_are_no_contest(tmp_path):
+    trials = [
+        fake_trial(learner, partition=p, mAP=mAP + 0.01 * p, tasks=("judged-triplets",))
+        for learner, mAP in (("A", 0.7), ("B", 0.5))
+        for p in range(3)
+    ]
+    run = make_run(tmp_path / "run", trials, ["A", "B"], partitions=3, tasks=["judged-triplets"])
+    (table,), _ = measure_tables(view_of(run), "judged-triplets")
+    assert texts(table) == [
+        ["A", "0.810 ± 0.010*", "0.710 ± 0.010*", "0.900 ± 0.000"],
+        ["B", "0.610 ± 0.010", "0.510 ± 0.010", "0.900 ± 0.000"],
+        ["chance", "0.500", "0.500", "-"],
+    ]
+
+
+def test_costs_are_medians_and_ranges(tmp_path):
+    trials = [
+        fake_trial(
+            "A",
+            partition=p,
+            fit_seconds=s,
+            fit_cpu_seconds=2 * s,
+            fit_peak_bytes=None if p else 3 * 2**20,
+            shared_cores=int(p == 2),
+        )
+        for p, s in enumerate([4.0, 1.0, 3.0, 2.0, 100.0])
+    ]
+    trials += [fake_trial("B", partition=p, fit_peak_bytes=None) for p in range(5)]
+    (table,) = cost_tables(view_of(make_run(tmp_path / "run", trials, ["A", "B"])))
+    assert texts(table) == [
+        ["10", "A", "7.00", "3.00 [1.00 – 100]", "6.00", "2.00", "1,024.0", "3.0"],
+        ["10", "B", "7.00", "1.00 [1.00 – 1.00]", "1.00", "2.00", "1,024.0", "n/a"],
+    ]
     assert "ran on the same cores" in table.marked_notes[0][1]
     raw = table.numbers.set_index(["learner", "quantity"]).loc[("A", "fit_seconds")]
     assert raw[["median", "min", "max", "n"]].tolist() == [3, 1, 100, 5]
@@ -54,50 +225,21 @@ def test_runtime_is_median_and_range_with_memory_choice_and_shared_cores(tmp_pat
     ids=["over 5 %", "under 5 %", "under 10 ms", "not measurable"],
 )
 def test_a_fit_that_waited_for_a_core_is_marked(tmp_path, waiting, seconds, is_noisy):
-    other = [fake_trial("B", partition=p, fit_waiting_seconds=None) for p in range(5)]
-    waited = fake_trial("A", partition=0, fit_seconds=seconds, fit_waiting_seconds=waiting)
-    clean = [fake_trial("A", partition=p, fit_waiting_seconds=0.0) for p in range(1, 5)]
-    run = make_run(tmp_path / "run", [waited, *clean, *other], ["A", "B"])
-    table, figure = cost_tables(view_of(run))[0], draw_costs(view_of(run), "seen-classes")
-    assert [bool(mark) for mark in marks(table, 3)] == [is_noisy, False]
+    trials = [fake_trial("A", fit_seconds=seconds, fit_waiting_seconds=waiting)]
+    trials += [fake_trial("A", partition=p, fit_waiting_seconds=0.0) for p in range(1, 5)]
+    run = make_run(tmp_path / "run", trials, ["A"])
+    (table,) = cost_tables(view_of(run))
     assert any("Noisy in 1 of 5 partitions:" in text for _, text in table.marked_notes) == is_noisy
-    legend = [text.get_text() for text in figure.pictures[-1].legends[0].get_texts()]
-    assert legend == ["A", "B", *(["noisy"] if is_noisy else [])]
-    said = "1 of 10 trials; the table says whose"
-    assert (said in cost_figures(view_of(run))[0].caption) == is_noisy
     assert ("1 fit time noisy: the fit waited" in summary_text(run)) == is_noisy
 
 
 def test_selection_shows_what_was_chosen_and_what_its_folds_scored(tmp_path):
-    run = make_run(
-        tmp_path / "run",
-        [
-            fake_trial("A", partition=p, mAP=0.5, n_steps=n, params={"C": n})
-            for p, n in ((1, 2000), (0, 500))
-        ],
-        ["A"],
-        partitions=2,
-    )
+    trials = [
+        fake_trial("A", partition=p, mAP=0.5, n_steps=n, params={"C": n})
+        for p, n in ((1, 2000), (0, 500))
+    ]
+    run = make_run(tmp_path / "run", trials, ["A"], partitions=2)
     # The folds add 0, 0.01 ... 0.04; at 2000 steps 0.02 is missing to 0.5, at 500 steps 0.2.
     assert texts(selection_table(view_of(run))) == [
         ["10", "A", "1", "C=500 (1); C=2000 (1)", "500, 2,000", "0", "0.410", "0.500"]
-    ]
-
-
-def test_only_a_search_that_ended_at_its_last_checkpoint_is_called_cut_off(tmp_path):
-    """The checkpoints of `trial` go from 500 to 4000; B's steps were given, nothing was seen."""
-    given = [fake_trial("B", partition=p, n_steps=4000) for p in range(3)]
-    given = [TrialResult(record.columns) for record in given]
-    searched = [fake_trial("A", partition=p, n_steps=n) for p, n in enumerate((4000, 500, 4000))]
-    run = make_run(tmp_path / "run", [*searched, *given], ["A", "B"], partitions=3)
-    table = selection_table(view_of(run))
-    assert marks(table, 4) == ["a", ""]
-    assert table.marked_notes == [
-        (
-            "a",
-            "In 2 of 3 partitions mAP still rose at the last checkpoint (4,000 steps): a larger "
-            "max_steps may do better.",
-        ),
-        ("", "Validation and test: mAP of the task retrieval."),
-        ("", "At an end: partitions in which an end of a range was tuned that is no natural one."),
     ]

@@ -8,7 +8,7 @@ import pytest
 from fake_runs import fake_trial, make_run, write_run
 from report_helpers import texts
 
-from oasis_bench.analysis import detectable_difference, paired_interval
+from oasis_bench.analysis import PairedInterval, detectable_difference
 from oasis_bench.experiment import LearnerSpec
 from oasis_bench.reports import write_report
 from oasis_bench.reports.measures import difference_tables
@@ -39,8 +39,8 @@ def run(tmp_path):
 def test_the_answer_names_the_leader_the_differences_and_who_is_tied(run):
     first, costs = answers(view_of(run))
     differences = [a - b for a, b in zip(SCORES["A"], SCORES["B"], strict=True)]
-    found = paired_interval(differences, 250 / 650)
-    tied = paired_interval(np.subtract(SCORES["A"], SCORES["C"]), 250 / 650)
+    found = PairedInterval.of(differences, 250 / 650)
+    tied = PairedInterval.of(np.subtract(SCORES["A"], SCORES["C"]), 250 / 650)
     assert first == (
         "Retrieval, 10 classes: A has the highest mAP (0.704). It is significantly better than B "
         f"by 0.198 [{found.low:.3f}, {found.high:.3f}]. C (0.004 [{tied.low:.3f}, "
@@ -87,9 +87,8 @@ def test_a_tuned_end_of_a_range_is_told_with_the_command_that_widens_it(
     view = view_of(make_run(tmp_path / "run", trials, ["A", "B"], info={"command": command}))
     found = [step for step in next_steps(view) if "--param A" in step.command]
     assert len(found) == (words is not None)
-    assert ("a wider range" in answers(view)[0]) == (words is not None)
     for step in found:
-        assert f"In 2 of 3 partitions the {words} for A" in answers(view)[0]
+        assert step.why == f"In 2 of 3 partitions the {words} for A: a wider range may do better"
         told = f"python -m oasis_bench run --seed 1 --param B.x=2 --param A.C={wider}"
         assert step.command == told
 
@@ -120,7 +119,7 @@ def test_another_leader_of_another_measure_is_told(tmp_path):
     )
 
 
-def test_a_difference_without_spread_is_not_tested_and_all_pages_say_so(tmp_path):
+def test_a_difference_without_spread_is_not_tested(tmp_path):
     """12 test items, of which one more is right on both partitions: 1 / 12 and 1 / 12."""
     trials = [
         fake_trial(name, partition=p, mAP=mAP + p / 10)
@@ -128,36 +127,26 @@ def test_a_difference_without_spread_is_not_tested_and_all_pages_say_so(tmp_path
         for p in range(2)
     ]
     run = make_run(tmp_path / "run", trials, ["A", "B"], partitions=2)
-    (first, _) = answers(view_of(run))
-    assert first.startswith(
-        "Retrieval, 10 classes: A has the highest mAP (0.633). B is 0.083 lower on each of 2 "
-        "partitions: without spread there is no test."
-    )
+    first = answers(view_of(run))[0]
+    assert "B is 0.083 lower on each of 2 partitions: without spread there is no test." in first
     assert next_steps(view_of(run))[0].argument == "partitions=20"
     (table,) = difference_tables(view_of(run), "retrieval")
     assert texts(table) == [["B", "0.083", "-", "-", "-", "not testable", "none"]]
-    assert "has no spread" in " ".join(text for _, text in table.marked_notes)
-    page = " ".join(write_report(tmp_path / "run").read_text().split())
-    assert "0.083 to 0.083" not in page
-    assert "B: not testable, as it differs from A, the best, by the same on each of the" in page
 
 
 def test_no_difference_is_said_to_show_that_the_measure_cannot_have(tmp_path):
-    scores = {"A": [0.9, 0.5], "B": [0.2, 0.6]}
     trials = [
         fake_trial(name, partition=p, mAP=value)
-        for name, values in scores.items()
+        for name, values in {"A": [0.9, 0.5], "B": [0.2, 0.6]}.items()
         for p, value in enumerate(values)
     ]
-    found = paired_interval([0.7, -0.1], 250 / 650)
+    found = PairedInterval.of([0.7, -0.1], 250 / 650)
     assert found.sd * detectable_difference(2, 250 / 650) > 1
     run = make_run(tmp_path / "run", trials, ["A", "B"], partitions=2)
-    (first, _) = answers(view_of(run))
+    first = answers(view_of(run))[0]
     assert "With 2 partitions of such spread no difference is likely significant." in first
     (table,) = difference_tables(view_of(run), "retrieval")
-    assert texts(table)[0][2] == "-1.000 to 1.000"
-    assert texts(table)[0][-1] == "none"
-    assert "a true difference of no size is significant" in str(table.marked_notes)
+    assert (texts(table)[0][2], texts(table)[0][-1]) == ("-1.000 to 1.000", "none")
 
 
 def test_one_partition_allows_no_test(tmp_path):
@@ -171,13 +160,6 @@ def test_a_search_that_ended_at_its_cap_asks_for_more_steps(tmp_path):
     trials = [fake_trial(name, partition=p, n_steps=1000) for name in "AB" for p in range(5)]
     run = make_run(tmp_path / "run", trials, ["A", "B"], max_steps=1000)
     assert any(step.command.endswith("--max-steps 4000") for step in next_steps(view_of(run)))
-
-
-def test_a_best_learner_that_is_tied_with_another_does_not_lead(tmp_path):
-    trials = [fake_trial(name, partition=p, mAP=SCORES[name][p]) for name in "AC" for p in range(5)]
-    (first, _) = answers(view_of(make_run(tmp_path / "run", trials, ["A", "C"])))
-    assert first.startswith("Retrieval, 10 classes: A has the highest mAP (0.704). C (0.004 [")
-    assert first.endswith("] lower) is statistically tied with it. Brackets are 95 % intervals.")
 
 
 @pytest.mark.parametrize("n_partitions", [1, 2])
@@ -197,24 +179,10 @@ def test_where_all_are_at_the_most_there_is_nobody_leads_and_more_partitions_are
 
 
 def test_a_best_at_chance_is_said_to_be_there(tmp_path):
-    # Chance of mAP is 0.115: 10 classes of 25 test images.
-    scores = {"A": [0.10, 0.16], "B": [0.12, 0.11]}
-    trials = [
-        fake_trial(name, partition=p, mAP=value)
-        for name, values in scores.items()
-        for p, value in enumerate(values)
-    ]
-    found = paired_interval([-0.02, 0.05], 250 / 650)
-    seen = found.sd * detectable_difference(2, 250 / 650)
-    (first, _) = answers(view_of(make_run(tmp_path / "run", trials, list(scores), partitions=2)))
-    assert first.startswith(
-        "Retrieval, 10 classes: A has the highest mAP (0.130). B (0.015 "
-        f"[{found.low:.3f}, {found.high:.3f}] lower) is statistically tied with it. Brackets are "
-        f"95 % intervals. With 2 partitions only a difference of {seen:.3f} or more is likely "
-        "significant. No learner is clearly above chance (0.115)."
-    )
-    one = make_run(tmp_path / "one", trials[:1], ["A"], partitions=1)
-    assert answers(view_of(one))[0].endswith("No learner is clearly above chance (0.115).")
+    """Chance of mAP is 0.115: 10 classes of 25 test images."""
+    trials = [fake_trial("A", partition=p, mAP=value) for p, value in enumerate((0.10, 0.16))]
+    run = make_run(tmp_path / "run", trials, ["A"], partitions=2)
+    assert answers(view_of(run))[0].endswith("No learner is clearly above chance (0.115).")
 
 
 def test_a_classifier_that_wins_is_said_to_be_no_metric(tmp_path):

@@ -8,14 +8,12 @@ import pytest
 from scipy import stats
 
 from oasis_bench.analysis import (
-    cluster_interval,
     compare_to_best,
     detectable_difference,
     fit_power_law,
-    paired_interval,
-    seen_difference,
+    holm,
 )
-from oasis_bench.analysis.statistics import holm
+from oasis_bench.analysis.statistics import cluster_interval, paired_interval
 
 RHO = 250 / 650
 """Of 400 training and 250 test items that use a pool whole."""
@@ -68,10 +66,10 @@ def test_an_interval_ends_where_differences_of_the_measure_do():
 def test_a_detectable_difference_that_cannot_be_is_none():
     wild = paired_interval([0.9, 0.1], RHO, reach=1.0)
     assert wild.sd * detectable_difference(2, RHO) > 1
-    assert math.isnan(seen_difference(wild, RHO))
-    assert math.isnan(seen_difference(paired_interval([0.1, 0.1], 0.5), RHO))
+    assert math.isnan(wild.detectable)
+    assert math.isnan(paired_interval([0.1, 0.1], 0.5).detectable)
     tame = paired_interval([0.03, 0.02, 0.04], RHO, reach=1.0)
-    assert seen_difference(tame, RHO) == pytest.approx(0.01 * detectable_difference(3, RHO))
+    assert tame.detectable == pytest.approx(0.01 * detectable_difference(3, RHO))
 
 
 def test_a_single_difference_has_a_mean_and_no_interval():
@@ -90,7 +88,6 @@ def test_the_best_the_tied_and_the_worse_are_told_apart():
     comparison = compare_to_best(scores, RHO)
     assert comparison.verdicts == {"low": "worse", "near": "tied", "top": "best"}
     assert comparison.best == "top"
-    assert comparison.n_shared == {"low": 5, "near": 5, "top": 5}
 
 
 def test_a_steady_difference_is_told_apart_however_small_but_not_one_without_spread():
@@ -108,11 +105,6 @@ def test_what_was_not_tested_is_no_part_of_the_family():
     assert math.isnan(found.p_values["same"])
 
 
-def test_equal_learners_are_tied():
-    base = [0.1, 0.2, 0.3]
-    assert verdicts({"a": base, "b": base}) == {"a": "best", "b": "tied"}
-
-
 def test_two_easy_partitions_neither_win_nor_shorten_the_other_comparisons():
     noise = np.array([0.01, -0.01, 0.0, 0.01, -0.01])
     few = [np.nan, np.nan, np.nan, 0.9, 0.9]
@@ -121,7 +113,6 @@ def test_two_easy_partitions_neither_win_nor_shorten_the_other_comparisons():
     scores["b"][3:] += 0.2
     comparison = compare_to_best(pd.DataFrame(scores), RHO)
     assert comparison.best == "a"
-    assert comparison.n_shared == {"a": 5, "b": 5, "few": 2}
     # a - b is 0.1 + 2 noise: mean 0.1, sd 0.02; 0.02 * 2.776 * sqrt(0.825) is 0.05 on five
     # partitions, and beyond 0.1 on any two.  a - few is 0.01 and -0.01.
     assert comparison.verdicts == {"a": "best", "b": "worse", "few": "tied"}
@@ -192,10 +183,6 @@ def test_more_partitions_show_less_but_never_less_than_their_overlap():
     assert seen[-2] == pytest.approx(seen[-1], rel=5e-3)
 
 
-def test_a_stricter_level_needs_a_larger_difference():
-    assert detectable_difference(5, RHO, level=0.005) > 1.5 * detectable_difference(5, RHO)
-
-
 def of_groups(n=60, gain=0.0):
     """Return means of groups of unequal sizes, and the sizes."""
     rng = np.random.default_rng(1)
@@ -234,7 +221,6 @@ def test_learners_are_compared_over_groups_by_their_mean_over_all_judgements():
     )
     assert found.means["a"] == pytest.approx(20 / 34)
     assert found.verdicts == {"a": "best", "b": "worse"}
-    assert found.n_shared["b"] == 30
     assert found.p_values["b"] == pytest.approx(2 / 10_000)
 
 
@@ -285,5 +271,4 @@ def test_the_interval_of_an_exponent_of_a_hand_case():
 
 
 def test_an_exponent_needs_three_sizes():
-    with pytest.raises(ValueError, match="2 points: an exponent with an interval needs at least 3"):
-        fit_power_law([1, 2], [1, 2])
+    assert fit_power_law([1, 2], [1, 2]) is None

@@ -14,18 +14,13 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from oasis_bench.analysis.measurements import (
-    group_means,
-    task_measures,
-    used_by_compare,
-    with_costs,
-)
+from oasis_bench.analysis.measurements import RunAnalysis, with_costs
 from oasis_bench.analysis.statistics import (
     LEAST_CLUSTERS,
     LEAST_SETS,
     LEVEL,
     ROUNDING,
-    difference_interval,
+    PairedInterval,
     holm,
     reach_of,
 )
@@ -135,12 +130,12 @@ def compare_runs(old: StoredRun, new: StoredRun, tolerance: float = 0.1) -> RunC
     A `tolerance` of 0.1 lets costs grow by a tenth.
     """
     asked, asked_of_new = old.info.sources.tasks, new.info.sources.tasks
-    names = {
-        task: [name for name in used_by_compare(old, task) if name in used_by_compare(new, task)]
-        for task in asked
-        if task in asked_of_new
-    }
-    before, after = _with_measures(old, names), _with_measures(new, names)
+    both = RunAnalysis(old), RunAnalysis(new)
+    names = {}
+    for task in (it for it in asked if it in asked_of_new):
+        of_runs = [run.names(task, "is_compared") for run in both]
+        names[task] = [name for name in of_runs[0] if name in of_runs[1]]
+    before, after = (_with_measures(run, names) for run in both)
     lines: list[Line] = []
     left_out, differing = defaultdict(list), defaultdict(list)
     keys = ["subset", "learner", "split"]
@@ -171,7 +166,7 @@ def compare_runs(old: StoredRun, new: StoredRun, tolerance: float = 0.1) -> RunC
             column_of(task, name): own
             for task, held in of_split.items()
             for name in held
-            if (own := _groups(old, new, task, subset, learner, name)) is not None
+            if (own := _groups(both, task, subset, learner, name)) is not None
         }
         pairs = pairs.sort_values("partition")
         found = cell_lines(pairs, split, of_split, tolerance, doubt, groups)
@@ -187,10 +182,10 @@ def compare_runs(old: StoredRun, new: StoredRun, tolerance: float = 0.1) -> RunC
 
 
 def _groups(
-    old: StoredRun, new: StoredRun, task: str, subset: str, learner: str, name: str
+    runs: Sequence[RunAnalysis], task: str, subset: str, learner: str, name: str
 ) -> pd.DataFrame | None:
     """Return the means of groups of judgements, old and new, and the size of each."""
-    found = [group_means(run, task, subset, name) for run in (old, new)]
+    found = [run.groups(task, subset, name) for run in runs]
     if any(it is None or learner not in it[0] for it in found):
         return None
     (before, sizes), (after, _) = filter(None, found)
@@ -198,18 +193,19 @@ def _groups(
     return pd.DataFrame(pairs).dropna()
 
 
-def _with_measures(run: StoredRun, measures: Mapping[str, Sequence[str]]) -> pd.DataFrame:
+def _with_measures(run: RunAnalysis, measures: Mapping[str, Sequence[str]]) -> pd.DataFrame:
     """Return the trials with every cost, the measures of each task and its status as columns."""
-    trials = with_costs(run.trials)
+    trials = with_costs(run.stored.trials)
     failed = trials["status"] + ": " + trials["reason"].fillna("")
     for task, names in measures.items():
-        answers = run.answers[run.answers["task"] == task].set_index("trial_id")
+        answers = run.stored.answers
+        answers = answers[answers["task"] == task].set_index("trial_id")
         status = answers["status"].where(
             answers["status"] == "ok", answers["status"] + ": " + answers["reason"].fillna("")
         )
         answered = trials["trial_id"].map(status.to_dict()).astype(object).fillna("not asked")
         trials[column_of(task, RESULTS)] = failed.where(trials["status"] != "ok", answered)
-        values = task_measures(run, task)
+        values = run.values[task]
         for name in names:
             own = values[values["name"] == name].set_index("trial_id")["value"]
             trials[column_of(task, name)] = trials["trial_id"].map(own)
@@ -345,7 +341,7 @@ def _line(
         rho = float(pairs["rho_old"].mean())
     differences = values[:, 1] - values[:, 0]
     differences[abs(differences) <= ROUNDING] = 0  # from the order in which numbers are added
-    interval = difference_interval(differences, rho, weights, reach)
+    interval = PairedInterval.of(differences, rho, weights, reach)
     ends = interval.mean, interval.low, interval.high
     numbers = [*np.average(values, axis=0, weights=weights), *ends]
     old, new, change, low, high = (np.exp(numbers) if is_cost else np.array(numbers)).tolist()

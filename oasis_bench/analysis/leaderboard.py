@@ -10,20 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from scipy import stats
 
-from oasis_bench.analysis.statistics import CONFIDENCE, RESAMPLES, holm
-
-LEAST_CORPORA = 6
-"""The fewest corpora of an interval: on fewer, no signed-rank test can be significant either."""
-
-MOST_STAND_INS = 0.2
-"""A learner with stand-ins on a larger share of the corpora is listed, and not ranked."""
+from oasis_bench.analysis.statistics import CONFIDENCE, LEVEL, RESAMPLES, holm
 
 DECIMALS = 9
 """Of differences of scores: those that are equal but for rounding are ties."""
@@ -34,81 +28,147 @@ FEW_CORPORA = 10
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """How learners stand over corpora.
+    """How learners stand over corpora, by one measure of one task.
 
     Attributes
     ----------
+    cells : DataFrame
+        What learners are compared on, such as a class subset of a corpus, a row for each learner:
+        task, name (of the measure), corpus, cell, learner, score (at most 1, larger is better; NaN
+        without a result), seconds.  No two corpora share the name of a cell, and cells in which the
+        baseline has no result or no error do not count.
+    baseline : str
     learners : DataFrame
         By learner, the best average rank first and those that are not ranked last: ranked,
         corpora (with a result of its own), stand_ins, average_rank, error_reduction (the median
         over corpora) with its _low, _high and _mean, p_baseline and p_leader (of
         `signed_rank_tests`), seconds (the median corpus).  Of one that is not ranked the figures
         are those of the corpora that it has, and it has neither rank nor test.
-    wins : DataFrame of shape (n_ranked, n_ranked)
-        The share of corpora where the row is above the column; a tie counts a half.
     corpora : list of str
+    group : str
+        What the corpora have in common, or 'all'.
     """
 
+    cells: pd.DataFrame
+    baseline: str
     learners: pd.DataFrame
-    wins: pd.DataFrame
     corpora: list[str]
+    group: str = "all"
+
+    LEVEL: ClassVar = LEVEL
+    LEAST_CORPORA: ClassVar = 6
+    """The fewest of an interval: on fewer, no signed-rank test can be significant either."""
+
+    MOST_STAND_INS: ClassVar = 0.2
+    """A learner with stand-ins on a larger share of the corpora is listed, and not ranked."""
+
+    @classmethod
+    def of(cls, cells: pd.DataFrame, baseline: str, group: str = "all") -> Leaderboard:
+        """Compare learners over corpora with a baseline and with that of the best average rank."""
+        saved, is_own = _error_reductions(
+            cells, baseline, list(map(str, cells["learner"].unique()))
+        )
+        stand_ins = (~is_own).sum()
+        ranked = stand_ins <= cls.MOST_STAND_INS * len(saved)
+        of_ranked = saved.loc[:, ranked]
+        ranks = of_ranked.rank(axis=1, ascending=False).mean().sort_values(kind="stable")
+        names = [*ranks.index, *stand_ins[~ranked].sort_values(kind="stable").index]
+        own_saved = saved.where(is_own | ranked)
+        low, high = _bootstrap(saved[ranks.index].to_numpy(), np.median)
+        seconds = cells.assign(seconds=cells["seconds"].where(cells["score"].notna()))
+        learners = pd.DataFrame(
+            {
+                "ranked": ranked,
+                "corpora": is_own.sum(),
+                "stand_ins": stand_ins,
+                "average_rank": ranks,
+                "error_reduction": own_saved.median(),
+                "error_reduction_low": pd.Series(low, ranks.index).drop(baseline),
+                "error_reduction_high": pd.Series(high, ranks.index).drop(baseline),
+                "error_reduction_mean": own_saved.mean(),
+                "p_baseline": signed_rank_tests(of_ranked, baseline),
+                "p_leader": signed_rank_tests(of_ranked, str(ranks.index[0])),
+                "seconds": seconds.groupby(["learner", "corpus"])["seconds"]
+                .mean()
+                .groupby("learner")
+                .median(),
+            }
+        )
+        return cls(cells, baseline, learners.loc[names], list(map(str, saved.index)), group)
 
     @property
-    def best_on_average(self) -> str:
-        """The ranked learner of the highest mean error reduction."""
-        return str(self.learners.loc[self.ranked, "error_reduction_mean"].idxmax())
+    def task(self) -> str:
+        """The task."""
+        return str(self.cells["task"].iloc[0])
+
+    @property
+    def measure(self) -> str:
+        """The measure, in words."""
+        return str(self.cells["name"].iloc[0])
 
     @property
     def ranked(self) -> list[str]:
         """The learners that are ranked, the best first."""
         return [str(name) for name in self.learners.index[self.learners["ranked"]]]
 
+    @property
+    def best_on_average(self) -> str:
+        """The ranked learner of the highest mean error reduction."""
+        return str(self.learners.loc[self.ranked, "error_reduction_mean"].idxmax())
 
-def compare_over_corpora(cells: pd.DataFrame, baseline: str) -> Leaderboard:
-    """Compare learners over corpora with a baseline and with the one of the best average rank.
+    def recommendations(self, facets: Sequence[str]) -> pd.DataFrame:
+        """Recommend a ranked learner for each group of corpora, where it beats one for all.
 
-    `cells` has a row for each learner and cell, what learners are compared on, such as a class
-    subset of a corpus: corpus, cell, learner, score (at most 1, larger is better; NaN without a
-    result), seconds.  No two corpora share the name of a cell, and cells in which the baseline has
-    no result or no error do not count.
-    """
-    saved, is_own = _error_reductions(cells, baseline, list(map(str, cells["learner"].unique())))
-    stand_ins = (~is_own).sum()
-    ranked = stand_ins <= MOST_STAND_INS * len(saved)
-    of_ranked = saved.loc[:, ranked]
-    ranks = of_ranked.rank(axis=1, ascending=False).mean().sort_values(kind="stable")
-    names = [*ranks.index, *stand_ins[~ranked].sort_values(kind="stable").index]
-    own_saved = saved.where(is_own | ranked)
-    low, high = _bootstrap(saved[ranks.index].to_numpy(), np.median)
-    seconds = cells.assign(seconds=cells["seconds"].where(cells["score"].notna()))
-    learners = pd.DataFrame(
-        {
-            "ranked": ranked,
-            "corpora": is_own.sum(),
-            "stand_ins": stand_ins,
-            "average_rank": ranks,
-            "error_reduction": own_saved.median(),
-            "error_reduction_low": pd.Series(low, ranks.index).drop(baseline),
-            "error_reduction_high": pd.Series(high, ranks.index).drop(baseline),
-            "error_reduction_mean": own_saved.mean(),
-            "p_baseline": signed_rank_tests(of_ranked, baseline),
-            "p_leader": signed_rank_tests(of_ranked, str(ranks.index[0])),
-            "seconds": seconds.groupby(["learner", "corpus"])["seconds"]
-            .mean()
-            .groupby("learner")
-            .median(),
-        }
-    )
-    wins = _wins(of_ranked[ranks.index])
-    return Leaderboard(learners.loc[names], wins, list(map(str, saved.index)))
+        Each corpus of a group is left out in turn: the best of the group's others, by mean error
+        reduction, is compared with the best of all others.  What the second loses on the corpus
+        that was left out and the first does not is the gain: the difference of their regrets, each
+        of which is taken from the corpus's best learner.
 
+        `facets` are columns of `cells` whose values are groups.
 
-def _wins(saved: pd.DataFrame) -> pd.DataFrame:
-    values = saved.to_numpy()
-    row, column = values[:, :, None], values[:, None, :]
-    shares = ((row > column) + 0.5 * (row == column)).mean(axis=0)
-    np.fill_diagonal(shares, math.nan)
-    return pd.DataFrame(shares, index=saved.columns, columns=saved.columns)
+        Returns
+        -------
+        DataFrame
+            A row for each group of at least `LEAST_CORPORA` corpora: facet, group, corpora, learner
+            (the recommended one: the best of the group where the gain's interval is above zero,
+            else the best of all), best_of_group, regret_of_group, regret_of_all (means), gain, low,
+            high.
+        """
+        of_all = _error_reductions(self.cells, self.baseline, self.ranked)[0]
+        rows: list[dict[str, Any]] = []
+        for facet in facets:
+            for group, own_cells in self.cells.groupby(facet, sort=False):
+                own = _error_reductions(own_cells, self.baseline, self.ranked)[0]
+                if len(own) < self.LEAST_CORPORA:
+                    continue
+                best_without = [
+                    [str(of.drop(index=it).mean().idxmax()) for of in (own, of_all)]
+                    for it in own.index
+                ]
+                regrets = np.array(
+                    [
+                        [own.loc[it].max() - own.at[it, name] for name in names]
+                        for it, names in zip(own.index, best_without, strict=True)
+                    ]
+                )
+                gains = regrets[:, 1] - regrets[:, 0]
+                (low,), (high,) = _bootstrap(gains[:, None], np.mean)
+                best = str(own.mean().idxmax())
+                rows.append(
+                    {
+                        "facet": facet,
+                        "group": group,
+                        "corpora": len(own),
+                        "learner": best if low > 0 else str(of_all.mean().idxmax()),
+                        "best_of_group": best,
+                        "regret_of_group": regrets[:, 0].mean(),
+                        "regret_of_all": regrets[:, 1].mean(),
+                        "gain": gains.mean(),
+                        "low": low,
+                        "high": high,
+                    }
+                )
+        return pd.DataFrame(rows)
 
 
 def _error_reductions(
@@ -133,10 +193,10 @@ def _bootstrap(
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Return the percentile interval of a statistic of each column, whose rows are drawn.
 
-    NaN of fewer than `LEAST_CORPORA` rows.
+    NaN of fewer rows than `Leaderboard.LEAST_CORPORA`.
     """
     n_rows, n_columns = values.shape
-    if n_rows < LEAST_CORPORA:
+    if n_rows < Leaderboard.LEAST_CORPORA:
         nothing = np.full(n_columns, math.nan)
         return nothing, nothing
     drawn = np.random.default_rng(0).integers(n_rows, size=(RESAMPLES, n_rows))
@@ -163,66 +223,3 @@ def signed_rank_tests(scores: pd.DataFrame, other: str) -> pd.Series[float]:
         else:
             p_values[name] = stats.wilcoxon(differences).pvalue
     return pd.Series(holm(p_values), index=scores.columns)
-
-
-def recommendations(
-    cells: pd.DataFrame, baseline: str, learners: Sequence[str], facets: Sequence[str]
-) -> pd.DataFrame:
-    """Recommend a learner for each group of corpora, where that is better than one for all.
-
-    Each corpus of a group is left out in turn: the best of the group's others, by mean error
-    reduction, is compared with the best of all others.  What the second loses on the corpus that
-    was left out and the first does not is the gain: the difference of their regrets, each of which
-    is taken from the corpus's best learner.
-
-    Parameters
-    ----------
-    cells : DataFrame
-        As for `compare_over_corpora`, with a column for each of `facets`, whose values are groups.
-    learners : sequence of str
-        Those that may be recommended.
-
-    Returns
-    -------
-    DataFrame
-        A row for each group of at least `LEAST_CORPORA` corpora: facet, group, corpora, learner
-        (the recommended one: the best of the group where the gain's interval is above zero, else
-        the best of all), best_of_group, regret_of_group, regret_of_all (means), gain, low, high.
-    """
-    of_all = _error_reductions(cells, baseline, learners)[0]
-    overall = str(of_all.mean().idxmax())
-    rows: list[dict[str, Any]] = []
-    for facet in facets:
-        for group, own_cells in cells.groupby(facet, sort=False):
-            own = _error_reductions(own_cells, baseline, learners)[0]
-            if len(own) < LEAST_CORPORA:
-                continue
-            regrets = np.array(
-                [
-                    [own.loc[it].max() - own.at[it, _best_without(it, of)] for of in (own, of_all)]
-                    for it in own.index
-                ]
-            )
-            gains = regrets[:, 1] - regrets[:, 0]
-            (low,), (high,) = _bootstrap(gains[:, None], np.mean)
-            best = str(own.mean().idxmax())
-            rows.append(
-                {
-                    "facet": facet,
-                    "group": group,
-                    "corpora": len(own),
-                    "learner": best if low > 0 else overall,
-                    "best_of_group": best,
-                    "regret_of_group": regrets[:, 0].mean(),
-                    "regret_of_all": regrets[:, 1].mean(),
-                    "gain": gains.mean(),
-                    "low": low,
-                    "high": high,
-                }
-            )
-    return pd.DataFrame(rows)
-
-
-def _best_without(corpus: object, reductions: pd.DataFrame) -> str:
-    """Return the learner of the highest mean error reduction on the other corpora."""
-    return str(reductions.drop(index=corpus).mean().idxmax())

@@ -1,13 +1,25 @@
-"""What a run measured: its tasks' measures by name, the costs of its trials, noisy timings."""
+"""What a run measured: its trials, its tasks' measures by name, its learners compared by them."""
 
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
 
+import numpy as np
 import pandas as pd
 
-from oasis_bench.runs import StoredRun
+from oasis_bench.analysis.statistics import (
+    LEAST_CLUSTERS,
+    LEAST_SETS,
+    Comparison,
+    compare_to_best,
+)
+from oasis_bench.experiment import Experiment, cell_name
+from oasis_bench.runs import RunFacts, StoredRun
+from oasis_bench.trial import TRAINING
 
 COSTS = (
     "tuning_seconds",
@@ -18,6 +30,9 @@ COSTS = (
     "fit_peak_bytes",
     "model_bytes",
 )
+
+QUANTITIES = [*("tuning_fit_seconds", "tuning_score_seconds", "query_seconds"), *COSTS, "n_steps"]
+"""What `RunAnalysis.costs` has; the first three are what other costs are made of."""
 
 NOISY_SHARE, NOISY_SECONDS = 0.05, 0.010
 """A fit's time is noisy where its threads waited for a core for longer than both: this share of its
@@ -57,76 +72,388 @@ def option_name(measure: str, k: float | None) -> str:
     return measure if pd.isna(k) else f"{measure}@{k:.0f}"
 
 
-def task_measures(run: StoredRun, task: str) -> pd.DataFrame:
-    """Return the rows of `run.measures` of a task, with a column `name` from `measure_name`."""
-    rows = run.measures[run.measures["task"] == task]
-    return rows.merge(measures_of(run, task), on=["measure", "k"], how="left")
+@dataclass(frozen=True, eq=False)
+class RunAnalysis:
+    """A stored run: its trials, its measures by task, and its learners compared by them.
 
-
-@lru_cache(maxsize=16)
-def measures_of(run: StoredRun, task: str) -> pd.DataFrame:
-    """Return the measures that a run has of a task, in order: measure, k, name and option.
-
-    They are those that the task has, without k, where the run has no value of any.
+    Each frame is made once, when it is first asked for.
     """
-    measures = list(run.info.sources.tasks[task].measures)
-    rows = run.measures.loc[run.measures["task"] == task, ["measure", "k"]].drop_duplicates()
-    if rows.empty:
-        rows = pd.DataFrame({"measure": measures, "k": math.nan})
-    order = {name: place for place, name in enumerate(measures)}
-    rows = rows.assign(place=rows["measure"].map(order)).sort_values(["place", "measure", "k"])
-    pairs = list(zip(rows["measure"], rows["k"], strict=True))
-    return rows[["measure", "k"]].assign(
-        name=[measure_name(*pair) for pair in pairs], option=[option_name(*pair) for pair in pairs]
-    )
 
+    stored: StoredRun
 
-def group_means(
-    run: StoredRun, task: str, subset: str, name: str
-) -> tuple[pd.DataFrame, pd.Series[float]] | None:
-    """Return the means of groups of judgements (n_groups, n_learners), and their judgements.
+    LEAST_SETS: ClassVar = LEAST_SETS
 
-    The rows are by partition and group; None where the measure has no groups.
-    """
-    rows = run.groups[(run.groups["task"] == task) & (run.groups["subset"] == subset)]
-    rows = rows.merge(measures_of(run, task), on=["measure", "k"], how="left")
-    rows = rows[rows["name"] == name]
-    if rows.empty:
-        return None
-    rows = rows.assign(mean=rows["value"] / rows["n"])
-    where = ["partition", "cluster"]
-    sizes = rows.drop_duplicates(where).set_index(where)["n"].astype(float)
-    means = rows.pivot(index=where, columns="learner", values="mean")
-    return means, sizes[means.index]
+    # Learners, tasks, splits and class subsets.
 
+    @property
+    def info(self) -> RunFacts:
+        """The facts of the run."""
+        return self.stored.info
 
-def headlines(run: StoredRun, task: str) -> list[str]:
-    """Name the measures of learners that tables of a task show."""
-    known, of_data = measures_of(run, task), run.info.sources.tasks[task].of_data
-    return [
-        name
-        for measure, k, name in zip(known["measure"], known["k"], known["name"], strict=True)
-        if measure not in of_data and (measure not in SHOWN_AT or k in SHOWN_AT[measure])
-    ]
+    @property
+    def experiment(self) -> Experiment:
+        """The settings of the run."""
+        return self.info.experiment
 
+    @cached_property
+    def learners(self) -> list[str]:
+        """The learners' labels in the order of the experiment."""
+        return list(self.experiment.learners)
 
-def shown_in_text(run: StoredRun, task: str) -> list[str]:
-    """Name the headlines of a task, and the measures of the data that they are compared with."""
-    known, first = measures_of(run, task), headlines(run, task)
-    of_data = run.info.sources.tasks[task].of_data
-    return [
-        name
-        for measure, name in zip(known["measure"], known["name"], strict=True)
-        if name in first or measure in of_data
-    ]
+    @cached_property
+    def tasks(self) -> list[str]:
+        """The tasks in the order of the experiment, also of kept scores."""
+        return list(self.info.sources.tasks)
 
+    def split_of(self, task: str) -> str:
+        """Return how items are divided for a task."""
+        return self.info.sources.tasks[task].split
 
-def used_by_compare(run: StoredRun, task: str) -> list[str]:
-    """Name the measures by which runs are compared on a task; the first where no other is."""
-    known = measures_of(run, task)
-    k = known["k"].fillna(0)
-    chosen = [k in COMPARED_AT.get(name, ()) for name, k in zip(known["measure"], k, strict=True)]
-    return known.loc[chosen, "name"].tolist() or headlines(run, task)[:1]
+    @cached_property
+    def splits(self) -> list[str]:
+        """The splits of the tasks, each once."""
+        return list(dict.fromkeys(map(self.split_of, self.tasks)))
+
+    @cached_property
+    def subsets(self) -> dict[str, int]:
+        """The number of classes of each subset, the smallest subset first."""
+        sizes = {name: len(classes) for name, classes in self.info.classes.items()}
+        return dict(sorted(sizes.items(), key=lambda item: item[1]))
+
+    def subsets_of(self, split: str) -> dict[str, int]:
+        """Return those that trials of a split are of: some are too small for unseen classes."""
+        known = self.info.identities
+        own = {
+            name: size
+            for name, size in self.subsets.items()
+            if any(cell_name(learner, name, split) in known for learner in self.learners)
+        }
+        return own or self.subsets
+
+    # Trials and what their inner folds validated.
+
+    @cached_property
+    def trials(self) -> pd.DataFrame:
+        """All trials: costs and steps as numbers, whether a fit's time is noisy, what was tuned.
+
+        measure names what the inner folds tuned by on the trial's split; test is its value on test
+        items, as_learned that of the learner alone, training that of the learner alone on training
+        items among themselves, NaN where it is not known.
+        """
+        trials = with_costs(self.stored.trials)
+        numbers = self.stored.fit_numbers
+        training = numbers[numbers["name"] == TRAINING].set_index("trial_id")["value"]
+        found = [self.values[task] for task, _ in self.tuned_by.values()]
+        names = [name for _, name in self.tuned_by.values()]
+        chosen = pd.concat(
+            [own[own["name"] == name] for own, name in zip(found, names, strict=True)]
+        ).set_index("trial_id")
+        return trials.assign(
+            measure=trials["split"].map(dict(zip(self.tuned_by, names, strict=True))),
+            test=trials["trial_id"].map(chosen["value"]).astype(float),
+            as_learned=trials["trial_id"].map(chosen["as_learned"]).astype(float),
+            training=trials["trial_id"].map(training).astype(float),
+        )
+
+    @cached_property
+    def finished(self) -> pd.DataFrame:
+        """The trials that gave a result."""
+        return self.trials[self.trials["status"] == "ok"]
+
+    def finished_on(self, split: str) -> pd.DataFrame:
+        """Return the trials of one split that gave a result."""
+        return self.finished[self.finished["split"] == split]
+
+    @property
+    def validation(self) -> pd.DataFrame:
+        """What each candidate gave on the inner folds, by the first measure that tuned."""
+        rows = self.stored.validation
+        return rows[rows["task"] == rows.groupby("trial_id")["task"].transform("first")]
+
+    @cached_property
+    def validated(self) -> pd.DataFrame:
+        """The mean over inner folds (validation) at each checkpoint of each candidate, and n_folds.
+
+        A row for each task whose measure tuned.  Of many candidates most are validated on the first
+        fold alone.
+        """
+        rows = self.stored.validation
+        keys = [name for name in rows.columns if name not in ("fold", "value")]
+        of_folds = rows.groupby(keys, dropna=False, sort=False)["value"]
+        return of_folds.agg(validation="mean", n_folds="size").reset_index()
+
+    @cached_property
+    def tuned(self) -> pd.DataFrame:
+        """The finished trials, by split and partition, as each measure tuned them.
+
+        A row for each trial and measure: its `task` and `measure`, what was tuned, and the value of
+        the measure on the inner folds (validation), on test items (test), and of the learner alone
+        (as_learned).
+        """
+        of_measure = ["measure", "scaling", "params", "n_steps", "blend", "test", "as_learned"]
+        trials = self.finished.sort_values("partition").drop(columns=of_measure)
+        own = self.stored.tuned.drop_duplicates(["trial_id", "task"])
+        names = [measure_name(*pair) for pair in zip(own["measure"], own["k"], strict=True)]
+        own = own[["trial_id", "task", *of_measure[1:5]]]
+        own = own.assign(measure=pd.Series(names, own.index, dtype="str"))
+        rows = trials.merge(own, on="trial_id", how="left")
+        keys = ["trial_id", "task", "scaling", "params", "n_steps"]
+        rows = rows.merge(self.validated[[*keys, "validation"]], on=keys, how="left")
+        values = pd.concat([held.assign(task=task) for task, held in self.values.items()])
+        values = values.rename(columns={"value": "test"}).drop(columns="measure")
+        values = values.rename(columns={"name": "measure"})
+        keys = ["trial_id", "task", "measure"]
+        rows = rows.merge(values[[*keys, "test", "as_learned"]], on=keys, how="left")
+        first = rows["task"] == rows.groupby("trial_id")["task"].transform("first")
+        rows["training"] = rows["training"].where(first)
+        return pd.concat([rows[rows["split"] == split] for split in self.splits])
+
+    @cached_property
+    def measures_that_tuned(self) -> pd.DataFrame:
+        """The measures that tuned, in order: split, task and measure."""
+        found = self.tuned[["split", "task", "measure"]].drop_duplicates().dropna()
+        if found.empty:
+            rows = [(split, *by) for split, by in self.tuned_by.items()]
+            found = pd.DataFrame(rows, columns=["split", "task", "measure"])
+        return found
+
+    @property
+    def has_several_measures(self) -> bool:
+        """Whether the tasks of a split were tuned by several measures."""
+        return bool(self.measures_that_tuned["split"].duplicated().any())
+
+    @cached_property
+    def n_candidates(self) -> pd.Series[int]:
+        """How many candidates the inner folds compared, by trial_id; none of nothing to tune."""
+        tried = self.validation[["trial_id", "scaling", "params"]].drop_duplicates()
+        return tried["trial_id"].value_counts()
+
+    @cached_property
+    def costs(self) -> dict[str, pd.DataFrame]:
+        """Median, min, max and n of what the trials of each split took.
+
+        A row for each subset, learner and quantity: subset, n_classes, learner, quantity, median,
+        min, max, n.
+        """
+        return {split: self._costs(self.finished_on(split), split) for split in self.splits}
+
+    def _costs(self, trials: pd.DataFrame, split: str) -> pd.DataFrame:
+        values = trials.groupby(["subset", "learner"])[QUANTITIES]
+        found: Any = values.agg(["median", "min", "max", "count"]).stack(0, future_stack=True)
+        cells = pd.MultiIndex.from_product(
+            [self.subsets_of(split), self.learners, QUANTITIES],
+            names=["subset", "learner", "quantity"],
+        )
+        found = found.rename(columns={"count": "n"}).reindex(cells).fillna({"n": 0}).reset_index()
+        found = found.assign(n_classes=found["subset"].map(self.subsets)).astype({"n": int})
+        columns = ["subset", "n_classes", "learner", "quantity", "median", "min", "max", "n"]
+        return pd.DataFrame(found[columns])
+
+    def by_subset_and_learner(
+        self, rows: pd.DataFrame, split: str | None = None
+    ) -> Iterator[tuple[str, str, pd.DataFrame]]:
+        """Yield each subset, of a split, and learner with its rows, which may be none."""
+        held = rows.groupby(["subset", "learner"], sort=False).indices  # sooner than a filter each
+        for subset in self.subsets if split is None else self.subsets_of(split):
+            for learner in self.learners:
+                yield subset, learner, rows.iloc[held.get((subset, learner), [])]
+
+    def by_cell(self, rows: pd.DataFrame) -> Iterator[tuple[str, str, str, pd.DataFrame]]:
+        """Yield each split, subset and learner with its rows, which may be none."""
+        for split in self.splits:
+            of_split = rows[rows["split"] == split]
+            for subset, learner, own in self.by_subset_and_learner(of_split, split):
+                yield split, subset, learner, own
+
+    @cached_property
+    def rho(self) -> dict[tuple[str, str], float]:
+        """The correlation of partitions by subset and split, of those with a trial: their mean.
+
+        It is 0 of judgements, whose groups are compared.
+        """
+        trials = self.stored.trials
+        trials = trials.assign(rho=trials["rho"].where(~trials["split"].isin(self.judged), 0))
+        return dict(trials.groupby(["subset", "split"])[["rho"]].mean().itertuples())
+
+    @cached_property
+    def judged(self) -> frozenset[str]:
+        """The splits whose tasks are of judgements, each of which tests once."""
+        return frozenset(self.stored.groups["split"])
+
+    # Measures of tasks, and learners compared by them.
+
+    @cached_property
+    def is_blended(self) -> bool:
+        """Whether a learner was blended with the Euclidean baseline."""
+        return bool(self.stored.trials["blend"].notna().any())
+
+    @cached_property
+    def measures(self) -> dict[str, pd.DataFrame]:
+        """The measures of each task in order: measure, k, name and option, and who shows them.
+
+        is_headline: a measure of learners that tables show; is_shown: also one of the data that
+        these are compared with; is_compared: of runs, and on the terminal, the first where no other
+        is.  They are those that the task has, without k, where the run has no value of any.
+        """
+        return {task: self._measures(task) for task in self.tasks}
+
+    def _measures(self, task: str) -> pd.DataFrame:
+        source, rows = self.info.sources.tasks[task], self.stored.measures
+        rows = rows.loc[rows["task"] == task, ["measure", "k"]].drop_duplicates()
+        if rows.empty:
+            rows = pd.DataFrame({"measure": list(source.measures), "k": math.nan})
+        order = {name: place for place, name in enumerate(source.measures)}
+        rows = rows.assign(place=rows["measure"].map(order)).sort_values(["place", "measure", "k"])
+        pairs = list(zip(rows["measure"], rows["k"], strict=True))
+        of_data = rows["measure"].isin(source.of_data)
+        shown = [name not in SHOWN_AT or k in SHOWN_AT[name] for name, k in pairs]
+        first = ~of_data & np.array(shown, dtype=bool)
+        known = zip(rows["measure"], rows["k"].fillna(0), strict=True)
+        compared = np.array([k in COMPARED_AT.get(name, ()) for name, k in known], dtype=bool)
+        return rows[["measure", "k"]].assign(
+            name=[measure_name(*pair) for pair in pairs],
+            option=[option_name(*pair) for pair in pairs],
+            is_headline=first,
+            is_shown=first | of_data,
+            is_compared=compared if compared.any() else first & (first.cumsum() == 1),
+        )
+
+    def names(self, task: str, which: str = "is_headline") -> list[str]:
+        """Name the headlines of a task, or the measures that another column of `measures` marks."""
+        known = self.measures[task]
+        return [str(name) for name in known.loc[known[which], "name"]]
+
+    @cached_property
+    def values(self) -> dict[str, pd.DataFrame]:
+        """What each trial measured of each task, with the name of the measure."""
+        rows = self.stored.measures
+        return {
+            task: rows[rows["task"] == task].merge(known[["measure", "k", "name"]], how="left")
+            for task, known in self.measures.items()
+        }
+
+    def groups(
+        self, task: str, subset: str, name: str
+    ) -> tuple[pd.DataFrame, pd.Series[float]] | None:
+        """Return the means of groups of judgements (n_groups, n_learners), and their judgements.
+
+        The rows are by partition and group; None where the measure has no groups.
+        """
+        rows, known = self.stored.groups, self.measures[task][["measure", "k", "name"]]
+        rows = rows[(rows["task"] == task) & (rows["subset"] == subset)]
+        rows = rows.merge(known[known["name"] == name], on=["measure", "k"])
+        if rows.empty:
+            return None
+        rows = rows.assign(mean=rows["value"] / rows["n"])
+        where = ["partition", "cluster"]
+        sizes = rows.drop_duplicates(where).set_index(where)["n"].astype(float)
+        means = rows.pivot(index=where, columns="learner", values="mean")
+        return means, sizes[means.index]
+
+    @cached_property
+    def tuned_by(self) -> dict[str, tuple[str, str]]:
+        """The task and the name of the first measure by which inner folds tune, by split.
+
+        It is the measure that the experiment names, of the split's first task that has it; else the
+        first measure of the split's first task.  See `measures_that_tuned` for others.
+        """
+        return {split: self._tuned_by(split) for split in self.splits}
+
+    def _tuned_by(self, split: str) -> tuple[str, str]:
+        sources = self.info.sources.tasks
+        of_split = [task for task in self.tasks if self.split_of(task) == split]
+        text = self.experiment.choose_by or ""
+        for task in of_split:
+            if text in sources[task].measures:  # MAP@R is a name
+                return task, self._first_name(task, text)
+            measure, _, k = text.rpartition("@")
+            if measure in sources[task].measures:
+                return task, measure_name(measure, float(k))
+        return of_split[0], self._first_name(of_split[0], sources[of_split[0]].measures[0])
+
+    def _first_name(self, task: str, measure: str) -> str:
+        """Name a measure with the smallest k that it has in the run."""
+        known = self.measures[task]
+        return next(iter(known.loc[known["measure"] == measure, "name"]), measure)
+
+    @cached_property
+    def comparisons(self) -> dict[str, list[Comparison]]:
+        """The learners of each task compared with the best, by subset and headline."""
+        return {task: self.compare(task) for task in self.tasks}
+
+    def compare(self, task: str, baseline: str | None = None) -> list[Comparison]:
+        """Compare the learners with the best, or a baseline, for each subset and headline."""
+        found, values = [], self.values[task]
+        least = LEAST_SETS if self.experiment.replicates else 2
+        for subset in self.subsets_of(self.split_of(task)):
+            rho = self.rho.get((subset, self.split_of(task)), 0)  # without a trial: no scores
+            of_subset = values[values["subset"] == subset]
+            for name in self.names(task):
+                chosen = of_subset[of_subset["name"] == name]
+                scores = chosen.pivot(index="partition", columns="learner", values="value")
+                sizes = None
+                if (groups := self.groups(task, subset, name)) is not None:
+                    (scores, sizes), least = groups, LEAST_CLUSTERS
+                scores = scores.reindex(columns=self.learners).astype(float)
+                own = compare_to_best(scores, rho, baseline=baseline, least=least, sizes=sizes)
+                found.append(replace(own, subset=subset, name=name))
+        return found
+
+    @cached_property
+    def numbers(self) -> dict[str, pd.DataFrame]:
+        """Mean, spread, chance and comparison of each measure of each task.
+
+        A row for each subset, measure and learner: subset, n_classes, learner, measure, k, name
+        (see `measures`), mean, sd, as_learned (the mean of the learner alone), blend (the
+        largest weight of what was learned, NaN where it was not blended), n (partitions),
+        n_measured (partitions with a value of any learner), chance (mean over the partitions, each
+        counted once), verdict (see `Comparison`), which is '' but for headlines, and bold.
+        """
+        return {task: self._numbers(task) for task in self.tasks}
+
+    def _numbers(self, task: str) -> pd.DataFrame:
+        values, measures = self.values[task], self.measures[task]
+        keys = ["subset", "name"]
+        spread = values.groupby([*keys, "learner"])["value"].agg(["mean", "std", "count"])
+        gallery = self.info.sources.tasks[task].gallery
+        tuned = self.stored.tuned[self.stored.tuned["gallery"] == gallery]
+        blends = tuned.set_index("trial_id")["blend"].astype(float)
+        values = values.assign(blend=values["trial_id"].map(blends))
+        learned = values.groupby([*keys, "learner"]).agg({"as_learned": "mean", "blend": "max"})
+        partitions = values.drop_duplicates([*keys, "partition"]).groupby(keys)["chance"]
+        each_once = partitions.agg(["mean", "size"]).set_axis(["chance", "n_measured"], axis=1)
+        cells = pd.MultiIndex.from_product(
+            [self.subsets_of(self.split_of(task)), measures["name"], self.learners],
+            names=[*keys, "learner"],
+        )
+        spread = spread.set_axis(["mean", "sd", "n"], axis=1).join(learned)
+        numbers = spread.reindex(cells).reset_index()
+        numbers = numbers.merge(measures[["measure", "k", "name"]], on="name").join(
+            each_once, on=keys
+        )
+        verdicts = pd.DataFrame(
+            [
+                (it.subset, it.name, learner, verdict)
+                for it in self.comparisons[task]
+                for learner, verdict in it.verdicts.items()
+            ],
+            columns=[*keys, "learner", "verdict"],
+        )
+        numbers = numbers.merge(verdicts, on=[*keys, "learner"], how="left")
+        numbers = numbers.fillna({"n": 0, "n_measured": 0, "verdict": ""})
+        numbers = numbers.astype({"n": int, "n_measured": int})
+        for it in self.comparisons[task]:
+            if it.sizes is not None:
+                rows = (numbers["subset"] == it.subset) & (numbers["name"] == it.name)
+                errors = {name: it.standard_error(name) for name in self.learners}
+                numbers.loc[rows, "mean"] = numbers.loc[rows, "learner"].map(it.means)
+                numbers.loc[rows, "sd"] = numbers.loc[rows, "learner"].map(errors)
+        on_all = numbers["n"] == numbers["n_measured"]
+        numbers["bold"] = numbers["verdict"].isin(("best", "tied")) & on_all
+        numbers["n_classes"] = numbers["subset"].map(self.subsets)
+        columns = ["subset", "n_classes", "learner", "measure", "k", "name", "mean", "sd", "n"]
+        columns += ["as_learned", "blend", "n_measured", "chance", "verdict", "bold"]
+        return numbers[columns]
 
 
 def with_costs(trials: pd.DataFrame) -> pd.DataFrame:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -43,7 +43,8 @@ class PairedInterval:
 
     low, high and p_value are NaN where the n differences have no spread: there are fewer than two,
     or all are equal.  The p-value is two-sided, of no difference; sd is the sample standard
-    deviation.  The interval ends at `reach`, the largest difference that there can be, up or down.
+    deviation, rho the correlation of partitions.  The interval ends at `reach`, the largest
+    difference that there can be, up or down.
     """
 
     mean: float
@@ -53,14 +54,61 @@ class PairedInterval:
     sd: float
     p_value: float
     reach: float = math.inf
+    rho: float = 0.0
+
+    @classmethod
+    def of(
+        cls,
+        differences: npt.ArrayLike,
+        rho: float,
+        sizes: npt.ArrayLike | None = None,
+        reach: float = math.inf,
+    ) -> PairedInterval:
+        """Return the interval of a mean: over partitions, or over groups of so many judgements."""
+        if sizes is None:
+            return paired_interval(differences, rho, reach=reach)
+        return cluster_interval(differences, sizes, reach)
+
+    @property
+    def standard_error(self) -> float:
+        """The standard error of the mean; NaN of less than two values."""
+        return self.sd * _standard_error(self.n, self.rho)
+
+    @property
+    def detectable(self) -> float:
+        """The `detectable_difference` at the spread that was found.
+
+        NaN where there is no spread, or where so large a difference cannot be.
+        """
+        seen = self.sd * detectable_difference(self.n, self.rho)
+        return seen if 0 < seen <= self.reach else math.nan
+
+    def within(self, above: float, below: float) -> dict[str, float]:
+        """Test that the mean is within bounds: each leaves the 90 % interval at `LEVEL`.
+
+        Returns low and high of this interval, and the one-sided p_value: all NaN of fewer values
+        than `LEAST_SETS`, and of values that are all equal.
+        """
+        error = self.standard_error if self.n >= LEAST_SETS and self.sd > 0 else math.nan
+        half = error * stats.t.isf(LEVEL, self.n - 1)
+        low, high = np.clip([self.mean - half, self.mean + half], -self.reach, self.reach)
+        p_value = np.maximum(
+            stats.t.sf((self.mean - above) / error, self.n - 1),
+            stats.t.cdf((self.mean - below) / error, self.n - 1),
+        )
+        return {"low": low, "high": high, "p_value": float(p_value)}
 
 
 @dataclass(frozen=True)
-class BestLearners:
-    """Which learners are best, or not distinguishable from the best.
+class Comparison:
+    """Which learners are best by a measure, or not distinguishable from the best.
 
     Attributes
     ----------
+    scores : DataFrame of shape (n_partitions, n_learners)
+        Of judgements (n_groups, n_learners).
+    sizes : Series of float or None
+        The judgements of each group.
     best : str or None
         The highest mean among the learners with the most partitions; None where no other could be
         compared with it.
@@ -70,21 +118,35 @@ class BestLearners:
         it differs from it by the same on each, or '' where it was not compared.
     means : dict of str to float
         The mean of each learner, NaN without a result.
-    n_shared : dict of str to int
-        Partitions that each learner shares with the best; 0 where there is none.
     differences : dict of str to PairedInterval
         The best less each learner that was compared with it.
     p_values : dict of str to float
         Those of `differences`, corrected by `holm`; the verdicts depend on them.  NaN without
         spread.
+    subset, name : str
+        The class subset and the measure that are compared.
     """
 
+    scores: pd.DataFrame
+    sizes: pd.Series[float] | None
     best: str | None
     verdicts: Mapping[str, str]
     means: Mapping[str, float]
-    n_shared: Mapping[str, int]
     differences: Mapping[str, PairedInterval]
     p_values: Mapping[str, float]
+    subset: str = ""
+    name: str = ""
+
+    def interval(self, learner: str) -> PairedInterval:
+        """Return the bootstrap interval of the mean of a learner over all judgements."""
+        own = self.scores[learner].dropna()
+        assert self.sizes is not None
+        return cluster_interval(own, self.sizes[own.index])
+
+    def standard_error(self, learner: str) -> float:
+        """Return the standard error of this mean; NaN of too few groups."""
+        interval = self.interval(learner)
+        return interval.standard_error if interval.n >= LEAST_CLUSTERS else math.nan
 
 
 @dataclass(frozen=True)
@@ -110,32 +172,21 @@ def _standard_error(n: float, rho: float) -> float:
     return math.sqrt(1 / n + rho / (1 - rho))
 
 
-def detectable_difference(
-    n: float, rho: float, power: float = POWER, level: float = LEVEL
-) -> float:
-    """Return the smallest true difference that is found significant with probability `power`.
+def detectable_difference(n: float, rho: float) -> float:
+    """Return the smallest true difference that is found significant with probability `POWER`.
 
     In standard deviations of the differences over `n` partitions; infinity gives the limit for
     many.  The test statistic of a true difference delta is noncentral t with n - 1 degrees of
-    freedom and noncentrality delta / (s sqrt(1/n + rho / (1 - rho))).  `level` is two-sided, of
+    freedom and noncentrality delta / (s sqrt(1/n + rho / (1 - rho))).  `LEVEL` is two-sided, of
     this comparison; a difference that is significant in the wrong direction does not count.
     """
-    quantile = float(stats.t.ppf(1 - level / 2, df=n - 1))
+    quantile = float(stats.t.ppf(1 - LEVEL / 2, df=n - 1))
     noncentrality = (
-        quantile + float(stats.norm.ppf(power))
+        quantile + float(stats.norm.ppf(POWER))
         if math.isinf(n)
-        else float(special.nctdtrinc(n - 1, 1 - power, quantile))
+        else float(special.nctdtrinc(n - 1, 1 - POWER, quantile))
     )
     return noncentrality * _standard_error(n, rho)
-
-
-def seen_difference(found: PairedInterval, rho: float, level: float = LEVEL) -> float:
-    """Return the `detectable_difference` at the spread that was found.
-
-    NaN where there is no spread, or where so large a difference cannot be.
-    """
-    seen = found.sd * detectable_difference(found.n, rho, level=level)
-    return seen if 0 < seen <= found.reach else math.nan
 
 
 def reach_of(values: npt.ArrayLike) -> float:
@@ -163,12 +214,12 @@ def paired_interval(
     mean = float(array.mean()) if n else math.nan
     sd = float(array.std(ddof=1)) if n > 1 else math.nan
     if n < 2 or np.ptp(array) <= ROUNDING:
-        return PairedInterval(mean, math.nan, math.nan, n, 0 * sd, math.nan, reach)
+        return PairedInterval(mean, math.nan, math.nan, n, 0 * sd, math.nan, reach, rho)
     standard_error = sd * _standard_error(n, rho)
     half = float(stats.t.ppf((1 + confidence) / 2, df=n - 1)) * standard_error
     p_value = 2 * float(stats.t.sf(abs(mean) / standard_error, df=n - 1))
     low, high = max(mean - half, -reach), min(mean + half, reach)
-    return PairedInterval(mean, low, high, n, sd, p_value, reach)
+    return PairedInterval(mean, low, high, n, sd, p_value, reach, rho)
 
 
 def cluster_interval(
@@ -197,15 +248,6 @@ def cluster_interval(
     )
 
 
-def difference_interval(
-    differences: npt.ArrayLike, rho: float, sizes: npt.ArrayLike | None, reach: float
-) -> PairedInterval:
-    """Return the interval of a mean difference: over partitions, or over groups of so many."""
-    if sizes is None:
-        return paired_interval(differences, rho, reach=reach)
-    return cluster_interval(differences, sizes, reach)
-
-
 def holm(p_values: npt.ArrayLike) -> npt.NDArray[np.float64]:
     """Return the p-values (n,) of a family of comparisons corrected for their number, in order.
 
@@ -229,7 +271,7 @@ def compare_to_best(
     baseline: str | None = None,
     least: int = 2,
     sizes: pd.Series[float] | None = None,
-) -> BestLearners:
+) -> Comparison:
     """Find the best learner of one class subset, and those not distinguishable from it.
 
     The best has the highest mean over its partitions among the learners with the most of them, so
@@ -256,29 +298,30 @@ def compare_to_best(
     """
     counts = scores.count()
     names = [str(name) for name in scores.columns]
-    n_shared = dict.fromkeys(names, 0)
     means = scores.mean() if sizes is None else scores.mul(sizes, axis=0).sum()
     if sizes is not None:
         means /= scores.notna().mul(sizes, axis=0).sum()
     found = dict(zip(names, means.tolist(), strict=True))
-    nothing = BestLearners(None, dict.fromkeys(names, ""), found, n_shared, {}, {})
+    untold = dict.fromkeys(names, "")
+    nothing = Comparison(scores, sizes, None, untold, found, {}, {})
     if counts.max() < least:
         return nothing
     best = str(means[counts == counts.max()].idxmax()) if baseline is None else baseline
     differences, reach = {}, reach_of(scores)
     for name in names:
         shared = (scores[best] - scores[name]).dropna()
-        n_shared[name] = len(shared)
         if name != best and len(shared) >= 2:
             own_sizes = None if sizes is None else sizes[shared.index]
-            differences[name] = difference_interval(shared, rho, own_sizes, reach)
+            differences[name] = PairedInterval.of(shared, rho, own_sizes, reach)
     if not differences:
         return nothing
     corrected = holm([difference.p_value for difference in differences.values()])
     p_values = dict(zip(differences, corrected.tolist(), strict=True))
     verdicts = {name: _verdict(differences[name], p, level) for name, p in p_values.items()}
-    verdicts = {**nothing.verdicts, **verdicts, best: "best"}
-    return BestLearners(best, verdicts, found, n_shared, differences, p_values)
+    verdicts = {**untold, **verdicts, best: "best"}
+    return replace(
+        nothing, best=best, verdicts=verdicts, differences=differences, p_values=p_values
+    )
 
 
 def _verdict(difference: PairedInterval, p_value: float, level: float) -> str:
@@ -290,17 +333,15 @@ def _verdict(difference: PairedInterval, p_value: float, level: float) -> str:
     return "worse" if difference.mean > 0 else "better"
 
 
-def fit_power_law(x: npt.ArrayLike, y: npt.ArrayLike) -> PowerLaw:
-    """Fit y = factor * x ** exponent by least squares of the logarithms, at three points at least.
+def fit_power_law(x: npt.ArrayLike, y: npt.ArrayLike) -> PowerLaw | None:
+    """Fit y = factor * x ** exponent by least squares of the logarithms; None of two points.
 
     One point for each size: repeated measurements of one size share errors, and would make the
     interval too narrow, so give their medians.
     """
     log_x, log_y = np.log(np.asarray(x)), np.log(np.asarray(y))
     if log_x.size < LEAST_POINTS:
-        raise ValueError(
-            f"{log_x.size} points: an exponent with an interval needs at least {LEAST_POINTS}"
-        )
+        return None
     fit = stats.linregress(log_x, log_y)
     error = np.abs(log_y - fit.intercept - fit.slope * log_x).max()
     half = fit.stderr * float(stats.t.ppf((1 + CONFIDENCE) / 2, df=log_x.size - 2))

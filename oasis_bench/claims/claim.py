@@ -1,18 +1,301 @@
-"""A claim of a paper, the effects that decide it, and its verdict from what was measured."""
+"""A claim of a paper, the effects that decide it, and its verdict from stored runs.
+
+An effect is numbers of stored runs, one a partition, and bounds of their mean.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from scipy import stats
 
-from oasis_bench.analysis import LEAST_SETS, LEVEL, cluster_interval, holm, paired_interval
-from oasis_bench.claims.effects import Effect, Measured
-from oasis_bench.claims.paper_figures import Runs
+from oasis_bench.analysis import LEVEL, PairedInterval, RunAnalysis, holm, reach_of
+from oasis_bench.claims.paper_figures import Runs, published_figures
+from oasis_bench.runs import StoredRun
+from oasis_bench.trial import TRAINING
+
+analysis_of = lru_cache(maxsize=16)(RunAnalysis)
+"""The analysis of a run, which many effects ask for."""
+
+Float64Array = npt.NDArray[np.float64]
+
+COST = "fit_cpu_seconds"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """An effect as it was measured in a run, and in a class subset where there are several.
+
+    Its values are by the number of the partition, or of the run where each run has one; where
+    people judged, by the group of judgements, of `sizes` judgements each.  `rho` is the correlation
+    of partitions; it is 0 of what is no measure, as seconds, and of values of different data.
+    `reach` is the largest value that there can be, up or down.
+    """
+
+    where: str
+    values: pd.Series[float]
+    rho: float = 0
+    reach: float = math.inf
+    sizes: pd.Series[float] | None = None
+
+
+Measure: TypeAlias = Callable[[Mapping[str, StoredRun]], Iterator[Measured]]
+"""What measures an effect in the runs of an experiment, by name; nothing, or no values, where a
+learner is missing."""
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What is measured, and what its mean must be: above a bound, below one, or both."""
+
+    what: str
+    measured: Measure
+    above: float = -math.inf
+    below: float = math.inf
+
+    @property
+    def words(self) -> str:
+        """Say what must be."""
+        bounds = {"above": self.above, "below": self.below}
+        texts = [f"{side} {bound:g}" for side, bound in bounds.items() if math.isfinite(bound)]
+        return f"{self.what}: {' and '.join(texts)}"
+
+
+def gain(
+    first: str,
+    second: str,
+    above: float = 0.0,
+    below: float = math.inf,
+    measure: str = "mAP",
+    task: str = "retrieval",
+    relative: bool = False,
+) -> Effect:
+    """Make the effect of one learner's measure less another's, on the same partitions.
+
+    Where it is relative: of the logarithm of one over the other.
+    """
+
+    def measures(run: StoredRun) -> pd.DataFrame:
+        rows = analysis_of(run).values.get(task, run.measures[:0])
+        return rows[rows["name"] == measure] if len(rows) else rows
+
+    def measured(runs: Mapping[str, StoredRun]) -> Iterator[Measured]:
+        for run, where, own, rho in _subsets(runs, measures):
+            groups = analysis_of(run).groups(task, own["subset"].iloc[0], measure)
+            if groups is not None:
+                means, sizes = groups
+                values = _less(means, first, second)
+                yield Measured(where, values, 0, reach_of(means), sizes[values.index])
+            elif relative:
+                yield Measured(where, _less(_by_learner(own).map(np.log), first, second), rho)
+            else:
+                pairs = _by_learner(own)
+                yield Measured(where, _less(pairs, first, second), rho, reach_of(pairs))
+
+    pair = _quoted(first), _quoted(second)
+    what = (
+        f"log of {measure} of {pair[0]} over that of {pair[1]}"
+        if relative
+        else f"{measure} of {pair[0]} less that of {pair[1]}"
+    )
+    return Effect(what, measured, above, below)
+
+
+def last_over_first(effect: Effect) -> Effect:
+    """Make the effect that another is larger in the last run, or class subset, than in the first.
+
+    They draw their partitions apart from each other: their numbers alone pair them.  The overlap
+    is that of the one that overlaps more, which makes intervals rather too wide than too narrow.
+    """
+
+    def measured(runs: Mapping[str, StoredRun]) -> Iterator[Measured]:
+        found = [one for one in effect.measured(runs) if len(one.values)]
+        if len(found) > 1:
+            first, last = found[0], found[-1]
+            values = (last.values - first.values).dropna()
+            rho, reach = max(first.rho, last.rho), first.reach + last.reach
+            yield Measured(f"{last.where} and {first.where}", values, rho, reach)
+
+    what = f"{effect.what}, the last minus the first of these runs or class subsets"
+    return Effect(what, measured, above=0.0)
+
+
+def times_as_long(slow: str, fast: str, above: float, below: float = math.inf) -> Effect:
+    """Make the effect of how many times the CPU seconds of one final fit another's are, as log10.
+
+    JMLR table 5 has such seconds.
+    """
+
+    def measured(runs: Mapping[str, StoredRun]) -> Iterator[Measured]:
+        for _, where, own, _ in _subsets(runs, lambda run: run.trials):
+            yield Measured(where, _less(_by_learner(own, COST).map(np.log10), slow, fast))
+
+    what = f"log10 of CPU seconds of a fit of {_quoted(slow)} over those of {_quoted(fast)}"
+    return Effect(what, measured, above, below)
+
+
+def on_curve(
+    part: str,
+    number: Callable[[Float64Array, Float64Array], float],
+    what: str,
+    above: float,
+    below: float = math.inf,
+) -> Effect:
+    """Make the effect of a number of OASIS's curve of the tuning measure, one a partition.
+
+    It is made of steps (n,) and values (n,) in order of the steps, on 'test' or 'train' items.
+    Where it is NaN, as of curves that end too early, the partition is left out.
+    """
+
+    def points(run: StoredRun) -> pd.DataFrame:
+        return run.traces[(run.traces["learner"] == "OASIS") & (run.traces["part"] == part)]
+
+    def measured(runs: Mapping[str, StoredRun]) -> Iterator[Measured]:
+        for _, where, own, rho in _subsets(runs, points):
+            numbers = {
+                partition: number(
+                    curve["n_steps"].to_numpy(np.float64), curve["value"].to_numpy(np.float64)
+                )
+                for partition, curve in own.sort_values("n_steps").groupby("partition")
+            }
+            yield Measured(where, pd.Series(numbers, dtype=np.float64).dropna(), rho)
+
+    return Effect(what, measured, above, below)
+
+
+def of_trials(learner: str, column: str, what: str, above: float) -> Effect:
+    """Make the effect of a column of a learner's trials, or of a fitted attribute.
+
+    Columns are such as the symmetry index of W.
+    """
+
+    def numbers(run: StoredRun) -> pd.DataFrame:
+        rows = run.trials
+        if column not in rows:
+            rows = run.fit_numbers[run.fit_numbers["name"] == column].rename(
+                columns={"value": column}
+            )
+        return rows[rows["learner"] == learner]
+
+    def measured(runs: Mapping[str, StoredRun]) -> Iterator[Measured]:
+        for _, where, own, _ in _subsets(runs, numbers):
+            values = own.set_index("partition")[column].dropna().astype(np.float64)
+            yield Measured(where, values)
+
+    return Effect(what, measured, above)
+
+
+def training_gain(first: str, second: str, above: float) -> Effect:
+    """Make the effect of the tuning measure of one learner less another's, on training items."""
+
+    def numbers(run: StoredRun) -> pd.DataFrame:
+        return run.fit_numbers[run.fit_numbers["name"] == TRAINING]
+
+    def measured(runs: Mapping[str, StoredRun]) -> Iterator[Measured]:
+        for _, where, own, rho in _subsets(runs, numbers):
+            yield Measured(where, _less(_by_learner(own), first, second), rho)
+
+    what = f"measure of {_quoted(first)} less that of {_quoted(second)} on training items"
+    return Effect(what, measured, above)
+
+
+def difference(effect: Effect, minus: Effect) -> Effect:
+    """Make the effect that one effect is larger than another, partition by partition."""
+
+    def measured(runs: Mapping[str, StoredRun]) -> Iterator[Measured]:
+        less = {one.where: one.values for one in minus.measured(runs)}
+        for one in effect.measured(runs):
+            yield replace(one, values=(one.values - less.get(one.where, math.nan)).dropna())
+
+    return Effect(f"{effect.what}, minus the {minus.what}", measured, above=0.0)
+
+
+def growth(learner: str, size: str, below: float) -> Effect:
+    """Make the effect of the exponent of a learner's cost over a size, as in `SIZES`.
+
+    It is fitted on each partition over all runs, whose sizes differ.
+    """
+
+    def measured(runs: Mapping[str, StoredRun]) -> Iterator[Measured]:
+        trials = [run.trials[run.trials["learner"] == learner] for run in runs.values()]
+        if len(trials) < 2:
+            return
+        points = pd.concat(trials).dropna(subset=[COST]).astype({size: float})
+        exponents = {
+            partition: float(np.polyfit(np.log(own[size]), np.log(own[COST]), 1)[0])
+            for partition, own in points.groupby("partition")
+            if own[size].nunique() > 1
+        }
+        first, *_, last = runs
+        yield Measured(f"{first} to {last}", pd.Series(exponents, dtype=np.float64))
+
+    what = f"exponent of the CPU seconds of a fit of {learner} over {SIZES[size]}"
+    return Effect(what, measured, below=below)
+
+
+SIZES = {"n_train": "training items", "n_features": "features"}
+
+
+def from_published(learner: str, within: float) -> Effect:
+    """Make the effect of a learner's accuracy less the published one: a value for each run.
+
+    It is the mean over k.
+    """
+
+    def less_published(run: StoredRun) -> float:
+        values = analysis_of(run).values["classification"]
+        values = values[(values["measure"] == "accuracy") & (values["learner"] == learner)]
+        theirs = published_figures(run)
+        theirs = theirs[theirs["learner"] == learner].set_index("k")
+        return float((values.groupby("k")["value"].mean() - theirs["published"]).mean())
+
+    def measured(runs: Mapping[str, StoredRun]) -> Iterator[Measured]:
+        numbers = [less_published(run) for run in runs.values()]
+        values = pd.Series(numbers, dtype=np.float64).dropna()
+        yield Measured(f"{len(values)} data sets", values, reach=1.0)
+
+    what = f"accuracy of {learner} less the published one, a value for each data set"
+    return Effect(what, measured, -within, within)
+
+
+def _subsets(
+    runs: Mapping[str, StoredRun], rows_of: Callable[[StoredRun], pd.DataFrame]
+) -> Iterator[tuple[StoredRun, str, pd.DataFrame, float]]:
+    """Go over runs and their class subsets: run, where, rows of it, correlation of partitions."""
+    for name, run in runs.items():
+        rows, trials = rows_of(run), run.trials
+        subsets = [one for one in run.info.classes if (trials["subset"] == one).any()]
+        for subset in subsets:
+            own = rows[rows["subset"] == subset]
+            is_own = (trials["subset"] == subset) & trials["split"].isin(own["split"])
+            if len(own):
+                where = name if len(subsets) == 1 else f"{name}, classes {subset}"
+                yield run, where, own, float(trials.loc[is_own, "rho"].mean())
+
+
+def _by_learner(rows: pd.DataFrame, column: str = "value") -> pd.DataFrame:
+    """Return a column's values (n_partitions, n_learners)."""
+    return rows.pivot_table(index="partition", columns="learner", values=column)
+
+
+def _less(pairs: pd.DataFrame, first: str, second: str) -> pd.Series[float]:
+    """Return first less second where both are: nowhere where one is no column."""
+    if first not in pairs or second not in pairs:
+        return pd.Series(dtype=np.float64)
+    return (pairs[first] - pairs[second]).dropna().astype(np.float64)
+
+
+def _quoted(label: str) -> str:
+    """Return a learner's label, in quotes where it is several words."""
+    return f"'{label}'" if " " in label else label
+
 
 OUTCOMES = "supported", "partly supported", "contradicted", "inconclusive", "not tested"
 
@@ -52,40 +335,22 @@ def measured_effects(claims: Sequence[Claim], runs: Runs) -> pd.DataFrame:
     -------
     DataFrame
         The columns of `MEASURED`: bounds, mean, 90 % interval, number of values and one-sided
-        p-value of a mean out of its bounds, uncorrected.  Interval and p-value are NaN of fewer
-        values than `LEAST_SETS`, and of values that are all equal.
+        p-value of a mean out of its bounds, uncorrected (see `PairedInterval.within`).
     """
     rows = [
         {
             **{"id": claim.id, "experiment": name, "effect": effect.words, "where": one.where},
-            **{"above": effect.above, "below": effect.below, **_tested(one, effect)},
+            **{"above": effect.above, "below": effect.below, "mean": found.mean},
+            **{"values": len(one.values), **found.within(effect.above, effect.below)},
         }
         for claim in claims
         for name in claim.experiments
         for effect in claim.effects
         for one in effect.measured(runs.get(name, {}))
         if len(one.values)
+        for found in [PairedInterval.of(one.values, one.rho, one.sizes, one.reach)]
     ]
     return pd.DataFrame(rows, columns=MEASURED)
-
-
-def _tested(one: Measured, effect: Effect) -> dict[str, float]:
-    """Test that the mean is within its bounds: each bound leaves the 90 % interval at level .05."""
-    n = len(one.values)
-    found = (
-        paired_interval(one.values, one.rho)
-        if one.sizes is None
-        else cluster_interval(one.values, one.sizes)
-    )
-    error = found.sd * math.sqrt(1 / n + one.rho / (1 - one.rho))
-    error = error if n >= LEAST_SETS and error > 0 else math.nan
-    half = error * stats.t.isf(LEVEL, n - 1)
-    p_value = np.maximum(
-        stats.t.sf((found.mean - effect.above) / error, n - 1),
-        stats.t.cdf((found.mean - effect.below) / error, n - 1),
-    )
-    low, high = np.clip([found.mean - half, found.mean + half], -one.reach, one.reach)
-    return {"mean": found.mean, "low": low, "high": high, "values": n, "p_value": float(p_value)}
 
 
 def decide(claims: Sequence[Claim], effects: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:

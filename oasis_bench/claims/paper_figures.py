@@ -59,57 +59,20 @@ def published_figures(run: StoredRun) -> pd.DataFrame:
     return kept.astype({"k": float, "published": float})
 
 
-def published_precision(class_list: str) -> pd.DataFrame:
-    """Return JMLR table 4, or table 1 of the preprint, for one of the papers' class lists.
+def published(table: str) -> pd.DataFrame:
+    """Return a table of `published/`: what a paper says of its experiment, or its list of figures.
 
-    Rows: name (of the measure), k (NaN of mAP), learner, mean and sd.
+    'web_scale': figure, value, unit, source.  'deep_ranking_tables': tables 1 and 2 of Wang et al.,
+    model, learner (ours) and precision.  'tables_and_figures' of the papers: place, shows,
+    experiment (the built-in one that measures it, '' where there is none) and note (where in its
+    report to look, or why there is no experiment).
     """
-    jmlr = pd.read_csv(PUBLISHED / "jmlr_table4_precision.csv")
-    preprint = pd.read_csv(PUBLISHED / "preprint_table1_precision.csv")
-    cells = pd.concat([jmlr, preprint])
-    n_classes = JMLR_CLASSES.get(class_list)
-    cells = cells[cells["subset"] == (f"{n_classes} classes" if n_classes else class_list)]
-    names = cells["measure"].replace("mean average precision", "mAP")
-    k = names.str.extract(r"precision at (\d+)", expand=False).astype(float)
-    return cells.assign(name=names, k=k)[["name", "k", "learner", "mean", "sd"]]
-
-
-def published_minutes(class_list: str) -> pd.DataFrame:
-    """Return minutes of training on a class list: learner (ours), mean and sd.
-
-    They are of JMLR table 5 for 'B10', 'B20' and 'B50', where OASIS is the one with C, and of the
-    preprint's table 2 for 'Easy10', 'Var10' and 'Var20', where it is in Matlab.
-    """
-    if class_list.startswith("B"):
-        cells = pd.read_csv(PUBLISHED / "jmlr_table5_runtime_minutes.csv")
-        cells = cells[cells["classes"] == JMLR_CLASSES[class_list]]
-        ours = {"OASIS Matlab+C": "OASIS"}
-    else:
-        cells = pd.read_csv(PUBLISHED / "preprint_table2_runtime_minutes.csv")
-        cells = cells[cells["subset"] == class_list]
-        ours = {"OASIS Matlab": "OASIS", "Dissim-OASIS Matlab": "DissimOASIS"}
-    return cells.replace({"learner": ours})[["learner", "mean", "sd"]]
-
-
-def published_web_scale() -> pd.DataFrame:
-    """Return what the papers say of their web-scale experiment: figure, value, unit, source."""
-    return pd.read_csv(PUBLISHED / "web_scale.csv")
-
-
-def published_judgements() -> pd.DataFrame:
-    """Return tables 1 and 2 of Wang et al.: model, learner (ours) and precision."""
-    cells = pd.read_csv(PUBLISHED / "deep_ranking_tables.csv").drop_duplicates("model")
-    cells = cells.rename(columns={"similarity precision": "precision"})
-    return cells.assign(learner=cells["model"].map(OUR_NAMES))[["model", "learner", "precision"]]
-
-
-def paper_items() -> pd.DataFrame:
-    """Return the tables and figures of the papers: place, shows, experiment and note.
-
-    The experiment is the built-in one that measures it, '' where there is none; the note says where
-    in its report to look, or why there is no experiment.
-    """
-    return pd.read_csv(PUBLISHED / "tables_and_figures.csv", keep_default_na=False)
+    cells = pd.read_csv(PUBLISHED / f"{table}.csv", keep_default_na=False)
+    if "model" in cells:
+        cells = cells.drop_duplicates("model").rename(columns={"similarity precision": "precision"})
+        cells = cells.assign(learner=cells["model"].map(OUR_NAMES))
+        return cells[["model", "learner", "precision"]]
+    return cells
 
 
 DATASET = "caltech256"
@@ -133,7 +96,7 @@ PAPERS_PER_CLASS = DEFAULT_TRAIN, DEFAULT_TEST
 
 
 @dataclass(frozen=True)
-class ListOfSubset:
+class ClassList:
     """The papers' class list that a class subset is, or stands in for with other classes.
 
     Its name is as in `Caltech256.class_subsets`: B10 and so on of the JMLR paper, Easy10 and so on
@@ -142,6 +105,56 @@ class ListOfSubset:
 
     name: str
     stand_in: bool
+
+    @classmethod
+    def of(cls, run: StoredRun, subset: str) -> ClassList | None:
+        """Return the list that a run's class subset is or stands in for; None where it is neither.
+
+        A list of the papers has as many pictures a class as theirs.  Only the experiments of
+        `CLASS_LISTS` stand in for one, and only by their own classes; these may have fewer
+        pictures.
+        """
+        e, known = run.info.experiment, {name for own in CLASS_LISTS.values() for name in own}
+        if (e.dataset, e.per_class) == (DATASET, PAPERS_PER_CLASS) and subset in known:
+            return cls(subset, stand_in=False)
+        if e.built_in not in CLASS_LISTS:
+            return None
+        planned, lists = Experiment.from_toml(e.built_in), CLASS_LISTS[e.built_in]
+        subsets = zip(e.classes, run.info.classes, planned.classes, lists, strict=False)
+        for item, name, theirs, own in subsets:
+            if e.dataset == planned.dataset and name == subset and item == theirs:
+                return cls(own, stand_in=True)
+        return None
+
+    def precision(self) -> pd.DataFrame:
+        """Return JMLR table 4, or table 1 of the preprint, for this list.
+
+        Rows: name (of the measure), k (NaN of mAP), learner, mean and sd.
+        """
+        jmlr = pd.read_csv(PUBLISHED / "jmlr_table4_precision.csv")
+        preprint = pd.read_csv(PUBLISHED / "preprint_table1_precision.csv")
+        cells = pd.concat([jmlr, preprint])
+        n_classes = JMLR_CLASSES.get(self.name)
+        cells = cells[cells["subset"] == (f"{n_classes} classes" if n_classes else self.name)]
+        names = cells["measure"].replace("mean average precision", "mAP")
+        k = names.str.extract(r"precision at (\d+)", expand=False).astype(float)
+        return cells.assign(name=names, k=k)[["name", "k", "learner", "mean", "sd"]]
+
+    def minutes(self) -> pd.DataFrame:
+        """Return the minutes of training on this list: learner (ours), mean and sd.
+
+        They are of JMLR table 5 for 'B10', 'B20' and 'B50', where OASIS is the one with C, and of
+        the preprint's table 2 for 'Easy10', 'Var10' and 'Var20', where it is in Matlab.
+        """
+        if self.name.startswith("B"):
+            cells = pd.read_csv(PUBLISHED / "jmlr_table5_runtime_minutes.csv")
+            cells = cells[cells["classes"] == JMLR_CLASSES[self.name]]
+            ours = {"OASIS Matlab+C": "OASIS"}
+        else:
+            cells = pd.read_csv(PUBLISHED / "preprint_table2_runtime_minutes.csv")
+            cells = cells[cells["subset"] == self.name]
+            ours = {"OASIS Matlab": "OASIS", "Dissim-OASIS Matlab": "DissimOASIS"}
+        return cells.replace({"learner": ours})[["learner", "mean", "sd"]]
 
 
 def on_papers_classes(name: str, experiment: Experiment, registry: Registry) -> Experiment:
@@ -169,39 +182,3 @@ def on_papers_classes(name: str, experiment: Experiment, registry: Registry) -> 
         train_per_class=None,
         test_per_class=None,
     )
-
-
-def class_sentences(runs: Runs) -> list[str]:
-    """Say for each experiment that has run whether its classes are the papers'."""
-    sentences = []
-    for name in CLASS_LISTS:
-        for run in runs.get(name, {}).values():
-            found = [one for subset in run.info.classes if (one := list_of(run, subset))]
-            lists = ", ".join(one.name for one in found)
-            if any(one.stand_in for one in found):
-                sentences.append(
-                    f"{name}: {run.info.experiment.dataset} has classes that stand in for the "
-                    f"papers' ({lists}), which need all of Caltech256 on disk."
-                )
-            elif found:
-                sentences.append(f"{name}: the papers' own classes of Caltech256 ({lists}).")
-    return sentences
-
-
-def list_of(run: StoredRun, subset: str) -> ListOfSubset | None:
-    """Return the list that a run's class subset is or stands in for; None where it is neither.
-
-    A list of the papers has as many pictures a class as theirs.  Only the experiments of
-    `CLASS_LISTS` stand in for one, and only by their own classes; these may have fewer pictures.
-    """
-    e, known = run.info.experiment, {name for own in CLASS_LISTS.values() for name in own}
-    if (e.dataset, e.per_class) == (DATASET, PAPERS_PER_CLASS) and subset in known:
-        return ListOfSubset(subset, stand_in=False)
-    if e.built_in not in CLASS_LISTS:
-        return None
-    planned, lists = Experiment.from_toml(e.built_in), CLASS_LISTS[e.built_in]
-    subsets = zip(e.classes, run.info.classes, planned.classes, lists, strict=False)
-    for item, name, theirs, own in subsets:
-        if e.dataset == planned.dataset and name == subset and item == theirs:
-            return ListOfSubset(own, stand_in=True)
-    return None

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 
-from oasis_bench.claims.claim import Claim
-from oasis_bench.claims.effects import (
+from oasis_bench.claims.claim import (
+    Claim,
     Effect,
     Float64Array,
     difference,

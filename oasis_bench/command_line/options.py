@@ -396,10 +396,10 @@ def _add_export(verbs: Any) -> None:
     parser = _verb(verbs, "export", "run:export", what, "", example)
     parser.reads("run", "RUN", "the output folder of the run")
     what = (
-        "csv and parquet: every table of the store; latex: the tables of the report; summary: one "
+        "csv and parquet: every table of the store; summary: one "
         "CSV of means, spreads and costs; trec: run and qrels files of a run with --predictions"
     )
-    kinds = ("csv", "parquet", "latex", "summary", "trec")
+    kinds = ("csv", "parquet", "summary", "trec")
     parser.add("--format", f"{{{','.join(kinds)}}}", what, required=True, choices=kinds)
     parser.writes("--output", "DIR", "where to write them (default: RUN/export)")
     add_plugin(parser)

@@ -16,13 +16,7 @@ from oasis_bench.command_line.run import TRIAL_FAILED, go_on, quick_note
 from oasis_bench.experiment import Experiment, quick_settings
 from oasis_bench.plugins import Registry
 from oasis_bench.system import Folder, Machine, OutputError, Text, UsageError
-from oasis_bench.web_scale import (
-    Checkpoint,
-    Training,
-    chance_level,
-    train,
-    trainings,
-)
+from oasis_bench.web_scale import chance_level, train, trainings
 
 QUICK = {"partitions": 1, "max_steps": 8_000, "threads": 1}
 """What is smaller than in `run --quick`: the results of neither are evidence.
@@ -107,18 +101,14 @@ def run_web_scale(options: argparse.Namespace) -> int:
     n_threads = options.threads or Machine.cores()
     planned = trainings(options.images, options.batch, options.seeds, options.steps_per_image)
 
-    def tell(training: Training, point: Checkpoint) -> None:
-        left = training.n_steps - point.n_steps
-        seconds = point.learn_seconds / point.n_steps * left if point.n_steps else 0.0
-        display.line(
-            f"{training.name}: {point.n_steps:,} steps, {point.learn_seconds:,.0f} s, "
-            f"mAP {point.mean_average_precision:.4f} ± {point.standard_error:.4f}"
-            + (f", about {in_words(seconds)} of learning left" if seconds else "")
-        )
+    def tell(words: str, seconds_left: float) -> None:
+        left = f", about {in_words(seconds_left)} of learning left" if seconds_left else ""
+        display.line(words + left)
 
     size = max(options.images), options.test_images, options.visterms
     dataset: Any = Registry.load().datasets["web-scale"]
-    forecast = _forecast(dataset.to_write(*size), options.visterms, planned, options.output)
+    steps = [training.n_steps for training in planned]
+    forecast = _forecast(dataset.to_write(*size), options.visterms, steps, options.output)
     Folder(options.output).make_writable()
     print(forecast, flush=True)
     with closing(ProgressDisplay()) as display:
@@ -139,17 +129,14 @@ def run_web_scale(options: argparse.Namespace) -> int:
     return 0
 
 
-def _forecast(
-    to_write: tuple[Path, float], d: int, planned: Sequence[Training], folder: Path
-) -> str:
+def _forecast(to_write: tuple[Path, float], d: int, steps: Sequence[int], folder: Path) -> str:
     """Say what is written where, and how much there is to learn; a training keeps W in float32."""
     place, n_bytes = to_write
     images = f"those in {place} are used"
     if n_bytes:
         images = f"up to {n_bytes / 1e6:,.1f} MB are drawn and written to {place}"
-    models = f"{4 * d**2 * len(planned) / 1e6:,.1f} MB of models, are written to {folder}"
-    steps = sum(training.n_steps for training in planned)
+    models = f"{4 * d**2 * len(steps) / 1e6:,.1f} MB of models, are written to {folder}"
     return (
-        f"images: {images}\nlearning: {steps:,} steps in {len(planned)} trainings, {models}; a "
+        f"images: {images}\nlearning: {sum(steps):,} steps in {len(steps)} trainings, {models}; a "
         "million steps take 11 s on two cores in batches of 65,536, minutes in small ones"
     )

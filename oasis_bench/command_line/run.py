@@ -213,8 +213,7 @@ def go_on(
         failed = _go_on_with_each(several, folder, options)
         folders = {name: folder / name for name in several}
         (what,) = lists_of_values(experiment)
-        page, summary = Registry.load_reports().write_side_by_side(folders, folder, what)
-        print(f"{summary}\nreport: {page}")
+        print(f"report: {Registry.load_reports().write_side_by_side(folders, folder, what)}")
         return failed
     state = how_far(folder, experiment)
     if state == "finished":

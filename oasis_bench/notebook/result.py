@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from oasis_bench.analysis import headlines, task_measures
+from oasis_bench.analysis import RunAnalysis
 from oasis_bench.data import LabelledRows, Prepare, Scaling
 from oasis_bench.plugins import Blend, Registry
 from oasis_bench.runs import StoredRun, read_run
@@ -165,8 +165,9 @@ def find_best(run: StoredRun) -> Winner:
     Only learners with the most partitions are compared.
     """
     task = next(iter(run.info.sources.tasks))
-    values = task_measures(run, task)
-    values = values[values["name"] == headlines(run, task)[0]]
+    analysis = RunAnalysis(run)
+    values = analysis.values[task]
+    values = values[values["name"] == analysis.names(task)[0]]
     classes = {name: len(held) for name, held in run.info.classes.items()}
     if values.empty:
         raise UsageError(f"no learner has a result of {task}: the summary says why")

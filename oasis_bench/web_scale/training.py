@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal
@@ -17,6 +17,7 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from oasis_bench.plugins import Registry, load_model, save_model
@@ -38,6 +39,9 @@ STEPS_PER_IMAGE = 70
 """160 million steps for 2.3 million images (JMLR 2010, 5.2.3)."""
 
 PRECISION_AT = (1, 10, 50)
+
+TRAINING = ["images", "steps", "batch_size", "seed"]
+"""The columns of a frame that identify a training."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +97,14 @@ class Checkpoint:
     n_queries: int
     peak_bytes: int | None
 
+    @property
+    def words(self) -> str:
+        """What a reader of the terminal is told."""
+        return (
+            f"{self.n_steps:,} steps, {self.learn_seconds:,.0f} s, "
+            f"mAP {self.mean_average_precision:.4f} ± {self.standard_error:.4f}"
+        )
+
 
 @dataclass(frozen=True)
 class TrainingRecord:
@@ -129,7 +141,7 @@ def train(
     n_threads: int,
     n_queries: int,
     progress: Progress = no_progress,
-    on_checkpoint: Callable[[Training, Checkpoint], None] = lambda training, checkpoint: None,
+    on_checkpoint: Callable[[str, float], None] = lambda words, seconds_left: None,
 ) -> TrainingRecord:
     """Train and measure; a training that the folder holds goes on from its last checkpoint.
 
@@ -155,7 +167,9 @@ def train(
             checkpoint = _learn_and_measure(learner, data, record, n_steps, n_queries, progress)
             record = replace(record, checkpoints=(*record.checkpoints, checkpoint))
             _save(record, learner, folder)
-            on_checkpoint(training, checkpoint)
+            left = training.n_steps - n_steps
+            seconds_left = checkpoint.learn_seconds / n_steps * left if n_steps else 0.0
+            on_checkpoint(f"{training.name}: {checkpoint.words}", seconds_left)
     return record
 
 
@@ -174,6 +188,27 @@ def read_records(folder: Path, data: dict[str, int] | None = None) -> list[Train
                 f"{data}: give each data a folder of its own"
             )
     return records
+
+
+def checkpoints_of(records: Sequence[TrainingRecord]) -> pd.DataFrame:
+    """Return a row for each checkpoint, in the order of images, steps, batch size and seed.
+
+    The columns are these four, n_threads, and the fields of `Checkpoint`, where precision_at_1 and
+    so on stand for its precisions; batch_size is NaN of exact OASIS.
+    """
+    rows = [
+        {
+            **dict(zip(TRAINING, astuple(record.training), strict=True)),
+            "threads": record.n_threads,
+            **asdict(point),
+            **{f"precision_at_{k}": point.precision_at.get(str(k)) for k in PRECISION_AT},
+        }
+        for record in records
+        for point in record.checkpoints
+    ]
+    frame = pd.DataFrame(rows).drop(columns="precision_at")
+    frame = frame.astype({"batch_size": float, "peak_bytes": float})
+    return frame.sort_values([*TRAINING, "n_steps"], na_position="first", ignore_index=True)
 
 
 def _read_record(path: Path) -> TrainingRecord:
