@@ -32,7 +32,7 @@ from oasis_bench.system import derive_seed
 from oasis_bench.tasks import SeenClassesSplit, Split, evaluate_ranking
 from oasis_bench.tasks.class_splits import UnseenClassesSplit
 
-N_CLASSES, N_FEATURES, N_POOLS, N_PARTITIONS = 10, 16, 150, 10
+N_CLASSES, N_FEATURES, N_POOLS, N_PARTITIONS = 10, 16, 600, 10
 SETTINGS = SimpleNamespace(per_class=(40, 25))
 PROJECTION = Path(__file__).parents[1] / "tests/plugins/random_projection.py"
 PAIRS = ((LDA, Euclidean), (RCA, Euclidean))

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 from zlib import crc32
 
 import matplotlib as mpl
@@ -230,17 +230,18 @@ def log_counts(axes: Axes) -> None:
     axes.xaxis.set_minor_locator(NullLocator())
 
 
-def log_seconds(axes: Axes) -> None:
-    """Make the x axis logarithmic and label it in seconds, with units such as ms; set limits first.
+def log_seconds(axes: Axes, which: Literal["x", "y"] = "x") -> None:
+    """Make an axis logarithmic and label it in seconds, with units such as ms; set limits first.
 
     The labels are plain text, which is drawn sooner than powers of ten.
     """
-    low, high = axes.get_xlim()
-    axes.set_xscale("log")
+    low, high = axes.get_xlim() if which == "x" else axes.get_ylim()
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    axes.set(**{f"{which}scale": "log"})
     subs = (1, 2, 5) if high < 30 * low else (1,)
-    axes.xaxis.set_major_locator(LogLocator(subs=subs, numticks=6))
-    axes.xaxis.set_major_formatter(EngFormatter(unit="s"))
-    axes.xaxis.set_minor_locator(NullLocator())
+    axis.set_major_locator(LogLocator(subs=subs, numticks=6 if which == "x" else None))
+    axis.set_major_formatter(EngFormatter(unit="s"))
+    axis.set_minor_locator(NullLocator())
 
 
 def draw_band(

@@ -1,4 +1,4 @@
-"""The figures of a run: precision, differences, time, steps and learned spaces.
+"""The figures of a run: precision and costs by classes, differences, time, steps, learned spaces.
 
 Each learner keeps its colour, marker and line style in all figures of a run.
 """
@@ -22,6 +22,11 @@ from oasis_bench.reports import figure_style as fs
 from oasis_bench.reports.table import clip
 from oasis_bench.reports.view import RunView, task_title
 
+COSTS = {
+    "tuning_seconds": "Tuning (seconds)",
+    "fit_seconds": "Fit (seconds)",
+    "seconds_per_query": "Query (seconds)",
+}
 NAME_WIDTH = 22
 FRONT: dict[str, Any] = {"label": "front", "color": "0.35", "linewidth": 1, "zorder": 1}
 FRONT_NOTE = (
@@ -82,32 +87,38 @@ def draw_quality_against_time(view: RunView, task: str) -> fs.Plot | None:
     styles = fs.learner_styles(view.learners)
     figure, of_subset = panels(view, points, "tuning and fit", view.names(task)[0])
     for subset, axes in of_subset.items():
-        own = points[points["subset"] == subset]
-        axes.set_xlim(own["seconds_min"].min() / 1.6, own["seconds_max"].max() * 1.6)
-        fs.log_seconds(axes)
-        for row in own.to_dict("records"):
-            style = {**styles[row["learner"]], "linestyle": "", "markersize": 6}
-            x, y, low, high = (row[name] for name in ("seconds", "middle", "low", "high"))
-            errors = np.nan_to_num([[y - low], [high - y]])
-            ends = [[x - row["seconds_min"]], [row["seconds_max"] - x]]
-            axes.errorbar([x], [y], xerr=ends, yerr=errors, elinewidth=1, **style)
-        front = own[pareto_front(own["seconds"].to_numpy(), own["middle"].to_numpy())]
-        front = front.sort_values("seconds")
-        axes.plot(front["seconds"], front["middle"], drawstyle="steps-post", **FRONT)
-        middle = math.prod(axes.get_xlim()) ** 0.5
-        for name, x, y in zip(front["learner"], front["seconds"], front["middle"], strict=True):
-            axes.annotate(
-                clip(name, NAME_WIDTH),
-                (x, y),
-                xytext=(4, 5) if x < middle else (-4, 5),
-                horizontalalignment="left" if x < middle else "right",
-                textcoords="offset points",
-                fontsize="x-small",
-                parse_math=False,
-            )
+        draw_against_time(axes, points[points["subset"] == subset], styles)
     others: dict[str, Artist] = {"Pareto front": Line2D([], [], **FRONT)}
     fs.draw_legend(figure, entries(view, styles, points), others, lines=False)
     return figure
+
+
+def draw_against_time(
+    axes: Axes, points: pd.DataFrame, styles: Mapping[str, fs.LearnerStyle]
+) -> None:
+    """Draw learners at their seconds and values (middle, low, high), and the Pareto front."""
+    axes.set_xlim(points["seconds_min"].min() / 1.6, points["seconds_max"].max() * 1.6)
+    fs.log_seconds(axes)
+    for row in points.to_dict("records"):
+        style = {**styles[row["learner"]], "linestyle": "", "markersize": 6}
+        x, y, low, high = (row[name] for name in ("seconds", "middle", "low", "high"))
+        errors = np.nan_to_num([[y - low], [high - y]])
+        ends = [[x - row["seconds_min"]], [row["seconds_max"] - x]]
+        axes.errorbar([x], [y], xerr=ends, yerr=errors, elinewidth=1, **style)
+    front = points[pareto_front(points["seconds"].to_numpy(), points["middle"].to_numpy())]
+    front = front.sort_values("seconds")
+    axes.plot(front["seconds"], front["middle"], drawstyle="steps-post", **FRONT)
+    middle = math.prod(axes.get_xlim()) ** 0.5
+    for name, x, y in zip(front["learner"], front["seconds"], front["middle"], strict=True):
+        axes.annotate(
+            clip(name, NAME_WIDTH),
+            (x, y),
+            xytext=(4, 5) if x < middle else (-4, 5),
+            horizontalalignment="left" if x < middle else "right",
+            textcoords="offset points",
+            fontsize="x-small",
+            parse_math=False,
+        )
 
 
 def times_and_values(view: RunView, task: str) -> pd.DataFrame:
@@ -149,16 +160,95 @@ def pareto_front(
 
 @mpl.rc_context(fs.STYLE)
 def task_figures(view: RunView, task: str) -> list[fs.Drawing]:
-    """Draw the figures that a task has: nothing where it has no curve and no confusion matrix."""
-    standard_error = f"mean ± standard error over {view.partitions_text}"
+    """Draw the figures that a task has: nothing where it has no curve, and one class subset."""
+    about = {"spread": f"mean ± standard error over {view.partitions_text}"}
+    about["caption"] = "Dashed grey: chance."
     title = task_title(task)
-    return fs.finish(
-        f"{task}_precision_at_k",
-        f"{title}: precision at the top k",
-        draw_precision_at_k(view, task),
-        spread=standard_error,
-        caption="Dashed grey: chance.",
-    )
+    by_classes, at_k = draw_by_classes(view, task), draw_precision_at_k(view, task)
+    title_of_first = f"{title}: {view.names(task)[0]} against the number of classes"
+    return [
+        *fs.finish(f"{task}_by_classes", title_of_first, by_classes, **about),
+        *fs.finish(f"{task}_precision_at_k", f"{title}: precision at the top k", at_k, **about),
+    ]
+
+
+@mpl.rc_context(fs.STYLE)
+def cost_figures(view: RunView) -> list[fs.Drawing]:
+    """Draw how the costs of each split grow with the classes; nothing of one class subset."""
+    return [
+        drawing
+        for split in view.splits
+        for drawing in fs.finish(
+            "_".join(["costs", *view.of_splits(split)]),
+            "Costs against the number of classes" + "".join(view.of_splits(f", {split}")),
+            draw_costs(view, split),
+            spread=f"median over {view.partitions_text}, bars from the smallest to the largest",
+            caption="Logarithmic scales. A learner without a point for tuning had nothing to tune.",
+        )
+    ]
+
+
+def draw_costs(view: RunView, split: str) -> fs.Plot | None:
+    """Draw the times of tuning, fit and query against the number of classes."""
+    trials = view.finished_on(split)
+    if trials["subset"].nunique() < 2:
+        return None
+    styles, figure = fs.learner_styles(view.learners), _by_classes(view, [*COSTS.values()])
+    for axes, cost in zip(figure.panels, COSTS, strict=True):
+        seconds = trials[cost].where(trials[cost] > 0)
+        if seconds.notna().any():  # a single value has no range of its own
+            axes.set_ylim(seconds.min() / 2, seconds.max() * 2)
+        fs.log_seconds(axes, "y")
+        spread = seconds.groupby([trials["learner"], trials["subset"]])
+        _draw_bars(view, axes, spread.agg(["median", "min", "max"]), styles)
+    fs.draw_legend(figure, entries(view, styles, trials), {})
+    return figure
+
+
+def draw_by_classes(view: RunView, task: str) -> fs.Plot | None:
+    """Draw the first measure of a task against the number of classes."""
+    values, first = view.values[task], view.names(task)[0]
+    values = values[values["name"] == first]
+    if values["subset"].nunique() < 2 or view.info.multi_label:
+        return None
+    styles, figure = fs.learner_styles(view.learners), _by_classes(view, [first])
+    (axes,) = figure.panels
+    spread = values.groupby(["learner", "subset"])["value"].agg(["mean", "sem"])
+    ends = {"low": spread["mean"] - spread["sem"], "high": spread["mean"] + spread["sem"]}
+    _draw_bars(view, axes, spread[["mean"]].assign(**ends), styles)
+    each_once = values.drop_duplicates(["subset", "partition"])
+    chances = each_once.groupby("subset")["chance"].mean().reindex(list(view.subsets))
+    axes.plot(range(len(chances)), chances, **fs.CHANCE)
+    chance = {"chance": Line2D([], [], **fs.CHANCE)}
+    fs.draw_legend(figure, entries(view, styles, values), chance)
+    return figure
+
+
+def _by_classes(view: RunView, y_labels: list[str]) -> fs.Plot:
+    """Make a panel for each y label, with a place on the x axis for each class subset."""
+    labels = [view.subset_label(subset) for subset in view.subsets]
+    size = (3.9 if len(y_labels) == 1 else 2.3, 2.3)
+    figure = fs.Plot(len(y_labels), size, left=0.85, bottom=0.55 + 0.035 * max(map(len, labels)))
+    for axes, y_label in zip(figure.panels, y_labels, strict=True):
+        axes.set_xticks(range(len(labels)), labels, parse_math=False)
+        axes.set(xlabel=f"number of {view.class_noun}", ylabel=y_label)
+        axes.set_xlim(-0.5, len(labels) - 0.5)
+        axes.grid(visible=False, axis="x")
+    return figure
+
+
+def _draw_bars(
+    view: RunView, axes: Axes, spread: pd.DataFrame, styles: Mapping[str, fs.LearnerStyle]
+) -> None:
+    """Draw the first column by learner and subset, with bars from the second to the third."""
+    names, places = view.learners, np.arange(len(view.subsets))
+    shifts = (np.arange(len(names)) - (len(names) - 1) / 2) * min(0.06, 0.4 / len(names))
+    for name, shift in zip(names, shifts, strict=True):
+        if name in spread.index:
+            middle, low, high = spread.loc[name].reindex(list(view.subsets)).to_numpy().T
+            bars = np.nan_to_num([middle - low, high - middle])
+            look = {"capsize": 2.5, "elinewidth": 1, **styles[name]}
+            axes.errorbar(places + shift, middle, yerr=bars, **look)
 
 
 def draw_precision_at_k(view: RunView, task: str) -> fs.Plot | None:

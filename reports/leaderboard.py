@@ -15,6 +15,7 @@ from typing import Any
 import matplotlib as mpl
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 
 from oasis_bench.analysis import Leaderboard
 from oasis_bench.experiment import known_settings
@@ -181,8 +182,8 @@ def _write(
     )
     tables, figures = [] if beside is None else [beside], []
     for part in parts.values():
-        tables += [*part["standings"], part["scores"], part["results"]]
-        figures += part["reductions"]
+        tables += [*part["standings"], part["wins"], part["scores"], part["results"]]
+        figures += [*part["reductions"], *part["against_time"]]
     return write_files(output, name, page, tables, figures)
 
 
@@ -195,6 +196,8 @@ def _of_task(boards: Sequence[Leaderboard]) -> dict[str, Any]:
         "sentences": list(sentences(board)),
         "reductions": _reductions(board),
         "recommendation": _recommendation(board),
+        "against_time": _against_time(board),
+        "wins": _wins_table(board),
         "scores": _scores_table(board),
         "results": _results_table(board),
     }
@@ -239,6 +242,46 @@ def standing_table(board: Leaderboard) -> Table:
         ]
         * (not rows["ranked"].all()),
         of={"Task": task_title(board.task), "Corpora": board.group},
+    )
+
+
+def _wins_table(board: Leaderboard) -> Table:
+    """Make the matrix of the shares of corpora where the row is above the column."""
+    wins = board.wins
+    return Table(
+        name=f"wins_{board.task}",
+        title=f"{task_title(board.task)}: share of the corpora where the row is above the column",
+        columns=[
+            Column("Learner", wins.index, align="l"),
+            *(Column(str(name), wins[name], numbers_as("{:.2f}", "-")) for name in wins),
+        ],
+        numbers=wins.rename_axis("learner").reset_index(),
+        notes=["A tie counts a half."],
+        of={"Task": task_title(board.task)},
+    )
+
+
+@mpl.rc_context(fs.STYLE)
+def _against_time(board: Leaderboard) -> list[fs.Drawing]:
+    """Draw the error reduction of the ranked learners against their time."""
+    rows = board.learners.loc[board.ranked]
+    rows = rows.rename(columns=lambda name: name.removeprefix("error_reduction_"))
+    rows = rows[rows["seconds"] > 0].reset_index(names="learner")
+    if rows.empty:
+        return []
+    seconds = dict.fromkeys(("seconds_min", "seconds_max"), rows["seconds"])
+    rows = rows.assign(middle=rows["error_reduction"], **seconds)
+    styles = fs.learner_styles(board.ranked)
+    figure, (axes,) = fs.panels_of([board.measure], "tuning and fit", "error reduction")
+    figures.draw_against_time(axes, rows, styles)
+    front = {"Pareto front": Line2D([], [], **figures.FRONT)}
+    fs.draw_legend(figure, {name: styles[name] for name in rows["learner"]}, front, lines=False)
+    return fs.finish(
+        f"{board.task}_against_time",
+        f"{task_title(board.task)}: error reduction against the time of tuning and fit",
+        figure,
+        spread=f"median over {len(board.corpora)} corpora, with its 95 % interval",
+        caption=figures.FRONT_NOTE,
     )
 
 

@@ -21,14 +21,18 @@ from oasis_bench.reports.table import (
     p_text,
     plural,
 )
-from oasis_bench.reports.view import RunView, task_title
+from oasis_bench.reports.view import BASELINE, RunView, task_title
 
 CHANCE = "chance"
 """What stands for a learner in rows of chance."""
 
+ABSTAINED = f" = {BASELINE}"
+"""What follows a mean of trials that are all the baseline's."""
+
 BLEND_NOTE = (
     "In brackets: as learned. The value before it is of the blend with the Euclidean baseline, by "
-    "a weight that the inner folds tuned; ‘=’: what was learned has weight 0 on all partitions."
+    f"a weight that the inner folds tuned; ‘= {BASELINE}’: what was learned has weight 0 on all "
+    "partitions."
 )
 BOLD_NOTE = (
     "Bold: best, or statistically tied with the best by the corrected resampled paired t-test "
@@ -69,7 +73,7 @@ def mean_texts(numbers: pd.DataFrame) -> list[str]:
     return [
         f"{mean:.3f} ± {number_text(sd, '{:.3f}')}"
         + f" ({learned:.3f})" * (learned != mean)
-        + " =" * (blend == 0)
+        + ABSTAINED * (blend == 0)
         if n
         else "-"
         for mean, sd, n, learned, blend in zip(*columns, strict=True)

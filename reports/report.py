@@ -16,6 +16,7 @@ import pandas as pd
 from oasis_bench.data import Scaling
 from oasis_bench.experiment import Search
 from oasis_bench.reports.figures import (
+    cost_figures,
     partition_figures,
     quality_against_time,
     space_figures,
@@ -120,7 +121,8 @@ def write_report(folder: Path, baseline: str | None = None, run: StoredRun | Non
         "trials": [trials_table(view)],
         "ratings": [] if ratings is None else rating_tables(view, ratings),
     }
-    figures = {"steps": step_figures(view), "space": space_figures(view)}
+    makers = {"steps": step_figures, "space": space_figures, "costs": cost_figures}
+    figures = {name: make(view) for name, make in makers.items()}
     trials, (pictures, queries) = view.stored.trials, retrieved(view)
     page = render(
         "report.html.j2",

@@ -15,11 +15,11 @@ import fake_runs
 import numpy as np
 import pytest
 from local_server import serve
+from small_runs import small
 
 from oasis_bench.command_line import main
 from oasis_bench.data import LabelledRows
 from oasis_bench.execution.machine import ThisMachine
-from oasis_bench.experiment import Experiment, LearnerSpec
 
 SLOW_FILES = (
     "test_run_on_cluster.py",
@@ -45,6 +45,8 @@ SLOW_FILES = (
     "test_trec.py",
     "test_keel.py",
     "test_trying.py",
+    "test_turns.py",
+    "test_row_judgements.py",
     "test_sabotage.py",
     "test_odd_rows.py",
     "test_fuzzed_readers.py",
@@ -112,17 +114,8 @@ def numbered_rows():
 @pytest.fixture
 def experiment():
     """A small experiment on rows such as `numbered_rows`."""
-    return Experiment(
-        title="Small",
-        dataset="digits",
-        learners={"OASIS": LearnerSpec("OASIS"), "Euclidean": LearnerSpec("Euclidean")},
-        classes=(2, 3),
-        partitions=2,
-        inner_folds=2,
-        train_per_class=6,
-        test_per_class=4,
-        max_steps=1000,
-    )
+    sizes = {"classes": (2, 3), "partitions": 2, "train_per_class": 6, "test_per_class": 4}
+    return small(["OASIS", "Euclidean"], **sizes)
 
 
 @pytest.fixture

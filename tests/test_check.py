@@ -2,10 +2,10 @@
 
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from small_runs import bench
 
 from oasis_bench.plugins import Registry
 from oasis_bench.plugins.contract import TaskContract
@@ -13,8 +13,7 @@ from oasis_bench.plugins.contract import TaskContract
 
 def check(path):
     """Run the command as a user does, in a process of its own."""
-    command = [sys.executable, "-m", "oasis_bench", "check", str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(bench("check", path), capture_output=True, text=True, timeout=300)
     assert not done.stderr
     return done.returncode, done.stdout
 

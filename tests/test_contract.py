@@ -22,7 +22,7 @@ class TestRegisteredLearners(contract.TestRegisteredLearners):
         unfitted.set_params(**QUICK.get(unfitted.name, {}))
 
 
-@pytest.mark.parametrize("name", Registry.load().algorithms)
+@pytest.mark.parametrize("name", [*Registry.load().algorithms])
 def test_every_learner_takes_a_random_state(name):
     learner = Registry.load().algorithms[name](random_state=3)
     assert clone(learner).get_params()["random_state"] == 3

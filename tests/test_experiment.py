@@ -9,6 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 from scipy import sparse
+from small_runs import small, trials_of
 
 from oasis_bench.algorithms import LMNN
 from oasis_bench.data import JudgedTriplets, LabelledRows, Patches
@@ -70,9 +71,9 @@ def as_toml(experiment):
     return "\n".join(lines)
 
 
-def ids(experiment, rows, registry=None):
+def ids(experiment, rows, plugin_files=()):
     """Return the trial ids by learner, subset and partition."""
-    trials = plan(experiment, Digits(), rows, registry or Registry.load())
+    trials = trials_of(experiment, rows, plugin_files)
     return {(t.learner, t.where.subset, t.where.partition): t.trial_id for t in trials}
 
 
@@ -250,19 +251,15 @@ def test_unseen_classes_are_asked_of_subsets_that_can_be_tuned_where_there_are_s
     rows = LabelledRows(np.eye(96)[:, :4], np.arange(96) % 8, tuple("abcdefgh"))
 
     def subsets(classes, **params):
-        learners = {"LMNN": LearnerSpec("LMNN", params)}
-        sizes = {"train_per_class": 6, "test_per_class": 5, "inner_folds": 3, "partitions": 1}
-        experiment = Experiment("T", "digits", learners, classes=classes, **sizes)
-        tasks = ("retrieval", "unseen-classes")
-        trials = plan(replace(experiment, tasks=tasks), Digits(), rows, Registry.load())
+        sizes = {"train_per_class": 6, "test_per_class": 5, "inner_folds": 3, "classes": classes}
+        learners, tasks = {"LMNN": LearnerSpec("LMNN", params)}, ("retrieval", "unseen-classes")
+        trials = trials_of(small(learners, tasks=tasks, **sizes), rows)
         return [t.where.subset for t in trials if t.where.split == "unseen-classes"]
 
     assert subsets((2, 6, 7, 8)) == ["7", "8"]
     assert subsets((2, 6)) == ["2", "6"]  # whose trials say why there is no result
-    assert subsets((4, 7), n_neighbors=3, pull_weight=0.5, stop_after=0) == [
-        "4",
-        "7",
-    ]  # nothing is tuned
+    nothing_is_tuned = {"n_neighbors": 3, "pull_weight": 0.5, "stop_after": 0}
+    assert subsets((4, 7), **nothing_is_tuned) == ["4", "7"]
 
 
 def test_hyper_parameters_of_the_command_line_are_put_over_those_of_the_experiment():
@@ -272,11 +269,8 @@ def test_hyper_parameters_of_the_command_line_are_put_over_those_of_the_experime
     found = changed(experiment, {}, params=params).learners
     assert found["A"].params == {"pull_weight": [0.5, 0.97], "tol": 0.1, "n_neighbors": 1}
     assert found["B"].params == {"n_axes": [None, 8]}
-    for wrong, why in (
-        ("A.x", "is needed"),
-        ("x=1", "is needed"),
-        ("C.x=1", "unknown learner 'C'"),
-    ):
+    wrongs = (("A.x", "is needed"), ("x=1", "is needed"), ("C.x=1", "unknown learner 'C'"))
+    for wrong, why in wrongs:
         with pytest.raises(UsageError, match=why):
             changed(experiment, {}, params=[wrong])
 
@@ -291,7 +285,7 @@ def test_a_value_is_fixed_a_list_is_searched_and_the_rest_is_the_learners_own(
             "LMNN", {"pull_weight": [0.3, 0.6], "n_neighbors": 2, "stop_after": 8}
         ),
     }
-    trials = plan(replace(experiment, learners=learners), Digits(), numbered_rows, Registry.load())
+    trials = trials_of(replace(experiment, learners=learners), numbered_rows)
     tried = {trial.learner: [one.params for one in trial.candidates] for trial in trials}
     space = LMNN.search_space
     every = [dict(zip(space, values, strict=True)) for values in product(*space.values())]
@@ -329,7 +323,7 @@ def test_a_hyper_parameter_out_of_bounds_is_refused_before_the_run(experiment, a
 def test_trials_go_partition_by_partition_so_that_early_ones_compare_all_learners(
     experiment, numbered_rows
 ):
-    trials = plan(experiment, Digits(), numbered_rows, Registry.load())
+    trials = trials_of(experiment, numbered_rows)
     order = [(trial.where.subset, trial.where.partition, trial.learner) for trial in trials]
     assert order == [
         (subset, partition, learner)
@@ -340,7 +334,7 @@ def test_trials_go_partition_by_partition_so_that_early_ones_compare_all_learner
 
 
 def test_learners_share_the_draw_the_folds_and_the_order_of_ties(experiment, numbered_rows):
-    trials = plan(experiment, Digits(), numbered_rows, Registry.load())
+    trials = trials_of(experiment, numbered_rows)
     for purpose in ("partition", "folds", "ties"):
         seeds = {}
         for trial in trials:
@@ -411,7 +405,7 @@ def test_identities_change_with_the_learners_source_and_not_with_its_place(
         (tmp_path / folder).mkdir()
         path = tmp_path / folder / "plugin.py"
         path.write_text(text)
-        found.append(set(ids(chosen, numbered_rows, Registry.load([path])).values()))
+        found.append(set(ids(chosen, numbered_rows, (path,)).values()))
     assert found[0] == found[1]
     assert not found[0] & found[2]
 
@@ -419,12 +413,11 @@ def test_identities_change_with_the_learners_source_and_not_with_its_place(
 def test_the_learners_process_gets_a_trial_without_what_the_order_of_test_items_is_made_of(
     experiment, numbered_rows
 ):
-    trial = plan(experiment, Digits(), numbered_rows, Registry.load())[0]
+    trial = trials_of(experiment, numbered_rows)[0]
     for secret in (trial.trial_id, trial.identity["data"], trial.identity["source"]):
         assert secret.encode() not in pickle.dumps(trial.for_learner())
-    assert trial.for_learner().seed_for("fit", of_learner=True) == trial.seed_for(
-        "fit", of_learner=True
-    )
+    seeds = {one.seed_for("fit", of_learner=True) for one in (trial, trial.for_learner())}
+    assert len(seeds) == 1
 
 
 @pytest.mark.parametrize(
@@ -455,5 +448,5 @@ def test_the_measure_that_chooses_is_the_one_that_was_named(parse, numbered_rows
         ("accuracy@3", [("classification", "accuracy", 3)]),
         (None, [("retrieval", "mAP", None), ("classification", "accuracy", 1)]),
     ):
-        trials = plan(replace(e, choose_by=text), Digits(), numbered_rows, Registry.load())
+        trials = trials_of(replace(e, choose_by=text), numbered_rows)
         assert {trial.chooses_by for trial in trials} == {tuple(chosen)}

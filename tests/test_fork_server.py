@@ -144,15 +144,6 @@ def test_a_working_folder_that_was_removed_does_not_stop_a_fork(
     monkeypatch.undo()
 
 
-def test_a_server_forks_again_after_a_fork_was_ended(server, functions):
-    with start(server, functions.wait) as messages:
-        assert os.read(messages.fileno(), 10) == b"waits"
-        server.end()
-        assert exit_code_of(server) == -signal.SIGKILL
-        server.end()
-    assert sent_by(server, functions.send_folder)
-
-
 def test_a_fork_that_is_ended_before_the_server_is_ready_is_ended(server, functions):
     with start(server, functions.wait):
         server.end()

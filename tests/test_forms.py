@@ -4,12 +4,10 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 from sklearn.metrics import average_precision_score
-from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_val_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.model_selection import KFold, StratifiedKFold, cross_val_score
 
 from oasis_bench import scorers
-from oasis_bench.algorithms import LEGO, OASIS, RCA, CosineOASIS, DissimOASIS, Euclidean
+from oasis_bench.algorithms import OASIS, RCA, Euclidean
 from oasis_bench.plugins import Registry, digit_items, digit_rows, load_model, save_model
 from oasis_bench.plugins.contract_items import answers
 from oasis_bench.plugins.model_file import read_archive, write_archive
@@ -39,13 +37,6 @@ def mean_average_precision(scores, y):
     )
 
 
-@pytest.mark.parametrize("kind", [OASIS, CosineOASIS, DissimOASIS, LEGO, Euclidean])
-def test_the_score_is_the_mean_average_precision(kind):
-    fitted = kind(**({"random_state": 0} if hasattr(kind(), "random_state") else {})).fit(X, Y)
-    expected = mean_average_precision(fitted.similarity(X, X), Y)
-    assert fitted.score(X, Y) == pytest.approx(expected, abs=1e-9)
-
-
 def test_the_score_of_pictures_and_of_a_similarity_alone_is_the_same_measure(learner):
     for file, name in (("pixel_embedding", "Eigenpictures"), ("other_forms", "Overlap")):
         fitted = learner(file, name)
@@ -53,15 +44,6 @@ def test_the_score_of_pictures_and_of_a_similarity_alone_is_the_same_measure(lea
         fitted.fit(items, y)
         expected = mean_average_precision(fitted.similarity(items, items), y)
         assert fitted.score(items, y) == pytest.approx(expected, abs=1e-9)
-
-
-def test_cross_validation_of_scikit_learn_works_as_it_stands():
-    folds = KFold(3, shuffle=True, random_state=0)
-    found = cross_val_score(OASIS(n_steps=2000, random_state=0), X, Y, cv=folds)
-    for value, (train, test) in zip(found, folds.split(X), strict=True):
-        fitted = OASIS(n_steps=2000, random_state=0).fit(X[train], Y[train])
-        scores = fitted.similarity(X[test], X[test])
-        assert value == pytest.approx(mean_average_precision(scores, Y[test]), abs=1e-9)
 
 
 @pytest.mark.parametrize("scoring", [None, scorers.precision_at_k(1)])
@@ -74,18 +56,6 @@ def test_folds_of_one_class_are_refused_and_the_folds_named_make_a_score(scoring
     named = StratifiedKFold(5, shuffle=True, random_state=0)
     found = cross_val_score(learner, *ordered, cv=named, scoring=scoring)
     assert 0.5 < found.mean() < 1
-
-
-def test_a_grid_search_of_scikit_learn_works_as_it_stands():
-    grid = {"oasis__n_steps": [0, 3000]}
-    pipeline = make_pipeline(StandardScaler(), OASIS(aggressiveness=1e-3, random_state=0))
-    search = GridSearchCV(pipeline, grid, cv=KFold(3, shuffle=True, random_state=0)).fit(X, Y)
-    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-    assert search.best_params_ == {"oasis__n_steps": 3000}
-    expected = mean_average_precision(
-        search.best_estimator_[-1].similarity(*2 * [StandardScaler().fit_transform(X)]), Y
-    )
-    assert search.score(X, Y) == pytest.approx(expected, abs=1e-9)
 
 
 def test_an_embedding_learner_scores_by_the_distance_of_its_embeddings(learner):

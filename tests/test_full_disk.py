@@ -6,12 +6,10 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-import time
-from contextlib import suppress
 
 import numpy as np
-import psutil
 import pytest
+from small_runs import bench, processes_of_session, wait_for
 
 from oasis_bench.runs import read_run, resume_experiment
 from oasis_bench.runs.store import FILE_NAME
@@ -41,7 +39,8 @@ def on_small_disk(tmp_path):
             **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE},
         )
         out, err = shell.communicate(timeout=120)
-        assert not _left_of(shell.pid)
+        wait_for(lambda: not processes_of_session(shell.pid), 10)
+        assert not processes_of_session(shell.pid)
         return shell.returncode, out, err
 
     return run
@@ -88,28 +87,11 @@ def test_a_report_that_finds_no_room_leaves_what_was_there(on_small_disk, write_
 
 @FULL_DEVICE
 def test_a_run_whose_progress_finds_no_room_goes_on(tmp_path):
-    command = [sys.executable, "-m", "oasis_bench", "run", "--algorithms", "Euclidean"]
-    command += ["--classes", "2", "--partitions", "2", "--output", str(tmp_path / "run")]
+    words = ["--algorithms", "Euclidean", "--classes", "2", "--partitions", "2"]
     with open("/dev/full", "w") as full:
+        command = bench("run", *words, "--output", tmp_path / "run")
         assert subprocess.run(command, stderr=full).returncode == 2
     assert read_run(tmp_path / "run").trials["status"].tolist() == ["ok", "ok"]
-
-
-def _left_of(session):
-    """Return what still runs of a session after the seconds that its processes may need to end."""
-    deadline = time.monotonic() + 10
-    while (found := _processes_of(session)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return found
-
-
-def _processes_of(session):
-    found = []
-    for process in psutil.process_iter(["cmdline"]):
-        with suppress(ProcessLookupError):
-            if os.getsid(process.pid) == session:
-                found.append(process.info["cmdline"])
-    return found
 
 
 def test_kept_scores_that_fill_the_disk_leave_no_half_of_a_file(on_small_disk, tmp_path):
@@ -128,7 +110,7 @@ def test_kept_scores_that_fill_the_disk_leave_no_half_of_a_file(on_small_disk, t
 
 @FULL_DEVICE
 def test_a_list_that_finds_no_room_is_told_in_one_line():
-    command = [sys.executable, "-m", "oasis_bench", "list", "experiments"]
+    command = bench("list", "experiments")
     with open("/dev/full", "w") as full:
         done = subprocess.run(command, text=True, stdout=full, stderr=subprocess.PIPE)
     assert done.returncode == 2

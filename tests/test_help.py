@@ -63,6 +63,7 @@ def test_the_long_help_of_run_names_every_key_of_an_experiment_file(capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        ("", "the following arguments are required: VERB: see '{}"),
         ("run --clases 3", "unknown option '--clases': did you mean --classes? see '{} run"),
         ("run --clases=3", "unknown option '--clases': did you mean --classes? see '{} run"),
         ("run --seed 1 --zzzz", "unknown option '--zzzz': see '{} run"),

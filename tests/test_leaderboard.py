@@ -62,6 +62,9 @@ def test_error_reductions_and_ranks_by_hand():
     # Of A 1, 1, 1, 3, 1.5; of B 2, 2, 2.5, 1, 3; of Euclidean 3, 3, 2.5, 2, 1.5.
     assert rows["average_rank"].to_dict() == pytest.approx({"A": 1.5, "B": 2.1, "Euclidean": 2.4})
     assert found.ranked == ["A", "B", "Euclidean"]
+    assert found.wins.loc["A", "B"] == 4 / 5
+    assert found.wins.loc["B", "Euclidean"] == 3.5 / 5
+    assert found.wins.loc["Euclidean", "A"] == 1.5 / 5
     assert rows["error_reduction_low"].isna().all()  # five corpora are too few for an interval
 
 

@@ -1,10 +1,10 @@
 """Messages of a trial: read as they were sent, and refused where they are something else."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from small_runs import small
 
 from oasis_bench.experiment import LearnerSpec
 from oasis_bench.runs import read_run, run_experiment
@@ -101,47 +101,49 @@ def test_a_malformed_line_is_refused(line):
         from_line(line)
 
 
-def test_only_settings_that_the_inner_folds_try_are_taken(experiment, plugins, tmp_path):
-    point = {"kind": "Validated", "scaling": "l2", "params": {"line": "1"}, "n_steps": None}
-    point |= {"fold": 0, "values": [1.0]}
-    strange = {"params": {"line": "2"}, "n_steps": 7, "fold": 5, "values": [1.0, 1.0]}
-    learners = {}
-    for name, value in strange.items():
-        line = json.dumps(point | {name: value})
+LINES = {
+    "list": "[1]",
+    "deep": "[" * 150_000,
+    "too early": '{"kind": "Queried", "seconds": 0.0, "cpu_seconds": 0.0}',
+    "scores": '{"kind": "Scores", "gallery": "test", "n_queries": 3, "dtype": "float64"}',
+    "the end": '{"kind": "Ended", "status": "ok"}',
+}
+POINT = {"kind": "Validated", "scaling": "l2", "params": {"line": "1"}, "n_steps": None}
+POINT |= {"fold": 0, "values": [1.0]}
+STRANGE = {"params": {"line": "2"}, "n_steps": 7, "fold": 5, "values": [1.0, 1.0]}
+"""Settings that no inner fold tries."""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory, plugins):
+    """Run learners that send such lines, one that replays a checkpoint twice, and a sound one."""
+    learners = {name: LearnerSpec("SendsLine", {"line": line}) for name, line in LINES.items()}
+    for name, value in STRANGE.items():
+        line = json.dumps(POINT | {name: value})
         learners[name] = LearnerSpec("SendsLine", {"line": [line, "1"]})  # two: so that it chooses
-    experiment = replace(experiment, learners=learners, classes=(2,), partitions=1)
-    run_experiment(experiment, tmp_path / "run", plugin_files=[plugins / "hostile.py"])
-    trials = read_run(tmp_path / "run").trials
+    learners |= {name: LearnerSpec(name) for name in ("ReplaysTwice", "Euclidean")}
+    folder = tmp_path_factory.mktemp("messages") / "run"
+    failures = run_experiment(small(learners), folder, plugin_files=[plugins / "hostile.py"])
+    assert failures == len(LINES) + len(STRANGE)
+    return read_run(folder)
+
+
+def test_only_settings_that_the_inner_folds_try_are_taken(run):
+    trials = run.trials.set_index("learner").loc[[*STRANGE]]
     assert set(trials["status"]) == {"crashed"}
     assert trials["reason"].str.contains("Validated may not come").all()
 
 
-def test_a_checkpoint_is_replayed_once(experiment, plugins, tmp_path):
-    learners = {"ReplaysTwice": LearnerSpec("ReplaysTwice")}
-    experiment = replace(experiment, learners=learners, classes=(2,), partitions=1, traces=True)
-    run_experiment(experiment, tmp_path / "run", plugin_files=[plugins / "hostile.py"])
-    run = read_run(tmp_path / "run")
-    assert run.trials["status"].tolist() == ["ok"]
-    assert "Replayed may not come" in run.trials["reason"].item()
+def test_a_checkpoint_is_replayed_once(run):
+    trial = run.trials.set_index("learner").loc["ReplaysTwice"]
+    assert trial["status"] == "ok"
+    assert "Replayed may not come" in trial["reason"]
     assert sorted(run.traces["part"]) == ["test", "train"]
 
 
-def test_malformed_lines_crash_their_trials_and_no_other(experiment, plugins, tmp_path):
-    lines = {
-        "list": "[1]",
-        "deep": "[" * 150_000,
-        "too early": '{"kind": "Queried", "seconds": 0.0, "cpu_seconds": 0.0}',
-        "scores": '{"kind": "Scores", "gallery": "test", "n_queries": 3, "dtype": "float64"}',
-        "the end": '{"kind": "Ended", "status": "ok"}',
-    }
-    learners = {name: LearnerSpec("SendsLine", {"line": line}) for name, line in lines.items()}
-    learners["Euclidean"] = LearnerSpec("Euclidean")
-    experiment = replace(experiment, learners=learners, classes=(2,), partitions=1)
-    path = plugins / "hostile.py"
-    failures = run_experiment(experiment, tmp_path / "run", plugin_files=[path])
-    trials = read_run(tmp_path / "run").trials
-    crashed = trials[trials["learner"] != "Euclidean"]
-    assert failures == len(crashed) == len(lines)
-    assert set(crashed["status"]) == {"crashed"}
-    assert crashed["reason"].str.startswith("what its process sent cannot be read: ").all()
-    assert set(trials.loc[trials["learner"] == "Euclidean", "status"]) == {"ok"}
+def test_malformed_lines_crash_their_trials_and_no_other(run):
+    trials = run.trials.set_index("learner")
+    assert set(trials.loc[[*LINES], "status"]) == {"crashed"}
+    reasons = trials.loc[[*LINES], "reason"]
+    assert reasons.str.startswith("what its process sent cannot be read: ").all()
+    assert trials.loc["Euclidean", "status"] == "ok"

@@ -58,17 +58,6 @@ def values(result):
     return result.measures.set_index(keys)["value"].sort_index()
 
 
-def test_python_and_the_command_give_the_same_numbers(result, folder, monkeypatch):
-    monkeypatch.chdir(folder)
-    pd.DataFrame(X).assign(label=Y).to_csv("iris.csv", index=False)
-    arguments = "--partitions 2 --train 20 --test 10 --inner-folds 2 --max-steps 500 --no-traces"
-    command = f"run --dataset iris.csv --algorithms Euclidean --output by-command {arguments}"
-    assert main(command.split()) == 0
-    ours = values(result)
-    theirs = values(RunResult("by-command"))
-    pd.testing.assert_series_equal(ours[ours.index.isin(["Euclidean"], level=0)], theirs)
-
-
 def test_quick_and_the_columns_of_a_table_are_those_of_the_command(folder, monkeypatch):
     monkeypatch.chdir(folder)
     table = pd.DataFrame(X, columns=list("abcd")).assign(kind=KINDS, place="x")

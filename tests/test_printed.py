@@ -39,8 +39,7 @@ def shell(line, folder, **environment):
 @pytest.mark.parametrize(
     ("where", "status"),
     [
-        *((">&-", 0), ("2>&-", 0), (">&- 2>&- <&-", 0)),
-        *(("| head -1", 0), ("2>&1 | head -1", 0), ("2> >(head -1) >&-", 0)),
+        *((">&- 2>&- <&-", 0), ("2>&1 | head -1", 0), ("2> >(head -1) >&-", 0)),
         *((">/dev/full", 2), ("2>/dev/full", 2)),
     ],
 )
@@ -52,7 +51,7 @@ def test_a_run_whose_output_goes_nowhere_is_whole_and_has_its_report(where, stat
     assert "</html>" in (tmp_path / "out" / "report.html").read_text("utf-8")
 
 
-VERBS = ["--help", "list", "data describe digits", "report {0}", "compare {0} {0}", "no-verb"]
+VERBS = ["--help", "list tasks", "report {0}", "no-verb"]
 
 
 @pytest.fixture(scope="module")
@@ -75,17 +74,15 @@ def test_a_verb_says_by_its_status_alone_what_happened(verb, finished, tmp_path)
 
 
 def test_the_script_is_the_module(tmp_path):
-    for where in ("", ">&-", "2>&-", "| head -1"):
-        assert shell(f"'{SCRIPT}' list tasks {where}", tmp_path)[0] == 0
+    assert shell(f"'{SCRIPT}' list tasks 2>&1 | head -1", tmp_path)[0] == 0
 
 
-def test_a_path_that_is_not_utf8_is_taken_everywhere(finished, tmp_path):
-    odd = "$'o\\xff'"
+def test_a_path_that_is_not_utf8_is_taken_everywhere(finished, plugins, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    odd = os.fsdecode(b"o\xff")
     rows = "\n".join(f"{x},{x % 3},{'odd' if x % 2 else 'even'}" for x in range(60))
-    (tmp_path / os.fsdecode(b"o\xff.csv")).write_text(f"a,b,kind\n{rows}\n")
-    (tmp_path / os.fsdecode(b"o\xff.py")).write_bytes(
-        (Path(__file__).parent / "plugins" / "reciprocal_rank.py").read_bytes()
-    )
+    Path(f"{odd}.csv").write_text(f"a,b,kind\n{rows}\n")
+    Path(f"{odd}.py").write_bytes((plugins / "reciprocal_rank.py").read_bytes())
     out = f"{odd}/out"
     run = RUN.removesuffix("out") + f"{out} --dataset {odd}.csv --label kind --plugin {odd}.py"
     for words in (
@@ -95,10 +92,9 @@ def test_a_path_that_is_not_utf8_is_taken_everywhere(finished, tmp_path):
         f"export {out} --format summary",
         *(f"ranks {out} {finished} --output {odd}/ranks", f"list tasks --plugin {odd}.py"),
     ):
-        status, _, err = shell(f"bench {words}", tmp_path)
-        assert status == 0, (words, err)
-    page = Path(os.fsdecode(b"o\xff"), "out", "report.html")
-    assert "o\\udcff.csv" in (tmp_path / page).read_text("utf-8")
+        assert main(words.split()) == 0, words
+    assert shell("bench report $'o\\xff/out'", tmp_path)[0] == 0
+    assert "o\\udcff.csv" in Path(out, "report.html").read_text("utf-8")
 
 
 PLUGIN = f"""
@@ -146,7 +142,7 @@ def test_no_escape_sequence_of_a_name_or_an_error_reaches_the_terminal(live, tmp
         *([f"{EVIL}verb"], ["run", f"--{EVIL}"], ["report", EVIL], ["run", "--tasks", EVIL]),
         ["run", "--experiment", f"{EVIL}.toml"],
     ]
-    for words in commands:
+    for words in commands if live else commands[:4]:
         ours, theirs = pty.openpty() if live else os.pipe()
         process = subprocess.Popen(
             [sys.executable, "-m", "oasis_bench", *words],

@@ -7,8 +7,9 @@ from fake_runs import fake_trial, make_run
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import normalize
+from small_runs import small
 
-from oasis_bench.experiment import Experiment, LearnerSpec
+from oasis_bench.experiment import LearnerSpec
 from oasis_bench.reports.figures import planes, space_figures
 from oasis_bench.reports.view import view_of
 from oasis_bench.runs import read_run, run_experiment
@@ -71,16 +72,9 @@ def test_scores_come_in_blocks_and_few_items_of_few_classes_are_kept():
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("projected") / "run"
-    experiment = Experiment(
-        *("Digits", "digits"),
-        {"OASIS": LearnerSpec("OASIS", {"n_steps": 300}), "Euclidean": LearnerSpec("Euclidean")},
-        classes=(2, 3),
-        partitions=2,
-        train_per_class=8,
-        test_per_class=6,
-        inner_folds=2,
-    )
-    assert run_experiment(experiment, folder) == 0
+    oasis = LearnerSpec("OASIS", {"n_steps": 300})
+    learners = {"OASIS": oasis, "Euclidean": LearnerSpec("Euclidean")}
+    assert run_experiment(small(learners, classes=(2, 3), partitions=2, blend="off"), folder) == 0
     return read_run(folder)
 
 

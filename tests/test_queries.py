@@ -6,12 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import sparse
+from small_runs import trials_of
 
 from oasis_bench.algorithms import Euclidean
 from oasis_bench.data import LabelledRows
-from oasis_bench.datasets import Digits
-from oasis_bench.experiment import Queries, plan
-from oasis_bench.plugins import Registry
+from oasis_bench.experiment import Queries
 from oasis_bench.system import UsageError
 from oasis_bench.tasks import Retrieval
 from oasis_bench.trial import draw_items, refuse_untested_queries
@@ -32,7 +31,7 @@ def specs(experiment, pictures):
 
     def specs(*queries, **settings):
         of_all = replace(experiment, classes=("all",), queries=queries or None, **settings)
-        return plan(of_all, Digits(), pictures, Registry.load())
+        return trials_of(of_all, pictures)
 
     return specs
 
@@ -41,7 +40,7 @@ def shown(spec, pictures):
     """Return the rows of the queries that a trial keeps, and the rows that test."""
     items = draw_items(spec, pictures, Euclidean)
     evaluator = Evaluator([Retrieval()], items, spec.keeps.examples, 0, spec.keeps.queries)
-    (reader,) = evaluator.readers
+    (reader,) = evaluator.readers.values()
     n = len(items.test_rows)
     scores = np.random.default_rng(0).normal(size=(n, n))
     reader.add(Scores("test", n, "float64"), scores.tobytes())
@@ -85,6 +84,5 @@ def test_queries_are_refused_that_do_not_test(specs, pictures, experiment):
         refuse_untested_queries(specs(str(trains)), pictures)
     refuse_untested_queries(specs(str(min(tested)), "b"), pictures)
     two = replace(experiment, classes=(("a", "b"),), queries=("c",))
-    trials = plan(two, Digits(), pictures, Registry.load())
     with pytest.raises(UsageError, match="--queries 'c': no test item of the first partition"):
-        refuse_untested_queries(trials, pictures)
+        refuse_untested_queries(trials_of(two, pictures), pictures)

@@ -1,21 +1,15 @@
 """The sampler for several labels against a twin by lists, and against dense R_II."""
 
-import runpy
 import tracemalloc
 from itertools import accumulate
-from pathlib import Path
 
 import numpy as np
 import pytest
-from definitions import image_relevance
+from definitions import PythonGenerator, image_relevance
 from scipy import sparse
 from scipy.stats import chisquare
 
 from oasis_bench.sampling import RelevanceTripletSampler, seed_state
-
-PythonGenerator = runpy.run_path(str(Path(__file__).with_name("test_sampling.py")))[
-    "PythonGenerator"
-]
 
 OPTIONS = [
     {"weighted": weighted, "negatives": negatives, "threshold": threshold}

@@ -12,6 +12,8 @@ from oasis_bench.experiment import LearnerSpec
 from oasis_bench.reports.figure_style import LEARNERS, learner_styles
 from oasis_bench.reports.figures import (
     differences,
+    draw_by_classes,
+    draw_costs,
     pareto_front,
     partition_figures,
     times_and_values,
@@ -45,6 +47,30 @@ def test_time_is_choice_and_fit_together_and_its_median_is_told(tmp_path):
     assert (row["seconds_min"], row["seconds"], row["seconds_max"]) == (8.0, 9.0, 16.0)  # 7 chosen
     assert row["middle"] == pytest.approx(0.6)
     assert row["high"] - row["middle"] == pytest.approx(0.1 / np.sqrt(3))
+
+
+def test_measure_and_costs_are_drawn_against_the_number_of_classes(tmp_path):
+    trials = [
+        fake_trial("A", n_classes, p, n, fit_seconds=seconds)
+        for n_classes, values, fits in ((10, (0.5, 0.7), (1.0, 4.0)), (20, (0.4, 0.4), (8.0, 16.0)))
+        for p, (n, seconds) in enumerate(zip(values, fits, strict=True))
+    ]
+    view = view_of(make_run(tmp_path / "run", trials, ["A"], partitions=2, classes=(10, 20)))
+
+    def drawn(axes):
+        ((line, _, (bars,)),) = axes.containers
+        ends = np.array(bars.get_segments())[:, :, 1]
+        return line.get_ydata().tolist(), ends.tolist()
+
+    (axes,) = draw_by_classes(view, "retrieval").panels
+    middle, ends = drawn(axes)
+    assert middle == pytest.approx([0.6, 0.4])
+    assert ends == [pytest.approx([0.5, 0.7]), pytest.approx([0.4, 0.4])]  # a standard error
+    tuning, fit, _ = (drawn(axes) for axes in draw_costs(view, view.splits[0]).panels)
+    assert fit == ([2.5, 12.0], [[1.0, 4.0], [8.0, 16.0]])
+    assert tuning[0] == [7.0, 7.0]
+    one = view_of(make_run(tmp_path / "one", trials[:2], ["A"], partitions=2))
+    assert draw_by_classes(one, "retrieval") is draw_costs(one, one.splits[0]) is None
 
 
 def test_boxes_are_of_paired_differences_from_euclidean_where_it_runs(tmp_path):

@@ -5,15 +5,15 @@ import shutil
 import signal
 import sqlite3
 import subprocess
-import sys
 from dataclasses import replace
 
 import pandas as pd
 import pytest
 from sklearn.datasets import load_digits
+from small_runs import bench, small
 
 from oasis_bench.command_line import main
-from oasis_bench.experiment import Experiment, LearnerSpec
+from oasis_bench.experiment import LearnerSpec
 from oasis_bench.reports import write_report
 from oasis_bench.runs import read_run, resume_experiment, run_experiment
 from oasis_bench.runs.store import FILE_NAME, Store
@@ -36,32 +36,49 @@ class Flaky(Euclidean):
 """
 
 
-@pytest.fixture
-def tiny(tmp_path):
-    """Three learners with two partitions, one of which fails while there is no marker."""
+def experiment_in(folder):
+    """Three learners with two partitions, one of which fails while the folder has no marker."""
     learners = {
         "OASIS": LearnerSpec("OASIS", {"aggressiveness": [0.1, 1.0]}),
-        "Flaky": LearnerSpec("Flaky", {"marker": str(tmp_path / "marker")}),
+        "Flaky": LearnerSpec("Flaky", {"marker": str(folder / "marker")}),
         "Euclidean": LearnerSpec("Euclidean"),
     }
-    return Experiment(
-        title="Tiny",
-        dataset="digits",
-        learners=learners,
-        classes=((("1", "7")),),
-        partitions=2,
-        inner_folds=2,
-        train_per_class=8,
-        test_per_class=6,
-        max_steps=1000,
-    )
+    tasks = ("retrieval", "classification")
+    return small(learners, classes=((("1", "7")),), partitions=2, tasks=tasks)
+
+
+def plugin_in(folder):
+    path = folder / "flaky.py"
+    path.write_text(FLAKY)
+    return path
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    return experiment_in(tmp_path)
 
 
 @pytest.fixture
 def plugin(tmp_path):
-    path = tmp_path / "flaky.py"
-    path.write_text(FLAKY)
-    return path
+    return plugin_in(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def cut(tmp_path_factory):
+    """The experiment, the plugin, and a run of it that was cut short after two trials."""
+    folder = tmp_path_factory.mktemp("cut")
+    (folder / "marker").touch()
+    experiment, plugin = experiment_in(folder), plugin_in(folder)
+    cut_short(experiment, folder / "run", plugin, after=2)
+    return experiment, plugin, folder / "run"
+
+
+@pytest.fixture(scope="module")
+def whole(cut):
+    """The same experiment, run without a break."""
+    experiment, plugin, run = cut
+    assert run_experiment(experiment, run.with_name("whole"), plugin_files=[plugin]) == 0
+    return read_run(run.with_name("whole"))
 
 
 def cut_short(experiment, folder, plugin, after):
@@ -79,21 +96,27 @@ def finished_at(run):
     return run.trials.set_index("trial_id")["finished"]
 
 
-def test_a_run_goes_on_where_it_stopped_and_gives_what_it_would_have_given(tiny, plugin, tmp_path):
-    (tmp_path / "marker").touch()
-    cut_short(tiny, tmp_path / "cut", plugin, after=2)
-    before = finished_at(read_run(tmp_path / "cut"))
-    assert len(before) == 2
-    told = []
-    failures = resume_experiment(
-        tmp_path / "cut", plugin_files=[plugin], on_trial=lambda *args: told.append(args[1:])
-    )
-    assert failures == 0
+NEED_LABELS = ("confusion", "projections")
+
+
+def test_a_run_goes_on_where_it_stopped_and_gives_what_it_would_have_given(cut, whole, tmp_path):
+    """And labels of test items come with the end of the last trial."""
+    folder, told, seen = tmp_path / "cut", [], []
+    shutil.copytree(cut[2], folder)
+    before = read_run(folder)
+    assert len(before.trials) == 2
+    assert all(getattr(before, table).empty for table in NEED_LABELS)
+    assert "need labels of test items" in write_report(folder).read_text()
+
+    def look(record, done, planned):
+        told.append((done, planned))
+        with sqlite3.connect(folder / FILE_NAME) as file:
+            seen.append(file.execute("SELECT count(*) FROM labels").fetchone()[0])
+
+    assert resume_experiment(folder, plugin_files=[cut[1]], on_trial=look) == 0
     assert told == [(done, 4) for done in range(5)]
-    resumed = read_run(tmp_path / "cut")
-    assert finished_at(resumed)[before.index].equals(before)  # not run again
-    run_experiment(tiny, tmp_path / "whole", plugin_files=[plugin])
-    whole = read_run(tmp_path / "whole")
+    resumed, finished = read_run(folder), finished_at(before)
+    assert finished_at(resumed)[finished.index].equals(finished)  # not run again
     for table in ("answers", "measures", "validation", "traces"):
         pd.testing.assert_frame_equal(getattr(resumed, table), getattr(whole, table))
     measures = ["trial_id", "status", "params", "n_steps"]
@@ -101,26 +124,6 @@ def test_a_run_goes_on_where_it_stopped_and_gives_what_it_would_have_given(tiny,
     assert [part.trials for part in resumed.info.resumed] == [4]
     assert resumed.info.resumed[0].provenance["jobs"] == 1
     assert resumed.info.finished >= resumed.info.resumed[0].started
-
-
-NEED_LABELS = ("confusion", "projections")
-
-
-def test_labels_of_test_items_come_with_the_end_of_the_last_trial(tiny, plugin, tmp_path):
-    folder, seen = tmp_path / "cut", []
-    (tmp_path / "marker").touch()
-    tiny = replace(tiny, tasks=("retrieval", "classification"))
-
-    def look(record, done, planned):
-        with sqlite3.connect(folder / FILE_NAME) as file:
-            seen.append(file.execute("SELECT count(*) FROM labels").fetchone()[0])
-
-    cut_short(tiny, folder, plugin, after=2)
-    assert all(getattr(read_run(folder), table).empty for table in NEED_LABELS)
-    assert "need labels of test items" in write_report(folder).read_text()
-    resume_experiment(folder, plugin_files=[plugin], on_trial=look)
-    run_experiment(tiny, tmp_path / "whole", plugin_files=[plugin])
-    resumed, whole = read_run(folder), read_run(tmp_path / "whole")
     for table in NEED_LABELS:
         assert len(getattr(whole, table)) > 5
         pd.testing.assert_frame_equal(getattr(resumed, table), getattr(whole, table))
@@ -129,7 +132,7 @@ def test_labels_of_test_items_come_with_the_end_of_the_last_trial(tiny, plugin, 
     )
     assert "need labels of test items" not in write_report(folder).read_text()
     # A trial that is run again runs without them, too.
-    resume_experiment(folder, plugin_files=[plugin], retry=["ok"], on_trial=look)
+    resume_experiment(folder, plugin_files=[cut[1]], retry=["ok"], on_trial=look)
     assert seen == [0] * len(seen)
     assert len(seen) == 5 + 7
     pd.testing.assert_frame_equal(read_run(folder).confusion, whole.confusion)
@@ -176,12 +179,11 @@ def test_failed_trials_are_run_again_where_that_is_asked_for(tiny, plugin, tmp_p
         ("kernel", "OASIS_BENCH_KERNEL of"),
     ],
 )
-def test_what_changed_since_is_named_and_nothing_is_mixed(
-    tiny, plugin, tmp_path, monkeypatch, change, what
-):
-    (tmp_path / "marker").touch()
-    cut_short(tiny, tmp_path / "run", plugin, after=1)
+def test_what_changed_since_is_named_and_nothing_is_mixed(cut, tmp_path, monkeypatch, change, what):
+    tiny, plugin, run = cut
+    shutil.copytree(run, tmp_path / "run")
     if change == "code":
+        plugin = tmp_path / plugin.name
         plugin.write_text(FLAKY.replace("no marker", "no such marker"))
     elif change == "kernel":
         monkeypatch.setenv("OASIS_BENCH_KERNEL", "numpy")
@@ -208,29 +210,17 @@ def test_a_plugin_that_is_edited_in_the_midst_of_a_run_is_not_mixed_in(tiny, plu
     assert "the source of Flaky has changed since the run began" in of_flaky["reason"].iloc[1]
 
 
-def test_two_processes_do_not_write_to_one_run(tiny, plugin, tmp_path):
-    (tmp_path / "marker").touch()
-    cut_short(tiny, tmp_path / "run", plugin, after=1)
-    with (
-        Store.open(tmp_path / "run"),
-        pytest.raises(UsageError, match=r"another process writes to .*run: wait for its end"),
-    ):
-        resume_experiment(tmp_path / "run", plugin_files=[plugin])
-    assert (
-        resume_experiment(tmp_path / "run", plugin_files=[plugin]) == 0
-    )  # once the other has ended
+def test_two_processes_do_not_write_to_one_run(cut):
+    _, plugin, run = cut
+    message = r"another process writes to .*run: wait for its end"
+    with Store.open(run), pytest.raises(UsageError, match=message):
+        resume_experiment(run, plugin_files=[plugin])
 
 
-def test_a_killed_harness_leaves_a_run_that_goes_on(tiny, plugin, tmp_path):
-    experiment = tmp_path / "tiny.toml"
-    experiment.write_text(
-        'title = "Tiny"\ndataset = "digits"\nclasses = [2]\npartitions = 40\n'
-        "inner_folds = 2\ntrain_per_class = 8\ntest_per_class = 6\n[learners.Euclidean]\n"
-    )
-    command = [sys.executable, "-m", "oasis_bench", "run", "--experiment", str(experiment)]
-    harness = subprocess.Popen(
-        [*command, "--output", str(tmp_path / "run")], stderr=subprocess.PIPE, text=True
-    )
+def test_a_killed_harness_leaves_a_run_that_goes_on(tmp_path):
+    words = "--algorithms Euclidean --classes 2 --partitions 12 --inner-folds 2 --train 8 --test 6"
+    command = bench("run", *words.split(), "--output", tmp_path / "run")
+    harness = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     for line in harness.stderr:
         if line.startswith("[3/"):
             os.kill(harness.pid, signal.SIGKILL)
@@ -238,26 +228,10 @@ def test_a_killed_harness_leaves_a_run_that_goes_on(tiny, plugin, tmp_path):
     harness.wait()
     harness.stderr.close()
     n_done = len(read_run(tmp_path / "run").trials)
-    assert 3 <= n_done < 40
+    assert 3 <= n_done < 12
     told = []
-    assert (
-        resume_experiment(
-            tmp_path / "run", plugin_files=[plugin], on_trial=lambda *args: told.append(args)
-        )
-        == 0
-    )
-    assert told[0][2] == 40 - n_done
+    assert resume_experiment(tmp_path / "run", on_trial=lambda *args: told.append(args)) == 0
+    assert told[0][2] == 12 - n_done
     run = read_run(tmp_path / "run")
-    assert sorted(run.trials["partition"]) == list(range(40))
+    assert sorted(run.trials["partition"]) == list(range(12))
     assert (run.trials["status"] == "ok").all()
-
-
-def test_a_run_whose_file_is_damaged_is_refused(tiny, plugin, tmp_path):
-    (tmp_path / "marker").touch()
-    cut_short(tiny, tmp_path / "run", plugin, after=1)
-    shutil.copytree(tmp_path / "run", tmp_path / "damaged")
-    (tmp_path / "damaged" / FILE_NAME).write_bytes(b"SQLite format 3\x00" + b"x" * 5000)
-    with pytest.raises(UsageError, match="is not a readable run"):
-        resume_experiment(tmp_path / "damaged", plugin_files=[plugin])
-    with sqlite3.connect(tmp_path / "run" / FILE_NAME) as connection:
-        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)

@@ -6,10 +6,10 @@ its `__init__`: the names in `__init__.pyi`.  A test may look inside one room, t
 
 import ast
 import importlib
-import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from functools import cache
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -56,12 +56,17 @@ LOOK_INSIDE_SEVERAL = {
     "test_web_scale_report.py",
 }
 """Tests that look inside several rooms; no other may be added."""
-TOP = sorted(path.name for path in (ROOT / "oasis_bench").glob("*.py"))
 
 
-def imported(path: Path) -> Iterator[str]:
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+@cache
+def imported(path: Path) -> frozenset[str]:
     """Name what a module imports, also inside functions; not what is for type checkers alone."""
-    tree = ast.parse(path.read_text())
+    tree, names = tree_of(path), set()
     for_types = {
         id(statement)
         for node in ast.walk(tree)
@@ -72,9 +77,10 @@ def imported(path: Path) -> Iterator[str]:
         if id(node) in for_types:
             continue
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return frozenset(names)
 
 
 def room_of(name: str) -> str | None:
@@ -84,58 +90,46 @@ def room_of(name: str) -> str | None:
     return part if package == "oasis_bench" and (part in FLOORS or part in WINGS) else None
 
 
-MODULES = {
-    path.relative_to(ROOT).as_posix(): path.parent.relative_to(ROOT / "oasis_bench").parts[0]
-    for path in sorted((ROOT / "oasis_bench").rglob("*.py"))
-    if path.parent != ROOT / "oasis_bench"
-} | {
-    path.relative_to(ROOT).as_posix(): "reports"
-    for path in sorted((ROOT / "reports").rglob("*.py"))
-}
+def own_room(path: Path) -> str | None:
+    """Return the room, or the wing, that a file of the package is in."""
+    first, *rest = path.relative_to(ROOT).parts
+    return first if first in WINGS else rest[0] if len(rest) > 1 else None
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_a_module_imports_from_its_own_room_and_lower_floors_only(module: str) -> None:
-    room = MODULES[module]
-    rooms = {name: other for name in imported(ROOT / module) if (other := room_of(name))}
+def stated(path: Path) -> str:
+    """Return the module of another wing that a module may import."""
+    return BETWEEN_WINGS.get(path.relative_to(ROOT).as_posix(), "")
+
+
+SOURCES = [
+    path for folder in ("oasis_bench", *WINGS) for path in sorted((ROOT / folder).rglob("*.py"))
+]
+
+
+def test_a_module_imports_from_its_own_room_and_lower_floors_only() -> None:
+    """Modules of algorithms and data sets stand just above the plugins."""
+    assert {own_room(path) for path in SOURCES} == {None, *FLOORS, *WINGS}
     refused = {
-        name
-        for name, other in rooms.items()
-        if other != room and FLOORS.get(other, 13) >= FLOORS[room]
+        (path.name, name)
+        for path in SOURCES
+        for name in imported(path)
+        if (room := own_room(path))
+        and (other := room_of(name)) not in (None, room)
+        and FLOORS.get(str(other), 13) >= FLOORS.get(room, FLOORS["plugins"] + 1)
+        and name.rpartition(".")[0] != stated(path)
     }
     assert not refused
 
 
-@pytest.mark.parametrize(
-    "module",
-    sorted(
-        path.relative_to(ROOT).as_posix()
-        for wing in ("algorithms", "datasets")
-        for path in (ROOT / wing).rglob("*.py")
-    ),
-)
-def test_plugins_import_from_the_room_of_plugins_and_lower_floors_only(module: str) -> None:
-    wing = module.partition("/")[0]
-    refused = {
-        name
-        for name in imported(ROOT / module)
-        if (room := room_of(name)) not in (None, wing)
-        and FLOORS.get(str(room), 13) > FLOORS["plugins"]
-        and name.rpartition(".")[0] != BETWEEN_WINGS.get(module)
-    }
-    assert not refused
-
-
-@pytest.mark.parametrize("module", BETWEEN_WINGS)
-def test_a_stated_exception_is_still_one(module: str) -> None:
-    names = {name.rpartition(".")[0] for name in imported(ROOT / module)}
-    assert BETWEEN_WINGS[module] in names
+def test_a_stated_exception_is_still_one() -> None:
+    for module, other in BETWEEN_WINGS.items():
+        assert other in {name.rpartition(".")[0] for name in imported(ROOT / module)}
 
 
 def past_doors(path: Path, own: str | None) -> dict[str, set[str]]:
     """Return what a file imports past the doors of other rooms, by room; also for type checkers."""
     found: dict[str, set[str]] = {}
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             names = [(alias.name, "") for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -155,28 +149,22 @@ MODULES_OF = {
     for room in (*FLOORS, *WINGS)
     for folder in (ROOT / room if room in WINGS else ROOT / "oasis_bench" / room,)
 }
-SOURCES = [
-    path for folder in ("oasis_bench", *WINGS) for path in sorted((ROOT / folder).rglob("*.py"))
-]
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_other_rooms_are_entered_through_their_doors(path: Path) -> None:
-    parts = path.relative_to(ROOT).parts
-    own = parts[0] if parts[0] in WINGS else parts[1] if parts[0] == "oasis_bench" else None
-    named = BETWEEN_WINGS.get("/".join(parts), "")
-    past = {name for names in past_doors(path, own).values() for name in names}
-    assert not {name for name in past if name.rpartition(".")[0] != named}
+def test_other_rooms_are_entered_through_their_doors() -> None:
+    past = {
+        (path.name, name)
+        for path in SOURCES
+        for names in past_doors(path, own_room(path)).values()
+        for name in names
+        if name.rpartition(".")[0] != stated(path)
+    }
+    assert not past
 
 
-@pytest.mark.parametrize(
-    "path",
-    [*sorted((ROOT / "tests").rglob("*.py")), *sorted((ROOT / "docs").rglob("*.py"))],
-    ids=lambda path: path.relative_to(ROOT).as_posix(),
-)
-def test_a_test_and_a_script_of_docs_look_inside_one_room_at_most(path: Path) -> None:
-    past = past_doors(path, None)
-    assert (len(past) > 1) == (path.name in LOOK_INSIDE_SEVERAL), past
+def test_a_test_and_a_script_of_docs_look_inside_one_room_at_most() -> None:
+    paths = [path for folder in ("tests", "docs") for path in (ROOT / folder).rglob("*.py")]
+    assert {path.name for path in paths if len(past_doors(path, None)) > 1} == LOOK_INSIDE_SEVERAL
 
 
 FOLDERS = [
@@ -187,22 +175,16 @@ FOLDERS = [
 """The folders of learners and of data sets that have doors as rooms have."""
 
 
-@pytest.mark.parametrize(
-    "path",
-    [path for wing in ("algorithms", "datasets") for path in sorted((ROOT / wing).rglob("*.py"))],
-    ids=lambda path: path.relative_to(ROOT).as_posix(),
-)
-def test_the_folders_of_a_wing_are_entered_through_their_doors(path: Path) -> None:
-    stated = BETWEEN_WINGS.get(path.relative_to(ROOT).as_posix())
-    for place in FOLDERS:
+def test_the_folders_of_a_wing_are_entered_through_their_doors() -> None:
+    for path, place in product(SOURCES, FOLDERS):
         door = f"oasis_bench.{place.parent.name}.{place.name}."
         names = {
             name.removeprefix(door)
             for name in imported(path)
-            if name.startswith(door) and name.rpartition(".")[0] != stated
+            if name.startswith(door) and name.rpartition(".")[0] != stated(path)
         }
         inside = {name for name in names if "." in name or (place / f"{name}.py").exists()}
-        assert path.parent == place or not inside
+        assert path.parent == place or not inside, path
 
 
 DOORS = [
@@ -227,7 +209,6 @@ def test_each_name_at_a_door_is_there_and_is_no_module(stub: Path) -> None:
 
 
 TRIAL = ROOT / "oasis_bench" / "trial"
-SIDES = ("learner_side", "harness_side")
 
 
 def across_the_wall(path: Path) -> set[str]:
@@ -238,29 +219,15 @@ def across_the_wall(path: Path) -> set[str]:
     return {name[:-1] for name in inside - own - {f"{room}wall."}}
 
 
-@pytest.mark.parametrize("path", sorted(TRIAL.glob("*/*.py")), ids=lambda path: path.stem)
-def test_neither_side_of_the_wall_imports_the_other(path: Path) -> None:
-    assert path.parent.name in SIDES
-    assert not across_the_wall(path)
+def test_neither_side_of_the_wall_imports_the_other() -> None:
+    paths = [*TRIAL.glob("*/*.py")]
+    assert {path.parent.name for path in paths} == {"learner_side", "harness_side"}
+    assert not {name for path in paths for name in across_the_wall(path)}
 
 
 def test_the_wall_imports_no_side_and_nothing_else_is_beside_it() -> None:
     assert {path.name for path in TRIAL.glob("*.py")} == {"__init__.py", "wall.py"}
     assert not {name for name in imported(TRIAL / "wall.py") if "oasis_bench.trial" in name}
-
-
-@pytest.mark.parametrize("side", SIDES)
-def test_an_import_across_the_wall_is_found(side: str, tmp_path: Path) -> None:
-    other = next(one for one in SIDES if one != side)
-    module = tmp_path / side / "module.py"
-    module.parent.mkdir()
-    module.write_text(
-        f"from oasis_bench.trial.{side} import own\n"
-        "from oasis_bench.trial import TrialResult, wall\n"
-        f"def late():\n    import oasis_bench.trial.{other}.module\n"
-    )
-    found = {"oasis_bench.trial.TrialResult", f"oasis_bench.trial.{other}.module"}
-    assert across_the_wall(module) == found
 
 
 def test_a_learners_process_begins_without_any_module_of_the_harness_side() -> None:
@@ -275,46 +242,10 @@ def test_a_learners_process_begins_without_any_module_of_the_harness_side() -> N
     assert found.stdout.split() == ["[]", "True"]
 
 
-def test_every_room_has_a_floor() -> None:
-    assert set(MODULES.values()) <= set(FLOORS)
-
-
-def test_at_most_three_modules_stay_at_the_top() -> None:
-    assert len(TOP) <= 3, TOP
-
-
-@pytest.mark.parametrize(
-    "module",
-    sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "algorithms").rglob("*.py")),
-)
-def test_a_learner_imports_no_module_of_another_family(module: str) -> None:
-    if module == "algorithms/__init__.py":
-        pytest.skip("the index names them all")
-    own = ".".join(["oasis_bench", *Path(module).parent.parts])
-    for name in imported(ROOT / module):
-        if name.startswith("oasis_bench.algorithms."):
+def test_a_learner_imports_no_module_of_another_family() -> None:
+    for path in (ROOT / "algorithms").rglob("*.py"):
+        own = ".".join(["oasis_bench", *path.relative_to(ROOT).parent.parts])
+        others = {name for name in imported(path) if name.startswith("oasis_bench.algorithms.")}
+        for name in others if path.parent.name != "algorithms" or path.stem != "__init__" else ():
             shared = name.removeprefix("oasis_bench.algorithms.").startswith(("_", "shared."))
-            assert shared or name.startswith(own + "."), name
-
-
-FORMER_NAMES = {
-    "TrialState": "Conversation",
-    "RunRecord": "StoredRun",
-    "TrialRecord": "TrialResult",
-    "RunInfo": "RunFacts",
-    "carrying_out": "running",
-    "setting_checks": "setting",
-    r"choice_\w*seconds": "tuning_seconds",
-    r"answer_\w*seconds": "query_seconds",
-    r"selection_\w*(seconds|steps)": "tuning_seconds, n_steps",
-    r"[A-Z]+[A-Z0-9_]*_AN?_[A-Z0-9_]+": "a constant named *_PER_*",
-}
-"""Names of code and columns that were replaced, and what took their place."""
-
-
-@pytest.mark.parametrize(("former", "now"), FORMER_NAMES.items())
-def test_a_name_that_was_replaced_does_not_come_back(former: str, now: str) -> None:
-    compiled = [path for wing in ("oasis_bench", *WINGS) for path in (ROOT / wing).rglob("*.pyx")]
-    named = re.compile(rf"\b{former}\b")
-    found = [path.name for path in (*SOURCES, *compiled) if named.search(path.read_text())]
-    assert not found, f"say {now}"
+            assert shared or name.startswith(own + "."), (path, name)

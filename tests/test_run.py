@@ -7,9 +7,7 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -19,16 +17,14 @@ from scipy import sparse
 from sklearn.datasets import load_digits
 from sklearn.metrics import average_precision_score
 from sklearn.preprocessing import normalize
+from small_runs import bench, digit_rows, processes_of_session, small, trials_of, wait_for
 
 from oasis_bench.algorithms import OASIS, Euclidean
 from oasis_bench.data import LabelledRows
-from oasis_bench.datasets import Digits
-from oasis_bench.experiment import Experiment, LearnerSpec, plan
-from oasis_bench.plugins import Registry
+from oasis_bench.experiment import LearnerSpec
 from oasis_bench.runs import read_run, run_experiment
 from oasis_bench.system import UsageError
 from oasis_bench.tasks import draw_partition
-from oasis_bench.trial.wall import map_items, seal_items
 
 TINY = """\
 title = "Tiny"
@@ -42,36 +38,18 @@ max_steps = 1000
 """
 SOUND = ("OASIS", "Euclidean")
 FAULTY = (
-    "Raises",
-    "NaNSimilarity",
-    "WrongShape",
-    "Segfaults",
-    "Exits",
-    "Prints",
-    "Reseeds",
-    "Holds200MB",
-    "Holds200MBOnce",
+    *("Raises", "NaNSimilarity", "WrongShape", "Segfaults", "Exits", "Quits", "Complex", "Talks"),
+    *("Prints", "Reseeds", "Holds200MB", "Holds200MBOnce"),
 )
+N_FAILED = 8
 ON_LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads Linux's /proc")
+OASIS_OF_TWO = LearnerSpec("OASIS", {"aggressiveness": [0.1, 1.0]})
 
 
 @pytest.fixture(scope="module")
 def tiny():
     """Two learners with two partitions of two digits."""
-    return Experiment(
-        title="Tiny",
-        dataset="digits",
-        learners={
-            "OASIS": LearnerSpec("OASIS", {"aggressiveness": [0.1, 1.0]}),
-            "Euclidean": LearnerSpec("Euclidean"),
-        },
-        classes=(2,),
-        partitions=2,
-        inner_folds=2,
-        train_per_class=8,
-        test_per_class=6,
-        max_steps=1000,
-    )
+    return small({"OASIS": OASIS_OF_TWO, "Euclidean": LearnerSpec("Euclidean")}, partitions=2)
 
 
 @pytest.fixture(scope="module")
@@ -87,23 +65,14 @@ def alone(tiny, tmp_path_factory):
 def faulty(tmp_path_factory, plugins):
     """Run learners that go wrong among sound ones, as the user does."""
     folder = tmp_path_factory.mktemp("faulty")
-    learners = [*FAULTY[:5], *SOUND, *FAULTY[5:]]
+    learners = [*FAULTY[:N_FAILED], *SOUND, *FAULTY[N_FAILED:]]
     tables = "".join(f"[learners.{name}]\n" for name in learners)
     tables = tables.replace("[learners.OASIS]", "[learners.OASIS]\naggressiveness = [0.1, 1.0]")
     (folder / "faulty.toml").write_text(TINY.format(partitions=1) + tables)
-    process = subprocess.run(
-        _command(folder / "faulty.toml", plugins / "misbehaving.py", folder / "run"),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    words = ["--experiment", folder / "faulty.toml", "--plugin", plugins / "misbehaving.py"]
+    command = bench("run", *words, "--output", folder / "run")
+    process = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     return process, folder / "run", read_run(folder / "run")
-
-
-def _command(experiment, plugin, output):
-    words = ["run", "--experiment", experiment, "--plugin", plugin, "--output", output]
-    return [sys.executable, "-m", "oasis_bench", *map(str, words)]
 
 
 def trials(run):
@@ -157,7 +126,7 @@ def test_the_stored_numbers_are_those_of_a_fit_by_hand(alone, tiny):
     # The same learner, rows and triplets without the harness, scored by scikit-learn.
     run, _ = alone
     X, y = load_digits(return_X_y=True)
-    for spec in plan(tiny, Digits(), LabelledRows(X, y, tuple("0123456789")), Registry.load()):
+    for spec in trials_of(tiny):
         row = run.trials[run.trials["trial_id"] == spec.trial_id].iloc[0]
         names = run.info.classes["2"]
         train, test, *_ = draw_partition(y, [*map(int, names)], 8, 6, spec.seed_for("partition"))
@@ -214,14 +183,11 @@ def test_the_symmetry_of_w_is_followed_along_the_steps_to_that_of_the_measured_m
     assert trials(run).loc["Euclidean", "symmetry_index"].isna().all()
 
     X, y = load_digits(return_X_y=True)
-    spec = plan(tiny, Digits(), LabelledRows(X, y, tuple("0123456789")), Registry.load())[0]
+    spec = trials_of(tiny)[0]
     train, *_ = draw_partition(y, [*spec.where.classes], 8, 6, spec.seed_for("partition"))
     row = run.trials.set_index("trial_id").loc[spec.trial_id]
-    learner = OASIS(
-        **json.loads(row["params"]),
-        n_steps=int(row["n_steps"]),
-        random_state=spec.seed_for("fit", of_learner=True),
-    )
+    seed = spec.seed_for("fit", of_learner=True)
+    learner = OASIS(**json.loads(row["params"]), n_steps=int(row["n_steps"]), random_state=seed)
     W = learner.fit(normalize(X[train]), y[train]).bilinear_matrix_
     halves = W / 2 + W.T / 2, W / 2 - W.T / 2  # orthogonal: their squares add up to that of W
     parts = [(half**2).sum() for half in halves]
@@ -230,15 +196,13 @@ def test_the_symmetry_of_w_is_followed_along_the_steps_to_that_of_the_measured_m
 
 
 def test_without_traces_no_symmetry_is_recorded(tiny, run_trial):
-    rows = LabelledRows(*load_digits(return_X_y=True), tuple("0123456789"))
-    spec = plan(replace(tiny, traces=False), Digits(), rows, Registry.load())[0]
-    record = run_trial(spec, rows)
+    record = run_trial(trials_of(replace(tiny, traces=False))[0], digit_rows())
     assert record.columns["status"] == "ok"
     assert record.columns["symmetry_index"] is None
     assert record.traces == record.symmetry == []
 
 
-def test_a_w_of_zeros_has_no_symmetry_index_and_is_no_failure(tiny, tmp_path, run_trial):
+def test_a_w_of_zeros_has_no_symmetry_index_and_is_no_failure(tmp_path, run_trial):
     (tmp_path / "zero.py").write_text(
         """
 import numpy as np
@@ -253,11 +217,8 @@ class Zero(BilinearLearner):
         return self
 """
     )
-    rows = LabelledRows(*load_digits(return_X_y=True), tuple("0123456789"))
-    zero = replace(tiny, learners={"Zero": LearnerSpec("Zero")})
-    registry = Registry.load((tmp_path / "zero.py",))
-    spec = plan(zero, Digits(), rows, registry, plugin_files=(tmp_path / "zero.py",))[0]
-    columns = run_trial(spec, rows).columns
+    (spec,) = trials_of(small(["Zero"]), plugin_files=(tmp_path / "zero.py",))
+    columns = run_trial(spec, digit_rows()).columns
     assert (columns["status"], columns["symmetry_index"]) == ("ok", None)
 
 
@@ -274,7 +235,9 @@ def test_a_failed_trial_is_a_row_with_its_reason_and_the_others_go_on(faulty):
     process, _, run = faulty
     rows = trials(run)
     assert len(rows) == len(FAULTY) + len(SOUND)
-    found = {name: (rows["status"][name], rows["reason"][name]) for name in FAULTY[:5]}
+    found = {name: (rows["status"][name], rows["reason"][name]) for name in FAULTY[:N_FAILED]}
+    assert found.pop("Complex")[0] == found.pop("Talks")[0] == "failed"
+    assert "complex" in rows["reason"]["Complex"]
     assert found == {
         "Raises": ("failed", "ArithmeticError: no optimum was found"),
         "NaNSimilarity": ("failed", "ValueError: 1 of 64 similarities are NaN: NaN has no rank"),
@@ -284,9 +247,10 @@ def test_a_failed_trial_is_a_row_with_its_reason_and_the_others_go_on(faulty):
         ),
         "Segfaults": ("crashed", "killed by SIGSEGV during learning on inner folds"),
         "Exits": ("crashed", "exited with status 3 during learning on inner folds"),
+        "Quits": ("crashed", "exited with status 1 during learning on inner folds"),
     }
-    assert (rows["status"][[*FAULTY[5:], *SOUND]] == "ok").all()
-    assert rows["reason"][[*FAULTY[5:], *SOUND]].isna().all()
+    assert (rows["status"][[*FAULTY[N_FAILED:], *SOUND]] == "ok").all()
+    assert rows["reason"][[*FAULTY[N_FAILED:], *SOUND]].isna().all()
     assert run.info.finished
     assert process.returncode == 1
 
@@ -296,6 +260,12 @@ def test_a_failed_trial_keeps_its_traceback_and_no_numbers(faulty):
     assert 'raise ArithmeticError("no optimum' in row["traceback"]
     assert row[["params", "fit_seconds", "model_bytes"]].isna().all()
     assert "Raises" not in set(faulty[2].measures["learner"])
+
+
+def test_a_message_of_megabytes_fills_neither_terminal_nor_store(faulty):
+    process, folder, _ = faulty
+    assert len(process.stdout + process.stderr) < 20_000
+    assert (folder / "results.sqlite").stat().st_size < 500_000
 
 
 def test_failures_are_told_on_the_terminal_each_in_one_line(faulty):
@@ -336,11 +306,10 @@ class Noisy(Euclidean):
 """
 
 
-def test_the_output_of_each_trial_has_a_limit_of_its_own(tiny, tmp_path):
+def test_the_output_of_each_trial_has_a_limit_of_its_own(tmp_path):
     (tmp_path / "noisy.py").write_text(NOISY)
-    learners = {name: LearnerSpec(name) for name in ("Talker", "Noisy")}
     # Without a blend, so that no inner folds print side by side and one process writes at a time.
-    experiment = replace(tiny, learners=learners, partitions=2, blend="off")
+    experiment = small(["Talker", "Noisy"], partitions=2, blend="off")
     assert run_experiment(experiment, tmp_path / "run", plugin_files=[tmp_path / "noisy.py"]) == 0
     log = (tmp_path / "run" / "output.log").read_bytes()
     talker = b"[Talker, classes 2, partition %d]\n" + b"IMPORTANT: the gap was 0.01\n" * 2
@@ -377,16 +346,17 @@ def asleep(plugins, tmp_path):
         TINY.format(partitions=2)
         + f'[learners.Euclidean]\n[learners.Sleeper]\nmarker = "{marker}"\n'
     )
+    words = ["--experiment", tmp_path / "slow.toml", "--plugin", plugins / "sleeper.py"]
     process = subprocess.Popen(
-        _command(tmp_path / "slow.toml", plugins / "sleeper.py", tmp_path / "run"),
+        bench("run", *words, "--output", tmp_path / "run"),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
     )
     try:
-        _wait_for(marker.exists, 60)
-        assert len(_processes_of_session(process.pid)) >= 2
+        wait_for(marker.exists, 60)
+        assert len(processes_of_session(process.pid)) >= 2
         yield process, tmp_path / "run"
     finally:
         with contextlib.suppress(ProcessLookupError):
@@ -398,9 +368,9 @@ def test_ctrl_c_keeps_what_is_done_and_leaves_no_process(asleep):
     process, folder = asleep
     os.killpg(process.pid, signal.SIGINT)  # a terminal signals all processes of the group
     _, stderr = process.communicate(timeout=30)
-    _wait_for(lambda: not _processes_of_session(process.pid), 10)
+    wait_for(lambda: not processes_of_session(process.pid), 10)
     assert process.returncode == 130
-    assert _processes_of_session(process.pid) == []
+    assert processes_of_session(process.pid) == []
     run = read_run(folder)
     assert run.trials[["learner", "status"]].values.tolist() == [["Euclidean", "ok"]]
     assert run.info.planned_trials == 4
@@ -416,50 +386,24 @@ def test_a_run_that_is_ended_by_the_system_leaves_no_process(asleep):
     process, folder = asleep
     process.terminate()
     assert process.wait(timeout=30) != 0
-    _wait_for(lambda: not _processes_of_session(process.pid), 10)
-    assert _processes_of_session(process.pid) == []
+    wait_for(lambda: not processes_of_session(process.pid), 10)
+    assert processes_of_session(process.pid) == []
     assert read_run(folder).trials["learner"].tolist() == ["Euclidean"]
 
 
-def _wait_for(condition, seconds):
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.05)
-
-
-def _processes_of_session(session):
-    """List the live processes of a session: all that a command started, and zombies apart."""
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            name, state, _, _, of_session = re.match(
-                r"\d+ (\(.*\)) (\S) (\S+) (\S+) (\d+)", stat.read_text(), re.DOTALL
-            ).groups()
-            if int(of_session) == session and state != "Z":
-                found.append(name)
-    return found
-
-
-def test_a_number_of_steps_that_is_given_is_not_searched(tiny, run_trial):
-    X, y = load_digits(return_X_y=True)
-    rows = LabelledRows(X, y, tuple("0123456789"))
-    fixed = replace(tiny, learners={"OASIS": LearnerSpec("OASIS", {"n_steps": 300})})
-    columns = run_trial(plan(fixed, Digits(), rows, Registry.load())[0], rows).columns
-    assert (columns["status"], columns["n_steps"]) == ("ok", 300)
+def test_what_is_refused_before_the_first_trial_writes_nothing(plugins, tmp_path):
+    for data, how, message in (
+        ("digits", {"jobs": 0}, "jobs = 0: at least 1 is needed"),
+        ("tiny", {}, "only 0 of the 3 classes have 14: lower --classes, or ask another task"),
+    ):
+        files = [plugins / "data_sets.py"]
+        with pytest.raises(UsageError, match=message):
+            run_experiment(small(SOUND, data), tmp_path / "run", plugin_files=files, **how)
+        assert not (tmp_path / "run").exists()
 
 
 def test_sparse_rows_are_run_without_being_made_dense(plugins, tmp_path):
-    experiment = Experiment(
-        title="Sparse",
-        dataset="sparse-blocks",
-        learners={"OASIS": LearnerSpec("OASIS")},
-        classes=(2,),
-        partitions=1,
-        inner_folds=2,
-        train_per_class=10,
-        test_per_class=8,
-        max_steps=1000,
-    )
+    experiment = small(["OASIS"], "sparse-blocks", train_per_class=10)
     path = plugins / "data_sets.py"
     assert run_experiment(experiment, tmp_path / "run", plugin_files=[path]) == 0
     run = read_run(tmp_path / "run")
@@ -467,102 +411,32 @@ def test_sparse_rows_are_run_without_being_made_dense(plugins, tmp_path):
     assert mAP > chance + 0.1
 
 
-@pytest.mark.parametrize(
-    "X",
-    [
-        np.eye(4, 3),
-        np.eye(4, 3, dtype=np.float32),
-        np.asfortranarray(np.arange(12.0).reshape(4, 3)),
-        sparse.csr_array(np.eye(4, 3)),
-        sparse.csr_array((4, 3)),
-    ],
-)
-def test_items_arrive_in_a_process_as_they_were_sent(X):
-    descriptor = seal_items(X=X, y=np.array([0, 1, 1, 0]))
-    mapped = map_items(descriptor)
-    os.close(descriptor)
-    assert set(mapped) == {"X", "y"}
-    assert sparse.issparse(mapped["X"]) == sparse.issparse(X)
-    assert mapped["X"].dtype == X.dtype
-    dense = mapped["X"].toarray() if sparse.issparse(X) else mapped["X"]
-    np.testing.assert_array_equal(dense, X.toarray() if sparse.issparse(X) else X)
-    values = mapped["X"].indptr if sparse.issparse(X) else mapped["X"]
-    with pytest.raises(ValueError, match="read-only"):
-        values[0] = 9
-
-
-@pytest.mark.parametrize(
-    ("changes", "jobs", "message"),
-    [
-        ({}, 0, "jobs = 0: at least 1 is needed"),
-        ({"dataset_options": {"label": "kind"}}, 1, "data set digits: unknown option 'label'"),
-        ({"dataset": "digit"}, 1, "unknown data set 'digit': did you mean 'digits'"),
-        ({"dataset": "no/such.csv"}, 1, r"no/such\.csv"),
-        ({"classes": (11,)}, 1, "11 classes were asked for, but the data set has 10"),
-        ({"learners": {"x": LearnerSpec("OASSIS")}}, 1, "unknown algorithm 'OASSIS'"),
-    ],
-)
-def test_a_mistake_that_shows_before_the_first_trial_writes_nothing(
-    tiny, tmp_path, changes, jobs, message
-):
-    with pytest.raises(UsageError, match=message):
-        run_experiment(replace(tiny, **changes), tmp_path / "run", jobs=jobs)
-    assert not (tmp_path / "run").exists()
-
-
-def test_a_data_set_with_too_few_images_is_refused_with_the_numbers(tiny, plugins, tmp_path):
-    message = (
-        r"2 classes of 8 training and 6 test items .* only 0 of the 3 classes have 14"
-        r": lower --classes, or ask another task"
-    )
-    with pytest.raises(UsageError, match=message):
-        run_experiment(
-            replace(tiny, dataset="tiny"),
-            tmp_path / "run",
-            plugin_files=[plugins / "data_sets.py"],
-        )
-
-
 @ON_LINUX
-def test_the_search_before_a_fit_does_not_hide_its_memory(tiny, run_trial):
+def test_the_search_before_a_fit_does_not_hide_its_memory(run_trial):
     # W of 1200 x 1200 float64 is 11.5 MB; the search frees several such before the fit.
     rng = np.random.default_rng(0)
     rows = LabelledRows(rng.random((100, 1200)), np.arange(100) % 2, ("even", "odd"))
     for aggressiveness in (0.1, [0.1, 0.2]):
-        params = {"n_steps": 10, "aggressiveness": aggressiveness}
-        experiment = replace(tiny, learners={"OASIS": LearnerSpec("OASIS", params)})
-        spec = plan(experiment, Digits(), rows, Registry.load())[0]
-        columns = run_trial(spec, rows).columns
+        learner = LearnerSpec("OASIS", {"n_steps": 10, "aggressiveness": aggressiveness})
+        columns = run_trial(trials_of(small({"OASIS": learner}), rows)[0], rows).columns
+        assert columns["n_steps"] == 10  # what is given is not searched
         assert 11_000_000 < columns["fit_peak_bytes"] < 40_000_000
 
 
-def test_two_settings_of_one_algorithm_share_their_seeds(tiny, run_trial):
+def test_two_settings_of_one_algorithm_share_their_seeds(run_trial):
     same = {"first": LearnerSpec("OASIS"), "second": LearnerSpec("OASIS")}
-    rows = LabelledRows(*load_digits(return_X_y=True), tuple("0123456789"))
-    specs = plan(replace(tiny, learners=same), Digits(), rows, Registry.load())[:2]
-    first, second = (run_trial(spec, rows) for spec in specs)
+    first, second = (run_trial(spec, digit_rows()) for spec in trials_of(small(same)))
     assert first.columns["learner"] != second.columns["learner"]
     assert first.measures == second.measures
 
 
-def test_a_run_that_ends_before_its_first_trial_leaves_no_folder(tiny, tmp_path):
-    def interrupt(columns, done, planned):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run_experiment(tiny, tmp_path / "run", on_trial=interrupt)
-    assert not (tmp_path / "run").exists()
-
-
-def test_a_learner_without_several_labels_is_not_applicable_and_that_is_no_failure(tiny, run_trial):
+def test_a_learner_without_several_labels_is_not_applicable_and_that_is_no_failure(run_trial):
     rng = np.random.default_rng(0)
     y = sparse.csr_array((rng.random((60, 5)) < 0.4).astype(np.float32))
     rows = LabelledRows(rng.random((60, 8)), y, tuple("abcde"))
-    learners = {"LMNN": LearnerSpec("LMNN"), "Euclidean": LearnerSpec("Euclidean")}
     sizes = {"train_per_class": 40, "test_per_class": 25}  # the defaults: they have no meaning here
-    experiment = replace(tiny, learners=learners, classes=("all",), **sizes)
-    specs = plan(experiment, Digits(), rows, Registry.load())[:2]
-    lmnn, of_euclidean = (run_trial(spec, rows) for spec in specs)
+    experiment = small(["LMNN", "Euclidean"], classes=("all",), **sizes)
+    lmnn, of_euclidean = (run_trial(spec, rows) for spec in trials_of(experiment, rows))
     lmnn, euclidean = lmnn.columns, of_euclidean.columns
     assert (lmnn["status"], lmnn["reason"]) == (
         "not applicable",
@@ -575,12 +449,9 @@ def test_a_learner_without_several_labels_is_not_applicable_and_that_is_no_failu
     assert abs(mAP["value"] - at_1["chance"]) < 0.3
 
 
-def test_what_a_learner_refuses_is_not_applicable_with_its_reason_and_no_failure(
-    tiny, plugins, tmp_path
-):
-    learners = {"Refuses": LearnerSpec("Refuses"), "Euclidean": LearnerSpec("Euclidean")}
+def test_what_a_learner_refuses_is_not_applicable_with_its_reason_and_no_failure(plugins, tmp_path):
     path = plugins / "refusing.py"
-    enough = replace(tiny, learners=learners, partitions=1)
+    enough = small(["Refuses", "Euclidean"])
     few = replace(enough, train_per_class=7)  # for the first value of its grid they are enough
     for name, experiment in (("enough", enough), ("few", few)):
         assert run_experiment(experiment, tmp_path / name, plugin_files=[path]) == 0

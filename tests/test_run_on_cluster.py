@@ -5,17 +5,18 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 import psutil
 import pytest
 from distributed import Client, LocalCluster
+from report_helpers import contents
+from small_runs import bench, small
 
 from oasis_bench.execution import cluster as on_cluster
-from oasis_bench.experiment import Experiment, LearnerSpec
-from oasis_bench.runs import read_run, resume_experiment, run_experiment
+from oasis_bench.experiment import LearnerSpec
+from oasis_bench.runs import model_experiment, read_run, resume_experiment, run_experiment
 from oasis_bench.system import UsageError
 
 SLOW_ONCE = """
@@ -84,27 +85,16 @@ def scheduler(tmp_path):
             process.wait(timeout=30)
 
 
-def tiny(learners, partitions=2):
-    return Experiment(
-        title="Tiny",
-        dataset="digits",
-        learners=learners,
-        classes=(2,),
-        partitions=partitions,
-        inner_folds=2,
-        train_per_class=8,
-        test_per_class=6,
-        max_steps=1000,
-    )
-
-
-def test_a_cluster_gives_the_store_of_one_machine(cluster, tmp_path, plugins):
-    learners = {name: LearnerSpec(name) for name in ("OASIS", "Euclidean", "Raises", "Prints")}
-    path = plugins / "misbehaving.py"
-    experiment = replace(tiny(learners), tasks=("classification", "retrieval"))
+def test_a_cluster_gives_the_store_and_the_files_of_one_machine(cluster, tmp_path, plugins):
+    tasks = ("classification", "retrieval")
+    experiment = small(["OASIS", "Euclidean", "Raises", "Prints"], tasks=tasks, partitions=2)
+    how = {"plugin_files": [plugins / "misbehaving.py"], "keep": ("models", "predictions")}
     for name, where in (("here", None), ("there", cluster.scheduler_address)):
-        folder = tmp_path / name
-        assert run_experiment(experiment, folder, cluster=where, plugin_files=[path]) == 2
+        assert run_experiment(experiment, tmp_path / name, cluster=where, **how) == 2
+    for kind in how["keep"]:
+        kept, brought = (contents(tmp_path / name / kind) for name in ("here", "there"))
+        assert len(kept) == 6
+        assert kept == brought
     here, there = read_run(tmp_path / "here"), read_run(tmp_path / "there")
     measures = ["trial_id", "status", "reason", "params", "n_steps"]
     tables = [(run.trials[measures], run.measures, run.validation) for run in (here, there)]
@@ -116,6 +106,16 @@ def test_a_cluster_gives_the_store_of_one_machine(cluster, tmp_path, plugins):
     assert "learner on stdout" in (tmp_path / "there" / "output.log").read_text()
     assert len(there.info.provenance["workers"]) == 2
     assert set(there.trials["shared_cores"]) == {1}  # both workers are on this machine
+    model = tmp_path / "here" / "models" / "OASIS_2_1.npz"
+    sizes = {"classes": (2,), "partitions": 2, "train_per_class": 8, "test_per_class": 6}
+    again = model_experiment(model, "digits", tasks=tasks, **sizes)
+    assert run_experiment(again, tmp_path / "again", cluster=cluster.scheduler_address) == 0
+    columns = ["task", "measure", "k", "value"]
+    fitted, judged = (
+        run.measures.query("partition == 1 and learner.str.startswith('OASIS')")[columns]
+        for run in (here, read_run(tmp_path / "again"))
+    )
+    pd.testing.assert_frame_equal(fitted.reset_index(drop=True), judged.reset_index(drop=True))
 
 
 def test_the_death_of_a_workers_fork_server_ends_one_trial(cluster, tmp_path, plugins):
@@ -125,9 +125,9 @@ def test_the_death_of_a_workers_fork_server_ends_one_trial(cluster, tmp_path, pl
         "KillsTheServer": LearnerSpec("KillsTheServer", {"when": "copy"}),
         "Euclidean": LearnerSpec("Euclidean"),
     }
-    where = cluster.scheduler_address
-    folder = tmp_path / "run"
-    assert run_experiment(tiny(learners), folder, cluster=where, plugin_files=[plugin]) == 2
+    where, folder = cluster.scheduler_address, tmp_path / "run"
+    experiment = small(learners, partitions=2)
+    assert run_experiment(experiment, folder, cluster=where, plugin_files=[plugin]) == 2
     trials = read_run(folder).trials
     assert set(zip(trials["learner"], trials["status"], strict=True)) == {
         ("KillsTheServer", "crashed"),
@@ -142,7 +142,6 @@ def test_the_death_of_a_workers_fork_server_ends_one_trial(cluster, tmp_path, pl
 def test_a_trial_whose_worker_is_killed_runs_again(workers, request, tmp_path, slow_once):
     cluster = request.getfixturevalue(workers)
     plugin, marks = slow_once
-    learners = {name: LearnerSpec(name) for name in ("Euclidean", "SlowOnce")}
     hung = []
 
     def kill_its_worker(columns, done, planned):
@@ -153,7 +152,7 @@ def test_a_trial_whose_worker_is_killed_runs_again(workers, request, tmp_path, s
             worker.kill()
 
     failures = run_experiment(
-        tiny(learners),
+        small(["Euclidean", "SlowOnce"], partitions=2),
         tmp_path / "run",
         cluster=cluster.scheduler_address,
         plugin_files=[plugin],
@@ -169,7 +168,7 @@ def test_a_run_that_ends_leaves_no_trial_on_the_workers(how, cluster, tmp_path, 
     plugin, marks = slow_once
     words = ["run", "--algorithms", "SlowOnce", "--plugin", plugin, "--output", tmp_path / "run"]
     words += ["--cluster", cluster.scheduler_address, "--classes", "2", "--partitions", "1"]
-    harness = subprocess.Popen([sys.executable, "-m", "oasis_bench", *map(str, words)])
+    harness = subprocess.Popen(bench(*words))
     try:
         trial = _hanging(marks)
         harness.send_signal(how)
@@ -188,7 +187,7 @@ def test_a_run_whose_workers_are_gone_can_go_on(cluster, lone_worker, tmp_path, 
             nanny.close_gracefully()  # it starts no other worker
             psutil.Process(nanny.pid).kill()
 
-    experiment, where = tiny({"Euclidean": LearnerSpec("Euclidean")}, 3), tmp_path / "run"
+    experiment, where = small(["Euclidean"], partitions=3), tmp_path / "run"
     with pytest.raises(UsageError, match=r"has lost its workers .* --resume"):
         run_experiment(
             experiment, where, cluster=lone_worker.scheduler_address, on_trial=end_the_worker
@@ -203,7 +202,7 @@ def test_a_run_whose_scheduler_is_killed_can_go_on(
 ):
     process, address = scheduler
     plugin, marks = slow_once
-    experiment = tiny({name: LearnerSpec(name) for name in ("Euclidean", "SlowOnce")})
+    experiment = small(["Euclidean", "SlowOnce"], partitions=2)
     hung = []
 
     def kill_it(columns, done, planned):
@@ -231,7 +230,7 @@ def test_a_run_whose_scheduler_is_killed_can_go_on(
 def test_a_worker_with_other_code_runs_nothing(cluster, tmp_path, plugins):
     plugin = tmp_path / "mine.py"
     plugin.write_text((plugins / "slow.py").read_text())
-    experiment = tiny({"SlowsDown": LearnerSpec("SlowsDown")}, partitions=1)
+    experiment = small(["SlowsDown"])
 
     def change_it(columns, done, planned):
         plugin.write_text((plugins / "slow.py").read_text() + "\n# changed\n")

@@ -6,10 +6,9 @@ from report_helpers import measured
 from sklearn.datasets import load_digits
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import normalize
+from small_runs import digit_rows, small, trials_of
 
-from oasis_bench.data import LabelledRows
-from oasis_bench.datasets import Digits
-from oasis_bench.experiment import Experiment, LearnerSpec, plan
+from oasis_bench.experiment import LearnerSpec
 from oasis_bench.plugins import Registry
 from oasis_bench.runs import read_run, run_experiment
 from oasis_bench.system import UsageError
@@ -20,28 +19,22 @@ from oasis_bench.trial.learner_side.fit_data import inner_fit_data
 ALL_CLASSES = ("retrieval", "classification", "unseen-classes")
 
 
-def small(dataset, learners, tasks, **changes):
-    sizes = {"classes": (8,), "partitions": 1, "inner_folds": 2, "max_steps": 1000}
-    per_class = {"train_per_class": 8, "test_per_class": 6}
-    learners = {name: LearnerSpec(name) for name in learners}
-    return Experiment("Tasks", dataset, learners, tasks=tasks, **{**sizes, **per_class, **changes})
+def experiment(dataset, learners, tasks, **changes):
+    return small(learners, dataset, tasks=tasks, **{"classes": (8,), **changes})
 
 
 @pytest.fixture(scope="module")
 def digits(tmp_path_factory):
     """A run of OASIS and Euclidean on eight digits, with three tasks."""
     folder = tmp_path_factory.mktemp("tasks") / "run"
-    assert run_experiment(small("digits", ("OASIS", "Euclidean"), ALL_CLASSES), folder) == 0
+    assert run_experiment(experiment("digits", ["OASIS", "Euclidean"], ALL_CLASSES), folder) == 0
     return read_run(folder)
 
 
 def test_tasks_of_one_split_share_a_fit_and_others_have_their_own(digits):
     assert sorted(digits.trials["split"]) == ["seen-classes"] * 2 + ["unseen-classes"] * 2
-    tasks = digits.answers.groupby("trial_id")["task"].apply(set)
-    assert (
-        sorted(map(sorted, tasks))
-        == [["classification", "retrieval"]] * 2 + [["unseen-classes"]] * 2
-    )
+    tasks = digits.answers.groupby("trial_id")["task"].apply(sorted)
+    assert sorted(tasks) == [["classification", "retrieval"]] * 2 + [["unseen-classes"]] * 2
     sizes = digits.trials.drop_duplicates("split").set_index("split")[["n_train", "n_test"]]
     assert sizes.loc["seen-classes"].tolist() == [64, 48]
     assert sizes.loc["unseen-classes"].tolist() == [32, 24]
@@ -49,9 +42,7 @@ def test_tasks_of_one_split_share_a_fit_and_others_have_their_own(digits):
 
 def test_accuracy_is_that_of_scikit_learns_nearest_neighbours(digits):
     X, y = load_digits(return_X_y=True)
-    rows = LabelledRows(X, y, tuple("0123456789"))
-    experiment = small("digits", ("Euclidean",), ("classification",))
-    (spec,) = plan(experiment, Digits(), rows, Registry.load())
+    (spec,) = trials_of(experiment("digits", ["Euclidean"], ("classification",)))
     train, test, *_ = draw_partition(y, spec.where.classes, 8, 6, spec.seed_for("partition"))
     neighbours = KNeighborsClassifier(1).fit(normalize(X[train]), y[train])
     expected = neighbours.score(normalize(X[test]), y[test])
@@ -60,9 +51,8 @@ def test_accuracy_is_that_of_scikit_learns_nearest_neighbours(digits):
 
 
 def test_classes_are_held_apart_in_the_split_and_in_its_inner_folds():
-    rows = LabelledRows(*load_digits(return_X_y=True), tuple("0123456789"))
-    experiment = small("digits", ("OASIS",), ("unseen-classes",))
-    (spec,) = plan(experiment, Digits(), rows, Registry.load())
+    rows = digit_rows()
+    (spec,) = trials_of(experiment("digits", ["OASIS"], ("unseen-classes",)))
     learner = Registry.load().algorithms["OASIS"]
     items = draw_items(spec, rows, learner)
     seen, unseen = set(items.y), set(items.truth.y)
@@ -83,9 +73,7 @@ def test_classes_are_held_apart_in_the_split_and_in_its_inner_folds():
     ],
 )
 def test_inner_folds_choose_by_the_measure_that_is_named_where_the_split_has_it(choose_by, chosen):
-    rows = LabelledRows(*load_digits(return_X_y=True), tuple("0123456789"))
-    experiment = small("digits", ("OASIS",), ALL_CLASSES, choose_by=choose_by)
-    specs = plan(experiment, Digits(), rows, Registry.load())
+    specs = trials_of(experiment("digits", ["OASIS"], ALL_CLASSES, choose_by=choose_by))
     assert [[by.measure for by in spec.chooses_by] for spec in specs] == chosen
 
 
@@ -95,13 +83,10 @@ def test_pixels_and_patches_reach_their_learners_and_what_none_can_answer_is_a_r
     files = ["all_inputs.py", "pixel_embedding.py", "patch_sets.py"]
     learners = {name: LearnerSpec(name) for name in ("Euclidean", "Eigenpictures")}
     learners["SetDistance"] = LearnerSpec("SetDistance", {"power": [1.0, 2.0]})
-    tasks = ("retrieval", "classification")
-    experiment = Experiment(
-        "Inputs", "all-inputs", learners, tasks=tasks, classes=(3,), partitions=1,
-        inner_folds=2, train_per_class=10, test_per_class=5,
-    )  # fmt: skip
+    how = {"classes": (3,), "train_per_class": 10, "test_per_class": 5}
+    inputs = experiment("all-inputs", learners, ("retrieval", "classification"), **how)
     paths = [plugins / name for name in files]
-    assert run_experiment(experiment, tmp_path / "run", plugin_files=paths) == 0
+    assert run_experiment(inputs, tmp_path / "run", plugin_files=paths) == 0
     run = read_run(tmp_path / "run")
     assert set(run.trials["status"]) == {"ok"}
     answers = run.answers.set_index(["learner", "task"])
@@ -117,15 +102,9 @@ def test_pixels_and_patches_reach_their_learners_and_what_none_can_answer_is_a_r
 def judged(tmp_path_factory, plugins):
     """A run on items that people judged and rated, by the first of six columns."""
     folder = tmp_path_factory.mktemp("judged") / "run"
-    experiment = small(
-        "judged-items",
-        ("OASIS", "Euclidean", "LMNN"),
-        ("judged-triplets", "ratings"),
-        test_share=0.3,
-        partitions=2,
-    )
-    path = plugins / "judged_items.py"
-    assert run_experiment(experiment, folder, plugin_files=[path]) == 0
+    learners, tasks = ["OASIS", "Euclidean", "LMNN"], ("judged-triplets", "ratings")
+    of_people = experiment("judged-items", learners, tasks, test_share=0.3, partitions=2)
+    assert run_experiment(of_people, folder, plugin_files=[plugins / "judged_items.py"]) == 0
     return read_run(folder)
 
 
@@ -145,10 +124,6 @@ def test_ratings_have_the_level_of_people_beside(judged):
 
 
 def test_a_learner_whose_input_the_data_set_does_not_give_is_refused(plugins, tmp_path):
-    path = plugins / "pixel_embedding.py"
+    files = [plugins / "pixel_embedding.py"]
     with pytest.raises(UsageError, match="--data-option pixels=SIZE"):
-        run_experiment(
-            small("digits", ("Eigenpictures",), ("retrieval",)),
-            tmp_path / "run",
-            plugin_files=[path],
-        )
+        run_experiment(small(["Eigenpictures"]), tmp_path / "run", plugin_files=files)

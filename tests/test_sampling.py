@@ -2,40 +2,10 @@
 
 import numpy as np
 import pytest
+from definitions import PythonGenerator
 from scipy.stats import chisquare
 
 from oasis_bench.sampling import ClassTripletSampler, seed_state
-
-WORD = 2**64 - 1
-
-
-class PythonGenerator:
-    """Xoshiro256++ (Blackman & Vigna 2021) and Lemire's bounded draw, in Python integers."""
-
-    def __init__(self, state):
-        self.s = [int(word) for word in state]
-
-    def next_word(self):
-        s = self.s
-
-        def rotate(x, k):
-            return ((x << k) | (x >> (64 - k))) & WORD
-
-        result = (rotate((s[0] + s[3]) & WORD, 23) + s[0]) & WORD
-        t = (s[1] << 17) & WORD
-        s[2] ^= s[0]
-        s[3] ^= s[1]
-        s[1] ^= s[2]
-        s[0] ^= s[3]
-        s[2] ^= t
-        s[3] = rotate(s[3], 45)
-        return result
-
-    def below(self, bound):
-        while True:
-            product = (self.next_word() >> 32) * bound
-            if product % 2**32 >= 2**32 % bound:
-                return product >> 32
 
 
 def twin_triplets(y, state, n_triplets):

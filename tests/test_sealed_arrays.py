@@ -7,6 +7,7 @@ import threading
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from oasis_bench.trial import wall
 from oasis_bench.trial.wall import is_sealed, map_items, seal_items
@@ -34,6 +35,17 @@ def test_arrays_arrive_as_they_were(sealed):
         np.testing.assert_array_equal(mapped[name], array)
         assert mapped[name].dtype == array.dtype
         assert mapped[name].ctypes.data % 64 == 0 or not array.size
+
+
+@pytest.mark.parametrize("X", [sparse.csr_array(np.eye(4, 3)), sparse.csr_array((4, 3))])
+def test_csr_rows_arrive_as_they_were_and_cannot_be_changed(X):
+    descriptor = seal_items(X=X)
+    mapped = map_items(descriptor)["X"]
+    os.close(descriptor)
+    assert mapped.dtype == X.dtype
+    np.testing.assert_array_equal(mapped.toarray(), X.toarray())
+    with pytest.raises(ValueError, match="read-only"):
+        mapped.indptr[0] = 9
 
 
 def test_nobody_can_change_them(sealed):

@@ -16,6 +16,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from fake_runs import fake_info, fake_trial
+from report_helpers import contents
 
 from oasis_bench.runs import read_run
 from oasis_bench.runs.schema import SCHEMA_VERSION
@@ -177,10 +178,6 @@ def test_a_run_can_be_read_while_it_is_written(tmp_path):
         assert n_rows(tmp_path / "run") == [1, 2, 1, 0]
 
 
-def contents(folder):
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
-
-
 def test_a_run_that_was_killed_while_it_wrote_is_rolled_back_by_who_goes_on_with_it(tmp_path):
     folder = tmp_path / "run"
     with Store.create(folder, INFO):
@@ -276,17 +273,6 @@ def test_only_what_was_made_is_discarded(tmp_path, held_before):
     (folder / "mine" / "notes.txt").write_text("mine")
     store.discard()
     assert [path.name for path in folder.rglob("*")] == ["mine", "notes.txt"]
-
-
-def test_a_folder_that_holds_a_run_is_refused(tmp_path):
-    with Store.create(tmp_path / "run", INFO) as store:
-        store.add(record())
-    with pytest.raises(
-        UsageError,
-        match=r"run holds another run: choose another --output, go on with it by '--resume",
-    ):
-        Store.create(tmp_path / "run", INFO)
-    assert n_rows(tmp_path / "run") == [1, 2, 1, 1]
 
 
 def test_a_folder_that_holds_anything_is_refused(tmp_path):

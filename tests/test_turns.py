@@ -4,8 +4,9 @@ import sys
 
 import pandas as pd
 import pytest
+from small_runs import small
 
-from oasis_bench.experiment import Experiment, LearnerSpec
+from oasis_bench.experiment import LearnerSpec
 from oasis_bench.runs import read_run, run_experiment
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux's /proc")
@@ -13,25 +14,16 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ne
 N_TRAIN = 20
 
 
-def run(folder, plugins, params, jobs=1):
+def run(folder, plugins, params, jobs=1, **settings):
     """Run three partitions; return what was done when, in order of its begin, and the run."""
     folder.mkdir(exist_ok=True)
     log = folder / "log"
-    experiment = Experiment(
-        "Clocked",
-        "digits",
-        {
-            name: LearnerSpec(
-                name, {"log": str(log), **of_learner} if of_learner is not None else {}
-            )
-            for name, of_learner in params.items()
-        },
-        classes=(2,),
-        partitions=3,
-        train_per_class=N_TRAIN // 2,
-        test_per_class=10,
-        inner_folds=2,
-    )
+    learners = {
+        name: LearnerSpec(name, {} if own is None else {"log": str(log), **own})
+        for name, own in params.items()
+    }
+    sizes = {"partitions": 3, "train_per_class": N_TRAIN // 2, "test_per_class": 10}
+    experiment = small(learners, **sizes, **settings)
     path = plugins / "clocked.py"
     assert run_experiment(experiment, folder / "run", jobs=jobs, plugin_files=[path]) == 0
     columns = ["what", "process", "begin", "end"]
@@ -65,8 +57,8 @@ def test_two_at_a_time_two_fits_go_on_at_once_and_never_three(tmp_path, plugins)
 
 def test_a_slow_trial_keeps_its_items_while_the_next_partition_begins(tmp_path, plugins):
     params = {"Clocked": {"seconds": 0.5}, "Euclidean": None}
-    _, alone = run(tmp_path / "alone", plugins, params)
-    _, together = run(tmp_path / "together", plugins, params, jobs=2)
+    _, alone = run(tmp_path / "alone", plugins, params, blend="off")
+    _, together = run(tmp_path / "together", plugins, params, jobs=2, blend="off")
     keys = ["learner", "partition", "measure", "k"]
     columns = [*keys, "value", "chance"]
     one, two = (record.measures[columns].sort_values(keys) for record in (alone, together))

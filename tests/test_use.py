@@ -5,8 +5,8 @@ import pickle
 import re
 import signal
 import subprocess
-import sys
 import time
+from contextlib import redirect_stdout
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,7 @@ from sklearn.datasets import load_iris
 from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, Normalizer, StandardScaler
+from small_runs import bench
 
 import oasis_bench
 from oasis_bench import scorers
@@ -60,9 +61,8 @@ def folder(tmp_path_factory):
 def metric(folder):
     """The model file of LMNN, by the command line."""
     words = ["fit", folder / "table.csv", *FEW, "--learner", "LMNN", "--output", folder / "m.npz"]
-    command = [sys.executable, "-m", "oasis_bench", *map(str, words)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    (folder / "said.txt").write_text(done.stdout)
+    with (folder / "said.txt").open("w") as said, redirect_stdout(said):
+        assert main([*map(str, words)]) == 0
     return folder / "m.npz"
 
 
@@ -99,11 +99,14 @@ def test_what_to_expect_is_said_with_its_bias(metric, folder):
     assert f"kept in {metric}" in said
 
 
+def experiment(folder, learner, *scaling):
+    how = {"classes": ("all",), "inner_folds": 3, "scaling": scaling}
+    learners = {learner.algorithm: learner}
+    return Experiment("fit", str(folder / "table.csv"), learners, {"label": "kind"}, **how)
+
+
 def test_the_values_are_those_of_the_folds_of_a_run(folder, tmp_path):
-    options = {"label": "kind"}
-    settings = {"classes": ("all",), "inner_folds": 3, "scaling": ("minmax", "l2")}
-    learners = {"LDA": LearnerSpec("LDA", PARAMS)}
-    e = Experiment("fit", str(folder / "table.csv"), learners, options, **settings)
+    e = experiment(folder, LearnerSpec("LDA", PARAMS), "minmax", "l2")
     fitted = fit_on_all(e, tmp_path / "lda.npz")
     scales = {"minmax": make_pipeline(MinMaxScaler()), "l2": make_pipeline(Normalizer())}
     of_baseline = {name: np.mean(fold_values(e, one)["Euclidean"]) for name, one in scales.items()}
@@ -128,15 +131,7 @@ def test_the_values_are_those_of_the_folds_of_a_run(folder, tmp_path):
 
 
 def test_where_the_baseline_is_best_this_is_said(folder, tmp_path):
-    e = Experiment(
-        "fit",
-        str(folder / "table.csv"),
-        {"StandardizedEuclidean": LearnerSpec("StandardizedEuclidean")},
-        {"label": "kind"},
-        classes=("all",),
-        inner_folds=3,
-        scaling=("none",),
-    )
+    e = experiment(folder, LearnerSpec("StandardizedEuclidean"), "none")
     fitted = fit_on_all(e, tmp_path / "model.npz")
     assert fitted.blend_values == fitted.values["Euclidean"]
     assert np.mean(fitted.blend_values) > np.mean(fitted.values["StandardizedEuclidean"])
@@ -148,15 +143,7 @@ def test_where_the_baseline_is_best_this_is_said(folder, tmp_path):
 
 
 def test_a_learner_without_a_choice_is_validated_too(folder, tmp_path):
-    e = Experiment(
-        "fit",
-        str(folder / "table.csv"),
-        {"Euclidean": LearnerSpec("Euclidean")},
-        {"label": "kind"},
-        classes=("all",),
-        inner_folds=3,
-        scaling=("standard",),
-    )
+    e = experiment(folder, LearnerSpec("Euclidean"), "standard")
     fitted = fit_on_all(e, tmp_path / "model.npz")
     expected = fold_values(e, StandardScaler())["Euclidean"]
     assert fitted.values == {"Euclidean": pytest.approx(expected, abs=1e-9)}
@@ -453,27 +440,13 @@ def test_what_is_wrong_is_told_in_one_line(
     assert [path.name for path in tmp_path.iterdir()] == ["bad.csv"]
 
 
-SLOW = """
-import time
-from oasis_bench.algorithms import Euclidean
-
-class Slow(Euclidean):
-    name = "Slow"
-
-    def fit(self, X, y=None):
-        open({began!r}, "w").close()
-        time.sleep(60)
-        return super().fit(X, y)
-"""
-
-
-def test_ctrl_c_leaves_no_file(folder, tmp_path):
-    plugin, began = tmp_path / "slow.py", tmp_path / "began"
-    plugin.write_text(SLOW.format(began=str(began)))
+def test_ctrl_c_leaves_no_file(folder, plugins, tmp_path):
+    began = tmp_path / "began"
     output = tmp_path / "out" / "slow.npz"
     output.parent.mkdir()
-    words = ["fit", folder / "table.csv", *FEW, "--learner", "Slow", "--plugin", plugin]
-    command = [sys.executable, "-m", "oasis_bench", *map(str, [*words, "--output", output])]
+    words = ["fit", folder / "table.csv", *FEW, "--learner", "Sleeper"]
+    words += ["--plugin", plugins / "sleeper.py", "--param", f"Sleeper.marker={began}"]
+    command = bench(*words, "--output", output)
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         end = time.monotonic() + 120
         while not began.exists() and time.monotonic() < end:

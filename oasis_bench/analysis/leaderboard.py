@@ -97,6 +97,19 @@ class Leaderboard:
         return cls(cells, baseline, learners.loc[names], list(map(str, saved.index)), group)
 
     @property
+    def wins(self) -> pd.DataFrame:
+        """The share of the corpora where a ranked learner (row) is above another (column).
+
+        A tie counts a half; (n_ranked, n_ranked), NaN on the diagonal.
+        """
+        saved = _error_reductions(self.cells, self.baseline, self.ranked)[0][self.ranked]
+        values = saved.to_numpy()
+        row, column = values[:, :, None], values[:, None, :]
+        shares = ((row > column) + 0.5 * (row == column)).mean(axis=0)
+        np.fill_diagonal(shares, math.nan)
+        return pd.DataFrame(shares, index=saved.columns, columns=saved.columns)
+
+    @property
     def task(self) -> str:
         """The task."""
         return str(self.cells["task"].iloc[0])

@@ -35,22 +35,7 @@ class Fit:
     def peakmem_fit(self, n_classes):
         LocalDistances(C=1e-3, random_state=0).fit(*self.rows)
 
-
-class Convergence:
-    """The passes to a gap of 1e-3, and the seconds that they and the distances take."""
-
-    params = ([4, 12],)
-    param_names = ("classes",)
-    timeout = 300
-
-    def setup(self, n_classes):
-        start = time.process_time()
-        self.learner = LocalDistances(C=1e-3, least_growth=0, random_state=0)
-        self.learner.fit(*classes_of_rows(n_classes))
-        self.seconds = time.process_time() - start
-
     def track_passes(self, n_classes):
-        return self.learner.n_passes_
-
-    def track_seconds(self, n_classes):
-        return self.seconds
+        """To a gap of 1e-3."""
+        learner = LocalDistances(C=1e-3, least_growth=0, random_state=0)
+        return learner.fit(*self.rows).n_passes_

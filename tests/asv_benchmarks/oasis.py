@@ -1,4 +1,4 @@
-"""OASIS: CPU time of 32 768 steps beside a plain C loop, peak memory, and the mAP of a fit."""
+"""OASIS: CPU time of 32 768 steps beside a plain C loop, peak memory, mAP; and in batches."""
 
 import statistics
 import time
@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.preprocessing import normalize
 
-from oasis_bench.algorithms import OASIS
+from oasis_bench.algorithms import OASIS, MiniBatchOASIS
 from oasis_bench.sampling import ClassTripletSampler, seed_state
 from oasis_bench.tasks import evaluate_ranking
 
@@ -97,29 +97,50 @@ def ratio_to_ours(X, sampler, yardstick, W):
     return statistics.median(ratios)
 
 
+class MiniBatches:
+    """Wall time of 131 072 steps in batches, side by side; a batch of 1 is OASIS."""
+
+    params = ([("sparse 1000", 64), ("sparse 10000", 16_384)], DTYPES, [1, 2])
+    param_names = ("rows and batch size", "dtype", "threads")
+
+    def setup(self, case, dtype, threads):
+        kind, batch_size = case
+        self.rows = rows.noise(kind, dtype)
+        self.learner = MiniBatchOASIS(batch_size, threads, random_state=0)
+        self.learner.partial_fit(*self.rows, n_steps=batch_size)
+
+    def time_steps(self, case, dtype, threads):
+        self.learner.partial_fit(*self.rows, n_steps=4 * N_STEPS)
+
+
+def learner_of(batch_size, n_steps):
+    learner = OASIS() if batch_size == 1 else MiniBatchOASIS(batch_size, n_threads=1)
+    return learner.set_params(n_steps=n_steps, random_state=0)
+
+
 class Wide:
     """10 000 features: W takes 400 MB in float32."""
 
-    params = DTYPES
-    param_names = ("dtype",)
+    params = (DTYPES, [1, 65_536])
+    param_names = ("dtype", "batch size")
 
-    def setup(self, dtype):
+    def setup(self, dtype, batch_size):
         self.rows = rows.noise("sparse 10000", dtype)
 
-    def peakmem_fit(self, dtype):
-        OASIS(n_steps=N_STEPS, random_state=0).fit(*self.rows)
+    def peakmem_fit(self, dtype, batch_size):
+        learner_of(batch_size, N_STEPS).fit(*self.rows)
 
 
 class Digits:
     """Learned from 900 digits, measured on the others."""
 
-    params = DTYPES
-    param_names = ("dtype",)
+    params = (DTYPES, [1, 64, 1024])
+    param_names = ("dtype", "batch size")
 
-    def track_mean_average_precision(self, dtype):
+    def track_mean_average_precision(self, dtype, batch_size):
         X, y = load_digits(return_X_y=True)
         X = normalize(X).astype(dtype)
-        learner = OASIS(n_steps=200_000, random_state=0).fit(X[:900], y[:900])
+        learner = learner_of(batch_size, 200_000).fit(X[:900], y[:900])
         measured = evaluate_ranking(learner.similarity, X[900:], y[900:], seed=0)
         return measured.mean_average_precision
 

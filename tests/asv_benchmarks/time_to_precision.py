@@ -1,14 +1,14 @@
 """CPU time until OASIS, and NCA by L-BFGS, rank new images as well as OASIS does at its best.
 
-Tracked by asv; as a script (`python tests/asv_benchmarks/time_to_precision.py`) it prints a table.
-Each learner is stopped by its mAP on the test images, which is measured off the clock.
+`python tests/asv_benchmarks/time_to_precision.py` prints a table.  Each learner is stopped by its
+mAP on the test images, which is measured off the clock.
 """
 
-import statistics
 import time
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from scipy import sparse
 from sklearn.decomposition import PCA
 from sklearn.metrics import euclidean_distances
@@ -141,76 +141,24 @@ def measure(seed):
         return {dtype: trace_oasis(train, test, seed, dtype) for dtype in DTYPES}, nca
 
 
-def setup_cache():
-    return [measure(seed) for seed in SEEDS]
-
-
-setup_cache.timeout = 900
-
-
-def track_cpu_seconds(measured, learner, share):
-    """Median over the draws; NCA by the setting that is fastest on each, NaN where none is."""
-    seconds = []
-    for oasis, nca in measured:
-        traces = [oasis[learner]] if learner in oasis else nca.values()
-        target = share * best(oasis["float64"])
-        seconds.append(min(first(trace, target).seconds for trace in traces))
-    median = statistics.median(seconds)
-    return median if np.isfinite(median) else np.nan
-
-
-track_cpu_seconds.params = ([*DTYPES, "NCA"], SHARES)
-track_cpu_seconds.param_names = ("OASIS by type, or NCA", "share of OASIS's best mAP")
-track_cpu_seconds.unit = "seconds"
-
-
-def track_best_precision(measured, learner):
-    return statistics.median(
-        best(oasis[learner]) if learner in oasis else max(map(best, nca.values()))
-        for oasis, nca in measured
-    )
-
-
-track_best_precision.params = [*DTYPES, "NCA"]
-track_best_precision.param_names = ("OASIS by type, or NCA",)
-track_best_precision.unit = "mAP"
-
-
-def spread(values, digits):
-    median, least, greatest = (
-        f"{value:.{digits}f}" if np.isfinite(value) else "never"
-        for value in (statistics.median(values), min(values), max(values))
-    )
-    return median if least == greatest else f"{median} ({least} to {greatest})"
-
-
-def reached(points):
-    """Say how many seconds it took, and how many steps or iterations."""
-    seconds = spread([point.seconds for point in points], 2)
-    done = statistics.median(point.done for point in points)
-    return f"{seconds} / {done}" if np.isfinite(done) else seconds
-
-
-def setting_name(n_components, length, pca):
-    reduced = "" if pca is None else f", PCA to {pca}"
-    return f"NCA to {n_components}, rows of length {length}{reduced}"
-
-
 def print_table():
-    measured = setup_cache()
+    """Print CPU seconds and steps, or iterations, to each share: medians, least and greatest."""
+    measured = [measure(seed) for seed in SEEDS]
     targets = [best(oasis["float64"]) for oasis, _ in measured]
     traces = {f"OASIS, {dtype}": [oasis[dtype] for oasis, _ in measured] for dtype in DTYPES}
     for setting in NCA_SETTINGS:
-        traces[setting_name(*setting)] = [nca[setting] for _, nca in measured]
-    print(f"Of {len(measured)} draws: median (least to greatest); CPU seconds / steps, iterations")
-    to_shares = "".join(f"{f'to {share:.0%} of the best of OASIS':36}" for share in SHARES)
-    print(f"{'':42}{'best mAP':24}{to_shares}")
+        traces[f"NCA (dimensions, length, PCA) {setting}"] = [nca[setting] for _, nca in measured]
+    rows = {}
     for name, drawn in traces.items():
-        line = f"{name:42}{spread([best(trace) for trace in drawn], 3):24}"
+        columns = {"best mAP": [best(trace) for trace in drawn]}
         for share in SHARES:
             points = [first(t, share * target) for t, target in zip(drawn, targets, strict=True)]
-            line += f"{reached(points):36}"
-        print(line.rstrip())
+            columns[f"seconds to {share:.0%}"] = [point.seconds for point in points]
+            columns[f"done at {share:.0%}"] = [point.done for point in points]
+        summaries = {"median": np.median, "least": min, "greatest": max}
+        for kind, summary in summaries.items():
+            rows[name, kind] = {column: summary(values) for column, values in columns.items()}
+    print(pd.DataFrame.from_dict(rows, orient="index").to_string(float_format="%.3g"))
 
 
 if __name__ == "__main__":

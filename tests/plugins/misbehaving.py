@@ -27,6 +27,21 @@ class NaNSimilarity(Euclidean):
         return scores
 
 
+class Complex(Euclidean):
+    name = "Complex"
+    has_embedding = False
+
+    def similarity(self, queries, gallery):
+        return super().similarity(queries, gallery) + 1j
+
+
+class Talks(Euclidean):
+    name = "Talks"
+
+    def fit(self, X, y=None):
+        raise ValueError("x" * 5_000_000)
+
+
 class WrongShape(Euclidean):
     name = "WrongShape"
 
@@ -46,6 +61,13 @@ class Exits(Euclidean):
 
     def fit(self, X, y=None):
         os._exit(3)
+
+
+class Quits(Euclidean):
+    name = "Quits"
+
+    def fit(self, X, y=None):
+        sys.exit(0)
 
 
 class Prints(Euclidean):

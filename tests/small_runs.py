@@ -1,0 +1,60 @@
+"""Small experiments on the scanned digits, and runs of them by the command line."""
+
+import contextlib
+import re
+import sys
+import time
+from pathlib import Path
+
+from sklearn.datasets import load_digits
+
+from oasis_bench.data import LabelledRows
+from oasis_bench.datasets import Digits
+from oasis_bench.experiment import Experiment, LearnerSpec, plan
+from oasis_bench.plugins import Registry
+
+
+def small(learners, dataset="digits", **changes):
+    """Make an experiment of a second; `learners` are names, or their settings by name."""
+    if not isinstance(learners, dict):
+        learners = {name: LearnerSpec(name) for name in learners}
+    sizes = {"classes": (2,), "partitions": 1, "inner_folds": 2, "max_steps": 1000}
+    per_class = {"train_per_class": 8, "test_per_class": 6}
+    return Experiment("Small", str(dataset), learners, **{**sizes, **per_class, **changes})
+
+
+def digit_rows():
+    """Return the digits as a data set gives them."""
+    return LabelledRows(*load_digits(return_X_y=True), tuple("0123456789"))
+
+
+def trials_of(experiment, rows=None, plugin_files=()):
+    """List the trials of an experiment on the digits, or on some other rows."""
+    registry = Registry.load(plugin_files)
+    rows = rows or digit_rows()
+    return plan(experiment, Digits(), rows, registry, plugin_files=plugin_files)
+
+
+def wait_for(condition, seconds):
+    """Wait until a condition holds, but no longer than that."""
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
+def processes_of_session(session):
+    """List the live processes of a session: all that a command started, and zombies apart."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            name, state, _, _, of_session = re.match(
+                r"\d+ (\(.*\)) (\S) (\S+) (\S+) (\d+)", stat.read_text(), re.DOTALL
+            ).groups()
+            if int(of_session) == session and state != "Z":
+                found.append(name)
+    return found
+
+
+def bench(*words):
+    """Return the command of a process of its own."""
+    return [sys.executable, "-m", "oasis_bench", *map(str, words)]
