@@ -30,8 +30,8 @@ COSTS = {
 NAME_WIDTH = 22
 FRONT: dict[str, Any] = {"label": "front", "color": "0.35", "linewidth": 1, "zorder": 1}
 FRONT_NOTE = (
-    "Grey line, with names: the Pareto front, the learners than which no other is both faster and "
-    "better."
+    "Grey line, with names: the Pareto front. No other learner is both faster and better than one "
+    "of these."
 )
 PARTS: dict[str, Any] = {"test": "-", "train": (0, (4, 2)), "validation": (0, (1, 1.2))}
 STEPS_LABEL = "learning steps (triplets)"
@@ -74,7 +74,7 @@ def quality_against_time(view: RunView, task: str) -> list[fs.Drawing]:
         f"{task_title(task)}: {view.names(task)[0]} against the time of tuning and fit",
         draw_quality_against_time(view, task),
         spread="median and range of time, mean ± standard error, over " + view.partitions_text,
-        caption="Time is what the inner folds took, learning and validation, and the final fit. "
+        caption="Time is tuning (fits and validation on the inner folds) plus the final fit. "
         f"{FRONT_NOTE}",
     )
 
@@ -283,11 +283,11 @@ def partition_figures(view: RunView, task: str, asked: str | None = None) -> lis
     first, name = view.names(task)[0], view.marked(view.find_baseline(asked))
     return fs.finish(
         f"{task}_partitions",
-        f"{task_title(task)}: {first} less that of {clip(name, fs.LABEL_WIDTH)}",
+        f"{task_title(task)}: {first} minus that of {clip(name, fs.LABEL_WIDTH)}",
         draw_partitions(view, task, asked),
         spread=f"each of {view.partitions_text}, paired",
-        caption="Box: from the first to the third quartile, with the median; line: from the "
-        f"smallest to the largest; dots: partitions. Right of 0 is better than {name}.",
+        caption="Box: first to third quartile, with the median; line: smallest to largest; dots: "
+        f"partitions. A learner right of 0 is better than {name}.",
     )
 
 
@@ -436,9 +436,9 @@ def space_figures(view: RunView) -> list[fs.Drawing]:
         f"{view.info.items} of a class, {of_classes}in the plane of the two principal axes of "
         "their similarity (classical scaling of the learner’s scores, centred and made symmetric). "
         "Before learning: the principal components of the scaled rows. The title of a panel gives "
-        "the share of the variance in its plane. Classes that overlap here may be apart along "
-        "other axes; measures are of the whole space. Each plane is turned to fit the first panel "
-        "and has its own scale.",
+        "the share of the variance in its plane. Classes that overlap here may be separate along "
+        "other axes; the measures use the whole space. Each plane is rotated to fit the first "
+        "panel, and has its own scale.",
     )
 
 
