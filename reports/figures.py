@@ -160,7 +160,7 @@ def pareto_front(
 
 @mpl.rc_context(fs.STYLE)
 def task_figures(view: RunView, task: str) -> list[fs.Drawing]:
-    """Draw the figures that a task has: nothing where it has no curve, and one class subset."""
+    """Draw the figures that a task has: nothing if it has no curve and only one class subset."""
     about = {"spread": f"mean ± standard error over {view.partitions_text}"}
     about["caption"] = "Dashed grey: chance."
     title = task_title(task)
@@ -174,7 +174,7 @@ def task_figures(view: RunView, task: str) -> list[fs.Drawing]:
 
 @mpl.rc_context(fs.STYLE)
 def cost_figures(view: RunView) -> list[fs.Drawing]:
-    """Draw how the costs of each split grow with the classes; nothing of one class subset."""
+    """Draw how the costs of each split grow with the classes; nothing for one class subset."""
     return [
         drawing
         for split in view.splits
@@ -196,7 +196,7 @@ def draw_costs(view: RunView, split: str) -> fs.Plot | None:
     styles, figure = fs.learner_styles(view.learners), _by_classes(view, [*COSTS.values()])
     for axes, cost in zip(figure.panels, COSTS, strict=True):
         seconds = trials[cost].where(trials[cost] > 0)
-        if seconds.notna().any():  # a single value has no range of its own
+        if seconds.notna().any():  # a single value has no range
             axes.set_ylim(seconds.min() / 2, seconds.max() * 2)
         fs.log_seconds(axes, "y")
         spread = seconds.groupby([trials["learner"], trials["subset"]])
@@ -274,9 +274,9 @@ def draw_precision_at_k(view: RunView, task: str) -> fs.Plot | None:
 
 @mpl.rc_context(fs.STYLE)
 def partition_figures(view: RunView, task: str, asked: str | None = None) -> list[fs.Drawing]:
-    """Draw how far learners are from a baseline: nothing of one partition, or of one learner.
+    """Draw the differences from a baseline: nothing for one partition, or one learner.
 
-    `asked` is the baseline, where one is named; likewise below.
+    `asked` is the name of the baseline, if one is given; likewise below.
     """
     if view.experiment.n_partitions < 2 or len(view.learners) < 2:
         return []
@@ -292,7 +292,7 @@ def partition_figures(view: RunView, task: str, asked: str | None = None) -> lis
 
 
 def differences(view: RunView, task: str, asked: str | None = None) -> pd.DataFrame:
-    """Return value less that of the baseline on the same partition, by the first headline.
+    """Return the value minus that of the baseline on the same partition, by the first headline.
 
     Its columns: subset, learner (not the baseline), partition, difference.
     """
@@ -361,7 +361,7 @@ def step_figures(view: RunView) -> list[fs.Drawing]:
             spread=f"mean ± standard error over {view.partitions_text}",
             caption=f"{measure} of the task {task}, as far as every partition was followed. Solid: "
             f"test {items}; dashed: training {items}; dotted: validation {items} of the inner "
-            "folds, for the tuned hyper-parameters (mean alone). A learner without steps is a "
+            "folds, for the tuned hyper-parameters (mean only). A learner without steps is a "
             f"level line at its value on test {items}.",
         )
     ]

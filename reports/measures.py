@@ -24,7 +24,7 @@ from oasis_bench.reports.table import (
 from oasis_bench.reports.view import BASELINE, RunView, task_title
 
 CHANCE = "chance"
-"""What stands for a learner in rows of chance."""
+"""The name of the chance level in the column of learners."""
 
 ABSTAINED = f" = {BASELINE}"
 """Marks a mean of trials in which the learner has weight 0: all values are the baseline's."""
@@ -117,7 +117,7 @@ def _measure_table(
         for name in view.learners
     }
     heads[CHANCE] = Cell(CHANCE)
-    if every:  # so many measures stand below each other
+    if every:  # so many measures are below each other
         columns = [Column("Measure", names, align="l")]
         columns += [
             Column(head.text, [cells[name, it] for name in names]) for it, head in heads.items()
@@ -184,7 +184,7 @@ def difference_tables(view: RunView, task: str, baseline: str | None = None) -> 
 def _differences(view: RunView, task: str, baseline: str | None) -> pd.DataFrame:
     """Compute the columns of the CSV files, a row for each subset, measure and comparison.
 
-    Of the best less the learner, or of the learner less the baseline: difference, low and high,
+    Of the best minus the learner, or of the learner minus the baseline: difference, low and high,
     the 95 % interval, and sd over the n shared partitions, or queries of judgements; p_value, and
     p_corrected for all comparisons of the subset and measure; detectable, the true difference that
     one comparison alone finds with probability 0.8.  What differences without spread lack is NaN,

@@ -187,7 +187,7 @@ def _chapter(view: RunView, task: str, baseline: str | None = None) -> dict[str,
 def summary_html(run: StoredRun) -> str:
     """Return the summary of a run as a piece of HTML, with its figures, that needs no other file.
 
-    It holds no script, and every value is escaped.  The text of the terminal stands first.
+    It has no script, and every value is escaped.  The text of the terminal comes first.
     """
     view = view_of(run)
     return render(
@@ -261,7 +261,7 @@ def _picture(kept: pd.DataFrame, row: int) -> Picture:
 def references(citation: str) -> dict[str, str]:
     """Return the citations of a source by their keys in BibTeX, of the first author and the year.
 
-    A part of its own without a year, such as the name of a library, has none.
+    A separate part without a year, such as the name of a library, has none.
     """
     found = {}
     for text in citation.split("; "):
@@ -398,7 +398,7 @@ def scaling_text(view: RunView) -> str:
     given = "" if view.experiment.scaling else " (the data set's default)"
     if view.experiment.test_share == 1:
         return f"{what}{given}."
-    return f"{what}{given}; the scaling is learned from the training {view.info.items} alone."
+    return f"{what}{given}; the scaling is learned only from the training {view.info.items}."
 
 
 def _budget(search: Search) -> str:

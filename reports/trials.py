@@ -21,7 +21,7 @@ from oasis_bench.reports.table import (
 )
 from oasis_bench.reports.view import RunView, task_title
 
-SHARED_NOTE = "Other trials ran on the same cores: not comparable with times taken alone."
+SHARED_NOTE = "Other trials ran on the same cores: not comparable with times without other trials."
 NOISY_NOTE = (
     "Noisy in {}: because of other programs, the fit waited for a core for over 5 % of its time."
 )
@@ -82,7 +82,7 @@ def _of_blend(view: RunView, weights: Iterable[str], learned: Iterable[float]) -
 
 
 def _blend_notes(view: RunView) -> list[str]:
-    """Say what is of the learner alone, and what of its blend."""
+    """Say which values are of the learner alone, and which of its blend."""
     return [
         "b: the weight of the learner in the blend with the Euclidean baseline, tuned on the inner "
         "folds. Test is the value of this blend; validation, training and ‘as learned’ are those "

@@ -100,7 +100,7 @@ def all_at_most(it: Comparison) -> bool:
 
 
 def _named(view: RunView, learner: str) -> str:
-    """Return a learner's label, and what it is where it is no metric."""
+    """Return a learner's label, and what it is if it is not a metric."""
     return view.marked(learner) + " (a classifier)" * _is_classifier(view, learner)
 
 

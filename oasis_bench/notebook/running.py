@@ -302,7 +302,7 @@ def _settings_and_options(given: Mapping[str, Any]) -> tuple[dict[str, Any], dic
             named = [*signature(run).parameters][:-1]  # but for **others
             raise UsageError(Text.unknown_name("setting", name, [*named, *known, *OF_DATA]))
     of_data = {name: given[name] for name in OF_DATA if given.get(name) is not None}
-    if not isinstance(of_data.get("drop", ""), str):  # names that hold a comma are quoted
+    if not isinstance(of_data.get("drop", ""), str):  # names with a comma are quoted
         line = StringIO()
         csv.writer(line, lineterminator="").writerow(of_data["drop"])
         of_data["drop"] = line.getvalue()
@@ -448,20 +448,20 @@ def _in_full(one: Any) -> str:
 
 
 def _files_of(kind: type[MetricLearner], registry: Registry) -> list[Path]:
-    """Return the file that trials import a class from; nothing where it is registered."""
+    """Return the file that trials import a class from; nothing if it is registered."""
     source = None if kind.__module__ == "__main__" else inspect.getsourcefile(kind)
     if kind.name in registry.algorithms:
         found = registry.algorithms[kind.name]
         if found is kind or (source and [Path(source).resolve()] == Registry.files_of(found)):
             return []
         raise UsageError(
-            f"the name {kind.name!r} of {kind.__qualname__} belongs to another learner: give it a "
-            "`name` of its own"
+            f"the name {kind.name!r} of {kind.__qualname__} belongs to another learner: give it "
+            "another `name`"
         )
     if source is None or not Path(source).is_file() or "<locals>" in kind.__qualname__:
         raise UsageError(
-            f"{kind.__name__} is defined in this notebook or script, and each fit runs in a "
-            "process of its own, which imports it: write the class with its imports into a file "
+            f"{kind.__name__} is defined in this notebook or script, and each fit runs in "
+            "a separate process, which imports it: write the class with its imports into a file "
             "(in Jupyter: '%%writefile mine.py' above it) and name it: "
             f"run(..., learners=[{kind.name!r}], plugin_files=['mine.py'])"
         )
@@ -469,7 +469,7 @@ def _files_of(kind: type[MetricLearner], registry: Registry) -> list[Path]:
 
 
 def _fixed(label: str, learner: MetricLearner) -> dict[str, Any]:
-    """Return the parameters of an instance; without a seed of its own it gets those of the run."""
+    """Return the parameters of an instance; if it has no seed, it gets those of the run."""
     params: dict[str, Any] = learner.get_params()
     if params.get("random_state", 0) is None:
         del params["random_state"]

@@ -36,7 +36,7 @@ def one_for_each_value(experiment: Experiment) -> dict[str, Experiment]:
     """Return an experiment for each corpus of a suite, or each value of what has a list of them.
 
     A list is that of an option of the data set, or of a setting in the table `each` of the file.
-    Each experiment is a run as any other, in a folder of its own.
+    Each experiment is an ordinary run in a separate folder.
     """
     if experiment.corpora:
         return {name: _on_corpus(experiment, name) for name in experiment.corpora}
@@ -83,7 +83,7 @@ def model_experiment(
 
     The learner's label is the name of the model's file, without its end.  `settings` are fields of
     `Experiment`; those that are not given have its defaults, but `classes` is all, and the scaling
-    is that of the model's file, where it holds one.  Where all tasks are of judgements, and neither
+    is that of the model's file, if it has one.  Where all tasks are of judgements, and neither
     `partitions` nor `test_share` is given, each judgement tests, once.
     """
     registry = Registry.load(plugin_files)
@@ -108,7 +108,7 @@ def model_experiment(
     if own is None or experiment.scaling == (own,):
         return experiment
     if experiment.scaling is not None:
-        raise UsageError(f"{model} holds its own scaling, {own}: leave --scaling out")
+        raise UsageError(f"{model} has its own scaling, {own}: leave --scaling out")
     return replace(experiment, scaling=(own,))
 
 
@@ -122,8 +122,8 @@ def how_far(folder: Path, experiment: Experiment) -> Literal["new", "begun", "fi
         names = [one.name for one in fields(now)]
         changed = [name for name in names if getattr(now, name) != getattr(before, name)]
         raise UsageError(
-            f"{folder} holds a run of other settings ({', '.join(changed)}): choose another "
-            "--output, or give the settings of that run to go on with it"
+            f"{folder} has a run with other settings ({', '.join(changed)}): choose another "
+            "--output, or give the settings of that run to continue it"
         )
     return "begun" if info.finished is None else "finished"
 
