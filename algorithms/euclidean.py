@@ -1,4 +1,4 @@
-"""The Euclidean baseline: nothing is learned."""
+"""The Euclidean baseline, which learns nothing."""
 
 from __future__ import annotations
 
@@ -12,18 +12,27 @@ from oasis_bench.plugins import MahalanobisLearner
 
 
 class Euclidean(MahalanobisLearner):
-    """The Euclidean distance, M = I: on rows of unit length, the ranking of W = I as well.
+    """Euclidean distance, the baseline of all comparisons.
+
+    Nothing is learned: M = I.  For rows of unit length it ranks as the dot product (W = I) does.
 
     Parameters
     ----------
     random_state : int, RandomState or None, default None
-        Not read, as nothing is random: every learner has it.
+        Not used, because nothing is random.  All learners have this parameter.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_features, n_features)
-        The identity, made when asked for: many features cost nothing.
+        The identity matrix, which is computed only when it is accessed.
     n_features_in_ : int
+        The number of features.
+
+    Examples
+    --------
+    >>> from oasis_bench.algorithms import Euclidean
+    >>> Euclidean().fit([[0.0, 0.0], [3.0, 4.0]]).similarity([[0.0, 0.0]], [[3.0, 4.0]])
+    array([[-5.]])
     """
 
     name: ClassVar = "Euclidean"
@@ -41,7 +50,7 @@ class Euclidean(MahalanobisLearner):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Note the number of features of `X` (n_rows, n_features); labels are not read."""
+        """Store the number of features of `X` (n_rows, n_features); labels are not used."""
         self._validate_params()
         self._validated(X, accept_sparse="csr", dtype=[np.float64, np.float32])
         return self

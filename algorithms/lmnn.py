@@ -40,65 +40,77 @@ images, 0.170, 0.170 and 0.171 on 400 of Caltech256."""
 
 
 class LMNN(LabelLearner):
-    r"""Large margin nearest neighbour: the minimum, with a proof of how near it is.
+    r"""Large margin nearest neighbour (LMNN), with a bound of the distance from the minimum.
 
-    Minimises, over M = L'L, with j the target neighbours of i and l the rows of other classes,
+    LMNN learns a distance :math:`d_M(x, y) = (x - y)^\top M (x - y)` with :math:`M = L^\top L`.  It
+    pulls the target neighbours j of each row i nearer, and pushes rows l of other classes away.  It
+    minimises
 
     .. math::
 
         \epsilon(M) = w \sum_{ij} d_M(i, j) + (1 - w) \sum_{ijl} [1 + d_M(i, j) - d_M(i, l)]_+ .
 
-    The rows are rotated to the principal axes of the training rows, with no axis dropped on which
-    they differ by more than rounding (1e-7 of the longest), and then scaled so that the pull is the
-    squared norm of L.  L-BFGS descends from M = sI, with the s of least objective, on the pairs
-    within reach, which are searched for anew every ten iterations; the hinge is rounded off at its
-    kink, less and less.  The multipliers of the triplets bound the minimum from below: `gap_` is
-    how far above it M is at most.
+    Method.  The rows are rotated to the principal axes of the training rows.  Only axes on which
+    the rows do not differ, up to rounding (1e-7 of the longest), are dropped.  Then the rows are
+    scaled so that the pull (the first term) is the squared norm of L.  L-BFGS starts from M = sI,
+    with the s of the smallest objective.  It uses only the pairs within reach, which it searches
+    again every ten iterations, and a smoothed hinge loss, which it sharpens step by step.  The
+    multipliers of the triplets give a lower bound of the minimum, and `gap_` is the distance from
+    this bound.
 
-    Where the pull can vanish for an M that keeps the classes apart - always, where the rows are
-    linearly independent - the minimum is 0: every class collapses into points, and new rows are
-    ranked badly (400 MNIST images: mAP 0.19, Euclidean 0.44).  Such rows are descended on
-    without the scaling, and only to a quarter of the objective at the start (mAP 0.50).
+    Collapse.  If some M keeps the classes apart with a pull of 0, the minimum of the objective is
+    0.  This is always so if the rows are linearly independent.  At this minimum every class
+    collapses into points, and new rows are ranked badly (400 MNIST images: mAP 0.19, Euclidean
+    0.44).  In this case the descent is without the scaling, and stops at a quarter of the initial
+    objective (mAP 0.50).
 
-    Elsewhere too the minimum can overfit: its M has a low rank.  With `stop_after` the descent
-    is without the scaling, so that M leaves sI in few directions at a time, and stops early: on
-    ten digits, 40 rows a class, mAP is 0.803 at the minimum and 0.816 after 8 iterations.
+    Overfitting.  The minimum can also overfit on other data, where its M has a low rank.  With
+    `stop_after`, the descent is without the scaling, so that M changes in few directions at a time,
+    and stops early.  On ten digits with 40 rows a class, mAP is 0.803 at the minimum and 0.816
+    after 8 iterations.
 
-    Where the pull can vanish and the minimum is not 0 (a feature that target neighbours share, and
-    rows of several classes too) the descent goes on until it gains nothing, without a proof.
+    If the pull can be 0 but the minimum is not 0 (for example if a feature is the same for target
+    neighbours and for rows of several classes), the descent continues until the objective no longer
+    decreases.  Then there is no bound.
 
-    An iteration costs O(n d r + p r) time, with r <= d the rank of L, which falls, and p pairs
-    within reach; a search O(n^2 r).  Memory is 6 n d + 6 d^2 numbers and 16 bytes a pair, and for
-    the last 10 to 60 steps up to 256 MiB or 20 d^2 numbers.  M is 0 outside the span of the rows.
+    An iteration takes O(n d r + p r) time, where r <= d is the rank of L, which decreases, and p is
+    the number of pairs within reach.  A search for these pairs takes O(n^2 r).  Memory is 6 n d +
+    6 d^2 numbers and 16 bytes a pair, and for the last 10 to 60 steps up to 256 MiB or 20 d^2
+    numbers.  M is 0 outside the span of the rows.
 
     Parameters
     ----------
     n_neighbors : int, default 3
-        Target neighbours of each row, fixed by the Euclidean distance.
+        Number of target neighbours of each row: the nearest rows of its class by Euclidean
+        distance.
     pull_weight : float in (0, 1), default 0.5
-        w (the paper's omega); the papers choose it from {0.125, 0.25, 0.5}.
+        The weight w of the pull (the paper's omega).  The papers tune it from {0.125, 0.25, 0.5}.
     max_iter : int, default 1000
-        Iterations at most.
+        The largest number of iterations.
     tol : float, default 1e-3
-        Relative gap to the minimum at which to stop.
+        The descent stops at this relative distance from the minimum.
     stop_after : int, default 0
-        Iterations without the scaling after which to stop, short of the minimum; 0 goes to it.
+        If positive, stop after this number of iterations without the scaling, before the minimum.
+        0 continues to the minimum.
     random_state : int, RandomState or None, default None
-        Not read, as nothing is random: every learner has it.
+        Not used, because nothing is random.  All learners have this parameter.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
         L.
     objective_ : float
-        The least value of the objective, over all triplets.
+        The smallest value of the objective that was found, over all triplets.
     gap_ : float
-        The minimum is at most this fraction of `objective_` below; 1 where nothing is known, as
-        where the pull can vanish, or with `stop_after`.
+        An upper bound of the distance from the minimum, as a fraction of `objective_`.  It is 1 if
+        there is no bound: if the pull can be 0, or with `stop_after`.
     n_neighbors_ : int
-        Lowered, with a warning, where the smallest class has `n_neighbors` rows or fewer.
+        The number of target neighbours that was used.  It is reduced, with a warning, if the
+        smallest class has `n_neighbors` rows or fewer.
     n_iter_ : int
+        The number of iterations.
     n_features_in_ : int
+        The number of features.
 
     References
     ----------
@@ -119,7 +131,7 @@ class LMNN(LabelLearner):
     }
     rotation_invariant: ClassVar = True
     inner_params: ClassVar[Mapping[str, Any]] = {"tol": 0.1}
-    """On six tables of KEEL the choice loses at most .0003 of the inner folds' mAP by it."""
+    """On six tables of KEEL, tuning with this tolerance loses at most .0003 of validation mAP."""
 
     _least_in_class: ClassVar[int] = 2
 

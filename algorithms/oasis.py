@@ -27,52 +27,54 @@ from oasis_bench.system import slices
 
 
 class OASIS(TripletLearner, BilinearLearner):
-    r"""Online Algorithm for Scalable Image Similarity.
+    r"""Online Algorithm for Scalable Image Similarity (OASIS).
 
-    Learns W of :math:`S_W(x, y) = x^\top W y` from W = I, by passive-aggressive steps on triplets
-    (q, p, n) of a query, a relevant and an irrelevant row:
+    OASIS learns the matrix W of the bilinear similarity :math:`S_W(x, y) = x^\top W y`.  It starts
+    from W = I.  In each step it samples a triplet (q, p, n) of a query, a relevant row and an
+    irrelevant row, and makes a passive-aggressive update:
 
     .. math::
 
         \ell = \max(0, 1 - q^\top W (p - n)), \quad V = q (p - n)^\top, \quad
         W \leftarrow W + \min(C, \ell / \|V\|^2)\, V .
 
-    A step on W costs nnz(q) (nnz(p) + nnz(n)) for CSR rows, whatever the number of features is,
-    and nnz(q) d for dense ones; W takes d^2 numbers of the rows' precision.  Other ways lead to the
-    same W up to rounding, and are taken where they are faster.  With many features a step waits for
-    memory, not for arithmetic: steps are then taken in blocks, which go over W once on sparse rows,
-    and are matrix products on dense ones.  And few rows span little of W: on up to about 1500 of
-    them many steps are taken in the dual form, at n_rows numbers a step, a few products with the
-    rows, and up to about 64 MiB beside W.
+    A step costs nnz(q) (nnz(p) + nnz(n)) for CSR rows, independent of the number of features d, and
+    nnz(q) d for dense rows.  W has d^2 numbers of the rows' precision.  Some methods lead to the
+    same W up to rounding, and are used if they are faster.  With many features, memory access is
+    the bottleneck; then steps are computed in blocks, which read W only once for sparse rows and
+    use matrix products for dense rows.  For up to about 1500 rows and many steps, the dual form is
+    used: n_rows numbers a step, a few products with the rows, and up to about 64 MiB beside W.
 
     Parameters
     ----------
     aggressiveness : float, default 0.1
-        C, the longest step (the paper's figures use 0.1).
+        C, the upper bound of the step size (0.1 in the paper's figures).
     n_steps : int, default 30000
-        Triplets that `fit` learns from; early stopping chooses it in a benchmark (the paper's
-        ten classes saturate near 30 000, figure 5).
+        The number of triplets for `fit`.  A benchmark tunes it by early stopping.  (With ten
+        classes, the paper's curves saturate near 30 000, figure 5.)
     weighted_positives : bool, default False
-        With several labels: draw a positive with probability proportional to its relevance R_II,
-        not uniformly over the relevant rows (section 2.3).
+        With several labels per row: sample a positive with a probability proportional to its
+        relevance R_II, not uniformly over the relevant rows (section 2.3).
     negatives : {'exact', 'any'}, default 'exact'
-        With several labels: irrelevant rows, or, cheaper, any other rows (section 2.3).
+        With several labels per row: sample negatives from the irrelevant rows ('exact') or, which
+        is faster, from all other rows ('any') (section 2.3).
     threshold : float, default 0.0
-        With several labels: theta, above which R_II makes a row relevant (equation 10).
+        With several labels per row: theta; a row is relevant if its R_II is larger (equation 10).
     random_state : int, RandomState or None, default None
-        Decides the triplets.  The same int gives the same W, bit for bit on one kind of processor
-        and with as many threads of BLAS.
+        Seed of the triplets.  The same int gives exactly the same W on the same kind of processor,
+        with the same number of BLAS threads.
 
     Attributes
     ----------
     bilinear_matrix_ : ndarray of shape (n_features, n_features)
-        W; float32 where the rows are float32, else float64.
+        W; float32 if the rows are float32, otherwise float64.
     n_steps_ : int
-        Steps done since `fit` began.
+        The number of steps since the beginning of `fit`.
     n_updates_ : int
-        Steps among them whose loss was positive, so that W changed; rounding decides where it is
-        about 0.
+        The number of these steps with a positive loss, which changed W.  If a loss is close to 0,
+        rounding decides.
     n_features_in_ : int
+        The number of features.
 
     References
     ----------

@@ -1,8 +1,8 @@
-"""Scorers for scikit-learn's `cross_val_score` and `GridSearchCV`, through pipelines too.
+"""Scorers for scikit-learn's `cross_val_score` and `GridSearchCV`, also of pipelines.
 
-A scorer is called as ``scorer(estimator, X, y)``: each item of X is a query against all the others,
-and ties are broken by a fixed random order.  The estimator is a fitted learner, a `Pipeline` that
-ends in one, or a search such as `GridSearchCV` over one of these.
+A scorer is called as ``scorer(estimator, X, y)``.  Each item of X is a query, and all other items
+of X are ranked by their similarity to it.  Ties are broken by a fixed random order.  The estimator
+is a fitted learner, a `Pipeline` that ends in one, or a search such as `GridSearchCV` over these.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from oasis_bench.tasks import Retrieval, Task, Truth, as_items, top_k, vote
 
 
 def similarity_of(estimator: Any, queries: Any, gallery: Any) -> FloatArray:
-    """Score every query against every gallery item, through the steps of a pipeline.
+    """Return the similarity of every query to every gallery item, also for a pipeline.
 
-    A `Pipeline` passes on `score` of its last step, but not `similarity`: this applies the steps
-    before the last one to both sides, and asks the last one: by the blend with the Euclidean
-    baseline, where the pipeline has one in its attribute `blend_`.
+    A `Pipeline` has no method `similarity`.  This function transforms both sides by the steps
+    before the last one, and then calls the learner in the last step.  If the pipeline has a blend
+    with the Euclidean baseline (attribute `blend_`), the result is the similarity of the blend.
 
     Parameters
     ----------
     estimator : MetricLearner, Pipeline or search
-        Fitted.
-    queries, gallery : array, CSR or Patches
-        Items as the first step takes them.
+        A fitted estimator.
+    queries, gallery : array, CSR, DataFrame or Patches
+        Items for the first step of the estimator, such as rows of shape (n_items, n_features).
 
     Returns
     -------
@@ -41,7 +41,7 @@ def similarity_of(estimator: Any, queries: Any, gallery: Any) -> FloatArray:
     Raises
     ------
     UsageError
-        Where there is no learner at the end.
+        If the last step is not a learner, a column is missing, or a similarity is not finite.
     """
     given = [queries, gallery]
     learner, items = learner_of(estimator, given)
@@ -54,7 +54,18 @@ def similarity_of(estimator: Any, queries: Any, gallery: Any) -> FloatArray:
 
 @dataclass(frozen=True)
 class RankingScorer:
-    """A measure of the task retrieval, such as 'mAP', as a scorer; see `measures` for several."""
+    """A scorer for one measure of the task retrieval; `measures` returns several measures.
+
+    Parameters
+    ----------
+    measure : str
+        Such as 'mAP', 'precision@10' or 'R-precision'.
+
+    Raises
+    ------
+    UsageError
+        If there is no such measure; the message names the most similar one.
+    """
 
     measure: str
 
@@ -62,13 +73,13 @@ class RankingScorer:
         Task.parse_measure(self.measure, Retrieval)
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:
-        """Return the mean over the items that have another of their class."""
+        """Return the mean over the queries that have another item of their class in X."""
         return _ranked(estimator, X, y, [self.measure])[self.measure]
 
 
 @dataclass(frozen=True)
 class SeveralScorer:
-    """Several measures of one ranking, by their names; see `measures`."""
+    """A scorer for several measures, which `measures` makes."""
 
     names: tuple[str, ...]
 
@@ -79,13 +90,13 @@ class SeveralScorer:
             Task.parse_measure(name, Retrieval)
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> dict[str, float]:
-        """Return the value of each measure."""
+        """Return a dict from the name of each measure to its value."""
         return _ranked(estimator, X, y, self.names)
 
 
 @dataclass(frozen=True)
 class NeighbourScorer:
-    """The accuracy of a vote of k neighbours, each item left out of its own; see `knn_accuracy`."""
+    """A scorer for the leave-one-out accuracy of k-NN, which `knn_accuracy` makes."""
 
     k: int
 
@@ -93,7 +104,7 @@ class NeighbourScorer:
         Value.check("k", self.k, int, least=1)
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:
-        """Return the share of items whose k nearest others vote for its class."""
+        """Return the share of the items whose k nearest other items vote for the right class."""
         learner, items = learner_of(estimator, [X])
         (items,) = as_items(*items)
         labels = class_labels(y, items.shape[0])
@@ -104,56 +115,104 @@ class NeighbourScorer:
 
 
 mean_average_precision = RankingScorer("mAP")
-"""Average precision, mean over queries: what `score` of a learner is."""
+"""Mean over queries of the average precision, as the method `score` of a learner."""
 
 r_precision = RankingScorer("R-precision")
-"""Precision at R, R the number of relevant items of the query."""
+"""Mean over queries of the precision at R, where R is the number of items relevant to the query."""
 
 map_at_r = RankingScorer("MAP@R")
-"""Average precision over the first R ranks (Musgrave, Belongie & Lim 2020)."""
+"""Mean over queries of the average precision of the first R ranks (Musgrave, Belongie & Lim 2020).
+
+R is the number of items relevant to the query.
+"""
 
 ndcg = RankingScorer("nDCG")
-"""Normalised discounted cumulative gain of the whole ranking."""
+"""Mean over queries of the normalised discounted cumulative gain of the whole ranking."""
 
 
 def precision_at_k(k: int = 10) -> RankingScorer:
-    """Make the scorer of the share of relevant items among the first `k`, 1 to 50."""
+    """Return a scorer for precision at k: the share of relevant items among the first k.
+
+    Parameters
+    ----------
+    k : int, default 10
+        From 1 to 50.
+
+    Returns
+    -------
+    RankingScorer
+
+    Raises
+    ------
+    UsageError
+        If `k` is out of bounds.
+    """
     return RankingScorer(f"precision@{k}")
 
 
 def recall_at_k(k: int = 1) -> RankingScorer:
-    """Make the scorer of the share of queries with a relevant item among the first `k`.
+    """Return a scorer for recall at k: the share of queries with a relevant item in the first k.
 
-    `k` is 1, 2, 4 or 8.
+    Parameters
+    ----------
+    k : {1, 2, 4, 8}, default 1
+
+    Returns
+    -------
+    RankingScorer
+
+    Raises
+    ------
+    UsageError
+        If `k` is another number.
     """
     return RankingScorer(f"recall@{k}")
 
 
 def knn_accuracy(k: int = 1) -> NeighbourScorer:
-    """Make the scorer of the accuracy of a vote of the `k` nearest others.
+    """Return a scorer for the leave-one-out accuracy of a k-nearest-neighbour classifier.
 
-    A scorer sees the items of a test fold alone, not those that the learner was fitted on: each
-    item is classified by the other items of its fold (leave one out).  Of classes with equally many
-    votes that of the nearest voter wins.  `run --tasks classification` compares test items with
-    training items.
+    A scorer gets the items of the test fold only, not the training items.  So each item is
+    classified by the other items of its fold.  If several classes have the same number of votes,
+    the class of the nearest voter wins.  ``run --tasks classification`` compares test items with
+    training items instead.
+
+    Parameters
+    ----------
+    k : int, default 1
+        Number of neighbours, at least 1.
+
+    Returns
+    -------
+    NeighbourScorer
+
+    Raises
+    ------
+    UsageError
+        If `k` is not a positive integer.
     """
     return NeighbourScorer(k)
 
 
 def measures(*names: str) -> SeveralScorer:
-    """Make a scorer of several measures, for which items are ranked once.
+    """Return a scorer for several measures, which ranks the items only once.
 
-    `cross_validate` reports each as 'test_NAME'; of `GridSearchCV` one is named with `refit`.
+    `cross_validate` reports each measure as 'test_NAME'.  For `GridSearchCV`, select one of them
+    with `refit`.
 
     Parameters
     ----------
     *names : str
         Measures of the task retrieval, such as 'mAP', 'precision@10', 'recall@1', 'MAP@R'.
 
+    Returns
+    -------
+    SeveralScorer
+
     Raises
     ------
     UsageError
-        Where there is no such measure, with the nearest.
+        If there is no such measure; the message names the most similar one.
     """
     return SeveralScorer(names)
 

@@ -1,6 +1,6 @@
 """The look of all figures: style, panels, bands, legend and files; labels are never mathematics.
 
-The `figures` modules decide what is drawn.
+The `figures` modules decide what a figure shows.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ STYLE = {
     "grid.color": "0.92",
     "lines.linewidth": 1.6,
     "lines.markersize": 4.5,
-    "svg.fonttype": "none",  # texts stay text: smaller, sooner drawn, and they can be searched
+    "svg.fonttype": "none",  # texts stay text: smaller, faster, and they can be searched
 }
 
 TOO_LIGHT = (6, 8)
@@ -81,7 +81,7 @@ LearnerStyle: TypeAlias = Mapping[str, Any]
 
 
 class Plot:
-    """Panels of one size, each a picture of its own: a narrow page shows them below each other.
+    """Panels of one size, each a separate picture: a narrow page shows them below each other.
 
     Parameters
     ----------
@@ -150,9 +150,9 @@ class Drawing:
 
 
 def finish(name: str, title: str, plot: Plot | None, spread: str, caption: str) -> list[Drawing]:
-    """Render a figure; none where it is None.
+    """Render a figure; none if it is None.
 
-    `spread` says what bars and bands are.  Title and caption stand beside the figure in a page, and
+    `spread` says what bars and bands are.  Title and caption are beside the figure in a page, and
     as a description in its file.
     """
     if plot is None:
@@ -233,7 +233,7 @@ def log_counts(axes: Axes) -> None:
 def log_seconds(axes: Axes, which: Literal["x", "y"] = "x") -> None:
     """Make an axis logarithmic and label it in seconds, with units such as ms; set limits first.
 
-    The labels are plain text, which is drawn sooner than powers of ten.
+    The labels are plain text, which is faster than powers of ten.
     """
     low, high = axes.get_xlim() if which == "x" else axes.get_ylim()
     axis = axes.xaxis if which == "x" else axes.yaxis
@@ -264,7 +264,7 @@ def draw_legend(
     others: Mapping[str, Artist],
     lines: bool = True,
 ) -> None:
-    """Add the legend, a picture of its own: the learners, then what the line styles mean."""
+    """Add the legend as a separate picture: the learners, then what the line styles mean."""
     entries: list[tuple[str, Artist]] = [
         (clip(name, LABEL_WIDTH), Line2D([], [], **style if lines else {**style, "linestyle": "-"}))
         for name, style in styles.items()

@@ -30,8 +30,8 @@ COSTS = {
 NAME_WIDTH = 22
 FRONT: dict[str, Any] = {"label": "front", "color": "0.35", "linewidth": 1, "zorder": 1}
 FRONT_NOTE = (
-    "Grey line, with names: the Pareto front, the learners than which no other is both faster and "
-    "better."
+    "Grey line, with names: the Pareto front. No other learner is both faster and better than one "
+    "of these."
 )
 PARTS: dict[str, Any] = {"test": "-", "train": (0, (4, 2)), "validation": (0, (1, 1.2))}
 STEPS_LABEL = "learning steps (triplets)"
@@ -74,7 +74,7 @@ def quality_against_time(view: RunView, task: str) -> list[fs.Drawing]:
         f"{task_title(task)}: {view.names(task)[0]} against the time of tuning and fit",
         draw_quality_against_time(view, task),
         spread="median and range of time, mean ± standard error, over " + view.partitions_text,
-        caption="Time is what the inner folds took, learning and validation, and the final fit. "
+        caption="Time is tuning (fits and validation on the inner folds) plus the final fit. "
         f"{FRONT_NOTE}",
     )
 
@@ -160,7 +160,7 @@ def pareto_front(
 
 @mpl.rc_context(fs.STYLE)
 def task_figures(view: RunView, task: str) -> list[fs.Drawing]:
-    """Draw the figures that a task has: nothing where it has no curve, and one class subset."""
+    """Draw the figures that a task has: nothing if it has no curve and only one class subset."""
     about = {"spread": f"mean ± standard error over {view.partitions_text}"}
     about["caption"] = "Dashed grey: chance."
     title = task_title(task)
@@ -174,7 +174,7 @@ def task_figures(view: RunView, task: str) -> list[fs.Drawing]:
 
 @mpl.rc_context(fs.STYLE)
 def cost_figures(view: RunView) -> list[fs.Drawing]:
-    """Draw how the costs of each split grow with the classes; nothing of one class subset."""
+    """Draw how the costs of each split grow with the classes; nothing for one class subset."""
     return [
         drawing
         for split in view.splits
@@ -196,7 +196,7 @@ def draw_costs(view: RunView, split: str) -> fs.Plot | None:
     styles, figure = fs.learner_styles(view.learners), _by_classes(view, [*COSTS.values()])
     for axes, cost in zip(figure.panels, COSTS, strict=True):
         seconds = trials[cost].where(trials[cost] > 0)
-        if seconds.notna().any():  # a single value has no range of its own
+        if seconds.notna().any():  # a single value has no range
             axes.set_ylim(seconds.min() / 2, seconds.max() * 2)
         fs.log_seconds(axes, "y")
         spread = seconds.groupby([trials["learner"], trials["subset"]])
@@ -274,25 +274,25 @@ def draw_precision_at_k(view: RunView, task: str) -> fs.Plot | None:
 
 @mpl.rc_context(fs.STYLE)
 def partition_figures(view: RunView, task: str, asked: str | None = None) -> list[fs.Drawing]:
-    """Draw how far learners are from a baseline: nothing of one partition, or of one learner.
+    """Draw the differences from a baseline: nothing for one partition, or one learner.
 
-    `asked` is the baseline, where one is named; likewise below.
+    `asked` is the name of the baseline, if one is given; likewise below.
     """
     if view.experiment.n_partitions < 2 or len(view.learners) < 2:
         return []
     first, name = view.names(task)[0], view.marked(view.find_baseline(asked))
     return fs.finish(
         f"{task}_partitions",
-        f"{task_title(task)}: {first} less that of {clip(name, fs.LABEL_WIDTH)}",
+        f"{task_title(task)}: {first} minus that of {clip(name, fs.LABEL_WIDTH)}",
         draw_partitions(view, task, asked),
         spread=f"each of {view.partitions_text}, paired",
-        caption="Box: from the first to the third quartile, with the median; line: from the "
-        f"smallest to the largest; dots: partitions. Right of 0 is better than {name}.",
+        caption="Box: first to third quartile, with the median; line: smallest to largest; dots: "
+        f"partitions. A learner right of 0 is better than {name}.",
     )
 
 
 def differences(view: RunView, task: str, asked: str | None = None) -> pd.DataFrame:
-    """Return value less that of the baseline on the same partition, by the first headline.
+    """Return the value minus that of the baseline on the same partition, by the first headline.
 
     Its columns: subset, learner (not the baseline), partition, difference.
     """
@@ -361,7 +361,7 @@ def step_figures(view: RunView) -> list[fs.Drawing]:
             spread=f"mean ± standard error over {view.partitions_text}",
             caption=f"{measure} of the task {task}, as far as every partition was followed. Solid: "
             f"test {items}; dashed: training {items}; dotted: validation {items} of the inner "
-            "folds, for the tuned hyper-parameters (mean alone). A learner without steps is a "
+            "folds, for the tuned hyper-parameters (mean only). A learner without steps is a "
             f"level line at its value on test {items}.",
         )
     ]
@@ -436,9 +436,9 @@ def space_figures(view: RunView) -> list[fs.Drawing]:
         f"{view.info.items} of a class, {of_classes}in the plane of the two principal axes of "
         "their similarity (classical scaling of the learner’s scores, centred and made symmetric). "
         "Before learning: the principal components of the scaled rows. The title of a panel gives "
-        "the share of the variance in its plane. Classes that overlap here may be apart along "
-        "other axes; measures are of the whole space. Each plane is turned to fit the first panel "
-        "and has its own scale.",
+        "the share of the variance in its plane. Classes that overlap here may be separate along "
+        "other axes; the measures use the whole space. Each plane is rotated to fit the first "
+        "panel, and has its own scale.",
     )
 
 

@@ -24,20 +24,20 @@ from oasis_bench.reports.table import (
 from oasis_bench.reports.view import BASELINE, RunView, task_title
 
 CHANCE = "chance"
-"""What stands for a learner in rows of chance."""
+"""The name of the chance level in the column of learners."""
 
 ABSTAINED = f" = {BASELINE}"
-"""What follows a mean of trials that are all the baseline's."""
+"""Marks a mean of trials in which the learner has weight 0: all values are the baseline's."""
 
 BLEND_NOTE = (
-    "In brackets: as learned. The value before it is of the blend with the Euclidean baseline, by "
-    f"a weight that the inner folds tuned; ‘= {BASELINE}’: what was learned has weight 0 on all "
-    "partitions."
+    "In brackets: the learner alone. The value before it is that of the blend with the Euclidean "
+    f"baseline, whose weight is tuned on the inner folds. ‘= {BASELINE}’: the learner has weight 0 "
+    "on all partitions."
 )
 BOLD_NOTE = (
-    "Bold: best, or statistically tied with the best by the corrected resampled paired t-test "
-    "(level 0.05 for all comparisons of a measure together, by Holm), of those that were measured "
-    "on all partitions."
+    "Bold: the best learner, and those statistically tied with it (corrected resampled paired "
+    "t-test with Holm’s correction over the learners, level 0.05). Only learners that were "
+    "measured on all partitions are compared."
 )
 FILE_NAME_WIDTH = 60
 
@@ -117,7 +117,7 @@ def _measure_table(
         for name in view.learners
     }
     heads[CHANCE] = Cell(CHANCE)
-    if every:  # so many measures stand below each other
+    if every:  # so many measures are below each other
         columns = [Column("Measure", names, align="l")]
         columns += [
             Column(head.text, [cells[name, it] for name in names]) for it, head in heads.items()
@@ -184,7 +184,7 @@ def difference_tables(view: RunView, task: str, baseline: str | None = None) -> 
 def _differences(view: RunView, task: str, baseline: str | None) -> pd.DataFrame:
     """Compute the columns of the CSV files, a row for each subset, measure and comparison.
 
-    Of the best less the learner, or of the learner less the baseline: difference, low and high,
+    Of the best minus the learner, or of the learner minus the baseline: difference, low and high,
     the 95 % interval, and sd over the n shared partitions, or queries of judgements; p_value, and
     p_corrected for all comparisons of the subset and measure; detectable, the true difference that
     one comparison alone finds with probability 0.8.  What differences without spread lack is NaN,
@@ -221,9 +221,9 @@ def _difference_table(
 ) -> Table:
     shown = numbers[numbers["measure"] == name]
     other = baseline or str(shown["best"].iloc[0])
-    what = f"{view.marked(other)}, the best, less each other learner"
+    what = f"{view.marked(other)}, the best, minus each other learner"
     if baseline is not None:
-        what = f"each other learner less {view.marked(other)}"
+        what = f"each other learner minus {view.marked(other)}"
     verdicts = VERDICTS if baseline is None else BESIDE_BASELINE
     return Table(
         name=f"differences_{task}_{file_name(subset)}",
@@ -235,7 +235,7 @@ def _difference_table(
             Column("p", shown["p_value"], p_text),
             Column("p, Holm", shown["p_corrected"], p_text),
             Column("Verdict", shown["verdict"], verdicts.__getitem__, "l"),
-            Column("Seen with power 0.8", shown["detectable"], numbers_as("{:.3f}", "none")),
+            Column("Detectable, power 0.8", shown["detectable"], numbers_as("{:.3f}", "none")),
         ],
         numbers=numbers,
         notes=list(_difference_notes(shown)),
@@ -244,23 +244,23 @@ def _difference_table(
 
 
 def _difference_notes(shown: pd.DataFrame) -> Iterator[str]:
-    """Say what was corrected, and in plain words what differences these partitions can show."""
+    """Say what was corrected, and how large a difference must be to be found."""
     tested = shown[shown["p_value"].notna()]
     if len(tested) < len(shown):
         yield (
-            "Not testable, and without an interval: a learner whose difference is the same on each "
-            "partition, as that has no spread."
+            "If a difference is the same on every partition, it has no spread, so there is neither "
+            "a test nor an interval."
         )
     if tested.empty:
         return
     yield (
-        "Interval and p are of each comparison alone. The verdict goes by p, Holm, corrected for "
-        f"the {plural(len(tested), 'comparison')} of this table, at level 0.05."
+        "Intervals and p are for single comparisons. The verdict uses ‘p, Holm’, which is "
+        f"corrected for the {plural(len(tested), 'comparison')} of this table, at level 0.05."
     )
     yield (
-        "Power: at the spread seen, a true difference of the size in the last column is "
-        "significant with probability 0.8 in a comparison alone; ‘none’ is one larger than the "
-        "measure can have. Smaller ones are easily missed: ‘not significant’ is not ‘equal’."
+        "Last column: with the measured spread, a true difference of this size is significant with "
+        "probability 0.8 in a single comparison (‘none’: it is larger than the measure can have). "
+        "Smaller differences are easily missed, so ‘not significant’ does not mean ‘equal’."
     )
 
 

@@ -1,4 +1,4 @@
-"""Ratings by people: the page that asks, what they send back, and what a report says of it.
+"""Ratings by people: the rating page, the files of raters, and what a report shows of them.
 
 Raters judge the candidates of a run's example queries (JMLR 2010, 5.2.3 and appendix A); the run
 keeps their marks in ratings.csv.  Marks are 1 (relevant), 0 (not relevant) or NaN: a rater need not
@@ -27,7 +27,7 @@ from oasis_bench.tasks import human_level
 PAGE, RATINGS = "judge.html", "ratings.csv"
 
 ORDER_SEED = 5_2_3
-"""Draws the order of queries and candidates: the same page each time."""
+"""Seed of the order of queries and candidates: the page is the same each time."""
 
 Mark = Literal["relevant", "not relevant", "cannot tell"]
 MARKS: tuple[str, ...] = get_args(Mark)
@@ -72,7 +72,7 @@ def data_key(run: StoredRun) -> str:
 
 
 def questions(run: StoredRun, n_queries: int, n_candidates: int) -> list[Question]:
-    """Choose queries and candidates: at most so many, of those that have a picture.
+    """Select queries and candidates with a picture: at most so many.
 
     Candidates are the first that the learners retrieve, all learners' first ones before any second
     one, each once; their order on the page is random, and shows nothing of ranks or learners.
@@ -194,7 +194,7 @@ def read_ratings(folder: Path) -> pd.DataFrame | None:
 
 
 def _read_file(path: Path, data: str, asked: Collection[tuple[int, int]]) -> pd.DataFrame:
-    """Read what a rater sent; whatever the file holds, the error is one line that names it."""
+    """Read what a rater sent; an error is one line that names the file."""
     try:
         with open_regular(path) as file:
             content = file.read(MOST_BYTES + 1)

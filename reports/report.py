@@ -63,10 +63,10 @@ MEASURES = {
     "the precision at that rank (Musgrave, Belongie and Lim 2020).",
     "recall": "The share of queries with one or more relevant {items} among the first k.",
     "nDCG": "The sum of 1/log₂(1 + rank) over the relevant {items}, over the largest possible.",
-    "accuracy": "The share of test {items} whose class most of their k nearest training {items} "
-    "have.",
-    "accuracy by Frome's rule": "Accuracy where the class wins that is the first to be seen twice "
-    "among the ten nearest training {items}, else the class of the nearest.",
+    "accuracy": "The share of test {items} whose class is predicted by a majority vote of their k "
+    "nearest training {items}.",
+    "accuracy by Frome's rule": "Accuracy of another rule: the first class that occurs twice among "
+    "the ten nearest training {items}, in their order; otherwise the class of the nearest.",
     "mean recognition": "The mean over classes of the accuracy within the class.",
     "mean recognition by Frome's rule": "The mean over classes of the accuracy within the class, "
     "by that rule.",
@@ -74,22 +74,24 @@ MEASURES = {
     "query than the negative; a tie counts a half.",
     "score at top K": "Over the triplets whose positive or negative is among the first k of the "
     "query's group: 1 where the positive comes first, else −1 (Wang et al. 2014, 6.3).",
-    "agreement": "The mean over triplets of the share of the votes that the answer got.",
-    "ceiling": "The largest agreement that any answers can have, as people differ.",
+    "agreement": "The mean over triplets of the share of the votes that agree with the learner.",
+    "ceiling": "The largest possible agreement. It is below 1 because people disagree.",
     "human level": "How well one person's judgements agree with those of the others.",
-    "ROC AUC": "The probability that a pair of the same scores above a pair of different {items}.",
-    "1 - equal error rate": "The share of pairs judged rightly by the threshold that refuses as "
-    "large a share of the pairs of the same as it accepts of those of different {items}.",
+    "ROC AUC": "The probability that a pair of the same class scores higher than a pair of "
+    "different classes.",
+    "1 - equal error rate": "The share of pairs that are classified correctly at the threshold "
+    "where both kinds of pairs, same and different, have the same error rate.",
     **{
-        f"true accepts at {share} % false accepts": "The share of pairs of the same that is "
-        f"accepted where at most {share} % of those of different {{items}} are."
+        f"true accepts at {share} % false accepts": "The share of the pairs of the same class that "
+        f"are accepted, at a threshold that accepts at most {share} % of the other pairs."
         for share in ("1", "0.1")
     },
 }
 OF_TASK = {
-    ("ratings", "precision"): "The mean share of raters that marked the first k candidates.",
+    ("ratings", "precision"): "The mean share of raters that marked the first k candidates as "
+    "relevant.",
 }
-"""Where a measure means something else in a task than in the others."""
+"""Measures that mean something else in one task than in the others."""
 
 
 OWN_REFERENCES = {
@@ -103,7 +105,7 @@ CITE = re.compile(r"(~\\cite\{[^}]*\})")
 
 
 def write_report(folder: Path, baseline: str | None = None, run: StoredRun | None = None) -> Path:
-    """Make tables, figures and the page of a run from its store alone, which `run` holds if read.
+    """Make tables, figures and the page of a run from its store; `run` is the store, if read.
 
     'tables/', 'figures/' and 'report.html' are written into its folder, each file whole; what
     raters said is read from 'ratings.csv' there.  Differences are taken from the learner
@@ -185,7 +187,7 @@ def _chapter(view: RunView, task: str, baseline: str | None = None) -> dict[str,
 def summary_html(run: StoredRun) -> str:
     """Return the summary of a run as a piece of HTML, with its figures, that needs no other file.
 
-    It holds no script, and every value is escaped.  The text of the terminal stands first.
+    It has no script, and every value is escaped.  The text of the terminal comes first.
     """
     view = view_of(run)
     return render(
@@ -259,7 +261,7 @@ def _picture(kept: pd.DataFrame, row: int) -> Picture:
 def references(citation: str) -> dict[str, str]:
     """Return the citations of a source by their keys in BibTeX, of the first author and the year.
 
-    A part of its own without a year, such as the name of a library, has none.
+    A separate part without a year, such as the name of a library, has none.
     """
     found = {}
     for text in citation.split("; "):
@@ -329,20 +331,20 @@ def _partitions(view: RunView) -> str:
     e, items = view.experiment, view.info.items
     outer = plural(e.n_partitions, "outer partition")
     train, test = next((f"{a:,}", f"{b:,}") for a, b in [*view.sizes.values(), (0, 0)])
-    seed, per_class = f"at random (seed {e.seed})", f"{e.train_per_class} training and "
+    seed, per_class = f"sampled at random (seed {e.seed})", f"{e.train_per_class} training and "
     per_class += f"{e.test_per_class} test {items} a class"
     if view.info.n_folds:
-        text = f"{outer} of the {view.info.n_folds} folds of the data set are used: a fold tests"
-        return f"{text} ({test} {items} on average), the others train ({train})."
+        text = f"{outer} of the {view.info.n_folds} folds of the data set are used: one fold for"
+        return f"{text} testing ({test} {items} on average), the others for training ({train})."
     if view.info.multi_label:
-        text = f"Each of {outer} has {train} training and {test} test {items}, drawn {seed}."
-        return f"{text} {items.capitalize()} are relevant to each other where they share a word."
+        text = f"Each of {outer} has {train} training and {test} test {items}, {seed}."
+        return f"{text} {items.capitalize()} are relevant to each other if they share a word."
     if e.replicates:
-        return f"Each of {view.partitions_text} has other classes, and {per_class}, drawn {seed}."
+        return f"Each of {view.partitions_text} has other classes, and {per_class}, {seed}."
     if any(split.per_class for split in view.info.sources.splits.values()):
-        return f"Each of {outer} has {per_class}, drawn {seed}."
+        return f"Each of {outer} has {per_class}, {seed}."
     if e.test_share == 1:
-        return "No partition is random: all items test."
+        return "No partition is random: all items are test items."
     return (
         f"{outer} divide the {items} {seed}, on average {train} for training and {test} for tests."
     )
@@ -380,7 +382,7 @@ def protocol_text(view: RunView) -> str:
             "folds tune."
         )
     parts += [f"Fixed: {'; '.join(fixed)}."] * bool(fixed and not models)
-    parts += ["All else is at the learners' defaults."] * (not models)
+    parts += ["All other parameters have their defaults."] * (not models)
     return " ".join([*parts, f"Limits of a fit: {'; '.join(_limits(view))}."])
 
 
@@ -392,11 +394,11 @@ def scaling_text(view: RunView) -> str:
     rows = f"Rows of {view.trials['n_features'].iloc[0]:,} features" if len(view.trials) else "Rows"
     what = f"{rows} are scaled by {scalings[0]}: {Scaling.words(scalings[0])}"
     if len(scalings) > 1:
-        what = f"{rows} are scaled by the one of {', '.join(scalings)} that the inner folds tune"
+        what = f"The scaling of {rows[:1].lower()}{rows[1:]} is tuned among {', '.join(scalings)}"
     given = "" if view.experiment.scaling else " (the data set's default)"
     if view.experiment.test_share == 1:
         return f"{what}{given}."
-    return f"{what}{given}; the scaling is learned from the training {view.info.items} alone."
+    return f"{what}{given}; the scaling is learned only from the training {view.info.items}."
 
 
 def _budget(search: Search) -> str:

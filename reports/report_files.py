@@ -59,12 +59,12 @@ def render(template: str, script: str = "report.js", **context: Any) -> str:
 
 
 def _without_controls(value: object) -> object:
-    """Replace what a page may not hold, or what would turn the direction of the text around it."""
+    """Replace what a page may not contain, or what would reverse the text around it."""
     return value.translate(REPLACED) if isinstance(value, str) else value
 
 
 def data_uri(content: bytes, kind: str) -> str:
-    """Return a file of the media type `kind` as a URI that holds it whole."""
+    """Return a file of the media type `kind` as a URI that contains all of it."""
     return f"data:{kind};base64,{base64.b64encode(content).decode()}"
 
 

@@ -113,7 +113,7 @@ class Table:
     numbers : DataFrame
         Raw and tidy, for the CSV file.
     notes : sequence of str
-        Notes on the whole table; they stand below the footnotes of the cells.
+        Notes on the whole table; they are below the footnotes of the cells.
     of : mapping of str to str
         What the whole table is of, such as its task: a page can be filtered by it.
     across : str
@@ -168,7 +168,7 @@ class Table:
     def css_class(self, column: int, cell: Cell) -> str:
         """Return the classes of a cell, short or none: a page may have many thousand cells.
 
-        They are 'r' where it is aligned to the right, 'w' for a wide one, 'b' for bold.
+        They are 'r' if it is aligned to the right, 'w' for a wide one, 'b' for bold.
         """
         names = {"r": self.align[column] == "r", "w": len(cell.text) > WIDE, "b": cell.bold}
         return " ".join(name for name, has in names.items() if has)

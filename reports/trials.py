@@ -21,9 +21,9 @@ from oasis_bench.reports.table import (
 )
 from oasis_bench.reports.view import RunView, task_title
 
-SHARED_NOTE = "Other trials ran on the same cores: not comparable with times taken alone."
+SHARED_NOTE = "Other trials ran on the same cores: not comparable with times without other trials."
 NOISY_NOTE = (
-    "Noisy in {}: the fit waited for a core for more than 5 % of its time, as other programs ran."
+    "Noisy in {}: because of other programs, the fit waited for a core for over 5 % of its time."
 )
 PROCESSORS_NOTE = "Trials ran on different processors: their times do not compare with each other."
 
@@ -69,7 +69,8 @@ def selection_table(view: RunView) -> Table:
         notes=[
             *tuned_by_notes(view),
             *_blend_notes(view),
-            "At an end: partitions in which an end of a range was tuned that is no natural one.",
+            "At an end: the number of partitions in which the smallest or largest value of a range "
+            "was tuned, if values beyond are possible.",
         ],
     )
 
@@ -81,10 +82,10 @@ def _of_blend(view: RunView, weights: Iterable[str], learned: Iterable[float]) -
 
 
 def _blend_notes(view: RunView) -> list[str]:
-    """Say what is of the learner alone, and what of its blend."""
+    """Say which values are of the learner alone, and which of its blend."""
     return [
-        "b: the weight of what was learned in the blend with the Euclidean baseline, as the inner "
-        "folds tuned it. Test is of this blend; validation, training and ‘as learned’ are "
+        "b: the weight of the learner in the blend with the Euclidean baseline, tuned on the inner "
+        "folds. Test is the value of this blend; validation, training and ‘as learned’ are those "
         "of the learner alone."
     ] * view.is_blended
 
@@ -117,7 +118,7 @@ def tuned_by_notes(view: RunView) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class TunedEnd:
-    """An end of the range of a hyper-parameter, and in which of so many trials it was tuned."""
+    """The smallest or largest value of a hyper-parameter, and the trials in which it was tuned."""
 
     name: str
     tried: tuple[Any, ...]  # all values, those that are no numbers first
@@ -131,7 +132,7 @@ class TunedEnd:
         numbers = [value for value in self.tried if is_number(value)]
         which, value = ("largest", max(numbers)) if self.is_largest else ("smallest", min(numbers))
         of_all = plural(self.n_trials, "partition")
-        return f"In {len(self.trial_ids)} of {of_all} the {which} {self.name} was tuned ({value:g})"
+        return f"in {len(self.trial_ids)} of {of_all} the {which} {self.name} was tuned ({value:g})"
 
     @property
     def wider(self) -> str:

@@ -100,7 +100,7 @@ def all_at_most(it: Comparison) -> bool:
 
 
 def _named(view: RunView, learner: str) -> str:
-    """Return a learner's label, and what it is where it is no metric."""
+    """Return a learner's label, and what it is if it is not a metric."""
     return view.marked(learner) + " (a classifier)" * _is_classifier(view, learner)
 
 
@@ -283,7 +283,7 @@ def _next_steps(view: RunView) -> Iterator[NextStep]:
             for label, end in _ends_of_first(view, task, it):
                 values = f"{label}.{end.name}={end.wider}"
                 yield NextStep(
-                    f"{end.in_words} for {label}: a wider range may do better",
+                    f"{label}: {end.in_words}. A wider range may be better",
                     again(view, {"--param": values}),
                     f'params="{values}"',
                 )
@@ -301,7 +301,7 @@ def _next_steps(view: RunView) -> Iterator[NextStep]:
     cap = view.experiment.max_steps
     if searched and len(steps) and (steps == cap).mean() >= 0.5:
         yield NextStep(
-            f"Most searches of the number of steps ended at their last one, {cap:,}: more may do "
+            f"The tuned number of steps was mostly the largest one, {cap:,}. More steps may be "
             "better",
             again(view, {"--max-steps": str(4 * cap)}),
             f"max_steps={4 * cap}",

@@ -1,4 +1,4 @@
-"""What the parts of a report ask of a run: its analysis, and how a reader sees its names."""
+"""What the parts of a report need of a run: its analysis, and how a reader sees its names."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class RunView(RunAnalysis):
         return frozenset(trials.loc[trials["transductive"] == 1, "learner"])
 
     def marked(self, learner: str) -> str:
-        """Return a learner's label, with a dagger where it is transductive."""
+        """Return a learner's label, with a dagger if it is transductive."""
         return learner + DAGGER * (learner in self.transductive)
 
     @property
@@ -68,7 +68,7 @@ class RunView(RunAnalysis):
     def find_baseline(self, asked: str | None = None) -> str:
         """Return the label of the learner that others are compared with.
 
-        It raises a UsageError where no learner has the label that was asked for.
+        It raises UsageError if no learner has the label.
         """
         specs = self.experiment.learners
         if asked is not None:
@@ -155,7 +155,7 @@ class RunView(RunAnalysis):
         return {key: (train, test) for key, train, test in means.itertuples()}
 
     def spread_text(self, task: str) -> str:
-        """Say what stands behind the means of a task: a deviation, or an error of judgements."""
+        """Say what ± is for a task: a deviation, or an error of judgements."""
         if self.split_of(task) in self.judged:
             return "standard error, by a bootstrap over queries"
         return f"standard deviation over {self.partitions_text}"

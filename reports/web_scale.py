@@ -1,6 +1,6 @@
 """The report of the web-scale experiment: its page, tables and figures.
 
-A row of a table is of trainings that differ in their seed alone; a schedule (exact, or a batch
+A row of a table summarises trainings that differ only in their seed; a schedule (exact, or a batch
 size) keeps its colour, marker and line style in all figures.
 """
 
@@ -39,11 +39,11 @@ SCHEDULE = ["schedule", "steps_an_image", "threads"]
 
 
 def write_web_scale_report(folder: Path) -> Path:
-    """Write 'tables/', 'figures/' and the page of the trainings whose records a folder holds."""
+    """Write 'tables/', 'figures/' and the page of the trainings whose records are in a folder."""
     records = [record for record in read_records(folder) if record.checkpoints]
     if not records:
         raise UsageError(
-            f"{folder} holds no record of a training: 'web-scale --output {folder}' makes them"
+            f"{folder} has no record of a training: 'web-scale --output {folder}' makes them"
         )
     data, checkpoints = records[0].data, with_schedules(checkpoints_of(records))
     ends = ends_of(checkpoints)
@@ -97,7 +97,7 @@ def ends_of(checkpoints: pd.DataFrame) -> pd.DataFrame:
 
 
 def pooled(ends: pd.DataFrame) -> list[pd.DataFrame]:
-    """Return complete trainings that differ in their seed alone together, unfinished ones alone."""
+    """Group complete trainings that differ only in their seed; unfinished ones are alone."""
     unfinished_seed = ends["seed"].where(~ends["complete"])
     keys = [ends[name] for name in (*TRAINING[:-1], "threads")]
     return [own for _, own in ends.groupby([*keys, unfinished_seed], dropna=False, sort=False)]
@@ -202,7 +202,7 @@ def time_table(ends: pd.DataFrame) -> Table:
         ],
         numbers=ends[[*TRAINING, "threads", "n_steps", "complete", *measured]],
         notes=[
-            "Of learning alone, ranking left out: medians over seeds, and [min – max] where there "
+            "Of learning only, without ranking: medians over seeds, and [min – max] where there "
             "are several. Peak: resident memory, with the pages of the mapped rows."
         ],
     )
@@ -301,7 +301,7 @@ def _time_text(seconds: pd.Series[float]) -> str:
 
 @mpl.rc_context(fs.STYLE)
 def web_scale_figures(checkpoints: pd.DataFrame) -> list[fs.Drawing]:
-    """Draw mAP along the steps; nothing where no training has a step."""
+    """Draw mAP along the steps; nothing if no training has a step."""
     shown = curves(checkpoints)
     if not shown:
         return []

@@ -387,14 +387,14 @@ def test_tables_show_the_value_as_learned_beside_that_of_the_blend(shown):
     cells = [cell.text for cell in table.columns[1].cells]
     assert cells[:4] == [
         "0.510 ± 0.010",
-        "0.510 ± 0.010 (0.310) =",
+        "0.510 ± 0.010 (0.310) = Euclidean",
         "0.610 ± 0.010 (0.510)",
         "0.560 ± 0.010",
     ]
-    assert any(note.startswith("In brackets: as learned.") for note in table.notes)
+    assert any(note.startswith("In brackets: the learner alone.") for note in table.notes)
     summary = summary_text(shown)
     assert "0.510 ± 0.010 (0.310) =" in summary
-    assert "In brackets: as learned." in summary
+    assert "In brackets: the learner alone." in summary
 
 
 def test_the_answer_says_who_is_the_baseline(shown):

@@ -93,7 +93,7 @@ def test_an_output_folder_with_a_run_is_left_alone(command, finished):
     status, _, errors = command("run", *SMALL.split(), "--output", finished)
     assert status == 2
     assert len(errors) == 1, errors
-    assert "holds another run: choose another --output" in errors[0]
+    assert "already has a run: choose another --output" in errors[0]
     assert f"report {finished}" in errors[0]
     assert (finished / "results.sqlite").read_bytes() == before
 

@@ -330,7 +330,7 @@ def test_in_what_the_compared_trials_differ_is_told(compare):
 
 def test_a_folder_without_a_run_is_a_mistake(write_run, tmp_path, capsys):
     folder = write_run("old", [{}])
-    for absent, told in ((tmp_path / "absent", "No such file"), (tmp_path, "holds no run")):
+    for absent, told in ((tmp_path / "absent", "No such file"), (tmp_path, "has no run")):
         assert main(["compare", str(folder), str(absent)]) == 2
         assert told in capsys.readouterr().err
 

@@ -394,7 +394,7 @@ def test_what_cannot_be_judged_is_told_in_one_line(kept, tmp_path, capsys):
     digits = ["--dataset", "digits"]
     for judged, words, line in (
         (model, [*new, "--dataset", narrow], "on 64 features and the data set has 2"),
-        (model, [*new, *digits, "--scaling", "none"], "holds its own scaling, l2: leave"),
+        (model, [*new, *digits, "--scaling", "none"], "has its own scaling, l2: leave"),
         (model, [*new], "needs data to be evaluated on: give --dataset"),
         (model, [*new, *digits, "--tasks", "judged-triplets"], "cannot be asked for judged-trip"),
         (model, [*new, *digits, "--tasks", "reading"], "unknown task 'reading'"),
@@ -403,7 +403,7 @@ def test_what_cannot_be_judged_is_told_in_one_line(kept, tmp_path, capsys):
         (kept, [], "name them with --tasks"),
         (kept, ["--tasks", "retrieval", *digits], "dataset is for a model"),
         (kept, ["--tasks", "unseen-classes"], "and the run has seen-classes: evaluate it in"),
-        (tmp_path, ["--tasks", "retrieval"], "holds no run"),
+        (tmp_path, ["--tasks", "retrieval"], "has no run"),
     ):
         assert evaluate(judged, *words) == 2
         told = capsys.readouterr().err
@@ -425,7 +425,7 @@ def test_scores_that_are_not_there_or_are_of_other_rows_are_refused(tmp_path):
     before = measured(folder, *tasks)
     assert evaluate_run(folder, tasks) == 0
     assert measured(folder, *tasks) == before
-    with pytest.raises(UsageError, match="holds scores against the other test items"):
+    with pytest.raises(UsageError, match="has scores against the other test items"):
         evaluate_run(folder, ["classification"])
     kept = (folder / names[0]).read_bytes()
     (folder / names[0]).write_bytes(kept[:-900])

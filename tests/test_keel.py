@@ -167,7 +167,7 @@ def test_a_run_of_other_settings_is_not_gone_on_with(command, tmp_path):
     assert command()[0] == 0
     status, _, err = command("--partitions", "2")
     assert status == 2
-    assert f"{tmp_path / 'out' / 'iris'} holds a run of other settings (partitions)" in err
+    assert f"{tmp_path / 'out' / 'iris'} has a run with other settings (partitions)" in err
 
 
 def test_a_setting_may_have_a_list_too(tmp_path):

@@ -233,7 +233,7 @@ def test_what_cannot_run_is_one_clear_line_and_leaves_nothing(
 
 def test_a_used_folder_is_refused_before_rows_are_written(result, folder):
     before = (folder / "iris.npz").read_bytes()
-    with pytest.raises(UsageError, match="holds another run"):
+    with pytest.raises(UsageError, match="already has a run"):
         oasis_bench.run((X + 1, Y), output=folder / "iris")
     assert (folder / "iris.npz").read_bytes() == before
 

@@ -78,13 +78,13 @@ def test_a_run_that_has_not_ended_decides_nothing(folder, tmp_path):
 
 
 def test_an_experiment_that_cannot_run_is_told_and_left_out(capsys, folder):
-    """The folder holds a run of other settings: nothing of it is lost."""
+    """The folder has a run with other settings: nothing of it is lost."""
     before = (folder / "paper-words" / "results.sqlite").read_bytes()
     status = main(["paper", "--experiments", "paper-words", "--output", str(folder)])
     captured = capsys.readouterr()
     assert status == 1
     assert "paper-words is left out:" in captured.err
-    assert "holds a run of other settings" in captured.err
+    assert "has a run with other settings" in captured.err
     assert "paper-words is left out: " in (folder / "claims.html").read_text()
     assert "1 inconclusive" in captured.out
     assert (folder / "paper-words" / "results.sqlite").read_bytes() == before

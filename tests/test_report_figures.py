@@ -85,7 +85,7 @@ def test_boxes_are_of_paired_differences_from_euclidean_where_it_runs(tmp_path):
     assert rows["learner"].tolist() == ["A", "A"]
     np.testing.assert_allclose(rows["difference"], [0.1, 0.0], atol=1e-12)
     (drawing,) = partition_figures(view_of(run), "retrieval")
-    assert drawing.title == "Retrieval: mAP less that of E"
+    assert drawing.title == "Retrieval: mAP minus that of E"
 
 
 def test_a_learner_looks_the_same_in_every_run_and_like_no_other():

@@ -88,7 +88,7 @@ def test_a_tuned_end_of_a_range_is_told_with_the_command_that_widens_it(
     found = [step for step in next_steps(view) if "--param A" in step.command]
     assert len(found) == (words is not None)
     for step in found:
-        assert step.why == f"In 2 of 3 partitions the {words} for A: a wider range may do better"
+        assert step.why == f"A: in 2 of 3 partitions the {words}. A wider range may be better"
         told = f"python -m oasis_bench run --seed 1 --param B.x=2 --param A.C={wider}"
         assert step.command == told
 

@@ -277,7 +277,7 @@ def test_only_what_was_made_is_discarded(tmp_path, held_before):
 
 def test_a_folder_that_holds_anything_is_refused(tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(UsageError, match=r"is not empty \(it holds thesis\.tex\)"):
+    with pytest.raises(UsageError, match=r"is not empty \(it contains thesis\.tex\)"):
         Store.create(tmp_path, INFO)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
@@ -303,7 +303,7 @@ def test_an_unwritable_folder_is_refused(mode):
 
 def test_a_folder_without_a_run_is_refused(tmp_path):
     for folder in (tmp_path, tmp_path / "absent"):
-        with pytest.raises(UsageError, match=r"holds no run: results\.sqlite is not in it"):
+        with pytest.raises(UsageError, match=r"has no run: results\.sqlite is not in it"):
             read_run(folder)
 
 

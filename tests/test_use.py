@@ -395,7 +395,7 @@ def test_evaluate_scales_by_the_model_and_not_by_the_data(metric, folder, comman
     assert abs(found - alike) < 0.05 < abs(found - wrong)
     status, _, (line,) = command(*words, "--scaling", "none")
     assert status == 2
-    assert "holds its own scaling, standard+l2: leave --scaling out" in line
+    assert "has its own scaling, standard+l2: leave --scaling out" in line
 
 
 def test_kept_models_of_a_run_take_rows_by_name_whatever_their_scaling(folder, tmp_path):

@@ -83,7 +83,7 @@ def test_what_is_written_and_the_chance_level_are_said_before_the_first_training
     images, learning, _ = out.splitlines()
     folder = tmp_path / "cache" / "web-scale" / "600-200-400-0"
     held = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    pattern = r"images: up to (.*) MB are drawn and written to (.*)"
+    pattern = r"images: up to (.*) MB are generated and written to (.*)"
     said, place = re.fullmatch(pattern, images).groups()
     assert place == str(folder)
     assert held / 1e6 <= float(said) < 2 * held / 1e6

@@ -75,7 +75,7 @@ class Line:
 
     @property
     def counts_results(self) -> bool:
-        """Whether the values are numbers of trials that answered the task."""
+        """Whether the values are the numbers of trials with a result for the task."""
         return self.measure == RESULTS
 
     @property
@@ -267,7 +267,7 @@ def cell_lines(
 
 
 def column_of(task: str, name: str) -> str:
-    """Name the column that holds a task's measure, or its status where `name` is 'results'."""
+    """Name the column of a task's measure, or its status where `name` is 'results'."""
     return f"{task}: {name}"
 
 
@@ -287,7 +287,7 @@ def _timed(pairs: pd.DataFrame) -> tuple[pd.DataFrame, str]:
 
 
 def _results_line(task: str, pairs: pd.DataFrame) -> Iterator[Line]:
-    """Compare which trials answered a task: a lost one is worse, even where others were gained."""
+    """Compare which trials have a result for a task: a lost one is worse, despite new ones."""
     status = column_of(task, RESULTS)
     old, new = pairs[f"{status}_old"] == "ok", pairs[f"{status}_new"] == "ok"
     if (old == new).all():

@@ -20,7 +20,7 @@ from scipy import stats
 from oasis_bench.analysis.statistics import CONFIDENCE, LEVEL, RESAMPLES, holm
 
 DECIMALS = 9
-"""Of differences of scores: those that are equal but for rounding are ties."""
+"""Of differences of scores: those that are equal up to rounding are ties."""
 
 FEW_CORPORA = 10
 """Up to this number p-values of tied differences are exact; SciPy approximates them beyond."""
@@ -28,7 +28,7 @@ FEW_CORPORA = 10
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """How learners stand over corpora, by one measure of one task.
+    """The ranking of learners over corpora, by one measure of one task.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class Leaderboard:
     baseline : str
     learners : DataFrame
         By learner, the best average rank first and those that are not ranked last: ranked,
-        corpora (with a result of its own), stand_ins, average_rank, error_reduction (the median
+        corpora (with its own result), stand_ins, average_rank, error_reduction (the median
         over corpora) with its _low, _high and _mean, p_baseline and p_leader (of
         `signed_rank_tests`), seconds (the median corpus).  Of one that is not ranked the figures
         are those of the corpora that it has, and it has neither rank nor test.
@@ -204,7 +204,7 @@ def _error_reductions(
 def _bootstrap(
     values: npt.NDArray[np.float64], statistic: Callable[..., Any]
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return the percentile interval of a statistic of each column, whose rows are drawn.
+    """Return the bootstrap percentile interval of a statistic of each column.
 
     NaN of fewer rows than `Leaderboard.LEAST_CORPORA`.
     """

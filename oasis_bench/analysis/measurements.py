@@ -53,7 +53,7 @@ COMPARED_AT = {
     "ROC AUC": (0,),
     "1 - equal error rate": (0,),
 }
-"""What a comparison or a line on the terminal holds: measures and their k, 0 without one."""
+"""What a comparison or a line on the terminal shows: measures and their k, 0 without one."""
 
 
 def measure_name(measure: str, k: float | None) -> str:
@@ -76,7 +76,7 @@ def option_name(measure: str, k: float | None) -> str:
 class RunAnalysis:
     """A stored run: its trials, its measures by task, and its learners compared by them.
 
-    Each frame is made once, when it is first asked for.
+    Each frame is made once, when it is first needed.
     """
 
     stored: StoredRun
@@ -138,7 +138,7 @@ class RunAnalysis:
 
         measure names what the inner folds tuned by on the trial's split; test is its value on test
         items, as_learned that of the learner alone, training that of the learner alone on training
-        items among themselves, NaN where it is not known.
+        items among themselves, NaN if it is not known.
         """
         trials = with_costs(self.stored.trials)
         numbers = self.stored.fit_numbers
@@ -457,7 +457,7 @@ class RunAnalysis:
 
 
 def with_costs(trials: pd.DataFrame) -> pd.DataFrame:
-    """Return trials with each of `COSTS`, NaN where it is not known, and `noisy`.
+    """Return trials with each of `COSTS`, NaN if it is not known, and `noisy`.
 
     tuning_seconds is what the inner folds took, learning and validation, as if one had followed the
     other; seconds_per_query what embedding and scoring took, over the number of queries; noisy says

@@ -1,6 +1,6 @@
 """Means, spreads, paired comparisons over outer partitions, growth; not for ranking measures.
 
-Outer partitions draw from the same items, so their results are correlated and the usual t-interval
+Outer partitions sample the same items, so their results are correlated and the usual t-interval
 is too narrow.  With the correlation rho, the share of the pool of items that one partition tests
 (`tasks.Split.rho`), the variance of a mean difference over J partitions is
 s^2 (1/J + rho / (1 - rho)), with J - 1 degrees of freedom.  Where a pool is used whole this is the
@@ -31,7 +31,7 @@ LEAST_SETS = 5
 """Class sets below which differences are described and not tested."""
 
 LEAST_CLUSTERS, RESAMPLES = 10, 9999
-"""Groups of judgements that a bootstrap needs, and how often it draws them."""
+"""The least number of groups of judgements for a bootstrap, and its number of samples."""
 
 LEAST_POINTS = 3
 """The points that a power law needs: two leave no residual."""
@@ -119,7 +119,7 @@ class Comparison:
     means : dict of str to float
         The mean of each learner, NaN without a result.
     differences : dict of str to PairedInterval
-        The best less each learner that was compared with it.
+        The best minus each learner that was compared with it.
     p_values : dict of str to float
         Those of `differences`, corrected by `holm`; the verdicts depend on them.  NaN without
         spread.
@@ -225,11 +225,11 @@ def paired_interval(
 def cluster_interval(
     values: npt.ArrayLike, sizes: npt.ArrayLike, reach: float = math.inf
 ) -> PairedInterval:
-    """Return the bootstrap interval of a mean over judgements, whose groups are drawn.
+    """Return the bootstrap interval of a mean over judgements; whole groups are sampled.
 
     `values` (n,) are means of groups, of `sizes` (n,) judgements each: the mean is that over all
     judgements.  The interval is that of percentiles, of 95 %, and the p-value twice the share of
-    the draws beyond 0.  `n` is the number of groups, and sd the standard error times its root.
+    the samples beyond 0.  `n` is the number of groups, and sd the standard error times its root.
     """
     array, weights = np.asarray(values, dtype=np.float64), np.asarray(sizes, dtype=np.float64)
     n = array.size
@@ -325,7 +325,7 @@ def compare_to_best(
 
 
 def _verdict(difference: PairedInterval, p_value: float, level: float) -> str:
-    """Say how a learner stands to the best, which it was subtracted from."""
+    """Say how a learner compares with the best, from which it was subtracted."""
     if p_value > level or abs(difference.mean) <= ROUNDING:
         return "tied"
     if math.isnan(p_value):

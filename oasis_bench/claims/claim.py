@@ -22,7 +22,7 @@ from oasis_bench.runs import StoredRun
 from oasis_bench.trial import TRAINING
 
 analysis_of = lru_cache(maxsize=16)(RunAnalysis)
-"""The analysis of a run, which many effects ask for."""
+"""The analysis of a run, which many effects use."""
 
 Float64Array = npt.NDArray[np.float64]
 
@@ -77,7 +77,7 @@ def gain(
     task: str = "retrieval",
     relative: bool = False,
 ) -> Effect:
-    """Make the effect of one learner's measure less another's, on the same partitions.
+    """Make the effect of one learner's measure minus another's, on the same partitions.
 
     Where it is relative: of the logarithm of one over the other.
     """
@@ -111,7 +111,7 @@ def gain(
 def last_over_first(effect: Effect) -> Effect:
     """Make the effect that another is larger in the last run, or class subset, than in the first.
 
-    They draw their partitions apart from each other: their numbers alone pair them.  The overlap
+    Their partitions are sampled separately, and paired only by their numbers.  The overlap
     is that of the one that overlaps more, which makes intervals rather too wide than too narrow.
     """
 
@@ -193,7 +193,7 @@ def of_trials(learner: str, column: str, what: str, above: float) -> Effect:
 
 
 def training_gain(first: str, second: str, above: float) -> Effect:
-    """Make the effect of the tuning measure of one learner less another's, on training items."""
+    """Make the effect of the tuning measure of one learner minus another's, on training items."""
 
     def numbers(run: StoredRun) -> pd.DataFrame:
         return run.fit_numbers[run.fit_numbers["name"] == TRAINING]
@@ -244,7 +244,7 @@ SIZES = {"n_train": "training items", "n_features": "features"}
 
 
 def from_published(learner: str, within: float) -> Effect:
-    """Make the effect of a learner's accuracy less the published one: a value for each run.
+    """Make the effect of a learner's accuracy minus the published one: a value for each run.
 
     It is the mean over k.
     """
@@ -286,14 +286,14 @@ def _by_learner(rows: pd.DataFrame, column: str = "value") -> pd.DataFrame:
 
 
 def _less(pairs: pd.DataFrame, first: str, second: str) -> pd.Series[float]:
-    """Return first less second where both are: nowhere where one is no column."""
+    """Return first minus second where both exist."""
     if first not in pairs or second not in pairs:
         return pd.Series(dtype=np.float64)
     return (pairs[first] - pairs[second]).dropna().astype(np.float64)
 
 
 def _quoted(label: str) -> str:
-    """Return a learner's label, in quotes where it is several words."""
+    """Return a learner's label, in quotes if it has several words."""
     return f"'{label}'" if " " in label else label
 
 
@@ -306,7 +306,7 @@ MEASURED += ["mean", "low", "high", "values", "p_value"]
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim in our words, the place where it stands, and all effects that make it so.
+    """A claim in our words, its place in the paper, and all effects that make it so.
 
     The note says in what the test differs from the paper's, or why there is no test.
     """

@@ -25,10 +25,10 @@ from oasis_bench.claims.claim import (
 from oasis_bench.tasks import RECOGNITION_BY_FROME
 
 EQUAL = 0.01
-"""Measures that differ by less are called as good."""
+"""Measures that differ by less are equally good."""
 
 CLEAR = 0.05
-"""A gain that is more than a chance of the draw, where a claim gives no size."""
+"""A gain that is not only random, for a claim that gives no size."""
 
 STABLE = 0.02
 """What a parameter may cost that a learner is not sensitive to."""
@@ -54,12 +54,12 @@ def _at_saturation(steps: Float64Array, values: Float64Array) -> float:
 
 
 def _saturated(steps: Float64Array, values: Float64Array) -> float:
-    """Return the value at saturation less the highest of all."""
+    """Return the value at saturation minus the highest of all."""
     return _at_saturation(steps, values) - float(values.max())
 
 
 def _later(steps: Float64Array, values: Float64Array) -> float:
-    """Return the last value less that at saturation."""
+    """Return the last value minus that at saturation."""
     return float(values[-1]) - _at_saturation(steps, values)
 
 

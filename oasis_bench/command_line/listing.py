@@ -33,7 +33,7 @@ from oasis_bench.system import require_packages
 from oasis_bench.tasks import Split, Task
 
 BROKEN = "BROKEN: "
-"""What stands before the error of a plugin."""
+"""The text before the error of a plugin."""
 
 FORMS: dict[str, Any] = {
     "bilinear": BilinearLearner,
@@ -78,7 +78,7 @@ def list_all(options: argparse.Namespace) -> int:
 
 
 def data_load(options: argparse.Namespace) -> int:
-    """Load a data set, downloading it where it is not here, and print what it holds."""
+    """Load a data set, download it if necessary, and describe it."""
     registry = Registry.load(options.plugin)
     data_options = Registry.read_options(options.dataset, registry, dict(options.data_options))
     dataset = Registry.open_dataset(options.dataset, registry, data_options)

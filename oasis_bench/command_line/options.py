@@ -135,7 +135,7 @@ def _add_run(verbs: Any) -> None:
         "candidates, 64000 steps and no traces, where these are not given",
     )
     run.writes("--output", "DIR", "a new folder (default: runs/DATASET-TIME)")
-    what = "go on with a run that was cut short; name its plugin files again with --plugin"
+    what = "continue an interrupted run; name its plugin files again with --plugin"
     run.reads("--resume", "RUN", what)
     _add_tables(run)
     run.switch("--save-models", "keep each fitted learner in RUN/models")
@@ -231,7 +231,7 @@ def _add_neighbours(verbs: Any) -> None:
     parser.add("queries", "QUERIES", "the table, or data set, of the queries")
     count: dict[str, Any] = {"type": positive_of_text}
     parser.add("-k", "N", "neighbours of each query (default 10)", default=10, **count)
-    what = "search a part of a large gallery alone: faster, but some are missed; extra [faiss]"
+    what = "search only a part of a large gallery: faster, but misses some; extra [faiss]"
     parser.switch("--faiss", what)
     what = "with --faiss: lists that a query looks into (default 8)"
     parser.add("--probes", "N", what, default=8, **count)
@@ -355,8 +355,8 @@ def _add_web_scale(verbs: Any) -> None:
         "web-scale",
         "paper:run_web_scale",
         "train OASIS on millions of generated web images and write a report",
-        "The web-scale experiment of the papers (JMLR 2010, section 5.2) on generated images. The "
-        "same command goes on where it was stopped. All of it takes 4 GB of disk and of memory "
+        "The web-scale experiment of the papers (JMLR 2010, section 5.2) on generated images. An "
+        "interrupted run continues with the same command. All of it takes 4 GB of disk and memory "
         "and, on two cores, under an hour.",
         "--images 10000",
     )
@@ -364,7 +364,7 @@ def _add_web_scale(verbs: Any) -> None:
         ("test-images", 402_164, LEAST_IMAGES, MOST, "test images, which are ranked"),
         ("visterms", 10_000, 1, MOST, "visual words: the number of features"),
         ("steps-per-image", 70, 1, 10**6, "steps for each training image"),
-        ("seeds", 1, 1, 1000, "trainings of each kind, with triplets of their own"),
+        ("seeds", 1, 1, 1000, "trainings of each kind, each with other triplets"),
         ("queries", 1000, 1, MOST, "test images that are queries; all where there are fewer"),
         ("threads", None, 1, 1024, "threads that learn and rank"),
     ):
@@ -453,7 +453,7 @@ def _add_paper(verbs: Any) -> None:
         "paper:run_paper",
         "decide what the papers claim",
         "Run the experiments that decide the papers' claims, then write a page of the claims with "
-        "their verdicts, and beside it claims.csv. The same command goes on where it stopped.",
+        "their verdicts, and claims.csv. To continue an interrupted run, repeat the command.",
         "--quick",
     )
     what = "only these, each with its own report (default: all that decide a claim)"
@@ -473,9 +473,9 @@ def _add_ranks(verbs: Any) -> None:
         "run:ranks",
         "compare learners over the data sets of several runs: a leaderboard",
         "Compare learners over data sets, task by task: error reduction against the baseline, "
-        "average ranks, Wilcoxon's signed-rank test, time, and which learner to take for which "
-        "data. A data set counts once. The baseline stands in where a learner has no result; with "
-        "stand-ins on more than a fifth of the data sets it is not ranked.",
+        "average ranks, Wilcoxon's signed-rank test, time, and which learner to use for which "
+        "data. A data set counts once. If a learner has no result, the baseline's is used; with "
+        "such stand-ins on more than a fifth of the data sets it is not ranked.",
         "runs/digits-... runs/mnist-...",
     )
     what = "output folders of runs, CSV files of 'export --format summary', or folders of these"

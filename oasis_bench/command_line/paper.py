@@ -58,7 +58,7 @@ def run_paper(options: argparse.Namespace) -> int:
         try:
             failed = max(failed, go_on(experiment, output / name, options))
         except KeyboardInterrupt:
-            raise KeyboardInterrupt("interrupted: the same command goes on") from None
+            raise KeyboardInterrupt("interrupted: repeat the command to continue") from None
         except OutputError:
             raise
         except UsageError as error:
@@ -123,7 +123,7 @@ def run_web_scale(options: argparse.Namespace) -> int:
                 )
         except KeyboardInterrupt:
             raise KeyboardInterrupt(
-                "interrupted: the same command goes on from the last checkpoint"
+                "interrupted: repeat the command to continue from the last checkpoint"
             ) from None
     print(f"report: {Registry.load_reports().write_web_scale_report(options.output)}")
     return 0
@@ -134,7 +134,7 @@ def _forecast(to_write: tuple[Path, float], d: int, steps: Sequence[int], folder
     place, n_bytes = to_write
     images = f"those in {place} are used"
     if n_bytes:
-        images = f"up to {n_bytes / 1e6:,.1f} MB are drawn and written to {place}"
+        images = f"up to {n_bytes / 1e6:,.1f} MB are generated and written to {place}"
     models = f"{4 * d**2 * len(steps) / 1e6:,.1f} MB of models, are written to {folder}"
     return (
         f"images: {images}\nlearning: {sum(steps):,} steps in {len(steps)} trainings, {models}; a "

@@ -63,7 +63,7 @@ NOT_COMPARED = 3
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run an experiment, or each of several, or go on with a run."""
+    """Run an experiment, or each of several, or continue a run."""
     if options.resume is not None:
         return _resume(options)
     if options.retry:
@@ -126,7 +126,7 @@ def model_experiment(
     if own is None or experiment.scaling == (own,):
         return experiment
     if experiment.scaling is not None:
-        raise UsageError(f"{model} holds its own scaling, {own}: leave --scaling out")
+        raise UsageError(f"{model} has its own scaling, {own}: leave --scaling out")
     return replace(experiment, scaling=(own,))
 
 
@@ -276,7 +276,7 @@ def _go_on_with_each(
     options: argparse.Namespace,
     export: Callable[[Path], object] | None = None,
 ) -> int:
-    """Go on with each of several experiments, and report or `export` it; return the status."""
+    """Continue each of several experiments, and report or `export` it; return the status."""
     registry, failed = Registry.load(options.plugin), 0
     for one in experiments.values():  # before the first begins: this may raise
         Registry.open_dataset(one.dataset, registry, one.dataset_options)
@@ -286,7 +286,7 @@ def _go_on_with_each(
             failed = max(failed, go_on(one, folder / name, options, reported=export is None))
         except KeyboardInterrupt:
             raise KeyboardInterrupt(
-                f"interrupted: the same command with --output {folder} goes on"
+                f"interrupted: repeat the command with --output {folder} to continue"
             ) from None
         if export is not None:
             export(folder / name)
@@ -296,9 +296,9 @@ def _go_on_with_each(
 def go_on(
     experiment: Experiment, folder: Path, options: argparse.Namespace, reported: bool = True
 ) -> int:
-    """Run an experiment into a folder, from where it stopped; nothing where it is finished.
+    """Run an experiment into a folder, from where it stopped; nothing if it is finished.
 
-    Of one with a list of values each is run in a folder of its own; then they are side by side.
+    If it has a list of values, each is run in a separate folder, and then shown side by side.
     """
     if several := one_for_each_value(experiment):
         failed = _go_on_with_each(several, folder, options)
@@ -325,8 +325,8 @@ def how_far(folder: Path, experiment: Experiment) -> Literal["new", "begun", "fi
         names = [one.name for one in fields(now)]
         changed = [name for name in names if getattr(now, name) != getattr(before, name)]
         raise UsageError(
-            f"{folder} holds a run of other settings ({', '.join(changed)}): choose another "
-            "--output, or give the settings of that run to go on with it"
+            f"{folder} has a run with other settings ({', '.join(changed)}): choose another "
+            "--output, or give the settings of that run to continue it"
         )
     return "begun" if info.finished is None else "finished"
 
@@ -353,7 +353,7 @@ def _run_into(
 
 
 def carry_out(start: Callable[..., int], folder: Path, display: ProgressDisplay, **how: Any) -> int:
-    """Run trials into a folder and show their progress; an interrupt says how to go on."""
+    """Run trials into a folder and show their progress; an interrupt says how to continue."""
     with closing(display):
         try:
             shown = {"on_trial": display.trial, "on_download": display.download}
@@ -365,13 +365,13 @@ def carry_out(start: Callable[..., int], folder: Path, display: ProgressDisplay,
             words = ["python", "-m", "oasis_bench", "run", "--resume", str(folder), *plugins]
             raise KeyboardInterrupt(
                 f"interrupted after {display.done} of {display.planned} trials; they are kept: "
-                f"'{shlex.join(words)}' goes on, "
-                f"'python -m oasis_bench report {folder}' makes their report"
+                f"continue with '{shlex.join(words)}', or "
+                f"write their report with 'python -m oasis_bench report {folder}'"
             ) from None
 
 
 def report_on(folder: Path, tables: bool = False, baseline: str | None = None) -> int:
-    """Make the report of a run; its answer comes first, and its `tables` where they are asked."""
+    """Make the report of a run; its answer comes first, and its `tables` if they are requested."""
     reports, run = Registry.load_reports(), read_run(folder)
     reports.find_baseline(run, baseline)  # raises before anything is printed
     print(reports.summary_text(run) if tables else reports.answer_text(run), flush=True)

@@ -1,4 +1,4 @@
-"""A stored run as Python and a notebook take it: tables, summary, report, and its best learner."""
+"""A stored run in Python or a notebook: tables, summary, report, and its best learner."""
 
 from __future__ import annotations
 
@@ -19,17 +19,24 @@ from oasis_bench.trial import FitData
 
 
 class RunResult:
-    """A run that is stored in a folder; in a notebook it shows its summary with figures.
+    """The result of a run, which is stored in a folder.
+
+    ``print(result)`` shows the summary.  A notebook shows the summary with figures.
 
     Parameters
     ----------
     folder : str or Path
-        The output of `oasis_bench.run`, or of the command `run`.
+        The output folder of `oasis_bench.run` or of the command ``run``.
+
+    Attributes
+    ----------
+    folder : Path
+        The folder of the run.
 
     Raises
     ------
     UsageError
-        Where the folder holds no run.
+        If the folder has no run, or a run that cannot be read.
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -38,40 +45,55 @@ class RunResult:
 
     @property
     def trials(self) -> pd.DataFrame:
-        """A row for each trial: what it was, how it ended, its parameters and costs in seconds."""
+        """DataFrame with a row for each trial.
+
+        Among the columns are ``learner``, ``subset``, ``partition``, ``status``, ``params`` (the
+        tuned hyper-parameters), ``fit_seconds``, ``query_seconds`` and ``fit_peak_bytes``.
+        """
         return self._run.trials.copy()
 
     @property
     def measures(self) -> pd.DataFrame:
-        """A row for each trial, task, measure and k: its value, and its chance."""
+        """DataFrame with a row for each trial, task, measure and k.
+
+        Among the columns are ``value``, ``as_learned`` (the value without the blend with the
+        Euclidean baseline) and ``chance`` (the expected value for a random ranking).
+        """
         return self._run.measures.copy()
 
     def best(self) -> Pipeline:
         """Fit the best learner on all rows of the data set.
 
-        The best is that of the highest mean of the first measure of the first task, on the largest
-        class subset, among those with the most partitions.  It may not be distinguishable from
-        others: see the summary.  Scaling and hyper-parameters are those that most partitions chose,
-        the number of steps the median of what these chose.
+        The best learner has the highest mean of the first measure of the first task, on the largest
+        class subset.  Only learners with the most partitions are compared.  The difference from
+        other learners may not be significant: see the summary.  Scaling and hyper-parameters are
+        those that were tuned on most partitions, and the number of steps is the median over these
+        partitions.
 
         Returns
         -------
         Pipeline
-            The scaling, if there is one, then the learner, both fitted.  It takes rows as they are
-            in the data set, of those kinds of features that the experiment names for the learner;
-            `oasis_bench.scorers.similarity_of` asks it for similarities.  Where the learner was
-            blended with the Euclidean baseline, this uses the `Blend` in its attribute `blend_`, of
-            the median weight of these partitions.
+            The fitted scaling, if there is one, and the fitted learner.  It accepts raw rows of the
+            data set; if the experiment limits the learner to some kinds of features, only these.
+            If the learner was blended with the Euclidean baseline, the attribute `blend_` has a
+            `Blend` with the median weight of these partitions, and
+            `oasis_bench.scorers.similarity_of` and `oasis_bench.neighbours` use it.
 
         Raises
         ------
         UsageError
-            Where no trial ended well, the data set is not there any more, or it has changed.
+            If no trial succeeded, or if the data set is missing or has changed.
         """
         return refit_best(self._run)
 
     def report(self) -> Path:
-        """Make the report of the run anew; return the path of its page, which needs no network."""
+        """Write the report of the run again.
+
+        Returns
+        -------
+        Path
+            The HTML page, which works offline.
+        """
         page: Path = Registry.load_reports().write_report(self.folder)
         return page
 
@@ -87,13 +109,13 @@ class RunResult:
 
 
 class Winner(NamedTuple):
-    """The best learner of a run, and how most of its partitions were tuned."""
+    """The best learner of a run, with the values that most of its partitions tuned."""
 
     label: str
     scaling: str
     params: dict[str, Any]
     n_steps: int | None
-    blend: float | None  # the weight of what was learned
+    blend: float | None  # the weight of the learner
     baseline_scaling: str | None  # of the rows of its baseline
 
 
@@ -172,7 +194,7 @@ def find_best(run: StoredRun) -> Winner:
 
 
 def _rows(run: StoredRun, registry: Registry) -> LabelledRows:
-    """Load the rows of a run; refuse others than it was made with."""
+    """Load the rows of a run; raise UsageError if they have changed since the run."""
     e = run.info.experiment
     rows = Registry.load_rows(Registry.open_dataset(e.dataset, registry, e.dataset_options))
     if {identity["data"] for identity in run.info.identities.values()} != {rows.content_hash()}:

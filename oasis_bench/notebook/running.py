@@ -1,6 +1,6 @@
-"""`oasis_bench.run`: an experiment from Python, with the settings of the command `run`.
+"""`oasis_bench.run` and `oasis_bench.fit`: the commands `run` and `fit` from Python.
 
-Rows in memory become a file, so that a run of them can go on and be evaluated again as any other.
+Rows in memory are written to a file, so that their run can be resumed and evaluated like any other.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from oasis_bench.trial import MODELS, PREDICTIONS
 LABEL = "label"
 
 OF_DATA = [name.replace("-", "_") for name, *_ in DATA_OPTIONS]
-"""Options of data sets that are given by their own names."""
+"""Options of data sets that are also keyword arguments of `run` and `fit`."""
 
 OTHER_OUTPUT = "rows are kept beside the run: give another output"
 
@@ -51,7 +51,7 @@ R = TypeVar("R")
 
 
 def _with_names_of_python(function: Callable[P, R]) -> Callable[P, R]:
-    """Let errors speak of parameters where they speak of the command's options."""
+    """Name Python parameters in error messages, in place of the options of the command line."""
     flags = {one.flag: name for name, one in known_settings().items() if one.flag}
 
     def parameter(match: re.Match[str]) -> str:
@@ -89,55 +89,62 @@ def run(
     predictions: bool = False,
     **others: Any,
 ) -> RunResult:
-    """Run an experiment and return its result; the command `run` does the same.
+    """Run an experiment and return its result.
+
+    The command ``python -m oasis_bench run`` does the same.
 
     Parameters
     ----------
     dataset : str, Path, DataFrame or tuple of (X, y), optional
-        A name of `data list`, a path (a file, a folder of pictures), a table with a column of
-        labels (of pandas, polars or Arrow), or rows and labels.  Default: the experiment's.  Rows
-        in memory are kept in a file beside the run's folder, with its name.
-    learners : optional
-        Names, classes or instances: one, a list, or a dict of label to one.  A name or a class has
-        its search space tried on the inner folds.  An instance is taken as it is, with all its
-        parameters, the number of steps too.  Default: those of the experiment.
+        One of: a name of ``data list``; the path of a file or of a folder of pictures; a table of
+        pandas, polars or Arrow with a column of labels; or rows X of shape (n_rows, n_features) and
+        labels y of shape (n_rows,).  Rows in memory are written to a file beside the run's folder,
+        with the same name.  Default: the data set of the experiment.
+    learners : str, class, MetricLearner, list of these or dict, optional
+        A dict maps labels to learners.  Names and classes are tuned on the inner folds.  An
+        instance keeps all its parameters, also its number of steps.  Default: the learners of the
+        experiment.
     experiment : str or Path, default 'default'
-        A built-in experiment or a TOML file, over which all else is put.
+        A built-in experiment or a TOML file.  The other arguments override it.
     quick : bool, default False
-        A first answer in some seconds: one class subset, 2 partitions, 2 inner folds, a search of 4
-        candidates, 64000 steps and no traces, where these are not given.
+        Give a first answer in some seconds, with these defaults: one class subset, 2 partitions,
+        2 inner folds, 4 candidates, 64000 steps and no learning curves.
     dataset_options : mapping, optional
         Other options of the data set, such as ``{"visterms": 100}``.
     output : str or Path, optional
-        A new folder.  Default: ``runs/DATASET-TIME``.
+        A new folder for the run.  Default: ``runs/DATASET-TIME``.
     title : str, optional
-        Of the report.
+        Title of the report.  Default: that of the experiment.
     params : str or sequence of str, default ()
-        Hyper-parameters of learners, each as in ``"LMNN.pull_weight=0.5,0.9"``: one value is fixed,
-        several are searched.
+        Hyper-parameters of learners, such as ``"LMNN.pull_weight=0.5,0.9"``.  A single value is
+        fixed, several are tuned.
     plugin_files : sequence of str or Path, default ()
-        Python files that define learners, data sets or tasks.
+        Python files that define learners, data sets or tasks.  They are executed.
     jobs : int, default 1
-        Trials at a time; above 1 their timings are marked.
+        Number of trials that run at the same time.  If it is above 1, the report marks the timings.
     cluster : str, optional
-        The address of the scheduler of a Dask cluster that runs the trials.
-    save_models, predictions : bool, default False
-        Whether each fitted learner, and all scores, are kept in the run's folder.
+        Address of the scheduler of a Dask cluster that runs the trials.
+    save_models : bool, default False
+        Whether to keep each fitted learner in the run's folder.
+    predictions : bool, default False
+        Whether to keep all scores in the run's folder.
     **others
-        The settings of an experiment and the options of the data set by their keys, as ``run
-        --help-all`` lists them: ``classes=[2, 5]``, ``partitions=10``, ``search="60s"``,
-        ``label="kind"``, ``drop=["id", "name"]``, ``fold_column="fold"``, ``prepare="none"`` ...
+        Settings of the experiment and options of the data set, as ``run --help-all`` lists them:
+        ``classes=[2, 5]``, ``partitions=10``, ``search="60s"``, ``label="kind"``,
+        ``drop=["id", "name"]``, ``fold_column="fold"``, ``prepare="none"`` ...
 
     Returns
     -------
     RunResult
+        The stored run.
 
     Raises
     ------
     UsageError
-        For a mistake that can be seen before the first trial; nothing is run then.
+        If an argument or the data have an error that is found before the first trial.  Nothing is
+        run then.  A trial that fails later is part of the result.
     KeyboardInterrupt
-        After an interrupt: what is finished is kept, and the message says how to go on.
+        If the run is interrupted.  Finished trials are kept, and the message says how to resume.
 
     Examples
     --------
@@ -218,39 +225,40 @@ def fit(
     plugin_files: Sequence[str | Path] = (),
     **others: Any,
 ) -> Pipeline:
-    """Tune a learner, fit it on all rows and print what to expect, as the command `fit` does.
+    """Tune a learner, fit it on all rows, and print an estimate of its quality.
 
-    Of more than 100,000 labelled rows it takes so many, of each class the same share, and says so.
+    The command ``python -m oasis_bench fit`` does the same.  At most 100,000 labelled rows are
+    used, a stratified sample of the data; the function prints a note if it leaves out rows.
 
     Parameters
     ----------
     dataset : str, Path, DataFrame or tuple of (X, y)
-        As of `run`.
+        See `run`.
     learner : str, class or MetricLearner, default 'OASIS'
-        A name or a class has its search space tried on the inner folds; an instance is taken as it
-        is.
+        A name or a class is tuned on the inner folds.  An instance keeps all its parameters.
     task : str, default 'retrieval'
-        What it is tuned for.
+        Task whose measure is used for tuning.
     output : str or Path, optional
-        A model file, which `oasis_bench.plugins.load_model` reads.  Default: none.
+        Model file to write, which `oasis_bench.plugins.load_model` reads.  Default: none.
     dataset_options : mapping, optional
-        Other options of the data set, such as ``{"drop": "id,name"}``.
+        Other options of the data set, such as ``{"visterms": 100}``.
     plugin_files : sequence of str or Path, default ()
-        Python files that define learners, data sets or tasks.
+        Python files that define learners, data sets or tasks.  They are executed.
     **others
-        Settings of an experiment and options of the data set by their keys: ``scaling``,
-        ``search``, ``inner_folds``, ``choose_by``, ``seed``, ``budget``, ``label`` ...
+        Settings of an experiment and options of the data set: ``scaling``, ``search``,
+        ``inner_folds``, ``choose_by``, ``seed``, ``budget``, ``label`` ...
 
     Returns
     -------
     Pipeline
-        The scaling, if there is one, then the learner, both fitted: for `oasis_bench.neighbours`,
-        `oasis_bench.embed` and `oasis_bench.scorers.similarity_of`.
+        The fitted scaling, if there is one, and the fitted learner.  Use it with
+        `oasis_bench.neighbours`, `oasis_bench.embed` and `oasis_bench.scorers.similarity_of`.
 
     Raises
     ------
     UsageError
-        For a mistake, and where the learner cannot be fitted; no file is written then.
+        If an argument or the data have an error, or if the learner cannot be fitted.  No file is
+        written then.
 
     Examples
     --------
@@ -279,7 +287,10 @@ def fit(
 
 
 def _settings_and_options(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return settings of an experiment and options of a data set, or refuse a name."""
+    """Divide keyword arguments into settings of an experiment and options of a data set.
+
+    An unknown name raises UsageError.
+    """
     known = known_settings()
     flags = {one.flag.removeprefix("--"): name for name, one in known.items() if one.flag}
     for name in given:
@@ -289,7 +300,7 @@ def _settings_and_options(given: Mapping[str, Any]) -> tuple[dict[str, Any], dic
             named = [*signature(run).parameters][:-1]  # but for **others
             raise UsageError(Text.unknown_name("setting", name, [*named, *known, *OF_DATA]))
     of_data = {name: given[name] for name in OF_DATA if given.get(name) is not None}
-    if not isinstance(of_data.get("drop", ""), str):  # names that hold a comma are quoted
+    if not isinstance(of_data.get("drop", ""), str):  # names with a comma are quoted
         line = StringIO()
         csv.writer(line, lineterminator="").writerow(of_data["drop"])
         of_data["drop"] = line.getvalue()
@@ -297,11 +308,11 @@ def _settings_and_options(given: Mapping[str, Any]) -> tuple[dict[str, Any], dic
 
 
 def rows_as_file(data: Any) -> tuple[str, bytes]:
-    """Return rows in memory as a file that the data set 'file' reads: its ending and its content.
+    """Return the ending and the content of a file of rows, for the data set 'file'.
 
-    They are a table with a column of labels, or (X, y): rows (n_rows, n_features), dense, sparse or
-    a table, and a label for each.  A table is of pandas, polars or Arrow, or has Arrow's stream;
-    tensors become arrays.
+    The rows are a table with a column of labels, or (X, y): rows (n_rows, n_features), dense,
+    sparse or a table, and a label for each.  Tables are from pandas, polars or Arrow, or have
+    Arrow's stream.  Tensors become arrays.
     """
     data = _known(data)
     if isinstance(data, pd.DataFrame):
@@ -352,7 +363,7 @@ def rows_as_file(data: Any) -> tuple[str, bytes]:
 
 
 def _known(data: Any) -> Any:
-    """Return tables of other libraries as a DataFrame, tensors as arrays; all else as it is."""
+    """Return tables of other libraries as a DataFrame, tensors as arrays, and the rest as given."""
     if isinstance(data, pd.DataFrame | pd.Series):
         return data
     if hasattr(data, "to_pandas"):  # of polars, Arrow and others
@@ -435,20 +446,20 @@ def _in_full(one: Any) -> str:
 
 
 def _files_of(kind: type[MetricLearner], registry: Registry) -> list[Path]:
-    """Return the file that trials import a class from; nothing where it is registered."""
+    """Return the file that trials import a class from; nothing if it is registered."""
     source = None if kind.__module__ == "__main__" else inspect.getsourcefile(kind)
     if kind.name in registry.algorithms:
         found = registry.algorithms[kind.name]
         if found is kind or (source and [Path(source).resolve()] == Registry.files_of(found)):
             return []
         raise UsageError(
-            f"the name {kind.name!r} of {kind.__qualname__} belongs to another learner: give it a "
-            "`name` of its own"
+            f"the name {kind.name!r} of {kind.__qualname__} belongs to another learner: give it "
+            "another `name`"
         )
     if source is None or not Path(source).is_file() or "<locals>" in kind.__qualname__:
         raise UsageError(
-            f"{kind.__name__} is defined in this notebook or script, and each fit runs in a "
-            "process of its own, which imports it: write the class with its imports into a file "
+            f"{kind.__name__} is defined in this notebook or script, and each fit runs in "
+            "a separate process, which imports it: write the class with its imports into a file "
             "(in Jupyter: '%%writefile mine.py' above it) and name it: "
             f"run(..., learners=[{kind.name!r}], plugin_files=['mine.py'])"
         )
@@ -456,7 +467,7 @@ def _files_of(kind: type[MetricLearner], registry: Registry) -> list[Path]:
 
 
 def _fixed(label: str, learner: MetricLearner) -> dict[str, Any]:
-    """Return the parameters of an instance; without a seed of its own it gets those of the run."""
+    """Return the parameters of an instance; if it has no seed, it gets those of the run."""
     params: dict[str, Any] = learner.get_params()
     if params.get("random_state", 0) is None:
         del params["random_state"]

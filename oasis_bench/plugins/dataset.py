@@ -1,4 +1,4 @@
-"""What a data set is to the harness: a class that loads labelled rows, with its facts."""
+"""The base class of data sets: it loads labelled rows, and describes them."""
 
 from __future__ import annotations
 
@@ -11,28 +11,36 @@ from oasis_bench.system import Progress, no_progress
 
 
 class Dataset(ABC):
-    """A data set that the registry can find and the command line can name.
+    """The base class of a data set.
+
+    Define `name`, `summary`, `citation` and `load`.  The parameters of ``__init__`` (int, float,
+    str or bool, with defaults) are the options of the data set, which ``--data-option NAME=VALUE``
+    sets.
 
     Class attributes
     ----------------
     name : str
-        What the user types.
+        The name in commands.
     summary : str
-        One line for `list`.
-    citation, licence, home : str
-        Shown where the data set is described; `home` is how to get it, in one line.
+        One line for ``data list``.
+    citation : str
+        The paper, or 'none'.
+    licence : str, default 'not stated'
+        The licence of the data.
+    home : str, default 'not stated'
+        How to get the data, in one line.
     scaling : str or tuple of str, default 'l2'
-        How the harness scales rows, where an experiment does not say: keys of
-        `oasis_bench.data.Scaling.WORDS`.  Of several the inner folds choose for each learner.
+        The default scaling of rows: keys of `oasis_bench.data.Scaling.WORDS`.  Several are tuned
+        for each learner.
     items : str, default 'rows'
-        What reports call its items: a plural noun, such as 'images' or 'documents'.
-    class_subsets : mapping of str to tuple of str
-        Named subsets of classes, as the papers give them.
+        The word for the items in reports: a plural noun, such as 'images' or 'documents'.
+    class_subsets : mapping of str to tuple of str, default {}
+        Named subsets of classes, as in the papers.
     gives : tuple of {'rows', 'pixels', 'patches'}, default ('rows',)
-        What its items can be to a learner.  Where it makes some of them only when asked, the option
-        that asks is a parameter of their name, such as `pixels`.
-    notes : mapping of str to str
-        What a reader of results on a subset must know, by the subset's name.
+        The kinds of input that the data set has for learners.  If a kind is only made on request,
+        the option for it has the name of the kind, such as `pixels`.
+    notes : mapping of str to str, default {}
+        For the name of a subset, what a reader of results on it must know.
     """
 
     name: ClassVar[str]
@@ -48,41 +56,46 @@ class Dataset(ABC):
 
     @property
     def title(self) -> str:
-        """What reports call it: its name, unless an option says which of several sets it is."""
+        """The name in reports: `name`, unless an option selects one of several sets."""
         return self.name
 
     def location(self) -> str | None:
-        """Say where the data lies on this machine, or None where it is not there yet."""
+        """Return where the data is on this machine, or None if it is not there yet."""
         return None
 
     def class_sizes(self) -> Mapping[str, int]:
-        """Count the items of each class that are on this machine, without reading one.
+        """Return the number of items of each class on this machine, without reading them.
 
-        Empty where there are none yet, and where they cannot be counted without reading them.
+        Empty if there are none yet, or if the data must be read to count them.
         """
         return {}
 
     def description(self) -> list[str]:
-        """Return more lines for 'data describe', before the rows are checked."""
+        """Return further lines for ``data describe``; they are printed before the rows are read."""
         return []
 
     def default_scaling(self, rows: LabelledRows) -> str | tuple[str, ...]:
-        """Return how these rows are scaled, where an experiment does not say."""
+        """Return the scaling of these rows, if an experiment does not set one."""
         return self.scaling
 
     @abstractmethod
     def load(self, progress: Progress = no_progress) -> LabelledRows:
-        """Read the data, downloading it first where it is not on disk.
+        """Read the data, and download it first if it is not on disk.
 
         Parameters
         ----------
         progress : callable, default no_progress
             Called as ``progress(what, done, total)`` during long downloads.
 
+        Returns
+        -------
+        LabelledRows
+            Rows (n_rows, n_features), class numbers (n_rows,), and the names of the classes.
+
         Raises
         ------
         UsageError
-            Where the data cannot be had, with the remedy.
+            If the data cannot be read or downloaded; the message says what to do.
         """
 
     def load_items(
@@ -93,20 +106,26 @@ class Dataset(ABC):
         progress: Progress = no_progress,
         raw: bool = False,
     ) -> tuple[Any, list[str] | None]:
-        """Load items to rank or to embed, without labels, and their names where they have any.
+        """Load items without labels, to rank or to embed them.
 
         Parameters
         ----------
         kind : str, default 'rows'
-            What the learner takes.
+            The kind of input of the learner.
         columns : sequence of str, optional
-            The features of a table, in the order in which the learner takes them.
+            The features of a table, in the order of the learner.
         name : str, optional
-            The column of a table that names its rows.  Pictures are named by their paths.
+            The column of a table with the names of its rows.  The name of a picture is its path.
         progress : callable, default no_progress
-            As `load` takes it.
+            As for `load`.
         raw : bool, default False
-            Whether the model prepares raw values, so that a table may give them as a DataFrame.
+            Whether the model prepares raw values, so that a table may be returned as a DataFrame.
+
+        Returns
+        -------
+        items : array, CSR, DataFrame or Patches
+        names : list of str or None
+            None if the items have no names.
         """
         rows = self.load(progress)
         return rows.items(kind), None if rows.images is None else [*map(str, rows.images)]

@@ -1,4 +1,4 @@
-"""What every metric learner is, whatever its form: the forms are in `plugins.learner`."""
+"""The base classes of all metric learners; `plugins.learner` has those for each form."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ from oasis_bench.system import Text, UsageError
 from oasis_bench.tasks import as_items, evaluate_ranking
 
 TIES_SEED = 0
-"""Draws the order within ties of `score` and of scorers."""
+"""Seed of the order within ties, for `score` and for scorers."""
 
 
 class FittedArray(NamedTuple):
-    """What a fitted attribute must look like; `load_model` refuses a file where it does not.
+    """What a fitted attribute must look like; `load_model` refuses a file in which it does not.
 
     Attributes
     ----------
     shape : tuple of int or str
-        Its shape; () for a single number.  A string names a length, which is the same wherever
-        the attributes of a learner use this name; 'n_features' is `n_features_in_`.
+        Its shape; () for a single number.  A string is the name of a length, which must be the same
+        in all attributes of the learner that use it; 'n_features' is `n_features_in_`.
     dtype : type, default numpy.floating
-        A numpy type, or a family of them.  Floating values must be finite.  Or `MetricLearner`, of
-        shape (): a fitted one.
+        A numpy type, or a family of types.  Floating-point values must be finite.  For a fitted
+        learner: `MetricLearner`, with the shape ().
     required : bool, default True
         Whether every fitted learner has the attribute.
     nonzero : bool, default False
         Whether each vector along the last axis must have a value other than 0, as the state of a
         random generator must.
     may_be_sparse : bool, default False
-        Whether it may be a csr_array as well.
+        Whether it may also be a csr_array.
     """
 
     shape: tuple[int | str, ...]
@@ -62,59 +62,61 @@ class FittedArray(NamedTuple):
 class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
     """A scikit-learn estimator that learns how similar two items are.
 
-    A learner of none of the forms defines `fit` and one of these: `score_embeddings`, with `embed`
-    where there is something to compute once for an item; or `similarity`.
+    Derive from this class only if none of its forms fits (`MahalanobisLearner`, `BilinearLearner`,
+    `EmbeddingLearner`, `ExemplarLearner`).  Then define `fit`, and either `similarity`, or
+    `score_embeddings` and, if something can be computed once for each item, `embed`.
 
     Class attributes
     ----------------
     name : str
-        What the user types and the tables print.
+        The name in commands and tables.
     summary : str
-        One line for `list`.
+        One line for ``list algorithms``.
     citation : str
         The paper, or 'none'.
     cost : str
-        Time and memory of a fit in n rows, d features and c classes, such as
+        Time and memory of a fit with n rows, d features and c classes, such as
         'time n^2 d an iteration, memory n^2'.
-    search_space : mapping of str to sequence
-        Hyper-parameters that the inner folds choose, with the values to try.
-    inner_params : mapping of str to value
-        Hyper-parameters of the fits on inner folds, where these differ from the final fit's: a
-        looser tolerance, which costs less and leads to the same choice.  What an experiment names
-        itself holds for both.
-    rotation_invariant : bool
-        Whether turning all rows, those that it learns from and those that it is asked about, by
-        one orthogonal matrix changes no score but by rounding.  On inner folds with fewer rows than
-        features such a learner gets dense rows in the coordinates of what they span.
-    imports : sequence of str
-        Heavy packages that it imports when it is used.  The harness imports them before anything of
-        a trial is timed or limited.
-    takes : {'rows', 'pixels', 'patches', 'patches+pixels'}
+    search_space : mapping of str to sequence, default {}
+        Hyper-parameters to tune, with the values to try; put the default first, as it is always
+        tried.
+    inner_params : mapping of str to value, default {}
+        Hyper-parameters for fits on inner folds, if they differ from those of the final fit.  A
+        larger tolerance, for example, saves time and leads to the same tuned values.  A value that
+        an experiment sets is used for both.
+    rotation_invariant : bool, default False
+        Whether scores do not change, except by rounding, if all rows (training and test) are
+        multiplied by an orthogonal matrix.  If an inner fold has fewer dense rows than features,
+        such a learner gets the rows in the coordinates of their span.
+    imports : sequence of str, default ()
+        Heavy packages that the learner imports when it is used.  The harness imports them before it
+        starts to measure time and memory.
+    takes : {'rows', 'pixels', 'patches', 'patches+pixels'}, default 'rows'
         What an item is: a row of numbers, a picture (uint8, RGB), a set of local descriptors
-        (`Patches`), or the last two (`Patches` with `pixels`).
-    takes_sparse : bool
-        Whether `fit` takes CSR rows without making them dense.
-    takes_relevance : bool
-        Whether `fit` takes, in place of labels, a CSR relevance (n_rows, n_queries).
-    takes_triplets : bool
+        (`Patches`), or both (`Patches` with `pixels`).
+    takes_sparse : bool, default False
+        Whether `fit` accepts CSR rows without converting them to dense rows.
+    takes_relevance : bool, default False
+        Whether `fit` accepts a CSR relevance matrix (n_rows, n_queries) in place of labels.
+    takes_triplets : bool, default False
         Whether it has ``partial_fit_triplets(X, triplets)``, which learns from given triplets
         (n_triplets, 3) of item numbers: query, positive, negative.
-    takes_labels_with_triplets : bool
-        Whether it learns from both together, by ``fit(X, y, triplets=...)``.
-    takes_pairs : bool
+    takes_labels_with_triplets : bool, default False
+        Whether it can learn from labels and triplets together, with ``fit(X, y, triplets=...)``.
+    takes_pairs : bool, default False
         Whether it has ``partial_fit_pairs(X, alike, unlike)``, which learns from pairs (n_pairs, 2)
-        of item numbers that are the same, and of such that are different.  One that learns in steps
-        gets as many of either, and learns at each step from one of each.
-    needs_labels : bool
-        Whether `fit` reads `y`.
-    is_baseline : bool
-        Whether its score is minus the Euclidean distance of the rows: it is not blended with this
-        baseline, as others are.  Classes derived from it do not have the attribute.
-    transductive : bool
-        Whether its answer on a pair may depend on the other items that it is asked about, which
-        have no labels.
+        of item numbers: pairs of the same class, and pairs of different classes.  A learner in
+        steps gets equally many of both kinds, and uses one of each kind in a step.
+    needs_labels : bool, default True
+        Whether `fit` uses `y`.
+    is_baseline : bool, default False
+        Whether its score is minus the Euclidean distance of the rows, so that it is not blended
+        with this baseline.  Derived classes do not inherit this.
+    transductive : bool, default False
+        Whether the score of a pair may depend on the other (unlabelled) items that are scored at
+        the same time.
     with_transform : str
-        What to take in its place where `transform` is needed, if it has none.
+        For a learner without `transform`: the learners that error messages recommend instead.
     """
 
     name: ClassVar[str]
@@ -136,12 +138,12 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
     transductive: ClassVar[bool] = False
     with_transform: ClassVar[str] = "a learner of a distance, such as LMNN"
 
-    _shift_invariant: ClassVar[bool] = False  # whether it is asked about rows less `centre_`
+    _shift_invariant: ClassVar[bool] = False  # whether `centre_` is subtracted from rows
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Let each `fit` check its rows and note their centre, as scikit-learn wraps `transform`.
+        """Make each `fit` check its rows and store their centre, as scikit-learn wraps `transform`.
 
-        So a learner that sets its matrix and no more has right distances too.
+        So a learner whose `fit` only sets its matrix also has precise distances.
         """
         super().__init_subclass__(**options)
         for name in ("fit", "partial_fit", "partial_fit_triplets", "partial_fit_pairs"):
@@ -151,18 +153,30 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
 
     @abstractmethod
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn from items `X` (n_items, ...) and class labels `y` (n_items,)."""
+        """Learn from items and their class labels.
+
+        Parameters
+        ----------
+        X : array, CSR or Patches of n_items items
+            Rows (n_items, n_features), pixels (n_items, height, width, 3), or patches.
+        y : array of shape (n_items,)
+
+        Returns
+        -------
+        MetricLearner
+            The fitted learner itself.
+        """
 
     @property
     def has_embedding(self) -> bool:
         """Whether items can be embedded once, and the embeddings scored.
 
-        Not so for a learner with a `similarity` of its own, which takes the items themselves.
+        False if the learner overrides `similarity`, which needs the items themselves.
         """
         return type(self).similarity is MetricLearner.similarity
 
     def embed(self, X: Any) -> Any:
-        """Return what is computed once for each item; where there is nothing, the items, checked.
+        """Return what is computed once for each item; by default the validated items.
 
         Parameters
         ----------
@@ -171,12 +185,17 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
         Returns
         -------
         array, CSR or Patches
-            One entry an item: it can be indexed by an array of item numbers.
+            One entry for each item; an array of item numbers can index it.
         """
         return self._check_items(X)
 
     def score_embeddings(self, queries: Any, gallery: Any) -> FloatArray:
-        """Score every query against every gallery item, as `embed` returns them.
+        """Return the similarity of every query to every gallery item, given their embeddings.
+
+        Parameters
+        ----------
+        queries, gallery : array, CSR or Patches
+            Results of `embed`.
 
         Returns
         -------
@@ -189,7 +208,7 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
         )
 
     def similarity(self, queries: Any, gallery: Any) -> FloatArray:
-        """Score every query against every gallery item.
+        """Return the similarity of every query to every gallery item.
 
         Parameters
         ----------
@@ -204,34 +223,41 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
         Raises
         ------
         UsageError
-            Where one is not finite.
+            If a similarity is not finite.
         """
         embedded = self.embed(gallery)
         asked = embedded if queries is gallery else self.embed(queries)
         return self.finite_scores(asked, embedded)
 
     def finite_scores(self, queries: Any, gallery: Any) -> FloatArray:
-        """Return `score_embeddings`; raise UsageError where a score is not finite."""
+        """Return `score_embeddings`; raise UsageError if a score is not finite."""
         return checked_scores(self.score_embeddings(queries, gallery))
 
     def score(self, X: Any, y: Any) -> float:
-        """Return the mean average precision where each item is a query against all others.
+        """Return the mean average precision of the ranking of X by each of its items.
+
+        Each item is a query once, and all other items are ranked.
 
         Parameters
         ----------
         X : array, CSR or Patches of n_items items
         y : array of shape (n_items,), or sparse relevance of shape (n_items, n_queries)
 
+        Returns
+        -------
+        float
+            From 0 to 1.  Queries without another item of their class do not count.
+
         Raises
         ------
         ValueError
-            Where no item has another of its class, or all are of one class.
+            If all classes have only one item, or if all items are of the same class.
 
         Notes
         -----
-        A learner is no classifier, so that `cross_val_score` takes folds of successive rows, which
-        hold one class each where rows stand in the order of their labels:
-        ``cv=StratifiedKFold(5, shuffle=True, random_state=0)`` mixes them.
+        A learner is not a classifier, so `cross_val_score` does not stratify its folds: they are
+        successive rows.  If the rows are sorted by class, use
+        ``cv=StratifiedKFold(5, shuffle=True, random_state=0)``.
         """
         (X,) = as_items(X)
         labels = ranked_labels(y, X.shape[0])
@@ -239,12 +265,14 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
 
     @property
     def transform(self) -> Any:
-        """There is none, unless a form defines it: say which learners have it.
+        """Raise an error that says which learners have `transform`; some forms override it.
 
         Raises
         ------
         AttributeError
-            Always; TypeError where a Pipeline looks for it, which would not pass the text on.
+            Always, except in the check of a Pipeline, which would hide the message.
+        TypeError
+            In the check of a Pipeline.
         """
         reason = (
             f"{type(self).__name__} has no embedding, and so no transform: take "
@@ -257,7 +285,7 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
 
     @property
     def get_metric(self) -> Any:
-        """There is none, unless the form `MahalanobisLearner` defines it: say who has it.
+        """Raise an error that says which learners have it; `MahalanobisLearner` overrides it.
 
         Raises
         ------
@@ -270,15 +298,19 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
         )
 
     def refusal(self, X: Any, y: Any) -> str | None:
-        """Say why such items and labels cannot be learned from, or None where they can.
+        """Return the reason why the learner cannot learn from these items and labels, or None.
 
-        The harness asks before the first fit, so that no hours are lost.  Reasons are too few rows
-        for a covariance, or too many features for the memory; `fit` checks the input itself.
+        The harness calls this before the first fit, to save time.  Examples are too few rows for a
+        covariance, or too many features for the memory.  `fit` validates its input too.
 
         Parameters
         ----------
         X : array, CSR or Patches of n_items items
         y : array of shape (n_items,)
+
+        Returns
+        -------
+        str or None
         """
         try:
             self._check(X, self._labels(y))
@@ -289,7 +321,7 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
         return None
 
     def _check(self, X: Any, y: Any) -> None:
-        """Raise a ValueError or MemoryError where these items and labels cannot be learned from.
+        """Raise ValueError or MemoryError if the learner cannot learn from these items and labels.
 
         `refusal` returns the text of the error.  `fit` calls this too.
         """
@@ -301,13 +333,13 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
         return tags
 
     def _fitted_state(self) -> dict[str, FittedArray]:
-        """Say what the fitted attributes look like; all that a kernel trusts must be here."""
+        """Describe the fitted attributes; all arrays that a kernel does not check must be here."""
         names = FittedArray(("n_features",), np.object_, required=False)
         centre = FittedArray(("n_features",), required=False)
         return {"feature_names_in_": names} | ({"centre_": centre} if self._shift_invariant else {})
 
     def _check_items(self, X: Any) -> Any:
-        """Validate items of the kind that the learner takes, once it is fitted."""
+        """Validate items of the kind that the fitted learner accepts."""
         if self.takes == "rows":
             return self._check_rows(X)
         check_is_fitted(self)
@@ -315,7 +347,7 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
         return X
 
     def _check_rows(self, X: Any) -> Any:
-        """Validate rows against what was seen in `fit`."""
+        """Validate rows: the same features as in `fit`."""
         check_is_fitted(self)
         rows = self._validated(
             X,
@@ -327,19 +359,19 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
         return rows
 
     def _centred(self, rows: Any) -> Any:
-        """Return checked rows less `centre_`, where there is one; sparse ones are then dense."""
+        """Return validated rows minus `centre_`, if there is one; sparse rows then become dense."""
         centre = getattr(self, "centre_", None)
         return rows if centre is None else without_offset(rows, centre)
 
     def _validated(self, X: Any, y: Any = "no_validation", **checks: Any) -> Any:
-        """Validate rows, and labels where there are any: `validate_data`, and what it lets pass.
+        """Validate rows and labels as `validate_data` does, and two things that it does not check.
 
-        These are labels that are missing, and sparse rows that name a feature twice.
+        These are missing labels, and sparse rows that have a feature twice.
         """
         return validate_data(self, canonical(X), self._labels(y), **checks)
 
     def _labels(self, y: Any) -> Any:
-        """Check what is given as labels; None and scikit-learn's 'no_validation' are none."""
+        """Validate labels, except None and scikit-learn's 'no_validation'."""
         if y is None or isinstance(y, str):
             return y
         return checked_labels(y) if self.takes_relevance else class_labels(y)
@@ -351,21 +383,39 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
 
 
 class IncrementalLearner(MetricLearner):
-    """A learner that learns in steps; early stopping chooses their number, `n_steps`.
+    """A learner that learns in steps, such as one step for each triplet.
 
-    Two calls of `partial_fit` with a and b steps give the model of one call with a + b, up to
-    rounding.
+    The number of steps is tuned on the inner folds, by early stopping.  Two calls of `partial_fit`
+    with a and b steps must lead to the same model as one call with a + b steps, up to rounding.
+
+    Attributes
+    ----------
+    n_steps : int
+        The number of steps of `fit`, a parameter.
     """
 
     n_steps: int
 
     @abstractmethod
     def partial_fit(self, X: Any, y: Any, n_steps: int | None = None) -> Self:
-        """Learn `n_steps` more steps (default: the parameter `n_steps`) from where it is."""
+        """Continue from the current state.
+
+        Parameters
+        ----------
+        X : array, CSR or Patches of n_items items
+        y : array of shape (n_items,)
+        n_steps : int, optional
+            The number of further steps.  Default: the parameter `n_steps`.
+
+        Returns
+        -------
+        IncrementalLearner
+            The learner itself.
+        """
 
 
 def checked_scores(scores: FloatArray) -> FloatArray:
-    """Return scores; raise UsageError where one is not finite."""
+    """Return scores; raise UsageError if one is not finite."""
     with np.errstate(over="ignore", invalid="ignore"):
         total = scores.sum(dtype=np.float64)  # one pass without a temporary
     if not np.isfinite(total) and (lost := np.count_nonzero(~np.isfinite(scores))):

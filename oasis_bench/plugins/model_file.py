@@ -55,35 +55,35 @@ def save_model(
     training_rows: Any = None,
     blend: Blend | None = None,
 ) -> None:
-    """Write a fitted learner, or one with its scaling, to a file that `load_model` reads.
+    """Write a fitted learner, or a pipeline of a scaling and a learner, to a file.
 
-    The file is an uncompressed .npz: ``numpy.load(path)["bilinear_matrix_"]`` reads an array of
-    it, ``unzip -p PATH header.json`` shows the rest.  The file appears whole or not at all.
+    `load_model` reads the file.  It is an uncompressed .npz file: you can read an array with
+    ``numpy.load(path)["bilinear_matrix_"]``, and see the rest with ``unzip -p PATH header.json``.
+    If an error occurs, no incomplete file is left.
 
     Parameters
     ----------
     learner : MetricLearner or Pipeline
-        Its parameters and its fitted attributes are saved, private ones too: what `partial_fit`
-        goes on from, and a `RandomState` with its position.  The steps of a Pipeline before it
-        must be one of the scalings of `run --scaling`, as in that of `oasis_bench.fit`.
+        Parameters and fitted attributes are saved, also private ones and the state of a
+        `RandomState`, so that `partial_fit` can continue.  In a Pipeline, the steps before the
+        learner must be a scaling of ``run --scaling``, as in the result of `oasis_bench.fit`.
     path : str or path-like
-        The file, replaced where it is there.  Its folder must exist.
+        The file, which is replaced if it exists.  Its folder must exist.
     training_rows : array, CSR or DataFrame of shape (n_rows, n_features), optional
-        What it was fitted on, as it stands in a file of the user's, not scaled.  The file of the
-        model gets hashes of them, so that `evaluate` can say how many rows of a table the model
-        has seen.
+        The training rows before scaling, as in the user's file.  Their hashes are saved, so that
+        `evaluate` can find out which rows of a table the model has seen.
     blend : Blend, optional
-        Its blend with the Euclidean baseline, which `evaluate` uses and `load_blend` reads.
-        Default: that of a Pipeline with the attribute `blend_`.
+        The blend with the Euclidean baseline, which `evaluate` uses and `load_blend` reads.
+        Default: the attribute `blend_` of a Pipeline, if it has one.
 
     Raises
     ------
     NotFittedError
-        Where nothing has been learned yet.
+        If the learner is not fitted.
     UsageError
-        Where the learner has a value that is not finite or that such a file cannot hold, such as
-        an estimator of scikit-learn, where its name belongs to another class, where a step of the
-        pipeline is another one, or where the file cannot be written.
+        If the learner has a value that is not finite or that the file cannot contain (such as an
+        estimator of scikit-learn), if another class has its name, if another step is in the
+        pipeline, or if the file cannot be written.
     """
     steps = None
     if isinstance(learner, Pipeline):
@@ -160,32 +160,31 @@ def _decode_learner(
 def load_model(
     path: str | os.PathLike[str], plugin_files: Sequence[str | os.PathLike[str]] = ()
 ) -> Any:
-    """Read a learner that `save_model`, `fit` or `run --save-models` wrote.
+    """Read a model file that `save_model`, `fit` or ``run --save-models`` wrote.
 
-    It scores as the saved one did, bit for bit, and `partial_fit` goes on as it would have.  The
-    class comes from the registry, and all that the file holds is checked.
+    The learner returns exactly the same scores as the saved one, and `partial_fit` continues from
+    its state.  Loading a file executes no code from it, and checks all values.
 
     Parameters
     ----------
     path : str or path-like
-        The file.
-    plugin_files : sequence of str or path-like
-        Files that define learners, as `--plugin` takes them.  Their code runs: give only files
-        that you trust.
+        The model file.
+    plugin_files : sequence of str or path-like, default ()
+        Files that define learners.  They are executed, so give only files that you trust.
 
     Returns
     -------
     MetricLearner or Pipeline
-        The fitted learner; of a file that holds its scaling too, a Pipeline of both, which takes
-        rows as they were before the scaling.  Where the file has a blend with the Euclidean
-        baseline, this is the attribute `blend_` of the Pipeline, and `oasis_bench.neighbours` and
-        `oasis_bench.scorers.similarity_of` score by it.
+        The fitted learner.  If the file also has the scaling, a Pipeline of both, which accepts
+        rows before scaling.  If the file has a blend with the Euclidean baseline, it is the
+        attribute `blend_` of the Pipeline, and `oasis_bench.neighbours` and
+        `oasis_bench.scorers.similarity_of` use it.
 
     Raises
     ------
     UsageError
-        Where the file cannot be read, is damaged, comes from another program or a newer version,
-        or holds what its algorithm would not have written; where no learner has its name.
+        If the file cannot be read, is damaged, or is from another program or a newer version; if a
+        value does not fit the learner; or if no learner has its name.
     """
     try:
         registry = Registry.load([Path(file) for file in plugin_files])
@@ -293,22 +292,22 @@ def training_rows_of(path: Path) -> npt.NDArray[np.uint64] | None:
 
 
 def load_blend(path: str | os.PathLike[str]) -> Blend | None:
-    """Read the blend of the learner in a model file with the Euclidean baseline.
+    """Read the blend with the Euclidean baseline from a model file.
 
     Parameters
     ----------
     path : str or path-like
-        A file that `load_model` reads.
+        A model file, as for `load_model`.
 
     Returns
     -------
     Blend or None
-        None where the file has none: the learner is used as it is.
+        None if the file has no blend, so that the learner is used without the baseline.
 
     Raises
     ------
     UsageError
-        Where the file cannot be read, or holds something else.
+        If the file cannot be read, or is not a model file.
     """
     try:
         with open_regular(Path(path)) as file:

@@ -1,7 +1,7 @@
-"""What a fitted learner is for: the nearest rows of a gallery, and points in its learned space.
+"""Use a fitted learner: find the nearest rows of a gallery, or embed rows in the learned space.
 
-Rows are taken as they were before their scaling, where the learner is in a pipeline or a model file
-that holds it; columns of a DataFrame by their names.
+If the learner is in a pipeline with its scaling, rows are given before this scaling.  Columns of a
+DataFrame are matched by name.
 """
 
 from __future__ import annotations
@@ -47,36 +47,39 @@ def neighbours(
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.floating]]:
     """Find the k gallery items that are most similar to each query.
 
-    Similarities are computed a block at a time, so that memory is bounded.  Where the estimator has
-    a blend with the Euclidean baseline (`blend_`, of a weight below 1), they are of this blend.
+    Similarities are computed block by block, so memory is bounded.  If the estimator has a blend
+    with the Euclidean baseline (attribute `blend_`), items are ranked by the blend.
 
     Parameters
     ----------
     estimator : MetricLearner, Pipeline or search
-        Fitted, such as `oasis_bench.plugins.load_model` or `oasis_bench.fit` give it.
+        A fitted estimator, such as `oasis_bench.fit` or `oasis_bench.plugins.load_model` return.
     gallery, queries : array, CSR, DataFrame or Patches
-        Items as the first step takes them.
+        Items for the first step of the estimator, such as rows of shape (n_items, n_features).
     k : int, default 10
-        At most the number of gallery items.
+        Number of neighbours, at most the number of gallery items.
     index : {'faiss'}, optional
-        Look at a part of the gallery alone, by `ApproximateGallery`; for a learner of a distance or
-        of a bilinear form, which ranks as learned, without a blend.  Default: look at every item.
+        Search only a part of the gallery, with `ApproximateGallery`.  The learner must have a
+        distance or a bilinear form, and items are ranked without the blend.  Default: compare with
+        every gallery item.
     n_probes : int, default 8
-        Lists of that index that a query looks into: more find more, and take longer.
+        Number of lists of the index that are searched for each query.  A larger number finds more
+        of the nearest items, and takes longer.
     progress : callable, default no_progress
         Called as ``progress(what, done, total)``.
 
     Returns
     -------
     rows : ndarray of shape (n_queries, k)
-        Numbers of gallery items, best first; -1 where the lists hold fewer.
+        Row numbers of gallery items, the most similar first; -1 if the searched lists have fewer
+        than k items.
     similarities : ndarray of shape (n_queries, k)
         Larger is more similar.
 
     Raises
     ------
     UsageError
-        Where `k` is out of bounds, a column is missing, or the learner cannot compare such items.
+        If `k` is out of bounds, a column is missing, or the learner cannot compare such items.
     """
     given = [gallery, queries]
     learner, prepared = learner_of(estimator, given)
@@ -105,8 +108,8 @@ def _blended(
 ) -> Similarity:
     """Return the similarity of a blend, as a function of row numbers.
 
-    Queries and gallery are each given as the learner takes them, and as the baseline does.  A
-    gallery is embedded once, and not once a block.
+    Queries and gallery are pairs: the rows for the learner, and the rows for the baseline.  The
+    gallery is embedded only once, not for each block.
     """
     kept: dict[str, Any] = {}
 
@@ -128,27 +131,27 @@ def _blended(
 
 
 def embed(estimator: Any, X: Any) -> FloatArray:
-    """Return the points of items in the learned space, for an index or a program of your own.
+    """Return the points of items in the learned space, for an index or another program.
 
-    They are as learned: a blend of the estimator with the Euclidean baseline is not in them.
+    The blend of an estimator with the Euclidean baseline is not part of the embedding.
 
     Parameters
     ----------
     estimator : MetricLearner, Pipeline or search
-        Fitted.
+        A fitted estimator.
     X : array, CSR, DataFrame or Patches
-        Items as the first step takes them.
+        Items for the first step of the estimator, such as rows of shape (n_items, n_features).
 
     Returns
     -------
     ndarray of shape (n_items, n_components)
-        Of a learner of a distance the Euclidean distance of two points is that of the items; of
-        `PsdOASIS` and `CosineOASIS` the inner product is their similarity.
+        For a learner of a distance, the Euclidean distance of two points is the learned distance.
+        For `PsdOASIS` and `CosineOASIS`, the inner product of two points is the similarity.
 
     Raises
     ------
     UsageError
-        Where the learner has no embedding, or a column is missing.
+        If the learner has no embedding, or a column is missing.
     """
     learner, (items,) = learner_of(estimator, [X])
     if type(learner).score_embeddings is EmbeddingLearner.score_embeddings:
@@ -176,35 +179,35 @@ Float32Array = npt.NDArray[np.float32]
 
 
 class ApproximateGallery:
-    r"""Finds most of the best k gallery items of a query, by looking at few of them.
+    r"""An approximate index that finds most of the k most similar gallery items of a query.
 
-    Items are put into lists by k-means, and a query looks into the lists whose means are nearest to
-    it (an inverted file: Jégou, Douze and Schmid 2011).  For a distance :math:`|f(x) - f(y)|` the
-    points are f(y).  For a bilinear form x'Wy they are :math:`(y, \sqrt{m^2 - |y|^2})`, m the
-    greatest length of a y, and the point of a query is (W'x, 0): the nearest points then have the
-    highest scores (Bachrach et al. 2014).
+    k-means divides the gallery into lists, and a query searches only the lists with the nearest
+    means (an inverted file: Jégou, Douze and Schmid 2011).  For a distance
+    :math:`|f(x) - f(y)|` the points are f(y).  For a bilinear form x'Wy they are
+    :math:`(y, \sqrt{m^2 - |y|^2})`, where m is the largest norm of a y, and the point of a query is
+    (W'x, 0).  Then the nearest points have the highest scores (Bachrach et al. 2014).
 
     Needs faiss: ``pip install "oasis-bench[faiss]"``.  Points are float32, and all are in memory.
 
     Parameters
     ----------
     estimator : MetricLearner, Pipeline or search
-        Fitted; its learner is one of a distance or of a bilinear form.
+        A fitted estimator whose learner has a distance or a bilinear form.
     gallery : array or CSR of shape (n_gallery, n_features), pixels or Patches
-        Items as the first step takes them.
+        Items for the first step of the estimator.
     n_lists : int, optional
-        Default: the square root of n_gallery.
+        Number of lists.  Default: the square root of n_gallery.
     random_state : int, RandomState or None, default 0
-        Draws the items that k-means begins with, and the order within ties.
+        Seed of k-means and of the order within ties.
     progress : callable, default no_progress
         Called as ``progress('filling lists', done, n_gallery)``.
 
     Raises
     ------
     UsageError
-        Where faiss is missing, or the learner has another form.
+        If faiss is not installed, or the learner has neither of these forms.
     MemoryError
-        Where the points do not fit into memory.
+        If the points do not fit into memory.
 
     References
     ----------
@@ -249,21 +252,24 @@ class ApproximateGallery:
     def top_k(
         self, queries: Any, k: int, n_probes: int = 8
     ) -> tuple[npt.NDArray[np.intp], Float32Array]:
-        """Find gallery items of high scores for each query.
+        """Find gallery items with high scores for each query.
 
         Parameters
         ----------
         queries : array or CSR of shape (n_queries, n_features), pixels or Patches
         k : int
+            Number of neighbours.
         n_probes : int, default 8
-            Lists that a query looks into: `n_lists` finds the best k up to rounding.
+            Number of lists that are searched for each query.  With `n_lists` the result is exact,
+            up to rounding.
 
         Returns
         -------
         rows : ndarray of shape (n_queries, k)
-            Numbers of gallery items, best first; -1 where the lists hold fewer.
+            Row numbers of gallery items, the most similar first; -1 if the searched lists have
+            fewer than k items.
         scores : ndarray of shape (n_queries, k), float32
-            What `similarity` gives, up to rounding; minus infinity where there is none.
+            The similarity, up to rounding; minus infinity if the row number is -1.
         """
         Value.check("k", k, int, least=1, most=self._index.ntotal)
         Value.check("n_probes", n_probes, int, least=1, most=self.n_lists)
@@ -279,9 +285,9 @@ class ApproximateGallery:
         return rows.astype(np.intp), np.where(rows < 0, -np.inf, scores).astype(np.float32)
 
     def recall(self, queries: Any, k: int, n_probes: int = 8) -> float:
-        """Return the share of the best k of these queries that `top_k` finds.
+        """Return the share of the exact k nearest items of these queries that `top_k` finds.
 
-        The best k are found by `oasis_bench.tasks.top_k`, which looks at every item.
+        `oasis_bench.tasks.top_k`, which compares with every item, finds the exact ones.
         """
         learner, (asked, ranked) = learner_of(self._estimator, [queries, self._gallery])
         best, _ = top_k(learner.similarity, asked, ranked, k, seed=0)

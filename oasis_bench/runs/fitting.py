@@ -104,7 +104,7 @@ def fit_on_all(
 ) -> Fitted:
     """Tune the one learner of an experiment, fit it on all rows and write its model file.
 
-    It is a trial as any other, in processes of its own, but that no row is left to test.  The file
+    It is an ordinary trial in separate processes, except that there are no test rows.  The file
     appears whole or not at all.
     """
     (label,) = experiment.learners

@@ -105,7 +105,7 @@ def _refuse_other_galleries(tasks: Sequence[Task], scores: Predictions) -> None:
             kept = " and ".join(Task.GALLERIES[gallery] for gallery in scores.galleries)
             raise UsageError(
                 f"{task.name} compares with {Task.GALLERIES[task.gallery]}, and {scores.path} "
-                f"holds scores against {kept}: evaluate it in a new run"
+                f"has scores against {kept}: evaluate it in a new run"
             )
 
 
@@ -118,14 +118,14 @@ def export_trec(
 ) -> list[Path]:
     """Write a run file and a qrels file for each trial that kept its scores among test items.
 
-    They hold what the task `retrieval`, or `unseen-classes`, is evaluated by: a blend with the
+    They contain what the task `retrieval`, or `unseen-classes`, is evaluated by: a blend with the
     baseline, where the learner was blended.  An item is called by
     its row number in the data set, such as 'row-17'.  The files of a trial have the name of its
     scores, such as 'OASIS_10_0.run' and 'OASIS_10_0.qrels'; the first is also the tag of the run.
     Each is written whole or not at all, and replaces that of an earlier export.
 
     ======  ===================================  ===============================================
-    file    a line                               what it holds
+    file    a line                               content
     ======  ===================================  ===============================================
     .run    ``query Q0 item rank score tag``     all other test items, best first, rank from 1
     .qrels  ``query 0 item 1``                   those that share a label with the query
@@ -133,7 +133,7 @@ def export_trec(
 
     The column `score` is not the learner's score: it is the number of items that rank at this
     place or below, so that the last item has 1.  Programs of TREC sort by this column, in single
-    precision, and break ties by the name of the item; ours breaks them by an order drawn at random
+    precision, and break ties by the name of the item; ours breaks them by a random order
     (see `tasks.ranking`).  These scores fall strictly and are exact in single precision for up to
     2**24 items, so that every program has the order that was evaluated here.  The learner's scores
     are in the folder `predictions` of the run.
@@ -183,7 +183,7 @@ def _retrieval_tasks(run: StoredRun, registry: Registry) -> tuple[str, ...]:
     if not of_retrieval:
         raise UsageError(
             f"TREC files are of retrieval and unseen-classes, and this run has "
-            f"{' and '.join(wanted)}: run it anew with --tasks retrieval --predictions"
+            f"{' and '.join(wanted)}: run it again with --tasks retrieval --predictions"
         )
     return tuple(of_retrieval)
 
@@ -273,5 +273,5 @@ def _kept_trials(
             }
             kept[trial_id] = Predictions.open(path, spec, rows, blends)
     if not kept:
-        raise UsageError(f"{folder / PREDICTIONS} holds no scores of the trials of this run")
+        raise UsageError(f"{folder / PREDICTIONS} has no scores of the trials of this run")
     return kept

@@ -173,7 +173,7 @@ def run_experiment(
                 on_note(remark)
             try:
                 return _run_trials(store, specs, rows, place, on_trial, file_names(specs))
-            except OutputError:  # its message says that the run can go on
+            except OutputError:  # its message says that the run can be continued
                 raise
             except BaseException:
                 if not store.statuses():
@@ -196,9 +196,9 @@ def resume_experiment(
     on_note: Callable[[str], None] = lambda line: None,
     command: str | None = None,
 ) -> int:
-    """Go on with a run that was cut short; return how many of these trials did not end well.
+    """Continue an interrupted run; return how many of these trials did not end well.
 
-    The trials that it has are not run again, but for those of a status in `retry`, whose new
+    Finished trials are not run again, except those of a status in `retry`, whose new
     records replace the old ones.  `plugin_files` are those of the run, or copies of them by the
     same names; `limits` 'budget' and 'memory' where they are not to be those of the run.  Nothing
     is written where the code, the data or the settings have changed since it began.
@@ -313,14 +313,14 @@ def _session(place: Executor, command: str | None) -> dict[str, Any]:
 
 
 def _said(kind: type[S], plugin: Any, **more: Any) -> S:
-    """Return what a plugin says of itself."""
+    """Return the facts about a plugin."""
     return kind(summary=plugin.summary, citation=plugin.citation, **more)
 
 
 def _sources(
     experiment: Experiment, dataset: Dataset, rows: LabelledRows, registry: Registry
 ) -> Sources:
-    """Return what the data set, learners, tasks and splits say of themselves, for the report."""
+    """Return what the data set, learners, tasks and splits say about themselves, for the report."""
     learners = {
         label: _said(Source, registry.algorithms[spec.algorithm])
         for label, spec in experiment.learners.items()
@@ -349,7 +349,7 @@ def _core_warning(jobs: int, threads: int) -> Iterator[str]:
 
 
 def task_sources(experiment: Experiment, registry: Registry) -> dict[str, TaskSource]:
-    """Return what the tasks of an experiment say of themselves, by their names."""
+    """Return the facts about the tasks of an experiment, by name."""
     fields = ("split", "gallery", "measures", "of_data")
     return {
         task.name: _said(TaskSource, task, **{name: getattr(task, name) for name in fields})
@@ -381,7 +381,7 @@ def file_names(specs: Sequence[TrialSpec]) -> dict[str, str]:
     """Return the name of each trial's files, such as 'OASIS_10_0.npz', by its trial_id.
 
     It is made of the learner, the class subset and the partition, and the split where that is not
-    of seen classes.  Characters that a file's name should not hold are '-'; of trials that would
+    of seen classes.  Characters that a file name should not have are '-'; of trials that would
     have one name the later ones, in the order of the plan, have a number, too.
     """
     names: dict[str, str] = {}
@@ -408,7 +408,7 @@ def keep_files(record: TrialResult, folder: Path, name: str) -> None:
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Remove the files of trials that were cut short, and their folder where it is empty then."""
+    """Remove the files of trials that were cut short, and their folder if it is then empty."""
     unfinished = Folder(folder).path(UNFINISHED)
     with suppress(OSError):
         for kind in (MODELS, PREDICTIONS):

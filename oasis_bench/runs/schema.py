@@ -1,6 +1,6 @@
-"""What a run's SQLite file holds: its tables, and the table `run` as the record `RunFacts`.
+"""The content of a run's SQLite file: its tables, and the table `run` as the record `RunFacts`.
 
-Labels of test items are in `labels` and `pictures` alone, which are empty until the last trial has
+Labels of test items are only in `labels` and `pictures`, which are empty until the last trial has
 ended: a learner may read the file.  What a trial writes names items by their row numbers.
 """
 
@@ -16,7 +16,7 @@ from oasis_bench.experiment import Experiment
 from oasis_bench.system import Text, UsageError
 
 SCHEMA_VERSION = 13
-"""Raised by one with every change of the tables, or of what the table `run` holds."""
+"""Raised by one with every change of the tables, or of the content of the table `run`."""
 
 TRIAL_TABLES = (
     *("answers", "tuned", "measures", "groups", "predicted_classes", "validation", "traces"),
@@ -224,7 +224,7 @@ QUERIES = {
 # --- the table `run`: each field of `RunFacts` is JSON under its name
 
 LEARNER = tuple[str, dict[str, Any], str | None, str | None]
-"""Types of what a store says of a learner: algorithm, hyper-parameters, model file, features."""
+"""Types of the facts about a learner: algorithm, hyper-parameters, model file, features."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -249,7 +249,7 @@ class TaskSource(Source):
 
     split: str  # how items are divided for it
     gallery: str  # what queries are compared with (see `tasks.task.Task`)
-    measures: Sequence[str]  # the first is that by which inner folds choose by default
+    measures: Sequence[str]  # the first is the default for tuning
     of_data: Sequence[str] = ()  # those of the data: no learner can be better or worse at them
 
 
@@ -300,7 +300,7 @@ class RunFacts(Session):
     classes: Mapping[str, Sequence[str]]  # the names of each subset, or of its first class set
     multi_label: bool  # whether an item has several labels
     items: str  # what the data set calls its items, in the plural, such as 'images'
-    scaling: Sequence[str]  # of rows; of several the inner folds chose; none: no learner takes rows
+    scaling: Sequence[str]  # of rows; several are tuned; none: no learner takes rows
     remarks: Sequence[str]  # what of the data decided how the run is made, and what may mislead
     left_out: Sequence[str]  # what of the data set was not used, a line each
     notes: Mapping[str, str]  # what a reader of results on a subset must know, by the subset

@@ -101,12 +101,12 @@ class StoredRun:
             raise UsageError(f"cannot use {folder} for output: {error.strerror}") from error
         if StoredRun.is_in(folder):
             raise UsageError(
-                f"{folder} holds another run: choose another --output, go on with it by "
+                f"{folder} already has a run: choose another --output, continue the run with "
                 f"'--resume {folder}', or remake its report with 'report {folder}'"
             )
         if held is not None:
             raise UsageError(
-                f"{folder} is not empty (it holds {held.name}): choose another --output, "
+                f"{folder} is not empty (it contains {held.name}): choose another --output, "
                 "so that nothing of yours is overwritten"
             )
 
@@ -130,7 +130,7 @@ class Store:
 
     @classmethod
     def create(cls, folder: Path, info: RunFacts) -> Self:
-        """Make the file of a new run, and its folder, which must hold nothing."""
+        """Make the file of a new run, and its folder, which must be empty."""
         StoredRun.refuse_used(folder)
         path = folder / FILE_NAME
         try:
@@ -213,7 +213,7 @@ class Store:
             path = self.folder / FILE_NAME
             if not path.exists():
                 raise OutputError(
-                    f"{path} was removed while the run went on: its trials are lost: run it anew"
+                    f"{path} was removed during the run, and its trials are lost: run it again"
                 ) from error
             raise OutputError.of(path, error) from error
 
@@ -348,7 +348,7 @@ def _read(connection: sqlite3.Connection) -> StoredRun:
 
 
 def _read_table(connection: sqlite3.Connection, query: str) -> pd.DataFrame:
-    """Read a table; a column of numbers that holds none is of NaN, as any other with gaps."""
+    """Read a table; a column of numbers without any is of NaN, as others with gaps."""
     table, types = pd.read_sql_query(query, connection), _column_types()
     untyped = [str(column) for column in table if table[column].dtype == object]
     numeric = [column for column in untyped if types[column] in ("Int64", "float64")]
@@ -372,7 +372,7 @@ def _path_for_sqlite(folder: Path) -> Path:
     """Return the path of a run's file, where SQLite may open it and the journal beside it."""
     path = Folder(folder).path(FILE_NAME)
     if not path.is_file():
-        raise UsageError(f"{folder} holds no run: {FILE_NAME} is not in it")
+        raise UsageError(f"{folder} has no run: {FILE_NAME} is not in it")
     with Folder(folder).open(FILE_NAME) as file:
         if file.read(20)[18:] == b"\2\2":
             raise UsageError(f"{path} has a write-ahead log, which this program never sets")

@@ -1,4 +1,4 @@
-"""What a split is: a way to divide items into those that train and those that test.
+"""The base class of splits, which divide items into training and test items.
 
 A split is a plugin: a class derived from `Split`, named by an entry point of the group
 `oasis_bench.splits` or in a file given with `--plugin`.
@@ -19,40 +19,41 @@ Classes: TypeAlias = "Sequence[int]"
 
 
 class NotSplittableError(UsageError):
-    """Too few classes in a subset, or to train on: trials of that subset are not applicable."""
+    """A subset has too few classes for a split; its trials are reported as not applicable."""
 
 
 class SplitSettings(Protocol):
-    """What a split asks of an experiment, which has these settings."""
+    """The settings of an experiment that a split uses."""
 
     @property
     def per_class(self) -> tuple[int, int]:
-        """Training and test items a class."""
+        """The number of training and of test items of a class."""
 
     @property
     def seed(self) -> int:
-        """What decides all that is random."""
+        """The seed of everything that is random."""
 
     @property
     def test_share(self) -> float:
-        """Share of the items, or of judged groups, that test."""
+        """The share of the items, or of judged groups, in the test set."""
 
     @property
     def most_items(self) -> int | None:
-        """The most items that train, and that test, of a stratified split."""
+        """The largest number of training items, and of test items, of a stratified split."""
 
 
 class Partition(NamedTuple):
-    """Which items train and which test: of a data set, or of the training items in an inner fold.
+    """The training and test items of one random split, or of one inner fold.
 
     Attributes
     ----------
     train, test : ndarray of int
-        Row numbers of the data set; in an inner fold places among the training items.
+        Row numbers of the data set.  In an inner fold: indices of the training items.
     training, tested : JudgedTriplets, Ratings or None
-        The judgements of a split of these, renumbered to places in `train` and in `test`.
+        The judgements of the training and of the test set, if judgements are split.  Their items
+        are indices of `train` and of `test`.
     n_dropped : int
-        Judgements of training groups that are left out because an item of theirs tests.
+        The number of training judgements that are left out because they have a test item.
     """
 
     train: Numbers
@@ -63,20 +64,24 @@ class Partition(NamedTuple):
 
 
 class Split(ABC):
-    """A way to divide items into those that train and those that test.
+    """A way to divide items into training and test items.
 
-    A task names its split; tasks of one split are asked of the same fit.  The inner folds divide
-    the training items in the same way.
+    A task names its split.  Tasks of one split share a fit.  The inner folds divide the training
+    items in the same way.
 
-    Attributes
-    ----------
-    name, summary, citation : str
-        What tasks and `--split` call it, one line on it, and the paper.
+    Class attributes
+    ----------------
+    name : str
+        The name for tasks and for ``--split``.
+    summary : str
+        One line for ``list splits``.
+    citation : str
+        The paper, or 'none'.
     in_place_of : tuple of str, default ()
-        The splits of tasks that `--split` may replace by this one; none: tasks name this one.
+        The splits that ``--split`` may replace by this one.  If empty, only tasks can name it.
     no_sizes : str, default ''
-        Why ``--train`` and ``--test`` cannot be given, in words that follow a data set's name;
-        empty: they can.
+        The reason why ``--train`` and ``--test`` cannot be set, in words that follow the name of a
+        data set; empty if they can.
     all_may_test : bool, default False
         Whether a saved model may be evaluated on all items at once (``test_share = 1``).
     """
@@ -95,13 +100,14 @@ class Split(ABC):
         self.settings = settings
 
     def for_rows(self, rows: LabelledRows) -> Split:
-        """Return what this split is on such rows; by default itself."""
+        """Return the split to use on these rows; by default itself."""
         return self
 
     def refusal(self, rows: LabelledRows) -> str | None:
-        """Say why rows cannot be divided so, in words that follow a data set's name, or None.
+        """Return the reason why rows cannot be split in this way, or None.
 
-        By default rows with folds are refused.
+        The reason is in words that follow the name of a data set.  By default, rows with folds
+        cannot be split.
         """
         if rows.folds is None:
             return None
@@ -111,68 +117,94 @@ class Split(ABC):
         )
 
     def nothing_left(self) -> str | None:
-        """Say that no item is left to train where all items are to test; for a split by share."""
+        """Return the reason why all items cannot be test items, for a split by share, or None."""
         if self.settings.test_share < 1:
             return None
         return "has no item left to train where test_share = 1: give a number below 1"
 
     def in_words(self) -> str:
-        """Say for a report how items are divided; by default the summary."""
+        """Describe for a report how items are divided; by default the summary."""
         return self.summary
 
     def n_partitions(self, rows: LabelledRows) -> int | None:
-        """Return how many partitions there can be; None, the default: any number."""
+        """Return the number of possible partitions; None (the default) if there is no limit."""
         return None
 
     def needed_per_class(self) -> tuple[int, int] | None:
-        """Return the training and test items that a class must have.
+        """Return the number of training and of test items that a class must have.
 
-        None, the default: classes do not matter, and all of them are one subset.
+        None (the default) if classes do not matter, so that all classes are one subset.
         """
         return None
 
     def judgements(self, rows: LabelledRows) -> Judgements | None:
-        """Return the judgements that are divided; None, the default: items are."""
+        """Return the judgements that are split; None (the default) if items are split."""
         return None
 
     @abstractmethod
     def sizes(self, rows: LabelledRows, classes: Classes, partition: int) -> tuple[int, int]:
-        """Count the training and test items of a partition, or the most that there can be."""
+        """Return the number of training and of test items of a partition, or an upper bound."""
 
     def rho(self, rows: LabelledRows, classes: Classes, partition: int) -> float:
-        """Return the correlation of two partitions: the share of the pool that one tests.
+        """Return the correlation of two partitions, for the corrected t-test.
 
-        The pool has all items that may test.  By default it is used whole, by test and training
-        items together: then the t-test that rho corrects is that of Nadeau & Bengio (2003).
+        It is the share of the available items that are test items of one partition.  By default all
+        available items are used in each partition; then the test is that of Nadeau & Bengio (2003).
         """
         n_train, n_test = self.sizes(rows, classes, partition)
         return n_test / (n_train + n_test)
 
     @abstractmethod
     def draw(self, rows: LabelledRows, classes: Classes, partition: int, seed: int) -> Partition:
-        """Draw a partition of the items of some classes.
+        """Sample a partition.
 
-        `partition` is its number, from 0; `seed`, another one for each, decides what is random.
+        Parameters
+        ----------
+        rows : LabelledRows
+            The data set.
+        classes : sequence of int
+            The class numbers of the class subset.
+        partition : int
+            The number of the partition, from 0.
+        seed : int
+            The seed of everything that is random, different for each partition.
+
+        Returns
+        -------
+        Partition
         """
 
     @abstractmethod
     def inner_folds(
         self, y: Labels, judgements: Judgements | None, n_folds: int, seed: int
     ) -> list[Partition]:
-        """Divide the training items, of labels `y`, into at most `n_folds` folds.
+        """Divide the training items into inner folds, each of which is the validation set once.
 
-        Each fold tests once: it validates what was learned from the others.
+        Parameters
+        ----------
+        y : array of shape (n_items,), or sparse relevance
+            The labels of the training items.
+        judgements : JudgedTriplets, Ratings or None
+            The training judgements, if judgements are split.
+        n_folds : int
+            The largest number of folds.
+        seed : int
+            The seed of everything that is random.
+
+        Returns
+        -------
+        list of Partition
         """
 
     def can_tune(self, n_classes: int) -> bool:
-        """Tell whether inner folds can divide what trains of so many classes; by default yes."""
+        """Return whether inner folds are possible with this many classes; by default yes."""
         return True
 
     def n_validated(self, n_train: int, n_folds: int) -> int | None:
-        """Return how many of the training items an inner fold validates on; None: not known."""
+        """Return the number of validation items of an inner fold; None if it is not known."""
         return None
 
     @staticmethod
     def named_unless_usual(split: str) -> tuple[str, ...]:
-        """Return a split's name for that of a trial: nothing for the usual one."""
+        """Return a split's name as part of a trial's name; empty for the usual split."""
         return () if split == Split.USUAL else (split,)

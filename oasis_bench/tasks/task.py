@@ -1,4 +1,4 @@
-"""What a task is: a question to a fitted learner, and how its answer is evaluated.
+"""The base class of tasks: what a fitted learner is evaluated on, and how.
 
 A task is a plugin: a class derived from `Task`, named by an entry point of the group
 `oasis_bench.tasks` or in a file given with `--plugin`.  Rankings come from
@@ -43,11 +43,10 @@ class Measurement(NamedTuple):
     measure : str
         Its name, such as 'mAP' or 'precision'.
     k : int or None
-        How many of the first items it looks at, where it has such a number.
+        The number of first items that it uses, or None if it uses the whole ranking.
     value : float
     chance : float or None
-        The expected value of this very measure where the order is random; None where the measure
-        is not of the learner.
+        The expected value of the measure for a random ranking; None for a measure of the data.
     """
 
     measure: str
@@ -57,7 +56,7 @@ class Measurement(NamedTuple):
 
 
 class GroupSum(NamedTuple):
-    """What one group of judgements adds to a measure: the mean of all n judgements is the measure.
+    """The sum of one group of judgements; the measure is the mean over all judgements.
 
     Attributes
     ----------
@@ -66,7 +65,7 @@ class GroupSum(NamedTuple):
     cluster : int
         The text query, reference or rated query.
     n : int
-        Judgements of it that count.
+        The number of its judgements that count.
     value : float
         Their sum.
     """
@@ -79,22 +78,25 @@ class GroupSum(NamedTuple):
 
 
 class Evaluation(ABC):
-    """The judgement of one trial's answer to one task: takes scores, gives measures.
+    """Computes the measures of one trial on one task, from its scores.
 
     Parameters
     ----------
     n_asked : int
-        Queries whose scores come: the test items.
+        The number of queries: the test items.
     n_gallery : int
-        Items that each is compared with.
+        The number of items that each query is compared with.
     kept : tuple of str
         The names of the measures to compute.
 
     Attributes
     ----------
-    n_queries, n_left_out : int
-        Queries that count, and those that do not, for no item is relevant to them.
+    n_queries : int
+        The number of queries that count.
+    n_left_out : int
+        The number of queries that do not count, because no item is relevant to them.
     kept : tuple of str
+        The names of the measures to compute.
     """
 
     n_queries: int
@@ -106,19 +108,19 @@ class Evaluation(ABC):
         self._came = np.zeros(n_asked, dtype=bool)
 
     def add(self, start: int, scores: Scores) -> None:
-        """Take the scores of a block of queries.
+        """Evaluate the scores of a block of queries.
 
         Parameters
         ----------
         start : int
-            The first query of the block, a place among the test items.
+            The index of the first query of the block among the test items.
         scores : ndarray of shape (n_block, n_gallery), float32 or float64
             They are not kept.
 
         Raises
         ------
         ValueError
-            Where a score is NaN, or the block is not of this shape or not of these queries.
+            If a score is NaN, or if the shape or the queries of the block are wrong.
         """
         n_asked = len(self._came)
         if scores.ndim != 2 or scores.shape[1] != self._n_gallery:
@@ -135,20 +137,20 @@ class Evaluation(ABC):
 
     @abstractmethod
     def judge(self, start: int, scores: Scores) -> None:
-        """Evaluate a block of queries: as `add`, with scores that have been checked but for NaN."""
+        """Evaluate a block of queries, as `add`; all is checked, except that scores may be NaN."""
 
     @abstractmethod
     def values(self, measure: str) -> Mapping[int | None, float]:
-        """Return the value at each k, or at None, of a measure that is kept."""
+        """Return the value of a measure for each k, or for the key None if it has no k."""
 
     @abstractmethod
     def chances(self, measure: str) -> Mapping[int | None, float]:
-        """Return the chance at each k, or at None; nothing where the measure has none."""
+        """Return the chance level for each k, or for None; empty if the measure has none."""
 
     def of_groups(self) -> list[GroupSum]:
-        """Return what each group of judgements adds to the measures; none, the default: no groups.
+        """Return the sums of the groups of judgements; by default there are no groups.
 
-        Groups are independent of each other, so that a bootstrap over them gives an interval.
+        Groups are independent of each other, so a bootstrap over them gives an interval.
         """
         return []
 
@@ -158,7 +160,7 @@ class Evaluation(ABC):
         Raises
         ------
         ValueError
-            Where the gallery is too small for this k, or scores have not come.
+            If the gallery is too small for this k, or scores are missing.
         """
         self.refuse_gaps()
         values = self.values(measure)
@@ -171,12 +173,12 @@ class Evaluation(ABC):
         return values[k]
 
     def measurements(self) -> list[Measurement]:
-        """Return all measures that are kept, each beside its chance.
+        """Return all measures in `kept`, with their chance levels.
 
         Raises
         ------
         ValueError
-            Where the scores of a query have not come.
+            If the scores of a query are missing.
         """
         self.refuse_gaps()
         return [
@@ -187,7 +189,7 @@ class Evaluation(ABC):
         ]
 
     def refuse_gaps(self) -> None:
-        """Raise ValueError where the scores of a query have not come."""
+        """Raise ValueError if the scores of a query are missing."""
         if not self._came.all():
             raise ValueError(
                 f"the scores of {np.count_nonzero(~self._came)} of {len(self._came)} queries are "
@@ -197,19 +199,20 @@ class Evaluation(ABC):
     def predicted(
         self, measure: str | None = None, k: int | None = None
     ) -> npt.NDArray[np.int64] | None:
-        """Return the class that each query gets, by the rule of a measure, by default the first.
+        """Return the predicted class of each query, by the rule of a measure (default: the first).
 
-        None where the task predicts no classes.
+        None if the task does not predict classes.
         """
         return None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Truth:
-    """What is known of the items: the harness has it, the learner's process has not.
+    """The true labels or judgements, which the harness has and the learner's process has not.
 
-    `y` is of the test items: class numbers, or relevance to queries; `training` of the training
-    items, for a task whose gallery is these.  Judgements number the test items by their places.
+    `y` has the class numbers of the test items, or their relevance to queries.  `training` has
+    those of the training items, for a task with this gallery.  In judgements, the number of an item
+    is its index among the test items.
     """
 
     y: Labels | None = None
@@ -219,7 +222,7 @@ class Truth:
 
     @classmethod
     def of(cls, judgements: Judgements) -> Truth:
-        """Return judgements as what is known of the items that test."""
+        """Make the truth of test items from their judgements."""
         if isinstance(judgements, JudgedTriplets):
             return cls(judged=judgements)
         return cls(ratings=judgements)
@@ -231,25 +234,29 @@ class Truth:
 
 
 class Task(ABC):
-    """A question to a fitted learner.
+    """A task: what a fitted learner is evaluated on.
 
-    Attributes
-    ----------
-    name, summary, citation : str
-        What `--tasks` takes, one line on it, and the paper.
+    Class attributes
+    ----------------
+    name : str
+        The name for ``--tasks``.
+    summary : str
+        One line for ``list tasks``.
+    citation : str
+        The paper, or 'none'.
     split : str
-        The name of the split that it is asked on, unless `--split` names another one in its place.
-        Tasks of one split are asked of the same fit.
-    gallery : str
-        A key of `GALLERIES`.
+        The name of its split, which ``--split`` may replace.  Tasks of one split share a fit.
+    gallery : {'test', 'training'}
+        What a query is compared with: the other test items, or the training items.
     measures : tuple of str
-        Names; the first is that by which inner folds choose by default.
+        The names of its measures, for all of which larger is better.  The first one is the default
+        for tuning.
     ks : mapping of str to tuple of int, default {}
-        For measures that look at the first k items only: these k.
+        For a measure of the first k items: the values of k.
     ranges : mapping of str to tuple of float, default {}
-        The least and the greatest value of a measure, where these are not 0 and 1.
+        The smallest and the largest possible value of a measure, if these are not 0 and 1.
     of_data : tuple of str, default ()
-        Measures of the data, not of the learner: none can be chosen by.
+        Measures of the data, not of the learner.  They cannot be used for tuning.
     """
 
     GALLERIES: ClassVar[dict[str, str]] = {
@@ -270,10 +277,19 @@ class Task(ABC):
 
     @abstractmethod
     def refusal(self, rows: LabelledRows) -> str | None:
-        """Say what a data set lacks for this task, or return None."""
+        """Return the reason why a data set cannot be used for this task, or None.
+
+        Parameters
+        ----------
+        rows : LabelledRows
+
+        Returns
+        -------
+        str or None
+        """
 
     def measures_of(self, rows: LabelledRows) -> tuple[str, ...]:
-        """Return the measures that a data set has all the numbers for; by default all."""
+        """Return the measures that can be computed on a data set; by default all."""
         return self.measures
 
     @abstractmethod
@@ -289,17 +305,22 @@ class Task(ABC):
         Parameters
         ----------
         truth : Truth
+            The true labels or judgements.
         n_gallery : int
-            Items that a query is compared with, itself among them where it is one.
+            The number of gallery items; a query is one of them if the gallery has it.
         ties : ndarray of shape (n_gallery,)
-            A permutation of the gallery's numbers: the order within ties.
+            A permutation of the gallery's indices: the order within ties.
         measures : collection of str, optional
-            The measures to compute; by default all.
+            The measures to compute.  Default: all.
+
+        Returns
+        -------
+        Evaluation
 
         Raises
         ------
         ValueError
-            Where no query can be judged.
+            If no query can be evaluated.
         """
 
     def evaluate(
@@ -312,11 +333,28 @@ class Task(ABC):
         measures: Collection[str] | None = None,
         also: Callable[[int, Scores], object] = lambda start, scores: None,
     ) -> Evaluation:
-        """Ask this of a similarity, in this process, a block of queries at a time.
+        """Evaluate a similarity function in this process, one block of queries at a time.
 
-        The test items `X` are the queries; `training` is the gallery of a task that compares with
-        these. `seed` decides the order within ties, and that in which the gallery is scored.
-        ``also(start, scores)`` gets each block of scores, too.
+        Parameters
+        ----------
+        truth : Truth
+            The true labels or judgements.
+        similarity : callable
+            Called as ``similarity(queries, gallery)``; returns scores (n_queries, n_gallery).
+        X : array, CSR or Patches of n_items items
+            The test items, which are the queries.
+        seed : int
+            Seed of the order within ties, and of the order in which the gallery is scored.
+        training : array, CSR or Patches, optional
+            The training items, for a task with this gallery.
+        measures : collection of str, optional
+            The measures to compute.  Default: all.
+        also : callable, optional
+            Called as ``also(start, scores)`` for each block of scores.
+
+        Returns
+        -------
+        Evaluation
         """
         gallery = X if self.gallery == "test" else training
         X, gallery = as_items(X, gallery)
@@ -331,15 +369,15 @@ class Task(ABC):
         return evaluation
 
     def has_measure(self, text: str) -> bool:
-        """Tell whether it has the measure of a text such as 'mAP' or 'accuracy@3', with any k."""
+        """Return whether the task has the measure of a text such as 'mAP' or 'accuracy@3'."""
         return _split_name(text, self)[0] in self.measures
 
     @staticmethod
     def parse_measure(text: str, task: Task | type[Task]) -> tuple[str, int | None]:
-        """Read a measure of a task, such as 'mAP' or 'accuracy@3', and its k.
+        """Return the measure and the k of a text such as 'mAP' or 'accuracy@3'.
 
-        Without a k in the text it is the first that the measure has, or None.  What a task cannot
-        choose by is refused with the names of what it can.
+        Without k in the text, k is the first that the measure has, or None.  A measure that cannot
+        be used for tuning raises UsageError.
         """
         measure, at, number = _split_name(text, task)
         if measure not in task.measures or measure in task.of_data:

@@ -1,6 +1,6 @@
 """The web-scale experiment (JMLR 2010, 5.2): OASIS on millions of mapped images.
 
-A training that was interrupted goes on from its last checkpoint.  `oasis_bench.reports.web_scale`
+An interrupted training continues from its last checkpoint.  `oasis_bench.reports.web_scale`
 makes the page of the results.
 """
 
@@ -99,7 +99,7 @@ class Checkpoint:
 
     @property
     def words(self) -> str:
-        """What a reader of the terminal is told."""
+        """The description for the terminal."""
         return (
             f"{self.n_steps:,} steps, {self.learn_seconds:,.0f} s, "
             f"mAP {self.mean_average_precision:.4f} ± {self.standard_error:.4f}"
@@ -143,7 +143,7 @@ def train(
     progress: Progress = no_progress,
     on_checkpoint: Callable[[str, float], None] = lambda words, seconds_left: None,
 ) -> TrainingRecord:
-    """Train and measure; a training that the folder holds goes on from its last checkpoint.
+    """Train and measure; a training in the folder continues from its last checkpoint.
 
     Each checkpoint writes ``NAME.json``, the record, and ``NAME.N-steps.npz``, the model for
     `load_model`, which replaces the model before.  The model does not depend on `n_threads`.  The
@@ -155,7 +155,7 @@ def train(
             if begun.n_threads != n_threads:  # it would mix their times
                 raise UsageError(
                     f"{folder / training.name}.json was begun with threads = {begun.n_threads}, "
-                    f"not {n_threads}: go on with as many, or name another output folder"
+                    f"not {n_threads}: continue with as many, or name another output folder"
                 )
             record = replace(record, checkpoints=begun.checkpoints)
     learner = None
@@ -184,8 +184,8 @@ def read_records(folder: Path, data: dict[str, int] | None = None) -> list[Train
         data = data or record.data
         if {**record.data, "n_train": 0} != {**data, "n_train": 0}:
             raise UsageError(
-                f"{folder} holds {record.training.name} on other data, {record.data}, than "
-                f"{data}: give each data a folder of its own"
+                f"{folder} has {record.training.name} on other data, {record.data}, than "
+                f"{data}: use a separate folder for each data set"
             )
     return records
 
@@ -280,7 +280,7 @@ def _learn_and_measure(
 
 
 def test_queries(n_test: int, n_queries: int) -> npt.NDArray[np.int64]:
-    """Draw the test images that are queries, the same for all trainings."""
+    """Sample the test images that are queries, the same for all trainings."""
     sample = np.random.default_rng(derive_seed(0, "web-scale queries", n_test))
     return sample.choice(n_test, min(n_queries, n_test), replace=False)
 
@@ -300,7 +300,7 @@ def _save(record: TrainingRecord, learner: Any, folder: Path) -> None:
     except OSError as error:
         raise UsageError(
             f"cannot write {folder}: {error.strerror or error}: free or correct it and run again: "
-            "it goes on from the last checkpoint"
+            "it continues from the last checkpoint"
         ) from error
 
 
