@@ -225,17 +225,26 @@ def make_front(spec, folder):
     return piped(lines)
 
 
+NOTHING_YET = "The suite has not been run on such corpora yet.\n"
+
+
 @cache
 def leaderboard(spec, folder):
-    """Return the leaderboard that a comment asks for: learners over the corpora of a folder."""
+    """Return the leaderboard that a comment asks for: learners over the corpora of a folder.
+
+    None where the suite has no corpus with the task, or none of the group, so far.
+    """
     from oasis_bench.reports.leaderboard import ALL, read_boards
 
     asked, _, corpora = (part.strip() for part in spec.partition(";"))
     task, measure = asked.split(" ", 1)
     suite = folder / "suite"
-    with chdir(suite if any(suite.glob("*.csv")) else folder):
+    of_suite = sorted(suite.glob("*.csv"))
+    if of_suite and not any(task in set(pd.read_csv(it)["task"]) for it in of_suite):
+        return None
+    with chdir(suite if of_suite else folder):
         boards, _ = read_boards([Path()], task, measure)
-    return next(board for board in boards if board.group == (corpora or ALL))
+    return next((board for board in boards if board.group == (corpora or ALL)), None)
 
 
 def make_picture(docs):
@@ -274,6 +283,8 @@ def make_leaderboard(spec, folder):
     from oasis_bench.reports.leaderboard import sentences, standing_table
 
     board = leaderboard(spec, folder)
+    if board is None:
+        return NOTHING_YET
     return markdown(standing_table(board)) + "\n" + " ".join(sentences(board)) + "\n"
 
 
@@ -282,6 +293,8 @@ def make_finding(spec, folder):
     from oasis_bench.reports.leaderboard import sentences
 
     board = leaderboard(spec, folder)
+    if board is None:
+        return NOTHING_YET
     leads, tests, *_ = sentences(board)
     following = [name for name in board.ranked[1:] if name != board.baseline]
     keys = ["error_reduction", "error_reduction_low", "error_reduction_high"]
@@ -382,7 +395,8 @@ def make_rows(page, folder):
 
     parts = []
     for spec in [found[3] for found in MARKED.finditer(page) if found[2] == "leaderboard"]:
-        board = leaderboard(spec, folder)
+        if (board := leaderboard(spec, folder)) is None:
+            continue
         about = {"task": board.task, "measure": board.measure, "corpora_of": board.group}
         parts.append(standing_table(board).numbers.assign(**about))
     return pd.concat(parts).to_csv(index=False) if parts else ""

@@ -299,6 +299,29 @@ def test_the_baseline_is_tuned_apart_and_blended_in_its_own_scaling():
     np.testing.assert_allclose(seen, [[1, 0.1]] * 3 + [[10, 1]] * 3)
 
 
+@pytest.mark.parametrize("search", ["1", "4", "1s"])
+def test_euclidean_tries_each_scaling_in_order_on_all_folds_as_the_others_baseline_does(search):
+    learners = {name: LearnerSpec(name) for name in ("LDA", "Euclidean")}
+    scaling = ("standard", "minmax", "l2", "none")
+    e = Experiment("Fair", "digits", learners, classes=(3,), partitions=1, scaling=scaling)
+    rows = Digits().load()
+    lda, euclidean = plan(replace(e, search=search), Digits(), rows, Registry.load())
+    assert [one.scaling for one in euclidean.candidates] == [*scaling] == [*lda.scalings]
+    points = []
+    tune(
+        lambda params, fold: Known(),
+        euclidean.candidates,
+        lambda scaling: FIT_DATA,
+        values_of(lambda learner: 0.5),
+        1000,
+        Clock(),
+        points.append,
+        0.0,
+        on_all_folds=True,
+    )
+    assert Counter(point["scaling"] for point in points) == dict.fromkeys(scaling, 3)
+
+
 def test_each_scaling_is_learned_from_the_rows_that_a_fold_learns_from():
     rng = np.random.default_rng(0)
     rows = LabelledRows(rng.normal(5, [1, 100], (40, 2)), np.arange(40) % 2, ("a", "b"))

@@ -111,6 +111,8 @@ def test_a_result_of_other_learners_or_code_is_made_again(suite, tmp_path):
     assert not has_result(file, one)
     rows.assign(code="a" * 64).to_csv(file)
     assert not has_result(file, one)
+    (tmp_path / "equal-code.txt").write_text("a" * 64 + " the same values on iris\n")
+    assert has_result(file, one)
 
 
 def test_the_time_of_corpora_is_that_of_their_committed_results(suite, tmp_path, monkeypatch):

@@ -241,16 +241,19 @@ def results_folder(suite: Experiment, output: Path) -> Path:
 
 
 def has_result(file: Path, experiment: Experiment) -> bool:
-    """Tell whether a result is there, of this protocol, these learners and the code of now."""
+    """Tell whether a result is there, of this protocol, these learners and the code of now.
+
+    Beside it `equal-code.txt` may list other code, a hash and a reason in each line, that was
+    measured to give the same results.
+    """
     if not file.is_file():
         return False
-    rows = pd.read_csv(file)
-    wanted = {
-        "protocol": {experiment.protocol},
-        "code": {package_hash()},
-        "learner": set(experiment.learners),
-    }
-    return all(name in rows and set(rows[name]) == values for name, values in wanted.items())
+    rows, listed = pd.read_csv(file), file.parent / "equal-code.txt"
+    lines = listed.read_text(encoding="utf-8").splitlines() if listed.is_file() else []
+    codes = {package_hash(), *(line.split()[0] for line in lines if line.strip())}
+    wanted = {"protocol": {experiment.protocol}, "learner": set(experiment.learners)}
+    are_equal = all(name in rows and set(rows[name]) == it for name, it in wanted.items())
+    return are_equal and "code" in rows and set(rows["code"]) <= codes
 
 
 def expected_seconds(experiments: Mapping[str, Experiment]) -> float | None:

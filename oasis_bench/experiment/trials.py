@@ -278,6 +278,11 @@ def plan(
     tried = {}
     for label, grid in grids.items():
         name = e.learners[label].algorithm
+        if vars(registry.algorithms[name]).get("is_baseline", False):
+            # Each scaling, in their order: as others tune the baseline that they fall back on.
+            each = (Candidate(s, p) for s in scalings[label] for p in ParameterGrid(dict(grid)))
+            tried[label] = tuple(each)
+            continue
         defaults = registry.algorithms[name]().get_params()
         tried[label] = candidates(grid, scalings[label], defaults, e.search, e.seed, name)
     trials, queries, encoding = [], find_queries(e, rows), Prepare.without_texts(rows.encoding)

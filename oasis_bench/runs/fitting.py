@@ -142,13 +142,13 @@ def fit_on_all(
                 raise UsageError(f"{label} was not fitted: {status}: {reason}")
             with whole_file(output) as file, result.files[MODELS].open("rb") as model:
                 shutil.copyfileobj(model, file)
-    by = specs[-1].chooses_by[0]
+    by = result.tuned[0]
     tuned = {"scaling": result.columns["scaling"], **json.loads(result.columns["params"])}
     tuned |= {"n_steps": result.columns["n_steps"]}
     return Fitted(
         label,
         output,
-        f"{by.task} {by.measure}" + (f"@{by.k}" if by.k is not None else ""),
+        f"{by['task']} {by['measure']}" + (f"@{by['k']}" if by["k"] is not None else ""),
         {name: _on_inner_folds(one) for name, one in found.items() if one.validation},
         result.columns.get("blend"),
         result.blend_values,

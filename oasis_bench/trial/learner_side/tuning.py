@@ -228,6 +228,7 @@ def tune(
     folds_of: Callable[[FoldWork, int], FoldProcesses] | None = None,
     n_measures: int = 1,
     baseline: tuple[Sequence[str], Callable[[FitData], npt.NDArray[np.float64]]] | None = None,
+    on_all_folds: bool = False,
 ) -> list[wall.Tuned]:
     """Tune the scaling, hyper-parameters, and the number of steps where the learner has steps.
 
@@ -248,6 +249,9 @@ def tune(
     that each learner may fall back on the same baseline.  The `timer` is entered with each phase;
     `on_point` gets the learner's own values when they are known, with the fields of `Validated`.
 
+    With `on_all_folds` each candidate is validated on all of them, without a limit: the baseline,
+    as `_tune_baselines` does.
+
     After `seconds` of processor time nothing further is begun, on the first fold after half of
     them; each scaling has its share.  Where no candidate has been validated on all folds by then,
     the best one on the first fold is taken, and without any the first candidate.
@@ -258,7 +262,8 @@ def tune(
     )
     steps = wall.checkpoints(max_steps) if incremental else [None]
     courses = [_Course(candidate, steps) for candidate in candidates]
-    limit, spent, n_folds = math.inf if seconds is None else seconds, 0.0, 1
+    limit = math.inf if seconds is None or on_all_folds else seconds
+    spent, n_folds = 0.0, 1
     baseline_scalings: list[str | None] = [None] * n_measures
     baselines: list[Baselines] | None = None
     if baseline is not None:
@@ -287,7 +292,7 @@ def tune(
                         break
             del folds_data, work, folds  # the items of one scaling at a time
 
-    if len(courses) <= MOST_ON_ALL_FOLDS:
+    if on_all_folds or len(courses) <= MOST_ON_ALL_FOLDS:
         validate(courses, slice(None), limit)
     else:
         validate(courses, slice(1), FIRST_SHARE * limit)
@@ -328,7 +333,7 @@ def _tune_baselines(
     if len(scalings) == 1:
         return [scalings[0]] * n_measures, None
     means = [np.mean([values(data) for data in fit_data_of(one)], axis=0) for one in scalings]
-    best = np.argmax(means, axis=0)  # of ties the first, as for Euclidean itself
+    best = np.argmax(np.nan_to_num(means, nan=-math.inf), axis=0)  # of ties the first
     data = {place: fit_data_of(scalings[place]) for place in np.unique(best).tolist()}
     by_measure = [data[place] for place in best.tolist()]
     return [scalings[place] for place in best.tolist()], [*zip(*by_measure, strict=True)]
