@@ -333,7 +333,7 @@ def test_a_store_that_is_deleted_in_mid_run_is_told_as_lost(tmp_path, experiment
         if done:
             shutil.rmtree(tmp_path / "run")
 
-    with pytest.raises(OutputError, match="was removed during the run, and its trials are lost"):
+    with pytest.raises(OutputError, match="was removed while the run went on: its trials are lost"):
         run_experiment(experiment, tmp_path / "run", on_trial=delete)
 
 

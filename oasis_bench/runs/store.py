@@ -213,7 +213,7 @@ class Store:
             path = self.folder / FILE_NAME
             if not path.exists():
                 raise OutputError(
-                    f"{path} was removed during the run, and its trials are lost: run it again"
+                    f"{path} was removed while the run went on: its trials are lost: run it anew"
                 ) from error
             raise OutputError.of(path, error) from error
 
