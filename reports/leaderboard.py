@@ -312,7 +312,9 @@ def sentences(board: Leaderboard) -> Iterator[str]:
     else:
         is_above = tested["p_baseline"].le(board.LEVEL) & (tested["error_reduction"] > 0)
         above = _subject(tested.index[is_above].tolist())
-        tied = _subject(tested.index[tested["p_leader"] > board.LEVEL].tolist())
+        names = tested.index[tested["p_leader"] > board.LEVEL].tolist()
+        all_others = len(names) == len(ranked) - 1 > MOST_NAMED
+        tied = f"All {len(names)} others are" if all_others else _subject(names)
         texts = [f"{above} significantly better than {board.baseline}. "] * (
             leader != board.baseline
         )
@@ -321,6 +323,10 @@ def sentences(board: Leaderboard) -> Iterator[str]:
     if len(front := _front(board)):
         texts = [f"{name} ({seconds_text(own)} s)" for name, own in front["seconds"].items()]
         yield f"No other learner is both faster and better than {series(texts)}."
+
+
+MOST_NAMED = 5
+"""Where all other learners are tied with the leader, and there are more, they are not named."""
 
 
 def _subject(names: Sequence[str]) -> str:
