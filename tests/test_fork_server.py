@@ -270,3 +270,17 @@ def test_a_harness_that_is_killed_leaves_no_process_of_its_servers():
     while any(map(psutil.Process.is_running, below)) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(process.is_running() for process in below)
+
+
+def test_a_learner_that_cannot_be_imported_does_not_stop_the_server():
+    code = """
+import sys
+
+sys.modules["oasis_bench.algorithms.lego"] = None  # its import raises ImportError
+from oasis_bench.trial.learner_side.process import warm_up
+
+warm_up()
+print("oasis_bench.algorithms.lmnn" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"
