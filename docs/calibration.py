@@ -3,10 +3,11 @@
 python docs/calibration.py                     # the table of docs/fair-comparison.md
 python docs/calibration.py --null runs/null    # a run of 17 learners that are all equal
 
-The first takes ten to fifteen minutes of a core, the second three.  Two learners are made equal: from each difference the mean
-of all differences is subtracted, over all pools and partitions.  A pool is what one data set would
-be; from each, ten partitions are drawn by the split itself, with the papers' 40 training and 25
-test items of ten classes.  Then the test should be significant on 5 % of pools.
+The first takes ten to fifteen minutes of a core, the second three. Two learners are made equal:
+from each difference the mean of all differences is subtracted, over all pools and partitions. A
+pool is what one data set would be; from each, ten partitions are drawn by the split itself, with
+the papers' 40 training and 25 test items of ten classes. Then the test should be significant on 5 %
+of pools.
 """
 
 from __future__ import annotations
