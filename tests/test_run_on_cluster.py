@@ -114,10 +114,7 @@ def test_a_cluster_gives_the_store_and_the_files_of_one_machine(cluster, tmp_pat
     columns = ["task", "measure", "k", "value"]
     rows = "partition == 1 and task == 'classification' and learner.str.startswith('OASIS')"
     fitted, judged = (
-        run.measures.query(f"partition == 1 and learner.str.startswith('OASIS') and {of_model}")[
-            columns
-        ]
-        for run in (here, read_run(tmp_path / "again"))
+        run.measures.query(rows)[columns] for run in (here, read_run(tmp_path / "again"))
     )
     pd.testing.assert_frame_equal(fitted.reset_index(drop=True), judged.reset_index(drop=True))
 
