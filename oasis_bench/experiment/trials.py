@@ -34,7 +34,7 @@ from oasis_bench.experiment.data_use import (
 from oasis_bench.experiment.identity import Identities, cell_name, package_hash, source_hash
 from oasis_bench.experiment.setting import Search
 from oasis_bench.experiment.settings import Budget, Experiment, LearnerSpec
-from oasis_bench.plugins import Dataset, Registry
+from oasis_bench.plugins import Dataset, Registry, is_the_baseline
 from oasis_bench.system import Text, UsageError, derive_seed
 from oasis_bench.tasks import Split, Task
 
@@ -278,7 +278,7 @@ def plan(
     tried = {}
     for label, grid in grids.items():
         name = e.learners[label].algorithm
-        if vars(registry.algorithms[name]).get("is_baseline", False):
+        if is_the_baseline(registry.algorithms[name]):
             # Each scaling, in their order: as others tune the baseline that they fall back on.
             each = (Candidate(s, p) for s in scalings[label] for p in ParameterGrid(dict(grid)))
             tried[label] = tuple(each)

@@ -5,6 +5,7 @@ from .blending import (
     baseline_scores as baseline_scores,
     baseline_sd as baseline_sd,
     can_blend as can_blend,
+    is_the_baseline as is_the_baseline,
     learned_sd as learned_sd,
 )
 from .check import check_plugins as check_plugins

@@ -128,11 +128,16 @@ class Blend:
 
 
 def can_blend(learner: type[MetricLearner]) -> bool:
-    """Tell whether a learner is blended: one that takes rows, and is not the baseline itself.
+    """Tell whether a learner is blended: one that takes rows, and is not the baseline itself."""
+    return learner.takes == "rows" and not is_the_baseline(learner)
+
+
+def is_the_baseline(learner: type[MetricLearner]) -> bool:
+    """Tell whether a learner is the baseline that others are blended with.
 
     A class that is derived from the baseline is another learner.
     """
-    return learner.takes == "rows" and not vars(learner).get("is_baseline", False)
+    return bool(vars(learner).get("is_baseline", False))
 
 
 def as_inner_product(learner: type[MetricLearner], scores: Scores) -> Scores:

@@ -40,6 +40,7 @@ from oasis_bench.plugins import (
     as_inner_product,
     baseline_scores,
     baseline_sd,
+    is_the_baseline,
     learned_sd,
     read_model,
     write_model,
@@ -166,7 +167,7 @@ def _tune(stage: wall.Stage, channel: Channel) -> None:
             partial(_fold_processes, spec, stopwatch) if wall.folds_at_once(spec) > 1 else None,
             len(spec.chooses_by),
             (spec.scalings, validation.of_baseline) if is_blended else None,
-            bool(vars(learner).get("is_baseline", False)),
+            is_the_baseline(learner),
         )
     except wall.NotApplicableError:  # there are too few classes to hold some apart
         if wall.needs_search(spec, learner):
