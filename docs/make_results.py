@@ -228,6 +228,12 @@ def make_front(spec, folder):
 NOTHING_YET = "The suite has not been run on such corpora yet.\n"
 
 
+def ranked_folder(results):
+    """Return the folder whose files are ranked: the suite's, where it has any."""
+    suite = results / "suite"
+    return suite if any(suite.glob("*.csv")) else results
+
+
 @cache
 def leaderboard(spec, folder):
     """Return the leaderboard that a comment asks for: learners over the corpora of a folder.
@@ -238,11 +244,10 @@ def leaderboard(spec, folder):
 
     asked, _, corpora = (part.strip() for part in spec.partition(";"))
     task, measure = asked.split(" ", 1)
-    suite = folder / "suite"
-    of_suite = sorted(suite.glob("*.csv"))
-    if of_suite and not any(task in set(pd.read_csv(it)["task"]) for it in of_suite):
-        return None
-    with chdir(suite if of_suite else folder):
+    with chdir(ranked_folder(folder)):
+        files = Path().glob("*.csv")
+        if not any(task in set(pd.read_csv(it, usecols=["task"])["task"]) for it in files):
+            return None
         boards, _ = read_boards([Path()], task, measure)
     return next((board for board in boards if board.group == (corpora or ALL)), None)
 
@@ -255,8 +260,7 @@ def make_picture(docs):
     from oasis_bench.reports.figure_style import STYLE
     from oasis_bench.reports.leaderboard import ALL, draw_reductions, read_boards
 
-    suite = docs / "results" / "suite"
-    boards, _ = read_boards([suite if suite.exists() else docs / "results"])
+    boards, _ = read_boards([ranked_folder(docs / "results")])
     shown = [board for board in boards if board.group == ALL]
     most = max(len(board.ranked) for board in shown)
     with mpl.rc_context(STYLE):

@@ -44,7 +44,8 @@ class Leaderboard:
         over corpora) with its _low, _high and _mean, p_baseline and p_leader (of
         `signed_rank_tests`), seconds (the median corpus).  Of one that is not ranked the figures
         are those of the corpora that it has, and it has neither rank nor test.
-    corpora : list of str
+    saved : DataFrame of shape (n_corpora, n_ranked)
+        The error reduction of each ranked learner on each corpus.
     group : str
         What the corpora have in common, or 'all'.
     """
@@ -52,7 +53,7 @@ class Leaderboard:
     cells: pd.DataFrame
     baseline: str
     learners: pd.DataFrame
-    corpora: list[str]
+    saved: pd.DataFrame
     group: str = "all"
 
     LEVEL: ClassVar = LEVEL
@@ -94,7 +95,12 @@ class Leaderboard:
                 .median(),
             }
         )
-        return cls(cells, baseline, learners.loc[names], list(map(str, saved.index)), group)
+        return cls(cells, baseline, learners.loc[names], saved[ranks.index], group)
+
+    @property
+    def corpora(self) -> list[str]:
+        """The names of the corpora."""
+        return [str(name) for name in self.saved.index]
 
     @property
     def wins(self) -> pd.DataFrame:
@@ -102,12 +108,11 @@ class Leaderboard:
 
         A tie counts a half; (n_ranked, n_ranked), NaN on the diagonal.
         """
-        saved = _error_reductions(self.cells, self.baseline, self.ranked)[0][self.ranked]
-        values = saved.to_numpy()
+        values, names = self.saved.to_numpy(), self.saved.columns
         row, column = values[:, :, None], values[:, None, :]
         shares = ((row > column) + 0.5 * (row == column)).mean(axis=0)
         np.fill_diagonal(shares, math.nan)
-        return pd.DataFrame(shares, index=saved.columns, columns=saved.columns)
+        return pd.DataFrame(shares, index=names, columns=names)
 
     @property
     def task(self) -> str:
@@ -147,7 +152,6 @@ class Leaderboard:
             else the best of all), best_of_group, regret_of_group, regret_of_all (means), gain, low,
             high.
         """
-        of_all = _error_reductions(self.cells, self.baseline, self.ranked)[0]
         rows: list[dict[str, Any]] = []
         for facet in facets:
             for group, own_cells in self.cells.groupby(facet, sort=False):
@@ -155,7 +159,7 @@ class Leaderboard:
                 if len(own) < self.LEAST_CORPORA:
                     continue
                 best_without = [
-                    [str(of.drop(index=it).mean().idxmax()) for of in (own, of_all)]
+                    [str(of.drop(index=it).mean().idxmax()) for of in (own, self.saved)]
                     for it in own.index
                 ]
                 regrets = np.array(
@@ -172,7 +176,7 @@ class Leaderboard:
                         "facet": facet,
                         "group": group,
                         "corpora": len(own),
-                        "learner": best if low > 0 else str(of_all.mean().idxmax()),
+                        "learner": best if low > 0 else str(self.saved.mean().idxmax()),
                         "best_of_group": best,
                         "regret_of_group": regrets[:, 0].mean(),
                         "regret_of_all": regrets[:, 1].mean(),

@@ -190,20 +190,21 @@ class RunAnalysis:
         the measure on the inner folds (validation), on test items (test), and of the learner alone
         (as_learned).
         """
-        of_measure = ["measure", "scaling", "params", "n_steps", "blend", "test", "as_learned"]
-        trials = self.finished.sort_values("partition").drop(columns=of_measure)
+        tuned, values_of = ["scaling", "params", "n_steps", "blend"], ["test", "as_learned"]
+        trials = self.finished.sort_values("partition")
+        trials = trials.drop(columns=[*tuned, "measure", *values_of])
         own = self.stored.tuned.drop_duplicates(["trial_id", "task"])
         names = [measure_name(*pair) for pair in zip(own["measure"], own["k"], strict=True)]
-        own = own[["trial_id", "task", *of_measure[1:5]]]
+        own = own[["trial_id", "task", *tuned]]
         own = own.assign(measure=pd.Series(names, own.index, dtype="str"))
         rows = trials.merge(own, on="trial_id", how="left")
         keys = ["trial_id", "task", "scaling", "params", "n_steps"]
         rows = rows.merge(self.validated[[*keys, "validation"]], on=keys, how="left")
         values = pd.concat([held.assign(task=task) for task, held in self.values.items()])
-        values = values.rename(columns={"value": "test"}).drop(columns="measure")
-        values = values.rename(columns={"name": "measure"})
+        values = values.drop(columns="measure")
+        values = values.rename(columns={"name": "measure", "value": "test"})
         keys = ["trial_id", "task", "measure"]
-        rows = rows.merge(values[[*keys, "test", "as_learned"]], on=keys, how="left")
+        rows = rows.merge(values[[*keys, *values_of]], on=keys, how="left")
         first = rows["task"] == rows.groupby("trial_id")["task"].transform("first")
         rows["training"] = rows["training"].where(first)
         return pd.concat([rows[rows["split"] == split] for split in self.splits])
