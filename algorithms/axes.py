@@ -5,14 +5,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from numbers import Integral
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import eigh, svd
-from sklearn.utils._param_validation import Interval
 
-from oasis_bench.algorithms.base import LabelLearner
+from oasis_bench.algorithms.base import Count, LabelLearner
 from oasis_bench.data import FloatArray
 from oasis_bench.system import shared
 
@@ -83,7 +81,7 @@ class WithinClassLearner(LabelLearner):
     _least_in_largest: ClassVar[int] = 2
     _copies_of_rows: ClassVar[int] = 3
 
-    n_axes: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = None
+    n_axes: Count | None = None
 
     @abstractmethod
     def _learn(self, rows: FloatArray, classes: list[slice], directions: FloatArray) -> FloatArray:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from numbers import Integral
-from typing import Annotated, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from oasis_bench.algorithms.axes import AXES_GRID, principal_axes
-from oasis_bench.algorithms.base import HyperParameters
+from oasis_bench.algorithms.base import Count, HyperParameters
 from oasis_bench.data import FloatArray, without_offset
 from oasis_bench.plugins import FittedArray, MahalanobisLearner
 from oasis_bench.system import require_memory
@@ -58,8 +56,6 @@ class StandardizedEuclidean(HyperParameters, MahalanobisLearner):
     needs_labels: ClassVar = False
 
     scale_: FloatArray = field(init=False)
-
-    random_state: Annotated[int | np.random.RandomState | None, "random_state"] = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Measure the deviations of rows `X` (n_rows, n_features); labels are not read."""
@@ -130,8 +126,7 @@ class Covariance(HyperParameters, MahalanobisLearner):
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {"n_axes": AXES_GRID}
     needs_labels: ClassVar = False
 
-    n_axes: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = None
-    random_state: Annotated[int | np.random.RandomState | None, "random_state"] = None
+    n_axes: Count | None = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn L from rows `X` (n_rows, n_features); labels are not read.

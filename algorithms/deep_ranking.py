@@ -12,7 +12,14 @@ from sklearn.utils import check_random_state, check_scalar
 from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms._ranking_sources import Given, Source
-from oasis_bench.algorithms.base import HyperParameters, check_triplets
+from oasis_bench.algorithms.base import (
+    Count,
+    FromZero,
+    HyperParameters,
+    Positive,
+    Whole,
+    check_triplets,
+)
 from oasis_bench.data import LabelledRows, Pixels
 from oasis_bench.plugins import EmbeddingLearner, FittedArray, IncrementalLearner
 from oasis_bench.system import TORCH, Progress, no_progress, require_packages, slices
@@ -112,23 +119,22 @@ class DeepRanking(HyperParameters, EmbeddingLearner, IncrementalLearner):
     _seed: int = field(init=False)
 
     backbone: Literal["small", "efficientnet-lite0"] = "small"
-    dimension: Annotated[int, Interval(Integral, 1, None, closed="left")] = 128
+    dimension: Count = 128
     multiscale: bool = True
     freeze_backbone: bool = False
-    gap: Annotated[float, Interval(Real, 0, None, closed="neither")] = 0.2
-    n_steps: Annotated[int, Interval(Integral, 0, None, closed="left")] = 20_000
-    batch_size: Annotated[int, Interval(Integral, 1, None, closed="left")] = 32
-    learning_rate: Annotated[float, Interval(Real, 0, None, closed="neither")] = 0.01
+    gap: Positive = 0.2
+    n_steps: Whole = 20_000
+    batch_size: Count = 32
+    learning_rate: Positive = 0.01
     momentum: Annotated[float, Interval(Real, 0, 1, closed="left")] = 0.9
-    weight_decay: Annotated[float, Interval(Real, 0, None, closed="left")] = 1e-3
+    weight_decay: FromZero = 1e-3
     dropout: Annotated[float, Interval(Real, 0, 1, closed="left")] = 0.4
     shift: Annotated[float, Interval(Real, 0, 1, closed="left")] = 1 / 16
     out_of_class: Annotated[float, Interval(Real, 0, 1, closed="both")] = 0.2
-    margin: Annotated[float, Interval(Real, 0, None, closed="left")] = 0.0
+    margin: FromZero = 0.0
     sampling: Literal["weighted", "uniform", "reservoir"] = "weighted"
-    relevance_cap: Annotated[float | None, Interval(Real, 0, None, closed="neither")] = None
-    capacity: Annotated[int, Interval(Integral, 1, None, closed="left")] = 1000
-    random_state: Annotated[int | np.random.RandomState | None, "random_state"] = None
+    relevance_cap: Positive | None = None
+    capacity: Count = 1000
 
     def fit(
         self,

@@ -7,11 +7,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from oasis_bench.algorithms.base import HyperParameters
 from oasis_bench.data import FloatArray
 from oasis_bench.plugins import MahalanobisLearner
 
 
-class Euclidean(MahalanobisLearner):
+class Euclidean(HyperParameters, MahalanobisLearner):
     """Euclidean distance, the baseline of all comparisons.
 
     Nothing is learned: M = I.  For rows of unit length it ranks as the dot product (W = I) does.
@@ -43,11 +44,6 @@ class Euclidean(MahalanobisLearner):
     takes_relevance: ClassVar = True
     needs_labels: ClassVar = False
     is_baseline: ClassVar = True
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"random_state": ["random_state"]}
-
-    def __init__(self, random_state: int | np.random.RandomState | None = None) -> None:
-        self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Store the number of features of `X` (n_rows, n_features); labels are not used."""

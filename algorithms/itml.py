@@ -5,8 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from functools import partial
-from numbers import Integral, Real
-from typing import Annotated, Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +13,6 @@ from scipy.linalg import cholesky
 from scipy.spatial.distance import pdist
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms import _rank_one_steps
 from oasis_bench.algorithms._rank_one_blocks import (
@@ -25,7 +23,7 @@ from oasis_bench.algorithms._rank_one_blocks import (
     squared_distances,
     take_steps,
 )
-from oasis_bench.algorithms.base import LabelLearner
+from oasis_bench.algorithms.base import Count, FromZero, LabelLearner, Positive
 from oasis_bench.data import basis_and_coordinates
 from oasis_bench.plugins import FittedArray
 
@@ -144,10 +142,10 @@ class ITML(LabelLearner):
     _least_in_largest: ClassVar[int] = 2
     _remedy: ClassVar[str] = "use fewer features or fewer pairs (n_pairs)"
 
-    gamma: Annotated[float, Interval(Real, 0, None, closed="neither")] = 1.0
-    n_pairs: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = None
-    max_iter: Annotated[int, Interval(Integral, 1, None, closed="left")] = 1000
-    tol: Annotated[float, Interval(Real, 0, None, closed="left")] = 1e-3
+    gamma: Positive = 1.0
+    n_pairs: Count | None = None
+    max_iter: Count = 1000
+    tol: FromZero = 1e-3
 
     def _fitted_state(self) -> dict[str, FittedArray]:
         return {**super()._fitted_state(), "bounds_": FittedArray((2,), np.float64)}

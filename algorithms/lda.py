@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from numbers import Integral, Real
+from numbers import Real
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms.axes import refuse_classes_of_equal_rows
-from oasis_bench.algorithms.base import LabelLearner
+from oasis_bench.algorithms.base import Count, LabelLearner
 from oasis_bench.data import FloatArray
 
 START_SEED = 0
@@ -76,7 +76,7 @@ class LDA(LabelLearner):
     _least_in_largest: ClassVar[int] = 2
     _remedy: ClassVar[str] = "use fewer features"
 
-    n_components: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = None
+    n_components: Count | None = None
     shrinkage: Annotated[Literal["auto"] | float, Interval(Real, 0, 1, closed="right")] = "auto"
 
     def _fit(self, X: Any, y: Any) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from numbers import Integral, Real
+from numbers import Real
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -27,7 +27,7 @@ from oasis_bench.algorithms._lmnn_objective import (
     target_neighbours,
 )
 from oasis_bench.algorithms.axes import principal_axes, rounding
-from oasis_bench.algorithms.base import LabelLearner, possible_neighbours
+from oasis_bench.algorithms.base import Count, LabelLearner, Whole, possible_neighbours
 from oasis_bench.system import shared, slices
 
 SAME_PLACE = 1e-6
@@ -135,11 +135,11 @@ class LMNN(LabelLearner):
 
     _least_in_class: ClassVar[int] = 2
 
-    n_neighbors: Annotated[int, Interval(Integral, 1, None, closed="left")] = 3
+    n_neighbors: Count = 3
     pull_weight: Annotated[float, Interval(Real, 0, 1, closed="neither")] = 0.5
-    max_iter: Annotated[int, Interval(Integral, 1, None, closed="left")] = 1000
+    max_iter: Count = 1000
     tol: Annotated[float, Interval(Real, 0, 1, closed="neither")] = 1e-3
-    stop_after: Annotated[int, Interval(Integral, 0, None, closed="left")] = 0
+    stop_after: Whole = 0
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
         square = min(n, d) ** 2  # beside the pairs within reach, which are known later

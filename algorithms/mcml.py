@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from numbers import Integral, Real
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import eigh, svd
 from scipy.optimize import OptimizeResult, minimize, minimize_scalar
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms._chosen_neighbours import BLOCK_BYTES, coarse_slope, laplacian, slope
 from oasis_bench.algorithms._neighbour_choice import choose_neighbours
 from oasis_bench.algorithms.axes import AXES_GRID, principal_axes
-from oasis_bench.algorithms.base import LabelLearner
+from oasis_bench.algorithms.base import Count, LabelLearner, Positive
 from oasis_bench.data import FloatArray
 from oasis_bench.system import shared
 
@@ -111,9 +109,9 @@ class MCML(LabelLearner):
     _least_in_class: ClassVar[int] = 2
     _remedy: ClassVar[str] = "use fewer rows, or lower n_axes"
 
-    n_axes: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = None
-    tol: Annotated[float, Interval(Real, 0, None, closed="neither")] = 1e-5
-    max_iter: Annotated[int, Interval(Integral, 1, None, closed="left")] = 1000
+    n_axes: Count | None = None
+    tol: Positive = 1e-5
+    max_iter: Count = 1000
 
     def _fit(self, X: Any, y: Any) -> None:
         n_axes = min(self.n_axes or X.shape[1], len(shared(_centred_with_axes, X)[2]))

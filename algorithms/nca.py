@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from numbers import Integral, Real
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from scipy.optimize import OptimizeResult, minimize
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms._chosen_neighbours import BLOCK_BYTES, coarse_slope, slope
 from oasis_bench.algorithms._neighbour_choice import choose_own_class
-from oasis_bench.algorithms.base import LabelLearner
+from oasis_bench.algorithms.base import Count, FromZero, LabelLearner
 from oasis_bench.data import FloatArray, basis_and_coordinates
 from oasis_bench.system import shared
 
@@ -133,10 +131,10 @@ class NCA(LabelLearner):
 
     _remedy: ClassVar[str] = "use fewer rows, or lower n_components"
 
-    n_components: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = None
+    n_components: Count | None = None
     init: Init = "auto"
-    max_iter: Annotated[int, Interval(Integral, 1, None, closed="left")] = 50
-    tol: Annotated[float, Interval(Real, 0, None, closed="left")] = 1e-5
+    max_iter: Count = 50
+    tol: FromZero = 1e-5
 
     def _fit(self, X: Any, y: Any) -> None:
         n, d = X.shape

@@ -12,6 +12,7 @@ from scipy import sparse
 from sklearn.preprocessing import normalize
 from sklearn.utils._param_validation import Interval
 
+from oasis_bench.algorithms.base import Positive
 from oasis_bench.algorithms.oasis import OASIS
 from oasis_bench.algorithms.oasis_symmetric import Factored
 from oasis_bench.data import FloatArray
@@ -50,7 +51,7 @@ class CosineOASIS(Factored):
     cost: ClassVar = "time nnz(q) (nnz(p) + nnz(n)) a step, + d^2 min(n, d), memory 4 d^2"
 
     search_space: ClassVar = OASIS.search_space
-    aggressiveness: Annotated[float, Interval(Real, 0, None, closed="neither")] = 0.1
+    aggressiveness: Positive = 0.1
 
     _step = OASIS._step
 

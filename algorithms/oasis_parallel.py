@@ -7,19 +7,23 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field
-from numbers import Integral
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms import _oasis_reference
 from oasis_bench.algorithms._oasis_block_schedule import MAX_FEATURES, learn_in_blocks
 from oasis_bench.algorithms._oasis_dense_steps import is_wide_and_dense, learn_in_dense_blocks
-from oasis_bench.algorithms.base import TRIPLETS_PER_DRAW, TripletLearner, TripletSampler, uses_twin
+from oasis_bench.algorithms.base import (
+    TRIPLETS_PER_DRAW,
+    Count,
+    TripletLearner,
+    TripletSampler,
+    uses_twin,
+)
 from oasis_bench.algorithms.oasis import OASIS
 from oasis_bench.data import FloatArray
 from oasis_bench.plugins import FittedArray
@@ -72,8 +76,8 @@ class AveragedOASIS(OASIS):
     matrices_: FloatArray = field(init=False)
     _n_dealt: int = field(init=False)
 
-    n_learners: Annotated[int, Interval(Integral, 1, None, closed="left")] = 5
-    n_threads: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = None
+    n_learners: Count = 5
+    n_threads: Count | None = None
 
     def _seeded(self) -> npt.NDArray[np.uint64]:
         """Return the state of each learner's stream, (n_learners, 4)."""
@@ -172,8 +176,8 @@ class MiniBatchOASIS(OASIS):
     summary: ClassVar = "OASIS whose steps of a batch do not see each other, in threads"
     cost: ClassVar = "time nnz(q) (nnz(p) + nnz(n)) a step, in threads, memory d^2"
 
-    batch_size: Annotated[int, Interval(Integral, 1, None, closed="left")] = 64
-    n_threads: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = None
+    batch_size: Count = 64
+    n_threads: Count | None = None
 
     def _start(self, X: Any) -> None:
         if X.shape[1] > MAX_FEATURES:

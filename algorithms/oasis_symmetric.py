@@ -6,8 +6,7 @@ Also those with a positive semi-definite W: projected, or kept so by the LogDet 
 from __future__ import annotations
 
 from dataclasses import field
-from numbers import Integral, Real
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +14,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import eigh, get_lapack_funcs, qr
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms import _oasis_reference, _oasis_symmetric_steps as _oasis_symmetric
-from oasis_bench.algorithms.base import LogDetLearner, TripletLearner, uses_twin
+from oasis_bench.algorithms.base import Count, LogDetLearner, Positive, TripletLearner, uses_twin
 from oasis_bench.algorithms.oasis import OASIS
 from oasis_bench.data import FloatArray, symmetric_part
 from oasis_bench.plugins import FittedArray, blocks
@@ -117,7 +115,7 @@ class DissimOASIS(TripletLearner):
     _shift_invariant: ClassVar = True
     search_space: ClassVar = OASIS.search_space
     dissimilarity_matrix_: FloatArray = field(init=False)
-    aggressiveness: Annotated[float, Interval(Real, 0, None, closed="neither")] = 0.1
+    aggressiveness: Positive = 0.1
 
     def pair_score(self, pairs: Any) -> FloatArray:
         """Return S'(x, y) for each pair (x, y) of `pairs` (n_pairs, 2, n_features)."""
@@ -298,7 +296,7 @@ class PsdOASIS(Factored, OASIS):
     summary: ClassVar = "OASIS projected on the PSD cone, so that it gives an embedding too"
     cost: ClassVar = "time nnz(q) (nnz(p) + nnz(n)) a step, d^3 a projection, memory 4 d^2"
 
-    projection_interval: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = None
+    projection_interval: Count | None = None
 
     def transform(self, X: Any) -> FloatArray:
         """Return X L' (n_rows, n_components): rows whose inner products are the similarity."""
@@ -369,7 +367,7 @@ class LogDetOASIS(LogDetLearner):
     citation: ClassVar = "after Chechik et al., JMLR 11 (2010), 6.2 & Jain et al., NIPS 21 (2008)"
     cost: ClassVar = "time d^2 a step, d^3 at the end, memory 5 d^2"
 
-    margin: Annotated[float, Interval(Real, 0, None, closed="neither")] = 1.0
+    margin: Positive = 1.0
 
     def _n_matrices(self, afresh: bool) -> int:
         return 2 * afresh + MATRICES_OF_PSD_FACTOR

@@ -39,7 +39,6 @@ class _OnEmbedding(HyperParameters, MetricLearner):
 
     embedder: MetricLearner | str
     learner: MetricLearner | str
-    random_state: int | np.random.RandomState | None = None
     embedder_: MetricLearner = field(init=False)
     learner_: MetricLearner = field(init=False)
 

@@ -10,7 +10,7 @@ import importlib.util
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
-from numbers import Integral, Real
+from numbers import Real
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -19,7 +19,7 @@ from scipy.optimize import minimize
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from sklearn.utils._param_validation import Interval
 
-from oasis_bench.algorithms.base import LabelLearner, possible_neighbours
+from oasis_bench.algorithms.base import Count, FromZero, LabelLearner, possible_neighbours
 from oasis_bench.algorithms.lmnn import LMNN
 from oasis_bench.algorithms.nca import NCA
 from oasis_bench.system import require_packages
@@ -76,12 +76,12 @@ class PyLMNN(LabelLearner):
 
     _least_in_class: ClassVar[int] = 2
 
-    n_neighbors: Annotated[int, Interval(Integral, 1, None, closed="left")] = 3
-    n_components: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = None
+    n_neighbors: Count = 3
+    n_components: Count | None = None
     weight_push_loss: Annotated[float, Interval(Real, 0, 1, closed="right")] = 0.5
-    max_impostors: Annotated[int, Interval(Integral, 1, None, closed="left")] = 500_000
-    max_iter: Annotated[int, Interval(Integral, 1, None, closed="left")] = 50
-    tol: Annotated[float, Interval(Real, 0, None, closed="left")] = 1e-5
+    max_impostors: Count = 500_000
+    max_iter: Count = 50
+    tol: FromZero = 1e-5
 
     def _check(self, X: Any, y: Any) -> None:
         require_packages(self.name, self.imports, "pylmnn")
