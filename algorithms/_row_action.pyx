@@ -3,7 +3,7 @@
 A pair is an exemplar j and a reference i, with the distances d_ji.  A negative pair goes with a run
 of positive pairs, one triplet each.  The product w_j'd_ji of a pair is kept with the number of
 changes of w_j that it has seen: a triplet whose products are up to date and whose alpha does not
-change costs no pass over the distances.  Nothing here is checked: `_constraints.py` does that.  The
+change costs no pass over the distances.  Nothing here is checked: `_dual_ascent.py` does that.  The
 readable twin is in the tests.
 """
 

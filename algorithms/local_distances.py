@@ -14,10 +14,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from oasis_bench.algorithms._constraints import Constraints, Numbers
 from oasis_bench.algorithms._dual_ascent import (
+    Constraints,
     DualAscent,
     Float64Array,
+    Numbers,
     choose_by_one_pass,
     maximise,
     solve as solve,

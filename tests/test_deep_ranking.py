@@ -20,7 +20,7 @@ from oasis_bench.algorithms import (
     OnEmbedding,
     OnEmbeddingAndFeatures,
 )
-from oasis_bench.algorithms._ranking_sources import RelevanceSampler
+from oasis_bench.algorithms.deep_ranking import RelevanceSampler
 from oasis_bench.data import Patches
 from oasis_bench.plugins import digit_items, load_model, save_model
 from oasis_bench.system import UsageError

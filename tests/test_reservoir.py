@@ -12,7 +12,7 @@ import pytest
 from scipy import sparse
 from scipy.stats import binomtest, chisquare
 
-from oasis_bench.algorithms._ranking_sources import Given, RelevanceSampler, Reservoir
+from oasis_bench.algorithms.deep_ranking import Given, RelevanceSampler, Reservoir
 from oasis_bench.system import UsageError
 
 LEAST_P = 1e-3

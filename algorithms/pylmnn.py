@@ -1,4 +1,4 @@
-"""LMNN of pylmnn (extra `pylmnn`) and NCA of scikit-learn, to stand beside ours.
+"""LMNN of pylmnn (extra `pylmnn`), to stand beside ours.
 
 pylmnn 1.6.4, its last, does not import or run with today's libraries: see `_pylmnn`.
 """
@@ -14,14 +14,11 @@ from numbers import Real
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-import sklearn
 from scipy.optimize import minimize
-from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms.base import Count, FromZero, LabelLearner, possible_neighbours
 from oasis_bench.algorithms.lmnn import LMNN
-from oasis_bench.algorithms.nca import NCA
 from oasis_bench.system import require_packages
 
 
@@ -117,33 +114,3 @@ def _pylmnn() -> Any:
     module: Any = importlib.import_module("pylmnn.lmnn")
     module.minimize = lambda fun, x0, **options: minimize(fun, x0.ravel(), **options)
     return module.LargeMarginNearestNeighbor
-
-
-class ScikitLearnNCA(NCA):
-    """scikit-learn's neighbourhood components analysis: L-BFGS on L with all n^2 pairs in memory.
-
-    An evaluation of the objective takes O(n^2 d) time and O(n^2) memory.  The parameters and
-    `components_` are those of `NCA`, by name and default.
-
-    Attributes
-    ----------
-    components_ : ndarray of shape (n_components, n_features)
-        L.
-    n_iter_ : int
-        One more than the iterations taken.
-    n_features_in_ : int
-    """
-
-    name: ClassVar = "scikit-learn-NCA"
-    summary: ClassVar = f"scikit-learn {sklearn.__version__}'s neighbourhood components analysis"
-    cost: ClassVar = "time n^2 d an evaluation, memory n^2"
-
-    def _fit(self, X: Any, y: Any) -> None:
-        arguments = self.get_params()
-        if self.n_components is not None:
-            arguments["n_components"] = min(self.n_components, X.shape[1])
-        solver = NeighborhoodComponentsAnalysis(**arguments).fit(X, y)
-        self.components_, self.n_iter_ = solver.components_, int(solver.n_iter_)
-
-    def _n_numbers(self, n: int, d: int, c: int) -> int:
-        return 4 * n**2 + 3 * n * d + 40 * d * min(self.n_components or d, d)
