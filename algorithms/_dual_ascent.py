@@ -80,20 +80,10 @@ class DualAscent:
         c = self.constraints
 
         def weigh(exemplars: slice) -> None:
-            _row_action.weigh_pairs(
-                c.number,
-                c.pairs_of(exemplars),
-                c.addresses,
-                c.exemplars,
-                c.starts,
-                W,
-                self.products,
-            )
+            _row_action.weigh_pairs(c.number, self, c.pairs_of(exemplars), W)
 
         def sum_losses(part: slice) -> float:
-            return _row_action.sum_losses(
-                c.negatives[part], c.first[part], c.last[part], c.positives, self.products
-            )
+            return _row_action.sum_losses(self, part.start, part.stop)
 
         Threads.side_by_side(weigh, self._parts(len(c.distances)))
         losses = Threads.side_by_side(sum_losses, self._parts(len(c.negatives)))
@@ -143,15 +133,11 @@ class DualAscent:
         """Take other alphas, and sum U afresh."""
         c = self.constraints
         sums = np.zeros(len(c.rows))
-        _row_action.sum_triplets(
-            c.negatives, c.first, c.last, c.first_alpha, c.positives, alphas, sums
-        )
+        _row_action.sum_triplets(self, alphas, sums)
         U = np.zeros_like(self.U)
 
         def add(exemplars: slice) -> None:
-            _row_action.add_pairs(
-                c.number, c.pairs_of(exemplars), sums, c.addresses, c.exemplars, c.starts, U
-            )
+            _row_action.add_pairs(c.number, self, c.pairs_of(exemplars), sums, U)
 
         Threads.side_by_side(add, self._parts(len(c.distances)))
         self.alphas, self.U = alphas, U

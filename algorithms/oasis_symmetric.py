@@ -82,7 +82,7 @@ class OnlineProjOASIS(OASIS):
         C = float(self.aggressiveness)
         if uses_twin():
             return _oasis_reference.step_online_proj(X, triplets, C, W)
-        return symmetric_step(X, triplets, C, False, W)
+        return _oasis_symmetric.step(*rows_of(X), triplets, C, False, W, *workspace(X))
 
 
 class DissimOASIS(TripletLearner):
@@ -148,17 +148,14 @@ class DissimOASIS(TripletLearner):
         C = float(self.aggressiveness)
         if uses_twin():
             return _oasis_reference.step_dissim(X, triplets, C, W)
-        return symmetric_step(X, triplets, C, True, W)
+        return _oasis_symmetric.step(*rows_of(X), triplets, C, True, W, *workspace(X))
 
 
-def symmetric_step(
-    X: Any, triplets: NDArray[np.intp], aggressiveness: float, dissimilar: bool, W: FloatArray
-) -> int:
-    """Apply the compiled steps of Dissim-OASIS or of Online-Proj-OASIS to W in place."""
-    options = (triplets, aggressiveness, dissimilar, W, *workspace(X))
-    if isinstance(X, sparse.csr_array | sparse.csr_matrix):
-        return _oasis_symmetric.step_csr(X.data, X.indices, X.indptr, *options)
-    return _oasis_symmetric.step_dense(X, *options)
+def rows_of(X: Any) -> tuple[FloatArray, FloatArray, Any, Any]:
+    """Return rows as the kernels take them: dense, or the arrays of CSR; the rest is empty."""
+    if isinstance(X, np.ndarray):
+        return X, np.empty(0, X.dtype), *np.empty((2, 0), np.int32)
+    return np.empty((0, 0), X.dtype), X.data, X.indices, X.indptr
 
 
 def workspace(X: Any) -> tuple[FloatArray, FloatArray, npt.NDArray[np.int32]]:
@@ -386,10 +383,9 @@ class LogDetOASIS(LogDetLearner):
         if uses_twin():
             return _oasis_reference.step_logdet(X, triplets, eta, margin, W)
         products = np.empty((2, X.shape[1]))
-        options = (triplets, eta, margin, W, products, *workspace(X))
-        if isinstance(X, sparse.csr_array | sparse.csr_matrix):
-            return _oasis_symmetric.step_logdet_csr(X.data, X.indices, X.indptr, *options)
-        return _oasis_symmetric.step_logdet_dense(X, *options)
+        return _oasis_symmetric.step_logdet(
+            *rows_of(X), triplets, eta, margin, W, products, *workspace(X)
+        )
 
 
 class CosineOASIS(Factored):
