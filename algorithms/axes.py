@@ -45,6 +45,15 @@ def principal_axes(centred: FloatArray) -> tuple[FloatArray, FloatArray]:
     return squares[kept], axes[kept]
 
 
+def basis_and_coordinates(X: FloatArray) -> tuple[Any, Any]:
+    """Return an orthonormal basis Q (d, r) of what rows X (n, d) span, and XQ, in float64.
+
+    r = min(n, d), and X = XQQ'.
+    """
+    basis, rows = np.linalg.qr(X.T.astype(np.float64))
+    return basis, np.ascontiguousarray(rows.T)
+
+
 def whitening(scatter: FloatArray, floor: float) -> FloatArray:
     """Return V (rank, d), V S V' = I, over the eigenvectors of S with eigenvalues above `floor`.
 

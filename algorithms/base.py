@@ -87,6 +87,9 @@ def _constraints(hint: Any) -> list[Any]:
 
 TripletSampler: TypeAlias = ClassTripletSampler | RelevanceTripletSampler
 
+TORCH = ("torch", "torch._dynamo")
+"""What learners of torch name as their imports: optimizers import the latter when first made."""
+
 TRIPLETS_PER_DRAW = 65_536
 """Triplets drawn at once: several blocks, so that few passes over W end without a next block."""
 

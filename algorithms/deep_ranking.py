@@ -19,6 +19,7 @@ from sklearn.utils import check_random_state, check_scalar
 from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms.base import (
+    TORCH,
     Count,
     FromZero,
     HyperParameters,
@@ -29,7 +30,7 @@ from oasis_bench.algorithms.base import (
 from oasis_bench.data import LabelledRows, Pixels, canonical, class_labels
 from oasis_bench.plugins import EmbeddingLearner, FittedArray, IncrementalLearner
 from oasis_bench.sampling import ClassTripletSampler
-from oasis_bench.system import TORCH, Progress, UsageError, no_progress, require_packages, slices
+from oasis_bench.system import Progress, UsageError, no_progress, require_packages, slices
 
 if TYPE_CHECKING:
     from oasis_bench.algorithms._ranking_network import MultiscaleNetwork, Trainer
@@ -188,7 +189,7 @@ class DeepRanking(HyperParameters, EmbeddingLearner, IncrementalLearner):
         """
         self._check_all(X)
         seed = self._new_seed()
-        source = self._given(X, y, relevance, triplets).source(seed)
+        source = self._source(X, y, relevance, triplets, seed)
         self._start(seed)
         self._run(self._trainer(X), source, self.n_steps, progress)
         return self
@@ -212,7 +213,7 @@ class DeepRanking(HyperParameters, EmbeddingLearner, IncrementalLearner):
         self._check_all(X)
         afresh = not hasattr(self, "parameters_")
         seed = self._new_seed() if afresh else self._seed
-        source = self._given(X, y, relevance, triplets).source(seed)
+        source = self._source(X, y, relevance, triplets, seed)
         if afresh:
             self._start(seed)
         self._run(self._trainer(X), source, n_steps, progress)
@@ -241,7 +242,7 @@ class DeepRanking(HyperParameters, EmbeddingLearner, IncrementalLearner):
         super()._check(X, y)
         _require_torch(self.backbone)
         LabelledRows.check_items("pixels", X)
-        self._given(X, y).source(seed=0)
+        self._source(X, y)
 
     def _check_all(self, X: Any) -> None:
         self._validate_params()
@@ -251,9 +252,12 @@ class DeepRanking(HyperParameters, EmbeddingLearner, IncrementalLearner):
     def _new_seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31))
 
-    def _given(self, X: Pixels, y: Any, relevance: Any = None, triplets: Any = None) -> Given:
+    def _source(
+        self, X: Pixels, y: Any, relevance: Any = None, triplets: Any = None, seed: int = 0
+    ) -> Source:
         names = ("capacity", "sampling", "out_of_class", "margin", "relevance_cap")
-        return Given(len(X), y, relevance, triplets, **{n: getattr(self, n) for n in names})
+        sampling = {name: getattr(self, name) for name in names}
+        return source_of(len(X), y, relevance, triplets, seed, **sampling)
 
     def _start(self, seed: int) -> None:
         from oasis_bench.algorithms import _ranking_network as network
@@ -281,16 +285,10 @@ class DeepRanking(HyperParameters, EmbeddingLearner, IncrementalLearner):
     def _trainer(self, X: Pixels) -> Trainer:
         from oasis_bench.algorithms import _ranking_network as network
 
-        settings = network.Settings(
-            gap=self.gap,
-            learning_rate=self.learning_rate,
-            momentum=self.momentum,
-            weight_decay=self.weight_decay,
-            shift=self.shift,
-            freeze_backbone=self.freeze_backbone,
-        )
-        momentum = self._momentum if self._momentum.size else None
-        return network.Trainer(self._network(), momentum, X, settings)
+        names = "gap", "learning_rate", "momentum", "weight_decay", "shift", "freeze_backbone"
+        settings = {name: getattr(self, name) for name in names}
+        velocity = self._momentum if self._momentum.size else None
+        return network.Trainer(self._network(), velocity, X, **settings)
 
     def _rng(self) -> np.random.Generator:
         """Return the generator of the next batch: its place decides it, so no state is kept."""
@@ -308,7 +306,7 @@ class DeepRanking(HyperParameters, EmbeddingLearner, IncrementalLearner):
         self._keep(trainer)
 
     def _keep(self, trainer: Trainer) -> None:
-        self.parameters_, self._momentum = trainer.weights(), trainer.momentum()
+        self.parameters_, self._momentum = trainer.weights(), trainer.velocity()
 
     def _fitted_state(self) -> dict[str, FittedArray]:
         return {
@@ -394,55 +392,44 @@ ROWS_KEPT = 10_000
 """Queries whose relevance to their category is kept at hand."""
 
 
-class Given:
-    """What a learner is given: labels, labels with relevance, or judged triplets.
+def source_of(
+    n_pictures: int,
+    y: Any,
+    relevance: Any,
+    triplets: Any,
+    seed: int,
+    capacity: int = 1000,
+    **sampling: Any,
+) -> Source:
+    """Return what draws triplets of what a learner is given, as `DeepRanking.fit` takes it.
 
-    As `DeepRanking.fit` takes them; `capacity` is of a `Reservoir`, and `sampling` are the
-    parameters of `RelevanceSampler`.
+    That is judged triplets, labels, or labels with relevance.  `capacity` is of a `Reservoir`, and
+    `sampling` are the parameters of `RelevanceSampler`.
     """
+    if triplets is not None:
+        given = check_triplets(triplets, n_pictures)
+        if not len(given):
+            raise UsageError("there are no triplets: give at least one")
+        return JudgedSource(given)
+    if y is None:
+        raise UsageError("there is nothing to learn from: give labels (y) or triplets")
+    y = class_labels(y, n_pictures)
+    if relevance is None:
+        return LabelSource(y)
+    R = check_relevance(relevance, n_pictures)
+    items, categories = np.arange(n_pictures), np.unique(y, return_inverse=True)[1]
+    pairs = R.tocoo()
+    counts = (categories[pairs.row] == categories[pairs.col]) & (pairs.row != pairs.col)
+    totals: Any = np.bincount(pairs.row[counts], pairs.data[counts], n_pictures)
+    if sampling["sampling"] == "reservoir":
+        reservoir = Reservoir(capacity, seed)
+        reservoir.add(items, categories, totals)
+        items, categories, totals = reservoir.kept()
 
-    def __init__(
-        self,
-        n_pictures: int,
-        y: Any,
-        relevance: Any,
-        triplets: Any,
-        capacity: int = 1000,
-        **sampling: Any,
-    ) -> None:
-        self._triplets: Triplets | None = None
-        self._relevance: Any = None
-        self._capacity, self._sampling = capacity, sampling
-        if triplets is not None:
-            self._triplets = check_triplets(triplets, n_pictures)
-            if not len(self._triplets):
-                raise UsageError("there are no triplets: give at least one")
-            return
-        if y is None:
-            raise UsageError("there is nothing to learn from: give labels (y) or triplets")
-        self._y = class_labels(y, n_pictures)
-        if relevance is not None:
-            self._relevance = check_relevance(relevance, n_pictures)
+    def of_pairs(a: Items, b: Items) -> Floats:
+        return np.asarray(R[a, b], np.float64)
 
-    def source(self, seed: int) -> Source:
-        """Return what draws triplets."""
-        if self._triplets is not None:
-            return JudgedSource(self._triplets)
-        items = np.arange(len(self._y))
-        if self._relevance is None:
-            return LabelSource(self._y)
-        _, categories = np.unique(self._y, return_inverse=True)
-        R = self._relevance.tocoo()
-        counts = (categories[R.row] == categories[R.col]) & (R.row != R.col)
-        totals: Any = np.bincount(R.row[counts], R.data[counts], len(items))
-        if self._sampling["sampling"] == "reservoir":
-            reservoir = Reservoir(self._capacity, seed)
-            reservoir.add(items, categories, totals)
-            items, categories, totals = reservoir.kept()
-        return RelevanceSampler(items, categories, totals, self._of_pairs, **self._sampling)
-
-    def _of_pairs(self, a: Items, b: Items) -> Floats:
-        return np.asarray(self._relevance[a, b], np.float64)
+    return RelevanceSampler(items, categories, totals, of_pairs, **sampling)
 
 
 class Source(Protocol):

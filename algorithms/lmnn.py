@@ -175,11 +175,10 @@ class LMNN(LabelLearner):
         early = self.stop_after > 0
         tol = 0.0 if early else self.tol  # the same iterations on inner folds, which have their tol
         descent = Descent(objective, start, bool(pulled.all()) and not early, tol, share)
-        solution = descent.run(min(self.stop_after or self.max_iter, self.max_iter))
-        self.components_ = solution.A @ (axes @ (vectors / roots)).T
-        self.objective_ = solution.value
-        self.gap_ = 1 - solution.bound / solution.value if solution.value > 0 else 0.0
-        self.n_iter_ = solution.n_iter
+        A, value = descent.run(min(self.stop_after or self.max_iter, self.max_iter))
+        self.components_ = A @ (axes @ (vectors / roots)).T
+        self.objective_, self.n_iter_ = value, descent.n_iter
+        self.gap_ = 1 - descent.bound / value if value > 0 else 0.0
         if self.n_iter_ >= self.max_iter and self.gap_ > self.tol:
             warnings.warn(
                 f"{self.name} ended at max_iter={self.max_iter} with a gap of {self.gap_:.2g}: "
@@ -283,25 +282,6 @@ WIDTH, SHARPER = 0.1, 0.4
 
 DROP, REGROWTH = 1e-4, 1e-2
 """Rows of A that hold so little of eps, times the tolerance, are dropped; a new one holds more."""
-
-
-class Solution(NamedTuple):
-    """Where the descent ended.
-
-    Attributes
-    ----------
-    A : ndarray of shape (r, d)
-    value : float
-        eps(A'A), the hinge not rounded, over all triplets.
-    bound : float
-        No M has a smaller eps than this.
-    n_iter : int
-    """
-
-    A: Doubles
-    value: float
-    bound: float
-    n_iter: int
 
 
 class _History:
@@ -419,10 +399,14 @@ class Descent:
         self._look_again()
         self.first = self.value.exact
 
-    def run(self, max_iter: int) -> Solution:
-        """Descend until the certificate is good enough, or for `max_iter` iterations."""
+    def run(self, max_iter: int) -> tuple[Doubles, float]:
+        """Descend until the certificate is good enough, or for `max_iter` iterations.
+
+        Return the best A (r, d), and eps(A'A), the hinge not rounded, over all triplets.  No M has
+        a smaller eps than `bound`.
+        """
         blocks = [*FIRST_BLOCKS]
-        best = Solution(self.A, self.value.exact, 0.0, 0)
+        best, least = self.A, self.value.exact
         while self.n_iter < max_iter:
             before = self.value.exact
             moved = self._block(min(blocks.pop(0) if blocks else BLOCK, max_iter - self.n_iter))
@@ -430,10 +414,10 @@ class Descent:
                 self._certify()
                 self._drop_rows()
             self._look_again()
-            if self.value.exact < best.value:
-                best = Solution(self.A, self.value.exact, 0.0, 0)
-            gap, enough = best.value - self.bound, self.tol * best.value
-            if gap <= enough or (not self.whitened and best.value <= self.share * self.first):
+            if self.value.exact < least:
+                best, least = self.A, self.value.exact
+            gap, enough = least - self.bound, self.tol * least
+            if gap <= enough or (not self.whitened and least <= self.share * self.first):
                 break
             stalled = not moved or (
                 not self.whitened and before - self.value.exact < self.tol / 10 * before
@@ -442,7 +426,7 @@ class Descent:
                 self._sharpen()
             elif stalled:
                 break
-        return best._replace(bound=self.bound, n_iter=self.n_iter)
+        return best, least
 
     def _look_again(self) -> None:
         self.Z = np.ascontiguousarray(self.objective.rows @ self.A.T)

@@ -19,8 +19,9 @@ from sklearn.utils import check_random_state
 
 from oasis_bench.algorithms._chosen_neighbours import BLOCK_BYTES, coarse_slope, slope
 from oasis_bench.algorithms._neighbour_choice import choose_own_class
+from oasis_bench.algorithms.axes import basis_and_coordinates
 from oasis_bench.algorithms.base import Count, FromZero, LabelLearner
-from oasis_bench.data import FloatArray, basis_and_coordinates
+from oasis_bench.data import FloatArray
 from oasis_bench.system import shared
 
 Init: TypeAlias = Literal["auto", "pca", "lda", "identity", "random"]

@@ -16,10 +16,10 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
 
 from oasis_bench.algorithms.axes import principal_axes
-from oasis_bench.algorithms.base import Count, HyperParameters, Positive
+from oasis_bench.algorithms.base import TORCH, Count, HyperParameters, Positive
 from oasis_bench.data import FloatArray
 from oasis_bench.plugins import EmbeddingLearner, FittedArray
-from oasis_bench.system import TORCH, require_memory, require_packages
+from oasis_bench.system import require_memory, require_packages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
