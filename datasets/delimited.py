@@ -249,25 +249,6 @@ def _has_signs(column: pd.Series[Any], separator: str) -> bool:
     )
 
 
-def line_of_row(path: Path, separator: str, row: int) -> int | None:
-    """Return the line, from 1, in which a row, from 0, begins; None where that is not known."""
-    end = 0
-    with (
-        _unpacked(path) as raw,
-        io.TextIOWrapper(raw, encoding_of(path), "replace", newline="") as file,
-    ):
-        lines = csv.reader(file, delimiter=separator, skipinitialspace=True)
-        try:
-            for fields in lines:
-                begin, end = end + 1, lines.line_num
-                row -= len(fields) > 1 or fields not in ([], [""])
-                if row < -1:
-                    return begin
-        except csv.Error:
-            pass
-    return None
-
-
 def csv_cells(path: Path | BinaryIO, **options: Any) -> pd.DataFrame:
     """Read cells with `pandas.read_csv`; by default cells that `MISSING` lists are NaN."""
     import pandas as pd
