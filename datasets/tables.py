@@ -171,11 +171,6 @@ def read_sheet(path: Path, asked: Columns) -> Sheet:
     return Sheet(cells, names, at, fold_at, dropped + empty, remarks, numbers, hint)
 
 
-def _count(names: Sequence[str]) -> bool:
-    """Say whether names count from 0 or 1, as pandas names columns that have no name."""
-    return any(list(names) == [str(i + first) for i in range(len(names))] for first in (0, 1))
-
-
 def _parquet_cells(path: Path) -> pd.DataFrame:
     """Read a Parquet file by pyarrow; its index is left out."""
     import pandas as pd
@@ -426,7 +421,7 @@ def _label_column(columns: Sequence[str], asked: Columns) -> int | None:
     if not names and not asked.needed:
         return None
     names = names[:1] if LABEL_COLUMN in names else names or [*usual]
-    is_row = any(map(NUMBER.fullmatch, columns)) and not _count(columns[:-1])
+    is_row = any(map(NUMBER.fullmatch, columns))
     more = ", and where these are a row, write a line of names above it" * is_row
     return _only(columns, names, "label", "--label COLUMN", more)
 
