@@ -1,3 +1,4 @@
+from .axes import RCA as RCA
 from .covariance import (
     Covariance as Covariance,
     Euclidean as Euclidean,
@@ -60,7 +61,6 @@ from .pytorch_metric_learning import (
     SupervisedContrastive as SupervisedContrastive,
     TripletMargin as TripletMargin,
 )
-from .rca import RCA as RCA
 from .seen_classes import (
     ClassifierPosterior as ClassifierPosterior,
     NearestNeighbourMemory as NearestNeighbourMemory,
