@@ -233,7 +233,7 @@ class ScikitLearnNCA(NCA):
     components_ : ndarray of shape (n_components, n_features)
         L.
     n_iter_ : int
-        One more than the iterations taken.
+        The number of iterations plus one.
     n_features_in_ : int
     """
 
