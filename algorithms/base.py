@@ -38,15 +38,25 @@ from oasis_bench.plugins import FittedArray, IncrementalLearner, MahalanobisLear
 from oasis_bench.sampling import ClassTripletSampler, RelevanceTripletSampler, seed_state
 from oasis_bench.system import Progress, UsageError, no_progress, require_memory, shared, slices
 
+# The kinds of hyper-parameters: whole numbers of 1 or more, and of 0 or more; numbers above 0, and
+# from 0 on.
+Count = Annotated[int, Interval(Integral, 1, None, closed="left")]
+Whole = Annotated[int, Interval(Integral, 0, None, closed="left")]
+Positive = Annotated[float, Interval(Real, 0, None, closed="neither")]
+FromZero = Annotated[float, Interval(Real, 0, None, closed="left")]
+
 
 @dataclass_transform(eq_default=False, field_specifiers=(field,))
+@dataclass(eq=False, repr=False, kw_only=True)
 class HyperParameters:
     """Makes the fields of a learner its hyper-parameters, which `__init__` takes in their order.
 
     scikit-learn checks them by their types: ``Annotated[int, Interval(...)]`` bounds a number.
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"random_state": ["random_state"]}
+
+    random_state: int | np.random.RandomState | None = None
 
     def __init_subclass__(cls, kw_only: bool = False, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -63,18 +73,22 @@ def _constraints(hint: Any) -> list[Any]:
     found = list(getattr(hint, "__metadata__", ()))
     plain = hint.__origin__ if found else hint
     for kind in [plain] if get_origin(plain) is Literal else get_args(plain) or [plain]:
+        found += getattr(kind, "__metadata__", ())
         if get_origin(kind) is Literal:
             found.append(StrOptions(set(get_args(kind))))
         elif kind is bool:
             found.append("boolean")
         elif kind is str:
             found.append(str)
-        elif kind is type(None) and "random_state" not in found:
+        elif kind is type(None):
             found.append(None)
     return found
 
 
 TripletSampler: TypeAlias = ClassTripletSampler | RelevanceTripletSampler
+
+TORCH = ("torch", "torch._dynamo")
+"""What learners of torch name as their imports: optimizers import the latter when first made."""
 
 TRIPLETS_PER_DRAW = 65_536
 """Triplets drawn at once: several blocks, so that few passes over W end without a next block."""
@@ -107,11 +121,10 @@ class TripletLearner(HyperParameters, IncrementalLearner, kw_only=True):
     _matrix_type: ClassVar[type[np.floating] | None] = None  # that of the rows
     _sampler_state: npt.NDArray[np.uint64] = field(init=False)
 
-    n_steps: Annotated[int, Interval(Integral, 0, None, closed="left")] = 30_000
+    n_steps: Whole = 30_000
     weighted_positives: bool = False
     negatives: Literal["exact", "any"] = "exact"
-    threshold: Annotated[float, Interval(Real, 0, None, closed="left")] = 0.0
-    random_state: Annotated[int | np.random.RandomState | None, "random_state"] = None
+    threshold: FromZero = 0.0
     n_steps_: int = field(init=False)
     n_updates_: int = field(init=False)
 
@@ -362,7 +375,7 @@ class LogDetLearner(TripletLearner, MahalanobisLearner):
 
     _learned: ClassVar[str] = "mahalanobis_matrix_"
     _matrix_type: ClassVar[type[np.floating] | None] = np.float64
-    eta: Annotated[float, Interval(Real, 0, None, closed="neither")] = 0.08
+    eta: Positive = 0.08
     mahalanobis_matrix_: npt.NDArray[np.float64] = field(init=False)
 
     @staticmethod
@@ -394,8 +407,6 @@ class LabelLearner(HyperParameters, MahalanobisLearner, kw_only=True):
     _least_in_largest: ClassVar[int] = 1  # rows of the largest class
     _matrix_type: ClassVar[type[np.floating] | None] = np.float64  # None: that of the rows
     _remedy: ClassVar[str] = "use fewer rows or features"  # where memory is short
-
-    random_state: Annotated[int | np.random.RandomState | None, "random_state"] = None
 
     @abstractmethod
     def _fit(self, X: Any, y: Any) -> None:

@@ -1,20 +1,18 @@
-"""Distances that read no labels: by the deviations of the features, or by their covariance."""
+"""Distances that read no labels: Euclidean, and by the deviations or covariance of the features."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from numbers import Integral
-from typing import Annotated, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from oasis_bench.algorithms.axes import AXES_GRID, principal_axes
-from oasis_bench.algorithms.base import HyperParameters
+from oasis_bench.algorithms.base import Count, HyperParameters
 from oasis_bench.data import FloatArray, without_offset
 from oasis_bench.plugins import FittedArray, MahalanobisLearner
 from oasis_bench.system import require_memory
@@ -58,8 +56,6 @@ class StandardizedEuclidean(HyperParameters, MahalanobisLearner):
     needs_labels: ClassVar = False
 
     scale_: FloatArray = field(init=False)
-
-    random_state: Annotated[int | np.random.RandomState | None, "random_state"] = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Measure the deviations of rows `X` (n_rows, n_features); labels are not read."""
@@ -130,8 +126,7 @@ class Covariance(HyperParameters, MahalanobisLearner):
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {"n_axes": AXES_GRID}
     needs_labels: ClassVar = False
 
-    n_axes: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = None
-    random_state: Annotated[int | np.random.RandomState | None, "random_state"] = None
+    n_axes: Count | None = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn L from rows `X` (n_rows, n_features); labels are not read.
@@ -162,3 +157,55 @@ class Covariance(HyperParameters, MahalanobisLearner):
         n_numbers = 3 * n_rows * n_features + 4 * min(n_rows, n_features) ** 2
         what = f"Covariance on {n_rows} rows of {n_features} features"
         require_memory(8 * n_numbers, what, "use fewer rows or features")
+
+
+class Euclidean(HyperParameters, MahalanobisLearner):
+    """Euclidean distance, the baseline of all comparisons.
+
+    Nothing is learned: M = I.  For rows of unit length it ranks as the dot product (W = I) does.
+
+    Parameters
+    ----------
+    random_state : int, RandomState or None, default None
+        Not used, because nothing is random.  All learners have this parameter.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_features, n_features)
+        The identity matrix, which is computed only when it is accessed.
+    n_features_in_ : int
+        The number of features.
+
+    Examples
+    --------
+    >>> from oasis_bench.algorithms import Euclidean
+    >>> Euclidean().fit([[0.0, 0.0], [3.0, 4.0]]).similarity([[0.0, 0.0]], [[3.0, 4.0]])
+    array([[-5.]])
+    """
+
+    name: ClassVar = "Euclidean"
+    summary: ClassVar = "Euclidean distance, the baseline that learns nothing"
+    citation: ClassVar = "none"
+    cost: ClassVar = "none: nothing is learned"
+    takes_sparse: ClassVar = True
+    takes_relevance: ClassVar = True
+    needs_labels: ClassVar = False
+    is_baseline: ClassVar = True
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Store the number of features of `X` (n_rows, n_features); labels are not used."""
+        self._validate_params()
+        self._validated(X, accept_sparse="csr", dtype=[np.float64, np.float32])
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "n_features_in_")
+
+    @property
+    def components_(self) -> FloatArray:  # type: ignore[override]
+        """The identity L, shape (n_features, n_features)."""
+        check_is_fitted(self)
+        return np.eye(self.n_features_in_)
+
+    def _project(self, X: Any) -> Any:
+        return X

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import field
-from numbers import Real
-from typing import Annotated, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
 
-from oasis_bench.algorithms.base import HyperParameters, check_triplets
+from oasis_bench.algorithms.base import HyperParameters, Positive, check_triplets
 from oasis_bench.data import LabelledRows, Patches, PatchKind, class_labels
 from oasis_bench.plugins import EmbeddingLearner, FittedArray
 from oasis_bench.sampling import ClassTripletSampler, seed_state
@@ -83,9 +81,8 @@ class GoldenFeature(HyperParameters, EmbeddingLearner):
     objective_: float = field(init=False)
     _differences: Float64Array = field(init=False)
 
-    C: Annotated[float, Interval(Real, 0, None, closed="neither")] = 0.1
+    C: Positive = 0.1
     kinds: str | None = None
-    random_state: Annotated[int | np.random.RandomState | None, "random_state"] = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from 20000 triplets that are drawn from class labels.

@@ -5,8 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from functools import partial
-from numbers import Integral, Real
-from typing import Annotated, Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +13,6 @@ from scipy.linalg import cholesky
 from scipy.spatial.distance import pdist
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms import _rank_one_steps
 from oasis_bench.algorithms._rank_one_blocks import (
@@ -25,8 +23,8 @@ from oasis_bench.algorithms._rank_one_blocks import (
     squared_distances,
     take_steps,
 )
-from oasis_bench.algorithms.base import LabelLearner
-from oasis_bench.data import basis_and_coordinates
+from oasis_bench.algorithms.axes import basis_and_coordinates
+from oasis_bench.algorithms.base import Count, FromZero, LabelLearner, Positive
 from oasis_bench.plugins import FittedArray
 
 ROWS_FOR_BOUNDS = 500
@@ -59,15 +57,6 @@ def merged(pairs: Pairs) -> tuple[Pairs, Float64Array]:
     kept = first[order]
     once = Pairs(pairs.left[kept], pairs.right[kept], pairs.signs[kept])
     return once, counts[order].astype(np.float64)
-
-
-class Solution(NamedTuple):
-    """A, the multipliers (n_pairs,), the passes done and the change in the last, as in `ITML`."""
-
-    A: Float64Array
-    multipliers: Float64Array
-    n_iter: int
-    change: float
 
 
 class ITML(LabelLearner):
@@ -144,10 +133,10 @@ class ITML(LabelLearner):
     _least_in_largest: ClassVar[int] = 2
     _remedy: ClassVar[str] = "use fewer features or fewer pairs (n_pairs)"
 
-    gamma: Annotated[float, Interval(Real, 0, None, closed="neither")] = 1.0
-    n_pairs: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = None
-    max_iter: Annotated[int, Interval(Integral, 1, None, closed="left")] = 1000
-    tol: Annotated[float, Interval(Real, 0, None, closed="left")] = 1e-3
+    gamma: Positive = 1.0
+    n_pairs: Count | None = None
+    max_iter: Count = 1000
+    tol: FromZero = 1e-3
 
     def _fitted_state(self) -> dict[str, FittedArray]:
         return {**super()._fitted_state(), "bounds_": FittedArray((2,), np.float64)}
@@ -188,17 +177,17 @@ class ITML(LabelLearner):
         constraints, counts = merged(pairs)
         options = (float(self.gamma) * counts, self.max_iter, float(self.tol))
         basis, rows = basis_and_coordinates(X) if 2 * len(X) <= X.shape[1] else (None, X)
-        found = project_cyclically(rows, constraints, bounds, *options)
-        if found.change > self.tol:
+        A, _, self.n_iter_, change = project_cyclically(rows, constraints, bounds, *options)
+        if change > self.tol:
             warnings.warn(
                 f"ITML stopped at max_iter={self.max_iter} passes with a change of "
-                f"{found.change:.1e}, above tol={self.tol:g}: raise max_iter or lower gamma",
+                f"{change:.1e}, above tol={self.tol:g}: raise max_iter or lower gamma",
                 ConvergenceWarning,
                 stacklevel=4,
             )
-        factor = cholesky(found.A)
+        factor = cholesky(A)
         self.components_ = factor if basis is None else _embedded(factor, basis)
-        self.bounds_, self.n_pairs_, self.n_iter_ = bounds, len(pairs.signs), found.n_iter
+        self.bounds_, self.n_pairs_ = bounds, len(pairs.signs)
 
     def _count_pairs(self, n_classes: int) -> int:
         return self.n_pairs or PAIRS_PER_CLASS_PAIR * n_classes * (n_classes - 1)
@@ -242,10 +231,11 @@ def project_cyclically(
     gamma: float | Float64Array,
     max_iter: int,
     tol: float,
-) -> Solution:
+) -> tuple[Float64Array, Float64Array, int, float]:
     """Project the identity on the pairs' constraints in turn, until the multipliers stay.
 
-    `bounds` are u and l, `gamma` weighs the slack, of all pairs or of each.
+    `bounds` are u and l, `gamma` weighs the slack, of all pairs or of each.  Return A, the
+    multipliers (n_pairs,), the passes done and the change in the last, as in `ITML`.
     """
     A = np.eye(X.shape[1])
     multipliers = np.zeros(len(pairs.signs))
@@ -258,7 +248,7 @@ def project_cyclically(
         change = float(np.abs(multipliers - before).sum() / norms) if norms else 0.0
         n_iter += 1
     mirror(A)
-    return Solution(A, multipliers, n_iter, change)
+    return A, multipliers, n_iter, change
 
 
 def _pass(

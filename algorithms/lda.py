@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from numbers import Integral, Real
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from functools import partial
+from numbers import Real
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -13,7 +14,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms.axes import refuse_classes_of_equal_rows
-from oasis_bench.algorithms.base import LabelLearner
+from oasis_bench.algorithms.base import Count, LabelLearner
 from oasis_bench.data import FloatArray
 
 START_SEED = 0
@@ -76,7 +77,7 @@ class LDA(LabelLearner):
     _least_in_largest: ClassVar[int] = 2
     _remedy: ClassVar[str] = "use fewer features"
 
-    n_components: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = None
+    n_components: Count | None = None
     shrinkage: Annotated[Literal["auto"] | float, Interval(Real, 0, 1, closed="right")] = "auto"
 
     def _fit(self, X: Any, y: Any) -> None:
@@ -114,15 +115,8 @@ class LDA(LabelLearner):
         return 8 * n * d + n**2 if n < d else 3 * n * d + 8 * d**2
 
 
-class Shrunk(NamedTuple):
-    """A shrunk covariance diag(r) + F'F: ridge r (n_features,), factor F (n_rows, n_features)."""
-
-    ridge: FloatArray
-    factor: FloatArray
-
-    def times(self, v: FloatArray) -> FloatArray:
-        """Return its product with a vector."""
-        return np.asarray(self.ridge * v + self.factor.T @ (self.factor @ v))
+Shrunk: TypeAlias = tuple[FloatArray, FloatArray]
+"""A shrunk covariance diag(r) + F'F: ridge r (n_features,), factor F (n_rows, n_features)."""
 
 
 def shrunk_covariance(rows: FloatArray, shrinkage: Literal["auto"] | float) -> Shrunk:
@@ -139,7 +133,7 @@ def shrunk_covariance(rows: FloatArray, shrinkage: Literal["auto"] | float) -> S
     else:
         s = shrinkage
         ridge = np.full(rows.shape[1], s * variances.mean())
-    return Shrunk(ridge, np.sqrt((1 - s) / len(rows)) * centred)
+    return ridge, np.sqrt((1 - s) / len(rows)) * centred
 
 
 def ledoit_wolf(centred: FloatArray) -> float:
@@ -170,30 +164,32 @@ def leading_discriminants(
         members = X[y == label]
         share = len(members) / len(X)
         ridge, factor = shrunk_covariance(members, shrinkage)
-        parts.append(Shrunk(share * ridge, np.sqrt(share) * factor))
-    within = Shrunk(
-        np.sum([part.ridge for part in parts], axis=0), np.vstack([part.factor for part in parts])
-    )
-    if not (within.ridge > 0).all():
+        parts.append((share * ridge, np.sqrt(share) * factor))
+    ridges, factors = zip(*parts, strict=True)
+    ridge, factor = np.sum(ridges, axis=0), np.vstack(factors)
+    if not (ridge > 0).all():
         return None
     total = shrunk_covariance(X, shrinkage)
-    scaled = within.factor / within.ridge
-    core = scaled @ within.factor.T
+    scaled = factor / ridge
+    core = scaled @ factor.T
     core[np.diag_indices_from(core)] += 1
     factored = cho_factor(core, overwrite_a=True)
 
     def divided_by_within(v: FloatArray) -> FloatArray:
-        return np.asarray(v / within.ridge - scaled.T @ cho_solve(factored, scaled @ v))
+        return np.asarray(v / ridge - scaled.T @ cho_solve(factored, scaled @ v))
 
-    def operator(times: Callable[[FloatArray], FloatArray]) -> LinearOperator:
+    def times(ridge: FloatArray, factor: FloatArray, v: FloatArray) -> FloatArray:
+        return np.asarray(ridge * v + factor.T @ (factor @ v))
+
+    def operator(apply: Callable[[FloatArray], FloatArray]) -> LinearOperator:
         shape = (X.shape[1],) * 2
-        return LinearOperator(shape, lambda v: times(v.ravel()), dtype=np.float64)
+        return LinearOperator(shape, lambda v: apply(v.ravel()), dtype=np.float64)
 
     start: Any = np.random.RandomState(START_SEED).normal(size=X.shape[1])
     _, vectors = eigsh(
-        operator(total.times),  # S_t v = (a + 1) S_w v
+        operator(partial(times, *total)),  # S_t v = (a + 1) S_w v
         k=n_components,
-        M=operator(within.times),
+        M=operator(partial(times, ridge, factor)),
         Minv=operator(divided_by_within),
         which="LA",
         v0=start,

@@ -13,7 +13,7 @@ from scipy import sparse
 from scipy.linalg import cholesky
 from sklearn.utils import check_array
 
-from oasis_bench.algorithms import _lego_reference, _rank_one_steps
+from oasis_bench.algorithms import _oasis_reference, _rank_one_steps
 from oasis_bench.algorithms._rank_one_blocks import (
     PAIRS_PER_BLOCK,
     differences,
@@ -161,7 +161,7 @@ class LEGO(LogDetLearner):
     def _step(self, X: Any, triplets: npt.NDArray[np.intp], W: npt.NDArray[Any]) -> int:
         eta, (upper, lower) = float(self.eta), self.bounds_
         if uses_twin():
-            return _lego_reference.step(X, triplets, eta, upper, lower, W)
+            return _oasis_reference.step_lego(X, triplets, eta, upper, lower, W)
         n_updates = 0
         try:
             for start in range(0, len(triplets), PAIRS_PER_BLOCK // 2):

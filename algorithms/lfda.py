@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from numbers import Integral
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import eigh
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.neighbors import NearestNeighbors
-from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms.axes import AXES_GRID, WithinClassLearner, rounding, whitening
+from oasis_bench.algorithms.base import Count
 from oasis_bench.data import FloatArray
 from oasis_bench.plugins import blocks
 from oasis_bench.system import shared
@@ -85,8 +84,8 @@ class LFDA(WithinClassLearner):
 
     _least_classes: ClassVar = 2
 
-    n_components: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = None
-    n_neighbors: Annotated[int, Interval(Integral, 1, None, closed="left")] = 7
+    n_components: Count | None = None
+    n_neighbors: Count = 7
 
     def _learn(self, rows: FloatArray, classes: list[slice], directions: FloatArray) -> FloatArray:
         values, vectors, whitened = shared(

@@ -5,26 +5,25 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import field
-from numbers import Integral, Real
-from typing import Annotated, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from oasis_bench.algorithms._constraints import Constraints, Numbers
 from oasis_bench.algorithms._dual_ascent import (
+    Constraints,
     DualAscent,
     Float64Array,
+    Numbers,
     choose_by_one_pass,
     maximise,
     solve as solve,
 )
-from oasis_bench.algorithms.base import HyperParameters
+from oasis_bench.algorithms.base import Count, FromZero, HyperParameters, Positive, Whole
 from oasis_bench.data import FloatArray
 from oasis_bench.plugins import ExemplarLearner, FittedArray, blocks, checked_scores
 from oasis_bench.system import Progress, Threads, no_progress, require_memory
@@ -122,13 +121,12 @@ class LocalDistances(HyperParameters, ExemplarLearner):
     n_triplets_: int = field(init=False)
     zero_share_: float = field(init=False)
 
-    C: Annotated[float | None, Interval(Real, 0, None, closed="neither")] = None
-    max_passes: Annotated[int, Interval(Integral, 0, None, closed="left")] = 1000
-    tol: Annotated[float, Interval(Real, 0, None, closed="neither")] = 1e-3
-    least_growth: Annotated[float, Interval(Real, 0, None, closed="left")] = 1e-5
+    C: Positive | None = None
+    max_passes: Whole = 1000
+    tol: Positive = 1e-3
+    least_growth: FromZero = 1e-5
     consistent: bool = True
-    n_nearest: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = 5
-    random_state: Annotated[int | np.random.RandomState | None, "random_state"] = None
+    n_nearest: Count | None = 5
 
     def fit(self, X: Any, y: Any, *, progress: Progress = no_progress) -> Self:
         """Learn the weights of each item of `X` (n_items, n_features) from labels `y` (n_items,).

@@ -14,18 +14,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field
 from itertools import chain
-from numbers import Integral
 from pathlib import Path
 from threading import Lock
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.decomposition import PCA
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms._dual_ascent import Float64Array
+from oasis_bench.algorithms.base import Count
 from oasis_bench.algorithms.local_distances import DUALS, LocalDistances
 from oasis_bench.data import Descriptors, FloatArray, LabelledRows, Patches, PatchKind, class_labels
 from oasis_bench.plugins import ExemplarLearner, FittedArray
@@ -106,7 +105,7 @@ class LocalPatchDistances(LocalDistances):
 
     kinds: str | None = None
     keep: bool = False
-    n_components: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = None
+    n_components: Count | None = None
 
     def _check_training(self, X: Any, y: Any) -> tuple[Any, Any]:
         LabelledRows.check_items("patches", X)

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from numbers import Integral, Real
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import eigh, svd
 from scipy.optimize import OptimizeResult, minimize, minimize_scalar
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms._chosen_neighbours import BLOCK_BYTES, coarse_slope, laplacian, slope
 from oasis_bench.algorithms._neighbour_choice import choose_neighbours
 from oasis_bench.algorithms.axes import AXES_GRID, principal_axes
-from oasis_bench.algorithms.base import LabelLearner
+from oasis_bench.algorithms.base import Count, LabelLearner, Positive
 from oasis_bench.data import FloatArray
 from oasis_bench.system import shared
 
@@ -38,6 +36,11 @@ COARSE = 100
 
 NEGLIGIBLE = 1e-7
 """Share of the largest eigenvalue of A up to which one is dropped."""
+
+
+Minimum: TypeAlias = tuple[FloatArray, float, int, bool]
+"""Where the search ended: L (k, d), f there, the iterations, and whether it has converged: stopped
+for lack of progress, and not at `max_iter`."""
 
 
 class MCML(LabelLearner):
@@ -111,23 +114,23 @@ class MCML(LabelLearner):
     _least_in_class: ClassVar[int] = 2
     _remedy: ClassVar[str] = "use fewer rows, or lower n_axes"
 
-    n_axes: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = None
-    tol: Annotated[float, Interval(Real, 0, None, closed="neither")] = 1e-5
-    max_iter: Annotated[int, Interval(Integral, 1, None, closed="left")] = 1000
+    n_axes: Count | None = None
+    tol: Positive = 1e-5
+    max_iter: Count = 1000
 
     def _fit(self, X: Any, y: Any) -> None:
         n_axes = min(self.n_axes or X.shape[1], len(shared(_centred_with_axes, X)[2]))
-        found, self.components_ = shared(_minimum, X, y, n_axes, self.tol, self.max_iter)
-        if not found.converged:
+        L, self.objective_, self.n_iter_, converged = shared(
+            _minimum, X, y, n_axes, self.tol, self.max_iter
+        )
+        if not converged:
             warnings.warn(
                 f"MCML ended at max_iter={self.max_iter} short of its optimum: "
                 "raise max_iter, or tol",
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        self.objective_ = found.value
-        self.n_axes_ = n_axes
-        self.n_iter_ = found.n_iter
+        self.components_, self.n_axes_ = L, n_axes
 
     def _check(self, X: Any, y: Any) -> None:
         super()._check(X, y)
@@ -145,16 +148,17 @@ def _centred_with_axes(X: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
     return centred, *principal_axes(centred)
 
 
-def _minimum(X: Any, y: Any, n_axes: int, tol: float, max_iter: int) -> tuple[Minimum, FloatArray]:
-    """Minimise f on the first axes; return the minimum in whitened coordinates, and L itself."""
+def _minimum(X: Any, y: Any, n_axes: int, tol: float, max_iter: int) -> Minimum:
+    """Minimise f on the first axes, in whitened coordinates."""
     centred, squares, axes = shared(_centred_with_axes, X)
     squares, axes = squares[:n_axes], axes[:n_axes]
     labels = np.unique(y, return_inverse=True)[1]
     rows = centred @ axes.T
     whitening = _whitening(Objective(rows, labels).pull, RIDGE * float(squares.mean()))
     objective = Objective(rows @ whitening.T, labels)
-    found = minimise(objective, np.eye(len(axes)), tol * len(rows), max_iter)
-    return found, found.L @ whitening @ axes
+    start = np.eye(len(axes))
+    L, value, n_iter, converged = minimise(objective, start, tol * len(rows), max_iter)
+    return L @ whitening @ axes, value, n_iter, converged
 
 
 def _whitening(scatter: FloatArray, ridge: float) -> FloatArray:
@@ -216,20 +220,8 @@ class Objective:
         return self._pull - laplacian(self.rows, self.rows @ L.T, choose_neighbours, row_sum=1.0)[1]
 
 
-class Minimum(NamedTuple):
-    """Where the search ended: L (k, d), orthogonal rows, the longest first, and f there.
-
-    It has converged where it stopped for lack of progress, and not at `max_iter`.
-    """
-
-    L: FloatArray
-    value: float
-    n_iter: int
-    converged: bool
-
-
 def minimise(objective: Objective, L: FloatArray, tol: float, max_iter: int) -> Minimum:
-    """Go from A = L'L to the minimum of f.
+    """Go from A = L'L to the minimum of f; its L has orthogonal rows, the longest first.
 
     L-BFGS goes to a minimum over L.  There G, the gradient of f by A, has no component along A;
     where it has no negative eigenvalue either, A is the minimum over all A (the conditions of
@@ -255,10 +247,10 @@ def minimise(objective: Objective, L: FloatArray, tol: float, max_iter: int) -> 
         L = _compressed(L)
         value, _ = objective.value_and_slope(L)
         if n_iter >= max_iter:
-            return Minimum(L, value, n_iter, converged=False)
+            return L, value, n_iter, False
         extended, lower = _extended(objective, L)
         if lower > value - tol:
-            return Minimum(L, value, n_iter, converged=True)
+            return L, value, n_iter, True
         L = extended
 
 

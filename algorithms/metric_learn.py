@@ -13,7 +13,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import metric_learn
 import metric_learn._util as _util
@@ -23,7 +23,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms.axes import principal_axes
-from oasis_bench.algorithms.base import LabelLearner, possible_neighbours
+from oasis_bench.algorithms.base import Count, FromZero, LabelLearner, Positive, possible_neighbours
 from oasis_bench.algorithms.itml import ITML
 from oasis_bench.algorithms.lmnn import LMNN
 from oasis_bench.data import FloatArray
@@ -48,9 +48,6 @@ Counts = npt.NDArray[np.intp]
 
 SOURCE = f"metric-learn {metric_learn.__version__}"
 
-_COUNT = [Interval(Integral, 1, None, closed="left")]
-_POSITIVE = [Interval(Real, 0, None, closed="neither")]
-
 
 class MetricLearnAdapter(LabelLearner):
     """A learner of metric-learn.
@@ -59,24 +56,6 @@ class MetricLearnAdapter(LabelLearner):
     """
 
     _estimator: ClassVar[type]
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **LabelLearner._parameter_constraints,  # and in whichever learner has them
-        "beta": _POSITIVE,
-        "chunk_size": [Interval(Integral, 2, None, closed="left")],
-        "convergence_tol": [Interval(Real, 0, None, closed="left")],
-        "gamma": _POSITIVE,
-        "k": [*_COUNT, None],
-        "k_genuine": _COUNT,
-        "k_impostor": _COUNT,
-        "learn_rate": _POSITIVE,
-        "max_iter": _COUNT,
-        "max_proj": _COUNT,
-        "n_basis": [*_COUNT, None],
-        "n_chunks": _COUNT,
-        "n_constraints": [*_COUNT, None],
-        "n_neighbors": _COUNT,
-        "regularization": [Interval(Real, 0, 1, closed="neither")],
-    }
 
     def _fit(self, X: Any, y: Any) -> None:
         _, numbers, counts = np.unique(y, return_inverse=True, return_counts=True)
@@ -223,11 +202,11 @@ class MetricLearnLMNN(MetricLearnAdapter):
     _estimator: ClassVar = metric_learn.LMNN
     _least_in_class: ClassVar = 2
 
-    n_neighbors: int = 3
-    regularization: float = 0.5
-    learn_rate: float = 1e-3
-    max_iter: int = 1000
-    convergence_tol: float = 1e-3
+    n_neighbors: Count = 3
+    regularization: Annotated[float, Interval(Real, 0, 1, closed="neither")] = 0.5
+    learn_rate: Positive = 1e-3
+    max_iter: Count = 1000
+    convergence_tol: FromZero = 1e-3
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
         # Two (impostors, d) arrays, with all n^2 (c - 1) / 2 c pairs of different classes.
@@ -257,7 +236,7 @@ class MetricLearnNCA(MetricLearnAdapter):
 
     _estimator: ClassVar = metric_learn.NCA
 
-    max_iter: int = 100
+    max_iter: Count = 100
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
         return 8 * n**2 + 40 * d**2
@@ -287,7 +266,7 @@ class MetricLearnLFDA(CovarianceAdapter):
     _least_axes: ClassVar = 2  # on one, metric-learn takes a row for its own neighbour
     _least_in_class: ClassVar = 2
 
-    k: int | None = None
+    k: Count | None = None
     embedding_type: Literal["weighted", "orthonormalized", "plain"] = "weighted"
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
@@ -319,8 +298,8 @@ class MetricLearnRCA(CovarianceAdapter):
 
     _estimator: ClassVar = metric_learn.RCA_Supervised
 
-    n_chunks: int = 100
-    chunk_size: int = 2
+    n_chunks: Count = 100
+    chunk_size: Annotated[int, Interval(Integral, 2, None, closed="left")] = 2
 
     def _possible_chunks(self, counts: Counts) -> int:
         return min(self.n_chunks, int((counts // self.chunk_size).sum()))
@@ -393,9 +372,9 @@ class MetricLearnITML(PairsAdapter):
     _of_pairs: ClassVar = metric_learn.ITML
     _least_in_largest: ClassVar = 2
 
-    gamma: float = 1.0
-    n_constraints: int | None = None
-    max_iter: int = 1000
+    gamma: Positive = 1.0
+    n_constraints: Count | None = None
+    max_iter: Count = 1000
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
         # The distances of the rows that are drawn, sorted in a copy, beside the pairs.
@@ -431,9 +410,9 @@ class MetricLearnMMC(PairsAdapter):
     _of_pairs: ClassVar = metric_learn.MMC
     _least_in_largest: ClassVar = 2
 
-    n_constraints: int | None = None
-    max_iter: int = 100
-    max_proj: int = 100
+    n_constraints: Count | None = None
+    max_iter: Count = 100
+    max_proj: Count = 100
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
         return _drawn(self.n_constraints, c) * d * (d + 10)
@@ -480,8 +459,8 @@ class MetricLearnLSML(MetricLearnAdapter):
     _estimator: ClassVar = metric_learn.LSML_Supervised
     _least_in_largest: ClassVar = 2
 
-    n_constraints: int | None = None
-    max_iter: int = 1000
+    n_constraints: Count | None = None
+    max_iter: Count = 1000
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
         return 10 * d**2 + 7 * _drawn(self.n_constraints, c) * d
@@ -518,11 +497,11 @@ class MetricLearnSCML(MetricLearnAdapter):
     _estimator: ClassVar = metric_learn.SCML_Supervised
     _least_in_class: ClassVar = 2
 
-    k_genuine: int = 3
-    k_impostor: int = 10
-    beta: float = 1e-5
-    n_basis: int | None = None
-    max_iter: int = 10_000
+    k_genuine: Count = 3
+    k_impostor: Count = 10
+    beta: Positive = 1e-5
+    n_basis: Count | None = None
+    max_iter: Count = 10_000
 
     def _directions(self, n: int, d: int, c: int) -> int:
         wanted = 20 * d if self.n_basis is None else self.n_basis

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from numbers import Integral, Real
-from typing import Annotated, Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import eigvalsh
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms.axes import (
     AXES_GRID,
@@ -22,6 +20,7 @@ from oasis_bench.algorithms.axes import (
     rounding,
     whitening,
 )
+from oasis_bench.algorithms.base import Count, FromZero
 from oasis_bench.data import FloatArray
 from oasis_bench.system import shared
 
@@ -100,8 +99,8 @@ class MMC(WithinClassLearner):
     _least_classes: ClassVar = 2
     _copies_of_rows: ClassVar = 5
 
-    tol: Annotated[float, Interval(Real, 0, None, closed="left")] = 1e-3
-    max_iter: Annotated[int, Interval(Integral, 1, None, closed="left")] = 1000
+    tol: FromZero = 1e-3
+    max_iter: Count = 1000
 
     def _learn(self, rows: FloatArray, classes: list[slice], directions: FloatArray) -> FloatArray:
         whitened, ascent = shared(_start, rows, classes, directions)

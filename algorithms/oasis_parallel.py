@@ -7,19 +7,23 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field
-from numbers import Integral
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms import _oasis_reference
 from oasis_bench.algorithms._oasis_block_schedule import MAX_FEATURES, learn_in_blocks
 from oasis_bench.algorithms._oasis_dense_steps import is_wide_and_dense, learn_in_dense_blocks
-from oasis_bench.algorithms.base import TRIPLETS_PER_DRAW, TripletLearner, TripletSampler, uses_twin
+from oasis_bench.algorithms.base import (
+    TRIPLETS_PER_DRAW,
+    Count,
+    TripletLearner,
+    TripletSampler,
+    uses_twin,
+)
 from oasis_bench.algorithms.oasis import OASIS
 from oasis_bench.data import FloatArray
 from oasis_bench.plugins import FittedArray
@@ -72,8 +76,8 @@ class AveragedOASIS(OASIS):
     matrices_: FloatArray = field(init=False)
     _n_dealt: int = field(init=False)
 
-    n_learners: Annotated[int, Interval(Integral, 1, None, closed="left")] = 5
-    n_threads: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = None
+    n_learners: Count = 5
+    n_threads: Count | None = None
 
     def _seeded(self) -> npt.NDArray[np.uint64]:
         """Return the state of each learner's stream, (n_learners, 4)."""
@@ -172,8 +176,8 @@ class MiniBatchOASIS(OASIS):
     summary: ClassVar = "OASIS whose steps of a batch do not see each other, in threads"
     cost: ClassVar = "time nnz(q) (nnz(p) + nnz(n)) a step, in threads, memory d^2"
 
-    batch_size: Annotated[int, Interval(Integral, 1, None, closed="left")] = 64
-    n_threads: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = None
+    batch_size: Count = 64
+    n_threads: Count | None = None
 
     def _start(self, X: Any) -> None:
         if X.shape[1] > MAX_FEATURES:
@@ -216,19 +220,11 @@ Shard: TypeAlias = tuple[Any, Any] | Callable[[], tuple[Any, Any]]
 Learner = TypeVar("Learner", bound=TripletLearner)
 
 
-class Form(NamedTuple):
-    """What the rows of all shards have in common."""
+Form: TypeAlias = tuple[int, str]
+"""What the rows of all shards have in common: the number of features, and their type."""
 
-    n_features: int
-    dtype: str
-
-
-class Sum(NamedTuple):
-    """The learned matrices of some shards, added, and their counts; Dask sees its size."""
-
-    matrix: FloatArray
-    n_steps: int
-    n_updates: int
+Sum: TypeAlias = tuple[FloatArray, int, int]
+"""The learned matrices of some shards, added, and their steps and updates; Dask sees its size."""
 
 
 def fit_on_cluster(
@@ -324,12 +320,11 @@ def fit_on_cluster(
             if future is not total:
                 future.release()  # from here on only the sum needs this W
             progress("shards learned", done, len(shards))
-        result = total.result()
+        matrix, fitted.n_steps_, fitted.n_updates_ = total.result()
     finally:
         for future in (form, total, *learning):
             future.release()  # Client.cancel breaks where sums depend on what it cancels
-    np.divide(result.matrix, len(shards), out=getattr(fitted, fitted._learned))
-    fitted.n_steps_, fitted.n_updates_ = result.n_steps, result.n_updates
+    np.divide(matrix, len(shards), out=getattr(fitted, fitted._learned))
     fitted._finish()
     return fitted
 
@@ -377,11 +372,12 @@ def _learn(learner: TripletLearner, shard: Shard, number: int, seed: int, expect
         X, y, form = _rows(learner, shard)
         if form != expected:
             raise ValueError(
-                f"rows of {form.n_features} features in {form.dtype}, but shard 0 has "
-                f"{expected.n_features} in {expected.dtype}: make them the same"
+                "rows of {} features in {}, but shard 0 has {} in {}: make them the same".format(
+                    *form, *expected
+                )
             )
         learner.fit(X, y)
-    return Sum(getattr(learner, learner._learned), learner.n_steps_, learner.n_updates_)
+    return getattr(learner, learner._learned), learner.n_steps_, learner.n_updates_
 
 
 def _rows(learner: TripletLearner, shard: Shard) -> tuple[Any, Any, Form]:
@@ -389,7 +385,7 @@ def _rows(learner: TripletLearner, shard: Shard) -> tuple[Any, Any, Form]:
     X, y = shard() if callable(shard) else shard
     X = learner._validate_rows(X, afresh=True)
     learner._check_memory(X, afresh=True)
-    return X, y, Form(X.shape[1], X.dtype.name)
+    return X, y, (X.shape[1], X.dtype.name)
 
 
 @contextmanager
@@ -402,15 +398,11 @@ def _error_names_shard(number: int) -> Iterator[None]:
 
 
 def _add(left: Sum, right: Sum) -> Sum:
-    return Sum(
-        left.matrix + right.matrix,
-        left.n_steps + right.n_steps,
-        left.n_updates + right.n_updates,
-    )
+    return left[0] + right[0], left[1] + right[1], left[2] + right[2]
 
 
 def _with_room_for_the_mean(learner: Learner, form: Form) -> Learner:
     """Return a clone that has W = I: where memory is short, this fails before hours of work."""
-    rows, no_triplets = np.zeros((2, form.n_features), form.dtype), np.empty((0, 3), np.intp)
+    rows, no_triplets = np.zeros((2, form[0]), form[1]), np.empty((0, 3), np.intp)
     fitted: Learner = clone(learner).partial_fit_triplets(rows, no_triplets)
     return fitted

@@ -14,10 +14,10 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import validate_parameter_constraints
 
-from oasis_bench.algorithms.base import HyperParameters, check_triplets
+from oasis_bench.algorithms.base import TORCH, HyperParameters, check_triplets
 from oasis_bench.data import FloatArray, LabelledRows, Patches, class_labels
 from oasis_bench.plugins import FittedArray, IncrementalLearner, MetricLearner, Registry
-from oasis_bench.system import TORCH, UsageError, require_memory
+from oasis_bench.system import UsageError, require_memory
 
 POINTS = "embedding"
 """The kind of features that the embedder's points are, beside those of the items."""
@@ -39,7 +39,6 @@ class _OnEmbedding(HyperParameters, MetricLearner):
 
     embedder: MetricLearner | str
     learner: MetricLearner | str
-    random_state: int | np.random.RandomState | None = None
     embedder_: MetricLearner = field(init=False)
     learner_: MetricLearner = field(init=False)
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from numbers import Integral, Real
+from numbers import Integral
 from types import new_class
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, cast
 
 import numpy as np
-from numpy.random import RandomState
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.preprocessing import normalize
 from sklearn.utils import check_random_state
@@ -17,10 +16,10 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
 
 from oasis_bench.algorithms.axes import principal_axes
-from oasis_bench.algorithms.base import HyperParameters
+from oasis_bench.algorithms.base import TORCH, Count, HyperParameters, Positive
 from oasis_bench.data import FloatArray
 from oasis_bench.plugins import EmbeddingLearner, FittedArray
-from oasis_bench.system import TORCH, require_memory, require_packages
+from oasis_bench.system import require_memory, require_packages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,11 +76,10 @@ class TrainedMap(HyperParameters, ClassNamePrefixFeaturesOutMixin, EmbeddingLear
     }
     components_: FloatArray = field(init=False)
 
-    n_components: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = None
-    learning_rate: Annotated[float, Interval(Real, 0, None, closed="neither")] = 1e-3
-    n_epochs: Annotated[int, Interval(Integral, 1, None, closed="left")] = 100
+    n_components: Count | None = None
+    learning_rate: Positive = 1e-3
+    n_epochs: Count = 100
     batch_size: Annotated[int, Interval(Integral, 2, None, closed="left")] = 256
-    random_state: Annotated[int | RandomState | None, "random_state"] = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn L from rows `X` (n_rows, n_features) and class labels `y` (n_rows,).

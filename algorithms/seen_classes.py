@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from numbers import Integral, Real
-from typing import Annotated, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -13,12 +12,11 @@ from scipy import sparse
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import euclidean_distances
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
 
-from oasis_bench.algorithms.base import HyperParameters
+from oasis_bench.algorithms.base import Count, HyperParameters, Positive
 from oasis_bench.data import FloatArray, joint_distribution, without_offset
 from oasis_bench.plugins import FittedArray, MetricLearner, blocks
 from oasis_bench.system import require_memory
@@ -112,9 +110,8 @@ class ClassifierPosterior(HyperParameters, MetricLearner):
     coef_: FloatArray = field(init=False)
     intercept_: FloatArray = field(init=False)
 
-    C: Annotated[float, Interval(Real, 0, None, closed="neither")] = 1.0
-    max_iter: Annotated[int, Interval(Integral, 1, None, closed="left")] = 1000
-    random_state: Annotated[int | np.random.RandomState | None, "random_state"] = None
+    C: Positive = 1.0
+    max_iter: Count = 1000
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the classifier.
@@ -241,8 +238,6 @@ class NearestNeighbourMemory(HyperParameters, MetricLearner):
 
     rows_: Any = field(init=False)
     labels_: sparse.csr_array = field(init=False)
-
-    random_state: Annotated[int | np.random.RandomState | None, "random_state"] = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Keep the rows and their labels.

@@ -14,7 +14,7 @@ from oasis_bench.claims.paper_figures import PUBLISHED
 from oasis_bench.command_line import main
 from oasis_bench.data import Scaling
 from oasis_bench.datasets import Keel
-from oasis_bench.datasets.releases import TABLES
+from oasis_bench.datasets.table_file import TABLES
 from oasis_bench.experiment import Experiment, plan
 from oasis_bench.plugins import Registry
 from oasis_bench.reports import write_side_by_side
