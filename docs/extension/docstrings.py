@@ -16,6 +16,8 @@ from sphinx.application import Sphinx
 
 import oasis_bench.algorithms
 
+READ_SECTIONS = NumpyDocString._read_sections
+
 
 class Mathematics(Directive):
     """A section for each learner: what its docstring says above its parameters, and its source."""
@@ -68,11 +70,10 @@ class EntryPoints(Directive):
             yield f"     - {getattr(plugin, fact, '')}".replace("*", r"\*").replace("|", r"\|")
 
 
-def name_sections(_: Sphinx, __: str, ___: str, ____: Any, _____: Any, lines: list[str]) -> None:
-    """Let numpydoc read the section 'Class attributes' as its 'Attributes'."""
-    for number, line in enumerate(lines[:-1]):
-        if line == "Class attributes":
-            lines[number : number + 2] = ["Attributes", "----------"]
+def read_sections(docstring: NumpyDocString) -> Iterator[tuple[str, list[str]]]:
+    """Read the section 'Class attributes' as 'Attributes', the only one that numpydoc knows."""
+    for name, lines in READ_SECTIONS(docstring):
+        yield "Attributes" if name == "Class attributes" else name, lines
 
 
 def bar_as_text(_: states.Inliner, match: Any, __: int) -> tuple[str, list[Any], str, list[Any]]:
@@ -86,5 +87,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("mathematics", Mathematics)
     app.add_directive("entry-points", EntryPoints)
     states.Inliner.dispatch = {**states.Inliner.dispatch, "|": bar_as_text}
-    app.connect("autodoc-process-docstring", name_sections, priority=100)
+    NumpyDocString._read_sections = read_sections
     return {"parallel_read_safe": True, "parallel_write_safe": True}
