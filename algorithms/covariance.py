@@ -25,13 +25,13 @@ class StandardizedEuclidean(HyperParameters, MahalanobisLearner):
 
     .. math:: M = \mathrm{diag}(1 / s_1^2, \dots, 1 / s_d^2) ,
 
-    s_k the standard deviation of feature k over the training rows (scikit-learn's StandardScaler;
-    means cancel in a distance, so that sparse rows stay sparse).  A feature that does not vary is
-    left as it is, s_k = 1.
+    where s_k is the standard deviation of feature k over the training rows (scikit-learn's
+    StandardScaler).  Means cancel in a distance, so sparse rows stay sparse.  A feature that does
+    not vary keeps its scale (s_k = 1).
 
-    It shows what a metric gains by knowing the scales of the features alone.  One that does not
-    rank better has learned nothing else of use.  On rows that were standardised already it is
-    the Euclidean distance.
+    This baseline shows how much can be gained from the scales of the features alone.  A metric that
+    does not rank better has learned nothing more of use.  If the rows are standardised already,
+    this is the Euclidean distance.
 
     Time and memory n d.
 
@@ -91,11 +91,11 @@ class Covariance(HyperParameters, MahalanobisLearner):
 
     .. math:: M = C^{+}, \qquad C = \frac{1}{n - 1} \sum_i (x_i - m) (x_i - m)^\top .
 
-    Where features depend on each other C is singular, and the pseudo-inverse gives directions in
-    which the training rows do not vary no weight.
+    If features are linearly dependent, C is singular.  The pseudo-inverse then gives no weight to
+    directions in which the training rows do not vary.
 
-    Ours, not metric-learn's, which forms the d x d covariance also of few rows: from the
-    singular vectors of the rows, many features cost no more than n^2 d.
+    It is computed from the singular vectors of the rows, so many features cost no more than n^2 d.
+    (metric-learn always forms the d x d covariance.)
 
     Time n d min(n, d), memory 3 n d + 4 min(n, d)^2 numbers.
 

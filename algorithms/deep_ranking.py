@@ -27,20 +27,21 @@ class DeepRanking(HyperParameters, EmbeddingLearner, IncrementalLearner):
     .. math:: \min_f \sum_{q,p,n} [g + D(q, p) - D(q, n)]_+ + \lambda |\theta|^2,
         \quad D(x, y) = |f(x) - f(y)|^2, \quad |f(x)| = 1
 
-    over all weights :math:`\theta` of f.  A step is one triplet; each `batch_size` of them change
-    the weights once, by their mean loss.  Triplets come from class labels (any picture of another
-    class is a negative), from a relevance of pictures within their category (with negatives of the
-    same category too), or from people's judgements.
+    over all weights :math:`\theta` of the network f.  A step is one triplet.  Each batch of
+    `batch_size` triplets changes the weights once, by its mean loss.  Triplets come from class
+    labels (any picture of another class is a negative), from the relevance of pictures within their
+    category (then negatives may be of the same category), or from human judgements.
 
-    Pictures are pixels of one size: 64 suits the small network, which trains in minutes on two
-    cores, and 224 the pretrained one.  It needs torch, and uses a GPU where there is one, with
-    16-bit floating values (bfloat16) in training; there, equal seeds give results that differ by
-    rounding.  Pictures lie decoded in memory: on a processor a batch of them is ready in some
-    hundredths of the time of its step, so that no workers load it.
+    All pictures have the same size: 64 pixels for the small network, which trains in minutes on two
+    cores, and 224 for the pretrained one.  DeepRanking needs torch.  It uses a GPU if there is one,
+    and then trains with 16-bit floating-point numbers (bfloat16); results with equal seeds then
+    differ by rounding.  The decoded pictures stay in memory.  Preparing a batch takes a few
+    hundredths of the time of its step, so no worker processes load pictures.
 
-    A model file is a checkpoint: after `partial_fit` and `save_model`, another process that
-    loads it and calls `partial_fit` ends where one call would have, bit for bit on a processor with
-    as many threads, where the first number of steps is a multiple of `batch_size`.
+    A model file is a checkpoint.  If you save a model after `partial_fit`, load it in another
+    process and call `partial_fit` again, you get the weights of one uninterrupted call.  They are
+    equal bit for bit on a CPU with the same number of threads, if the first number of steps is a
+    multiple of `batch_size`.
 
     Parameters
     ----------

@@ -38,9 +38,9 @@ class GoldenFeature(HyperParameters, EmbeddingLearner):
     and :math:`\sigma_k` is the root mean square of :math:`\delta_k` over the triplets.  The squared
     hinge makes the problem smooth, and its solution is unique: L-BFGS-B finds it.
 
-    Where a data set's rows are features of several kinds (``--features lab+hog+lbp``), it gives
-    them kind by kind as `Patches` of one descriptor a picture.  Of several descriptors, such as
-    local ones, :math:`x_k` is the mean.
+    If the rows of a data set are features of several kinds (``--features lab+hog+lbp``), the data
+    set gives each kind as `Patches` with one descriptor for each picture.  If there are several
+    descriptors, such as local ones, :math:`x_k` is their mean.
 
     Parameters
     ----------

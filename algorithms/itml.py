@@ -73,8 +73,10 @@ class Solution(NamedTuple):
 class ITML(LabelLearner):
     r"""Information-theoretic metric learning: bounds on pairs, by cyclic Bregman projections.
 
-    Minimises, over A positive definite and a slacked bound :math:`\xi_k > 0` for each pair with
-    :math:`z_k = x - x'`,
+    ITML keeps the squared distance of same-class pairs below a bound u, and that of other pairs
+    above a bound l.  A pair k with the difference :math:`z_k = x - x'` may violate its bound, at a
+    price: its bound becomes a variable :math:`\xi_k > 0`.  ITML minimises, over positive definite A
+    and all :math:`\xi_k`,
 
     .. math::
 
@@ -83,15 +85,15 @@ class ITML(LabelLearner):
         z_k^\top A z_k \le \xi_k \; \text{(same class)}, \quad
         z_k^\top A z_k \ge \xi_k \; \text{(different classes)},
 
-    :math:`D_{ld}` the LogDet divergence, the prior the identity; b_k is u for pairs of one class
-    and l for the others.  Each projection solves for one pair and changes A by rank one, and
-    :math:`A^{-1} = I + \sum_k \lambda_k \delta_k z_k z_k^\top` throughout, with the multipliers
-    :math:`\lambda_k \ge 0` and :math:`\delta_k` 1 for the same class and -1 otherwise.
+    where :math:`D_{ld}` is the LogDet divergence, and b_k is u for pairs of one class and l for the
+    others.  A projection solves the constraint of one pair, and changes A by a matrix of rank one.
+    At all times :math:`A^{-1} = I + \sum_k \lambda_k \delta_k z_k z_k^\top`, with multipliers
+    :math:`\lambda_k \ge 0`, and :math:`\delta_k` = 1 for the same class and -1 otherwise.
 
-    A pass over m pairs takes 3 m d^2 / 2 multiplications and additions and 64 m d more, in blocks
-    of 64 pairs that go over A twice; where 2 n <= d, n^2 in the place of d^2, since A is the
-    identity outside of the span of the rows.  There are tens to hundreds of passes,
-    more for a larger gamma.  Memory: 4 matrices of d^2 float64 numbers, and some 50 bytes a pair.
+    A pass over m pairs takes 3 m d^2 / 2 + 64 m d multiplications and additions.  It goes through
+    blocks of 64 pairs, and reads A twice for each.  If 2 n <= d, d^2 becomes n^2, because A is the
+    identity outside the span of the rows.  A fit takes tens to hundreds of passes, more for a
+    larger gamma.  Memory is 4 matrices of d^2 float64 numbers, and about 50 bytes a pair.
 
     Parameters
     ----------

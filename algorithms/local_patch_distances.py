@@ -44,15 +44,17 @@ PICTURES = 16
 
 
 class LocalPatchDistances(LocalDistances):
-    """`LocalDistances` of pictures with patches: a weight of 0 or more for each patch.
+    """`LocalDistances` for pictures: a non-negative weight for each patch of a training picture.
 
     d_ji,m is the smallest Euclidean distance of patch m of picture j to any patch of the same kind
-    of picture i, and M_j counts the patches of all kinds.  Patches whose weight is 0 take no time
-    when queries are asked about.  Memory of `fit` is that of the distances of the pairs, 4 bytes a
-    patch and pair: 5 GB for 1500 pictures of 1200 patches at the default `n_nearest`.
+    of picture i.  M_j is the number of patches of picture j, of all kinds.  Patches with a weight
+    of 0 take no time at queries.  The memory of `fit` is that of the distances of the pairs, 4
+    bytes for each patch and pair: 5 GB for 1500 pictures with 1200 patches and the default
+    `n_nearest`.
 
-    `n_components` compares descriptors by fewer numbers.  Measured on 150 training pictures of ten
-    classes of Caltech101, 100 patches each of gb70, gb42 (204 numbers) and hsv (364), on one core:
+    `n_components` compares descriptors by fewer numbers.  We measured this on 150 training pictures
+    of ten classes of Caltech101, with 100 patches each of gb70, gb42 (204 numbers) and hsv (364),
+    on one core:
 
     ============  ================  ===================  ================
     n_components  distances, CPU s  mean relative error  mean recognition
@@ -63,8 +65,8 @@ class LocalPatchDistances(LocalDistances):
     16            1.2               .220                 .703
     ============  ================  ===================  ================
 
-    Recognition is the mean of three draws, of standard deviation .02 to .03.  The distances become
-    shorter, and the weights make up for most of it.
+    Recognition is the mean of three random splits, with a standard deviation of .02 to .03.  The
+    distances become shorter, and the weights compensate for most of this.
 
     Parameters
     ----------

@@ -190,9 +190,9 @@ class CovarianceAdapter(MetricLearnAdapter):
 class MetricLearnLMNN(MetricLearnAdapter):
     """metric-learn's LMNN: gradient descent on L with all impostors looked for at each step.
 
-    An iteration costs O(n^2 d) time; while most rows are impostors of each other, as at the start
-    on rows of unit length, O(n^2 d) memory.  It stops by an absolute change of the objective, so
-    that rows on another scale stop elsewhere.
+    An iteration costs O(n^2 d) time.  While most rows are impostors of each other, as at the start
+    on rows of unit length, it also costs O(n^2 d) memory.  It stops when the absolute change of the
+    objective is small, so the scale of the rows matters.
 
     Parameters
     ----------
@@ -301,7 +301,7 @@ class MetricLearnRCA(CovarianceAdapter):
     """metric-learn's relevant component analysis, on drawn chunklets, after PCA where they are few.
 
     L is the inverse root of the covariance within the chunklets: O(n d^2 + d^3) time, O(d^2)
-    memory.  metric-learn draws the last class only when the others have no rows left.
+    memory.  metric-learn samples the last class only if the other classes have no rows left.
 
     Parameters
     ----------
@@ -368,9 +368,9 @@ def _drawn(n_constraints: int | None, c: int) -> int:
 class MetricLearnITML(PairsAdapter):
     """metric-learn's information-theoretic metric learning: cyclic LogDet projections on m pairs.
 
-    Its bounds, the 5th and 95th percentile of the distances, are of unsquared distances and are
-    compared with squared ones: not what the paper defines.  An iteration goes over all pairs, in
-    Python, and costs O(m d^2) time; the percentiles take O(n^2) memory.
+    Its bounds are the 5th and 95th percentile of the unsquared distances, but are compared with
+    squared distances, which is not what the paper defines.  An iteration goes over all pairs in
+    Python, and costs O(m d^2) time.  The percentiles take O(n^2) memory.
 
     Parameters
     ----------
@@ -405,10 +405,10 @@ class MetricLearnITML(PairsAdapter):
 class MetricLearnMMC(PairsAdapter):
     """metric-learn's MMC (Xing et al.): alternating projections, then a gradient step, on m pairs.
 
-    A projection costs an eigendecomposition, a step O(m d^2) time and memory: the outer product of
-    every pair is kept.  Where no projection meets the constraints metric-learn returns its start,
-    the Euclidean distance, and a `ConvergenceWarning` says so.  Its variant for a diagonal matrix,
-    which often ends in NaN, is left out.
+    A projection costs an eigendecomposition.  A step costs O(m d^2) time and memory, because the
+    outer product of every pair is kept.  If no projection meets the constraints, metric-learn
+    returns its start, the Euclidean distance, with a `ConvergenceWarning`.  Its variant for a
+    diagonal matrix is not offered, because it often ends in NaN.
 
     Parameters
     ----------
@@ -453,10 +453,10 @@ class MetricLearnMMC(PairsAdapter):
 class MetricLearnLSML(MetricLearnAdapter):
     """metric-learn's least squared-residual metric learning, on m drawn pairs of pairs.
 
-    A same-class pair should be nearer than the different-class pair beside it; LogDet keeps M near
-    I.  On rows of unit length it stays there: on digits the eigenvalues end within 0.2 % of 1 and
-    the ranking is the Euclidean one, while longer rows move it.  An iteration tries ten steps:
-    O(m d^2 + d^3) time, O(m d) memory.
+    A same-class pair should be nearer than the different-class pair beside it; a LogDet term keeps
+    M near I.  On rows of unit length M hardly changes: on digits all eigenvalues are within 0.2 %
+    of 1, and the ranking is that of the Euclidean distance.  Longer rows change M.  An iteration
+    tries ten steps: O(m d^2 + d^3) time, O(m d) memory.
 
     Parameters
     ----------
@@ -491,8 +491,7 @@ class MetricLearnSCML(MetricLearnAdapter):
     """metric-learn's sparse compositional metric learning: M as a sum of b weighted LDA directions.
 
     The squared differences of all t = k_genuine k_impostor n triplets along all b directions are
-    kept: 3 t b numbers, and about as much time as k-means, b LDAs and `max_iter` dual-averaging
-    steps take.
+    kept: 3 t b numbers.  The time is that of k-means, b LDAs and `max_iter` dual-averaging steps.
 
     Parameters
     ----------

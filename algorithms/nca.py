@@ -67,31 +67,31 @@ class Objective:
 class NCA(LabelLearner):
     r"""Neighbourhood components analysis, by L-BFGS on L.
 
-    Maximises the expected number of rows that choose a neighbour of their own class, where row i
-    chooses j with the probability p_ij (equations 1 to 3 of the paper),
+    Row i chooses row j as its neighbour with the probability p_ij.  NCA maximises the expected
+    number of rows that choose a neighbour of their own class (equations 1 to 3 of the paper),
 
     .. math::
 
         f(L) = \sum_i p_i , \qquad p_i = \sum_{j \ne i: y_j = y_i} p_{ij} , \qquad
         p_{ij} = \frac{e^{-|L x_i - L x_j|^2}}{\sum_{k \ne i} e^{-|L x_i - L x_k|^2}} ,
 
-    which is not convex: where it ends depends on where it starts.  The gradient (equation 5) is
+    f is not convex, so the result depends on the start.  The gradient (equation 5) is
 
     .. math::
 
         \frac{\partial f}{\partial L} = 2 L X^\top (W + W^\top - \mathrm{diag}(W^\top 1)) X ,
         \qquad W_{ij} = p_{ij} \, ([y_i = y_j] - p_i) .
 
-    The starts, the steps and where it stops are scikit-learn's; the n^2 probabilities are compiled
-    and gone through in blocks.  Of more than 500 rows the first iterations are done in float32,
-    until one gains less than 1e-4 of f; the last ones in float64, in which f is told.  Of fewer
-    rows it ends where scikit-learn does, up to rounding, which iterations amplify.
+    The starts, the steps and the stopping rule are those of scikit-learn.  The n^2 probabilities
+    are computed in compiled code, block by block.  With more than 500 rows the first iterations use
+    float32, until one gains less than 1e-4 of f; the last ones use float64.  With fewer rows the
+    result is that of scikit-learn up to rounding, which iterations amplify.
 
-    Of fewer rows than features it learns in the span of the rows, and of columns that do not vary
-    it learns nothing, which is the same from the same start.
+    If there are fewer rows than features, NCA learns in the span of the rows.  It ignores columns
+    that do not vary.  Neither changes the result.
 
-    Time n^2 n_components, times 3 at most, an iteration; memory some n d and 40 n_components d
-    numbers and a block of 8 MiB.
+    An iteration takes at most 3 n^2 n_components operations.  Memory is a few times n d and
+    40 n_components d numbers, and a block of 8 MiB.
 
     Parameters
     ----------

@@ -23,11 +23,10 @@ class CosineOASIS(Factored):
 
     .. math:: S(x, y) = \frac{(Lx)^\top (Ly)}{|Lx|\,|Ly|}, \qquad L^\top L = \text{PSD part of } W .
 
-    A row that W makes long is near the top of x'Wy for most queries - a hub - whatever it shows.
-    The cosine leaves length out.  Hubs cost OASIS precision at 1 on digits and MNIST (see
-    docs/results.md); where length carries meaning the cosine loses a little.  The parameters are
-    those of `OASIS`; the factor L costs O(d^3) after learning, O(n d^2) where
-    2 n <= d.
+    W makes some rows longer than others.  A long row has a large x'Wy with most queries: it is a
+    *hub*.  The cosine ignores the length.  Hubs cost OASIS precision at 1 on digits and MNIST.  If
+    the length carries meaning, the cosine loses a little.  The parameters are those of `OASIS`.
+    The factor L costs O(d^3) after learning, or O(n d^2) if 2 n <= d.
 
     Attributes
     ----------
@@ -87,11 +86,11 @@ class WhitenedOASIS(CosineOASIS):
     eigenvalues, and P the projection on the span of the whitened class means.  OASIS then learns W
     from W = I on the rows Ax / |Ax|, and L'L is the PSD part of W.
 
-    OASIS starts from I, and with few rows a class it stays below LDA on good features, such as a
-    network's embeddings.  This one starts close to LDA: o = 0 would be its subspace, and o = 1 is
-    the whitening of RCA, which loses less on classes that it has not seen.  Rows less their
-    training mean (``--scaling center+l2``) suit it.  A costs O(n d min(n, d) + d^2) and d^2
-    numbers.
+    OASIS starts from I.  With few rows a class it is worse than LDA on good features, such as a
+    network's embeddings.  WhitenedOASIS starts close to LDA.  With o = 0 it would start in LDA's
+    subspace; with o = 1 it starts from the whitening of RCA, which loses less on unseen classes.
+    Centred rows suit it (``--scaling center+l2``).  Computing A costs O(n d min(n, d) + d^2) time
+    and d^2 numbers.
 
     Parameters
     ----------

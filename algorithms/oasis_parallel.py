@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 
 class AveragedOASIS(OASIS):
-    """Averaged OASIS: `n_learners` OASIS learners in parallel threads, W their mean.
+    """Averaged OASIS: `n_learners` OASIS learners in parallel threads; W is the mean of theirs.
 
-    Every learner does `n_steps` steps on a stream of triplets of its own; given triplets are
-    dealt to the learners in turn.  The result does not depend on the number of threads.  The
-    matrices take n_learners d^2 numbers.
+    Every learner makes `n_steps` steps on its own stream of triplets.  Triplets that you give are
+    distributed to the learners in turn.  The result does not depend on the number of threads.  The
+    matrices have n_learners d^2 numbers.
 
     Parameters
     ----------
@@ -133,20 +133,20 @@ class AveragedOASIS(OASIS):
 
 
 class MiniBatchOASIS(OASIS):
-    r"""Mini-batch OASIS: an inexact schedule of the steps of OASIS, for many rows and features.
+    r"""Mini-batch OASIS: the steps of OASIS in batches, for many rows and features.
 
-    The triplets of a batch are scored against the W before the batch, then all applied:
+    All triplets of a batch are scored with the W before the batch, and then applied together:
 
     .. math:: W \leftarrow W + \sum_{t \in \text{batch}} \tau_t\, q_t (p_t - n_t)^\top .
 
-    One pass over W serves a whole batch, and the threads own parts of its rows, so that the result
-    does not depend on their number.  With float32 rows each p - n is rounded to 16 bits, by at most
-    1 / 65534 of its largest entry.  Dense rows of 256 features or more, at least half of them not
-    0, are not rounded: their passes are matrix products, in one thread.
+    A batch needs only one pass over W.  Each thread updates its own rows of W, so the result does
+    not depend on the number of threads.  With float32 rows each p - n is rounded to 16 bits, by at
+    most 1 / 65534 of its largest entry.  Dense rows with 256 features or more, of which at least
+    half are not 0, are not rounded; their passes are matrix products in one thread.
 
-    A batch must be small against the rows, or the steps of a batch, which do not see each other,
-    overshoot.  A call ends its last batch: two calls of `partial_fit` give the W of one where the
-    first makes whole batches.
+    A batch must be small compared with the number of rows.  Otherwise its steps, which do not see
+    each other, overshoot.  The last batch ends with the call.  So two calls of `partial_fit` give
+    the same W as one only if the first one consists of whole batches.
 
     Parameters
     ----------

@@ -25,9 +25,9 @@ from oasis_bench.plugins import FittedArray, blocks
 
 
 class ProjOASIS(OASIS):
-    """Proj-OASIS: the W of OASIS, made symmetric once learning is over.
+    """Proj-OASIS: the W of OASIS, made symmetric after learning.
 
-    The parameters are those of `OASIS`; learning goes on from the W before the projection.
+    The parameters are those of `OASIS`.  `partial_fit` continues from the W before the projection.
 
     Attributes
     ----------
@@ -62,9 +62,9 @@ class OnlineProjOASIS(OASIS):
 
     .. math:: W \leftarrow W + \tau (V + V^\top) / 2, \quad V = q (p - n)^\top
 
-    with the :math:`\tau` of OASIS, so that each step is its step and then the projection; W
-    starts as I and stays symmetric up to rounding.  A step costs twice one of OASIS.  The
-    parameters and attributes are those of `OASIS`.
+    with the :math:`\tau` of OASIS.  So each step is a step of OASIS and then the projection.  W
+    starts as I and stays symmetric up to rounding.  A step costs twice as much as one of OASIS.
+    The parameters and attributes are those of `OASIS`.
 
     References
     ----------
@@ -91,9 +91,9 @@ class DissimOASIS(TripletLearner):
         V = (q - p)(q - p)^\top - (q - n)(q - n)^\top, \quad
         W \leftarrow W - \min(C, \ell / \|V\|^2)\, V .
 
-    W starts as I and stays symmetric up to rounding, but not positive: S' is neither x'Wy nor
-    minus a squared distance, and `similarity` and `pair_score` give S' itself.  A step costs
-    about twice one of OASIS.  The parameters are those of `OASIS`.
+    W starts as I and stays symmetric up to rounding, but may get negative eigenvalues.  So S' is
+    neither x'Wy nor minus a squared distance.  `similarity` and `pair_score` return S' itself.  A
+    step costs about twice as much as one of OASIS.  The parameters are those of `OASIS`.
 
     Attributes
     ----------
@@ -325,18 +325,19 @@ class PsdOASIS(Factored, OASIS):
 class LogDetOASIS(LogDetLearner):
     r"""LogDet-OASIS: a Mahalanobis distance from triplets, positive definite without projection.
 
-    From A = I, a step on (q, p, n) with :math:`z_+ = q - p`, :math:`z_- = q - n` minimises
+    LogDetOASIS starts from A = I.  A step on the triplet (q, p, n), with :math:`z_+ = q - p` and
+    :math:`z_- = q - n`, minimises
 
     .. math::
 
         D_{ld}(A, A_{old}) + \frac{\eta}{2} [m + z_+^\top A z_+ - z_-^\top A z_-]_+^2 ,
 
-    the LogDet divergence in the place of OASIS's Frobenius norm (an open question of section
-    6.2).  Its solution :math:`A^{-1} = A_{old}^{-1} + \alpha (z_+ z_+^\top - z_- z_-^\top)`,
-    :math:`\alpha = \eta (m + z_+^\top A z_+ - z_-^\top A z_-)`, is the one root of a cubic in
-    :math:`\alpha` where A is positive definite, and changes A by rank 2; :math:`\alpha` is halved
-    where a step would make A grow a millionfold.  A step costs O(d^2), for sparse rows too; A
-    takes d^2 float64 numbers whatever the rows' precision.
+    which has the LogDet divergence where OASIS has the Frobenius norm (an open question of section
+    6.2).  The solution is :math:`A^{-1} = A_{old}^{-1} + \alpha (z_+ z_+^\top - z_- z_-^\top)` with
+    :math:`\alpha = \eta (m + z_+^\top A z_+ - z_-^\top A z_-)`.  It changes A by a matrix of rank
+    2.  :math:`\alpha` is the only root of a cubic equation for which A is positive definite; it is
+    halved if a step would make A grow a millionfold.  A step costs O(d^2), also for sparse rows.
+    A has d^2 float64 numbers, whatever the precision of the rows.
 
     Parameters
     ----------

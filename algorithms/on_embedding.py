@@ -136,12 +136,12 @@ class _OnEmbedding(HyperParameters, MetricLearner):
 
 
 class OnEmbedding(_OnEmbedding):
-    r"""A learner on what an embedder makes of pictures: two learners, one after the other.
+    r"""A learner on top of an embedder of pictures: two learners, one after the other.
 
     .. math:: S(x, y) = S_{\text{learner}}(f(x), f(y))
 
-    The embedder f learns first, then the learner learns from its points of the same pictures, by
-    the same labels or triplets.  The defaults are `OASIS` on the points of `DeepRanking`.
+    The embedder f learns first.  Then the learner learns from the embeddings of the same pictures,
+    with the same labels or triplets.  The default is `OASIS` on embeddings of `DeepRanking`.
 
     Parameters
     ----------
@@ -214,17 +214,18 @@ class OnEmbedding(_OnEmbedding):
 
 
 class OnEmbeddingAndFeatures(_OnEmbedding):
-    r"""A learner on what an embedder makes of pictures and on their other features, kind by kind.
+    r"""A learner on the embeddings and other features of pictures, with a weight for each kind.
 
     .. math:: D(x, y) = w_0 |f(x) - f(y)|^2 + \sum_k w_k |x_k - y_k|^2, \qquad
         r_{ij} = \Pr(D_r(k, l) > D_r(i, j))
 
-    The first is the distance by the default learner, `GoldenFeature`, whose first kind of features,
-    'embedding', are the points of the embedder f: ``learner__kinds="embedding"`` is f alone.
+    D is the distance of the default learner, `GoldenFeature`.  Its first kind of features,
+    'embedding', is the output of the embedder f; ``learner__kinds="embedding"`` uses only f.
 
-    The embedder learns by the relevance r of pictures i, j of one category, where k, l are all
-    pairs that share a category, those of every category together.  :math:`D_r` is the distance of
-    `relevance`, which learns first, from the features alone.
+    The embedder learns from :math:`r_{ij}`, the relevance of the pictures i and j of one category.
+    It is the share of pairs (k, l) that are farther apart, among all pairs that share a category.
+    The distance :math:`D_r` is that of the learner `relevance`, which learns first, from the
+    features alone.
 
     Parameters
     ----------

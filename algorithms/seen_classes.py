@@ -64,18 +64,18 @@ class ClassifierPosterior(HyperParameters, MetricLearner):
         S(x, y) = p(x)^\top p(y), \qquad
         p_c(x) = \frac{e^{w_c^\top x + b_c}}{\sum_{c'} e^{w_{c'}^\top x + b_{c'}}} ,
 
-    the multinomial logistic regression of scikit-learn, which minimises
+    where p(x) are the class probabilities of scikit-learn's multinomial logistic regression.  It
+    minimises
 
     .. math:: \tfrac{1}{2} \sum_c |w_c|^2 - C \sum_i \sum_c q_{ic} \log p_c(x_i) ,
 
-    q_ic the share of class c in the labels of row i: 1 where it is the only one.
+    where q_ic is the share of class c in the labels of row i (1 if it is the only label).
 
-    It is no metric, and it shows what a metric must beat: among classes that it has seen a
-    classifier knows all that retrieval asks for.  What a metric has learned beyond the classes
-    themselves shows on classes that neither has seen.
+    This is not a metric.  It shows what a metric must beat among seen classes, where knowing the
+    classes is enough.  What a metric has learned beyond them shows on unseen classes.
 
-    Time n d c an iteration, c the classes; memory 25 d c + 4 n c numbers, and with several labels
-    a copy of a row for each of its labels.
+    An iteration takes O(n d c) time, where c is the number of classes.  Memory is 25 d c + 4 n c
+    numbers; if rows have several labels, also a copy of a row for each of its labels.
 
     Parameters
     ----------
@@ -202,14 +202,14 @@ class NearestNeighbourMemory(HyperParameters, MetricLearner):
 
         S(x, y) = [\, c(x) = c(y) \,] , \qquad c(x) = y_{j(x)}, \quad j(x) = \arg\min_j |x - x_j| .
 
-    With several labels a row: whether they share one.  Of training rows that lie equally near, the
-    first counts.
+    If rows have several labels, S is 1 if they share one.  If several training rows are equally
+    near, the first one counts.
 
-    It learns nothing but by heart, and it shows what a metric must beat: how far the labels of the
-    training rows alone go among classes that were seen.  Of classes that it has not seen it knows
-    nothing.  S has two values, so that the order within each is that of the ties, a random one.
+    This baseline only memorises the training rows.  It shows how far their labels alone lead among
+    seen classes, which a metric must beat.  It knows nothing about unseen classes.  S has only two
+    values, and ties are ranked at random.
 
-    Time n d an item that is asked about; memory n d.
+    A query takes O(n d) time.  Memory is n d.
 
     Parameters
     ----------
