@@ -4,8 +4,10 @@
 `.. entry-points:: learners` (or datasets, tasks) a table of what is registered, with its facts.
 """
 
+import re
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import Any, ClassVar
 
 from docutils import nodes
@@ -16,11 +18,12 @@ from sphinx.application import Sphinx
 
 import oasis_bench.algorithms
 
+EXAMPLES = sorted(Path(__file__).parents[1].glob("examples/plot_*.py"))
 READ_SECTIONS = NumpyDocString._read_sections
 
 
 class Mathematics(Directive):
-    """A section for each learner: what its docstring says above its parameters, and its source."""
+    """A section for each learner: its docstring above the parameters, its source, its examples."""
 
     required_arguments = 1
     final_argument_whitespace = True
@@ -33,7 +36,9 @@ class Mathematics(Directive):
             lines = [f"**{' '.join(text['Summary'])}**", "", *text["Extended Summary"], ""]
             if text["References"]:
                 lines += ["*Source.* " + " ".join(text["References"]), ""]
-            lines += [f"Parameters, methods and examples: `{name}`."]
+            lines += [f"Parameters and methods: `{name}`. "]
+            if using := [it.stem for it in EXAMPLES if re.search(rf"\b{name}\b", it.read_text())]:
+                lines[-1] += "Examples: " + ", ".join(f":doc:`/gallery/{it}`" for it in using)
             section = nodes.section(ids=[f"mathematics-{name.lower()}"])
             section += nodes.title(text=name)
             self.state.nested_parse(StringList(lines, source=name), 0, section)
