@@ -225,7 +225,7 @@ def make_front(spec, folder):
     return piped(lines)
 
 
-NOTHING_YET = "The suite has not been run on such corpora yet.\n"
+NOTHING_YET = "The suite has no results for this task yet.\n"
 
 
 def ranked_folder(results):
