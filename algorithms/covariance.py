@@ -38,14 +38,14 @@ class StandardizedEuclidean(HyperParameters, MahalanobisLearner):
     Parameters
     ----------
     random_state : int, RandomState or None, default None
-        Not read, as nothing is random: every learner has it.
+        Not used, because nothing is random.  All learners have this parameter.
 
     Attributes
     ----------
     scale_ : ndarray of shape (n_features,)
         s.
     components_ : ndarray of shape (n_features, n_features)
-        L = diag(1 / s), made when asked for: many features cost nothing.
+        L = diag(1 / s), which is computed only when it is accessed.
     n_features_in_ : int
     """
 
@@ -102,19 +102,19 @@ class Covariance(HyperParameters, MahalanobisLearner):
     Parameters
     ----------
     n_axes : int or None, default None
-        Principal axes that are whitened, the largest variance first; at most the rank of the rows.
-        None takes all where the rows are more than the features, and the first (n - 1) // 2 where
-        they are not, for the reason that RCA gives: by the pseudo-inverse itself n rows of rank
-        n - 1 all lie equally far from each other.
+        The number of principal axes that are whitened, those of largest variance first; at most the
+        rank of the rows.  None: all axes if there are more rows than features, otherwise the first
+        (n - 1) // 2.  (With the pseudo-inverse of all axes, n rows of rank n - 1 would all have the
+        same distance from each other; see `RCA`.)
     random_state : int, RandomState or None, default None
-        Not read, as nothing is random: every learner has it.
+        Not used, because nothing is random.  All learners have this parameter.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        L, with L'L = M: the principal axes over their standard deviations.
+        L, with L'L = M: the principal axes, divided by their standard deviations.
     n_axes_ : int
-        Principal axes taken.
+        The number of principal axes that were used.
     n_features_in_ : int
 
     References

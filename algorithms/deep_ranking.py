@@ -46,44 +46,46 @@ class DeepRanking(HyperParameters, EmbeddingLearner, IncrementalLearner):
     Parameters
     ----------
     backbone : {'small', 'efficientnet-lite0'}, default 'small'
-        The network that sees the picture in full: four convolutions with group normalisation,
-        learned from scratch; or EfficientNet-Lite0 with its weights for ImageNet.
+        The network for the picture in full size: four convolutions with group normalisation, which
+        are not pretrained, or EfficientNet-Lite0 with its weights for ImageNet.
     dimension : int, default 128
-        Numbers of the embedding (4096 in the paper).
+        The dimension of the embedding (4096 in the paper).
     multiscale : bool, default True
         Whether two shallow paths see the picture at a quarter and at an eighth of its size
         (section 4); False is the paper's single-scale ranking.
     freeze_backbone : bool, default False
-        Learn the paths and the linear embedding alone: the backbone sees each picture once.
+        Only learn the shallow paths and the linear embedding.  The backbone processes each picture
+        once.
     gap : float, default 0.2
-        g.  Squared distances are from 0 to 4.
+        The margin g.  Squared distances are between 0 and 4.
     n_steps : int, default 20000
-        Triplets of `fit`.
+        The number of triplets for `fit`.
     batch_size : int, default 32
-        Triplets of a step of the weights.
+        The number of triplets for one update of the weights.
     learning_rate : float, default 0.01
     momentum : float, default 0.9
         Nesterov's.
     weight_decay : float, default 0.001
         :math:`\lambda` (section 3).
     dropout : float, default 0.4
-        Share of the inputs of the linear embedding left out in training (the paper keeps .6).
+        The share of the inputs of the linear embedding that is left out in training (the paper
+        keeps .6).
     shift : float, default 1/16
         Training pictures are shifted by up to this share of their sides.
     out_of_class : float, default 0.2
         With relevance: the share of negatives of another category (section 6.6).
     margin : float, default 0
-        With relevance: T_r, by how much the positive is more relevant than a negative of the same
-        category (eq. 8).
+        With relevance: T_r.  The positive must be more relevant than a negative of the same
+        category by this amount (eq. 8).
     sampling : {'weighted', 'uniform', 'reservoir'}, default 'weighted'
         With relevance: pictures with probability proportional to it (eq. 7), each with the same
         probability (section 6.6), or of what a `Reservoir` keeps (section 5.1), which comes near
         eq. 7 where this is a small part of them.
     relevance_cap : float or None, default None
-        With relevance: T_p, the relevance above which a picture is no more likely (eq. 7).  None:
-        without bound; the paper says no value.
+        With relevance: T_p.  A higher relevance does not make a picture more likely (eq. 7).  None:
+        no bound; the paper gives no value.
     capacity : int, default 1000
-        With the reservoir: the pictures of a category that it keeps at most.
+        With the reservoir: the largest number of pictures that it keeps for a category.
     random_state : int, RandomState or None, default None
 
     Attributes
@@ -91,7 +93,7 @@ class DeepRanking(HyperParameters, EmbeddingLearner, IncrementalLearner):
     parameters_ : ndarray of shape (n_parameters,), float32
         All weights of the network.
     n_steps_ : int
-        Triplets learned from since `fit` began.
+        The number of triplets since the beginning of `fit`.
 
     References
     ----------

@@ -46,10 +46,10 @@ class GoldenFeature(HyperParameters, EmbeddingLearner):
     ----------
     C : float, default 0.1
     kinds : str or None, default None
-        The kinds of features to use, joined by +; None: all.  Of one kind, nothing is learned: the
-        order is that of its distance.
+        The kinds of features to use, joined by +.  None: all.  With a single kind nothing is
+        learned, and items are ranked by its distance.
     random_state : int, RandomState or None, default None
-        Draws triplets from labels, in `fit`.
+        The seed of the triplets that `fit` samples from labels.
 
     Attributes
     ----------
@@ -58,9 +58,9 @@ class GoldenFeature(HyperParameters, EmbeddingLearner):
     weights_ : ndarray of shape (n_kinds,)
         w.
     widths_ : ndarray of shape (n_kinds,), int64
-        The numbers of each kind.
+        The number of features of each kind.
     objective_ : float
-        The least value, of the triplets that `weights_` are learned from.
+        The minimum of the objective.
 
     References
     ----------

@@ -98,18 +98,19 @@ class ITML(LabelLearner):
     Parameters
     ----------
     gamma : float, default 1.0
-        Weight of the slack: a large one keeps the bounds (the paper chooses it from
-        {0.01, 0.1, 1, 10}; 1 is the authors' code).
+        The weight of the slack.  A large value enforces the bounds.  (The paper tunes it from
+        {0.01, 0.1, 1, 10}; the authors' code uses 1.)
     n_pairs : int or None, default None
-        Pairs of rows, drawn uniformly with replacement; those of equal rows are left out.  None:
-        40 c (c - 1) for c classes, as in the authors' code (the paper says 20 c^2).
+        The number of pairs of rows, sampled uniformly with replacement.  Pairs of equal rows are
+        left out.  None: 40 c (c - 1) for c classes, as in the authors' code (the paper has 20 c^2).
     max_iter : int, default 1000
-        Passes over the pairs at most, as in metric-learn.
+        The largest number of passes over the pairs, as in metric-learn.
     tol : float, default 1e-3
-        Stop where a pass changes the multipliers by less: the 1-norm of the change over the sum
-        of the 2-norms before and after, as in the authors' code, whose 0.01 stops short.
+        Stop when a pass changes the multipliers by less than this: the 1-norm of the change,
+        divided by the sum of the 2-norms before and after.  The authors' code uses 0.01, which
+        stops too early.
     random_state : int, RandomState or None, default None
-        Decides the pairs.
+        The seed of the pairs.
 
     Attributes
     ----------
@@ -119,9 +120,9 @@ class ITML(LabelLearner):
         u and l: the 5th and the 95th percentile of the *squared* distances between rows that
         differ, of at most 500 rows.
     n_pairs_ : int
-        Pairs that were used.
+        The number of pairs that were used.
     n_iter_ : int
-        Passes over them.
+        The number of passes over the pairs.
     n_features_in_ : int
 
     References

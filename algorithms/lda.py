@@ -40,12 +40,13 @@ class LDA(LabelLearner):
     Parameters
     ----------
     n_components : int or None, default None
-        Discriminants, n_classes - 1 and n_features at most; None takes as many as that.
+        The number of discriminants, at most n_classes - 1 and n_features.  None: the largest
+        possible number.
     shrinkage : 'auto' or float in (0, 1], default 'auto'
-        s; 'auto' is the one of Ledoit and Wolf (2004), which fits each class by itself after the
-        features were scaled to unit variance.
+        s.  'auto': the shrinkage of Ledoit and Wolf (2004), computed for each class after the
+        features are scaled to unit variance.
     random_state : int, RandomState or None, default None
-        Not read, as nothing is random: every learner has it.
+        Not used, because nothing is random.  All learners have this parameter.
 
     Attributes
     ----------

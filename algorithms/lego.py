@@ -64,7 +64,7 @@ class LEGO(LogDetLearner):
     Parameters
     ----------
     eta : float, default 0.08
-        Learning rate; the papers choose it from {0.02, 0.08, 0.32} (JMLR 2010, 5.3.2), for rows
+        The learning rate.  The papers tune it from {0.02, 0.08, 0.32} (JMLR 2010, 5.3.2), for rows
         of about unit length.
     n_steps, weighted_positives, negatives, threshold, random_state
         As in `OASIS`.
@@ -72,12 +72,12 @@ class LEGO(LogDetLearner):
     Attributes
     ----------
     components_ : ndarray of shape (n_features, n_features)
-        L, the Cholesky factor with L'L = A; float32 where the rows are float32, else float64.
+        L, the Cholesky factor with L'L = A; float32 if the rows are float32, otherwise float64.
     mahalanobis_matrix_ : ndarray of shape (n_features, n_features)
-        A in float64, from which learning goes on.
+        A in float64, from which learning continues.
     bounds_ : ndarray of shape (2,)
-        u and l, from the first 10 000 triplets of the stream, or from those that the first call
-        of `partial_fit_triplets` was given.
+        u and l, computed from the first 10 000 triplets of the stream, or from the triplets of the
+        first call of `partial_fit_triplets`.
     n_steps_, n_updates_, n_features_in_ : int
         As in `OASIS`.
 

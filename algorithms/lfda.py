@@ -49,23 +49,24 @@ class LFDA(WithinClassLearner):
     Parameters
     ----------
     n_components : int or None, default None
-        Eigenvectors kept, the largest eigenvalue first; None keeps all, as the author's LFDA.m.
+        The number of eigenvectors, those with the largest eigenvalues first.  None: all, as in the
+        author's LFDA.m.
     n_neighbors : int, default 7
-        Which neighbour scales the affinity; the author's choice.  In a class of fewer rows, the
-        furthest.
+        The number of the neighbour that scales the affinity.  In a smaller class it is the farthest
+        row.
     n_axes : int or None, default None
-        Principal axes on which it learns, the largest variance first; at most the rank of the
-        rows.  None takes all where n - c, of n rows in c classes, is at least that rank, and
-        (n - c) // 2 where it is not.
+        The number of principal axes used for learning, those of largest variance first; at most the
+        rank of the rows.  None, with n rows in c classes: all axes if n - c is at least the rank,
+        otherwise (n - c) // 2.
     random_state : int, RandomState or None, default None
-        Not read, as nothing is random: every learner has it.
+        Not used, because nothing is random.  All learners have this parameter.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
         L.
     n_axes_ : int
-        Principal axes taken.
+        The number of principal axes that were used.
     n_features_in_ : int
 
     References

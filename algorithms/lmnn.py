@@ -208,11 +208,11 @@ class FastLMNN(LMNN):
     tol : float, default 1e-2
         As in `LMNN`.
     variance : float in (0, 1], default 0.95
-        The share that the kept axes hold at least.
+        The smallest share of the variance that the axes must hold.
     stop_after : int, default 0
         As in `LMNN`.
     random_state : int, RandomState or None, default None
-        Not read, as nothing is random: every learner has it.
+        Not used, because nothing is random.  All learners have this parameter.
 
     Attributes
     ----------

@@ -94,10 +94,10 @@ class LocalDistances(HyperParameters, ExemplarLearner):
         An upper bound of the distance of the primal objective from its minimum.
     primal_ : float
     duals_ : ndarray of shape (n_passes + 1,)
-        The dual before the first pass and after each.
+        The dual objective before the first pass and after each pass.
     n_passes_, n_triplets_ : int
     zero_share_ : float
-        Of the weights: those of items in a triplet that are zero.
+        The share of zeros among the weights of items that are in a triplet.
     n_features_in_ : int
 
     References

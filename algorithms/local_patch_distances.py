@@ -75,22 +75,23 @@ class LocalPatchDistances(LocalDistances):
     kinds : str or None, default None
         The kinds of patches to use, joined by +; None: all that the pictures have.
     n_components : int or None, default None
-        Compare descriptors by so many first principal directions of the training patches, kind by
-        kind: faster, and not exact.  A kind of no more numbers a patch is compared as it is.  None:
-        all numbers.
+        The number of principal components of the training patches by which descriptors of each kind
+        are compared.  This is faster, and not exact.  A kind with no more numbers for each patch is
+        not changed.  None: all numbers.
     keep : bool, default False
-        Keep the distances of training pictures and queries in the cache folder, as `set_distances`
-        does, kind by kind: another learner on the same pictures, or a fit that goes on after it
-        was killed, reads them.  Its times are then without them.
+        Keep the distances of training pictures and queries in the cache folder.  Other learners on
+        the same pictures, or a repeated fit, then read them, so their times do not include the
+        computation of distances.
 
     Attributes
     ----------
     exemplars_ : Patches
-        The training pictures, projected where there are `directions_`.
+        The training pictures, projected if `directions_` are used.
     directions_ : dict of str to ndarray of shape (n_components, p), float32
-        By kind; empty where `n_components` is None.
+        The principal components of each kind; empty if `n_components` is None.
     weights_ : list of ndarray of shape (M_j,), float64
-        Kinds in the order of ``exemplars_.kinds``, each kind's patches in their order.
+        The weights of each picture: kinds in the order of ``exemplars_.kinds``, patches in their
+        order.
     C_, gap_, primal_, duals_, n_passes_, n_triplets_, zero_share_
         As in `LocalDistances`.
 

@@ -74,26 +74,27 @@ class MCML(LabelLearner):
     Parameters
     ----------
     n_axes : int or None, default None
-        Principal axes on which it learns, the largest variance first; at most the rank of the
-        rows.  None takes all, as the paper does.
+        The number of principal axes used for learning, those of largest variance first; at most the
+        rank of the rows.  None: all, as in the paper.
     tol : float, default 1e-5
-        Stop where ten iterations lower f by less than this times the number of rows, and new
-        directions do not either: nats a row, whatever the scale of the features is.
+        Stop when ten iterations, and a search in new directions, reduce f by less than this times
+        the number of rows.  The unit is nats per row, and does not depend on the scale of the
+        features.
     max_iter : int, default 1000
-        Iterations at most.
+        The largest number of iterations.
     random_state : int, RandomState or None, default None
-        Not read, as nothing is random: every learner has it.
+        Not used, because nothing is random.  All learners have this parameter.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        L; as many rows as A has eigenvalues above a 1e-7th of the largest.
+        L.  It has a row for each eigenvalue of A above 1e-7 of the largest.
     objective_ : float
         f(A).
     n_axes_ : int
-        Principal axes taken.
+        The number of principal axes that were used.
     n_iter_ : int
-        Iterations taken.
+        The number of iterations.
     n_features_in_ : int
 
     References
@@ -245,7 +246,7 @@ def minimise(objective: Objective, L: FloatArray, tol: float, max_iter: int) -> 
     tol : float
         Progress below which it stops: of f in `STRIDE` iterations, and along the eigenvectors.
     max_iter : int
-        Iterations of L-BFGS at most.
+        The largest number of iterations of L-BFGS.
     """
     n_iter = 0
     while True:

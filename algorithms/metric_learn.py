@@ -197,18 +197,20 @@ class MetricLearnLMNN(MetricLearnAdapter):
     Parameters
     ----------
     n_neighbors : int, default 3
-        Target neighbours; lowered, with a warning, where the smallest class has too few rows.
+        The number of target neighbours.  It is reduced, with a warning, if the smallest class has
+        too few rows.
     regularization : float in (0, 1), default 0.5
-        Weight of the pull, omega of the papers, who choose it from {0.125, 0.25, 0.5}.
+        The weight of the pull, omega in the papers, which tune it from {0.125, 0.25, 0.5}.
     learn_rate : float, default 1e-3
-        First step.  metric-learn's default of 1e-7 suits rows of length 100: on rows of unit length
-        the steps, which grow by 1 % each, need most of the 1000 iterations to get long enough.
+        The size of the first step.  metric-learn's default of 1e-7 suits rows of length 100.  Steps
+        grow by 1 % each, so on rows of unit length they would need most of the 1000 iterations to
+        become long enough.
     max_iter : int, default 1000
-        Iterations at most; metric-learn counts the start, and the end, among them.
+        The largest number of iterations.  metric-learn also counts the start and the end.
     convergence_tol : float, default 1e-3
-        Change of the objective below which it stops, after 50 iterations.
+        After 50 iterations, stop when the objective changes by less than this.
     random_state : int, RandomState or None, default None
-        Not read, as nothing is random: every learner has it.
+        Not used, because nothing is random.  All learners have this parameter.
     """
 
     name: ClassVar = "metric-learn-LMNN"
@@ -247,7 +249,7 @@ class MetricLearnNCA(MetricLearnAdapter):
     ----------
     max_iter : int, default 100
     random_state : int, RandomState or None, default None
-        Not read, as nothing is random: every learner has it.
+        Not used, because nothing is random.  All learners have this parameter.
     """
 
     name: ClassVar = "metric-learn-NCA"
@@ -271,11 +273,12 @@ class MetricLearnLFDA(CovarianceAdapter):
     Parameters
     ----------
     k : int or None, default None
-        The neighbour that sets the local scale; None is 7, or d - 1 where that is less.
+        The number of the neighbour that sets the local scale.  None: 7, or d - 1 if that is
+        smaller.
     embedding_type : {'weighted', 'orthonormalized', 'plain'}, default 'weighted'
-        How long the eigenvectors are made.
+        How the eigenvectors are scaled.
     random_state : int, RandomState or None, default None
-        Not read, as nothing is random: every learner has it.
+        Not used, because nothing is random.  All learners have this parameter.
     """
 
     name: ClassVar = "metric-learn-LFDA"
@@ -306,9 +309,10 @@ class MetricLearnRCA(CovarianceAdapter):
     Parameters
     ----------
     n_chunks : int, default 100
-        Chunklets, each of rows of one class; lowered, with a warning, where rows are too few.
+        The number of chunklets, each with rows of one class.  It is reduced, with a warning, if
+        there are too few rows.
     chunk_size : int, default 2
-        Rows of a chunklet.
+        The number of rows in a chunklet.
     random_state : int, RandomState or None, default None
     """
 
@@ -346,7 +350,7 @@ class MetricLearnCovariance(CovarianceAdapter):
     Parameters
     ----------
     random_state : int, RandomState or None, default None
-        Not read, as nothing is random: every learner has it.
+        Not used, because nothing is random.  All learners have this parameter.
     """
 
     name: ClassVar = "metric-learn-Covariance"
@@ -375,12 +379,12 @@ class MetricLearnITML(PairsAdapter):
     Parameters
     ----------
     gamma : float, default 1.0
-        Weight of the slack; the paper chooses it from {0.01, 0.1, 1, 10}.
+        The weight of the slack.  The paper tunes it from {0.01, 0.1, 1, 10}.
     n_constraints : int or None, default None
-        Pairs of the same class, and as many of different ones; None is 20 classes^2.
+        The number of same-class pairs, and of different-class pairs.  None: 20 classes^2.
     max_iter : int, default 1000
     random_state : int, RandomState or None, default None
-        Decides the pairs.
+        The seed of the pairs.
     """
 
     name: ClassVar = "metric-learn-ITML"
@@ -413,13 +417,13 @@ class MetricLearnMMC(PairsAdapter):
     Parameters
     ----------
     n_constraints : int or None, default None
-        Pairs of the same class, and as many of different ones; None is 20 classes^2.
+        The number of same-class pairs, and of different-class pairs.  None: 20 classes^2.
     max_iter : int, default 100
     max_proj : int, default 100
-        Projections an iteration at most.  metric-learn's default of 10 000 takes minutes for 60
-        rows of 64 features, which end where they began, as with 100.
+        The largest number of projections in an iteration.  metric-learn's default of 10 000 takes
+        minutes for 60 rows with 64 features, without a better result than 100.
     random_state : int, RandomState or None, default None
-        Decides the pairs.
+        The seed of the pairs.
     """
 
     name: ClassVar = "metric-learn-MMC"
@@ -461,10 +465,10 @@ class MetricLearnLSML(MetricLearnAdapter):
     Parameters
     ----------
     n_constraints : int or None, default None
-        Pairs of pairs; None is 20 classes^2.
+        The number of pairs of pairs.  None: 20 classes^2.
     max_iter : int, default 1000
     random_state : int, RandomState or None, default None
-        Decides the pairs.
+        The seed of the pairs.
 
     References
     ----------
@@ -496,11 +500,12 @@ class MetricLearnSCML(MetricLearnAdapter):
     Parameters
     ----------
     k_genuine, k_impostor : int, defaults 3 and 10
-        Neighbours of a row, of its class and of others, that make its triplets.
+        The numbers of neighbours of a row, of its class and of other classes, from which its
+        triplets are made.
     beta : float, default 1e-5
-        Weight of the sparsity.
+        The weight of the sparsity.
     n_basis : int or None, default None
-        b, at most 2 n (c - 1) - 1; None is 20 d.
+        b, at most 2 n (c - 1) - 1.  None: 20 d.
     max_iter : int, default 10000
     random_state : int, RandomState or None, default None
 

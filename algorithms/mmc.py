@@ -62,27 +62,27 @@ class MMC(WithinClassLearner):
     Parameters
     ----------
     n_axes : int or None, default None
-        Principal axes on which it learns, the largest variance first; at most the rank of the
-        rows.  None takes all where n - c, of n rows in c classes, is at least that rank, and
-        (n - c) // 2 where it is not.
+        The number of principal axes used for learning, those of largest variance first; at most the
+        rank of the rows.  None, with n rows in c classes: all axes if n - c is at least the rank,
+        otherwise (n - c) // 2.
     tol : float, default 1e-3
-        Stop where the objective is proven to be within this share of itself of the optimum.
+        Stop when the gap (see `gap_`) is at most this.
     max_iter : int, default 1000
-        Iterations at most.
+        The largest number of iterations.
     random_state : int, RandomState or None, default None
-        Not read, as nothing is random: every learner has it.
+        Not used, because nothing is random.  All learners have this parameter.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
         L.
     objective_ : float
-        Sum of the distances of all pairs of two classes.
+        The sum of the distances over all pairs of rows from two classes.
     gap_ : float
-        Upper bound of (optimum - `objective_`) / `objective_`.
+        An upper bound of (optimum - `objective_`) / `objective_`.
     n_iter_ : int
     n_axes_ : int
-        Principal axes taken.
+        The number of principal axes that were used.
     n_features_in_ : int
 
     References

@@ -96,17 +96,17 @@ class NCA(LabelLearner):
     Parameters
     ----------
     n_components : int or None, default None
-        Rows of L, n_features at most; None takes n_features.  Default of scikit-learn, as are all
-        others here.
+        The number of rows of L, at most n_features.  None: n_features.  All defaults are those of
+        scikit-learn.
     init : {'auto', 'pca', 'lda', 'identity', 'random'}, default 'auto'
         The start.
     max_iter : int, default 50
-        Iterations at most.
+        The largest number of iterations.
     tol : float, default 1e-5
-        Stop where no entry of the gradient exceeds this, or an iteration gains less than this
-        share of the objective.
+        Stop when no entry of the gradient exceeds this, or an iteration gains less than this share
+        of the objective.
     random_state : int, RandomState or None, default None
-        Of the starts 'pca' and 'random'.
+        The seed of the starts 'pca' and 'random'.
 
     Attributes
     ----------
@@ -115,7 +115,7 @@ class NCA(LabelLearner):
     objective_ : float
         f(L).
     n_iter_ : int
-        One more than the iterations taken, as scikit-learn counts.
+        The number of iterations plus one, as in scikit-learn.
     n_features_in_ : int
 
     References

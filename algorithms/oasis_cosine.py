@@ -33,7 +33,7 @@ class CosineOASIS(Factored):
     components_ : ndarray of shape (n_components, n_features)
         L, one row for each positive eigenvalue of the symmetric part of `raw_matrix_`.
     raw_matrix_ : ndarray of shape (n_features, n_features)
-        W as OASIS learned it, from which learning goes on.
+        W as OASIS learned it, from which learning continues.
     n_steps_, n_updates_, n_features_in_ : int
         As in `OASIS`.
 
@@ -95,9 +95,9 @@ class WhitenedOASIS(CosineOASIS):
     Parameters
     ----------
     shrinkage : float in (0, 1], default 0.8
-        s; 1 leaves the rows as they are but for P.
+        s.  With 1 the rows are not whitened.
     outside : float in (0, 1], default 0.4
-        o, the length of directions outside of the span of the class means.
+        o, the weight of directions outside the span of the class means.
     aggressiveness, n_steps, weighted_positives, negatives, threshold, random_state
         As in `OASIS`.
 
@@ -106,9 +106,9 @@ class WhitenedOASIS(CosineOASIS):
     components_ : ndarray of shape (n_components, n_features)
         L A.
     start_ : ndarray of shape (n_features, n_features)
-        A; I where learning began with triplets, which have no classes, or no class varies.
+        A.  It is I if learning began with triplets, which have no classes, or if no class varies.
     raw_matrix_ : ndarray of shape (n_features, n_features)
-        W as OASIS learned it on the whitened rows, from which learning goes on.
+        W as OASIS learned it on the whitened rows, from which learning continues.
     n_steps_, n_updates_, n_features_in_ : int
         As in `OASIS`.
 

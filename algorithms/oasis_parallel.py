@@ -40,12 +40,12 @@ class AveragedOASIS(OASIS):
     Parameters
     ----------
     n_learners : int, default 5
-        The paper draws 5 and 10.
+        The number of learners; the paper uses 5 and 10.
     n_threads : int or None, default None
-        Learners trained at once; None: as many as BLAS may use, so that `threadpool_limits` and
-        OMP_NUM_THREADS hold here too.
+        The number of learners trained at the same time.  None: as many threads as BLAS may use, so
+        `threadpool_limits` and OMP_NUM_THREADS apply.
     n_steps : int, default 30000
-        Triplets that each of the learners learns from.
+        The number of triplets for each learner.
     aggressiveness, weighted_positives, negatives, threshold, random_state
         As in `OASIS`.
 
@@ -54,7 +54,7 @@ class AveragedOASIS(OASIS):
     bilinear_matrix_ : ndarray of shape (n_features, n_features)
         The mean of `matrices_`.
     matrices_ : ndarray of shape (n_learners, n_features, n_features)
-        W of each learner, from which it goes on.
+        W of each learner, from which learning continues.
     n_steps_, n_updates_ : int
         Steps and updates of all learners together.
     n_features_in_ : int
@@ -151,10 +151,10 @@ class MiniBatchOASIS(OASIS):
     Parameters
     ----------
     batch_size : int, default 64
-        Triplets of a batch.
+        The number of triplets in a batch.
     n_threads : int or None, default None
-        None: as many as BLAS may use, so that `threadpool_limits` and OMP_NUM_THREADS hold here
-        too.
+        The number of threads.  None: as many as BLAS may use, so `threadpool_limits` and
+        OMP_NUM_THREADS apply.
     aggressiveness, n_steps, weighted_positives, negatives, threshold, random_state
         As in `OASIS`.
 

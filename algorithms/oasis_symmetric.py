@@ -32,7 +32,7 @@ class ProjOASIS(OASIS):
     Attributes
     ----------
     bilinear_matrix_ : ndarray of shape (n_features, n_features)
-        (W + W') / 2, symmetric; indefinite in general.
+        (W + W') / 2.  It is symmetric, and may have negative eigenvalues.
     raw_matrix_ : ndarray of shape (n_features, n_features)
         W as OASIS learned it.
     n_steps_, n_updates_, n_features_in_ : int
@@ -98,7 +98,7 @@ class DissimOASIS(TripletLearner):
     Attributes
     ----------
     dissimilarity_matrix_ : ndarray of shape (n_features, n_features)
-        W; float32 where the rows are float32, else float64.
+        W; float32 if the rows are float32, otherwise float64.
     n_steps_, n_updates_, n_features_in_ : int
         As in `OASIS`.
 
@@ -273,8 +273,8 @@ class PsdOASIS(Factored, OASIS):
     Parameters
     ----------
     projection_interval : int or None, default None
-        Project after each so many steps, and learn on from there (the paper draws 5000 and
-        50 000).  None: only when learning is over, which the paper finds best.
+        Project after this number of steps, and continue from the projection (the paper uses 5000
+        and 50 000).  None: only after learning, which is best in the paper.
     aggressiveness, n_steps, weighted_positives, negatives, threshold, random_state
         As in `OASIS`.
 
@@ -285,7 +285,7 @@ class PsdOASIS(Factored, OASIS):
     components_ : ndarray of shape (n_components, n_features)
         L, one row for each positive eigenvalue, the largest first.
     raw_matrix_ : ndarray of shape (n_features, n_features)
-        W since the last projection within learning, from which learning goes on.
+        W before the last projection, from which learning continues.
     n_steps_, n_updates_, n_features_in_ : int
         As in `OASIS`.
 
@@ -342,19 +342,20 @@ class LogDetOASIS(LogDetLearner):
     Parameters
     ----------
     eta : float, default 0.08
-        Weight of the loss: larger steps.  The papers give none for triplets: default and search
-        space are LEGO's (JMLR 2010, 5.3.2), the nearest kin.
+        The weight of the loss; a larger value makes larger steps.  The papers give no value for
+        triplets, so the default and the search space are those of `LEGO` (JMLR 2010, 5.3.2).
     margin : float, default 1.0
-        m, by which a negative should be farther off than a positive, in squared distance.
+        m.  The squared distance of a negative should be larger than that of a positive by this
+        amount.
     n_steps, weighted_positives, negatives, threshold, random_state
         As in `OASIS`.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_features, n_features)
-        L, with L'L = A; float32 where the rows are float32, else float64.
+        L, with L'L = A; float32 if the rows are float32, otherwise float64.
     mahalanobis_matrix_ : ndarray of shape (n_features, n_features)
-        A in float64, from which learning goes on.
+        A in float64, from which learning continues.
     n_steps_, n_updates_, n_features_in_ : int
         As in `OASIS`.
 

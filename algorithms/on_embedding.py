@@ -146,13 +146,13 @@ class OnEmbedding(_OnEmbedding):
     Parameters
     ----------
     embedder : learner or str, default 'DeepRanking'
-        A learner of pixels that embeds them, or its registered name.
+        A learner that embeds pixels, or its registered name.
     learner : learner or str, default 'OASIS'
-        A learner of rows, which are the points.  ``set_params(embedder__multiscale=False,
-        learner__aggressiveness=0.3)`` sets parameters of the two.
+        A learner of rows, which are the embeddings.  Set parameters of both with
+        ``set_params(embedder__multiscale=False, learner__aggressiveness=0.3)``.
     random_state : int, RandomState or None, default None
-        Seeds both, unless they have seeds of their own, and draws the triplets that a learner by
-        steps takes of those that are given.
+        The seed of both learners, unless they have their own, and of the given triplets that a
+        learner in steps uses.
 
     Attributes
     ----------
@@ -230,16 +230,15 @@ class OnEmbeddingAndFeatures(_OnEmbedding):
     Parameters
     ----------
     embedder : learner or str, default 'DeepRanking'
-        A learner of pixels that embeds them and whose `fit` takes a relevance, or its registered
-        name.
+        A learner that embeds pixels and whose `fit` accepts a relevance, or its registered name.
     learner : learner or str, default 'GoldenFeature'
-        A learner of patches, which are the points and the features.
+        A learner of patches, which are the embeddings and the features.
     relevance : learner, str or None, default 'GoldenFeature'
-        A learner of patches, which are the features.  None, or 'none': the embedder learns as the
-        learner does, from triplets where there are some.
+        A learner of patches, which are the features.  None or 'none': the embedder learns from the
+        same input as the learner, from triplets if there are any.
     random_state : int, RandomState or None, default None
-        Seeds the learners, unless they have seeds of their own, and draws the triplets that a
-        learner by steps takes of those that are given.
+        The seed of the learners, unless they have their own, and of the given triplets that a
+        learner in steps uses.
 
     Attributes
     ----------

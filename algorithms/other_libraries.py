@@ -28,28 +28,29 @@ from oasis_bench.system import require_packages
 class PyLMNN(LabelLearner):
     """pylmnn's LMNN: L-BFGS on L, with the impostors looked for at each evaluation.
 
-    Its push is the square of the hinge, not the hinge of the papers and of `LMNN`: another
-    objective, so that equal parameters lead to another M.
+    Its push is the squared hinge loss, and not the hinge loss of the papers and of `LMNN`.  So
+    equal parameters lead to a different M.
 
-    The parameters are pylmnn's, by name and default.  An evaluation costs O(n^2 d / c) time for c
+    The parameters have pylmnn's names and defaults.  An evaluation costs O(n^2 d / c) time for c
     classes.
 
     Parameters
     ----------
     n_neighbors : int, default 3
-        Target neighbours; lowered, with a warning, where the smallest class has too few rows.
+        The number of target neighbours.  It is reduced, with a warning, if the smallest class has
+        too few rows.
     n_components : int or None, default None
-        Rows of L, n_features at most; None takes n_features.
+        The number of rows of L, at most n_features.  None: n_features.
     weight_push_loss : float in (0, 1], default 0.5
         mu of Weinberger & Saul (2009).
     max_impostors : int, default 500 000
-        Impostors of an evaluation at most.
+        The largest number of impostors in an evaluation.
     max_iter : int, default 50
-        Iterations at most.
+        The largest number of iterations.
     tol : float, default 1e-5
-        Of L-BFGS.
+        The tolerance of L-BFGS.
     random_state : int, RandomState or None, default None
-        Of the start, by PCA, and of the impostors that are drawn where there are too many.
+        The seed of the start (by PCA), and of the impostors that are sampled if there are too many.
 
     Attributes
     ----------
@@ -130,7 +131,7 @@ class ScikitLearnNCA(NCA):
     components_ : ndarray of shape (n_components, n_features)
         L.
     n_iter_ : int
-        One more than the iterations taken.
+        The number of iterations plus one.
     n_features_in_ : int
     """
 

@@ -30,19 +30,19 @@ class RCA(WithinClassLearner):
     Parameters
     ----------
     n_axes : int or None, default None
-        Principal axes that are whitened, the largest variance first; at most the rank of the
-        rows.  None takes all where n - c is at least that rank, as the paper does, and
-        (n - c) // 2 where it is not.  The papers on OASIS (JMLR 2010, section 5.3) also reduce
-        first; the best number is far smaller where rows are few, and the inner folds choose it.
+        The number of principal axes that are whitened, those of largest variance first; at most the
+        rank of the rows.  None: all axes if n - c is at least the rank, as in the paper, otherwise
+        (n - c) // 2.  The papers on OASIS (JMLR 2010, section 5.3) also reduce the dimension first.
+        With few rows the best number is much smaller, so it is tuned.
     random_state : int, RandomState or None, default None
-        Not read, as nothing is random: every learner has it.
+        Not used, because nothing is random.  All learners have this parameter.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
         L, with L'L = M.
     n_axes_ : int
-        Principal axes taken.
+        The number of principal axes that were used.
     n_features_in_ : int
 
     References

@@ -80,18 +80,18 @@ class ClassifierPosterior(HyperParameters, MetricLearner):
     Parameters
     ----------
     C : float, default 1.0
-        Weight of the loss against the penalty: scikit-learn's, as is its default.
+        The weight of the loss relative to the penalty, as in scikit-learn.
     max_iter : int, default 1000
-        Iterations of L-BFGS at most.
+        The largest number of iterations of L-BFGS.
     random_state : int, RandomState or None, default None
-        Not read, as nothing is random: every learner has it.
+        Not used, because nothing is random.  All learners have this parameter.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_classes, n_features)
-        w.  Of two classes one is minus the other.
+        w.  If there are two classes, one row is minus the other.
     intercept_ : ndarray of shape (n_classes,)
-        b, of rows less `centre_`, where there is one.
+        b, for rows from which `centre_` is subtracted, if it exists.
     centre_ : ndarray of shape (n_features,)
         As of `MahalanobisLearner`.
     n_features_in_ : int
@@ -214,14 +214,14 @@ class NearestNeighbourMemory(HyperParameters, MetricLearner):
     Parameters
     ----------
     random_state : int, RandomState or None, default None
-        Not read, as nothing is random: every learner has it.
+        Not used, because nothing is random.  All learners have this parameter.
 
     Attributes
     ----------
     rows_ : ndarray or csr_array of shape (n_rows, n_features), float64
         The training rows.
     labels_ : csr_array of shape (n_rows, n_classes)
-        1 where a row has a class.
+        The classes of each row: 1 if it has the class.
     n_features_in_ : int
 
     References
