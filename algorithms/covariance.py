@@ -139,9 +139,9 @@ class Covariance(HyperParameters, MahalanobisLearner):
         Raises
         ------
         ValueError
-            Where all rows are equal.
+            If all rows are equal.
         MemoryError
-            Where the rows and the matrices of their axes do not fit.
+            If the rows and the matrices of their axes do not fit.
         """
         self._validate_params()
         X = self._validated(X, dtype=[np.float64, np.float32], ensure_min_samples=2)

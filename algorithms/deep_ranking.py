@@ -148,27 +148,27 @@ class DeepRanking(HyperParameters, EmbeddingLearner, IncrementalLearner):
         ----------
         X : ndarray of shape (n_pictures, height, width, 3), uint8
         y : array of shape (n_pictures,), optional
-            Class labels, or with `relevance` the categories.  Not read where there are triplets.
+            Class labels, or with `relevance` the categories.  Not used if there are triplets.
         relevance : ndarray or sparse of shape (n_pictures, n_pictures), optional
-            r_ij, 0 or more, of pictures of one category; that of others is not looked at.
+            r_ij, 0 or more, of pictures of one category.  That of other pictures is not used.
         triplets : array of shape (n_triplets, 3), integers, optional
-            Numbers of pictures: query, positive, negative, as people judged them.  They are drawn
-            at random with repetition.
+            Numbers of pictures: query, positive, negative, as people judged them.  They are
+            sampled at random with replacement.
         progress : callable, optional
             Called as ``progress('learning', done, n_steps)``.
 
         Raises
         ------
         UsageError
-            Where torch is missing, or what is given is not of this kind: the learner is then what
+            If torch is missing, or what is given is not of this kind: the learner is then what
             it was before.  Or where the relevance gives no triplet.
         MemoryError
-            Where one triplet of pictures does not fit into memory.
+            If one triplet of pictures does not fit into memory.
 
         Warns
         -----
         UserWarning
-            Where memory runs out, so that less than a batch is learned from at once.
+            If memory runs out, so that less than a batch is learned from at once.
         """
         self._check_all(X)
         seed = self._new_seed()
@@ -187,9 +187,9 @@ class DeepRanking(HyperParameters, EmbeddingLearner, IncrementalLearner):
         relevance: Any = None,
         triplets: Any = None,
     ) -> Self:
-        """Learn `n_steps` more triplets (default: the parameter) from where it is.
+        """Continue learning with `n_steps` more triplets (default: the parameter).
 
-        The others are those of `fit`; pictures have the size of before.
+        The other arguments are those of `fit`.  Pictures must have the same size as before.
         """
         n_steps = self.n_steps if n_steps is None else n_steps
         check_scalar(n_steps, "n_steps", Integral, min_val=0)

@@ -88,7 +88,7 @@ class GoldenFeature(HyperParameters, EmbeddingLearner):
     random_state: Annotated[int | np.random.RandomState | None, "random_state"] = None
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn from 20000 triplets that are drawn from class labels.
+        """Learn from 20000 triplets that are sampled from class labels.
 
         Parameters
         ----------
@@ -99,7 +99,7 @@ class GoldenFeature(HyperParameters, EmbeddingLearner):
         Raises
         ------
         ValueError
-            Where X or y are not of this kind.
+            If X or y are not of this kind.
         """
         self._validate_params()
         self._check(X, y)
@@ -119,7 +119,7 @@ class GoldenFeature(HyperParameters, EmbeddingLearner):
         Raises
         ------
         ValueError
-            Where X or the triplets are not of this kind; nothing is learned then.
+            If X or the triplets are not of this kind; nothing is learned then.
         """
         self._validate_params()
         LabelledRows.check_items("patches", X)

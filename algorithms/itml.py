@@ -174,7 +174,7 @@ class ITML(LabelLearner):
         Raises
         ------
         ValueError
-            Where these are no row numbers of `X`, or all pairs are of equal rows.
+            If these are no row numbers of `X`, or all pairs are of equal rows.
         """
         X, *kinds = self._validated_pairs(X, alike, unlike)
         left, right = np.concatenate(kinds).T

@@ -107,7 +107,7 @@ class LEGO(LogDetLearner):
         Raises
         ------
         ValueError
-            Where these are no row numbers of `X`, or not as many of either kind.
+            If these are no row numbers of `X`, or not as many of either kind.
         """
         X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
         pairs = [check_triplets(part, X.shape[0], 2) for part in (alike, unlike)]

@@ -404,7 +404,7 @@ class Descent:
     tol : float
         Stop where the minimum is known to be at most this fraction of eps below.
     share : float
-        Where there is no certificate, stop at this share of eps at the start, or where a block of
+        If there is no certificate, stop at this share of eps at the start, or where a block of
         iterations gains less than a tenth of `tol`.
     """
 

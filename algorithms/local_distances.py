@@ -140,14 +140,14 @@ class LocalDistances(HyperParameters, ExemplarLearner):
         Warns
         -----
         ConvergenceWarning
-            Where `max_passes` came before `tol` and `least_growth`.
+            If `max_passes` came before `tol` and `least_growth`.
 
         Raises
         ------
         ValueError
-            Where a parameter, the items or the labels are not of this kind.
+            If a parameter, the items or the labels are not of this kind.
         MemoryError
-            Where the distances take more than the memory that is free.
+            If the distances take more than the memory that is free.
         """
         self._validate_params()
         X, y = self._check_training(X, y)

@@ -256,7 +256,7 @@ def set_distances(
     Raises
     ------
     UsageError
-        Where the kinds differ, or `folder` cannot be written.
+        If the kinds differ, or `folder` cannot be written.
     """
     _check_kinds(exemplars, others)
     groups = _groups(exemplars)

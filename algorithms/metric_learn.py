@@ -143,7 +143,7 @@ class PairsAdapter(MetricLearnAdapter):
         Raises
         ------
         ValueError
-            Where these are no row numbers of `X`, or metric-learn finds no finite matrix.
+            If these are no row numbers of `X`, or metric-learn finds no finite matrix.
         """
         X, *pairs = self._validated_pairs(X, alike, unlike)
         signs = np.repeat([1, -1], [len(part) for part in pairs])
@@ -301,7 +301,7 @@ class MetricLearnLFDA(CovarianceAdapter):
 
 
 class MetricLearnRCA(CovarianceAdapter):
-    """metric-learn's relevant component analysis, on drawn chunklets, after PCA where they are few.
+    """metric-learn's relevant component analysis, on random chunklets, after PCA if they are few.
 
     L is the inverse root of the covariance within the chunklets: O(n d^2 + d^3) time, O(d^2)
     memory.  metric-learn samples the last class only if the other classes have no rows left.
@@ -455,7 +455,7 @@ class MetricLearnMMC(PairsAdapter):
 
 
 class MetricLearnLSML(MetricLearnAdapter):
-    """metric-learn's least squared-residual metric learning, on m drawn pairs of pairs.
+    """metric-learn's least squared-residual metric learning, on m random pairs of pairs.
 
     A same-class pair should be nearer than the different-class pair beside it; a LogDet term keeps
     M near I.  On rows of unit length M hardly changes: on digits all eigenvalues are within 0.2 %

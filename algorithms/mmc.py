@@ -122,7 +122,7 @@ class MMC(WithinClassLearner):
         Raises
         ------
         ValueError
-            Where these are no row numbers of `X`, or the rows of all pairs of a kind are equal.
+            If these are no row numbers of `X`, or the rows of all pairs of a kind are equal.
         """
         X, *pairs = self._validated_pairs(X, alike, unlike)
         squares, axes = principal_axes(np.asarray(X - X.mean(axis=0), dtype=np.float64))

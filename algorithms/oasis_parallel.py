@@ -237,46 +237,48 @@ def fit_on_cluster(
     shards: Sequence[Shard],
     progress: Progress = no_progress,
 ) -> Learner:
-    """Learn from each shard apart, on the workers of a Dask cluster, and average the W's.
+    """Learn from each shard separately, on the workers of a Dask cluster, and average the W's.
 
-    Every shard is learned from W = I with `n_steps` triplets of a stream of its own, whose seed
-    derives from `random_state` and the shard's number.  Workers add the W's up in one fixed order:
-    the result is the same bit for bit on any number of workers of one kind of processor, also when
-    a worker dies and its shards are learned again elsewhere.  The client receives one matrix.
+    For each shard, learning starts from W = I and makes `n_steps` steps on its own stream of
+    triplets.  The seed of the stream is derived from `random_state` and the number of the shard.
+    Workers add the W's in a fixed order.  So the result is the same bit for bit for any number of
+    workers with the same kind of processor, even if a worker dies and another one repeats its
+    shards.  The client receives one matrix.
 
-    Memory of a worker that learns OASIS, in matrices of d^2 numbers, as measured: three at most
-    with as many shards as workers; with 64 shards on 4 workers five at most beside the W that is
-    learned.  Dask moves to disk what passes its memory limit.
+    The memory of a worker that learns OASIS was measured in matrices of d^2 numbers.  With as many
+    shards as workers, it is at most three.  With 64 shards on 4 workers, it is at most five beside
+    the W that is learned.  Dask moves data to disk beyond its memory limit.
 
     Parameters
     ----------
     client : distributed.Client
-        Synchronous.  Workers need this version of oasis-bench; one thread each is best.
+        A synchronous client.  Workers need the same version of oasis-bench.  One thread for each
+        worker is best.
     learner : OASIS or another of its family
-        Its parameters are used, `n_steps` for each shard; itself it stays as it is.
+        Its parameters are used, with `n_steps` for each shard.  The learner itself is not changed.
     shards : sequence of pairs (X, y) or of functions that return one
-        `X` and `y` as `fit` takes them, with the same features and precision in all shards.  A
-        function is called on the worker, so that rows pass neither client nor scheduler, and
-        again where the shard is learned again: it must find the same rows.  Pairs are for rows
-        of a few megabytes.
+        `X` and `y` as for `fit`, with the same features and precision in all shards.  A function
+        is called on the worker, so rows are not sent through the client or the scheduler.  It is
+        called again if a shard is repeated, and must return the same rows.  Only use pairs for
+        rows of a few megabytes.
     progress : callable, default no_progress
-        Called with each shard that is learned.
+        Called after each shard.
 
     Returns
     -------
     learner
-        A fitted clone: its learned matrix is the mean, and what else it has is derived from
-        that; `n_steps_` and `n_updates_` count all shards.  `partial_fit` goes on from the mean.
+        A fitted clone with the mean of the learned matrices; `n_steps_` and `n_updates_` count all
+        shards.  `partial_fit` continues from the mean.
 
     Raises
     ------
     TypeError
-        Where the learner is not of the family.
+        If the learner is not of the OASIS family.
     ValueError
-        Without shards, or where one cannot be opened or learned from, or has rows of another
-        form than shard 0; the message names the shard.
+        If there are no shards, or a shard cannot be opened or learned from, or has rows of
+        another form than shard 0.  The message names the shard.
     MemoryError
-        Where the client or a worker has no room for a matrix of n_features^2 numbers.
+        If the client or a worker has no room for a matrix of n_features^2 numbers.
 
     Notes
     -----

@@ -185,15 +185,15 @@ class OnEmbedding(_OnEmbedding):
         Raises
         ------
         UsageError
-            Where a package is missing, or what is given is not of this kind.
+            If a package is missing, or what is given is not of this kind.
         """
         return self._learn(X, y)
 
     def partial_fit_triplets(self, X: Any, triplets: npt.ArrayLike) -> Self:
-        """Learn from given triplets, of which a learner by steps draws its own, with repetition.
+        """Learn from given triplets; a learner in steps samples from them with replacement.
 
-        The embedder goes on from where it is, for its `n_steps` more.  The learner begins anew, as
-        the points have changed.
+        The embedder continues for its `n_steps`.  The learner starts again, because the embeddings
+        have changed.
 
         Parameters
         ----------
@@ -205,7 +205,7 @@ class OnEmbedding(_OnEmbedding):
         Raises
         ------
         UsageError
-            Where a package is missing, or what is given is not of this kind.
+            If a package is missing, or what is given is not of this kind.
         """
         embedder = getattr(self, "embedder_", None)
         if embedder is not None and not len(check_triplets(triplets, len(X))):
@@ -276,9 +276,9 @@ class OnEmbeddingAndFeatures(_OnEmbedding):
         Raises
         ------
         UsageError
-            Where a package is missing, or what is given is not of this kind.
+            If a package is missing, or what is given is not of this kind.
         MemoryError
-            Where the pairs of pictures of one category do not fit into memory.
+            If the pairs of pictures of one category do not fit into memory.
         """
         self._check(X, y)
         return self._learn(X, y, triplets)

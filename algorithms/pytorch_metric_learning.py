@@ -89,11 +89,11 @@ class TrainedMap(HyperParameters, ClassNamePrefixFeaturesOutMixin, EmbeddingLear
         Raises
         ------
         ValueError
-            Where a parameter is out of bounds or there are fewer than two classes.
+            If a parameter is out of bounds or there are fewer than two classes.
         UsageError
-            Where torch or pytorch-metric-learning is not installed.
+            If torch or pytorch-metric-learning is not installed.
         MemoryError
-            Where the map takes more memory than is free.
+            If the map takes more memory than is free.
         """
         self._validate_params()
         X, y = self._validated(X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)

@@ -19,7 +19,7 @@ class RCA(WithinClassLearner):
         C = \frac{1}{n} \sum_i (x_i - m_{y_i}) (x_i - m_{y_i})^\top ,
 
     where m_k is the mean of class k.  C of n rows in c classes has n - c degrees of freedom.
-    Where the rank of the rows is higher, C is singular, and the rows are projected on their first
+    If the rank of the rows is higher, C is singular, and the rows are projected on their first
     (n - c) // 2 principal axes: at n - c axes C could be inverted, but its least eigenvalues
     would come close to 0 (the law of Marchenko and Pastur) and the inverse would be all noise; at
     half as many they still come out at 9 % of the true ones.  Directions along which no class

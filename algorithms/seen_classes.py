@@ -129,14 +129,14 @@ class ClassifierPosterior(HyperParameters, MetricLearner):
         Warns
         -----
         ConvergenceWarning
-            Where L-BFGS stopped at `max_iter`.
+            If L-BFGS stopped at `max_iter`.
 
         Raises
         ------
         ValueError
-            Where a parameter is out of bounds, and where fewer than two classes have rows.
+            If a parameter is out of bounds, or fewer than two classes have rows.
         MemoryError
-            Where the weights and probabilities take more than the memory that is free.
+            If the weights and probabilities take more than the memory that is free.
         """
         self._validate_params()
         X, shares = rows_and_shares(self, X, y, [np.float64, np.float32])
@@ -256,7 +256,7 @@ class NearestNeighbourMemory(HyperParameters, MetricLearner):
         Raises
         ------
         ValueError
-            Where the rows or the labels are not of this kind.
+            If the rows or the labels are not of this kind.
         """
         self._validate_params()
         X, shares = rows_and_shares(self, X, y, np.float64)
