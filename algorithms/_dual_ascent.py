@@ -92,7 +92,7 @@ class DualAscent:
     def take_row_actions(self) -> float:
         """Take the row action of each triplet in turn; return the mean of the losses before.
 
-        Where each group has one exemplar, threads share the groups: no two touch the same weights.
+        If each group has one exemplar, threads share the groups: no two touch the same weights.
         """
         c = self.constraints
         groups = self._rng.permutation(c.n_groups)
@@ -109,7 +109,7 @@ class DualAscent:
     def visit_groups(self) -> None:
         """Visit each group once: the same row actions on a model of a group, several times faster.
 
-        Where groups have one exemplar, `take_row_actions`.
+        If groups have one exemplar, `take_row_actions`.
         """
         c = self.constraints
         if not c.consistent:
@@ -303,12 +303,12 @@ def solve(
     Raises
     ------
     UsageError
-        Where an argument is not of this kind.
+        If an argument is not of this kind.
 
     Warns
     -----
     ConvergenceWarning
-        Where `max_passes` came first.
+        If `max_passes` came first.
     """
     for name, value in (("C", C), ("tol", tol)):
         if not 0 < value < math.inf:

@@ -79,7 +79,7 @@ class WithinClassLearner(LabelLearner):
     components_ : ndarray of shape (n_components, n_features)
         L.
     n_axes_ : int
-        Principal axes taken.
+        The number of principal axes that were used.
     n_features_in_ : int
     """
 

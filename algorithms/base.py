@@ -150,10 +150,10 @@ class TripletLearner(HyperParameters, IncrementalLearner, kw_only=True):
         Raises
         ------
         ValueError
-            Where a parameter, the rows or the labels are not of this kind; the learner is then
+            If a parameter, the rows or the labels are not of this kind; the learner is then
             what it was before.
         MemoryError
-            Where its matrices of n_features^2 numbers take more than the memory that is free;
+            If its matrices of n_features^2 numbers take more than the memory that is free;
             the learner is then what it was before.
         """
         return self._learn(X, y, self.n_steps, afresh=True)
@@ -165,10 +165,10 @@ class TripletLearner(HyperParameters, IncrementalLearner, kw_only=True):
         n_steps: int | None = None,
         progress: Progress = no_progress,
     ) -> Self:
-        """Learn `n_steps` more triplets (default: the parameter `n_steps`) from where it is.
+        """Continue learning with `n_steps` more triplets (default: the parameter `n_steps`).
 
-        Two calls with a and b steps on the same rows give the W of one call with a + b, up to
-        rounding.  Errors are those of `fit`.  `progress` is called now and then as
+        Two calls with a and b steps on the same rows give the same W as one call with a + b steps,
+        up to rounding.  Errors are those of `fit`.  `progress` is called now and then as
         ``progress('learning', done, n_steps)``.
         """
         n_steps = self.n_steps if n_steps is None else n_steps
@@ -189,7 +189,7 @@ class TripletLearner(HyperParameters, IncrementalLearner, kw_only=True):
         Raises
         ------
         ValueError
-            Where the triplets are not row numbers of `X`; nothing is learned then.
+            If the triplets are not row numbers of `X`; nothing is learned then.
         MemoryError
             As in `fit`.
         """
@@ -422,15 +422,15 @@ class LabelLearner(HyperParameters, MahalanobisLearner, kw_only=True):
         Warns
         -----
         ConvergenceWarning
-            Where a learner with the parameter `max_iter` stopped there, short of `tol`.
+            If a learner with the parameter `max_iter` stopped there, short of `tol`.
 
         Raises
         ------
         ValueError
-            Where a parameter is out of bounds, where classes or their rows are too few, and where
-            the rows do not vary in the way that the learner learns from.
+            If a parameter is out of bounds, if there are too few classes or rows, or if the rows
+            do not vary in the way that the learner learns from.
         MemoryError
-            Where the rows and matrices take more than the memory that is free.
+            If the rows and matrices take more than the memory that is free.
         """
         self._validate_params()
         X, y = self._validated(X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)

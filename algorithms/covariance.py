@@ -23,27 +23,27 @@ class StandardizedEuclidean(HyperParameters, MahalanobisLearner):
 
     .. math:: M = \mathrm{diag}(1 / s_1^2, \dots, 1 / s_d^2) ,
 
-    s_k the standard deviation of feature k over the training rows (scikit-learn's StandardScaler;
-    means cancel in a distance, so that sparse rows stay sparse).  A feature that does not vary is
-    left as it is, s_k = 1.
+    where s_k is the standard deviation of feature k over the training rows (scikit-learn's
+    StandardScaler).  Means cancel in a distance, so sparse rows stay sparse.  A feature that does
+    not vary keeps its scale (s_k = 1).
 
-    It shows what a metric gains by knowing the scales of the features alone.  One that does not
-    rank better has learned nothing else of use.  On rows that were standardised already it is
-    the Euclidean distance.
+    This baseline shows how much can be gained from the scales of the features alone.  A metric that
+    does not rank better has learned nothing more of use.  If the rows are standardised already,
+    this is the Euclidean distance.
 
     Time and memory n d.
 
     Parameters
     ----------
     random_state : int, RandomState or None, default None
-        Not read, as nothing is random: every learner has it.
+        Not used, because nothing is random.  All learners have this parameter.
 
     Attributes
     ----------
     scale_ : ndarray of shape (n_features,)
         s.
     components_ : ndarray of shape (n_features, n_features)
-        L = diag(1 / s), made when asked for: many features cost nothing.
+        L = diag(1 / s), which is computed only when it is accessed.
     n_features_in_ : int
     """
 
@@ -87,30 +87,30 @@ class Covariance(HyperParameters, MahalanobisLearner):
 
     .. math:: M = C^{+}, \qquad C = \frac{1}{n - 1} \sum_i (x_i - m) (x_i - m)^\top .
 
-    Where features depend on each other C is singular, and the pseudo-inverse gives directions in
-    which the training rows do not vary no weight.
+    If features are linearly dependent, C is singular.  The pseudo-inverse then gives no weight to
+    directions in which the training rows do not vary.
 
-    Ours, not metric-learn's, which forms the d x d covariance also of few rows: from the
-    singular vectors of the rows, many features cost no more than n^2 d.
+    It is computed from the singular vectors of the rows, so many features cost no more than n^2 d.
+    (metric-learn always forms the d x d covariance.)
 
     Time n d min(n, d), memory 3 n d + 4 min(n, d)^2 numbers.
 
     Parameters
     ----------
     n_axes : int or None, default None
-        Principal axes that are whitened, the largest variance first; at most the rank of the rows.
-        None takes all where the rows are more than the features, and the first (n - 1) // 2 where
-        they are not, for the reason that RCA gives: by the pseudo-inverse itself n rows of rank
-        n - 1 all lie equally far from each other.
+        The number of principal axes that are whitened, those of largest variance first; at most the
+        rank of the rows.  None: all axes if there are more rows than features, otherwise the first
+        (n - 1) // 2.  (With the pseudo-inverse of all axes, n rows of rank n - 1 would all have the
+        same distance from each other; see `RCA`.)
     random_state : int, RandomState or None, default None
-        Not read, as nothing is random: every learner has it.
+        Not used, because nothing is random.  All learners have this parameter.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        L, with L'L = M: the principal axes over their standard deviations.
+        L, with L'L = M: the principal axes, divided by their standard deviations.
     n_axes_ : int
-        Principal axes taken.
+        The number of principal axes that were used.
     n_features_in_ : int
 
     References
@@ -134,9 +134,9 @@ class Covariance(HyperParameters, MahalanobisLearner):
         Raises
         ------
         ValueError
-            Where all rows are equal.
+            If all rows are equal.
         MemoryError
-            Where the rows and the matrices of their axes do not fit.
+            If the rows and the matrices of their axes do not fit.
         """
         self._validate_params()
         X = self._validated(X, dtype=[np.float64, np.float32], ensure_min_samples=2)

@@ -48,62 +48,65 @@ class DeepRanking(HyperParameters, EmbeddingLearner, IncrementalLearner):
     .. math:: \min_f \sum_{q,p,n} [g + D(q, p) - D(q, n)]_+ + \lambda |\theta|^2,
         \quad D(x, y) = |f(x) - f(y)|^2, \quad |f(x)| = 1
 
-    over all weights :math:`\theta` of f.  A step is one triplet; each `batch_size` of them change
-    the weights once, by their mean loss.  Triplets come from class labels (any picture of another
-    class is a negative), from a relevance of pictures within their category (with negatives of the
-    same category too), or from people's judgements.
+    over all weights :math:`\theta` of the network f.  A step is one triplet.  Each batch of
+    `batch_size` triplets changes the weights once, by its mean loss.  Triplets come from class
+    labels (any picture of another class is a negative), from the relevance of pictures within their
+    category (then negatives may be of the same category), or from human judgements.
 
-    Pictures are pixels of one size: 64 suits the small network, which trains in minutes on two
-    cores, and 224 the pretrained one.  It needs torch, and uses a GPU where there is one, with
-    16-bit floating values (bfloat16) in training; there, equal seeds give results that differ by
-    rounding.  Pictures lie decoded in memory: on a processor a batch of them is ready in some
-    hundredths of the time of its step, so that no workers load it.
+    All pictures have the same size: 64 pixels for the small network, which trains in minutes on two
+    cores, and 224 for the pretrained one.  DeepRanking needs torch.  It uses a GPU if there is one,
+    and then trains with 16-bit floating-point numbers (bfloat16); results with equal seeds then
+    differ by rounding.  The decoded pictures stay in memory.  Preparing a batch takes a few
+    hundredths of the time of its step, so no worker processes load pictures.
 
-    A model file is a checkpoint: after `partial_fit` and `save_model`, another process that
-    loads it and calls `partial_fit` ends where one call would have, bit for bit on a processor with
-    as many threads, where the first number of steps is a multiple of `batch_size`.
+    A model file is a checkpoint.  If you save a model after `partial_fit`, load it in another
+    process and call `partial_fit` again, you get the weights of one uninterrupted call.  They are
+    equal bit for bit on a CPU with the same number of threads, if the first number of steps is a
+    multiple of `batch_size`.
 
     Parameters
     ----------
     backbone : {'small', 'efficientnet-lite0'}, default 'small'
-        The network that sees the picture in full: four convolutions with group normalisation,
-        learned from scratch; or EfficientNet-Lite0 with its weights for ImageNet.
+        The network for the picture in full size: four convolutions with group normalisation, which
+        are not pretrained, or EfficientNet-Lite0 with its weights for ImageNet.
     dimension : int, default 128
-        Numbers of the embedding (4096 in the paper).
+        The dimension of the embedding (4096 in the paper).
     multiscale : bool, default True
         Whether two shallow paths see the picture at a quarter and at an eighth of its size
         (section 4); False is the paper's single-scale ranking.
     freeze_backbone : bool, default False
-        Learn the paths and the linear embedding alone: the backbone sees each picture once.
+        Only learn the shallow paths and the linear embedding.  The backbone processes each picture
+        once.
     gap : float, default 0.2
-        g.  Squared distances are from 0 to 4.
+        The margin g.  Squared distances are between 0 and 4.
     n_steps : int, default 20000
-        Triplets of `fit`.
+        The number of triplets for `fit`.
     batch_size : int, default 32
-        Triplets of a step of the weights.
+        The number of triplets for one update of the weights.
     learning_rate : float, default 0.01
     momentum : float, default 0.9
         Nesterov's.
     weight_decay : float, default 0.001
         :math:`\lambda` (section 3).
     dropout : float, default 0.4
-        Share of the inputs of the linear embedding left out in training (the paper keeps .6).
+        The share of the inputs of the linear embedding that is left out in training (the paper
+        keeps .6).
     shift : float, default 1/16
         Training pictures are shifted by up to this share of their sides.
     out_of_class : float, default 0.2
         With relevance: the share of negatives of another category (section 6.6).
     margin : float, default 0
-        With relevance: T_r, by how much the positive is more relevant than a negative of the same
-        category (eq. 8).
+        With relevance: T_r.  The positive must be more relevant than a negative of the same
+        category by this amount (eq. 8).
     sampling : {'weighted', 'uniform', 'reservoir'}, default 'weighted'
         With relevance: pictures with probability proportional to it (eq. 7), each with the same
         probability (section 6.6), or of what a `Reservoir` keeps (section 5.1), which comes near
         eq. 7 where this is a small part of them.
     relevance_cap : float or None, default None
-        With relevance: T_p, the relevance above which a picture is no more likely (eq. 7).  None:
-        without bound; the paper says no value.
+        With relevance: T_p.  A higher relevance does not make a picture more likely (eq. 7).  None:
+        no bound; the paper gives no value.
     capacity : int, default 1000
-        With the reservoir: the pictures of a category that it keeps at most.
+        With the reservoir: the largest number of pictures that it keeps for a category.
     random_state : int, RandomState or None, default None
 
     Attributes
@@ -111,7 +114,7 @@ class DeepRanking(HyperParameters, EmbeddingLearner, IncrementalLearner):
     parameters_ : ndarray of shape (n_parameters,), float32
         All weights of the network.
     n_steps_ : int
-        Triplets learned from since `fit` began.
+        The number of triplets since the beginning of `fit`.
 
     References
     ----------
@@ -165,27 +168,27 @@ class DeepRanking(HyperParameters, EmbeddingLearner, IncrementalLearner):
         ----------
         X : ndarray of shape (n_pictures, height, width, 3), uint8
         y : array of shape (n_pictures,), optional
-            Class labels, or with `relevance` the categories.  Not read where there are triplets.
+            Class labels, or with `relevance` the categories.  Not used if there are triplets.
         relevance : ndarray or sparse of shape (n_pictures, n_pictures), optional
-            r_ij, 0 or more, of pictures of one category; that of others is not looked at.
+            r_ij, 0 or more, of pictures of one category.  That of other pictures is not used.
         triplets : array of shape (n_triplets, 3), integers, optional
-            Numbers of pictures: query, positive, negative, as people judged them.  They are drawn
-            at random with repetition.
+            Numbers of pictures: query, positive, negative, as people judged them.  They are
+            sampled at random with replacement.
         progress : callable, optional
             Called as ``progress('learning', done, n_steps)``.
 
         Raises
         ------
         UsageError
-            Where torch is missing, or what is given is not of this kind: the learner is then what
+            If torch is missing, or what is given is not of this kind: the learner is then what
             it was before.  Or where the relevance gives no triplet.
         MemoryError
-            Where one triplet of pictures does not fit into memory.
+            If one triplet of pictures does not fit into memory.
 
         Warns
         -----
         UserWarning
-            Where memory runs out, so that less than a batch is learned from at once.
+            If memory runs out, so that less than a batch is learned from at once.
         """
         self._check_all(X)
         seed = self._new_seed()
@@ -204,9 +207,9 @@ class DeepRanking(HyperParameters, EmbeddingLearner, IncrementalLearner):
         relevance: Any = None,
         triplets: Any = None,
     ) -> Self:
-        """Learn `n_steps` more triplets (default: the parameter) from where it is.
+        """Continue learning with `n_steps` more triplets (default: the parameter).
 
-        The others are those of `fit`; pictures have the size of before.
+        The other arguments are those of `fit`.  Pictures must have the same size as before.
         """
         n_steps = self.n_steps if n_steps is None else n_steps
         check_scalar(n_steps, "n_steps", Integral, min_val=0)

@@ -62,8 +62,10 @@ def merged(pairs: Pairs) -> tuple[Pairs, Float64Array]:
 class ITML(LabelLearner):
     r"""Information-theoretic metric learning: bounds on pairs, by cyclic Bregman projections.
 
-    Minimises, over A positive definite and a slacked bound :math:`\xi_k > 0` for each pair with
-    :math:`z_k = x - x'`,
+    ITML keeps the squared distance of same-class pairs below a bound u, and that of other pairs
+    above a bound l.  A pair k with the difference :math:`z_k = x - x'` may violate its bound, at a
+    price: its bound becomes a variable :math:`\xi_k > 0`.  ITML minimises, over positive definite A
+    and all :math:`\xi_k`,
 
     .. math::
 
@@ -72,31 +74,32 @@ class ITML(LabelLearner):
         z_k^\top A z_k \le \xi_k \; \text{(same class)}, \quad
         z_k^\top A z_k \ge \xi_k \; \text{(different classes)},
 
-    :math:`D_{ld}` the LogDet divergence, the prior the identity; b_k is u for pairs of one class
-    and l for the others.  Each projection solves for one pair and changes A by rank one, and
-    :math:`A^{-1} = I + \sum_k \lambda_k \delta_k z_k z_k^\top` throughout, with the multipliers
-    :math:`\lambda_k \ge 0` and :math:`\delta_k` 1 for the same class and -1 otherwise.
+    where :math:`D_{ld}` is the LogDet divergence, and b_k is u for pairs of one class and l for the
+    others.  A projection solves the constraint of one pair, and changes A by a matrix of rank one.
+    At all times :math:`A^{-1} = I + \sum_k \lambda_k \delta_k z_k z_k^\top`, with multipliers
+    :math:`\lambda_k \ge 0`, and :math:`\delta_k` = 1 for the same class and -1 otherwise.
 
-    A pass over m pairs takes 3 m d^2 / 2 multiplications and additions and 64 m d more, in blocks
-    of 64 pairs that go over A twice; where 2 n <= d, n^2 in the place of d^2, since A is the
-    identity outside of the span of the rows.  There are tens to hundreds of passes,
-    more for a larger gamma.  Memory: 4 matrices of d^2 float64 numbers, and some 50 bytes a pair.
+    A pass over m pairs takes 3 m d^2 / 2 + 64 m d multiplications and additions.  It goes through
+    blocks of 64 pairs, and reads A twice for each.  If 2 n <= d, d^2 becomes n^2, because A is the
+    identity outside the span of the rows.  A fit takes tens to hundreds of passes, more for a
+    larger gamma.  Memory is 4 matrices of d^2 float64 numbers, and about 50 bytes a pair.
 
     Parameters
     ----------
     gamma : float, default 1.0
-        Weight of the slack: a large one keeps the bounds (the paper chooses it from
-        {0.01, 0.1, 1, 10}; 1 is the authors' code).
+        The weight of the slack.  A large value enforces the bounds.  (The paper tunes it from
+        {0.01, 0.1, 1, 10}; the authors' code uses 1.)
     n_pairs : int or None, default None
-        Pairs of rows, drawn uniformly with replacement; those of equal rows are left out.  None:
-        40 c (c - 1) for c classes, as in the authors' code (the paper says 20 c^2).
+        The number of pairs of rows, sampled uniformly with replacement.  Pairs of equal rows are
+        left out.  None: 40 c (c - 1) for c classes, as in the authors' code (the paper has 20 c^2).
     max_iter : int, default 1000
-        Passes over the pairs at most, as in metric-learn.
+        The largest number of passes over the pairs, as in metric-learn.
     tol : float, default 1e-3
-        Stop where a pass changes the multipliers by less: the 1-norm of the change over the sum
-        of the 2-norms before and after, as in the authors' code, whose 0.01 stops short.
+        Stop when a pass changes the multipliers by less than this: the 1-norm of the change,
+        divided by the sum of the 2-norms before and after.  The authors' code uses 0.01, which
+        stops too early.
     random_state : int, RandomState or None, default None
-        Decides the pairs.
+        The seed of the pairs.
 
     Attributes
     ----------
@@ -106,9 +109,9 @@ class ITML(LabelLearner):
         u and l: the 5th and the 95th percentile of the *squared* distances between rows that
         differ, of at most 500 rows.
     n_pairs_ : int
-        Pairs that were used.
+        The number of pairs that were used.
     n_iter_ : int
-        Passes over them.
+        The number of passes over the pairs.
     n_features_in_ : int
 
     References
@@ -160,7 +163,7 @@ class ITML(LabelLearner):
         Raises
         ------
         ValueError
-            Where these are no row numbers of `X`, or all pairs are of equal rows.
+            If these are no row numbers of `X`, or all pairs are of equal rows.
         """
         X, *kinds = self._validated_pairs(X, alike, unlike)
         left, right = np.concatenate(kinds).T

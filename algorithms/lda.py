@@ -28,26 +28,26 @@ class LDA(LabelLearner):
 
     .. math:: S_b v = a S_w v , \qquad v^\top S_w v = 1 ,
 
-    S_w and S_b the covariance within and between classes: scikit-learn's transform.  S_w of few
-    rows is singular, so it is shrunk, S_w <- (1 - s) S_w + s (tr S_w / d) I, and scikit-learn's
-    solver 'eigen' is taken: 'svd' knows no shrinkage, and where d >= n it finds directions in
-    which no training row varies, and 'lsqr' gives no transform.
+    where S_w and S_b are the covariance within and between classes.  This is the transform of
+    scikit-learn's solver 'eigen'.  With few rows S_w is singular, so it is shrunk:
+    S_w <- (1 - s) S_w + s (tr S_w / d) I.  (The solver 'svd' cannot shrink, and for d >= n finds
+    directions in which no training row varies; 'lsqr' has no transform.)
 
-    Of fewer rows than features the same discriminants are found by Lanczos iterations, which take
-    products with the rows alone.
+    With fewer rows than features, Lanczos iterations find the same discriminants from products with
+    the rows.
 
-    Time n d^2 + d^3, memory 3 n d + 8 d^2 numbers; where n < d, time n^2 d and memory
-    8 n d + n^2.
+    Time n d^2 + d^3, memory 3 n d + 8 d^2 numbers.  If n < d: time n^2 d, memory 8 n d + n^2.
 
     Parameters
     ----------
     n_components : int or None, default None
-        Discriminants, n_classes - 1 and n_features at most; None takes as many as that.
+        The number of discriminants, at most n_classes - 1 and n_features.  None: the largest
+        possible number.
     shrinkage : 'auto' or float in (0, 1], default 'auto'
-        s; 'auto' is the one of Ledoit and Wolf (2004), which fits each class by itself after the
-        features were scaled to unit variance.
+        s.  'auto': the shrinkage of Ledoit and Wolf (2004), computed for each class after the
+        features are scaled to unit variance.
     random_state : int, RandomState or None, default None
-        Not read, as nothing is random: every learner has it.
+        Not used, because nothing is random.  All learners have this parameter.
 
     Attributes
     ----------

@@ -195,9 +195,9 @@ class LMNN(LabelLearner):
 class FastLMNN(LMNN):
     """LMNN on the principal axes that hold most of the variance, to a looser gap.
 
-    It is what makes tens of thousands of rows with hundreds of features cheap: Weinberger & Saul
-    reduce MNIST's 784 pixels to 164 dimensions that hold 95 % of the variance.  Everything else
-    is as in `LMNN`, whose objective it minimises on the reduced rows.
+    It minimises the objective of `LMNN` on fewer dimensions.  This makes tens of thousands of rows
+    with hundreds of features affordable: Weinberger & Saul reduce MNIST's 784 pixels to 164
+    dimensions, which hold 95 % of the variance.
 
     Parameters
     ----------
@@ -207,11 +207,11 @@ class FastLMNN(LMNN):
     tol : float, default 1e-2
         As in `LMNN`.
     variance : float in (0, 1], default 0.95
-        The share that the kept axes hold at least.
+        The smallest share of the variance that the axes must hold.
     stop_after : int, default 0
         As in `LMNN`.
     random_state : int, RandomState or None, default None
-        Not read, as nothing is random: every learner has it.
+        Not used, because nothing is random.  All learners have this parameter.
 
     Attributes
     ----------
@@ -384,7 +384,7 @@ class Descent:
     tol : float
         Stop where the minimum is known to be at most this fraction of eps below.
     share : float
-        Where there is no certificate, stop at this share of eps at the start, or where a block of
+        If there is no certificate, stop at this share of eps at the start, or where a block of
         iterations gains less than a tenth of `tol`.
     """
 

@@ -46,57 +46,58 @@ for lack of progress, and not at `max_iter`."""
 class MCML(LabelLearner):
     r"""Maximally collapsing metric learning: all rows of a class in one point, others far away.
 
-    Minimises over positive semi-definite A = L'L, with the probability p that a row chooses a
-    neighbour, and p_0 the even one over the other rows of its class (equations 1, 2 and 4),
+    A row i chooses another row j as its neighbour with the probability p(j|i), which is larger for
+    near rows.  p_0(j|i) is uniform over the other rows of its class, and 0 for rows of other
+    classes.  MCML minimises, over positive semi-definite A = L'L (equations 1, 2 and 4),
 
     .. math::
 
         f(A) = \sum_i \Big[ \sum_j p_0(j|i) d_A(i, j) + \log \sum_{k \ne i} e^{-d_A(i, k)} \Big] ,
         \qquad p(j|i) = \frac{e^{-d_A(i, j)}}{\sum_{k \ne i} e^{-d_A(i, k)}} ,
 
-    the sum of the Kullback-Leibler divergences KL(p_0 | p) up to a constant.  f is convex, with
-    the gradient X'(diag(S1) - S)X, S = (p_0 - p) + (p_0 - p)'.
+    which is the sum of the Kullback-Leibler divergences KL(p_0 | p), up to a constant.  f is
+    convex, and its gradient is X'(diag(S1) - S)X with S = (p_0 - p) + (p_0 - p)'.
 
-    Ours goes to the optimum by L-BFGS on L and checks there that no direction is left along which
-    f falls.  What makes it fast: f does not change with the coordinates, so they are chosen such
-    that the covariance within classes is the identity, and few iterations do (40 for 400 digits);
-    an iteration needs no eigenvalues; the n^2 exponentials are compiled; and of more than 500
-    rows iterations are in float32 until they gain little.  The rows are first rotated to their
-    principal axes: where they are few they span at most n - 1 of them, and the optimum has nothing
-    outside.
+    Method.  L-BFGS on L goes to the optimum, and then checks that f decreases in no direction.
+    The minimum does not depend on the coordinates.  So they are chosen such that the covariance
+    within classes is the identity, and few iterations are needed (40 for 400 digits).  An iteration
+    needs no eigenvalues, and computes the n^2 exponentials in compiled code.  With more than 500
+    rows the iterations use float32 until they gain little.  The rows are first rotated to their
+    principal axes.  n rows span at most n - 1 of them, and the optimum is 0 outside this span.
 
-    Where the rows of each class can be made to collapse and the classes to part, as n rows in
-    general position in n - 1 features or more can, f has no minimum: it comes to its infimum, the
-    sum of log(n_c - 1), as A grows without bound.  The search then ends with the first A that is
-    within `tol` of the infimum, a finite one; it fits the training rows as well as can be, and
-    other rows often badly.  Fewer axes are the remedy, and the inner folds choose how many.
+    Collapse.  If some map collapses each class to a point and keeps the classes apart, f has no
+    minimum: it approaches its infimum, the sum of log(n_c - 1), as A grows without bound.  This is
+    so for n rows in general position with n - 1 features or more.  The search then ends with the
+    first A within `tol` of the infimum.  It fits the training rows as well as possible, and often
+    ranks other rows badly.  The remedy is fewer axes; their number is tuned.
 
-    Time n^2 r an iteration, r the rank of the rows; memory 3 n d + 50 r^2 + 10 n r numbers and a
-    block of 8 MiB.
+    An iteration takes O(n^2 r) time, where r is the rank of the rows.  Memory is
+    3 n d + 50 r^2 + 10 n r numbers and a block of 8 MiB.
 
     Parameters
     ----------
     n_axes : int or None, default None
-        Principal axes on which it learns, the largest variance first; at most the rank of the
-        rows.  None takes all, as the paper does.
+        The number of principal axes used for learning, those of largest variance first; at most the
+        rank of the rows.  None: all, as in the paper.
     tol : float, default 1e-5
-        Stop where ten iterations lower f by less than this times the number of rows, and new
-        directions do not either: nats a row, whatever the scale of the features is.
+        Stop when ten iterations, and a search in new directions, reduce f by less than this times
+        the number of rows.  The unit is nats per row, and does not depend on the scale of the
+        features.
     max_iter : int, default 1000
-        Iterations at most.
+        The largest number of iterations.
     random_state : int, RandomState or None, default None
-        Not read, as nothing is random: every learner has it.
+        Not used, because nothing is random.  All learners have this parameter.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        L; as many rows as A has eigenvalues above a 1e-7th of the largest.
+        L.  It has a row for each eigenvalue of A above 1e-7 of the largest.
     objective_ : float
         f(A).
     n_axes_ : int
-        Principal axes taken.
+        The number of principal axes that were used.
     n_iter_ : int
-        Iterations taken.
+        The number of iterations.
     n_features_in_ : int
 
     References
@@ -237,7 +238,7 @@ def minimise(objective: Objective, L: FloatArray, tol: float, max_iter: int) -> 
     tol : float
         Progress below which it stops: of f in `STRIDE` iterations, and along the eigenvectors.
     max_iter : int
-        Iterations of L-BFGS at most.
+        The largest number of iterations of L-BFGS.
     """
     n_iter = 0
     while True:

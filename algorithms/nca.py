@@ -71,46 +71,46 @@ class Objective:
 class NCA(LabelLearner):
     r"""Neighbourhood components analysis, by L-BFGS on L.
 
-    Maximises the expected number of rows that choose a neighbour of their own class, where row i
-    chooses j with the probability p_ij (equations 1 to 3 of the paper),
+    Row i chooses row j as its neighbour with the probability p_ij.  NCA maximises the expected
+    number of rows that choose a neighbour of their own class (equations 1 to 3 of the paper),
 
     .. math::
 
         f(L) = \sum_i p_i , \qquad p_i = \sum_{j \ne i: y_j = y_i} p_{ij} , \qquad
         p_{ij} = \frac{e^{-|L x_i - L x_j|^2}}{\sum_{k \ne i} e^{-|L x_i - L x_k|^2}} ,
 
-    which is not convex: where it ends depends on where it starts.  The gradient (equation 5) is
+    f is not convex, so the result depends on the start.  The gradient (equation 5) is
 
     .. math::
 
         \frac{\partial f}{\partial L} = 2 L X^\top (W + W^\top - \mathrm{diag}(W^\top 1)) X ,
         \qquad W_{ij} = p_{ij} \, ([y_i = y_j] - p_i) .
 
-    The starts, the steps and where it stops are scikit-learn's; the n^2 probabilities are compiled
-    and gone through in blocks.  Of more than 500 rows the first iterations are done in float32,
-    until one gains less than 1e-4 of f; the last ones in float64, in which f is told.  Of fewer
-    rows it ends where scikit-learn does, up to rounding, which iterations amplify.
+    The starts, the steps and the stopping rule are those of scikit-learn.  The n^2 probabilities
+    are computed in compiled code, block by block.  With more than 500 rows the first iterations use
+    float32, until one gains less than 1e-4 of f; the last ones use float64.  With fewer rows the
+    result is that of scikit-learn up to rounding, which iterations amplify.
 
-    Of fewer rows than features it learns in the span of the rows, and of columns that do not vary
-    it learns nothing, which is the same from the same start.
+    If there are fewer rows than features, NCA learns in the span of the rows.  It ignores columns
+    that do not vary.  Neither changes the result.
 
-    Time n^2 n_components, times 3 at most, an iteration; memory some n d and 40 n_components d
-    numbers and a block of 8 MiB.
+    An iteration takes at most 3 n^2 n_components operations.  Memory is a few times n d and
+    40 n_components d numbers, and a block of 8 MiB.
 
     Parameters
     ----------
     n_components : int or None, default None
-        Rows of L, n_features at most; None takes n_features.  Default of scikit-learn, as are all
-        others here.
+        The number of rows of L, at most n_features.  None: n_features.  All defaults are those of
+        scikit-learn.
     init : {'auto', 'pca', 'lda', 'identity', 'random'}, default 'auto'
         The start.
     max_iter : int, default 50
-        Iterations at most.
+        The largest number of iterations.
     tol : float, default 1e-5
-        Stop where no entry of the gradient exceeds this, or an iteration gains less than this
-        share of the objective.
+        Stop when no entry of the gradient exceeds this, or an iteration gains less than this share
+        of the objective.
     random_state : int, RandomState or None, default None
-        Of the starts 'pca' and 'random'.
+        The seed of the starts 'pca' and 'random'.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ class NCA(LabelLearner):
     objective_ : float
         f(L).
     n_iter_ : int
-        One more than the iterations taken, as scikit-learn counts.
+        The number of iterations plus one, as in scikit-learn.
     n_features_in_ : int
 
     References

@@ -28,14 +28,14 @@ from oasis_bench.plugins import FittedArray, blocks
 
 
 class ProjOASIS(OASIS):
-    """Proj-OASIS: the W of OASIS, made symmetric once learning is over.
+    """Proj-OASIS: the W of OASIS, made symmetric after learning.
 
-    The parameters are those of `OASIS`; learning goes on from the W before the projection.
+    The parameters are those of `OASIS`.  `partial_fit` continues from the W before the projection.
 
     Attributes
     ----------
     bilinear_matrix_ : ndarray of shape (n_features, n_features)
-        (W + W') / 2, symmetric; indefinite in general.
+        (W + W') / 2.  It is symmetric, and may have negative eigenvalues.
     raw_matrix_ : ndarray of shape (n_features, n_features)
         W as OASIS learned it.
     n_steps_, n_updates_, n_features_in_ : int
@@ -65,9 +65,9 @@ class OnlineProjOASIS(OASIS):
 
     .. math:: W \leftarrow W + \tau (V + V^\top) / 2, \quad V = q (p - n)^\top
 
-    with the :math:`\tau` of OASIS, so that each step is its step and then the projection; W
-    starts as I and stays symmetric up to rounding.  A step costs twice one of OASIS.  The
-    parameters and attributes are those of `OASIS`.
+    with the :math:`\tau` of OASIS.  So each step is a step of OASIS and then the projection.  W
+    starts as I and stays symmetric up to rounding.  A step costs twice as much as one of OASIS.
+    The parameters and attributes are those of `OASIS`.
 
     References
     ----------
@@ -94,14 +94,14 @@ class DissimOASIS(TripletLearner):
         V = (q - p)(q - p)^\top - (q - n)(q - n)^\top, \quad
         W \leftarrow W - \min(C, \ell / \|V\|^2)\, V .
 
-    W starts as I and stays symmetric up to rounding, but not positive: S' is neither x'Wy nor
-    minus a squared distance, and `similarity` and `pair_score` give S' itself.  A step costs
-    about twice one of OASIS.  The parameters are those of `OASIS`.
+    W starts as I and stays symmetric up to rounding, but may get negative eigenvalues.  So S' is
+    neither x'Wy nor minus a squared distance.  `similarity` and `pair_score` return S' itself.  A
+    step costs about twice as much as one of OASIS.  The parameters are those of `OASIS`.
 
     Attributes
     ----------
     dissimilarity_matrix_ : ndarray of shape (n_features, n_features)
-        W; float32 where the rows are float32, else float64.
+        W; float32 if the rows are float32, otherwise float64.
     n_steps_, n_updates_, n_features_in_ : int
         As in `OASIS`.
 
@@ -273,8 +273,8 @@ class PsdOASIS(Factored, OASIS):
     Parameters
     ----------
     projection_interval : int or None, default None
-        Project after each so many steps, and learn on from there (the paper draws 5000 and
-        50 000).  None: only when learning is over, which the paper finds best.
+        Project after this number of steps, and continue from the projection (the paper uses 5000
+        and 50 000).  None: only after learning, which is best in the paper.
     aggressiveness, n_steps, weighted_positives, negatives, threshold, random_state
         As in `OASIS`.
 
@@ -285,7 +285,7 @@ class PsdOASIS(Factored, OASIS):
     components_ : ndarray of shape (n_components, n_features)
         L, one row for each positive eigenvalue, the largest first.
     raw_matrix_ : ndarray of shape (n_features, n_features)
-        W since the last projection within learning, from which learning goes on.
+        W before the last projection, from which learning continues.
     n_steps_, n_updates_, n_features_in_ : int
         As in `OASIS`.
 
@@ -325,35 +325,37 @@ class PsdOASIS(Factored, OASIS):
 class LogDetOASIS(LogDetLearner):
     r"""LogDet-OASIS: a Mahalanobis distance from triplets, positive definite without projection.
 
-    From A = I, a step on (q, p, n) with :math:`z_+ = q - p`, :math:`z_- = q - n` minimises
+    LogDetOASIS starts from A = I.  A step on the triplet (q, p, n), with :math:`z_+ = q - p` and
+    :math:`z_- = q - n`, minimises
 
     .. math::
 
         D_{ld}(A, A_{old}) + \frac{\eta}{2} [m + z_+^\top A z_+ - z_-^\top A z_-]_+^2 ,
 
-    the LogDet divergence in the place of OASIS's Frobenius norm (an open question of section
-    6.2).  Its solution :math:`A^{-1} = A_{old}^{-1} + \alpha (z_+ z_+^\top - z_- z_-^\top)`,
-    :math:`\alpha = \eta (m + z_+^\top A z_+ - z_-^\top A z_-)`, is the one root of a cubic in
-    :math:`\alpha` where A is positive definite, and changes A by rank 2; :math:`\alpha` is halved
-    where a step would make A grow a millionfold.  A step costs O(d^2), for sparse rows too; A
-    takes d^2 float64 numbers whatever the rows' precision.
+    which has the LogDet divergence where OASIS has the Frobenius norm (an open question of section
+    6.2).  The solution is :math:`A^{-1} = A_{old}^{-1} + \alpha (z_+ z_+^\top - z_- z_-^\top)` with
+    :math:`\alpha = \eta (m + z_+^\top A z_+ - z_-^\top A z_-)`.  It changes A by a matrix of rank
+    2.  :math:`\alpha` is the only root of a cubic equation for which A is positive definite; it is
+    halved if a step would make A grow a millionfold.  A step costs O(d^2), also for sparse rows.
+    A has d^2 float64 numbers, whatever the precision of the rows.
 
     Parameters
     ----------
     eta : float, default 0.08
-        Weight of the loss: larger steps.  The papers give none for triplets: default and search
-        space are LEGO's (JMLR 2010, 5.3.2), the nearest kin.
+        The weight of the loss; a larger value makes larger steps.  The papers give no value for
+        triplets, so the default and the search space are those of `LEGO` (JMLR 2010, 5.3.2).
     margin : float, default 1.0
-        m, by which a negative should be farther off than a positive, in squared distance.
+        m.  The squared distance of a negative should be larger than that of a positive by this
+        amount.
     n_steps, weighted_positives, negatives, threshold, random_state
         As in `OASIS`.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_features, n_features)
-        L, with L'L = A; float32 where the rows are float32, else float64.
+        L, with L'L = A; float32 if the rows are float32, otherwise float64.
     mahalanobis_matrix_ : ndarray of shape (n_features, n_features)
-        A in float64, from which learning goes on.
+        A in float64, from which learning continues.
     n_steps_, n_updates_, n_features_in_ : int
         As in `OASIS`.
 

@@ -35,22 +35,22 @@ class TrainedMap(HyperParameters, ClassNamePrefixFeaturesOutMixin, EmbeddingLear
 
     .. math:: f(x) = \frac{Lx}{|Lx|}, \qquad S(x, y) = f(x)^\top f(y) .
 
-    The losses are pytorch-metric-learning's at its defaults.  L begins as the first principal axes
-    of the rows, and as the identity where it is square.  The result is the same for equal seeds on
-    as many threads.  The map is not centred, so that rows keep the scaling that they are given.
+    The losses are those of pytorch-metric-learning with its defaults.  L starts from the first
+    principal axes of the rows, or from the identity if it is square.  With equal seeds and the same
+    number of threads the result is the same.  The map does not centre the rows.
 
     Parameters
     ----------
     n_components : int or None, default None
-        Rows of L, n_features and n_rows at most; None takes n_features.
+        The number of rows of L, at most n_features and n_rows.  None: n_features.
     learning_rate : float, default 0.001
-        Adam's, of L; proxies have 100 times as much.
+        Adam's learning rate for L.  That of the proxies is 100 times as large.
     n_epochs : int, default 100
-        How often all rows are seen.
+        The number of passes over all rows.
     batch_size : int, default 256
-        Rows of a batch, drawn in random order.
+        The number of rows in a batch.  Batches are random.
     random_state : int, RandomState or None, default None
-        Of batches and of the start of proxies.
+        The seed of the batches and of the initial proxies.
 
     Attributes
     ----------
@@ -87,11 +87,11 @@ class TrainedMap(HyperParameters, ClassNamePrefixFeaturesOutMixin, EmbeddingLear
         Raises
         ------
         ValueError
-            Where a parameter is out of bounds or there are fewer than two classes.
+            If a parameter is out of bounds or there are fewer than two classes.
         UsageError
-            Where torch or pytorch-metric-learning is not installed.
+            If torch or pytorch-metric-learning is not installed.
         MemoryError
-            Where the map takes more memory than is free.
+            If the map takes more memory than is free.
         """
         self._validate_params()
         X, y = self._validated(X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)
