@@ -10,13 +10,13 @@ from contextlib import closing
 import pandas as pd
 import pytest
 
-from oasis_bench.claims import CLAIMS, experiments, published
+from oasis_bench.claims import CLAIMS, decided_by, experiments, published
 from oasis_bench.command_line import main
 from oasis_bench.command_line.paper import paper_experiment
 from oasis_bench.datasets.picture_sets import CALTECH256_SUBSETS
 from oasis_bench.experiment import Experiment
 from oasis_bench.plugins import Registry
-from oasis_bench.reports.claims_page import stored_runs, write_claims
+from oasis_bench.reports.claims_page import write_claims
 from oasis_bench.runs import one_for_each_value
 
 DIGITS = """
@@ -47,7 +47,7 @@ def test_claims_csv_has_a_line_for_each_claim(folder):
         rows = list(csv.DictReader(file))
     assert [row["id"] for row in rows] == [claim.id for claim in CLAIMS]
     (words,) = [row for row in rows if row["id"] == "O10"]
-    run = stored_runs(folder)[0]["paper-words"]["paper-words"]
+    run = decided_by(folder)[2]["paper-words"]["paper-words"]
     measures = run.measures[run.measures["measure"] == "mAP"]
     means = measures.groupby("learner")["value"].mean()
     assert float(words["mean"]) == pytest.approx(means["OASIS"] - means["Euclidean"])

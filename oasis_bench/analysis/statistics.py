@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -55,6 +56,8 @@ class PairedInterval:
     p_value: float
     reach: float = math.inf
     rho: float = 0.0
+
+    LEVEL: ClassVar = LEVEL
 
     @classmethod
     def of(
