@@ -17,7 +17,6 @@ from oasis_bench.datasets.picture_sets import CALTECH256_SUBSETS
 from oasis_bench.experiment import Experiment
 from oasis_bench.plugins import Registry
 from oasis_bench.reports.claims_page import write_claims
-from oasis_bench.runs import one_for_each_value
 
 DIGITS = """
 title = "Two learners on digits"
@@ -96,7 +95,7 @@ def test_a_quick_experiment_has_options_that_its_data_set_takes_and_rows_where_t
     assert (quick.partitions, quick.threads) == (1, 1)
     if "efficientnet" in str(quick.dataset_options):
         pytest.importorskip("torch", reason='pip install "oasis-bench[deep]" is needed')
-    for one in (one_for_each_value(quick) or {name: quick}).values():
+    for one in (quick.one_for_each_value() or {name: quick}).values():
         Registry.open_dataset(one.dataset, registry, one.dataset_options)  # refuses unknown options
     kinds = {registry.algorithms[spec.algorithm].takes for spec in quick.learners.values()}
     assert "rows" not in kinds or "patches" not in quick.dataset_options
