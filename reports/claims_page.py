@@ -28,7 +28,6 @@ from oasis_bench.reports.table import (
 from oasis_bench.reports.view import view_of
 from oasis_bench.runs import StoredRun
 from oasis_bench.system import Folder
-from oasis_bench.tasks import PRECISION
 
 PAGE = "claims.html"
 
@@ -212,7 +211,11 @@ def _of_deep_ranking(runs: Runs) -> list[Table]:
     if run is None:
         return []
     values = view_of(run).values["judged-triplets"]
-    means = values[values["name"] == PRECISION].groupby("learner")["value"].agg(["mean", "std"])
+    means = (
+        values[values["name"] == "similarity precision"]
+        .groupby("learner")["value"]
+        .agg(["mean", "std"])
+    )
     numbers = published("deep_ranking_tables").merge(means, on="learner", how="left")
     ours = [
         "" if math.isnan(it["mean"]) else f"{it['learner']}: {it['mean']:.3f} ± {it['std']:.3f}"
