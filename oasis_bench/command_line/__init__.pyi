@@ -1,5 +1,5 @@
 from .entry import main as main
-from .options import DATA_OPTIONS as DATA_OPTIONS
+from .parsing import DATA_OPTIONS as DATA_OPTIONS
 from .printed import Printed as Printed
 from .progress import ProgressDisplay as ProgressDisplay
 from .run import (

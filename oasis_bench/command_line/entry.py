@@ -17,7 +17,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NoReturn, cast
 
-from oasis_bench.command_line.options import EVERY_LEARNER, make_parser, refuse_missing
+from oasis_bench.command_line.options import EVERY_LEARNER, make_parser
+from oasis_bench.command_line.parsing import refuse_missing
 from oasis_bench.command_line.printed import Printed, printed_streams
 from oasis_bench.experiment import Experiment
 from oasis_bench.plugins import find_dataset, installed, refuse_unknown

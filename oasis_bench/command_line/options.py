@@ -1,38 +1,64 @@
-"""The parser of the command line: the words of all verbs are in `options.toml`; how they are read.
-
-A type reads a text or raises argparse.ArgumentTypeError.  Not what the verbs do.
-"""
+"""The words of the command line: its verbs and options, with their help; not what they do."""
 
 from __future__ import annotations
 
 import argparse
-import difflib
 import re
-import tomllib
-from collections.abc import Callable, Mapping, Sequence
-from copy import copy
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from oasis_bench import __version__
+from oasis_bench.command_line.parsing import (
+    MOST,
+    RETRIED,
+    Parser,
+    add_data_options,
+    add_plugin,
+    batch_of_text,
+    each_of_text,
+    names_of_text,
+    positive_of_text,
+    statuses_of_text,
+)
 from oasis_bench.experiment import Experiment, known_settings
-from oasis_bench.system import Text, UsageError, Value
 
-TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-
-DATA_OPTIONS = [str(option["name"]) for option in TABLE["data_options"]]
-"""Options of data sets that have a short form of --data-option."""
-
-MODEL_SETTINGS: Sequence[str] = TABLE["settings"]["model"]
-
-MOST = 10**9
-"""No number of the command line is larger, where nothing else is said."""
-
-RETRIED = ("failed", "crashed", "timeout", "out-of-memory", "not-applicable")
+LEAST_IMAGES = 10
+"""Of fewer web images none may be relevant to another."""
 
 EVERY_LEARNER = "all"
 """The value of --algorithms that names each learner that takes the data."""
+
+MAIN_SETTINGS = (
+    *("classes", "tasks", "split", "partitions", "train_per_class", "test_per_class"),
+    *("scaling", "search", "seed"),
+)
+"""The settings of an experiment that --help shows; --help-all shows the others too."""
+
+MODEL_SETTINGS = (
+    *("tasks", "split", "classes", "partitions", "train_per_class", "test_per_class"),
+    *("test_share", "seed", "scaling", "threads", "examples", "queries", "budget", "memory"),
+)
+"""The settings of an experiment that also decide how a saved model is evaluated."""
+
+FIT_SETTINGS = (
+    *("scaling", "search", "budget", "seed", "choose_by", "inner_folds", "max_steps", "threads"),
+    *("classes", "blend", "memory"),
+)
+"""The settings of an experiment that decide how one learner is fitted on all rows."""
+
+FILE_KEYS = (
+    "title: of the report (needed). dataset: a name or a path, or a table [dataset] with its name "
+    "and options (needed; a list as the value of an option makes a run for each). each: a setting "
+    "and a list of its values, a run for each. corpora: a table [corpora.NAME] with a dataset, "
+    "names of learners and settings, a run for each. protocol: the version of these tables, which "
+    "exported results name. quick: settings of a quick run, and its corpora. learners: a table "
+    "[learners.LABEL] for each. In it, algorithm: a name of 'list algorithms' (default LABEL); "
+    "budget, memory: its own limits; features: those that it takes; and its hyper-parameters: a "
+    "value is fixed, a list is searched on the inner folds (default: its search space)."
+)
+"""What an experiment file says and no option does."""
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -50,82 +76,208 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"oasis-bench {__version__}")
     verbs: Any = parser.add_subparsers(required=True, metavar="VERB", help=argparse.SUPPRESS)
-    for title, names in TABLE["groups"].items():
+    for title, adders in {
+        "compare learners": (_add_run, _add_report, _add_compare, _add_ranks, _add_export),
+        "use a learner": (_add_fit, _add_evaluate, _add_neighbours, _add_embed),
+        "see what there is": (_add_list, _add_data, _add_check),
+        "repeat the papers": (_add_paper, _add_web_scale, _add_judge),
+    }.items():
         n_before = len(verbs._choices_actions)
-        for name in names:
-            _add_verb(verbs, name, TABLE["verbs"][name])
+        for add in adders:
+            add(verbs)
         shown = parser.add_argument_group(title)
         shown._group_actions.extend(verbs._choices_actions[n_before:])
     return parser
 
 
-def _add_verb(verbs: Any, name: str, about: Mapping[str, Any]) -> None:
-    """Add a verb with its options, or with its actions."""
-    examples = tuple(f"{verbs._prog_prefix} {name} {one}" for one in about.get("examples", ()))
-    more = about.get("more", None if "actions" in about else about["help"])
-    parser: Any = verbs.add_parser(name, help=about["help"], description=more, examples=examples)
-    if "actions" in about:
-        actions = parser.add_subparsers(required=True, metavar="ACTION", title="arguments")
-        for action in about["actions"]:
-            _add_verb(actions, action, TABLE["verbs"][f"{name} {action}"])
-        return
-    parser.set_defaults(
-        verb=parser.prog.partition("oasis_bench ")[2],
-        function=f"oasis_bench.command_line.{about['function']}",
-        **dict.fromkeys(about.get("none", ())),
-        **about.get("defaults", {}),
+def _verb(verbs: Any, name: str, function: str, what: str, more: str = "", *examples: str) -> Any:
+    """Add a verb that does `what`, as 'module:function' of this room; its own help says `more`."""
+    words = tuple(f"{verbs._prog_prefix} {name} {one}" for one in examples)
+    parser = verbs.add_parser(name, help=what, description=more or what, examples=words)
+    address = f"oasis_bench.command_line.{function}"
+    parser.set_defaults(verb=parser.prog.partition("oasis_bench ")[2], function=address)
+    return parser
+
+
+def _add_run(verbs: Any) -> None:
+    run = _verb(
+        verbs,
+        "run",
+        "run:run",
+        "run an experiment and write its report",
+        "Run an experiment: every learner on every class subset and partition. "
+        "Options override the experiment file.",
+        "--quick",
+        "--dataset table.csv --label kind --drop id",
+        "--dataset mnist --algorithms OASIS,LMNN,Euclidean --partitions 10",
+        "--experiment mine.toml --output runs/mine",
+        "--resume runs/mine",
     )
-    for option in about["options"]:
-        _add_option(parser, option)
+    run.group("what to compare")
+    what = "a built-in experiment of 'list experiments', or a TOML file (default: default)"
+    run.add("--experiment", "NAME|FILE", what)
+    what = f"learners by name, or {EVERY_LEARNER} that take the data (default: the experiment's)"
+    run.add("--algorithms", "A,B", what, type=names_of_text)
+    _add_param(run)
+    what = "a data set, your own file, or a folder of pictures (default: the experiment's)"
+    run.add("--dataset", "NAME|PATH", what)
+    add_data_options(run)
+    _add_settings(
+        run,
+        "Each is a key of an experiment file too: its name with _ in place of -, or the key in "
+        "brackets. Defaults are those of a run without a file.",
+        tuple(known_settings()),
+    )
+    run.group("how to run it")
+    run.switch(
+        "--quick",
+        "a first answer in some seconds: one class subset, 2 partitions, 2 inner folds, 4 "
+        "candidates, 64000 steps and no traces, where these are not given",
+    )
+    run.writes("--output", "DIR", "a new folder (default: runs/DATASET-TIME)")
+    what = "continue an interrupted run; name its plugin files again with --plugin"
+    run.reads("--resume", "RUN", what)
+    _add_tables(run)
+    run.switch("--save-models", "keep each fitted learner in RUN/models")
+    run.group("more ways to run it", rare=True)
+    what = "keep all scores in RUN/predictions, so that 'evaluate RUN' needs no new fit"
+    run.switch("--predictions", what)
+    what = f"with --resume: run trials of these statuses again ({', '.join(RETRIED)})"
+    run.add("--retry", "STATUS,STATUS", what, type=statuses_of_text, default=[])
+    _add_place(run)
+    add_plugin(run)
+    run.group("keys of an experiment file alone", FILE_KEYS, rare=True)
 
 
-def _add_option(parser: Parser, option: Mapping[str, Any]) -> None:
-    """Add what an entry of the table says: a group, options that are shared, or one."""
-    match option:
-        case {"group": title}:
-            parser.group(title, option.get("text", ""), rare=option.get("rare", False))
-        case {"settings": names}:
-            listed = known_settings() if names == "all" else TABLE["settings"][names]
-            parser.set_defaults(**dict.fromkeys(known_settings()))
-            _add_settings(parser, option["text"], list(listed), option.get("of_a_file", True))
-        case {"use": "data"}:
-            _add_data_options(parser, option.get("main", 2))
-        case {"use": name}:
-            for one in TABLE["shared"][name]:
-                _add_option(parser, one)
-        case {"name": name, "type": "switch"}:
-            parser.add_argument(name, action="store_true", help=option["help"])
-        case {"name": name}:
-            said = ("dest", "nargs", "choices", "required", "action", "default")
-            how: dict[str, Any] = {key: option[key] for key in said if key in option}
-            if (kind := option.get("type")) is not None:
-                bounds = {key: option[key] for key in ("least", "most") if key in option}
-                how["type"] = partial(TYPES[kind], **bounds)
-            if isinstance(how.get("default"), list):
-                how["default"] = [*how["default"]]  # argparse appends to it
-            action = parser.add(name, option["value"], option["help"], **how)
-            parser.inputs += [action] * (kind == "reads")
+def _add_evaluate(verbs: Any) -> None:
+    parser = _verb(
+        verbs,
+        "evaluate",
+        "run:evaluate",
+        "evaluate a saved model on other data, or the kept scores of a run by other tasks",
+        "Evaluate without a new fit: a model file on --dataset, with the scaling of its file, or "
+        "the scores that 'run --predictions' kept by --tasks, whose measures are added to the run.",
+        "metric.npz --dataset other.csv --label kind",
+        "runs/mine --tasks classification",
+    )
+    parser.set_defaults(resume=None, save_models=False, predictions=False)
+    parser.reads("evaluated", "MODEL|RUN", "a model file, or the output folder of a run")
+    parser.add("--dataset", "NAME|PATH", "the data to evaluate a model on")
+    parser.writes("--output", "DIR", "a new folder, for a model (default: runs/DATASET-TIME)")
+    _add_tables(parser)
+    add_data_options(parser)
+    _add_settings(
+        parser,
+        "--tasks is for a run as well, the others for a model. --scaling is for a model file "
+        "without a scaling; it is learned from the training part of the data.",
+        MODEL_SETTINGS,
+        of_a_file=False,
+    )
+    parser.group("more ways to run it", rare=True)
+    _add_place(parser)
+    add_plugin(parser)
 
 
-def _add_data_options(parser: Parser, n_main: int) -> None:
-    """Add the options of data sets; the help shows the first ones in the group before."""
-    how: dict[str, Any] = {"dest": "data_options", "action": "append"}
-    parser.set_defaults(data_options=[])
-    for number, option in enumerate(TABLE["data_options"]):
-        if number == n_main:
-            parser.group(
-                "more options of the data set",
-                "In an experiment file they are in a table [dataset], beside its name.",
-                rare=True,
-            )
-        name = option["name"]
-        pair = partial(lambda key, text: (key, text), name.replace("-", "_"))
-        parser.add(f"--{name}", option["value"], option["help"], type=pair, **how)
-    what = "any option of the data set, again for each: visterms=100 is --visterms 100"
-    parser.add("--data-option", "NAME=VALUE", what, type=name_and_value, **how)
+def _add_fit(verbs: Any) -> None:
+    parser = _verb(
+        verbs,
+        "fit",
+        "use:fit",
+        "tune a learner, fit it on all rows of a table and write it to a model file",
+        "Tune a learner on inner folds as 'run' does, fit it on all rows (at most 100,000), and "
+        "write it with its scaling to a model file. What to expect of it is printed.",
+        "table.csv --label kind --learner OASIS --output metric.npz",
+    )
+    parser.set_defaults(experiment=None, quick=False, **dict.fromkeys(known_settings()))
+    parser.add("dataset", "NAME|PATH", "your table, or a data set")
+    one: dict[str, Any] = {"type": lambda text: [text]}
+    what = "a learner of 'list algorithms' (default OASIS)"
+    parser.add("--learner", "NAME", what, dest="algorithms", default=["OASIS"], **one)
+    what = (
+        "what it is tuned for: unseen-classes where classes will be others (default retrieval, or "
+        "the task of --pairs or --triplets)"
+    )
+    parser.add("--task", "NAME", what, dest="tasks", **one)
+    parser.writes("--output", "FILE.npz", "the model file", required=True)
+    _add_param(parser)
+    add_data_options(parser)
+    _add_settings(parser, "They decide how the learner is tuned.", FIT_SETTINGS, of_a_file=False)
+    parser.group("plugins", rare=True)
+    add_plugin(parser)
 
 
-def _add_settings(parser: Parser, description: str, names: Sequence[str], of_a_file: bool) -> None:
+def _add_param(parser: Parser) -> None:
+    what = (
+        "a hyper-parameter: one value is fixed, several are searched, as in "
+        "LMNN.pull_weight=0.5,0.9; again for each (default: its search space)"
+    )
+    name = "LEARNER.NAME=A,B"
+    parser.add("--param", name, what, action="append", default=[], dest="params")
+
+
+def _add_neighbours(verbs: Any) -> None:
+    parser = _verb(
+        verbs,
+        "neighbours",
+        "use:neighbours",
+        "find the nearest rows of a gallery for each query, by a saved model",
+        "Find the rows of a gallery that are most similar to each query, and write CSV: query, "
+        "rank, neighbour, similarity. Tables need no scaling and no labels; their columns are "
+        "matched by name. Rows count from 0.",
+        "metric.npz gallery.csv queries.csv -k 10 --output neighbours.csv",
+    )
+    parser.reads("model", "MODEL", "a model file")
+    parser.add("gallery", "GALLERY", "the table, or data set, to search")
+    parser.add("queries", "QUERIES", "the table, or data set, of the queries")
+    count: dict[str, Any] = {"type": positive_of_text}
+    parser.add("-k", "N", "neighbours of each query (default 10)", default=10, **count)
+    what = "search only a part of a large gallery: faster, but misses some; extra [faiss]"
+    parser.switch("--faiss", what)
+    what = "with --faiss: lists that a query looks into (default 8)"
+    parser.add("--probes", "N", what, default=8, **count)
+    parser.writes("--output", "FILE.csv", "where to write them (default: the terminal)")
+    _add_named_rows(parser)
+
+
+def _add_embed(verbs: Any) -> None:
+    parser = _verb(
+        verbs,
+        "embed",
+        "use:embed",
+        "write the points of rows in the learned space of a saved model",
+        "Write the point of each row in the learned space. Of a learner of a distance, the "
+        "Euclidean distance of points is that of the rows; of PsdOASIS, CosineOASIS and the like, "
+        "their inner product is the similarity. The table is read as 'neighbours' does.",
+        "metric.npz table.csv --output embedding.parquet",
+    )
+    parser.reads("model", "MODEL", "a model file")
+    parser.add("dataset", "TABLE", "the table, or data set")
+    what = "a .csv, .npy or .parquet file (the last needs the extra [parquet])"
+    parser.writes("--output", "FILE", what, required=True)
+    _add_named_rows(parser)
+
+
+def _add_named_rows(parser: Parser) -> None:
+    parser.add("--name", "COLUMN", "the column that names the rows (default: their numbers)")
+    add_data_options(parser, 0)
+    add_plugin(parser)
+
+
+def _add_tables(parser: Parser) -> None:
+    parser.switch("--tables", "print the tables of measures and costs too, as the report has them")
+
+
+def _add_place(parser: Parser) -> None:
+    jobs = partial(positive_of_text, most=1024)
+    what = "trials at a time (default 1: timings are clean; above 1 they are marked)"
+    parser.add("--jobs", "N", what, type=jobs, default=1)
+    what = "the scheduler of a Dask cluster that runs the trials (default: this machine)"
+    parser.add("--cluster", "ADDRESS", what)
+
+
+def _add_settings(
+    parser: Parser, description: str, names: Sequence[str], *, of_a_file: bool = True
+) -> None:
     """Add an option for each of the settings of an experiment, which checks their values.
 
     Without a file of it their keys are not named, and all classes are the default.
@@ -134,7 +286,7 @@ def _add_settings(parser: Parser, description: str, names: Sequence[str], of_a_f
     for title, is_rare in (("settings", False), ("more settings", True)):
         parser.group(title, "" if is_rare else description, rare=is_rare)
         for name in names:
-            if (name not in TABLE["settings"]["main"]) != is_rare:
+            if (name not in MAIN_SETTINGS) != is_rare:
                 continue
             setting = known_settings()[name]
             key = f"key {name}; " if setting.flag and of_a_file else ""
@@ -151,184 +303,187 @@ def _add_settings(parser: Parser, description: str, names: Sequence[str], of_a_f
             action.brief = f"{first} (default {default})"
 
 
-class Parser(argparse.ArgumentParser):
-    """A parser that takes options in full only and raises UsageError for a wrong one.
-
-    The error names the nearest option, verb or choice, and the help of the verb that was given.
-    A path of `inputs` must exist; that is looked at last, when all words are known to be right.
-    Its help begins with `examples`, and leaves the groups in `rare` to --help-all.
-    """
-
-    def __init__(self, *, examples: Sequence[str] = (), **how: Any) -> None:
-        super().__init__(**how, allow_abbrev=False, add_help=False, formatter_class=_Formatter)
-        self.examples = examples
-        self.inputs: list[argparse.Action] = []
-        self.rare: list[Any] = []
-        self.add_argument("-h", "--help", "--help-all", action=_Help)
-        self._positionals.title = "arguments"
-
-    def group(self, title: str, description: str = "", *, rare: bool = False) -> Any:
-        """Add a group of options; those added next belong to it."""
-        group = self.add_argument_group(title, description)
-        self.rare += [group] * rare
-        self._optionals = group
-        return group
-
-    def add(self, name: str, metavar: str, what: str, **how: Any) -> argparse.Action:
-        """Add an option, or an argument."""
-        return self.add_argument(name, metavar=metavar, help=what, **how)
-
-    def format_help(self, every: bool = False) -> str:
-        """Write the help: examples first, then the groups of options, `every` one or not."""
-        out = self._get_formatter()
-        words = [str(one.metavar or one.dest) for one in self._get_positional_actions()]
-        out.add_text(" ".join(["usage:", self.prog, *words, "[OPTIONS]"]))
-        if self.examples:
-            out.add_text("\n  ".join(["examples:", *self.examples]))
-        out.add_text(self.description)
-        for group in self._action_groups:
-            if every or group not in self.rare:
-                out.start_section(group.title)
-                out.add_text(group.description or None if every else None)
-                for action in group._group_actions:
-                    brief = copy(action)
-                    brief.help = action.help if every else getattr(action, "brief", action.help)
-                    out.add_argument(brief)
-                out.end_section()
-        if self.rare and not every:
-            n_more = sum(len(group._group_actions) for group in self.rare)
-            out.add_text(f"{n_more} more options: {self.prog} --help-all")
-        return out.format_help()
-
-    def error(self, message: str) -> NoReturn:
-        """Raise a UsageError that names the help."""
-        raise UsageError(f"{message}: see '{self.prog} --help'")
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        """Parse, and refuse what is unknown here, where the options of the verb are known."""
-        found, unknown = super().parse_known_args(args, namespace)
-        if unknown:
-            options = [text for text in unknown if text.startswith("-")]
-            if not options:
-                self.error(f"argument {unknown[0]!r} is one too many")
-            name = options[0].partition("=")[0]
-            near = difflib.get_close_matches(name, self._option_string_actions, n=1)
-            hint = f": did you mean {near[0]}?" if near else ""
-            raise UsageError(f"unknown option {name!r}{hint or ':'} see '{self.prog} --help'")
-        for action in self.inputs:
-            given = getattr(found, action.dest) or []
-            for path in given if isinstance(given, list) else [given]:
-                try:
-                    refuse_missing(path)
-                except UsageError as error:
-                    self.error(str(argparse.ArgumentError(action, str(error))))
-        return found, unknown
-
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
-        if action.choices is not None and value not in action.choices:
-            name = (action.option_strings or [str(action.metavar or "argument").lower()])[-1]
-            self.error(Text.unknown_name(name, str(value), action.choices))
+def _add_list(verbs: Any) -> None:
+    what = "list algorithms, data sets, tasks, splits and experiments"
+    more = "List what a run can name. A cost is of n rows, d features and c classes."
+    examples = "", "algorithms", "algorithms --for table.csv --label kind"
+    parser = _verb(verbs, "list", "listing:list_all", what, more, *examples)
+    kinds = ("algorithms", "datasets", "tasks", "splits", "experiments")
+    what = f"only these, with more of each: {', '.join(kinds)} (default: all)"
+    parser.add("what", "KIND", what, nargs="?", choices=kinds)
+    what = "say which algorithm to take for these data, by results on data of this kind and size"
+    parser.add("--for", "NAME|PATH", what, dest="dataset")
+    what = "with --for: a folder of results (default: those of the suite)"
+    parser.reads("--results", "DIR", what)
+    add_data_options(parser, 1)
+    add_plugin(parser)
 
 
-class _Formatter(argparse.HelpFormatter):
-    """It leaves examples as they are."""
-
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=26)
-
-    def _fill_text(self, text: str, width: int, indent: str) -> str:
-        if text.startswith("examples:"):
-            return text
-        return super()._fill_text(text, width, indent)
-
-
-class _Help(argparse.Action):
-    """Print the help, or all of it, and end."""
-
-    def __init__(self, option_strings: Sequence[str], dest: str) -> None:
-        hidden = argparse.SUPPRESS
-        super().__init__(option_strings, hidden, nargs=0, default=hidden, help=hidden)
-
-    def __call__(self, parser: Any, *parsed: Any) -> None:
-        print(parser.format_help(every=parsed[-1] == "--help-all"), end="")
-        parser.exit()
+def _add_check(verbs: Any) -> None:
+    parser = _verb(
+        verbs,
+        "check",
+        "listing:check",
+        "test the learners, data sets and tasks of a plugin file",
+        "Test that a plugin file does what it must: scikit-learn's own checks, scores, saving and "
+        "loading of learners, data sets that are the same each time, measures of tasks in their "
+        "ranges. The exit status is 1 where a check fails.",
+        "mine.py",
+    )
+    parser.reads("file", "FILE", "a Python file that defines learners, data sets or tasks")
 
 
-def path_of_text(text: str) -> Path:
-    """Read a path, which may not be empty."""
-    if not text:
-        raise argparse.ArgumentTypeError("'': a path is needed, such as . for this folder")
-    return Path(text)
+def _add_data(verbs: Any) -> None:
+    data = verbs.add_parser("data", help="list, describe and prepare data sets")
+    actions = data.add_subparsers(required=True, metavar="ACTION", title="arguments")
+    what = "list the data sets, and how to get each; 'list datasets' does the same"
+    add_plugin(parser := _verb(actions, "list", "listing:list_all", what))
+    parser.set_defaults(what="datasets", dataset=None)
+    for action, what in (
+        ("describe", "describe a data set, and prepare its features if needed"),
+        ("prepare", "download and make the features of a data set now"),
+    ):
+        parser = _verb(actions, action, "listing:data_load", what, "", "table.csv --label kind")
+        parser.add("dataset", "NAME|PATH", "a name, a file or a folder")
+        add_data_options(parser)
+        add_plugin(parser)
 
 
-def refuse_missing(path: Path) -> None:
-    """Raise UsageError where there is nothing at this path."""
-    try:
-        path.stat()
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        called = Text.printable(Text.cut(str(path), Text.LONGEST_PATH))
-        raise UsageError(f"{called}: {reason}: give a path that exists") from error
+def _add_web_scale(verbs: Any) -> None:
+    parser = _verb(
+        verbs,
+        "web-scale",
+        "paper:run_web_scale",
+        "train OASIS on millions of generated web images and write a report",
+        "The web-scale experiment of the papers (JMLR 2010, section 5.2) on generated images. An "
+        "interrupted run continues with the same command. All of it takes 4 GB of disk and memory "
+        "and, on two cores, under an hour.",
+        "--images 10000",
+    )
+    for flag, default, least, most, what in (
+        ("test-images", 402_164, LEAST_IMAGES, MOST, "test images, which are ranked"),
+        ("visterms", 10_000, 1, MOST, "visual words: the number of features"),
+        ("steps-per-image", 70, 1, 10**6, "steps for each training image"),
+        ("seeds", 1, 1, 1000, "trainings of each kind, each with other triplets"),
+        ("queries", 1000, 1, MOST, "test images that are queries; all where there are fewer"),
+        ("threads", None, 1, 1024, "threads that learn and rank"),
+    ):
+        number = partial(positive_of_text, least=least, most=most)
+        what = f"{what} (default {default or 'all cores'})"
+        parser.add(f"--{flag}", "N", what, type=number, default=default)
+    images = each_of_text(partial(positive_of_text, least=LEAST_IMAGES))
+    what = "training images; several numbers show how time grows (default 2292259)"
+    parser.add("--images", "N,N", what, type=images, default=[2_292_259])
+    what = "triplets of a mini-batch, or exact for OASIS; several are compared (default 65536)"
+    parser.add("--batch", "N,exact", what, type=each_of_text(batch_of_text), default=[65_536])
+    what = "results and the last model of each training (default: runs/web-scale)"
+    parser.writes("--output", "DIR", what, default=Path("runs") / "web-scale")
 
 
-def positive_of_text(text: str, least: int = 1, most: int = MOST) -> int:
-    """Read a whole number within bounds."""
-    value = Value.of_text(text, int) if text.isdecimal() else 0
-    if not (isinstance(value, int) and least <= value <= most):
-        small = isinstance(value, int) and value < least
-        needed = f"of at least {least}" if small else f"from {least} to {most}"
-        raise argparse.ArgumentTypeError(f"{Text.shown(text)}: a whole number {needed} is needed")
-    return value
+def _add_compare(verbs: Any) -> None:
+    parser = _verb(
+        verbs,
+        "compare",
+        "run:compare",
+        "say what got better or worse from one run to another",
+        "Compare the trials that two runs have in common. The exit status is 1 where something "
+        "got worse beyond noise, 0 where not, and 3 where nothing could be compared.",
+        "runs/before runs/after",
+    )
+    parser.reads("old", "OLD", "the output folder of the run before")
+    parser.reads("new", "NEW", "the output folder of the run after")
+    what = "share by which seconds and peak memory may grow (default 0.1)"
+    parser.add("--tolerance", "P", what, type=float, default=0.1)
 
 
-def batch_of_text(text: str) -> int | None:
-    """Read the size of a batch; 'exact' is None."""
-    return None if text == "exact" else positive_of_text(text)
+def _add_export(verbs: Any) -> None:
+    what = "write the numbers of a run for other programs"
+    example = "runs/mine --format csv"
+    parser = _verb(verbs, "export", "run:export", what, "", example)
+    parser.reads("run", "RUN", "the output folder of the run")
+    what = (
+        "csv and parquet: every table of the store; summary: one "
+        "CSV of means, spreads and costs; trec: run and qrels files of a run with --predictions"
+    )
+    kinds = ("csv", "parquet", "summary", "trec")
+    parser.add("--format", f"{{{','.join(kinds)}}}", what, required=True, choices=kinds)
+    parser.writes("--output", "DIR", "where to write them (default: RUN/export)")
+    add_plugin(parser)
 
 
-def names_of_text(text: str) -> list[str]:
-    """Read different names between commas."""
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    if len(set(names)) < len(names):
-        raise argparse.ArgumentTypeError(f"{Text.shown(text)}: each name once")
-    if not names:
-        raise argparse.ArgumentTypeError(
-            f"{Text.shown(text)}: names separated by commas are needed"
-        )
-    return names
+def _add_report(verbs: Any) -> None:
+    what = "remake the report of a run"
+    parser = _verb(verbs, "report", "run:report", what, "", "runs/mine --tables")
+    parser.reads("run", "RUN", "the output folder of the run")
+    what = (
+        "the learner that tables and box plots of differences are relative to (default: the best "
+        "in tables; Euclidean, or the first, in box plots)"
+    )
+    parser.add("--baseline", "LEARNER", what)
+    _add_tables(parser)
 
 
-def each_of_text(kind: Callable[[str], Any]) -> Callable[[str], list[Any]]:
-    """Make the type of an option that takes several values."""
-    return lambda text: [kind(part) for part in names_of_text(text)]
+def _add_judge(verbs: Any) -> None:
+    parser = _verb(
+        verbs,
+        "judge",
+        "run:judge",
+        "have people rate the pictures that a run retrieves",
+        "Write a page on which people rate the pictures that the learners of a run retrieve for "
+        "its example queries. It names no learner, and saves each rater's marks as a file. "
+        "--collect reads those files; the report of the run then has precision by raters.",
+        "runs/pictures",
+        "runs/pictures --collect anna.csv ben.csv",
+    )
+    parser.reads("run", "RUN", "the output folder of a run on pictures")
+    count: dict[str, Any] = {"type": positive_of_text}
+    what = "at most so many query pictures, of those that 'run --examples' keeps (default: 25)"
+    parser.add("--queries", "N", what, **count)
+    what = "at most so many pictures to rate of each query (default: 20)"
+    parser.add("--candidates", "N", what, **count)
+    parser.writes("--output", "FILE", "the page (default: RUN/judge.html)")
+    what = "files that raters saved: add their marks to RUN/ratings.csv (default: write the page)"
+    parser.reads("--collect", "FILE", what, nargs="+")
 
 
-def statuses_of_text(text: str) -> list[str]:
-    """Read statuses of trials, with - or blanks in their names."""
-    names = [name.replace(" ", "-") for name in names_of_text(text)]  # as reports spell them, too
-    for name in names:
-        if name not in RETRIED:
-            raise argparse.ArgumentTypeError(Text.unknown_name("status", name, RETRIED))
-    return [name.replace("-", " ") for name in names]
+def _add_paper(verbs: Any) -> None:
+    parser = _verb(
+        verbs,
+        "paper",
+        "paper:run_paper",
+        "decide what the papers claim",
+        "Run the experiments that decide the papers' claims, then write a page of the claims with "
+        "their verdicts, and claims.csv. To continue an interrupted run, repeat the command.",
+        "--quick",
+    )
+    what = "only these, each with its own report (default: all that decide a claim)"
+    parser.add("--experiments", "A,B", what, type=names_of_text)
+    parser.switch("--quick", "1 partition and short searches: whether it works, not what is true")
+    what = "where runs and page are written (default: runs/paper, with --quick runs/paper-quick)"
+    parser.writes("--output", "DIR", what)
+    nothing: dict[str, Any] = dict.fromkeys(("cluster", "resume"))
+    nothing |= dict.fromkeys(("save_models", "predictions", "tables"), False)
+    parser.set_defaults(plugin=[], jobs=1, **nothing)
 
 
-def name_and_value(text: str) -> tuple[str, str]:
-    """Read NAME=VALUE."""
-    name, sign, value = text.partition("=")
-    if not (name and sign):
-        raise argparse.ArgumentTypeError(f"{Text.shown(text)}: NAME=VALUE is needed")
-    return name, value
-
-
-TYPES: dict[str, Callable[..., Any]] = {
-    "reads": path_of_text,  # of what must exist
-    "writes": path_of_text,
-    "count": positive_of_text,
-    "counts": lambda text, **bounds: each_of_text(partial(positive_of_text, **bounds))(text),
-    "batches": each_of_text(batch_of_text),
-    "float": float,
-    "names": names_of_text,
-    "one": lambda text: [text],
-    "statuses": statuses_of_text,
-}
-"""How the value of an option is read, by its `type` in the table."""
+def _add_ranks(verbs: Any) -> None:
+    parser = _verb(
+        verbs,
+        "ranks",
+        "run:ranks",
+        "compare learners over the data sets of several runs: a leaderboard",
+        "Compare learners over data sets, task by task: error reduction against the baseline, "
+        "average ranks, Wilcoxon's signed-rank test, time, and which learner to use for which "
+        "data. A data set counts once. If a learner has no result, the baseline's is used; with "
+        "such stand-ins on more than a fifth of the data sets it is not ranked.",
+        "runs/digits-... runs/mnist-...",
+    )
+    what = "output folders of runs, CSV files of 'export --format summary', or folders of these"
+    parser.reads("runs", "RUN|FILE.csv", what, nargs="+")
+    parser.add("--task", "TASK", "a task of the runs (default: each)")
+    what = "of the tasks, such as mAP or accuracy@3 (default: the first of each)"
+    parser.add("--measure", "MEASURE", what)
+    what = "the learner whose error the others reduce (default: Euclidean)"
+    parser.add("--baseline", "LEARNER", what, default="Euclidean")
+    what = "where tables, figures and page are written (default: runs/ranks)"
+    parser.writes("--output", "DIR", what, default=Path("runs") / "ranks")

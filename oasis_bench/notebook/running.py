@@ -40,7 +40,7 @@ from oasis_bench.trial import MODELS, PREDICTIONS
 
 LABEL = "label"
 
-OF_DATA = [name.replace("-", "_") for name in DATA_OPTIONS]
+OF_DATA = [name.replace("-", "_") for name, *_ in DATA_OPTIONS]
 """Options of data sets that are also keyword arguments of `run` and `fit`."""
 
 OTHER_OUTPUT = "rows are kept beside the run: give another output"

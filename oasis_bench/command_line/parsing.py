@@ -1,0 +1,249 @@
+"""How words of the command line are read: the parser, types of options, and what verbs share.
+
+A type reads a text or raises argparse.ArgumentTypeError.  Not which verbs there are, nor what
+options one has of its own: `command_line.options`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+from collections.abc import Callable, Sequence
+from copy import copy
+from functools import partial
+from pathlib import Path
+from typing import Any, NoReturn
+
+from oasis_bench.system import Text, UsageError, Value
+
+MOST = 10**9
+"""No number of the command line is larger, where nothing else is said."""
+
+RETRIED = ("failed", "crashed", "timeout", "out-of-memory", "not-applicable")
+
+DATA_OPTIONS = (
+    ("label", "COLUMN", "the label column of your own file (default: label, class, target or y)"),
+    ("drop", "A,B", "columns of your own file to leave out"),
+    (
+        "features",
+        "NAME|FILE.npz",
+        "the features of pictures: visterms, efficientnet-lite0, timm:NAME (a network of timm), "
+        "lab, hog, lbp, wavelet, sift-bow, fisher, texton, several joined by +, or your own file",
+    ),
+    ("labels", "FILE.npy", "the labels of your own FILE.npy of features"),
+    ("fold-column", "COLUMN", "the column that says in which fold each row tests"),
+    ("name-column", "COLUMN", "the column that names the rows (default: rows count from 0)"),
+    ("decimal", "SIGN", "the decimal sign of your CSV file, . or , (default: as columns show)"),
+    ("thousands", "SIGN", "its sign of thousands: , . ' or a space (default: as columns show)"),
+    ("prepare", "auto|none", "none refuses missing values, texts, dates and ids (default: auto)"),
+    ("bins", "N", "classes to cut a label that is a number into (default: a class for each value)"),
+    ("pairs", "FILE", "a CSV file of pairs of named rows, and same or different: for verification"),
+    ("triplets", "FILE", "a CSV file of named rows: query, nearer, farther: for judged-triplets"),
+    ("visterms", "N", "visual words of a data set of pictures (default: its own, mostly 1000)"),
+    ("block", "PIXELS", "side of the blocks of pictures (default: the data set's, mostly 64)"),
+)
+"""Options of data sets that have a short form of --data-option."""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that takes options in full only and raises UsageError for a wrong one.
+
+    The error names the nearest option, verb or choice, and the help of the verb that was given.
+    A path of `inputs` must exist; that is looked at last, when all words are known to be right.
+    Its help begins with `examples`, and leaves the groups in `rare` to --help-all.
+    """
+
+    def __init__(self, *, examples: Sequence[str] = (), **how: Any) -> None:
+        super().__init__(**how, allow_abbrev=False, add_help=False, formatter_class=_Formatter)
+        self.examples = examples
+        self.inputs: list[argparse.Action] = []
+        self.rare: list[Any] = []
+        self.add_argument("-h", "--help", "--help-all", action=_Help)
+        self._positionals.title = "arguments"
+
+    def group(self, title: str, description: str = "", *, rare: bool = False) -> Any:
+        """Add a group of options; those added next belong to it."""
+        group = self.add_argument_group(title, description)
+        self.rare += [group] * rare
+        self._optionals = group
+        return group
+
+    def add(self, name: str, metavar: str, what: str, **how: Any) -> argparse.Action:
+        """Add an option, or an argument."""
+        return self.add_argument(name, metavar=metavar, help=what, **how)
+
+    def switch(self, name: str, what: str) -> None:
+        """Add an option without a value, which is off by default."""
+        self.add_argument(name, action="store_true", help=what)
+
+    def writes(self, name: str, metavar: str, what: str, **how: Any) -> None:
+        """Add an option, or an argument, that is a path to write to."""
+        self.add(name, metavar, what, type=path_of_text, **how)
+
+    def reads(self, name: str, metavar: str, what: str, **how: Any) -> None:
+        """Add an option, or an argument, that is the path of what is read: it must exist."""
+        self.inputs.append(self.add(name, metavar, what, type=path_of_text, **how))
+
+    def format_help(self, every: bool = False) -> str:
+        """Write the help: examples first, then the groups of options, `every` one or not."""
+        out = self._get_formatter()
+        words = [str(one.metavar or one.dest) for one in self._get_positional_actions()]
+        out.add_text(" ".join(["usage:", self.prog, *words, "[OPTIONS]"]))
+        if self.examples:
+            out.add_text("\n  ".join(["examples:", *self.examples]))
+        out.add_text(self.description)
+        for group in self._action_groups:
+            if every or group not in self.rare:
+                out.start_section(group.title)
+                out.add_text(group.description or None if every else None)
+                for action in group._group_actions:
+                    brief = copy(action)
+                    brief.help = action.help if every else getattr(action, "brief", action.help)
+                    out.add_argument(brief)
+                out.end_section()
+        if self.rare and not every:
+            n_more = sum(len(group._group_actions) for group in self.rare)
+            out.add_text(f"{n_more} more options: {self.prog} --help-all")
+        return out.format_help()
+
+    def error(self, message: str) -> NoReturn:
+        """Raise a UsageError that names the help."""
+        raise UsageError(f"{message}: see '{self.prog} --help'")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """Parse, and refuse what is unknown here, where the options of the verb are known."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            options = [text for text in unknown if text.startswith("-")]
+            if not options:
+                self.error(f"argument {unknown[0]!r} is one too many")
+            name = options[0].partition("=")[0]
+            near = difflib.get_close_matches(name, self._option_string_actions, n=1)
+            hint = f": did you mean {near[0]}?" if near else ""
+            raise UsageError(f"unknown option {name!r}{hint or ':'} see '{self.prog} --help'")
+        for action in self.inputs:
+            given = getattr(found, action.dest) or []
+            for path in given if isinstance(given, list) else [given]:
+                try:
+                    refuse_missing(path)
+                except UsageError as error:
+                    self.error(str(argparse.ArgumentError(action, str(error))))
+        return found, unknown
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            name = (action.option_strings or [str(action.metavar or "argument").lower()])[-1]
+            self.error(Text.unknown_name(name, str(value), action.choices))
+
+
+class _Formatter(argparse.HelpFormatter):
+    """It leaves examples as they are."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=26)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        if text.startswith("examples:"):
+            return text
+        return super()._fill_text(text, width, indent)
+
+
+class _Help(argparse.Action):
+    """Print the help, or all of it, and end."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str) -> None:
+        hidden = argparse.SUPPRESS
+        super().__init__(option_strings, hidden, nargs=0, default=hidden, help=hidden)
+
+    def __call__(self, parser: Any, *parsed: Any) -> None:
+        print(parser.format_help(every=parsed[-1] == "--help-all"), end="")
+        parser.exit()
+
+
+def path_of_text(text: str) -> Path:
+    """Read a path, which may not be empty."""
+    if not text:
+        raise argparse.ArgumentTypeError("'': a path is needed, such as . for this folder")
+    return Path(text)
+
+
+def refuse_missing(path: Path) -> None:
+    """Raise UsageError where there is nothing at this path."""
+    try:
+        path.stat()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        called = Text.printable(Text.cut(str(path), Text.LONGEST_PATH))
+        raise UsageError(f"{called}: {reason}: give a path that exists") from error
+
+
+def positive_of_text(text: str, least: int = 1, most: int = MOST) -> int:
+    """Read a whole number within bounds."""
+    value = Value.of_text(text, int) if text.isdecimal() else 0
+    if not (isinstance(value, int) and least <= value <= most):
+        small = isinstance(value, int) and value < least
+        needed = f"of at least {least}" if small else f"from {least} to {most}"
+        raise argparse.ArgumentTypeError(f"{Text.shown(text)}: a whole number {needed} is needed")
+    return value
+
+
+def batch_of_text(text: str) -> int | None:
+    """Read the size of a batch; 'exact' is None."""
+    return None if text == "exact" else positive_of_text(text)
+
+
+def names_of_text(text: str) -> list[str]:
+    """Read different names between commas."""
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if len(set(names)) < len(names):
+        raise argparse.ArgumentTypeError(f"{Text.shown(text)}: each name once")
+    if not names:
+        raise argparse.ArgumentTypeError(
+            f"{Text.shown(text)}: names separated by commas are needed"
+        )
+    return names
+
+
+def each_of_text(kind: Callable[[str], Any]) -> Callable[[str], list[Any]]:
+    """Make the type of an option that takes several values."""
+    return lambda text: [kind(part) for part in names_of_text(text)]
+
+
+def statuses_of_text(text: str) -> list[str]:
+    """Read statuses of trials, with - or blanks in their names."""
+    names = [name.replace(" ", "-") for name in names_of_text(text)]  # as reports spell them, too
+    for name in names:
+        if name not in RETRIED:
+            raise argparse.ArgumentTypeError(Text.unknown_name("status", name, RETRIED))
+    return [name.replace("-", " ") for name in names]
+
+
+def name_and_value(text: str) -> tuple[str, str]:
+    """Read NAME=VALUE."""
+    name, sign, value = text.partition("=")
+    if not (name and sign):
+        raise argparse.ArgumentTypeError(f"{Text.shown(text)}: NAME=VALUE is needed")
+    return name, value
+
+
+def add_data_options(parser: Parser, n_main: int = 2) -> None:
+    """Add the options of data sets; the help shows the first ones in the group before."""
+    how: dict[str, Any] = {"dest": "data_options", "action": "append"}
+    parser.set_defaults(data_options=[])
+    for number, (name, metavar, what) in enumerate(DATA_OPTIONS):
+        if number == n_main:
+            parser.group(
+                "more options of the data set",
+                "In an experiment file they are in a table [dataset], beside its name.",
+                rare=True,
+            )
+        pair = partial(lambda name, text: (name, text), name.replace("-", "_"))
+        parser.add(f"--{name}", metavar, what, type=pair, **how)
+    what = "any option of the data set, again for each: visterms=100 is --visterms 100"
+    parser.add("--data-option", "NAME=VALUE", what, type=name_and_value, **how)
+
+
+def add_plugin(parser: Parser) -> None:
+    """Add the option for plugin files."""
+    what = "a Python file with learners, data sets, tasks or splits; again for each file"
+    parser.reads("--plugin", "FILE", what, action="append", default=[])
