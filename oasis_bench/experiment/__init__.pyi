@@ -24,7 +24,6 @@ from .settings import (
     LearnerSpec as LearnerSpec,
     built_in_experiments as built_in_experiments,
     changed as changed,
-    dataset_of_file as dataset_of_file,
     known_settings as known_settings,
     quick_settings as quick_settings,
     tasks_by_option as tasks_by_option,
