@@ -402,15 +402,6 @@ def test_what_is_refused_before_the_first_trial_writes_nothing(plugins, tmp_path
         assert not (tmp_path / "run").exists()
 
 
-def test_sparse_rows_are_run_without_being_made_dense(plugins, tmp_path):
-    experiment = small(["OASIS"], "sparse-blocks", train_per_class=10)
-    path = plugins / "data_sets.py"
-    assert run_experiment(experiment, tmp_path / "run", plugin_files=[path]) == 0
-    run = read_run(tmp_path / "run")
-    ((mAP,), (chance,)) = measured(run), measured(run, "precision", k=1, column="chance")
-    assert mAP > chance + 0.1
-
-
 @ON_LINUX
 def test_the_search_before_a_fit_does_not_hide_its_memory(run_trial):
     # W of 1200 x 1200 float64 is 11.5 MB; the search frees several such before the fit.
