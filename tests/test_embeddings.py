@@ -109,15 +109,7 @@ class TestFile:
         [
             ({"X": np.ones((5, 2))}, r"5 rows for 6 images: give one each, .*/a/0\.png'"),
             ({"X": np.full((6, 2), 1e39)}, r"6 images are not finite in float32, .*/a/0\.png'"),
-            (
-                {"A": np.ones((6, 2)), "B": np.ones((6, 2))},
-                "holds 'A', 'B': an array X",
-            ),
             ({"X": np.ones((6, 2), object)}, "Python objects, which are refused"),
-            (
-                {"X": np.ones((6, 2)), "names": np.array(["a/0.png"] * 6)},
-                "two rows have the same",
-            ),
             (
                 {"X": np.ones((3, 2)), "names": np.array(["a/0.png", "a/1.png", "b/2.png"])},
                 r"no row is named .*/a/2\.png'",

@@ -10,7 +10,6 @@ from threadpoolctl import threadpool_limits
 
 from oasis_bench.algorithms import LMNN, FastLMNN, _lmnn_objective as _objective, lmnn as _descent
 from oasis_bench.algorithms._lmnn_objective import Objective, best_scale, target_neighbours
-from oasis_bench.algorithms.lmnn import Descent
 
 
 @pytest.fixture(autouse=True)
@@ -117,19 +116,6 @@ def test_a_feature_that_target_neighbours_share_is_no_reason_to_stop_early():
     learner = LMNN().fit(X, y)
     assert learner.gap_ == 1  # the pull can vanish: nothing is proven
     assert learner.objective_ <= (1 + 1e-3) * least_by_scipy(X, y, 0.5)
-
-
-@pytest.mark.parametrize("rank", [1, 4])
-def test_another_start_leads_to_the_same_objective(rank):
-    X, y = small_set("iris")
-    expected = LMNN().fit(X, y).objective_
-    values, vectors = np.linalg.eigh(objective_of(X, y).pull_gradient())
-    objective = objective_of(X, y, width=0.1)
-    objective.rows = X @ (vectors / np.sqrt(values))
-    start = np.random.default_rng(3).normal(size=(rank, 4))
-    found = Descent(objective, start, whitened=True, tol=1e-3, share=0).run(1000)
-    assert found.value == pytest.approx(expected, rel=2e-3)
-    assert found.value - found.bound <= 1e-3 * found.value
 
 
 def test_the_scale_of_the_start_is_the_best_one():

@@ -8,7 +8,7 @@ from scipy.optimize import approx_fprime, minimize
 from sklearn.datasets import load_digits, load_iris
 
 import oasis_bench.algorithms.metric_learn  # noqa: F401  (lets metric_learn run)
-from oasis_bench.algorithms import MMC, RCA, mmc as module
+from oasis_bench.algorithms import MMC, mmc as module
 
 metric_learn = pytest.importorskip("metric_learn")
 
@@ -86,28 +86,6 @@ def test_the_gap_bounds_what_is_missing(digits):
         missing = best / learned.objective_ - 1
         assert missing <= learned.gap_ <= tol
     assert missing > 0
-
-
-@pytest.fixture
-def classes_of_rows(digits):
-    """Whitened digits, by class, and the slice of each class."""
-    X, y = digits
-    rows = RCA().fit(X, y).transform(X)[np.argsort(y, kind="stable")]
-    ends = np.cumsum([0, *np.bincount(y)]).tolist()
-    return rows, [slice(a, b) for a, b in pairwise(ends)]
-
-
-def test_two_starts_come_to_the_same_optimum(classes_of_rows):
-    rows, classes = classes_of_rows
-    rng = np.random.default_rng(0)
-    k = rows.shape[1]
-    points = [
-        module.Ascent(rows, classes, start).go_on(1e-6, 1000)[0]
-        for start in (np.eye(k), rng.normal(size=(k, k)))
-    ]
-    assert points[0].objective == pytest.approx(points[1].objective, rel=2e-6)
-    M, other = (point.L.T @ point.L for point in points)
-    assert np.linalg.norm(M - other) < 0.02  # |L| = 1, and the objective is flat at its top
 
 
 def test_the_gradient_is_that_of_the_objective(iris):

@@ -58,25 +58,6 @@ def test_the_kernel_computes_what_the_twin_does(rows, form):
     assert 0 < n_updates < 500
 
 
-@pytest.mark.parametrize("form", [np.asarray, as_csr])
-def test_single_precision_stays_near_double(rows, form):
-    X, _ = rows
-    triplets = random_triplets(len(X), 200)
-    single = OASIS().partial_fit_triplets(form(X.astype(np.float32)), triplets)
-    double = OASIS().partial_fit_triplets(X, triplets)
-    assert single.bilinear_matrix_.dtype == np.float32
-    np.testing.assert_allclose(single.bilinear_matrix_, double.bilinear_matrix_, atol=1e-5)
-
-
-def test_the_variable_that_selects_the_twin_gives_its_numbers(rows, monkeypatch):
-    X, y = rows
-    compiled = OASIS(n_steps=300, random_state=0).fit(X, y)
-    monkeypatch.setenv("OASIS_BENCH_KERNEL", "numpy")
-    for form in (np.asarray, as_csr):
-        twin = OASIS(n_steps=300, random_state=0).fit(form(X), y)
-        np.testing.assert_allclose(twin.bilinear_matrix_, compiled.bilinear_matrix_, atol=1e-12)
-
-
 def test_an_update_of_full_length_leaves_no_loss(rows):
     # tau = loss / |V|^2 solves the constraint of equation 5 with equality
     X, _ = rows

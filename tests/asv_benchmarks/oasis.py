@@ -4,12 +4,9 @@ import statistics
 import time
 
 import numpy as np
-from sklearn.datasets import load_digits
-from sklearn.preprocessing import normalize
 
 from oasis_bench.algorithms import OASIS, MiniBatchOASIS
 from oasis_bench.sampling import ClassTripletSampler, seed_state
-from oasis_bench.tasks import evaluate_ranking
 
 from . import rows
 from .yardstick import FLAGS, Yardstick
@@ -129,19 +126,3 @@ class Wide:
 
     def peakmem_fit(self, dtype, batch_size):
         learner_of(batch_size, N_STEPS).fit(*self.rows)
-
-
-class Digits:
-    """Learned from 900 digits, measured on the others."""
-
-    params = (DTYPES, [1, 64, 1024])
-    param_names = ("dtype", "batch size")
-
-    def track_mean_average_precision(self, dtype, batch_size):
-        X, y = load_digits(return_X_y=True)
-        X = normalize(X).astype(dtype)
-        learner = learner_of(batch_size, 200_000).fit(X[:900], y[:900])
-        measured = evaluate_ranking(learner.similarity, X[900:], y[900:], seed=0)
-        return measured.mean_average_precision
-
-    track_mean_average_precision.unit = "mAP"
