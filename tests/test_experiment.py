@@ -201,12 +201,8 @@ def test_another_data_set_has_all_classes_a_title_and_options_of_its_own():
     [
         (MINIMAL + "partition = 3\n" + LEARNERS, "unknown key 'partition': did you mean 'partit"),
         (MINIMAL + "[learners]\n", "no learners: name at least one"),
-        (MINIMAL + 'learners = ["OASIS"]\n', "learners must be tables"),
         (MINIMAL + "classes = [2, 1]\n" + LEARNERS, "classes = 1: a whole number of at least 2"),
-        (MINIMAL + 'tasks = "a,a"\n' + LEARNERS, "tasks = ['a', 'a']: name each once"),
         ('title = "T"\n[dataset]\nvisterms = 9\n' + LEARNERS, "the table [dataset] needs a name"),
-        (MINIMAL + LEARNERS + 'memory = "4"\n', "memory = '4': a number above 0 with a unit"),
-        (MINIMAL + "train_per_class = 4\n" + LEARNERS, "inner_folds = 5 but train_per_class = 4"),
         (MINIMAL + "classes = [2\n", "is not TOML"),
     ],
 )

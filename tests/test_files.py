@@ -112,16 +112,3 @@ def test_a_file_with_another_name_elsewhere_is_read_and_not_appended_to(tmp_path
 def test_a_name_that_leads_out_of_the_folder_is_refused(tmp_path, name):
     with pytest.raises(UsageError, match=r"is not below"):
         Folder(tmp_path / "run").path(name)
-
-
-@pytest.mark.parametrize("kind", ["link", "FIFO"])
-@pytest.mark.parametrize("mode", ["rb", "ab"])
-def test_a_file_that_is_replaced_in_between_is_not_opened(tmp_path, monkeypatch, kind, mode):
-    monkeypatch.setattr("oasis_bench.system.Folder.path", lambda folder, name: folder.root / name)
-    (tmp_path / "others").write_text("of others")
-    if kind == "FIFO":
-        os.mkfifo(tmp_path / "a")
-    else:
-        (tmp_path / "a").symlink_to(tmp_path / "others")
-    with pytest.raises(OSError, match=r"symbolic links|not a regular file|No such device"):
-        Folder(tmp_path).open("a", mode)

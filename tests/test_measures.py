@@ -12,7 +12,6 @@ from oasis_bench.tasks import (
     evaluate_ranking,
     precision_at_k,
     rank_others,
-    ranking,
 )
 
 LABELS = np.array([0, 0, 0, 1, 1])
@@ -121,44 +120,11 @@ def test_images_of_equal_score_keep_the_tie_order():
         assert ranked.tolist() == others
 
 
-def test_ties_do_not_disturb_what_is_not_tied():
-    rng = np.random.default_rng(0)
-    labels = np.repeat([0, 1], 10)
-    scores = (labels[:, None] == labels).astype(float)  # two levels, many ties in each
-    assert measure(scores, labels).mean_average_precision == 1.0
-    worst = measure(-scores, labels, seed=int(rng.integers(99)))
-    # All ten of the other class come first, whatever the order within: AP = mean of r / (10 + r).
-    ranks = np.arange(1, 10)
-    assert worst.mean_average_precision == pytest.approx(np.mean(ranks / (10 + ranks)))
-
-
 def test_a_nan_is_refused_with_their_number():
     scores = SCORES.copy()
     scores[1, 2] = scores[3, 0] = np.nan
     with pytest.raises(ValueError, match="2 of 25 similarities are NaN"):
         measure(scores, LABELS)
-
-
-def test_blocks_bound_the_queries_at_once_and_change_nothing(monkeypatch):
-    rng = np.random.default_rng(0)
-    labels = rng.integers(5, size=50)
-    scores = rng.integers(10, size=(50, 50)).astype(float)  # many ties
-    whole = measure(scores, labels)
-    similarity, rows = by_table(scores)
-    sizes = []
-
-    def counting(queries, gallery):
-        sizes.append(len(queries))
-        return similarity(queries, gallery)
-
-    for block_bytes, most in ((1, 1), (7 * 8 * 50, 7)):
-        sizes.clear()
-        monkeypatch.setattr(ranking, "BLOCK_BYTES", block_bytes)
-        monkeypatch.setattr(ranking, "PART_SCORES", 3 * 50)
-        found = evaluate_ranking(counting, rows, labels, seed=0)
-        assert max(sizes) == most
-        assert sum(sizes) == 50
-        assert_same(found, whole)
 
 
 @pytest.mark.parametrize("several_labels", [False, True])
