@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sklearn.metrics import average_precision_score
+from definitions import mean_average_precision
 from sklearn.model_selection import KFold, StratifiedKFold, cross_val_score
 
 from oasis_bench import scorers
@@ -22,17 +22,6 @@ def learner(plugins):
         return Registry.load([plugins / f"{file}.py"]).algorithms[name]()
 
     return make
-
-
-def mean_average_precision(scores, y):
-    """Each item is a query against all others, by scikit-learn's average precision."""
-    others = ~np.eye(len(y), dtype=bool)
-    return np.mean(
-        [
-            average_precision_score(y[keep] == y[query], scores[query, keep])
-            for query, keep in enumerate(others)
-        ]
-    )
 
 
 def test_the_score_of_pictures_and_of_a_similarity_alone_is_the_same_measure(learner):
