@@ -10,10 +10,10 @@ from pathlib import Path
 import psutil
 import pytest
 from report_helpers import measured
-from small_runs import lives, wait_for
+from small_runs import lives, small as small_run, wait_for
 
 from oasis_bench.execution import fork_server, machine
-from oasis_bench.experiment import Experiment, LearnerSpec
+from oasis_bench.experiment import LearnerSpec
 from oasis_bench.runs import read_run, run_experiment
 from oasis_bench.system import Processes
 from oasis_bench.trial.learner_side.meter import waiting_seconds
@@ -40,9 +40,7 @@ HOSTILE = (
 
 def small(learners, **changes):
     """Not blended: what a learner does is met in its fit, and not on inner folds before that."""
-    sizes = {"classes": (2,), "partitions": 1, "inner_folds": 2, "max_steps": 1000}
-    per_class = {"train_per_class": 8, "test_per_class": 6, "blend": "off"}
-    return Experiment("Small", "digits", learners, **{**sizes, **per_class, **changes})
+    return small_run(learners, **{"blend": "off", **changes})
 
 
 SOUND = {"OASIS": LearnerSpec("OASIS"), "Euclidean": LearnerSpec("Euclidean")}
@@ -289,17 +287,6 @@ def test_a_learner_has_its_own_budget_and_its_measured_fit_stands_without_its_re
     assert found["RaisesInReplay"] == ("ok", early)
     assert found["SlowsDown"] == ("ok", None)
     assert (measured(slow) > 0).sum() == len(slow.trials)
-
-
-def test_units_are_what_they_say():
-    experiment = small(
-        {"A": LearnerSpec("OASIS", budget="1.5h"), "B": LearnerSpec("OASIS", memory="2MB")},
-        budget="off",
-        memory="1GiB",
-    )
-    a, b = experiment.budget_of("A"), experiment.budget_of("B")
-    assert (a.seconds, a.n_bytes) == (5400, 2**30)
-    assert (b.seconds, b.n_bytes) == (None, 2_000_000)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """The data sets whose pictures people judged: their tables, small and real."""
 
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from judged_files import judged_by_colour
 from PIL import Image
 from report_helpers import measured
 from skimage.feature import local_binary_pattern
+from test_image_datasets import needs
 
 from oasis_bench.datasets import MaterialAppearance, SimilarityTriplets
 from oasis_bench.datasets.features import asked_features, feature_rows
@@ -20,14 +20,6 @@ from oasis_bench.plugins import Registry
 from oasis_bench.reports import write_report
 from oasis_bench.runs import read_run, run_experiment
 from oasis_bench.system import UsageError, no_progress
-
-REAL = Path(os.environ.get("OASIS_BENCH_DATA", os.devnull))
-
-
-def needs(folder):
-    return pytest.mark.skipif(
-        not (REAL / folder).is_dir(), reason=f"OASIS_BENCH_DATA does not hold {folder}"
-    )
 
 
 @pytest.fixture

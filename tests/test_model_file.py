@@ -1,7 +1,6 @@
 """Saved models: what comes back is what was saved, and no file can make anything else of it."""
 
 import json
-import os
 import pickle
 import zipfile
 from io import BytesIO
@@ -382,19 +381,6 @@ def test_a_place_that_cannot_be_written_is_refused(learner, path, place):
     with pytest.raises(UsageError, match=r"^cannot write .*: give a file in a folder"):
         save_model(learner, path.parent / place)
     assert sorted(path.parent.iterdir()) == before
-
-
-def test_an_interrupted_save_leaves_the_old_file(learner, path, monkeypatch):
-    before = path.read_bytes()
-
-    def interrupt(_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(os, "fsync", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        save_model(learner.set_params(n_steps=5), path)
-    assert path.read_bytes() == before
-    assert list(path.parent.iterdir()) == [path]
 
 
 # --- what is not loaded

@@ -287,9 +287,3 @@ def test_tables_of_other_libraries_and_mixed_columns_are_as_a_data_frame():
     assert content.decode().split("\n", 1) == ["0,1,label", expected[1].decode().split("\n", 1)[1]]
     with pytest.raises(UsageError, match="X has a column 'label'"):
         rows_as_file((frame, Y))
-
-
-def test_tensors_are_as_arrays():
-    torch = pytest.importorskip("torch")
-    given = torch.tensor(X, requires_grad=True), torch.tensor(Y)
-    assert rows_as_file(given) == rows_as_file((X, Y))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.preprocessing import normalize
+from test_oasis_family import as_csr, random_triplets
 
 from oasis_bench.algorithms import OASIS, oasis
 from oasis_bench.algorithms._oasis_reference import step as reference_step
@@ -23,16 +24,6 @@ def rows():
     X = rng.normal(size=(40, 30)) * (rng.random((40, 30)) < 0.3)
     X[7] = 0
     return normalize(X), rng.integers(4, size=40)
-
-
-def random_triplets(n_rows, n_triplets=500):
-    return np.random.default_rng(1).integers(n_rows, size=(n_triplets, 3))
-
-
-def as_csr(X, index_type=np.int32):
-    csr = sparse.csr_array(X)
-    csr.indices, csr.indptr = csr.indices.astype(index_type), csr.indptr.astype(index_type)
-    return csr
 
 
 def test_one_step_worked_by_hand():

@@ -21,7 +21,6 @@ from oasis_bench.algorithms._oasis_dense_steps import (
     dual_pays,
     learn_in_dense_blocks,
 )
-from oasis_bench.plugins import digit_rows
 from oasis_bench.system import Threads
 
 
@@ -184,20 +183,6 @@ def test_the_number_of_threads_does_not_change_a_bit(n_threads):
         for n in (1, n_threads)
     )
     np.testing.assert_array_equal(one.bilinear_matrix_, several.bilinear_matrix_)
-
-
-def test_wide_sparse_rows_are_learned_in_blocks_and_dense_or_few_ones_are_not():
-    wide = sparse.random_array((500, 3000), density=0.01, format="csr", rng=0)
-    queries = np.arange(500)
-    shared = (np.bincount(wide.indices, minlength=3000) / 500) ** 2
-    assert block_size(wide, queries) == int(0.6 * 3000 / np.sqrt(shared.sum()))
-    assert block_size(wide, queries[:255]) == 0
-    narrow = wide[:, :2000]
-    assert block_size(narrow, queries) > 0
-    assert block_size(narrow.astype(np.float32), queries) == 0  # W takes 16 MB
-    assert block_size(sparse.csr_array(digit_rows()[0]), np.zeros(500, dtype=int)) == 0
-    huge = sparse.csr_array(([1.0], ([0], [70_000])), shape=(300, 70_001))
-    assert block_size(huge, np.arange(300)) == 0
 
 
 def test_oasis_on_wide_sparse_rows_takes_the_steps_of_the_twin(monkeypatch):

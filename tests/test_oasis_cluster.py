@@ -10,9 +10,8 @@ import pytest
 from distributed import Client, LocalCluster
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.datasets import load_digits
-from sklearn.preprocessing import normalize
 from sklearn.utils import check_random_state
+from test_oasis_family import digits
 
 from oasis_bench.algorithms import (
     OASIS,
@@ -31,11 +30,6 @@ def client():
         Client(cluster) as client,
     ):
         yield client
-
-
-def digits():
-    X, y = load_digits(return_X_y=True)
-    return normalize(X), y
 
 
 def dealt(n_shards, form=np.asarray):

@@ -157,24 +157,6 @@ def test_triplets_that_are_not_rows_change_nothing(kind, form, triplets, message
 # ---- sparse rows that are taken ----------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", FAMILY)
-def test_entries_out_of_order_or_twice_count_once_summed_and_stay_as_given(kind):
-    sound = sparse.csr_array(sound_rows())
-    backwards = np.concatenate(
-        [np.arange(*ends)[::-1] for ends in zip(sound.indptr, sound.indptr[1:], strict=False)]
-    )
-    halves = np.repeat(backwards, 2)
-    parts = sound.data[halves] / 2, sound.indices[halves].astype(np.int64), sound.indptr * 2
-    messy = sparse.csr_array(parts, shape=sound.shape)
-    before = messy.copy()
-    learner, expected = (kind(n_steps=50, random_state=0).fit(X, Y) for X in (messy, sound))
-    np.testing.assert_array_equal(
-        getattr(learner, learner._learned), getattr(expected, expected._learned)
-    )
-    for part in ("data", "indices", "indptr"):
-        np.testing.assert_array_equal(getattr(messy, part), getattr(before, part))
-
-
 def test_kernels_take_indices_of_64_bits():
     # scipy gives 64 bits only where 32 are too few, so that only a direct call can show it.
     X, d = sparse.csr_array(sound_rows()), 8

@@ -6,18 +6,11 @@ import numpy as np
 import pytest
 from PIL import Image
 from sklearn.datasets import load_digits
+from test_patch_features import noise
 
 from oasis_bench.datasets import Digits
 from oasis_bench.datasets.picture_files import hashed_pictures, pixels_of
 from oasis_bench.system import UsageError, no_progress
-
-
-def noise(path: Path, seed: int, size: tuple[int, int] = (200, 160)) -> Path:
-    """A picture of coarse coloured noise, in a format without loss."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    coarse = np.random.default_rng(seed).integers(0, 256, (16, 20, 3), dtype=np.uint8)
-    Image.fromarray(coarse).resize(size).save(path)
-    return path
 
 
 @pytest.fixture

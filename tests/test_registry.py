@@ -89,13 +89,6 @@ def test_whatever_is_wrong_with_a_plugin_is_one_short_line(tmp_path, code):
     assert len(text) < 2500
 
 
-def test_an_unknown_name_is_refused_with_the_nearest():
-    with pytest.raises(UsageError, match=r"^unknown algorithm 'oasi': did you mean 'OASIS'\?"):
-        Registry.load().algorithms["oasi"]
-    with pytest.raises(UsageError, match=r"^unknown data set 'digit': did you mean 'digits'\?"):
-        Registry.load().datasets["digit"]
-
-
 @pytest.mark.usefixtures("third_party")
 def test_a_broken_plugin_is_listed_and_breaks_nothing_else():
     catalogue = Registry.load().algorithms

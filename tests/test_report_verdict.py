@@ -63,7 +63,6 @@ def test_what_to_do_next_is_a_command_without_the_folder(run):
         ([0.01, 0.03, 1.0], 0.01, "smallest C was tuned (0.01)", "0.0033,0.01,0.03,1.0"),
         (["auto", 3, 5, 9], 3, "smallest C was tuned (3)", "2,auto,3,5,9"),
         ([1, 3, 5], 1, None, None),  # natural ends
-        ([0.1, 0.8, 1], 1, None, None),
         ([None, 16, 8, 32], 32, None, None),
         ([0.1, 0.3, 0.4, 1.0], 0.3, None, None),
         ([0.1, 1.0], 1.0, None, None),  # no range

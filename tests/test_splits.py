@@ -100,14 +100,6 @@ def test_of_a_large_fold_3000_items_validate():
     assert [len(learn) for learn, *_ in apart] == [32_000] * 5
 
 
-def test_folds_are_dealt_at_random_by_the_seed():
-    y = np.repeat([0, 1], 40)
-    first, again, other = (inner_folds(y, 5, seed)[0].test.tolist() for seed in (0, 0, 1))
-    assert first == again
-    assert first != other
-    assert first != [*range(8), *range(40, 48)]
-
-
 def test_a_seed_is_the_head_of_the_sha_256_of_its_names():
     # SHA-256 of '0' begins with 5feceb66 (FIPS 180-4); two names are told from one.
     assert derive_seed(0) == 0x5FECEB66

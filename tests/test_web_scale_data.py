@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from report_helpers import contents
 from scipy import sparse
 
 from oasis_bench.data import canonical
@@ -52,11 +53,6 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def copy_of_small(small: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(small, tmp_path / "copy"))
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    paths = (path for path in folder.rglob("*") if path.is_file())
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
 
 
 def is_mapped(array: Any) -> bool:
@@ -188,14 +184,6 @@ class TestTheFolder:
         last = 2**31 // VISTERMS_PER_IMAGE
         assert index_type(last) == np.int32
         assert index_type(last + 1) == np.int64
-
-    def test_an_interrupted_call_leaves_nothing(self, tmp_path: Path) -> None:
-        def interrupt(what: str, done: int, total: int | None) -> None:
-            raise KeyboardInterrupt
-
-        with pytest.raises(KeyboardInterrupt):
-            prepare_web_scale(tmp_path / "a", SMALL, interrupt)
-        assert not list(tmp_path.iterdir())
 
     def test_other_parameters_are_refused(self, small: Path) -> None:
         with pytest.raises(UsageError, match=r"'n_train': 100.*, not .*'n_train': 200.*'seed': 7"):

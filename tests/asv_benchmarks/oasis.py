@@ -108,21 +108,3 @@ class MiniBatches:
 
     def time_steps(self, case, dtype, threads):
         self.learner.partial_fit(*self.rows, n_steps=4 * N_STEPS)
-
-
-def learner_of(batch_size, n_steps):
-    learner = OASIS() if batch_size == 1 else MiniBatchOASIS(batch_size, n_threads=1)
-    return learner.set_params(n_steps=n_steps, random_state=0)
-
-
-class Wide:
-    """10 000 features: W takes 400 MB in float32."""
-
-    params = (DTYPES, [1, 65_536])
-    param_names = ("dtype", "batch size")
-
-    def setup(self, dtype, batch_size):
-        self.rows = rows.noise("sparse 10000", dtype)
-
-    def peakmem_fit(self, dtype, batch_size):
-        learner_of(batch_size, N_STEPS).fit(*self.rows)
