@@ -321,12 +321,6 @@ class TestTimm:
         monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
         return tmp_path / "hub"
 
-    def test_weights_that_cannot_be_had_are_told_in_one_line(self, hub: Path) -> None:
-        message = r"^features timm:resnet18: its weights cannot be loaded \(.*\): load them once"
-        with pytest.raises(UsageError, match=message) as caught:
-            features.embed("resnet18", [])
-        assert "\n" not in str(caught.value)
-
     def test_a_network_of_timm_has_the_weights_of_the_hub(
         self, hub: Path, photographs: list[Path]
     ) -> None:

@@ -407,6 +407,7 @@ def test_a_text_is_read_in_its_encoding_packed_or_not(tmp_path, encoding, name, 
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
+        ("t.txt", b"1 2 3", "unknown kind of file"),
         ("t.csv", b"PK\3\4\0\0", "holds NUL characters"),
         (
             "t.csv.gz",

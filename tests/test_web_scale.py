@@ -157,6 +157,10 @@ def test_what_would_mix_unlike_trainings_is_refused(data, tmp_path):
         train(other, TRAINING, tmp_path, n_threads=1, n_queries=50)
     with pytest.raises(UsageError, match="begun with threads = 1, not 2"):
         train(data, TRAINING, tmp_path, n_threads=2, n_queries=50)
+    (path,) = tmp_path.glob("*.json")
+    path.write_text(path.read_text()[:-20])
+    with pytest.raises(UsageError, match="is no record of a training"):
+        read_records(tmp_path)
 
 
 @pytest.mark.parametrize(
