@@ -15,7 +15,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from oasis_bench.data import Judgements, LabelledRows, Labels
 from oasis_bench.system import UsageError
 from oasis_bench.tasks.ranking import Numbers
-from oasis_bench.tasks.split import Classes, NotSplittableError, Partition, Split
+from oasis_bench.tasks.split import Classes, NotSplittableError, Partition, Split, shared_part
 
 MOST_VALIDATED = 3000
 """Items of an inner fold that validate, at most: to rank them takes time as their square."""
@@ -62,8 +62,9 @@ class SeenClassesSplit(SameClassesSplit):
         return len(classes) * n_train, len(classes) * n_test
 
     def rho(self, rows: LabelledRows, classes: Classes, partition: int) -> float:
-        """Return the mean over classes of the share of a class that tests."""
-        return _share_tested(rows, classes, self.settings.per_class[1])
+        """Return the mean over classes of `shared_part`."""
+        counts = rows.class_counts()[list(classes)]
+        return float(np.mean(shared_part(*self.settings.per_class, counts)))
 
     def draw(self, rows: LabelledRows, classes: Classes, partition: int, seed: int) -> Partition:
         """Draw training and test items of each class at random."""
@@ -135,6 +136,11 @@ class GivenFoldsSplit(SameClassesSplit):
                 )
         return len(train), len(test)
 
+    def rho(self, rows: LabelledRows, classes: Classes, partition: int) -> float:
+        """Return the share that tests, the rule of Nadeau & Bengio (2003): no item tests twice."""
+        n_train, n_test = self.sizes(rows, classes, partition)
+        return n_test / (n_train + n_test)
+
     def draw(self, rows: LabelledRows, classes: Classes, partition: int, seed: int) -> Partition:
         """Return the rows of a fold to test and all others to train; with relevance, all rows."""
         wanted = True if isinstance(rows.y, sparse.csr_array) else np.isin(rows.y, classes)
@@ -171,9 +177,9 @@ class UnseenClassesSplit(Split):
         return (len(classes) - half) * n_train, half * n_test
 
     def rho(self, rows: LabelledRows, classes: Classes, partition: int) -> float:
-        """Return the share of the classes that test, or of their items where that is larger."""
-        of_items = _share_tested(rows, classes, self.settings.per_class[1])
-        return max(of_items, len(classes) // 2 / len(classes))
+        """Return `shared_part` of the classes, which is at least that of all their items."""
+        n_test = len(classes) // 2
+        return float(shared_part(len(classes) - n_test, n_test, len(classes)))
 
     def draw(self, rows: LabelledRows, classes: Classes, partition: int, seed: int) -> Partition:
         """Draw the halves, and items of each class, at random."""
@@ -188,11 +194,6 @@ class UnseenClassesSplit(Split):
     def can_tune(self, n_classes: int) -> bool:
         """Tell whether four classes or more train."""
         return too_few_for_folds((n_classes + 1) // 2) is None
-
-
-def _share_tested(rows: LabelledRows, classes: Classes, n_test: int) -> float:
-    """Return the mean over classes of the share of a class that so many items are."""
-    return float(np.mean(n_test / rows.class_counts()[list(classes)]))
 
 
 def draw_partition(y: Labels, classes: Classes, n_train: int, n_test: int, seed: int) -> Partition:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar, NamedTuple, Protocol, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 from oasis_bench.data import Judgements, LabelledRows, Labels
 from oasis_bench.system import UsageError
@@ -61,6 +61,18 @@ class Partition(NamedTuple):
     training: Judgements | None = None
     tested: Judgements | None = None
     n_dropped: int = 0
+
+
+def shared_part(n_train: float, n_test: float, n_pool: Numbers | float) -> Any:
+    """Return the correlation of two random partitions of a pool of so many items.
+
+    A result is thought of as a sum of the effects of its items, of equal variance for each item
+    that trains and each that tests.  Two partitions then correlate by the harmonic mean of the
+    shares of the pool that train and that test.  The rule of Nadeau & Bengio (2003) has only the
+    second, n_test / n_pool: it is the same where as many items train as test, and is taken where
+    more items test.
+    """
+    return max(n_test, 2 * n_train * n_test / (n_train + n_test)) / n_pool
 
 
 class Split(ABC):
@@ -148,11 +160,10 @@ class Split(ABC):
     def rho(self, rows: LabelledRows, classes: Classes, partition: int) -> float:
         """Return the correlation of two partitions, for the corrected t-test.
 
-        It is the share of the available items that are test items of one partition.  By default all
-        available items are used in each partition; then the test is that of Nadeau & Bengio (2003).
+        By default it is `shared_part` of partitions that use all available items.
         """
         n_train, n_test = self.sizes(rows, classes, partition)
-        return n_test / (n_train + n_test)
+        return float(shared_part(n_train, n_test, n_train + n_test))
 
     @abstractmethod
     def draw(self, rows: LabelledRows, classes: Classes, partition: int, seed: int) -> Partition:
