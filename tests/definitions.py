@@ -2,6 +2,7 @@
 
 import numpy as np
 from scipy.spatial.distance import cdist
+from sklearn.metrics import average_precision_score
 
 WORD = 2**64 - 1
 
@@ -52,14 +53,40 @@ def image_relevance(R, threshold=0.0):
     return np.where(relevance > threshold, relevance, 0)
 
 
-def lmnn_objective(L, X, y, n_neighbors, pull_weight):
-    """Weinberger et al. 2005: the pull of target neighbours and the push of impostors."""
-    euclidean, learned = cdist(X, X), cdist(X @ L.T, X @ L.T, "sqeuclidean")
-    pull = push = 0.0
+def mean_average_precision(scores, y):
+    """Each item is a query against all others, by scikit-learn's average precision."""
+    others = ~np.eye(len(y), dtype=bool)
+    return np.mean(
+        [average_precision_score(y[keep] == y[i], scores[i, keep]) for i, keep in enumerate(others)]
+    )
+
+
+def lmnn_triplets(X, y, n_neighbors=3):
+    """Write out the target pairs (i, j) and the triplets (i, j, l) of the definition."""
+    euclidean, pairs, threes = cdist(X, X), [], []
     for i in range(len(X)):
-        same = np.flatnonzero((y == y[i]) & (np.arange(len(X)) != i))
-        targets = same[np.argsort(euclidean[i, same])[:n_neighbors]]
-        pull += learned[i, targets].sum()
-        for j in targets:
-            push += np.maximum(0, 1 + learned[i, j] - learned[i, y != y[i]]).sum()
-    return pull_weight * pull + (1 - pull_weight) * push
+        same = [j for j in range(len(X)) if y[j] == y[i] and j != i]
+        for j in sorted(same, key=lambda j: euclidean[i, j])[:n_neighbors]:
+            pairs.append((i, j))
+            threes += [(i, j, other) for other in range(len(X)) if y[other] != y[i]]
+    return pairs, threes
+
+
+def lmnn_objective(M, X, y, w=0.5):
+    """Weinberger et al. 2005: eps(M) and its gradient, pair by pair and triplet by triplet."""
+
+    def squared(a, b):
+        return (X[a] - X[b]) @ M @ (X[a] - X[b])
+
+    def outer(a, b):
+        return np.outer(X[a] - X[b], X[a] - X[b])
+
+    pairs, threes = lmnn_triplets(X, y)
+    value = w * sum(squared(i, j) for i, j in pairs)
+    gradient = w * sum(outer(i, j) for i, j in pairs)
+    for i, j, other in threes:
+        loss = 1 + squared(i, j) - squared(i, other)
+        if loss > 0:
+            value += (1 - w) * loss
+            gradient = gradient + (1 - w) * (outer(i, j) - outer(i, other))
+    return value, gradient

@@ -2,13 +2,12 @@
 
 import io
 import json
-from collections import defaultdict
 
 import numpy as np
 from fake_runs import fake_trial, make_run
 from PIL import Image
 
-from oasis_bench.reports.ratings import FORMAT, data_key, questions
+from oasis_bench.reports.ratings import FORMAT, data_key
 from oasis_bench.trial import TrialResult
 
 RELEVANT, NOT = "relevant", "not relevant"
@@ -95,51 +94,3 @@ def rating_file(path, run, number, marks, **other):
     }
     path.write_text(json.dumps(content | other))
     return path
-
-
-def words_as_ratings(folder, run):
-    """Make rating files of the words of a run's pictures, which people gave them.
-
-    The i-th rater is the i-th word of each query, and finds relevant what has that word.
-    """
-    words = {
-        row: caption.split(", ") for row, caption in run.pictures[["row", "caption"]].to_numpy()
-    }
-    asked = questions(run, 25, 20)
-    most = max(len(words[query]) for query, _ in asked)
-    return [
-        rating_file(
-            folder / f"word-{number}.json",
-            run,
-            number,
-            {
-                (query, row): RELEVANT if words[query][number] in words[row] else NOT
-                for query, candidates in asked
-                if number < len(words[query])
-                for row in candidates
-            },
-        )
-        for number in range(most)
-    ]
-
-
-def votes_as_ratings(folder, run, judged, n_raters=5):
-    """Make rating files of votes on triplets (query, a, b), for the pairs that the page asks.
-
-    A vote for a finds a relevant to the query, and b not.  The votes of a pair are dealt out to
-    raters in the order of the triplets; those of more raters than `n_raters` are left out.
-    """
-    votes = defaultdict(list)
-    for (query, *pair), counts in zip(judged.items.tolist(), judged.votes.tolist(), strict=True):
-        for place, row in enumerate(pair):
-            votes[query, row] += [RELEVANT] * counts[place] + [NOT] * counts[1 - place]
-    asked = [(query, row) for query, candidates in questions(run, 25, 20) for row in candidates]
-    return [
-        rating_file(
-            folder / f"vote-{number}.json",
-            run,
-            number,
-            {pair: votes[pair][number] for pair in asked if number < len(votes[pair])},
-        )
-        for number in range(n_raters)
-    ]

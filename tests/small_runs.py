@@ -6,6 +6,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 from sklearn.datasets import load_digits
 
 from oasis_bench.data import LabelledRows
@@ -40,6 +41,14 @@ def wait_for(condition, seconds):
     deadline = time.monotonic() + seconds
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.05)
+
+
+def lives(pid):
+    """Tell whether a process is there; where nobody waits for it, its number stays."""
+    try:
+        return psutil.Process(int(pid)).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def processes_of_session(session):

@@ -4,7 +4,6 @@ import importlib.util
 
 import numpy as np
 import pytest
-from scipy import sparse
 from sklearn.datasets import load_digits
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -55,14 +54,6 @@ def test_more_lists_find_more_and_recall_says_how_much(learners):
     found, _ = index.top_k(QUERIES, 5, 1)
     shared = [len(set(one) & set(other)) for one, other in zip(best, found, strict=True)]
     assert recalls[0] == pytest.approx(np.mean(shared) / 5)
-
-
-@needs_faiss
-def test_sparse_rows_are_found_as_dense_ones(learners):
-    dense = ApproximateGallery(learners["OASIS"], GALLERY).top_k(QUERIES, 3)
-    rows = ApproximateGallery(learners["OASIS"], sparse.csr_array(GALLERY))
-    found = rows.top_k(sparse.csr_array(QUERIES), 3)
-    np.testing.assert_array_equal(found[0], dense[0])
 
 
 @needs_faiss

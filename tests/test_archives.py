@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from local_server import LocalServer
+from report_helpers import contents
 
 from oasis_bench.datasets.files import Archive, locate
 from oasis_bench.system import UsageError
@@ -75,14 +76,6 @@ def tar(entries: list[Entry], kind: str = "tar") -> bytes:
         for info, content in entries:
             file.addfile(info, io.BytesIO(content))
     return buffer.getvalue()
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in folder.rglob("*")
-        if not path.is_dir()
-    }
 
 
 def files_outside(cache: Path, archive: Archive) -> set[str]:

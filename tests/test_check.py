@@ -29,8 +29,6 @@ def failed_checks(printed):
     [
         ("pixel_embedding", "Eigenpictures", "saved_and_loaded_it_is_the_same"),
         ("patch_sets", "SetDistance", "its_form_is_what_it_claims"),
-        ("data_sets", "sparse-blocks", "it_is_the_same_each_time_it_is_loaded"),
-        ("reciprocal_rank", "reciprocal-rank", "its_measures_lie_in_their_ranges"),
     ],
 )
 def test_sound_plugins_pass(plugins, file, name, test):

@@ -63,23 +63,6 @@ def test_a_mistake_is_told_in_one_line_and_nothing_is_written(command, tmp_path,
     assert not output.exists()
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "part"),
-    [
-        ("binary.csv", b"\x00\xff\xfe\x00", "binary.csv"),
-        ("rows.txt", b"1 2 3", "unknown kind of file"),
-    ],
-)
-def test_a_file_that_cannot_be_read_is_told_in_one_line(command, tmp_path, name, content, part):
-    path = tmp_path / name
-    path.write_bytes(content)
-    status, _, errors = command("run", "--dataset", path, "--output", tmp_path / "run")
-    assert status == 2
-    assert len(errors) == 1, errors
-    assert str(path) in errors[0]
-    assert part in errors[0]
-
-
 @pytest.mark.parametrize("plugin", ["broken.py", "no_learner.py", "taken_name.py"])
 def test_a_plugin_that_cannot_be_used_is_told_in_one_line(command, plugins, plugin):
     status, _, errors = command("list", "--plugin", plugins / plugin)
@@ -96,19 +79,6 @@ def test_an_output_folder_with_a_run_is_left_alone(command, finished):
     assert "already has a run: choose another --output" in errors[0]
     assert f"report {finished}" in errors[0]
     assert (finished / "results.sqlite").read_bytes() == before
-
-
-def test_a_file_of_the_users_own_is_run(command, tmp_path):
-    lines = [f"{x},{x % 3},{'odd' if x % 2 else 'even'}" for x in range(24)]
-    (tmp_path / "mine.csv").write_text("\n".join(["length,width,kind", *lines]))
-    options = ["--dataset", tmp_path / "mine.csv", "--label", "kind", "--output", tmp_path / "run"]
-    status, out, errors = command("run", *SMALL.split(), *options)
-    scaling, remark, trial = errors
-    assert status == 0
-    assert scaling.startswith("rows are scaled by standard or standard+l2 or minmax")
-    assert remark.startswith("columns prepared: 1 left out as id ('length')")
-    assert "[1/1] Euclidean, classes 2, partition 0: mAP" in trial
-    assert "Euclidean" in out
 
 
 def test_list_shows_all_that_can_be_named(command, plugins):
@@ -204,19 +174,12 @@ def test_options_are_put_over_those_of_the_file_for_the_same_data_set_alone(comm
     ("line", "words"),
     [
         ("partitions = 0", "--partitions 0"),
-        ('partitions = "many"', "--partitions many"),
-        ("train_per_class = 1", "--train 1"),
         ('seed = "2.5"', "--seed 2.5"),
         ("test_share = 1.5", "--test-share 1.5"),
-        ('test_share = "half"', "--test-share half"),
         ('scaling = "L2"', "--scaling L2"),
         ("classes = [2, 5, 2]", "--classes 2,5,2"),
-        ("classes = []", "--classes ,"),
-        ("tasks = []", "--tasks ,"),
         ('tasks = ["retrieval", "retrieval"]', "--tasks retrieval,retrieval"),
         ('budget = "10x"', "--budget 10x"),
-        ('memory = "4"', "--memory 4"),
-        ('dataset = "digit"', "--dataset digit"),
         ('[dataset]\nname = "web-scale"\nvisterms = "x"', "--dataset web-scale --visterms x"),
         ('[dataset]\nname = "digits"\nblock = 3', "--dataset digits --block 3"),
     ],

@@ -6,7 +6,6 @@ from scipy.linalg import eigh
 from scipy.spatial.distance import cdist, mahalanobis, pdist
 from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA
-from sklearn.preprocessing import normalize
 
 import oasis_bench.algorithms.metric_learn  # noqa: F401  (lets metric_learn run)
 from oasis_bench.algorithms import LFDA, MMC, RCA, Covariance
@@ -165,20 +164,6 @@ def test_lfda_is_the_sum_over_pairs_of_the_definition(iris, n_neighbors):
     X, y = iris[0][few], iris[1][few]
     found = LFDA(n_neighbors=n_neighbors).fit(X, y).get_mahalanobis_matrix()
     np.testing.assert_allclose(found, lfda_by_pairs(X, y, n_neighbors), rtol=1e-8)
-
-
-@pytest.mark.filterwarnings("ignore:k >= N:RuntimeWarning")
-def test_lfda_finds_the_directions_of_metric_learn_with_its_neighbours_put_right(iris, monkeypatch):
-    X, y = iris
-    partition = np.partition
-    with monkeypatch.context() as patch:
-        # Of distances sorted along columns, metric-learn 0.7.0 takes column k and not row k.
-        patch.setattr(np, "partition", lambda array, k, axis: partition(array, k, axis=axis).T)
-        theirs = metric_learn.LFDA(k=3).fit(X, y)
-    ours = LFDA(n_neighbors=3).fit(X, y)
-    # Their S_b is too large by twice S_w: the same directions, each eigenvalue too large by 2.
-    cosines = np.sum(normalize(ours.components_) * normalize(theirs.components_), axis=1)
-    np.testing.assert_allclose(np.abs(cosines), 1, rtol=1e-9)
 
 
 def test_lfda_of_few_rows_is_that_of_their_first_principal_axes(wide):

@@ -16,7 +16,6 @@ from scipy.signal import correlate
 from oasis_bench.algorithms import (
     OASIS,
     DeepRanking,
-    GoldenFeature,
     OnEmbedding,
     OnEmbeddingAndFeatures,
 )
@@ -256,23 +255,6 @@ class TestLearning:
         assert precision(learner, X[80:], unseen) > 0.9
         assert precision(learner, X[80:], other) < 0.7
 
-    @pytest.mark.parametrize("sampling", ["weighted", "uniform", "reservoir"])
-    def test_it_learns_an_order_within_categories_from_relevance(self, sampling: Any) -> None:
-        # Grey pictures of two textures; within one, the nearer their greys the more relevant.
-        rng = np.random.default_rng(0)
-        grey, y = rng.random(80), np.arange(80) % 2
-        X = (60 + 120 * grey)[:, None, None, None] + rng.uniform(0, 60, (80, 16, 16, 3))
-        X[y == 1, ::2] *= 0.3
-        R = (y[:, None] == y) * np.maximum(0, 1 - 3 * np.abs(grey[:, None] - grey))
-        learner = small(n_steps=2560, out_of_class=0.3, margin=0.2, learning_rate=0.05)
-        learner.set_params(sampling=sampling).fit(X.astype(np.uint8), y, relevance=R)
-        scores = learner.similarity(X.astype(np.uint8), X.astype(np.uint8))
-        q, p, m = rng.integers(0, 80, (3, 4000))
-        near = (y[q] == y[p]) & (y[q] == y[m]) & (R[q, p] - R[q, m] > 0.3) & (q != p)
-        assert (scores[q, p] > scores[q, m])[near].mean() > 0.85
-        far = (R[q, p] > 0.3) & (y[q] != y[m]) & (q != p)
-        assert (scores[q, p] > scores[q, m])[far].mean() > 0.85
-
     def test_a_checkpoint_goes_on_bit_for_bit_whatever_else_draws(self, tmp_path: Path) -> None:
         import torch
 
@@ -327,22 +309,6 @@ class TestOnPoints:
         W = learner.learner_.bilinear_matrix_
         np.testing.assert_allclose(W, np.eye(8) + step * V, atol=1e-6)
 
-    def test_the_network_goes_on_with_more_triplets_also_from_a_file(self, tmp_path: Path) -> None:
-        X, colours, _ = halves(120)
-        learner = on_points(OASIS(n_steps=500), n_steps=1600)
-        judged = judged_by(colours[:80], 400)
-        learner.partial_fit_triplets(X[:80], judged[:200])
-        save_model(learner, tmp_path / "half.npz")
-        learner.partial_fit_triplets(X[:80], judged[200:])
-        loaded: Any = load_model(tmp_path / "half.npz")
-        loaded.partial_fit_triplets(X[:80], judged[200:])
-        assert learner.embedder_.n_steps_ == loaded.embedder_.n_steps_ == 3200
-        scores = learner.similarity(X, X)
-        np.testing.assert_array_equal(loaded.similarity(X, X), scores)
-        assert precision(learner, X[80:], judged_by(colours[80:], 300)) > 0.9
-        learner.partial_fit_triplets(X, judged[:0])
-        np.testing.assert_array_equal(learner.similarity(X, X), scores)
-
 
 def with_features(relevance: Any = None, **params: Any) -> OnEmbeddingAndFeatures:
     params = {"n_steps": 3200, "dimension": 8} | params
@@ -368,31 +334,6 @@ class TestOnPointsAndFeatures:
         )
         found = learner.similarity(items, items) ** 2
         np.testing.assert_allclose(found, squared, rtol=1e-3, atol=1e-4)
-
-    @pytest.mark.parametrize("told_by", ["pixels", "features"])
-    def test_it_learns_from_whichever_tells(self, told_by: str) -> None:
-        X, colours, _ = halves(120)
-        rng = np.random.default_rng(0)
-        noise = rng.standard_normal((120, 2))
-        telling = (colours[:, None] + 0.1 * noise).astype(np.float32)
-        if told_by == "pixels":
-            items = self.items(X, one=noise, other=rng.standard_normal((120, 2)))
-        else:
-            items = self.items(X[rng.permutation(120)], one=noise, other=telling)
-        judged = judged_by(colours[:80], 400)
-        learner = with_features().fit(items[:80], np.arange(80) % 2, triplets=judged)
-        assert precision(learner, items[80:], judged_by(colours[80:], 300)) > 0.9
-
-    def test_the_network_alone_learns_the_relevance_of_the_features(self) -> None:
-        # The category says nothing of the colour, by which the features differ.
-        X, colours, lower = halves(120)
-        items = self.items(X, colour=colours[:, None] + np.zeros((120, 2)))
-        settings = {"out_of_class": 0.0, "margin": 0.1, "learning_rate": 0.05}
-        learner = with_features(GoldenFeature(), **settings)
-        learner.set_params(learner__kinds="embedding").fit(items[:80], lower[:80])
-        points = learner.embedder_.embed(X[80:])
-        np.testing.assert_allclose(learner.embed(items[80:]), points, atol=1e-6)
-        assert precision(learner, items[80:], judged_by(colours[80:], 300)) > 0.9
 
 
 class TestRefusals:

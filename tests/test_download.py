@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import socket
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -123,24 +121,6 @@ def test_a_refusal_is_told_in_one_line_with_the_remedy(
     assert "\n" not in message
     assert files_beside(path) == []
     assert len(server.ranges) == requests
-
-
-def test_no_network_is_told_with_the_url(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    with socket.socket() as closed:  # bound and not listening: connections are refused
-        closed.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{closed.getsockname()[1]}/file.bin"
-        with pytest.raises(UsageError, match=f"cannot download {url}: .*refused.*OASIS_BENCH_DATA"):
-            fetch(url, path, MD5, pauses=NO_PAUSES)
-    assert files_beside(path) == []
-
-
-def test_callers_at_the_same_time_share_one_download(server: LocalServer, path: Path) -> None:
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda _: fetch(server.url("file.bin"), path, MD5), range(4)))
-    assert path.read_bytes() == CONTENT
-    assert files_beside(path) == ["file.bin"]
-    assert len(server.ranges) == 1
 
 
 def test_the_cache_folder_follows_the_environment(

@@ -92,9 +92,7 @@ def test_four_sets_are_described_and_not_tested(tmp_path):
 
 def test_a_run_of_class_sets_of_digits(tmp_path):
     options = "--dataset digits --classes 2 --replicates 5 --train 10 --test 6 --algorithms"
-    names = (
-        "Euclidean,RCA --search off --inner-folds 2 --no-traces --tasks retrieval,classification"
-    )
+    names = "Euclidean --inner-folds 2 --no-traces --tasks retrieval,classification"
     folder = tmp_path / "run"
     assert main(["run", *options.split(), *names.split(), "--output", str(folder)]) == 0
     run = read_run(folder)

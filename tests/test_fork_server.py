@@ -10,6 +10,7 @@ from multiprocessing import connection
 
 import psutil
 import pytest
+from small_runs import lives
 
 from oasis_bench.execution.fork_server import END_SECONDS, ForkServer
 from oasis_bench.system import UsageError
@@ -101,14 +102,6 @@ def start(server, function):
     server.start(function, line=theirs.fileno())
     theirs.close()
     return ours
-
-
-def lives(pid):
-    """Tell whether a process is there; where nobody waits for it, its number stays."""
-    try:
-        return psutil.Process(int(pid)).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 def exit_code_of(server):

@@ -2,14 +2,12 @@
 
 import numpy as np
 import pytest
-from scipy.spatial.distance import cdist
-from sklearn.metrics import average_precision_score
+from definitions import mean_average_precision
 from sklearn.model_selection import KFold, StratifiedKFold, cross_val_score
 
 from oasis_bench import scorers
-from oasis_bench.algorithms import OASIS, RCA, Euclidean
+from oasis_bench.algorithms import RCA, Euclidean
 from oasis_bench.plugins import Registry, digit_items, digit_rows, load_model, save_model
-from oasis_bench.plugins.contract_items import answers
 from oasis_bench.plugins.model_file import read_archive, write_archive
 from oasis_bench.system import UsageError
 
@@ -24,17 +22,6 @@ def learner(plugins):
         return Registry.load([plugins / f"{file}.py"]).algorithms[name]()
 
     return make
-
-
-def mean_average_precision(scores, y):
-    """Each item is a query against all others, by scikit-learn's average precision."""
-    others = ~np.eye(len(y), dtype=bool)
-    return np.mean(
-        [
-            average_precision_score(y[keep] == y[query], scores[query, keep])
-            for query, keep in enumerate(others)
-        ]
-    )
 
 
 def test_the_score_of_pictures_and_of_a_similarity_alone_is_the_same_measure(learner):
@@ -56,34 +43,6 @@ def test_folds_of_one_class_are_refused_and_the_folds_named_make_a_score(scoring
     named = StratifiedKFold(5, shuffle=True, random_state=0)
     found = cross_val_score(learner, *ordered, cv=named, scoring=scoring)
     assert 0.5 < found.mean() < 1
-
-
-def test_an_embedding_learner_scores_by_the_distance_of_its_embeddings(learner):
-    pixels, y = digit_items("pixels")
-    fitted = learner("pixel_embedding", "Eigenpictures").fit(pixels, y)
-    assert fitted.has_embedding
-    points = fitted.transform(pixels)
-    np.testing.assert_array_equal(points, fitted.embed(pixels))
-    distances = cdist(points[:7], points)
-    np.testing.assert_allclose(fitted.similarity(pixels[:7], pixels), -distances, atol=1e-6)
-    pairs = np.stack([pixels[:5], pixels[5:10]], axis=1)
-    expected = np.diag(cdist(points[:5], points[5:10]))
-    np.testing.assert_allclose(fitted.pair_distance(pairs), expected)
-    np.testing.assert_allclose(fitted.pair_score(pairs), -expected)
-
-
-def test_an_exemplar_learner_is_frome_s_distance_with_weights_1(learner):
-    patches, y = digit_items("patches")
-    fitted = learner("patch_sets", "SetDistance").fit(patches[:6], y[:6])
-    found = fitted.similarity_to_training(patches[10:13])
-    assert found.shape == (3, 6)
-    exemplars, queries = list(patches), list(patches)[10:13]
-    for i, j in np.ndindex(3, 6):
-        total = 0.0
-        for kind in ("block", "corner"):
-            for m in exemplars[j][kind]:
-                total += min(np.sqrt(((m - other) ** 2).sum()) for other in queries[i][kind])
-        assert found[i, j] == pytest.approx(-total, rel=1e-5)
 
 
 def test_an_exemplar_learner_has_no_similarity_of_test_items(learner):
@@ -110,25 +69,6 @@ def test_a_file_of_patches_that_do_not_fit_each_other_is_refused(learner, plugin
         write_archive(file, header, arrays)
     with pytest.raises(UsageError, match=r"model\.npz: picture 1 has -\d+ patches of a kind"):
         load_model(path, [plugins / "patch_sets.py"])
-
-
-def test_a_similarity_alone_is_asked_for_the_items_themselves(learner):
-    fitted = learner("other_forms", "Overlap").fit(X, Y)
-    assert not fitted.has_embedding
-    assert OASIS().has_embedding
-    expected = [[np.minimum(a, b).sum() for b in X[:4]] for a in X[:3]]
-    np.testing.assert_allclose(fitted.similarity(X[:3], X[:4]), expected)
-
-
-def test_a_data_set_of_all_inputs_suits_learners_of_each(learner, plugins):
-    dataset = Registry.load([plugins / "all_inputs.py"]).datasets["all-inputs"]()
-    rows = dataset.load()
-    for file, name in (("pixel_embedding", "Eigenpictures"), ("patch_sets", "SetDistance")):
-        kind = type(learner(file, name))
-        Registry.refuse_unlike_inputs(kind, dataset, rows)
-        fitted = kind().fit(rows.items(kind.takes), rows.y)
-        found = answers(fitted, rows.items(kind.takes), rows.items(kind.takes))
-        assert mean_average_precision(found, rows.y) > 0.5
 
 
 def test_a_metric_of_which_no_direction_is_left_scores_all_pairs_alike():

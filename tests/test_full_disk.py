@@ -1,6 +1,5 @@
 """Disks that are really full: told in one line, and nothing is lost or left half-written."""
 
-import os
 import re
 import shutil
 import sqlite3
@@ -9,15 +8,13 @@ import sys
 
 import numpy as np
 import pytest
-from small_runs import bench, processes_of_session, wait_for
+from small_runs import processes_of_session, wait_for
 
 from oasis_bench.runs import read_run, resume_experiment
 from oasis_bench.runs.store import FILE_NAME
 
 BENCH = f"'{sys.executable}' -m oasis_bench"
 RUN = f"{BENCH} run --algorithms Euclidean --classes 2"
-
-FULL_DEVICE = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
 
 
 @pytest.fixture
@@ -85,15 +82,6 @@ def test_a_report_that_finds_no_room_leaves_what_was_there(on_small_disk, write_
     assert re.search(r"^oasis-bench: cannot write the report to disk/run: No space left", err, re.M)
 
 
-@FULL_DEVICE
-def test_a_run_whose_progress_finds_no_room_goes_on(tmp_path):
-    words = ["--algorithms", "Euclidean", "--classes", "2", "--partitions", "2"]
-    with open("/dev/full", "w") as full:
-        command = bench("run", *words, "--output", tmp_path / "run")
-        assert subprocess.run(command, stderr=full).returncode == 2
-    assert read_run(tmp_path / "run").trials["status"].tolist() == ["ok", "ok"]
-
-
 def test_kept_scores_that_fill_the_disk_leave_no_half_of_a_file(on_small_disk, tmp_path):
     script = f"{RUN} --partitions 40 --predictions --output disk/run; echo $?; cp -r disk/run roomy"
     _, out, err = on_small_disk(300, script)
@@ -106,14 +94,3 @@ def test_kept_scores_that_fill_the_disk_leave_no_half_of_a_file(on_small_disk, t
     for partition in done:
         with np.load(folder / "predictions" / f"Euclidean_2_{partition}.npz") as scores:
             assert scores["scores_test"].shape == (50, 50)
-
-
-@FULL_DEVICE
-def test_a_list_that_finds_no_room_is_told_in_one_line():
-    command = bench("list", "experiments")
-    with open("/dev/full", "w") as full:
-        done = subprocess.run(command, text=True, stdout=full, stderr=subprocess.PIPE)
-    assert done.returncode == 2
-    assert re.fullmatch(
-        "oasis-bench: cannot write the output: No space left on device: .*\n", done.stderr
-    )

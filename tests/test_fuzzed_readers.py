@@ -17,12 +17,10 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from PIL import Image
 from scipy import sparse
 
-from oasis_bench.algorithms import OASIS
 from oasis_bench.data import LabelledRows
 from oasis_bench.datasets import TableFile
 from oasis_bench.datasets.picture_files import UnusableImageError, read_image
 from oasis_bench.experiment import Experiment
-from oasis_bench.plugins import MetricLearner, load_model, save_model
 from oasis_bench.runs import StoredRun, read_run
 from oasis_bench.system import PeakMemory, UsageError
 
@@ -142,22 +140,6 @@ def test_a_damaged_store(tmp_path, store, edits):
     folder.mkdir(exist_ok=True)
     (folder / "results.sqlite").write_bytes(damaged((store / "results.sqlite").read_bytes(), edits))
     read_in_bounds(lambda: read_run(folder), StoredRun)
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    path = tmp_path_factory.mktemp("fuzz") / "model.npz"
-    X, y = np.random.default_rng(0).normal(size=(20, 3)), np.arange(20) % 2
-    save_model(OASIS(n_steps=20, random_state=0).fit(X, y), path)
-    return path
-
-
-@fuzz
-@given(edits=changes)
-def test_a_damaged_model(tmp_path, model, edits):
-    path = tmp_path / "m.npz"
-    path.write_bytes(damaged(model.read_bytes(), edits))
-    read_in_bounds(lambda: load_model(path), MetricLearner)
 
 
 @fuzz

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-import io
 import os
 import shutil
-import tarfile
 import warnings
-import zipfile
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from local_server import LocalServer
 from PIL import Image
 from scipy import sparse
 from scipy.spatial.distance import cdist
@@ -202,43 +196,6 @@ class TestCopies:
         assert [one.path.name for one in some if one.content in copies - equal] == [
             "image_0033.jpg"
         ]
-
-
-class TestDownloads:
-    """Each set's archive, with a URL on this machine and the checksum of what is there."""
-
-    def serve(self, dataset: type[ImageDataset], server: LocalServer, content: bytes) -> None:
-        """Publish the content under the official name."""
-        archive = dataset.archive  # type: ignore[attr-defined]
-        (server.folder / archive.file_name).write_bytes(content)
-        dataset.archive = replace(  # type: ignore[attr-defined]
-            archive,
-            url=server.url(archive.file_name),
-            checksum="sha256:" + hashlib.sha256(content).hexdigest(),
-        )
-
-    def tarred(self, folder: Path, mode: str) -> bytes:
-        buffer = io.BytesIO()
-        with tarfile.open(fileobj=buffer, mode=mode) as file:  # type: ignore[call-overload]
-            file.add(folder, folder.name)
-        return buffer.getvalue()
-
-    def test_caltech101_comes_as_a_tar_in_a_zip(
-        self, caltech101: Path, data: Path, server: LocalServer
-    ) -> None:
-        class Local(Caltech101):
-            pass
-
-        buffer = io.BytesIO()
-        with zipfile.ZipFile(buffer, "w") as file:
-            file.writestr("caltech-101/Annotations.tar", b"not wanted")
-            inner = self.tarred(caltech101, "w:gz")
-            file.writestr("caltech-101/101_ObjectCategories.tar.gz", inner)
-        self.serve(Local, server, buffer.getvalue())
-        expected = found(Local(), caltech101)
-        caltech101.parent.rename(data / "elsewhere")
-        cache = Path(os.environ["OASIS_BENCH_CACHE"])
-        assert found(Local(), cache / "caltech101" / "101_ObjectCategories") == expected
 
 
 class TestRows:

@@ -5,16 +5,17 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
+import psutil
 import pytest
 from report_helpers import measured
+from small_runs import lives, small as small_run, wait_for
 
 from oasis_bench.execution import fork_server, machine
-from oasis_bench.experiment import Experiment, LearnerSpec
+from oasis_bench.experiment import LearnerSpec
 from oasis_bench.runs import read_run, run_experiment
-from oasis_bench.system import Processes, UsageError
+from oasis_bench.system import Processes
 from oasis_bench.trial.learner_side.meter import waiting_seconds
 
 ON_LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux's /proc")
@@ -39,9 +40,7 @@ HOSTILE = (
 
 def small(learners, **changes):
     """Not blended: what a learner does is met in its fit, and not on inner folds before that."""
-    sizes = {"classes": (2,), "partitions": 1, "inner_folds": 2, "max_steps": 1000}
-    per_class = {"train_per_class": 8, "test_per_class": 6, "blend": "off"}
-    return Experiment("Small", "digits", learners, **{**sizes, **per_class, **changes})
+    return small_run(learners, **{"blend": "off", **changes})
 
 
 SOUND = {"OASIS": LearnerSpec("OASIS"), "Euclidean": LearnerSpec("Euclidean")}
@@ -102,7 +101,7 @@ def test_what_a_trial_started_dies_with_it(hostile):
     _, folder, _ = hostile
     children = [int(path.name.split("-")[1]) for path in folder.glob("[TFE]*-*")]
     assert len(children) == 5  # two of a warm-up, two of a fit, and one whose parent had died
-    assert [child for child in children if _lives(child)] == []
+    assert [child for child in children if lives(child)] == []
 
 
 def test_the_others_are_as_if_they_had_been_alone(hostile, tmp_path):
@@ -136,8 +135,8 @@ def test_the_death_of_a_fork_server_ends_one_trial(tmp_path, plugins, jobs):
     assert failures == 4
     left = [int(path.name) for path in (tmp_path / "left").iterdir()]
     assert len(left) >= 10
-    _wait_for(lambda: not any(map(_lives, left)), 10)
-    assert [pid for pid in left if _lives(pid)] == []
+    wait_for(lambda: not any(map(lives, left)), 10)
+    assert [pid for pid in left if lives(pid)] == []
 
 
 HANGS = """
@@ -158,17 +157,19 @@ class Hangs(Euclidean):
 """
 
 
-@pytest.mark.parametrize("how", ["time.sleep(3600)", "os.kill(os.getpid(), signal.SIGSTOP)"])
+SLEEP, STOP = "time.sleep(3600)", "os.kill(os.getpid(), signal.SIGSTOP)"
+
+
 @pytest.mark.parametrize(
-    ("method", "phases"),
+    ("how", "method", "phases"),
     [
-        ("import", ["the start", "the warm-up"]),
-        ("__init__(self)", ["the start", "the warm-up"]),
-        ("get_params(self, deep=True)", ["the warm-up"]),
-        ("fit(self, X, y=None)", ["the warm-up", "the final fit"]),
-        ("__getstate__(self)", ["the final fit"]),
-        ("similarity(self, queries, gallery)", ["answering", "the warm-up"]),
-        ("__setstate__(self, state)", ["answering"]),
+        (SLEEP, "import", ["the start", "the warm-up"]),
+        (SLEEP, "__init__(self)", ["the start", "the warm-up"]),
+        (SLEEP, "get_params(self, deep=True)", ["the warm-up"]),
+        (STOP, "fit(self, X, y=None)", ["the warm-up", "the final fit"]),
+        (SLEEP, "__getstate__(self)", ["the final fit"]),
+        (STOP, "similarity(self, queries, gallery)", ["answering", "the warm-up"]),
+        (SLEEP, "__setstate__(self, state)", ["answering"]),
     ],
 )
 def test_a_plugin_that_hangs_or_stops_is_a_timeout_wherever_it_does(tmp_path, how, method, phases):
@@ -289,31 +290,6 @@ def test_a_learner_has_its_own_budget_and_its_measured_fit_stands_without_its_re
 
 
 @pytest.mark.parametrize(
-    ("limits", "message"),
-    [
-        ({"budget": "10"}, r"budget = '10': a number above 0 with a unit \(s, m, h, d\)"),
-        ({"budget": "0s"}, "budget = '0s'"),
-        ({"memory": "4 gigs"}, r"memory = '4 gigs': .* such as 500MiB or 4GiB, or off"),
-        ({"budget": 10}, "budget = 10"),
-    ],
-)
-def test_a_budget_that_cannot_be_read_is_refused(limits, message):
-    with pytest.raises(UsageError, match=message):
-        small(SOUND, **limits)
-
-
-def test_units_are_what_they_say():
-    experiment = small(
-        {"A": LearnerSpec("OASIS", budget="1.5h"), "B": LearnerSpec("OASIS", memory="2MB")},
-        budget="off",
-        memory="1GiB",
-    )
-    a, b = experiment.budget_of("A"), experiment.budget_of("B")
-    assert (a.seconds, a.n_bytes) == (5400, 2**30)
-    assert (b.seconds, b.n_bytes) == (None, 2_000_000)
-
-
-@pytest.mark.parametrize(
     ("before", "after", "cpu", "expected"),
     [
         ((1.0, 0.5), (3.0, 0.9), 2.0, 0.4),
@@ -361,15 +337,15 @@ def test_a_harness_that_is_killed_takes_its_trials_with_it(tmp_path, plugins):
         env={**os.environ, "TMPDIR": str(temporary)},
     )
     try:
-        _wait_for(lambda: len(list(tmp_path.glob("[TFG]*-*"))) == 5, 60)
-        _wait_for(lambda: len(_below(harness.pid)) >= 3, 20)
-        _wait_for((tmp_path / "holds").exists, 20)
+        wait_for(lambda: len(list(tmp_path.glob("[TFG]*-*"))) >= 5, 60)
+        wait_for(lambda: len(_below(harness.pid)) >= 3, 20)
+        wait_for((tmp_path / "holds").exists, 20)
         below = _below(harness.pid)
     finally:
         harness.kill()
         harness.wait()
-    _wait_for(lambda: not any(_lives(pid) for pid in below), 20)
-    assert [pid for pid in below if _lives(pid)] == []
+    wait_for(lambda: not any(lives(pid) for pid in below), 20)
+    assert [pid for pid in below if lives(pid)] == []
     assert list(temporary.iterdir()) == []
 
 
@@ -389,8 +365,8 @@ def test_what_descends_from_a_process_is_counted_and_killed_without_it():
         assert len(below) == 2
         assert 80_000_000 < Processes(process.pid).n_bytes() < 130_000_000
         Processes(process.pid).kill()
-        _wait_for(lambda: not any(_lives(pid) for pid in below), 10)
-        assert not any(_lives(pid) for pid in below)
+        wait_for(lambda: not any(lives(pid) for pid in below), 10)
+        assert not any(lives(pid) for pid in below)
         assert process.poll() is None
     finally:
         process.kill()
@@ -398,27 +374,4 @@ def test_what_descends_from_a_process_is_counted_and_killed_without_it():
 
 
 def _below(pid):
-    """List the processes below one, as `ps` tells."""
-    lines = subprocess.run(
-        ["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True
-    ).stdout.splitlines()
-    parents = {int(line.split()[0]): int(line.split()[1]) for line in lines}
-    found, more = set(), {pid}
-    while more:
-        more = {child for child, parent in parents.items() if parent in more}
-        found |= more
-    return found
-
-
-def _lives(pid):
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state != "Z"
-
-
-def _wait_for(condition, seconds):
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.05)
+    return {child.pid for child in psutil.Process(pid).children(recursive=True)}

@@ -3,7 +3,6 @@
 import metric_learn
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 from scipy.spatial.distance import pdist
 
 from oasis_bench.algorithms import ITML
@@ -111,21 +110,6 @@ def test_it_comes_to_the_optimality_conditions(gamma):
     assert (violation <= 1e-6 * slacked).all()
     assert np.abs(multipliers * violation).max() < 1e-6
     assert 0 < np.count_nonzero(multipliers) < len(multipliers)
-
-
-def test_no_other_matrix_has_a_lower_objective_by_scipy():
-    X, pairs, bounds = problem(n_pairs=40, n_features=2)
-
-    def of_factor(entries):
-        L = np.zeros((2, 2))
-        L[np.tril_indices(2)] = entries
-        return objective(L @ L.T, X, pairs, bounds, 1.0)
-
-    found = minimize(of_factor, [1, 0, 1], method="Nelder-Mead", options={"fatol": 1e-12})
-    ours, *_ = project_cyclically(X, pairs, bounds, 1.0, 5000, 1e-9)
-    reached = objective(ours, X, pairs, bounds, 1.0)
-    assert reached == pytest.approx(found.fun, rel=1e-8)
-    assert reached < 0.9 * objective(np.eye(2), X, pairs, bounds, 1.0)
 
 
 def test_a_pair_drawn_often_is_one_constraint_of_so_much_more_weight():

@@ -1,34 +1,25 @@
 """The data sets whose pictures people judged: their tables, small and real."""
 
-import os
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from judged_files import judged_at_random, judged_by_colour
+from judged_files import judged_by_colour
 from PIL import Image
 from report_helpers import measured
 from skimage.feature import local_binary_pattern
+from test_image_datasets import needs
 
-from oasis_bench.command_line import main
-from oasis_bench.datasets import MaterialAppearance, OwnTriplets, SimilarityTriplets
+from oasis_bench.datasets import MaterialAppearance, SimilarityTriplets
 from oasis_bench.datasets.features import asked_features, feature_rows
 from oasis_bench.datasets.picture_files import hashed_pictures
 from oasis_bench.experiment import Experiment, LearnerSpec
 from oasis_bench.notebook import RunResult
-from oasis_bench.plugins import Registry, load_model
+from oasis_bench.plugins import Registry
 from oasis_bench.reports import write_report
 from oasis_bench.runs import read_run, run_experiment
 from oasis_bench.system import UsageError, no_progress
-
-REAL = Path(os.environ.get("OASIS_BENCH_DATA", os.devnull))
-
-
-def needs(folder):
-    return pytest.mark.skipif(
-        not (REAL / folder).is_dir(), reason=f"OASIS_BENCH_DATA does not hold {folder}"
-    )
 
 
 @pytest.fixture
@@ -274,79 +265,3 @@ def test_a_learner_gets_pixels_beside_features_and_labels_beside_triplets(data):
         UsageError, match="makes pixels only when asked: give --data-option pixels="
     ):
         run_experiment(without, data / "wrong", plugin_files=[BY_BOTH])
-
-
-BY_PIXELS = Path(__file__).parent / "plugins" / "pixel_embedding.py"
-
-
-def test_a_run_of_pixels_alone_makes_no_histograms(data):
-    judged_by_colour(data)
-    experiment = Experiment(
-        *("Pixels", str(data / "my.csv"), {"Eigenpictures": LearnerSpec("Eigenpictures")}),
-        {"features": "none", "pixels": 16},
-        tasks=("judged-triplets",),
-        partitions=1,
-        test_share=0.5,
-    )
-    assert run_experiment(experiment, data / "run", plugin_files=[BY_PIXELS]) == 0
-    found = measured(read_run(data / "run"), "similarity precision", by="learner")
-    assert found["Eigenpictures"] > 0.5
-    assert [path.name for path in (data / "cache").iterdir()] == ["pixels"]
-    both = replace(experiment, learners={"Euclidean": LearnerSpec("Euclidean")})
-    with pytest.raises(UsageError, match="rows only when asked: give --data-option features=hist"):
-        run_experiment(both, data / "wrong")
-
-
-def test_a_network_learns_by_the_relevance_of_features(data):
-    """What people judge is in one kind of features alone; the network sees the pixels alone."""
-    pytest.importorskip("torch", reason='pip install "oasis-bench[deep]" is needed')
-    pytest.importorskip("cv2", reason='pip install "oasis-bench[handmade]" is needed')
-    judged_by_colour(data)
-    params = {"learner__kinds": "embedding", "embedder__margin": 0.1}
-    params |= {"embedder__n_steps": 640, "embedder__dimension": 8, "embedder__out_of_class": 0.0}
-    experiment = Experiment(
-        *("Golden", str(data / "my.csv")),
-        {"golden": LearnerSpec("OnEmbeddingAndFeatures", params)},
-        {"features": "lab+lbp", "pixels": 16},
-        tasks=("judged-triplets",),
-        partitions=1,
-        inner_folds=2,
-        test_share=0.5,
-    )
-    assert run_experiment(experiment, data / "run") == 0
-    run = read_run(data / "run")
-    assert measured(run, "similarity precision", by="learner").to_dict() == {"golden": 1}
-
-
-NETWORK = """\
-title = "A network of judged triplets"
-tasks = ["judged-triplets"]
-partitions = 1
-inner_folds = 2
-test_share = 0.5
-dataset = {{ name = "{table}", pixels = 16 }}
-learners.DeepRanking = {{ n_steps = 640, dimension = 8 }}
-"""
-
-
-def test_a_network_is_judged_on_all_triplets_of_a_file_it_has_not_seen(data):
-    pytest.importorskip("torch", reason='pip install "oasis-bench[deep]" is needed')
-    judged_by_colour(data)
-    _, triplets = judged_at_random(data / "other")
-    (data / "network.toml").write_text(NETWORK.format(table=data / "my.csv"))
-    run, new, table = data / "run", data / "new", data / "other" / "my.csv"
-    words = ["run", "--experiment", data / "network.toml", "--save-models", "--output", run]
-    assert main(list(map(str, words))) == 0
-    (path,) = (run / "models").iterdir()
-    words = ["evaluate", path, "--dataset", table, "--data-option", "pixels=16"]
-    words += ["--tasks", "judged-triplets", "--output", new]
-    assert main(list(map(str, words))) == 0
-    pixels = OwnTriplets(table, pixels=16).load().pixels
-    points = load_model(path).embed(pixels)
-    right = [
-        np.linalg.norm(points[q] - points[p]) < np.linalg.norm(points[q] - points[n])
-        for q, p, n in triplets
-    ]
-    (found,) = measured(read_run(new), "similarity precision", by="learner")
-    assert found == pytest.approx(np.mean(right), abs=1e-12)
-    assert 0.2 < found < 0.8

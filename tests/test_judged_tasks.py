@@ -90,17 +90,6 @@ def test_score_at_top_k_ranks_the_items_of_the_triplets_own_group():
     assert found.value("score at top K", 30) == at_30
 
 
-def test_the_similarity_of_the_judges_is_right_everywhere():
-    rng = np.random.default_rng(1)
-    items, scores = random_triplets(rng, 30, 200), rng.normal(size=(30, 30))
-    a_is_nearer = scores[items[:, 0], items[:, 1]] > scores[items[:, 0], items[:, 2]]
-    votes = np.where(a_is_nearer[:, None], [3, 1], [1, 3])
-    found = judge(scores, items, votes)
-    assert found.value("similarity precision") == 1
-    assert found.value("agreement") == found.value("ceiling") == 3 / 4
-    assert judge(-scores, items, votes).value("agreement") == 1 / 4
-
-
 def test_random_scores_come_to_chance_and_constant_ones_are_there():
     rng = np.random.default_rng(2)
     items, votes = random_triplets(rng, 60, 400), rng.integers(1, 4, size=(400, 2))
@@ -201,14 +190,6 @@ def test_a_random_order_of_candidates_comes_to_chance():
         assert values.mean() == pytest.approx(found[0].chances("precision")[k], abs=4 * error)
     ties = [rate(np.zeros((6, 6)), RATINGS, seed).value("precision", 1) for seed in range(50)]
     assert len(set(ties)) > 2
-
-
-def test_blocks_of_rated_queries_give_the_same_precision():
-    scores = np.random.default_rng(5).random((6, 6))
-    blocks = RatingsTask().evaluation(Truth(ratings=RATINGS), 6, tie_order(0, 6))
-    for start in (3, 0):
-        blocks.add(start, scores[start : start + 3])
-    assert blocks.measurements() == rate(scores, RATINGS).measurements()
 
 
 def test_one_rater_has_no_human_level():

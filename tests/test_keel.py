@@ -164,8 +164,8 @@ def test_the_same_command_goes_on_where_it_was_interrupted(command, tables, tmp_
 
 
 def test_a_run_of_other_settings_is_not_gone_on_with(command, tmp_path):
-    assert command()[0] == 0
-    status, _, err = command("--partitions", "2")
+    assert command(values='["iris"]')[0] == 0
+    status, _, err = command("--partitions", "2", values='["iris"]')
     assert status == 2
     assert f"{tmp_path / 'out' / 'iris'} has a run with other settings (partitions)" in err
 

@@ -6,6 +6,7 @@ from scipy import sparse
 from scipy.optimize import minimize_scalar
 from scipy.spatial.distance import pdist, squareform
 from sklearn.preprocessing import normalize
+from test_oasis_family import random_triplets
 
 from oasis_bench.algorithms import LEGO, _oasis_reference
 from oasis_bench.plugins import digit_rows
@@ -27,10 +28,6 @@ def with_bounds(X, upper, lower, eta=0.08):
     learner = LEGO(eta).partial_fit_triplets(X, np.empty((0, 3), dtype=int))
     learner.bounds_ = np.array([upper, lower])
     return learner
-
-
-def random_triplets(n_rows, n_triplets):
-    return np.random.default_rng(1).integers(n_rows, size=(n_triplets, 3))
 
 
 # ---- one step ----------------------------------------------------------------------------

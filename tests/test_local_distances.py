@@ -63,24 +63,6 @@ def test_the_primal_is_the_optimum_of_another_solver(seed, C):
     assert min(np.concatenate(weights)) >= 0
 
 
-def test_a_huge_c_gives_the_hard_margin():
-    rng = np.random.default_rng(0)
-    distances = [rng.random((4, 5)) for _ in range(4)]
-    triplets = [[0, 1, 2], [3, 1, 2], [1, 0, 3]]
-    X = vectors(distances, triplets)
-    weights, _ = solve(distances, triplets, 1e8, 1e-9)
-    hard = minimize(
-        lambda W: (W @ W / 2, W),
-        np.ones(20),
-        jac=True,
-        method="SLSQP",
-        bounds=[(0, None)] * 20,
-        constraints={"type": "ineq", "fun": lambda W: X @ W - 1, "jac": lambda W: X},
-        options={"ftol": 1e-14, "maxiter": 1000},
-    )
-    np.testing.assert_allclose(np.concatenate(weights), hard.x, atol=1e-6)
-
-
 def test_triplets_that_contradict_each_other_reach_the_bound():
     distances = [np.full((2, 1), 2.0)] * 2
     # (0, 0, 1) and (0, 1, 0): no weights hold both, W = 0 is best, and each loss is 1.

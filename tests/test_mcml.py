@@ -42,23 +42,6 @@ def brute_force(A, X, y):
     return f, gradient
 
 
-def projected_gradient(X, y, n_steps, step):
-    """Return A after steps of fixed length down the gradient, each projected on the cone."""
-    objective = Objective(X, y)
-    A = np.eye(X.shape[1])
-    for _ in range(n_steps):
-        values, vectors = np.linalg.eigh(A)
-        A = vectors * np.maximum(values, 0) @ vectors.T
-        A -= step * objective.gradient(_factor(A))
-    values, vectors = np.linalg.eigh(A)
-    return vectors * np.maximum(values, 0) @ vectors.T
-
-
-def _factor(A):
-    values, vectors = np.linalg.eigh(A)
-    return (vectors * np.sqrt(np.maximum(values, 0))).T
-
-
 @pytest.mark.parametrize("k", [1, 2])  # twice as many are more than the 3 features, or are not
 @pytest.mark.parametrize("block_bytes", [8 * 24 * 5, 2**20])
 def test_value_and_gradients_are_those_of_the_definition(noise, monkeypatch, block_bytes, k):
@@ -116,14 +99,6 @@ def test_at_the_optimum_no_direction_lowers_the_objective(iris):
     least = np.linalg.eigvalsh(to_white @ gradient @ to_white.T)[0]
     assert abs(np.vdot(gradient, A)) < 1e-5 * value
     assert least * np.vdot(covariance, A) > -1e-4 * value
-
-
-def test_it_ends_no_higher_than_a_long_projected_gradient(noise):
-    X, y = noise
-    slow, _ = brute_force(projected_gradient(X, y, 3000, 0.003), X, y)
-    found = MCML(tol=1e-9).fit(X, y).objective_
-    assert found == pytest.approx(slow, rel=1e-6)
-    assert found < brute_force(np.eye(3), X, y)[0] - 1
 
 
 @pytest.mark.parametrize("rank", [1, 4])

@@ -1,7 +1,6 @@
 """Saved models: what comes back is what was saved, and no file can make anything else of it."""
 
 import json
-import os
 import pickle
 import zipfile
 from io import BytesIO
@@ -188,20 +187,6 @@ def test_learners_in_a_learner_are_kept(nested, rows):
         assert arrays["learner_.bilinear_matrix_"].shape == W.shape
 
 
-@pytest.mark.parametrize(
-    ("keys_and_value", "message"),
-    [
-        (("learner_", 3), "learner_ is of type int: a learner is needed"),
-        (("learner_", "learner", "algorithm", "os:system"), "'os:system' is not installed"),
-        (("learner_", "learner", "fitted", {}), "This OASIS instance is not fitted yet"),
-        (("learner_", "learner", "fitted", "n_features_in_", 4), r"\(4, 4\) is needed"),
-    ],
-)
-def test_what_is_wrong_in_a_learner_of_a_learner_is_refused(nested, keys_and_value, message):
-    forge(nested[1], set_in_header("fitted", *keys_and_value))
-    assert_refused(nested[1], message)
-
-
 def test_given_triplets_are_dealt_on_after_loading(rows, tmp_path):
     X, _ = rows
     triplets = np.random.default_rng(1).integers(10, size=(41, 3))
@@ -241,18 +226,6 @@ def test_a_random_state_goes_on_where_it_was(rows, tmp_path):
     np.testing.assert_array_equal(
         loaded.fit(*rows).bilinear_matrix_, learner.fit(*rows).bilinear_matrix_
     )
-
-
-def test_feature_names_are_kept(rows, tmp_path):
-    X, y = rows
-    frame = pd.DataFrame(X, columns=["length", "Breite", "高さ"])
-    learner = LMNN(max_iter=5).fit(frame, y).set_output(transform="pandas")
-    save_model(learner, tmp_path / "model.npz")
-    loaded = load_model(tmp_path / "model.npz")
-    np.testing.assert_array_equal(loaded.feature_names_in_, frame.columns)
-    pd.testing.assert_frame_equal(loaded.transform(frame), learner.transform(frame))
-    with pytest.raises(ValueError, match="feature names"):
-        loaded.transform(frame[["Breite", "length", "高さ"]])
 
 
 @pytest.mark.parametrize(
@@ -382,38 +355,6 @@ def test_a_scaling_is_saved_with_its_learner(rows, tmp_path, kind, form):
             similarity_of(loaded, mixed.drop(columns="x0"), X)
 
 
-def part(steps, name=None):
-    """Return what a file says of the first step, or of its parameters or attributes."""
-    return steps[0]["dict"] if name is None else steps[0]["dict"][name]["dict"]
-
-
-@pytest.mark.parametrize(
-    ("forgery", "said"),
-    [
-        (lambda steps: part(steps).update(name="FunctionTransformer"), "none of StandardScaler"),
-        (lambda steps: part(steps, "params").update(with_std=False), "none of the scalings"),
-        (
-            lambda steps: part(steps, "fitted").update(n_features_in_=9),
-            "be read|do not make",
-        ),
-        (lambda steps: steps.pop(0), "holds arrays that its header does not name"),
-    ],
-)
-def test_a_damaged_scaling_is_refused(rows, tmp_path, forgery, said):
-    path = tmp_path / "model.npz"
-    steps = Scaling.learn_steps("standard", rows[0])
-    save_model(make_pipeline(*steps, LDA().fit(*rows)), path)
-    with zipfile.ZipFile(path) as archive:
-        parts = {name: archive.read(name) for name in archive.namelist()}
-    described = json.loads(parts["scaling-steps.json"])
-    forgery(described["list"])
-    parts["scaling-steps.json"] = json.dumps(described).encode()
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, content in parts.items():
-            archive.writestr(name, content)
-    assert_refused(path, said)
-
-
 def test_what_could_not_be_loaded_is_not_saved(learner, tmp_path):
     learner.set_params(aggressiveness=-1.0)
     with pytest.raises(UsageError, match="aggressiveness"):
@@ -442,27 +383,7 @@ def test_a_place_that_cannot_be_written_is_refused(learner, path, place):
     assert sorted(path.parent.iterdir()) == before
 
 
-def test_an_interrupted_save_leaves_the_old_file(learner, path, monkeypatch):
-    before = path.read_bytes()
-
-    def interrupt(_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(os, "fsync", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        save_model(learner.set_params(n_steps=5), path)
-    assert path.read_bytes() == before
-    assert list(path.parent.iterdir()) == [path]
-
-
 # --- what is not loaded
-
-
-@pytest.mark.parametrize("content", [b"", b"text", b"PK\x03\x04 and no more", bytes(5000)])
-def test_a_file_of_another_kind_is_refused(tmp_path, content):
-    path = tmp_path / "model.npz"
-    path.write_bytes(content)
-    assert_refused(path, "cannot be read as a model file")
 
 
 def test_a_file_cut_off_anywhere_is_refused(path):
@@ -496,7 +417,6 @@ def test_a_flipped_byte_is_refused_or_changes_nothing(learner, path):
         (set_in_header("format", "other model"), "is of the format 'other model', not 'oasis-benc"),
         (set_in_header("format_version", 2), "has format version 2, written by oasis-bench 0"),
         (set_in_header("algorithm", "os:system"), "its algorithm 'os:system' is not installed"),
-        (lambda header: header.pop("algorithm"), "'algorithm'"),
         (set_in_header("params", "aggressiveness", -1), "'aggressiveness' parameter of OASIS must"),
         (set_in_header("params", "depth", 3), "OASIS refuses its parameters: .*'depth'"),
         (set_in_header("params", "n_steps", {"object": 1}), "params/n_steps is not what the head"),
@@ -504,7 +424,6 @@ def test_a_flipped_byte_is_refused_or_changes_nothing(learner, path):
         (lambda header: header["fitted"].pop("n_steps_"), "n_steps_ is missing"),
         (lambda header: header["fitted"].clear(), "holds arrays that its header does not name"),
         (set_in_header("fitted", "n_features_in_", 4), r"bilinear_matrix_ has shape \(3, 3\): \(4"),
-        (set_in_header("fitted", "feature_names_in_", {"strings": ["a"]}), r"\(1,\): \(3\) is nee"),
         (set_in_header("fitted", "__class__", "x"), "'__class__' cannot be a fitted attribute"),
     ],
 )
@@ -516,10 +435,8 @@ def test_a_header_that_does_not_fit_is_refused(path, change, message):
 @pytest.mark.parametrize(
     ("name", "array", "message"),
     [
-        ("bilinear_matrix_", np.eye(2), r"has shape \(2, 2\): \(3, 3\) is needed"),
         ("bilinear_matrix_", np.full((3, 3), np.nan), "holds values that are not finite"),
         ("bilinear_matrix_", np.eye(3, dtype=int), "has type int64: floating is needed"),
-        ("bilinear_matrix_", np.eye(3, dtype=">f8"), "has type >f8, which is not read"),
         ("_sampler_state", np.ones(2, np.uint64), r"has shape \(2,\): \(4\) is needed"),
         # from which a draw would never return
         ("_sampler_state", np.zeros(4, np.uint64), "_sampler_state is all zeros"),
@@ -528,14 +445,6 @@ def test_a_header_that_does_not_fit_is_refused(path, change, message):
 def test_an_array_that_does_not_fit_the_learner_is_refused(path, name, array, message):
     forge_array(path, name, array)
     assert_refused(path, message)
-
-
-@pytest.mark.parametrize("name", ["extra_", "../../outside"])
-def test_an_entry_too_many_is_refused_and_nothing_is_unpacked(path, name):
-    forge(path, **{name: npy(np.eye(2))})
-    before = sorted(path.parent.parent.rglob("*"))
-    assert_refused(path, f"holds arrays that its header does not name: {name}")
-    assert sorted(path.parent.parent.rglob("*")) == before
 
 
 class Payload:

@@ -2,7 +2,6 @@
 
 import doctest
 import importlib.util
-import pickle
 import re
 import subprocess
 import sys
@@ -151,15 +150,6 @@ def test_the_best_is_found_on_the_largest_subset_among_the_most_partitions(tmp_p
     assert find_best(run) == ("OASIS", "l2", {"aggressiveness": 0.1}, 20, None, None)
 
 
-def test_rows_that_have_changed_are_not_fitted(folder):
-    path = folder / "changing.csv"
-    pd.DataFrame(X).assign(y=Y).to_csv(path, index=False)
-    result = oasis_bench.run(path, Euclidean, output=folder / "changing", **SMALL)
-    pd.DataFrame(X + 1).assign(y=Y).to_csv(path, index=False)
-    with pytest.raises(UsageError, match=r"changing.csv have changed since the run"):
-        result.best()
-
-
 def test_a_class_of_a_module_comes_from_its_file(folder, tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(PLUGIN)
@@ -297,20 +287,3 @@ def test_tables_of_other_libraries_and_mixed_columns_are_as_a_data_frame():
     assert content.decode().split("\n", 1) == ["0,1,label", expected[1].decode().split("\n", 1)[1]]
     with pytest.raises(UsageError, match="X has a column 'label'"):
         rows_as_file((frame, Y))
-
-
-def test_tensors_are_as_arrays():
-    torch = pytest.importorskip("torch")
-    given = torch.tensor(X, requires_grad=True), torch.tensor(Y)
-    assert rows_as_file(given) == rows_as_file((X, Y))
-
-
-def test_the_best_learner_of_a_messy_table_pickles_with_its_steps(tmp_path):
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"a": X[:, 0], "colour": KINDS}).mask(rng.random((150, 2)) < 0.1)
-    best = oasis_bench.run((frame, Y), "LDA", output=tmp_path / "run", **SMALL).best()
-    again = pickle.loads(pickle.dumps(best))
-    assert "prepare" in again.named_steps
-    assert again.blend_ == best.blend_
-    expected, found = (oasis_bench.neighbours(one, frame, frame)[0] for one in (best, again))
-    np.testing.assert_array_equal(found, expected)

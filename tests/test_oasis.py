@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.preprocessing import normalize
+from test_oasis_family import as_csr, random_triplets
 
 from oasis_bench.algorithms import OASIS, oasis
 from oasis_bench.algorithms._oasis_reference import step as reference_step
@@ -23,16 +24,6 @@ def rows():
     X = rng.normal(size=(40, 30)) * (rng.random((40, 30)) < 0.3)
     X[7] = 0
     return normalize(X), rng.integers(4, size=40)
-
-
-def random_triplets(n_rows, n_triplets=500):
-    return np.random.default_rng(1).integers(n_rows, size=(n_triplets, 3))
-
-
-def as_csr(X, index_type=np.int32):
-    csr = sparse.csr_array(X)
-    csr.indices, csr.indptr = csr.indices.astype(index_type), csr.indptr.astype(index_type)
-    return csr
 
 
 def test_one_step_worked_by_hand():
@@ -56,25 +47,6 @@ def test_the_kernel_computes_what_the_twin_does(rows, form):
     np.testing.assert_allclose(learner.bilinear_matrix_, W, rtol=0, atol=1e-12)
     assert (learner.n_updates_, learner.n_steps_) == (n_updates, 500)
     assert 0 < n_updates < 500
-
-
-@pytest.mark.parametrize("form", [np.asarray, as_csr])
-def test_single_precision_stays_near_double(rows, form):
-    X, _ = rows
-    triplets = random_triplets(len(X), 200)
-    single = OASIS().partial_fit_triplets(form(X.astype(np.float32)), triplets)
-    double = OASIS().partial_fit_triplets(X, triplets)
-    assert single.bilinear_matrix_.dtype == np.float32
-    np.testing.assert_allclose(single.bilinear_matrix_, double.bilinear_matrix_, atol=1e-5)
-
-
-def test_the_variable_that_selects_the_twin_gives_its_numbers(rows, monkeypatch):
-    X, y = rows
-    compiled = OASIS(n_steps=300, random_state=0).fit(X, y)
-    monkeypatch.setenv("OASIS_BENCH_KERNEL", "numpy")
-    for form in (np.asarray, as_csr):
-        twin = OASIS(n_steps=300, random_state=0).fit(form(X), y)
-        np.testing.assert_allclose(twin.bilinear_matrix_, compiled.bilinear_matrix_, atol=1e-12)
 
 
 def test_an_update_of_full_length_leaves_no_loss(rows):

@@ -1,5 +1,7 @@
 """OASIS in blocks of triplets and in mini-batches, against the twin that takes single steps."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -19,7 +21,6 @@ from oasis_bench.algorithms._oasis_dense_steps import (
     dual_pays,
     learn_in_dense_blocks,
 )
-from oasis_bench.plugins import digit_rows
 from oasis_bench.system import Threads
 
 
@@ -50,32 +51,41 @@ def cut(triplets, size):
     return (triplets[k : k + size] for k in range(0, len(triplets), size))
 
 
+FORMS = [np.int32, np.int64, "dense"]
+
+
+def rows_and_blocks(form, dtype, n_threads):
+    """Return rows, sparse with indices of a type or dense, and what learns from them in blocks."""
+    if form == "dense":
+        return sparse_rows(density=0.9, dtype=dtype).toarray(), learn_in_dense_blocks
+    return sparse_rows(dtype=dtype, index_type=form), partial(learn_in_blocks, n_threads=n_threads)
+
+
 @pytest.mark.usefixtures("instructions")
 @pytest.mark.parametrize("size", [1, 7, 64, 700])
-@pytest.mark.parametrize("index_type", [np.int32, np.int64])
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-12), (np.float32, 2e-5)])
-def test_steps_in_blocks_are_single_steps(size, index_type, dtype, tolerance):
-    X = sparse_rows(dtype=dtype, index_type=index_type)
+def test_steps_in_blocks_are_single_steps(size, form, dtype, tolerance):
+    X, learn = rows_and_blocks(form, dtype, n_threads=1)
     triplets, expected, W = random_triplets(), np.eye(50), np.eye(50, dtype=dtype)
     n_expected = _oasis_reference.step(X.astype(np.float64), triplets, 0.3, expected)
-    n_updates = learn_in_blocks(X, cut(triplets, size), 0.3, W, in_order=True, n_threads=1)
-    assert 0 < n_expected < 700
-    assert n_updates == n_expected
+    n_updates = learn(X, cut(triplets, size), 0.3, W, in_order=True)
+    assert 0 < n_updates == n_expected < 700
     np.testing.assert_allclose(W, expected, rtol=0, atol=tolerance)
 
 
 @pytest.mark.usefixtures("instructions")
 @pytest.mark.parametrize("size", [1, 10, 256])
+@pytest.mark.parametrize("form", FORMS[::2])
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-12), (np.float32, 2e-5)])
-def test_mini_batches_are_those_of_the_twin(size, dtype, tolerance):
-    X = sparse_rows(dtype=dtype)
+def test_mini_batches_are_those_of_the_twin(size, form, dtype, tolerance):
+    X, learn = rows_and_blocks(form, dtype, n_threads=2)
     triplets, expected, W = random_triplets(), np.eye(50), np.eye(50, dtype=dtype)
     n_expected = sum(
         _oasis_reference.step_mini_batch(X.astype(np.float64), batch, 0.05, expected)
         for batch in cut(triplets, size)
     )
-    n_updates = learn_in_blocks(X, cut(triplets, size), 0.05, W, in_order=False, n_threads=2)
-    assert n_updates == n_expected > 0
+    assert learn(X, cut(triplets, size), 0.05, W, in_order=False) == n_expected > 0
     np.testing.assert_allclose(W, expected, rtol=0, atol=tolerance)
 
 
@@ -100,31 +110,6 @@ def test_a_mini_batch_of_two_worked_by_hand():
     # one after the other: the second sees the score -1 + 0.5 * 2 = 0, tau = min(0.5, 0.5)
     exact = OASIS(aggressiveness=0.5).partial_fit_triplets(X, [[1, 0, 1], [1, 0, 1], [1, 0, 1]])
     assert exact.n_updates_ == 2
-
-
-@pytest.mark.parametrize("size", [1, 7, 128, 700])
-@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-12), (np.float32, 2e-5)])
-def test_blocks_of_dense_rows_are_single_steps(size, dtype, tolerance):
-    X = sparse_rows(density=0.9, dtype=dtype).toarray()
-    triplets, expected, W = random_triplets(), np.eye(50), np.eye(50, dtype=dtype)
-    n_expected = _oasis_reference.step(X.astype(np.float64), triplets, 0.3, expected)
-    n_updates = learn_in_dense_blocks(X, cut(triplets, size), 0.3, W, in_order=True)
-    assert 0 < n_updates == n_expected < 700
-    np.testing.assert_allclose(W, expected, rtol=0, atol=tolerance)
-
-
-@pytest.mark.parametrize("size", [1, 10, 256])
-@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-12), (np.float32, 2e-5)])
-def test_mini_batches_of_dense_rows_are_those_of_the_twin(size, dtype, tolerance):
-    X = sparse_rows(density=0.9, dtype=dtype).toarray()
-    triplets, expected, W = random_triplets(), np.eye(50), np.eye(50, dtype=dtype)
-    n_expected = sum(
-        _oasis_reference.step_mini_batch(X.astype(np.float64), batch, 0.05, expected)
-        for batch in cut(triplets, size)
-    )
-    n_updates = learn_in_dense_blocks(X, cut(triplets, size), 0.05, W, in_order=False)
-    assert n_updates == n_expected > 0
-    np.testing.assert_allclose(W, expected, rtol=0, atol=tolerance)
 
 
 @pytest.mark.parametrize("scale", [1e10, 1e-12])
@@ -198,20 +183,6 @@ def test_the_number_of_threads_does_not_change_a_bit(n_threads):
         for n in (1, n_threads)
     )
     np.testing.assert_array_equal(one.bilinear_matrix_, several.bilinear_matrix_)
-
-
-def test_wide_sparse_rows_are_learned_in_blocks_and_dense_or_few_ones_are_not():
-    wide = sparse.random_array((500, 3000), density=0.01, format="csr", rng=0)
-    queries = np.arange(500)
-    shared = (np.bincount(wide.indices, minlength=3000) / 500) ** 2
-    assert block_size(wide, queries) == int(0.6 * 3000 / np.sqrt(shared.sum()))
-    assert block_size(wide, queries[:255]) == 0
-    narrow = wide[:, :2000]
-    assert block_size(narrow, queries) > 0
-    assert block_size(narrow.astype(np.float32), queries) == 0  # W takes 16 MB
-    assert block_size(sparse.csr_array(digit_rows()[0]), np.zeros(500, dtype=int)) == 0
-    huge = sparse.csr_array(([1.0], ([0], [70_000])), shape=(300, 70_001))
-    assert block_size(huge, np.arange(300)) == 0
 
 
 def test_oasis_on_wide_sparse_rows_takes_the_steps_of_the_twin(monkeypatch):

@@ -66,17 +66,6 @@ def test_learners_take_either_way_to_the_same_model(learner, monkeypatch):
     assert models[0].n_updates_ == models[1].n_updates_
 
 
-def test_the_dual_form_is_for_few_rows_of_many_features_and_many_steps():
-    ten_classes = sparse.random_array((400, 1000), density=0.07, format="csr", rng=0)
-    assert dual_pays(ten_classes, 30_000)
-    assert not dual_pays(ten_classes, 500)
-    assert not dual_pays(sparse.random_array((20_000, 1000), density=0.07, format="csr"), 10**9)
-    dense = np.random.default_rng(0).random((1000, 784))
-    assert dual_pays(dense, 30_000)
-    assert not dual_pays(dense[:, :64].copy(), 30_000)
-    assert not dual_pays(np.eye(1000, 784), 30_000)  # a step on W goes over one row
-
-
 def test_rows_that_differ_by_little_beside_their_length_are_learned_from_on_w():
     X = np.random.default_rng(0).normal(size=(400, 784)).astype(np.float32)
     assert dual_pays(X, 30_000)

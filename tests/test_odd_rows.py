@@ -34,7 +34,6 @@ ODD = {
     "one feature": (drawn(16, 1), np.arange(16) % 2),
     "one row a class": (drawn(6, 3), np.arange(6)),
     "one class has one row": (drawn(12, 3), np.array([0] * 11 + [1])),
-    "classes of 60 rows and of 2": (drawn(62, 3), np.array([0] * 60 + [1] * 2)),
     "a constant feature": (np.column_stack([drawn(16, 2), np.ones(16)]), np.arange(16) % 2),
     "all rows twice": (np.repeat(drawn(8, 3), 2, axis=0), np.arange(16) % 2),
 }

@@ -1,10 +1,8 @@
 """The verb `paper`: what it says of its experiments, and the page that follows from the stores."""
 
 import csv
-import re
 import shutil
 import sqlite3
-from collections import defaultdict
 from contextlib import closing
 
 import pandas as pd
@@ -150,28 +148,3 @@ def test_tables_and_figures_of_the_papers_name_experiments_that_paper_runs_or_sa
     for item in published("tables_and_figures").itertuples():
         assert item.experiment in ("", *experiments()), item.place
         assert item.experiment or item.note, item.place
-
-
-PRINTED = {
-    ("jmlr", "table"): 5,
-    ("jmlr", "figure"): 9,
-    ("nips 2009", "table"): 2,
-    ("nips 2009", "figure"): 3,
-    ("preprint", "table"): 5,
-    ("preprint", "figure"): 7,
-    ("wang et al.", "table"): 2,
-    ("wang et al.", "figure"): 7,
-    ("frome et al.", "figure"): 6,
-}
-"""How many the papers have, counted from their captions."""
-
-
-def test_each_table_and_figure_of_the_five_papers_is_listed():
-    listed = defaultdict(set)
-    for item in published("tables_and_figures").itertuples():
-        for place in item.place.lower().split("; "):
-            if found := re.fullmatch(r"(.+) (table|figure)s? ([\d, ]+)", place):
-                listed[found[1], found[2]] |= {int(one) for one in found[3].split(", ")}
-            else:
-                assert "keel" in place
-    assert listed == {key: set(range(1, 1 + n)) for key, n in PRINTED.items()}

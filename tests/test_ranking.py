@@ -176,18 +176,6 @@ def test_a_gallery_spoilt_after_it_was_made_is_refused(part, place, value, messa
         score_sparse(np.ones((3, 10)), gallery, np.empty((3, 20)))
 
 
-@pytest.mark.parametrize("learner", [OASIS(n_steps=50, random_state=0), Euclidean()])
-def test_the_best_k_of_a_learner_are_its_highest_similarities(learner, monkeypatch):
-    monkeypatch.setattr(ranking, "BLOCK_BYTES", 10_000)
-    X, y = sparse_rows((120, 30)), np.arange(120) % 3
-    learner.fit(X, y)
-    found, values = top_k(learner.similarity, X[:40], X, 7, seed=0, left_out=np.arange(40))
-    scores = learner.similarity(X[:40], X)
-    np.fill_diagonal(scores, -np.inf)
-    np.testing.assert_array_equal(values, -np.sort(-scores, axis=1)[:, :7])
-    np.testing.assert_array_equal(values, np.take_along_axis(scores, found, axis=1))
-
-
 @pytest.mark.parametrize(
     ("learner", "dtype"),
     [

@@ -89,22 +89,6 @@ def test_whatever_is_wrong_with_a_plugin_is_one_short_line(tmp_path, code):
     assert len(text) < 2500
 
 
-def test_every_built_in_plugin_can_be_loaded():
-    registry = Registry.load()
-    learners = {name: registry.algorithms[name] for name in registry.algorithms}
-    assert learners["OASIS"] is OASIS
-    assert all(learner.name == name for name, learner in learners.items())
-    data_sets = {name: registry.datasets[name] for name in registry.datasets}
-    assert {"digits", "file", "mnist"} <= set(data_sets)
-
-
-def test_an_unknown_name_is_refused_with_the_nearest():
-    with pytest.raises(UsageError, match=r"^unknown algorithm 'oasi': did you mean 'OASIS'\?"):
-        Registry.load().algorithms["oasi"]
-    with pytest.raises(UsageError, match=r"^unknown data set 'digit': did you mean 'digits'\?"):
-        Registry.load().datasets["digit"]
-
-
 @pytest.mark.usefixtures("third_party")
 def test_a_broken_plugin_is_listed_and_breaks_nothing_else():
     catalogue = Registry.load().algorithms
@@ -141,13 +125,6 @@ def test_a_name_that_two_distributions_claim_is_refused_and_breaks_nothing_else(
         catalogue["LMNN"]
     assert "oasis_bench.algorithms:LMNN" in str(error.value)
     assert "third_party_learners:Sound" in str(error.value)
-
-
-def test_plugin_files_add_learners_and_data_sets(plugins):
-    registry = Registry.load([plugins / "misbehaving.py", plugins / "data_sets.py"])
-    assert registry.algorithms["Raises"].name == "Raises"
-    assert registry.datasets["tiny"]().load().class_counts().tolist() == [9, 4, 2]
-    assert "OASIS" in registry.algorithms
 
 
 @pytest.mark.parametrize("statement", ["sys.exit(0)", "sys.exit()", "raise GeneratorExit"])

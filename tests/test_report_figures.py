@@ -1,11 +1,8 @@
 """The figures of time, their numbers, and what every trial tuned."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-from fake_runs import fake_trial, make_run, write_run
-from matplotlib.figure import Figure
+from fake_runs import fake_trial, make_run
 
 from oasis_bench.reports.figure_style import LEARNERS, learner_styles
 from oasis_bench.reports.figures import (
@@ -14,9 +11,7 @@ from oasis_bench.reports.figures import (
     pareto_front,
     times_and_values,
 )
-from oasis_bench.reports.leaderboard import draw_reductions, read_boards
 from oasis_bench.reports.report_files import inline_svg
-from oasis_bench.reports.trials import selection_table
 from oasis_bench.reports.view import view_of
 
 
@@ -77,36 +72,6 @@ def test_a_learner_looks_the_same_in_every_run_and_like_no_other():
     for name in ("OASIS", "Euclidean", "learner 7"):
         assert learner_styles(["LDA", name, "MMC"])[name] == learner_styles([name])[name]
     assert learner_styles(LEARNERS[::-1])["NCA"] == styles["NCA"]
-
-
-def test_the_picture_of_the_leaderboard_has_the_best_learner_on_top(tmp_path):
-    runs = [
-        write_run(
-            tmp_path / name,
-            [fake_trial(*one) for one in (("Euclidean", 10, 0, 0.5), ("A", 10, 0, 0.6))],
-            {"dataset": name},
-        )
-        for name in "xy"
-    ]
-    boards, _ = read_boards(runs)
-    axes = Figure().subplots()
-    draw_reductions(axes, boards[0])
-    assert [it.get_text() for it in axes.get_yticklabels()] == ["Euclidean", "A"]
-    assert axes.get_lines()[0].get_xdata() == pytest.approx([0, 20], abs=1e-4)
-
-
-def test_every_trial_is_listed_with_what_it_chose(tmp_path):
-    trials = [
-        fake_trial("A", partition=0, mAP=0.5, n_steps=1000, params={"C": 1}),
-        fake_trial("B", partition=0, mAP=0.7),
-    ]
-    trials[0] = replace(trials[0], fit_numbers=[{"name": "training", "value": 0.9}])
-    run = make_run(tmp_path / "run", trials, ["A", "B"], partitions=1)
-    columns = ["learner", "params", "n_steps", "validation", "training", "test", "fit_seconds"]
-    rows = selection_table(view_of(run)).numbers[columns].fillna(-1).to_numpy().tolist()
-    # validation: the mean of the folds at the tuned steps, 0.02 more than mAP less the lack
-    assert rows[0] == ["A", '{"C": 1}', 1000, pytest.approx(0.42), 0.9, 0.5, 1]
-    assert rows[1] == ["B", "{}", -1, -1, -1, 0.7, 1]
 
 
 def test_an_svg_of_a_page_takes_its_greys_from_the_page():

@@ -48,19 +48,6 @@ def results(write_run, tmp_path):
     return output
 
 
-def page_of(spec, results):
-    comment = f"<!-- results: {spec} -->\n"
-    page = make_results.make_page(
-        f"Before.\n\n{comment}old\n<!-- end of results -->\nAfter.", results
-    )
-    before, table = page.split(comment)
-    assert before == "Before.\n\n"
-    table, after = table.split("<!-- end of results -->")
-    assert after == "\nAfter."
-    lines, _, origin = table.partition("\n\n")
-    return [line[2:-2].split(" | ") for line in lines.split("\n")], origin
-
-
 def test_the_summary_of_a_run_has_a_row_for_each_learner_subset_task_measure_and_k(results):
     (path,) = results.iterdir()
     assert path.name == "made-up.csv"
@@ -100,33 +87,6 @@ def test_the_summary_of_a_run_has_a_row_for_each_learner_subset_task_measure_and
     assert (lost["partitions"] == 0).all()
     assert lost["mean"].isna().all()
     assert set(lost["note"]) == {"0 of 3 partitions finished; 3 timeout: longer than 600 s."}
-
-
-def test_a_table_of_the_page_holds_what_the_file_holds(results):
-    spec = "made-up:4; retrieval mAP; classification accuracy@1; fit; peak; steps; partitions"
-    lines, origin = page_of(spec, results)
-    assert lines == [
-        [
-            "learner",
-            "retrieval, mAP",
-            "classification, accuracy, k = 1",
-            "fit, s",
-            "peak, MiB",
-            "steps",
-            "partitions",
-        ],
-        ["--|---|---|---|---|---|--"],
-        # B is above A and not on all partitions: no bold.
-        ["B", "0.650 ± 0.071", "0.850 ± 0.071", "1 (1 - 1)", "50", "-", "2 of 3"],
-        ["A", "**0.600 ± 0.100**", "**0.800 ± 0.100**", "4 (2 - 16)", "50", "2,000", "3"],
-        ["C", "0 of 3 partitions finished; 3 timeout: longer than 600 s.", "", "", "", "", ""],
-        ["chance", "0.275", "0.250", "", "", "", ""],
-    ]
-    assert origin == (
-        "*3 partitions, training + test items: 160 + 100. Scaling: l2. Budget of tuning: 20. "
-        "Threads: 1.* `python -m oasis_bench run --output made-up`, 2026-11-21, commit abc, "
-        "a processor.\n"
-    )
 
 
 def test_the_page_is_what_the_files_give():

@@ -11,7 +11,6 @@ from oasis_bench.tasks import (
     Retrieval,
     Task,
     Truth,
-    evaluate_ranking,
     ranking,
     tie_order,
 )
@@ -100,24 +99,6 @@ def test_chance_is_the_mean_over_all_orders(n_relevant, n_ranked):
     for key in found:
         mean = np.mean([order[key] for order in orders])
         assert found[key].chance == pytest.approx(mean, rel=1e-12), key
-
-
-def test_random_scores_come_to_chance_in_each_measure():
-    rng = np.random.default_rng(2)
-    y = np.repeat([0, 1, 2], [3, 10, 25])
-    runs = [by_name(ask(rng.random((38, 38)), y)) for _ in range(300)]
-    for key, measured in runs[0].items():
-        values = np.array([run[key].value for run in runs])
-        standard_error = values.std() / np.sqrt(len(runs))
-        assert values.mean() == pytest.approx(measured.chance, abs=4 * standard_error + 1e-12), key
-
-
-def test_the_chance_of_ten_digits_is_not_their_share():
-    # 10 classes of 25: the share of relevant others is 24 / 249 = .096.
-    y = np.repeat(np.arange(10), 25)
-    found = evaluate_ranking(*table(np.zeros((250, 250))), y, seed=0)
-    assert found.chance_level == pytest.approx(0.115, abs=5e-4)
-    assert found.chance_of_precision == pytest.approx(24 / 249)
 
 
 def test_blocks_in_any_order_give_the_same_measures(monkeypatch):

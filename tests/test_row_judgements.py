@@ -113,7 +113,7 @@ OF_ROWS = ["--name-column", "photo", "--inner-folds", "2", "--search", "2"]
 
 
 def test_learners_of_pairs_beat_the_baseline_from_run_to_evaluate(faces, tmp_path, capsys):
-    words = ["--algorithms", "Euclidean,LEGO,ITML,MMC", "--test-share", "0.34", *OF_ROWS]
+    words = ["--algorithms", "Euclidean,LEGO,ITML", "--test-share", "0.34", *OF_ROWS]
     words += ["--partitions", "1", "--no-traces"]
     words += ["--param", "ITML.gamma=1", "--param", "ITML.n_pairs=300"]
     given = ["--dataset", "faces.csv", "--pairs", "pairs.csv"]

@@ -6,15 +6,12 @@ from report_helpers import measured
 from sklearn.datasets import load_digits
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import normalize
-from small_runs import digit_rows, small, trials_of
+from small_runs import small, trials_of
 
 from oasis_bench.experiment import LearnerSpec
-from oasis_bench.plugins import Registry
 from oasis_bench.runs import read_run, run_experiment
 from oasis_bench.system import UsageError
 from oasis_bench.tasks import draw_partition
-from oasis_bench.trial import draw_items
-from oasis_bench.trial.learner_side.fit_data import inner_fit_data
 
 ALL_CLASSES = ("retrieval", "classification", "unseen-classes")
 
@@ -48,20 +45,6 @@ def test_accuracy_is_that_of_scikit_learns_nearest_neighbours(digits):
     expected = neighbours.score(normalize(X[test]), y[test])
     found = measured(digits, "accuracy", k=1, by="learner")
     assert found["Euclidean"] == pytest.approx(expected)
-
-
-def test_classes_are_held_apart_in_the_split_and_in_its_inner_folds():
-    rows = digit_rows()
-    (spec,) = trials_of(experiment("digits", ["OASIS"], ("unseen-classes",)))
-    learner = Registry.load().algorithms["OASIS"]
-    items = draw_items(spec, rows, learner)
-    seen, unseen = set(items.y), set(items.truth.y)
-    assert (len(seen), len(unseen), seen & unseen) == (4, 4, set())
-    training = {"X": rows.X[items.train_rows], "y": items.y}
-    folds_data = inner_fit_data(spec, training, learner, "l2")
-    for data in folds_data:
-        assert not set(data.y) & set(data.truth.y)
-        assert len(set(data.truth.y)) >= 2
 
 
 @pytest.mark.parametrize(

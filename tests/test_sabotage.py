@@ -128,11 +128,11 @@ def run_with_scores(tmp_path_factory):
 
 
 READERS = {
-    "report": ("output.log", "report.html", "tables", "figures", "ratings.csv", "results.sqlite"),
-    "export --format csv": ("export", "export/trials.csv", "results.sqlite"),
-    "export --format trec": ("export", "predictions", "predictions/Euclidean_2_0.npz"),
-    "evaluate --tasks classification": ("predictions", "predictions/Euclidean_2_0.npz"),
-    "run --resume": ("output.log", "models", "predictions", ".unfinished", "results.sqlite"),
+    "report": ("output.log", "report.html", "tables", "ratings.csv", "results.sqlite"),
+    "export --format csv": ("export", "export/trials.csv"),
+    "export --format trec": ("predictions",),
+    "evaluate --tasks classification": ("predictions/Euclidean_2_0.npz",),
+    "run --resume": ("output.log", "models", ".unfinished", "results.sqlite"),
 }
 
 
@@ -171,13 +171,9 @@ LONG_NAME = "a" * 300
         (["--partitions", "1000000000"], ["1000000000 trials", "100000 at most", "--partitions"]),
         (["--partitions", DIGITS], ["partitions = '99", "characters", "a whole number"]),
         (["--memory", "99999999999GiB"], ["memory = '99999999999GiB'", "1000TiB at most"]),
-        (["--budget", "99999999999d"], ["budget = '99999999999d'", "3650d at most"]),
-        (["--search", DIGITS], ["search = '99", "a number of candidates"]),
         (["--threads", "100000"], ["threads = 100000", "at most 1024"]),
-        (["--jobs", DIGITS], ["--jobs", "from 1 to 1024"]),
         (["--seed", str(2**63)], [f"seed = {2**63}", f"at most {2**63 - 1}"]),
         (["--classes", DIGITS], ["unknown class subset '99", "characters"]),
-        (["--dataset", LONG_NAME], ["unknown data set 'aaa", "characters"]),
         (["--dataset", f"{LONG_NAME}.csv"], ["File name too long"]),
         (["--dataset", "web-scale", "--visterms", str(10**23)], ["visterms = 1000", "at most"]),
         (["--resume", LONG_NAME], ["File name too long"]),
@@ -216,16 +212,6 @@ def test_an_npz_of_more_than_the_free_memory_is_refused(refused, tmp_path, monke
     line = refused("run", *EUCLIDEAN, "--dataset", tmp_path / "t.npz")
     assert "does not fit into memory" in line
     assert "needs 76 MiB" in line
-
-
-@pytest.mark.parametrize("metadata", [b"{", b"[]", b'{"columns": 3, "index_columns": []}', b"\xff"])
-def test_parquet_with_broken_metadata_of_pandas_is_refused(refused, tmp_path, metadata):
-    parquet = pytest.importorskip("pyarrow.parquet")
-    table = pytest.importorskip("pyarrow").table({"a": [1.0, 2.0], "label": ["x", "y"]})
-    table = table.replace_schema_metadata({b"pandas": metadata})
-    parquet.write_table(table, tmp_path / "t.parquet")
-    line = refused("run", *EUCLIDEAN, "--dataset", tmp_path / "t.parquet")
-    assert "Parquet cannot be read" in line
 
 
 # Stores that are damaged, or a stranger's.

@@ -5,24 +5,18 @@ from collections import Counter
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.preprocessing import StandardScaler
 
-from oasis_bench.algorithms import Euclidean
-from oasis_bench.data import LabelledRows
 from oasis_bench.datasets import Digits
-from oasis_bench.datasets.table_file import TableFile
 from oasis_bench.experiment import Candidate, Experiment, LearnerSpec, Search, plan
 from oasis_bench.experiment.trials import candidates
 from oasis_bench.plugins import BilinearLearner, IncrementalLearner, Registry
 from oasis_bench.tasks import SeenClassesSplit, Truth
 from oasis_bench.trial import FitData
 from oasis_bench.trial.learner_side import tuning
-from oasis_bench.trial.learner_side.fit_data import inner_fit_data
-from oasis_bench.trial.learner_side.tuning import PATIENCE, n_in_any_case, tune
+from oasis_bench.trial.learner_side.tuning import PATIENCE, tune
 from oasis_bench.trial.wall import FIRST_CHECKPOINT, checkpoints
 
 X, Y = np.arange(24.0)[:, None], np.arange(24) % 2
@@ -322,37 +316,6 @@ def test_euclidean_tries_each_scaling_in_order_on_all_folds_as_the_others_baseli
     assert Counter(point["scaling"] for point in points) == dict.fromkeys(scaling, 3)
 
 
-def test_each_scaling_is_learned_from_the_rows_that_a_fold_learns_from():
-    rng = np.random.default_rng(0)
-    rows = LabelledRows(rng.normal(5, [1, 100], (40, 2)), np.arange(40) % 2, ("a", "b"))
-    experiment = Experiment(
-        title="Scaled",
-        dataset="file",
-        learners={"Euclidean": LearnerSpec("Euclidean")},
-        classes=(2,),
-        partitions=1,
-        inner_folds=2,
-        train_per_class=10,
-        test_per_class=5,
-        scaling=("l2", "standard"),
-    )
-    (spec,) = plan(experiment, TableFile(Path("my.csv")), rows, Registry.load())
-    assert spec.candidates == (Candidate("l2", {}), Candidate("standard", {}))
-    folds_data = inner_fit_data(spec, {"X": rows.X, "y": rows.y}, Euclidean, "standard")
-    raw = inner_fit_data(spec, {"X": rows.X, "y": rows.y}, Euclidean, "none")
-    assert len(folds_data) == 2
-    for data, own in zip(folds_data, raw, strict=True):
-        scale = StandardScaler().fit(own.X)
-        np.testing.assert_allclose(data.X, scale.transform(own.X))
-        np.testing.assert_allclose(data.queries, scale.transform(own.queries))
-
-
-def test_the_step_with_the_best_mean_is_chosen():
-    steps = checkpoints(4000)
-    choice, _ = choose_by(lambda learner: 1 / (1 + abs(learner.steps - steps[3])), KnownSteps)
-    assert choice.n_steps == steps[3] == 1414
-
-
 def test_candidate_and_step_are_chosen_together():
     # Level 1 is best at the second checkpoint, level 2 better still at the fourth.
     steps = checkpoints(4000)
@@ -371,15 +334,6 @@ def test_a_tie_goes_to_fewer_steps():
     assert choice.n_steps == 1000
 
 
-def test_learning_stops_when_patience_has_run_out():
-    steps = checkpoints(400_000)
-    choice, made = choose_by(
-        lambda learner: -abs(learner.steps - steps[0]), KnownSteps, max_steps=400_000
-    )
-    assert choice.n_steps == steps[0]
-    assert {learner.steps for learner in made} == {steps[PATIENCE]}
-
-
 @pytest.mark.parametrize(
     ("best", "last"),
     [
@@ -393,21 +347,6 @@ def test_late_checkpoints_get_less_patience(best, last):
     choice, made = choose_by(lambda learner: -abs(learner.steps - best), KnownSteps, (0,), 10**6)
     assert choice.n_steps == best
     assert {learner.steps for learner in made} == {last}
-
-
-@pytest.mark.parametrize(
-    ("steps", "since_best", "expected"),
-    [
-        ((500, 707, 1000, 1414, 2000, 2828), 0, 4),
-        ((1000, 1414, 2000), 3, 1),
-        ((2828, 4000, 5657, 8000), 0, 4),
-        ((4000, 5657, 8000, 11_314), 0, 3),
-        ((11_314, 16_000, 22_627, 32_000), 1, 2),
-        ((500, 600), 0, 2),
-    ],
-)
-def test_checkpoints_that_no_value_can_spare_are_begun_at_once(steps, since_best, expected):
-    assert n_in_any_case(steps, since_best) == expected
 
 
 def test_an_improvement_within_patience_goes_on():
@@ -438,25 +377,6 @@ def test_steps_go_on_from_where_they_were_on_the_learning_rows_of_one_fold():
         assert learner.steps == 2000
         assert learner.rows == [X[fold.train, 0].tolist()] * len(checkpoints(2000))
     assert [p["n_steps"] for p in points if p["fold"] == 0] == checkpoints(2000)
-
-
-def test_each_candidate_is_judged_on_each_fold():
-    seen = []
-
-    def score(learner, data, baselines):
-        seen.append(data.queries[:, 0].tolist())
-        return np.zeros((1, 1))
-
-    tune(
-        lambda params, fold: Known(),
-        [Candidate("none", {"level": level}) for level in (1, 2)],
-        lambda scaling: FIT_DATA,
-        score,
-        1000,
-        Clock(),
-        lambda point: None,
-    )
-    assert seen == [fold.test.tolist() for fold in FOLDS] * 2
 
 
 def test_learning_and_validation_are_timed_apart():

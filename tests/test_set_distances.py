@@ -1,10 +1,6 @@
 """Distances from patches to sets of patches: against cdist in float64, and kept on disk."""
 
 import os
-import signal
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pytest
@@ -137,38 +133,3 @@ def test_distances_used_longest_ago_make_room(tmp_path, monkeypatch):
     assert [path.exists() for path in folders] == [True, False, True]
     assert len(list(tmp_path.iterdir())) == 4
     assert (tmp_path / "mine" / "0.npy").exists()
-
-
-SCRIPT = """
-import sys
-from pathlib import Path
-from test_set_distances import PICTURES
-from oasis_bench.algorithms.local_patch_distances import set_distances
-set_distances(PICTURES, PICTURES, Path(sys.argv[1]))
-"""
-PICTURES = Patches({"a": kind((1100,) * 16, 16)})
-
-
-def test_a_call_that_was_killed_half_way_goes_on(tmp_path):
-    here = os.path.dirname(__file__)
-    process = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, str(tmp_path)],
-        env=os.environ | {"PYTHONPATH": here, "OMP_NUM_THREADS": "1"},
-    )
-    while len(list(tmp_path.glob("*/*.npy"))) < 3 and process.poll() is None:  # a block has 2
-        time.sleep(0.005)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
-    files = list(tmp_path.glob("*/*.npy"))
-    assert 0 < len(files) < len(PICTURES)
-    pairs = [path.with_name(f"{int(path.stem) ^ 1}.npy") for path in files]  # of a block
-    before = {
-        path: path.stat().st_mtime_ns
-        for path, pair in zip(files, pairs, strict=True)
-        if pair in files
-    }
-    assert before
-    kept = set_distances(PICTURES, PICTURES, tmp_path)
-    assert {path: path.stat().st_mtime_ns for path in before} == before
-    for one, other in zip(kept, set_distances(PICTURES, PICTURES), strict=True):
-        np.testing.assert_array_equal(one, other)

@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
+from test_splits import rows_of
 
-from oasis_bench.data import LabelledRows
 from oasis_bench.datasets import TableFile
 from oasis_bench.experiment import (
     Experiment,
@@ -16,12 +15,6 @@ from oasis_bench.experiment.data_use import settle, size_remarks
 from oasis_bench.tasks import SeenClassesSplit
 
 DATASET = TableFile(Path("my.csv"))
-
-
-def rows_of(*counts):
-    y = np.repeat(np.arange(len(counts)), counts)
-    names = tuple(f"class {number}" for number in range(len(counts)))
-    return LabelledRows(np.arange(2.0 * len(y)).reshape(-1, 2), y, names)
 
 
 def experiment(**settings):

@@ -53,26 +53,6 @@ def test_who_says_that_rotations_do_not_matter_scores_in_the_span_as_before(name
     np.testing.assert_allclose(*scores, rtol=1e-2, atol=1e-2 * np.abs(scores[0]).max())
 
 
-def test_work_is_shared_for_the_same_arrays_only_where_that_is_allowed():
-    calls = []
-
-    def count(X, y):
-        calls.append(1)
-        return X.sum() + y.sum()
-
-    X, y = np.ones((2, 2)), np.arange(2)
-    assert shared(count, X, y) == shared(count, X, y) == 5
-    assert len(calls) == 2
-    with shared.within({}):
-        assert shared(count, X, y) == shared(count, X, y.copy()) == 5
-        assert len(calls) == 3
-        assert shared(count, 2 * X, y) == 9
-        assert shared(count, X, y + 1) == 7
-        assert len(calls) == 5
-    assert shared(count, X, y) == 5
-    assert len(calls) == 6
-
-
 @pytest.mark.parametrize("name", ["LFDA", "MMC", "MCML", "RCA"])
 def test_candidates_that_share_work_learn_what_each_learns_alone(name, wide):
     grid = ParameterGrid(dict(LEARNERS[name].search_space))

@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
-from small_runs import bench, trials_of
+from small_runs import bench
 
 from oasis_bench.command_line import main
 from oasis_bench.data import LabelledRows
-from oasis_bench.experiment import Experiment, LearnerSpec
 from oasis_bench.plugins import Registry
 from oasis_bench.runs import read_run
 
@@ -92,17 +91,6 @@ def test_inner_folds_are_those_of_scikit_learns_stratified_k_fold():
     for fold, (learn, validate) in zip(folds, theirs, strict=True):
         np.testing.assert_array_equal(fold.train, learn)
         np.testing.assert_array_equal(fold.test, validate)
-
-
-def test_the_trials_of_a_run_have_the_sizes_and_the_name_of_the_split():
-    learners = {"Euclidean": LearnerSpec("Euclidean")}
-    how = {"classes": ("all",), "split": "stratified", "test_share": 0.2, "partitions": 2}
-    spec, _ = trials_of(Experiment("T", "digits", learners, **how), rows_of(*IMBALANCED))
-    place = spec.where
-    assert (place.subset, place.split) == ("all", "stratified")
-    assert (place.n_train, place.n_test) == (330, 82)
-    assert spec.experiment.train_per_class is None
-    assert spec.experiment.inner_folds == 5
 
 
 HOW = ["--dataset", "digits", "--classes", "3", "--partitions", "1", "--no-traces"]

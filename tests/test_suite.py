@@ -17,7 +17,7 @@ classes = ["all"]
 tasks = ["classification"]
 split = "stratified"
 test_share = 0.5
-partitions = 2
+partitions = 1
 inner_folds = 2
 search = "2"
 budget = "30s"
@@ -74,7 +74,7 @@ def test_each_corpus_is_exported_with_its_protocol_and_code_and_not_run_again(
     for rows in found.values():
         assert set(rows["protocol"]) == {1}
         assert set(rows["code"]) == {package_hash()}
-        assert set(rows["partitions"]) == {2}
+        assert set(rows["partitions"]) == {1}
     assert found["far"]["scaling"].iloc[0].startswith("none")
     capsys.readouterr()
     assert main(command) == 0

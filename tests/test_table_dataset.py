@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
-import pickle
 import re
-from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -126,16 +124,6 @@ def test_npz_of_a_sparse_matrix_joined_by_labels_stays_sparse(tmp_path: Path, ma
     assert_rows(rows, SPARSE, Y, ("2", "9", "10"))
 
 
-def test_sparse_rows_are_canonical(tmp_path: Path) -> None:
-    data, indices, indptr = [1.0, 2.0, 4.0, 0.0], [2, 0, 2, 1], [0, 3, 4]
-    arrays = {"format": "csr", "shape": (2, 3), "data": data, "indices": indices, "indptr": indptr}
-    np.savez(tmp_path / "t.npz", allow_pickle=False, y=[0, 1], **arrays)
-    rows = load(tmp_path / "t.npz").X
-    assert isinstance(rows, sparse.csr_array)
-    assert rows.has_canonical_format
-    assert (rows.indices.tolist(), rows.data.tolist()) == ([0, 2], [2.0, 5.0])
-
-
 @pytest.mark.parametrize("ending", [".svmlight", ".libsvm", ".svm", ".svmlight.gz", ".SVM"])
 def test_svmlight_stays_sparse(tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"t{ending}"
@@ -170,14 +158,10 @@ def test_other_numbers_become_float64(tmp_path: Path, dtype: str) -> None:
         (["10", "9", "-1"], ("-1", "9", "10")),
         (["10.0", "9.0", "-1.0"], ("-1", "9", "10")),
         (["1.0e+01", "9.0e+00", "-1.0e+00"], ("-1", "9", "10")),  # numpy.savetxt
-        (["1E2", "10E1"], ("10E1", "1E2")),
         (["007", "7", "07"], ("007", "07", "7")),
-        (["1", "1.0", "+1"], ("+1", "1", "1.0")),
         (["1.50", "1.5", " 1.5"], ("1.5", "1.50")),
-        (["True", "TRUE", "true"], ("TRUE", "True", "true")),
         (["1e1", "9", "10"], ("9", "10", "1e1")),
         (["1_0", "9", "inf"], ("1_0", "9", "inf")),
-        (["b", "B", "10"], ("10", "B", "b")),
         (["9007199254740993", "9007199254740992"], ("9007199254740992", "9007199254740993")),
     ],
 )
@@ -282,21 +266,6 @@ def test_a_faulty_npz_is_told(tmp_path: Path, arrays: dict[str, Any], reason: st
     assert "pickle" not in str(caught.value)
 
 
-@pytest.mark.parametrize("before", [pickle.dumps(X), b"x"], ids=["pickle", "text"])
-def test_what_numpy_takes_for_a_pickle_is_no_npz(tmp_path: Path, before: bytes) -> None:
-    np.savez(tmp_path / "t.npz", X=X, y=Y)
-    (tmp_path / "t.npz").write_bytes(before + (tmp_path / "t.npz").read_bytes())
-    with pytest.raises(UsageError, match=r"t\.npz: is not an npz file, .*savez$"):
-        load(tmp_path / "t.npz")
-
-
-def test_npz_of_a_sparse_matrix_with_indices_out_of_bounds_is_refused(tmp_path: Path) -> None:
-    arrays = {"format": "csc", "shape": (2, 2), "indices": [0, 9**9], "indptr": [0, 1, 2]}
-    np.savez(tmp_path / "t.npz", data=[1.0, 2.0], y=[0, 1], **arrays)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match=r"the sparse matrix cannot be read .*indices"):
-        load(tmp_path / "t.npz")
-
-
 @pytest.mark.parametrize(
     "text", ["x 1:2\n", "1,2 1:2\n", "1 1:x\n", "1 1\n", "1 3:1 2:1\n", "1 99999999999:2\n"]
 )
@@ -322,25 +291,6 @@ def test_a_faulty_parquet_is_told(tmp_path: Path, columns: dict[str, Any], reaso
     described = TableFile(tmp_path / "t.parquet").description()
     assert len(described) == len(columns) + 1
     assert all("\n" not in line for line in described)
-
-
-@pytest.mark.parametrize("spoil", [lambda raw: raw[: len(raw) // 2], lambda raw: b"nonsense\n"])
-@pytest.mark.parametrize("ending", [".npz", ".parquet", ".svmlight.gz"])
-def test_a_truncated_or_foreign_file_is_told(
-    tmp_path: Path, ending: str, spoil: Callable[[bytes], bytes]
-) -> None:
-    path = tmp_path / f"t{ending}"
-    if ending == ".npz":
-        np.savez(path, X=X, y=Y)
-    elif ending == ".parquet":
-        frame().to_parquet(path)
-    else:
-        path.write_bytes(svmlight(compressed=True))
-    load(path)
-    path.write_bytes(spoil(path.read_bytes()))
-    with pytest.raises(UsageError, match=f"^{path}: .*(truncated|corrupt)") as caught:
-        load(path)
-    assert "\n" not in str(caught.value)
 
 
 PEOPLE = "id,name,height,b,kind\n1,Ann,1.5,,u\n2,Bob,2.5,3,v\n3,Cy,3.5,3,u\n"
@@ -455,6 +405,7 @@ def test_a_text_is_read_in_its_encoding_packed_or_not(tmp_path, encoding, name, 
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
+        ("t.txt", b"1 2 3", "unknown kind of file"),
         ("t.csv", b"PK\3\4\0\0", "holds NUL characters"),
         (
             "t.csv.gz",

@@ -11,7 +11,6 @@ from oasis_bench.runs import read_run
 
 COARSE = Path(__file__).parent / "plugins" / "coarse.py"
 SIZES = ["--classes", "6", "--partitions", "2", "--train", "12", "--test", "20"]
-OTHERS_OF_CLASS = 19
 
 TREC_NAMES = {"mAP": "map", "R-precision": "Rprec", "nDCG": "ndcg"}
 TREC_NAMES_AT_K = {"precision": "P", "recall": "success"}
@@ -86,27 +85,3 @@ def test_items_are_relevant_that_share_a_word_and_queries_without_any_are_left_o
     assert export(folder) == 0
     learners = [(learner, partition) for learner in ("Coarse", "Euclidean") for partition in (0, 1)]
     compare(folder, {key: "{}_all_{}".format(*key) for key in learners}, "retrieval")
-
-
-def test_lines_have_trecs_columns_and_a_query_is_not_in_its_own_ranking(digits, tmp_path, capsys):
-    assert export(digits, "--output", tmp_path / "new" / "trec") == 0
-    told = capsys.readouterr().out.split()
-    files = sorted((tmp_path / "new" / "trec").iterdir())
-    assert sorted(told) == [str(path) for path in files]
-    assert len(files) == 16  # two learners, partitions and splits
-    with np.load(digits / "predictions" / "Coarse_6_0.npz") as scores:
-        rows = {f"row-{row}" for row in scores["test_rows"]}
-    of_query = {}
-    for line in (tmp_path / "new" / "trec" / "Coarse_6_0.run").read_text().splitlines():
-        query, q0, item, rank, score, tag = line.split(" ")
-        assert (q0, tag) == ("Q0", "Coarse_6_0")
-        of_query.setdefault(query, []).append((item, int(rank), int(score)))
-    assert set(of_query) == rows
-    for query, lines in of_query.items():
-        items, ranks, values = zip(*lines, strict=True)
-        assert sorted(items) == sorted(rows - {query})
-        assert ranks == tuple(range(1, len(rows)))
-        assert values == ranks[::-1]
-    qrels = (tmp_path / "new" / "trec" / "Coarse_6_0.qrels").read_text().splitlines()
-    assert len(qrels) == len(rows) * OTHERS_OF_CLASS
-    assert {tuple(line.split(" ")[1::2]) for line in qrels} == {("0", "1")}

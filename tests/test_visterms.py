@@ -217,15 +217,3 @@ class TestCache:
             if kind == "codebook":
                 counts.unlink(missing_ok=True)
             assert same(good, count(images, others))
-
-    @pytest.mark.parametrize("stage", ["sampling blocks", "counting visterms"])
-    def test_an_interruption_leaves_nothing_behind(self, images, others, cache, stage):
-        def interrupt(what, done, total):
-            if (what, done) == (stage, 2):
-                raise KeyboardInterrupt
-
-        with pytest.raises(KeyboardInterrupt):
-            count(images, others, SMALL, interrupt)
-        whole = {"counting visterms": 1}.get(stage, 0)  # the codebook was learned before
-        assert len(list(cache.glob("codebook-*.npz"))) == whole
-        assert len(list(cache.glob("*"))) == whole

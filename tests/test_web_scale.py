@@ -18,7 +18,6 @@ from oasis_bench.web_scale import (
     read_records,
     test_queries as queries_of_tests,
     train,
-    trainings,
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* give no query:UserWarning")
@@ -92,8 +91,11 @@ def test_what_is_written_and_the_chance_level_are_said_before_the_first_training
     assert float(said) == pytest.approx(models_held / 1e6, abs=0.06)
     assert learning.startswith("learning: 2,400 steps in 2 trainings, ")  # 600 images, 2 each
 
+    assert (tmp_path / "out" / "web-scale.html").exists()
     assert main(command) == 0
-    assert capfd.readouterr().out.startswith(f"images: those in {folder} are used\n")
+    again = capfd.readouterr()
+    assert again.out.startswith(f"images: those in {folder} are used\n")
+    assert "steps" not in again.err  # nothing was left to do
 
     data = prepare_web_scale(folder, WebScaleParameters(600, 200, 400))
     found = evaluate_ranking(
@@ -155,48 +157,17 @@ def test_what_would_mix_unlike_trainings_is_refused(data, tmp_path):
         train(other, TRAINING, tmp_path, n_threads=1, n_queries=50)
     with pytest.raises(UsageError, match="begun with threads = 1, not 2"):
         train(data, TRAINING, tmp_path, n_threads=2, n_queries=50)
-
-
-def test_a_damaged_record_is_refused(data, tmp_path):
-    def stop(words, seconds_left):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train(data, TRAINING, tmp_path, 1, 50, on_checkpoint=stop)
-    path = tmp_path / f"{TRAINING.name}.json"
+    (path,) = tmp_path.glob("*.json")
     path.write_text(path.read_text()[:-20])
     with pytest.raises(UsageError, match="is no record of a training"):
         read_records(tmp_path)
-
-
-def test_sizes_schedules_and_seeds_are_combined_shortest_first():
-    planned = trainings([300, 100], [None, 16], n_seeds=2, steps_an_image=5)
-    assert len(planned) == 8
-    assert planned[0] == Training(100, 500, None, 0)
-    assert planned[-1] == Training(300, 1500, 16, 1)
-
-
-def test_the_command_line_trains_reports_and_goes_on(tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("OASIS_BENCH_CACHE", str(tmp_path / "cache"))
-    words = ["web-scale", "--images", "500", "--test-images", "40", "--visterms", "400"]
-    words += ["--steps-per-image", "2", "--batch", "exact,64", "--queries", "20"]
-    words += ["--threads", "1", "--output", str(tmp_path / "out")]
-    assert main(words) == 0
-    first = capsys.readouterr()
-    assert "steps" in first.err
-    assert (tmp_path / "out" / "web-scale.html").exists()
-    assert main(words) == 0
-    assert "steps" not in capsys.readouterr().err  # nothing was left to do
 
 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
         (["--batch", "0"], "'0': a whole number of at least 1 is needed"),
-        (["--batch", "some"], "'some': a whole number of at least 1 is needed"),
-        (["--images", ""], "names separated by commas"),
         (["--visterms", "10", "--images", "10"], "10 visterms: 400 to 50000 are needed"),
-        (["--test-images", "1"], "--test-images: '1': a whole number of at least 10 is needed"),
         (["--images", "500,9"], "--images: '9': a whole number of at least 10 is needed"),
         (["--seeds", "1000000000"], "--seeds: '1000000000': a whole number from 1 to 1000"),
     ],
@@ -211,21 +182,6 @@ def test_a_wrong_option_is_one_clear_line(tmp_path, monkeypatch, capsys, words, 
 
 
 SMALL = ["web-scale", "--images", "10", "--test-images", "20", "--visterms", "400"]
-
-
-@pytest.mark.parametrize("place", ["file", "file/below", "/dev/null", "/proc/below"])
-def test_an_output_that_takes_no_file_is_refused_before_any_work(
-    tmp_path, monkeypatch, capfd, place
-):
-    monkeypatch.setenv("OASIS_BENCH_CACHE", str(tmp_path / "cache"))
-    (tmp_path / "file").write_text("mine")
-    assert main([*SMALL, "--output", str(tmp_path / place)]) == 2
-    out, errors = capfd.readouterr()
-    assert out == ""
-    (line,) = errors.splitlines()
-    assert f"cannot write to {tmp_path / place}: " in line
-    assert "choose another --output" in line
-    assert not (tmp_path / "cache").exists()
 
 
 def test_queries_of_which_none_has_a_relevant_other_are_refused_before_training(

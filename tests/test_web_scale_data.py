@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from report_helpers import contents
 from scipy import sparse
 
-from oasis_bench.algorithms import OASIS, Euclidean
 from oasis_bench.data import canonical
 from oasis_bench.datasets import WebScale
 from oasis_bench.datasets.web_scale import (
@@ -28,7 +28,6 @@ from oasis_bench.datasets.web_scale import (
     prepare_web_scale,
 )
 from oasis_bench.system import UsageError
-from oasis_bench.tasks import evaluate_ranking
 
 N_TRAIN, N_TEST = 8192, 1000
 SMALL = WebScaleParameters(n_train=100, n_test=30, n_visterms=400)
@@ -54,11 +53,6 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def copy_of_small(small: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(small, tmp_path / "copy"))
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    paths = (path for path in folder.rglob("*") if path.is_file())
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
 
 
 def is_mapped(array: Any) -> bool:
@@ -145,18 +139,6 @@ class TestTheImages:
         own = np.sum(tested >= first_own) / len(tested)
         assert own == pytest.approx((150_000 - 139_944) / 41_877, abs=0.05)
 
-    def test_cosine_sees_something_and_oasis_sees_more(self, tmp_path: Path) -> None:
-        data = prepare_web_scale(tmp_path / "data", WebScaleParameters(N_TRAIN, 1000, 2000))
-        learner = OASIS(n_steps=50_000, random_state=0).fit(data.train.X, data.train.R)
-        euclidean = Euclidean().fit(data.train.X[:4], [0, 0, 1, 1])
-        learned, cosine = (
-            evaluate_ranking(one.similarity, data.test.X, data.test.R, seed=0)
-            for one in (learner, euclidean)
-        )
-        assert cosine.mean_average_precision > 5 * cosine.chance_level
-        assert learned.mean_average_precision > 1.05 * cosine.mean_average_precision
-        assert learned.precision_at_k[0] > 1.2 * cosine.precision_at_k[0]
-
 
 class TestTheSame:
     """Parameters decide every bit; the numbers of images decide where it ends."""
@@ -203,35 +185,6 @@ class TestTheFolder:
         assert index_type(last) == np.int32
         assert index_type(last + 1) == np.int64
 
-    def test_oasis_learns_from_the_disk_as_from_memory(self, tmp_path: Path) -> None:
-        data = prepare_web_scale(tmp_path / "a", WebScaleParameters(BATCH, 1, 400))
-        mapped = OASIS(n_steps=500, random_state=0).fit(data.train.X, data.train.R)
-        in_memory = OASIS(n_steps=500, random_state=0).fit(data.train.X.copy(), data.train.R.copy())
-        assert mapped.n_updates_ > 400
-        np.testing.assert_array_equal(mapped.bilinear_matrix_, in_memory.bilinear_matrix_)
-
-    def test_a_second_call_draws_nothing(self, folder: Path, data: WebScaleData) -> None:
-        def refuse(what: str, done: int, total: int | None) -> None:
-            raise AssertionError(what)
-
-        again = prepare_web_scale(folder, data.parameters, refuse)
-        assert same(again.test.X, data.test.X)
-
-    def test_progress_counts_up_to_all_images(self, tmp_path: Path) -> None:
-        told: list[tuple[int, int | None]] = []
-        parameters = WebScaleParameters(BATCH + 1, 10, 400)
-        prepare_web_scale(tmp_path / "a", parameters, lambda _, *done: told.append(done))
-        total = BATCH + 11
-        assert told == [(BATCH, total), (BATCH + 1, total), (total, total)]
-
-    def test_an_interrupted_call_leaves_nothing(self, tmp_path: Path) -> None:
-        def interrupt(what: str, done: int, total: int | None) -> None:
-            raise KeyboardInterrupt
-
-        with pytest.raises(KeyboardInterrupt):
-            prepare_web_scale(tmp_path / "a", SMALL, interrupt)
-        assert not list(tmp_path.iterdir())
-
     def test_other_parameters_are_refused(self, small: Path) -> None:
         with pytest.raises(UsageError, match=r"'n_train': 100.*, not .*'n_train': 200.*'seed': 7"):
             prepare_web_scale(small, WebScaleParameters(200, 30, 400, seed=7))
@@ -251,11 +204,6 @@ class TestTheFolder:
         (copy_of_small / name).write_bytes(content)
         with pytest.raises(UsageError, match="does not hold these web-scale data whole: "):
             prepare_web_scale(copy_of_small, SMALL)
-
-    def test_a_place_that_cannot_be_written_is_told(self, tmp_path: Path) -> None:
-        (tmp_path / "file").touch()
-        with pytest.raises(UsageError, match=r"^cannot write .*/file/data: "):
-            prepare_web_scale(tmp_path / "file" / "data", SMALL)
 
     @pytest.mark.parametrize(
         ("values", "reason"),

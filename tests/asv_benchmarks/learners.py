@@ -73,23 +73,6 @@ class Fit:
         self.learner.fit(*self.rows)
 
 
-class Gap:
-    """What is proven that a fit on 1000 digits is away from its minimum, and its iterations."""
-
-    params = ("LMNN", "MMC")
-    param_names = ("learner",)
-    timeout = 300
-
-    def setup(self, name):
-        self.learner = {"LMNN": LMNN, "MMC": MMC}[name]().fit(*digits(1000))
-
-    def track_gap(self, name):
-        return self.learner.gap_
-
-    def track_iterations(self, name):
-        return self.learner.n_iter_
-
-
 class AgainstRows:
     """60 000 rows take minutes: `asv run --bench AgainstRows` with a budget of an hour."""
 

@@ -4,12 +4,9 @@ import statistics
 import time
 
 import numpy as np
-from sklearn.datasets import load_digits
-from sklearn.preprocessing import normalize
 
 from oasis_bench.algorithms import OASIS, MiniBatchOASIS
 from oasis_bench.sampling import ClassTripletSampler, seed_state
-from oasis_bench.tasks import evaluate_ranking
 
 from . import rows
 from .yardstick import FLAGS, Yardstick
@@ -111,37 +108,3 @@ class MiniBatches:
 
     def time_steps(self, case, dtype, threads):
         self.learner.partial_fit(*self.rows, n_steps=4 * N_STEPS)
-
-
-def learner_of(batch_size, n_steps):
-    learner = OASIS() if batch_size == 1 else MiniBatchOASIS(batch_size, n_threads=1)
-    return learner.set_params(n_steps=n_steps, random_state=0)
-
-
-class Wide:
-    """10 000 features: W takes 400 MB in float32."""
-
-    params = (DTYPES, [1, 65_536])
-    param_names = ("dtype", "batch size")
-
-    def setup(self, dtype, batch_size):
-        self.rows = rows.noise("sparse 10000", dtype)
-
-    def peakmem_fit(self, dtype, batch_size):
-        learner_of(batch_size, N_STEPS).fit(*self.rows)
-
-
-class Digits:
-    """Learned from 900 digits, measured on the others."""
-
-    params = (DTYPES, [1, 64, 1024])
-    param_names = ("dtype", "batch size")
-
-    def track_mean_average_precision(self, dtype, batch_size):
-        X, y = load_digits(return_X_y=True)
-        X = normalize(X).astype(dtype)
-        learner = learner_of(batch_size, 200_000).fit(X[:900], y[:900])
-        measured = evaluate_ranking(learner.similarity, X[900:], y[900:], seed=0)
-        return measured.mean_average_precision
-
-    track_mean_average_precision.unit = "mAP"
