@@ -53,7 +53,6 @@ from oasis_bench.runs import (
     run_experiment,
 )
 from oasis_bench.system import Folder, UsageError, without_options
-from oasis_bench.trial import MODELS, PREDICTIONS
 
 PUBLISHED = Path(oasis_bench.__file__).resolve().parents[1] / "docs" / "results" / "suite"
 """The committed results of a checkout."""
@@ -338,7 +337,7 @@ def _run_into(
     folder: Path, start: Callable[..., int], options: argparse.Namespace, reported: bool = True
 ) -> int:
     """Run trials as the options say, and make their report, unless not asked."""
-    kinds = {MODELS: options.save_models, PREDICTIONS: options.predictions}
+    kinds = {Folder.MODELS: options.save_models, Folder.PREDICTIONS: options.predictions}
     before = options.resume  # what a run that goes on has kept so far it keeps
     failures = carry_out(
         start,

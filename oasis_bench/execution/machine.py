@@ -14,7 +14,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from multiprocessing import connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
@@ -59,15 +58,14 @@ def executor(jobs: int, cluster: str | None) -> Executor:
     return Cluster(cluster)
 
 
-@dataclass(frozen=True)
 class ThisMachine:
     """The processes of this machine: `jobs` trials at a time, in the order of their specs.
 
     `on_poll` is called at least once a second while trials run; what it raises ends them.
     """
 
-    jobs: int
-    on_poll: Callable[[], None] = lambda: None
+    def __init__(self, jobs: int, on_poll: Callable[[], None] = lambda: None) -> None:
+        self.jobs, self._on_poll = jobs, on_poll
 
     def __enter__(self) -> Self:
         """Start a fork server: it imports while the data set is loaded."""
@@ -116,7 +114,7 @@ class ThisMachine:
                     yield begun
                 else:
                     running.append(TrialProcess(begun, output_log))
-            self.on_poll()
+            self._on_poll()
             connection.wait(
                 [item for trial in running for item in trial.waits_for],
                 timeout=min((trial.seconds_to_poll for trial in running), default=0),

@@ -37,7 +37,6 @@ from oasis_bench.runs import (
     run_experiment,
 )
 from oasis_bench.system import Folder, Text, UsageError, open_regular, require_packages
-from oasis_bench.trial import MODELS, PREDICTIONS
 
 LABEL = "label"
 
@@ -200,7 +199,7 @@ def run(
             jobs=jobs,
             cluster=cluster,
             plugin_files=files,
-            keep=[kind for kind, on in ((MODELS, save_models), (PREDICTIONS, predictions)) if on],
+            keep=[Folder.MODELS] * save_models + [Folder.PREDICTIONS] * predictions,
         )
     except UsageError as error:
         if rows is None or StoredRun.is_in(folder):

@@ -16,7 +16,8 @@ import pickle
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from types import SimpleNamespace
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import pytest
@@ -386,13 +387,8 @@ class TaskContract:
             assert right.value >= wrong[right.measure, right.k], right
 
 
-class _Sizes(NamedTuple):
-    """Settings of a split."""
-
-    per_class: tuple[int, int] = (2, 1)
-    seed: int = 0
-    test_share: float = 0.25
-    most_items: int | None = None
+SIZES: Any = SimpleNamespace(per_class=(2, 1), seed=0, test_share=0.25, most_items=None)
+"""Settings of a split."""
 
 
 class SplitContract:
@@ -433,7 +429,7 @@ class SplitContract:
 
 def _split_of_judged_rows(split: type[Split]) -> tuple[LabelledRows, Split]:
     rows = _judged_rows()
-    of_rows = split(_Sizes()).for_rows(rows)
+    of_rows = split(SIZES).for_rows(rows)
     reason = of_rows.refusal(rows)
     only(reason is None, f"it refuses the items: {reason}")
     return rows, of_rows

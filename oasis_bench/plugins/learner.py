@@ -8,8 +8,8 @@ from `IncrementalLearner` as well.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -132,14 +132,14 @@ class MahalanobisLearner(ClassNamePrefixFeaturesOutMixin, EmbeddingLearner):  # 
         check_is_fitted(self)
         return self.components_.T @ self.components_
 
-    def get_metric(self) -> LearnedDistance:
+    def get_metric(self) -> Callable[..., float]:
         """Return the distance as a function of two rows: metric-learn's name and meaning.
 
         It goes where scikit-learn takes a metric, ``KNeighborsClassifier(metric=...)``, and does
         not change with a later fit.  `transform` first is faster: it maps each row once.
         """
         check_is_fitted(self)
-        return LearnedDistance(self.components_.copy())
+        return partial(learned_distance, self.components_.copy())
 
     def _fitted_state(self) -> dict[str, FittedArray]:
         return {
@@ -172,24 +172,17 @@ class MahalanobisLearner(ClassNamePrefixFeaturesOutMixin, EmbeddingLearner):  # 
         return np.asarray(np.linalg.norm(self._project(left - right), axis=1))
 
 
-@dataclass(frozen=True, eq=False)
-class LearnedDistance:
-    """The distance of two rows by L, `components` (n_components, n_features)."""
-
-    components: FloatArray = field(repr=False)
-
-    def __call__(self, u: Any, v: Any, squared: bool = False) -> float:
-        """Return |Lu - Lv|, or its square, of two rows (n_features,)."""
-        rows = [np.asarray(row, dtype=float) for row in (u, v)]
-        n_features = self.components.shape[1]
-        for row in rows:
-            if row.shape != (n_features,):
-                raise ValueError(
-                    f"a row of shape {row.shape}: ({n_features},) is needed: pair_distance takes "
-                    "many pairs"
-                )
-        mapped = self.components @ (rows[0] - rows[1])
-        return float(mapped @ mapped if squared else np.linalg.norm(mapped))
+def learned_distance(L: FloatArray, u: Any, v: Any, squared: bool = False) -> float:
+    """Return |Lu - Lv|, or its square, of two rows (n_features,)."""
+    rows = [np.asarray(row, dtype=float) for row in (u, v)]
+    for row in rows:
+        if row.shape != L.shape[1:]:
+            raise ValueError(
+                f"a row of shape {row.shape}: {L.shape[1:]} is needed: pair_distance takes many "
+                "pairs"
+            )
+    mapped = L @ (rows[0] - rows[1])
+    return float(mapped @ mapped if squared else np.linalg.norm(mapped))
 
 
 class ExemplarLearner(MetricLearner):

@@ -48,16 +48,7 @@ from oasis_bench.runs.schema import (
 from oasis_bench.runs.store import LONGEST_NAME, RefusedRecordError, Store, StoredRun
 from oasis_bench.system import Folder, Machine, OutputError, Progress, Text, UsageError, no_progress
 from oasis_bench.tasks import Split
-from oasis_bench.trial import (
-    MODELS,
-    OUTPUT_LOG,
-    PREDICTIONS,
-    UNFINISHED,
-    TrialResult,
-    append_to,
-    lost_record,
-    refuse_untested_queries,
-)
+from oasis_bench.trial import TrialResult, refuse_untested_queries
 
 S = TypeVar("S", bound=Source)
 
@@ -178,7 +169,7 @@ def run_experiment(
             except BaseException:
                 if not store.statuses():
                     remove_unfinished(output)
-                    (output / OUTPUT_LOG).unlink(missing_ok=True)
+                    (output / Folder.OUTPUT_LOG).unlink(missing_ok=True)
                     store.discard()
                 raise
 
@@ -258,8 +249,8 @@ def prepare(
     specs = plan(experiment, dataset, rows, registry, plugins)
     refuse_untested_queries(specs, rows)
     files: dict[str, Any] = {
-        "model": MODELS in keep,
-        "scores": PREDICTIONS in keep,
+        "model": Folder.MODELS in keep,
+        "scores": Folder.PREDICTIONS in keep,
         "columns": rows.columns,
     }
     specs = [
@@ -278,16 +269,17 @@ def _run_trials(
     names: Mapping[str, str],
 ) -> int:
     """Run trials into the store; count those that did not end well."""
-    for name in (OUTPUT_LOG, MODELS, PREDICTIONS):
-        Folder(store.folder).path(name)  # before hours of work: it may raise
-    if (store.folder / OUTPUT_LOG).exists():
-        append_to(store.folder / OUTPUT_LOG, b"")  # likewise
+    folder = Folder(store.folder)
+    for name in (Folder.OUTPUT_LOG, Folder.MODELS, Folder.PREDICTIONS):
+        folder.path(name)  # before hours of work: it may raise
+    if (store.folder / Folder.OUTPUT_LOG).exists():
+        folder.append(Folder.OUTPUT_LOG, b"")  # likewise
     remove_unfinished(store.folder)  # of a session that was killed
     unsuccessful = 0
     spec_of = {spec.trial_id: spec for spec in specs}
     tried = store.statuses().keys()
     on_trial(None, 0, len(specs))
-    with place.run(specs, rows, store.folder / OUTPUT_LOG) as records:
+    with place.run(specs, rows, store.folder / Folder.OUTPUT_LOG) as records:
         for done, record in enumerate(records, start=1):
             spec = spec_of[record.columns["trial_id"]]
             keep_files(record, store.folder, names[spec.trial_id])  # first: no row without them
@@ -295,7 +287,7 @@ def _run_trials(
                 store.add(record, replace=spec.trial_id in tried)
             except RefusedRecordError as error:
                 reason = f"{type(error).__name__}: {error}"
-                record = lost_record(spec, rows.X.shape[1], "failed", reason)
+                record = TrialResult.lost(spec, rows.X.shape[1], "failed", reason)
                 store.add(record, replace=spec.trial_id in tried)
             unsuccessful += record.columns["status"] not in ("ok", "not applicable")
             on_trial(record, done, len(specs))
@@ -409,9 +401,9 @@ def keep_files(record: TrialResult, folder: Path, name: str) -> None:
 
 def remove_unfinished(folder: Path) -> None:
     """Remove the files of trials that were cut short, and their folder if it is then empty."""
-    unfinished = Folder(folder).path(UNFINISHED)
+    unfinished = Folder(folder).path(Folder.UNFINISHED)
     with suppress(OSError):
-        for kind in (MODELS, PREDICTIONS):
+        for kind in (Folder.MODELS, Folder.PREDICTIONS):
             for path in unfinished.glob(f"*.{kind}"):
                 path.unlink()
         unfinished.rmdir()

@@ -55,28 +55,6 @@ class Measurement(NamedTuple):
     chance: float | None
 
 
-class GroupSum(NamedTuple):
-    """The sum of one group of judgements; the measure is the mean over all judgements.
-
-    Attributes
-    ----------
-    measure : str
-    k : int or None
-    cluster : int
-        The text query, reference or rated query.
-    n : int
-        The number of its judgements that count.
-    value : float
-        Their sum.
-    """
-
-    measure: str
-    k: int | None
-    cluster: int
-    n: int
-    value: float
-
-
 class Evaluation(ABC):
     """Computes the measures of one trial on one task, from its scores.
 
@@ -147,10 +125,12 @@ class Evaluation(ABC):
     def chances(self, measure: str) -> Mapping[int | None, float]:
         """Return the chance level for each k, or for None; empty if the measure has none."""
 
-    def of_groups(self) -> list[GroupSum]:
+    def of_groups(self) -> list[dict[str, Any]]:
         """Return the sums of the groups of judgements; by default there are no groups.
 
-        Groups are independent of each other, so a bootstrap over them gives an interval.
+        Groups are independent of each other, so a bootstrap over them gives an interval.  A row has
+        the `measure`, its `k`, the group's number (`cluster`: text query, reference or rated
+        query), the number `n` of its judgements that count, and the `value`, their sum.
         """
         return []
 

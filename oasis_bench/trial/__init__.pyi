@@ -7,15 +7,10 @@ from .harness_side.items import (
     refuse_untested_queries as refuse_untested_queries,
 )
 from .harness_side.kept_files import (
-    MODELS as MODELS,
-    OUTPUT_LOG as OUTPUT_LOG,
-    PREDICTIONS as PREDICTIONS,
-    UNFINISHED as UNFINISHED,
     Predictions as Predictions,
     PrintedOutput as PrintedOutput,
-    append_to as append_to,
 )
-from .harness_side.result import TrialResult as TrialResult, lost_record as lost_record
+from .harness_side.result import TrialResult as TrialResult
 from .harness_side.trials import Trials as Trials
 from .learner_side.fit_data import FitData as FitData
 from .learner_side.process import learner_process as learner_process

@@ -249,7 +249,7 @@ class Evaluator:
     def _groups(self) -> Rows:
         """Return rows of the table `groups`."""
         return [
-            {"task": name, **one._asdict()}
+            {"task": name, **one}
             for name, evaluation in self._evaluations.items()
             for one in evaluation.of_groups()
         ]

@@ -45,18 +45,9 @@ from oasis_bench.trial.harness_side.evaluator import (
 )
 from oasis_bench.trial.harness_side.items import SealedItems, TrialItems, draw_items
 
-MODELS, PREDICTIONS = "models", "predictions"
-"""Folders of a run, in which these files get their names when the trial has ended well."""
-
 GALLERIES = ("test", "training")
 
-UNFINISHED = ".unfinished"
-"""The folder where they are until then."""
-
 COPY_BYTES = 16 * 2**20
-
-OUTPUT_LOG = "output.log"
-"""The file of a run with what its learners printed, one trial after the other."""
 
 END_BYTES = 64 * 2**10
 """How much of a trial's output is kept from its start, and as much from its end."""
@@ -100,16 +91,8 @@ class PrintedOutput:
             cut = f"\n[... {self._n_cut:,} bytes of {self._title} are cut here ...]\n".encode()
             text = text[:END_BYTES] + cut + text[END_BYTES:]
         if text:
-            append_to(self._log, f"[{self._title}]\n".encode() + text.rstrip(b"\n") + b"\n")
-
-
-def append_to(log: Path, text: bytes) -> None:
-    """Append to a run's log; raise OutputError where that is not possible."""
-    try:
-        with Folder(log.parent).open(log.name, "ab") as file:
-            file.write(text)
-    except OSError as error:
-        raise OutputError.of(log, error.strerror) from error
+            text = f"[{self._title}]\n".encode() + text.rstrip(b"\n") + b"\n"
+            Folder(self._log.parent).append(self._log.name, text)
 
 
 class KeptFiles:
@@ -128,9 +111,9 @@ class KeptFiles:
         """Write the next block of scores, where they are kept."""
         if not self._spec.keeps.scores:
             return
-        with self._disk(PREDICTIONS):
+        with self._disk(Folder.PREDICTIONS):
             if self._scores is None:
-                self._scores = ScoresFile(self._new(PREDICTIONS), self._items)
+                self._scores = ScoresFile(self._new(Folder.PREDICTIONS), self._items)
             self._scores.add(message, content)
 
     def add_model(self, file: int, steps: Sequence[Any] | None) -> None:
@@ -140,7 +123,7 @@ class KeptFiles:
         them.
         """
         try:
-            with self._disk(MODELS), self._new(MODELS).open("wb") as model:
+            with self._disk(Folder.MODELS), self._new(Folder.MODELS).open("wb") as model:
                 while part := os.pread(file, COPY_BYTES, model.tell()):
                     model.write(part)
         finally:
@@ -162,18 +145,18 @@ class KeptFiles:
         A model of rows gets their hashes, and the `blend` of the learner.
         """
         if self._scores is not None:
-            with self._disk(PREDICTIONS):
+            with self._disk(Folder.PREDICTIONS):
                 self._scores.finish()
             self._scores = None
-        if MODELS in self._files:
+        if Folder.MODELS in self._files:
             hashes = None
             if not isinstance(self._items.X, Patches):
                 training = self._items.X[self._items.train_rows]
                 hashes = row_hashes(Prepare.without_left_out(training, self._items.encoding))
             if blend is not None and blend.steps:
                 blend = replace(blend, steps=tuple(self._named(blend.steps) or ()))
-            with self._disk(MODELS):
-                complete_model(self._files[MODELS], self._steps, hashes, blend)
+            with self._disk(Folder.MODELS):
+                complete_model(self._files[Folder.MODELS], self._steps, hashes, blend)
         files, self._files = self._files, {}
         return files
 
@@ -187,7 +170,7 @@ class KeptFiles:
         self._files = {}
 
     def _new(self, kind: str) -> Path:
-        name = f"{UNFINISHED}/{self._spec.trial_id}.{kind}"
+        name = f"{Folder.UNFINISHED}/{self._spec.trial_id}.{kind}"
         self._files[kind] = Folder(self._folder).path(name)
         self._files[kind].parent.mkdir(exist_ok=True)
         return self._files[kind]
@@ -358,10 +341,10 @@ class Predictions:
             ArrayArchive(file) as archive,
             archive.open_array(f"scores_{gallery}.npy") as (stream, header),
         ):
-            dtype = header.dtype
+            found, _, dtype = header
             if header != (shape, False, dtype) or dtype not in (np.float32, np.float64):
                 raise UsageError(
-                    f"its scores have shape {header.shape} and type {dtype}: {shape} of float32 or "
+                    f"its scores have shape {found} and type {dtype}: {shape} of float32 or "
                     "float64, row after row, are needed"
                 )
             row_bytes = n_gallery * dtype.itemsize

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from oasis_bench.experiment import TrialSpec
 from oasis_bench.system import Text
@@ -34,6 +34,11 @@ class TrialResult:
     tuned: Sequence[Mapping[str, Any]] = ()
     blend_values: Sequence[float] = ()  # of the first tuned blend on the inner folds
     files: Mapping[str, Path] = field(default_factory=dict)
+
+    @classmethod
+    def lost(cls, spec: TrialSpec, n_features: int, status: str, reason: str) -> Self:
+        """Make the result of a trial of which only the reason is known."""
+        return cls(columns_of(spec, n_features, status, reason))
 
 
 def columns_of(
@@ -66,8 +71,3 @@ def columns_of(
         "reason": reason and Text.printable(Text.cut(reason, Text.LONGEST_REASON), keep="\n\t"),
         "traceback": traceback and Text.printable(Text.cut(traceback), keep="\n\t"),
     }
-
-
-def lost_record(spec: TrialSpec, n_features: int, status: str, reason: str) -> TrialResult:
-    """Make the record of a trial of which only the reason is known."""
-    return TrialResult(columns_of(spec, n_features, status, reason))

@@ -20,7 +20,7 @@ from oasis_bench.system import Text, UsageError
 from oasis_bench.trial import wall
 from oasis_bench.trial.harness_side.conversation import Conversation
 from oasis_bench.trial.harness_side.items import Sealed, SealedItems, TrialItems, draw_items
-from oasis_bench.trial.harness_side.result import TrialResult, lost_record
+from oasis_bench.trial.harness_side.result import TrialResult
 
 CHANGED = (
     "has changed since the run began: put it back and run this trial again with --resume and "
@@ -49,9 +49,9 @@ class Trials:
             items, sealed = self._items(spec, learner, registry)
             return Conversation(spec, items, sealed, learner, tasks, self._folder, model)
         except wall.NotApplicableError as error:
-            return lost_record(spec, self._rows.X.shape[1], "not applicable", str(error))
+            return TrialResult.lost(spec, self._rows.X.shape[1], "not applicable", str(error))
         except Exception as error:
-            return lost_record(spec, self._rows.X.shape[1], "failed", Text.of_error(error))
+            return TrialResult.lost(spec, self._rows.X.shape[1], "failed", Text.of_error(error))
 
     def _items(
         self, spec: TrialSpec, learner: type[MetricLearner], registry: Registry
