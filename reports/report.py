@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from oasis_bench.data import Scaling
-from oasis_bench.experiment import Search
+from oasis_bench.experiment import Experiment
 from oasis_bench.reports.figures import (
     cost_figures,
     partition_figures,
@@ -372,7 +372,7 @@ def protocol_text(view: RunView) -> str:
         parts = [
             f"Hyper-parameters are tuned on {experiment.inner_folds} inner folds of the training "
             f"{view.info.items}, by {_by(view)}, with the same budget for each learner, "
-            f"{_budget(experiment.search)}: {', '.join(tuned)}."
+            f"{_budget(experiment)}: {', '.join(tuned)}."
         ]
     else:
         parts = ["No hyper-parameter is tuned."]
@@ -401,8 +401,9 @@ def scaling_text(view: RunView) -> str:
     return f"{what}{given}; the scaling is learned only from the training {view.info.items}."
 
 
-def _budget(search: Search) -> str:
-    """Write a budget of search."""
+def _budget(experiment: Experiment) -> str:
+    """Write the budget of search."""
+    search = experiment.search
     if search.candidates is None:
         return "no limit"
     time = "" if search.seconds is None else f" and {search} of processor time a trial"

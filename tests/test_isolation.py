@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from report_helpers import measured
+from small_runs import trials_of
 
 from oasis_bench.execution import fork_server, machine
 from oasis_bench.experiment import Experiment, LearnerSpec
@@ -308,9 +309,9 @@ def test_units_are_what_they_say():
         budget="off",
         memory="1GiB",
     )
-    a, b = experiment.budget_of("A"), experiment.budget_of("B")
-    assert (a.seconds, a.n_bytes) == (5400, 2**30)
-    assert (b.seconds, b.n_bytes) == (None, 2_000_000)
+    a, b = trials_of(experiment)[:2]
+    assert (a.budget.seconds, a.memory.n_bytes) == (5400, 2**30)
+    assert (b.budget.seconds, b.memory.n_bytes) == (None, 2_000_000)
 
 
 @pytest.mark.parametrize(
@@ -339,8 +340,8 @@ def test_of_a_fit_with_children_the_processor_time_is_known_and_the_memory_is_no
 
 def test_limits_that_are_given_for_all_replace_a_learners_own():
     experiment = small({"A": LearnerSpec("OASIS", budget="1h", memory="1GiB")})
-    limited = experiment.limited({"budget": "2s"})
-    assert (limited.budget_of("A").seconds, limited.budget_of("A").n_bytes) == (2, 2**30)
+    limited = trials_of(experiment.limited({"budget": "2s"}))[0]
+    assert (limited.budget.seconds, limited.memory.n_bytes) == (2, 2**30)
 
 
 def test_a_harness_that_is_killed_takes_its_trials_with_it(tmp_path, plugins):

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from oasis_bench.data.matrices import canonical, check_array
-from oasis_bench.data.pictures import Patches, check_pixels
+from oasis_bench.data.pictures import Patches, check_pixels, thumbnail
 from oasis_bench.data.preparing import Encoding
 from oasis_bench.system import UsageError
 
@@ -403,6 +403,10 @@ class LabelledRows:
         else:
             numbers = np.atleast_1d(self.y[row])
         return ", ".join(self.class_names[number] for number in numbers)
+
+    def thumbnail(self, row: int) -> bytes | None:
+        """Return the picture of a row as a small JPEG, or None where it cannot be read."""
+        return None if self.images is None else thumbnail(self.images[row])
 
     def class_counts(self) -> npt.NDArray[np.int64]:
         """Count the rows of each class or query, in the order of `class_names`."""

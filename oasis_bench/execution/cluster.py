@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 from oasis_bench.data import LabelledRows
 from oasis_bench.execution.machine import ThisMachine
-from oasis_bench.experiment import TrialSpec, source_hash
+from oasis_bench.experiment import TrialSpec
 from oasis_bench.plugins import Registry
 from oasis_bench.system import Folder, Machine, OutputError, Text, UsageError
 from oasis_bench.trial import TrialResult
@@ -204,8 +204,7 @@ def _same(rows: LabelledRows) -> LabelledRows:
 
 def _run_on_worker(spec: TrialSpec, rows: LabelledRows) -> Ended:
     """Run one trial."""
-    learner = Registry.load(spec.plugin_files).algorithms[spec.algorithm]
-    if source_hash(learner) != spec.identity["source"]:
+    if not spec.has_source(Registry.load(spec.plugin_files).algorithms[spec.algorithm]):
         raise UsageError(
             f"the worker has another source of {spec.learner}: install the same oasis-bench, and "
             "put the same plugins in the same place"

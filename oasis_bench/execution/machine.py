@@ -132,7 +132,8 @@ class TrialProcess:
     def __init__(self, conversation: Conversation, output_log: Path) -> None:
         self._conversation = conversation
         self._printed = PrintedOutput(conversation.spec, output_log)
-        self._budget = conversation.spec.budget
+        self._seconds = conversation.spec.budget.seconds
+        self._n_bytes = conversation.spec.memory.n_bytes
         self._start_stage()
 
     @property
@@ -152,7 +153,7 @@ class TrialProcess:
     @property
     def seconds_to_poll(self) -> float:
         """Seconds until `poll` must be called at the latest."""
-        longest = LONG_POLL_SECONDS if self._budget.n_bytes is None else POLL_SECONDS
+        longest = LONG_POLL_SECONDS if self._n_bytes is None else POLL_SECONDS
         return min(longest, max(0.0, self._deadline - time.monotonic()))
 
     def poll(self) -> None:
@@ -206,26 +207,24 @@ class TrialProcess:
     def _begin_phase(self) -> None:
         """Give a phase, of which the start of the process is the first, the whole budget."""
         self._since = time.monotonic()
-        self._deadline = self._since + (self._budget.seconds or math.inf)
+        self._deadline = self._since + (self._seconds or math.inf)
 
     def _hold_to_budget(self) -> None:
-        budget, conversation, now = self._budget, self._conversation, time.monotonic()
+        conversation, now = self._conversation, time.monotonic()
         phase = conversation.phase
         if not self._inbox.is_open:  # then the end of its process is due
             self._deadline = min(self._deadline, now + END_SECONDS)
         if now > self._deadline and not self._inbox.is_open:
             conversation.end("crashed", f"closed its connection with the harness during {phase}")
         elif now > self._deadline:
-            reason = f"{phase} took longer than the budget of {budget.seconds:g} s"
+            reason = f"{phase} took longer than the budget of {self._seconds:g} s"
             conversation.end("timeout", reason)
         elif (
-            budget.n_bytes is not None
+            self._n_bytes is not None
             and conversation.first_bytes is not None
-            and Processes(self._server.pid).take_more_than(
-                conversation.first_bytes + budget.n_bytes
-            )
+            and Processes(self._server.pid).take_more_than(conversation.first_bytes + self._n_bytes)
         ):
-            limit = f"{budget.n_bytes / 2**20:,.0f} MiB"
+            limit = f"{self._n_bytes / 2**20:,.0f} MiB"
             conversation.end("out of memory", f"{phase} took more than {limit}")
 
     def _cause_of_death(self, code: int) -> tuple[str, str]:

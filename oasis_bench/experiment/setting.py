@@ -120,7 +120,8 @@ class Setting:
     """What the command line, the experiment file and the checks need to know of a setting.
 
     `read` reads the text of an option; what it cannot read, `check` refuses: called with the name
-    and a value, it raises UsageError.  None is right where it is the default.  `metavar` stands for
+    and a value, it raises UsageError.  None is right where it is the default.  The kind of a list
+    is tuple.  `words` say what the default is, where its value does not.  `metavar` stands for
     the value in the help, and is empty for a switch.  `flag` is the option, where it is not the
     name with - in place of _.  With `numbers_as_text` a whole number stands for the text of it,
     alone or in a list.
@@ -128,18 +129,13 @@ class Setting:
 
     help: str
     default: Any
-    default_in_words: str
     kind: type
+    words: str
     read: Callable[[str], Any]
     check: Callable[[str, Any], object]
-    metavar: str
-    flag: str
-    numbers_as_text: bool
-
-    @property
-    def is_list(self) -> bool:
-        """Whether an experiment holds a tuple of values."""
-        return self.kind is tuple
+    metavar: str = "N"
+    flag: str = ""
+    numbers_as_text: bool = False
 
     def typed(self, name: str, given: Any) -> Any:
         """Return a value of Python, a file or the store as an experiment holds it, or refuse it."""
@@ -155,7 +151,7 @@ class Setting:
 
         For a list one value may stand alone, and a text is read as on the command line.
         """
-        if given is None or not self.is_list:
+        if given is None or self.kind is not tuple:
             return self._as_text(given)
         if isinstance(given, str):
             return self.read(given)
@@ -174,31 +170,22 @@ def setting(
     *,
     least: int | None = None,
     most: int = Value.MOST,
-    words: str = "",
-    read: Callable[[str], Any] | None = None,
-    check: Callable[[str, Any], object] | None = None,
-    metavar: str = "N",
-    flag: str = "",
-    numbers_as_text: bool = False,
+    **more: Any,
 ) -> Any:
     """Make a field of a dataclass that is a setting of type `kind`, from `least` to `most`.
 
-    `words` say what the default is, where its value does not.  `read` and `check` replace those
-    of the type and the bound.  The kind of a list is tuple.
+    `more` are other fields of `Setting`: a `read` and a `check` replace those of the type and the
+    bound.
     """
+    usual: dict[str, Any] = {
+        "words": str(default),
+        "read": partial(Value.of_text, kind=kind),
+        "check": partial(Value.check, kind=kind, least=least, most=most),
+    }
     if issubclass(kind, Limit):
-        default, read, check = kind.of("default", default), str, kind.of
-    known = Setting(
-        help,
-        default,
-        words or str(default),
-        kind,
-        read or partial(Value.of_text, kind=kind),
-        check or partial(Value.check, kind=kind, least=least, most=most),
-        metavar,
-        flag,
-        numbers_as_text,
-    )
+        default = kind.of("default", default)
+        usual |= {"read": str, "check": kind.of}
+    known = Setting(help, default, kind, **{**usual, **more})
     return field(default=default, metadata={"setting": known})
 
 

@@ -24,33 +24,27 @@ from oasis_bench import __version__
 from oasis_bench.data import Encoding, LabelledRows, Prepare, Scaling
 from oasis_bench.experiment import saved_model
 from oasis_bench.experiment.data_use import (
-    Queries,
     choose_subsets,
     class_set,
-    find_queries,
+    named_queries,
+    refuse_untested_queries,
     settle,
     size_remarks,
 )
 from oasis_bench.experiment.identity import Identities, cell_name, package_hash, source_hash
-from oasis_bench.experiment.setting import Search
-from oasis_bench.experiment.settings import Budget, Experiment, LearnerSpec
-from oasis_bench.plugins import Dataset, Registry, is_the_baseline
+from oasis_bench.experiment.setting import Duration, Search, Size
+from oasis_bench.experiment.settings import Experiment, LearnerSpec
+from oasis_bench.plugins import Dataset, MetricLearner, Registry, is_the_baseline
 from oasis_bench.system import Text, UsageError, derive_seed
-from oasis_bench.tasks import Split, Task
+from oasis_bench.tasks import Partition, Split, Task
 
-DECIDING_SETTINGS = (
-    "inner_folds",
-    "train_per_class",
-    "test_per_class",
-    "seed",
-    "max_steps",
-    "test_share",
-    "most_items",
-    "threads",
-    "search",
-    "blend",
+NOT_IN_IDENTITY = (
+    *("traces", "examples", "queries", "budget", "memory"),
+    *("classes", "tasks", "split", "choose_by", "partitions", "replicates", "scaling"),
 )
-"""The settings that decide a trial's result; titles, other learners and other subsets do not."""
+"""Settings that decide no result, and those whose part in a trial its identity says otherwise.
+
+All others decide results, also one that is new."""
 
 LIBRARIES = ("numpy", "scipy", "scikit-learn")
 """Other versions may give other results."""
@@ -99,8 +93,8 @@ class Keeps:
     Attributes
     ----------
     examples, queries
-        How many test items keep their nearest neighbours, and what these items are drawn from;
-        None: all test items.
+        How many test items keep their nearest neighbours, and the rows that these are drawn from;
+        None: all that test.
     projection
         Whether the places of some test items in a plane are kept.
     model, scores
@@ -110,7 +104,7 @@ class Keeps:
     """
 
     examples: int = 0
-    queries: Queries | None = None
+    queries: Sequence[int] | None = None
     projection: bool = False
     model: bool = False
     scores: bool = False
@@ -187,9 +181,28 @@ class TrialSpec:
         return self._of_learner.features
 
     @property
-    def budget(self) -> Budget:
-        """Limits of each call of the learner; not part of the identity."""
-        return self.experiment.budget_of(self.learner)
+    def budget(self) -> Duration:
+        """The limit of each fit, each stage of a fit by steps and each ranking."""
+        return self._of_learner.budget or self.experiment.budget
+
+    @property
+    def memory(self) -> Size:
+        """The limit of the trial's processes and rows, above what there was when it began."""
+        return self._of_learner.memory or self.experiment.memory
+
+    def has_source(self, learner: type[MetricLearner]) -> bool:
+        """Tell whether the source of a learner is that of the identity."""
+        return bool(source_hash(learner) == self.identity["source"])
+
+    @property
+    def split(self) -> Split:
+        """Its split; where the rows are known, `for_rows` says what it is on them."""
+        return Registry.load(self.plugin_files).splits[self.where.split](self.experiment)
+
+    def drawn(self, rows: LabelledRows) -> Partition:
+        """Draw its training and test items."""
+        seed, where = self.seed_for("partition"), self.where
+        return self.split.for_rows(rows).draw(rows, where.classes, where.partition, seed)
 
     def for_learner(self) -> TrialSpec:
         """Return it as the learner's process gets it: without identity and `trial_id`."""
@@ -263,7 +276,7 @@ def plan(
     splits = {name: type(split)(e) for name, split in splits.items()}
     grids = find_grids(e, registry)
     run_identity = {
-        **{name: getattr(e, name) for name in DECIDING_SETTINGS},
+        **{name: getattr(e, name) for name in e.settings() if name not in NOT_IN_IDENTITY},
         "data": rows.content_hash(),
         "version": __version__,
         "code": package_hash(),
@@ -285,7 +298,8 @@ def plan(
             continue
         defaults = registry.algorithms[name]().get_params()
         tried[label] = candidates(grid, scalings[label], defaults, e.search, e.seed, name)
-    trials, queries, encoding = [], find_queries(e, rows), Prepare.without_texts(rows.encoding)
+    trials, named, encoding = [], named_queries(e, rows), Prepare.without_texts(rows.encoding)
+    queries = None if named is None else np.unique(np.concatenate([*named.values()])).tolist()
     for spec in e.learners.values():
         Registry.refuse_unlike_inputs(
             registry.algorithms[spec.algorithm], dataset, rows, spec.features
@@ -343,6 +357,10 @@ def plan(
                     encoding=encoding,
                 )
             )
+    if named is not None:
+        first = {spec.where.subset: spec for spec in trials if spec.keeps.examples}
+        draws = [spec.drawn(rows).test for spec in first.values()]
+        refuse_untested_queries(named, np.unique(np.concatenate(draws)))
     return trials
 
 
@@ -380,7 +398,7 @@ def _class_counts(specs: Sequence[TrialSpec], rows: LabelledRows) -> Iterator[st
     """Yield the items of each class that train and that test, where these numbers differ."""
     first = {spec.where.subset: spec for spec in reversed(specs) if spec.where.split == STRATIFIED}
     for subset, spec in first.items():
-        train, test, *_ = split_of(spec).draw(rows, spec.where.classes, 0, 0)
+        train, test, *_ = spec.split.draw(rows, spec.where.classes, 0, 0)
         y, n = np.asarray(rows.y), len(rows.class_names)  # rows of several labels are refused
         counts = [np.bincount(y[part], minlength=n) for part in (train, test)]
         each = [
@@ -494,11 +512,6 @@ def refuse_unknown_names(experiment: Experiment, registry: Registry) -> None:
         raise UsageError(
             f"--split {split.name}: it {takes}, and {own}: leave --split out, or ask other --tasks"
         )
-
-
-def split_of(spec: TrialSpec) -> Split:
-    """Return the split of a trial; where the rows are known, `for_rows` says what it is on them."""
-    return Registry.load(spec.plugin_files).splits[spec.where.split](spec.experiment)
 
 
 def _split(name: str, e: Experiment, rows: LabelledRows, registry: Registry) -> Split:

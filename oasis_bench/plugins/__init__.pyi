@@ -4,7 +4,6 @@ from .blending import (
     as_inner_product as as_inner_product,
     baseline_scores as baseline_scores,
     baseline_sd as baseline_sd,
-    can_blend as can_blend,
     is_the_baseline as is_the_baseline,
     learned_sd as learned_sd,
 )

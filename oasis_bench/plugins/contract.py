@@ -15,6 +15,7 @@ import inspect
 import pickle
 import warnings
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar, TypeAlias
@@ -52,7 +53,7 @@ from oasis_bench.plugins.learner import (
 from oasis_bench.plugins.metric_learner import IncrementalLearner, MetricLearner
 from oasis_bench.plugins.registry import Registry
 from oasis_bench.system import Text, UsageError
-from oasis_bench.tasks import Measurement, Split, Task, Truth
+from oasis_bench.tasks import Evaluation, Split, Task, Truth
 
 Items: TypeAlias = tuple[Any, Any]
 """Items and their labels."""
@@ -376,14 +377,14 @@ class TaskContract:
         _check_texts(task, ("name", "summary", "citation"))
 
     def test_its_measures_lie_in_their_ranges(self, task: type[Task]) -> None:
-        for measured in (*_evaluated(task, 1), *_evaluated(task, -1)):
+        for measured in chain(*(_evaluated(task, sign).measurements() for sign in (1, -1))):
             least, greatest = task.ranges.get(measured.measure, (0, 1))
             for number in (measured.value, measured.chance):
                 assert number is None or least <= number <= greatest, measured
 
     def test_a_right_answer_is_no_worse_than_its_reverse(self, task: type[Task]) -> None:
-        wrong = {(it.measure, it.k): it.value for it in _evaluated(task, -1)}
-        for right in _evaluated(task, 1):
+        wrong = {(it.measure, it.k): it.value for it in _evaluated(task, -1).measurements()}
+        for right in _evaluated(task, 1).measurements():
             assert right.value >= wrong[right.measure, right.k], right
 
 
@@ -435,7 +436,7 @@ def _split_of_judged_rows(split: type[Split]) -> tuple[LabelledRows, Split]:
     return rows, of_rows
 
 
-def _evaluated(task: type[Task], sign: int) -> list[Measurement]:
+def _evaluated(task: type[Task], sign: int) -> Evaluation:
     rows, one = _judged_rows(), task()
     y, judged, ratings = rows.y, rows.judged, rows.ratings
     reason = one.refusal(rows)
@@ -443,7 +444,7 @@ def _evaluated(task: type[Task], sign: int) -> list[Measurement]:
     truth = Truth(y=y, training=y, judged=judged, ratings=ratings)
     found = one.evaluate(truth, lambda a, b: sign * (a @ b.T), rows.X, 0, rows.X)
     assert {it.measure for it in found.measurements()} <= set(task.measures)
-    return found.measurements()
+    return found
 
 
 def _judged_rows() -> LabelledRows:

@@ -19,21 +19,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from oasis_bench.data import LabelledRows, thumbnail
+from oasis_bench.data import LabelledRows
 from oasis_bench.execution import Executor, executor
 from oasis_bench.experiment import (
+    WORDS,
     Experiment,
     TrialSpec,
-    dataset_of_file,
     find_tasks,
     identities,
     match_columns,
     plan,
     refuse_unknown_names,
     refuse_unknown_subsets,
-    refuse_what_changed,
     remarks_on,
-    scalings_of,
 )
 from oasis_bench.plugins import Dataset, Registry
 from oasis_bench.runs.schema import (
@@ -48,7 +46,7 @@ from oasis_bench.runs.schema import (
 from oasis_bench.runs.store import LONGEST_NAME, RefusedRecordError, Store, StoredRun
 from oasis_bench.system import Folder, Machine, OutputError, Progress, Text, UsageError, no_progress
 from oasis_bench.tasks import Split
-from oasis_bench.trial import TrialResult, refuse_untested_queries
+from oasis_bench.trial import TrialResult
 
 S = TypeVar("S", bound=Source)
 
@@ -63,7 +61,7 @@ def one_for_each_value(experiment: Experiment) -> dict[str, Experiment]:
     Each experiment is a run as any other, in a folder of its own.
     """
     if experiment.corpora:
-        return {name: _on_corpus(experiment, name) for name in experiment.corpora}
+        return {name: experiment.on_corpus(name) for name in experiment.corpora}
     options, each = experiment.dataset_options, experiment.each
     lists = lists_of_values(experiment)
     if not lists:
@@ -80,17 +78,6 @@ def one_for_each_value(experiment: Experiment) -> dict[str, Experiment]:
         title = f"{experiment.title}: {f'{name} = ' if each else ''}{word}"
         found[word] = replace(experiment, each={}, title=title, **change)
     return found
-
-
-def _on_corpus(experiment: Experiment, name: str) -> Experiment:
-    """Return the experiment on one corpus; what its table says comes before what all say."""
-    changes: dict[str, Any] = dict(experiment.corpora[name])
-    changes |= dataset_of_file(changes.pop("dataset"), f"corpus {name}")
-    known = experiment.learners
-    if "learners" in changes:
-        changes["learners"] = {one: known[one] for one in changes["learners"] if one in known}
-    title = f"{experiment.title}: {name}"
-    return replace(experiment, **{"title": title, "corpora": {}, "quick": {}, **changes})
 
 
 def lists_of_values(experiment: Experiment) -> dict[str, Any]:
@@ -129,9 +116,8 @@ def run_experiment(
             experiment, registry, plugin_files, on_download, place.shares_cores, keep
         )
         subsets = {spec.where.subset: spec.where.classes for spec in reversed(specs)}
-        algorithms = {spec.algorithm for spec in experiment.learners.values()}
-        takes_rows = any(registry.algorithms[name].takes == "rows" for name in algorithms)
-        scalings = scalings_of(experiment, dataset, rows) if takes_rows else ()
+        of_rows = [one for one in specs if registry.algorithms[one.algorithm].takes == "rows"]
+        scalings = of_rows[0].scalings if of_rows else ()
         remarks = [
             *remarks,
             *remarks_on(experiment, specs, dataset, rows, registry),
@@ -217,6 +203,25 @@ def resume_experiment(
         return _run_trials(store, left, rows, place, on_trial, file_names(specs))
 
 
+def refuse_what_changed(
+    before: Mapping[str, Mapping[str, Any]], now: Mapping[str, Mapping[str, Any]], folder: Path
+) -> None:
+    """Raise a UsageError that names what has changed since a run began, if anything has."""
+    changes = [
+        f"{WORDS.get(key, key)} of {name}"
+        for name, identity in before.items()
+        for key, value in identity.items()
+        if key != "partition" and now.get(name, {}).get(key) != value
+    ]
+    if changes or before.keys() != now.keys():
+        what = changes[0] if changes else "the list of learners or class subsets"
+        more = f" and {len(changes) - 1} more" if len(changes) > 1 else ""
+        raise UsageError(
+            f"{folder} cannot go on: changed since it began: {what}{more}: results of both must "
+            "not be mixed: change it back, or start a new run with another --output"
+        )
+
+
 def refuse_missing_plugins(info: RunFacts, plugin_files: Sequence[Path], folder: Path) -> None:
     """Check that the user gave the plugin files of a run, each by its name.
 
@@ -247,7 +252,6 @@ def prepare(
     rows = match_columns(e, registry, Registry.load_rows(dataset, on_download))
     plugins = tuple(path.resolve() for path in plugin_files)
     specs = plan(experiment, dataset, rows, registry, plugins)
-    refuse_untested_queries(specs, rows)
     files: dict[str, Any] = {
         "model": Folder.MODELS in keep,
         "scores": Folder.PREDICTIONS in keep,
@@ -359,10 +363,9 @@ def labels_of(rows: LabelledRows, numbers: list[int]) -> Iterator[tuple[int, int
 
 def _pictures_of(rows: LabelledRows, numbers: list[int]) -> Iterator[dict[str, Any]]:
     """Yield the caption and the thumbnail of some rows, where they have images."""
-    if (images := rows.images) is not None:
+    if rows.images is not None:
         for row in numbers:
-            shrunk = thumbnail(images[row])
-            yield {"row": row, "caption": rows.caption(row), "thumbnail": shrunk}
+            yield {"row": row, "caption": rows.caption(row), "thumbnail": rows.thumbnail(row)}
 
 
 def _now() -> str:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import rankdata
 
-from oasis_bench.experiment import ChooseBy, Queries
+from oasis_bench.experiment import ChooseBy
 from oasis_bench.plugins import (
     Blend,
     ExemplarLearner,
@@ -130,10 +130,10 @@ class ScoreReader:
 class Evaluator:
     """Evaluates the scores of a trial's learner by the tasks of one split.
 
-    For the report it keeps the neighbours of some `examples`, drawn by the `seed` from `queries` or
-    from all test items, and where it `projects`, the places of some test items in a plane.  A task
-    predicts the classes of its confusion matrix by the rule of that of `chooses_by` which names the
-    task, else by its first measure.
+    For the report it keeps the neighbours of some `examples`, drawn by the `seed` from the rows
+    `queries` or from all test items, and where it `projects`, the places of some test items in a
+    plane.  A task predicts the classes of its confusion matrix by the rule of that of `chooses_by`
+    which names the task, else by its first measure.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class Evaluator:
         items: TrialItems,
         examples: int,
         seed: int,
-        queries: Queries | None = None,
+        queries: Sequence[int] | None = None,
         projects: bool = False,
         chooses_by: Sequence[ChooseBy] = (),
     ) -> None:
@@ -153,8 +153,8 @@ class Evaluator:
         n_test = len(items.test_rows)
         drawn = np.random.default_rng(seed).permutation(n_test)
         places = np.argsort(items.original_order)[drawn]
-        if queries is not None and items.truth.y is not None:
-            places = places[queries.among(items.test_rows, items.truth.y)[places]]
+        if queries is not None:
+            places = places[np.isin(items.test_rows[places], queries)]
         self._examples = places[:examples]
         y = items.truth.y
         self._projection = Projection(y, seed) if projects and isinstance(y, np.ndarray) else None

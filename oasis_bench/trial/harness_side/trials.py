@@ -10,11 +10,7 @@ from pathlib import Path
 from scipy import sparse
 
 from oasis_bench.data import LabelledRows
-from oasis_bench.experiment import (
-    TrialSpec,
-    saved_steps,
-    source_hash,
-)
+from oasis_bench.experiment import TrialSpec, saved_steps
 from oasis_bench.plugins import MetricLearner, Registry
 from oasis_bench.system import Text, UsageError
 from oasis_bench.trial import wall
@@ -42,7 +38,7 @@ class Trials:
         registry = Registry.load(spec.plugin_files)
         try:
             learner = registry.algorithms[spec.algorithm]
-            if source_hash(learner) != spec.identity["source"]:
+            if not spec.has_source(learner):
                 raise UsageError(f"the source of {spec.learner} {CHANGED}")
             tasks = [registry.tasks[name]() for name in spec.tasks]
             model = None if spec.model is None else self._model(spec.model, spec.identity["model"])
