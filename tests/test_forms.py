@@ -9,7 +9,7 @@ from sklearn.model_selection import KFold, StratifiedKFold, cross_val_score
 from oasis_bench import scorers
 from oasis_bench.algorithms import OASIS, RCA, Euclidean
 from oasis_bench.plugins import Registry, digit_items, digit_rows, load_model, save_model
-from oasis_bench.plugins.contract_items import answers
+from oasis_bench.plugins.contract import answers
 from oasis_bench.plugins.model_file import read_archive, write_archive
 from oasis_bench.system import UsageError
 

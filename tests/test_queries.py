@@ -10,7 +10,7 @@ from small_runs import trials_of
 
 from oasis_bench.algorithms import Euclidean
 from oasis_bench.data import LabelledRows
-from oasis_bench.experiment.data_use import named_queries
+from oasis_bench.experiment import named_queries
 from oasis_bench.system import UsageError
 from oasis_bench.tasks import Retrieval
 from oasis_bench.trial import draw_items

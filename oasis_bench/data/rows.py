@@ -66,17 +66,14 @@ def _one_for_each(labels: Any, n_items: int | None) -> Any:
 
 
 def _is_missing(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    missing: npt.NDArray[np.bool_] = np.ma.getmaskarray(values).copy()
-    if values.dtype.kind in "fc":
-        missing |= np.isnan(values)
-    elif values.dtype.kind in "mM":
-        missing |= np.isnat(values)
-    elif values.dtype.kind == "O":
+    plain = np.asarray(values)
+    missing = plain != plain  # NaN and NaT alone
+    if plain.dtype.kind == "O":
         known = sys.modules.get("pandas")  # without it there is no pandas.NA
         NA = None if known is None else known.NA
-        found = [one is None or one is NA or bool(one != one) for one in values.ravel()]
-        missing |= np.array(found, dtype=bool).reshape(values.shape)
-    return missing
+        found = [one is None or one is NA or bool(one != one) for one in plain.ravel()]
+        missing = np.array(found, dtype=bool).reshape(plain.shape)
+    return np.asarray(missing | np.ma.getmaskarray(values))
 
 
 Items = npt.NDArray[np.int64]

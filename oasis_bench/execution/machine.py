@@ -20,14 +20,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from oasis_bench.execution.fork_server import END_SECONDS, borrow, give_back
 from oasis_bench.system import OutputError, Processes, UsageError
-from oasis_bench.trial import (
-    Conversation,
-    Inbox,
-    PrintedOutput,
-    TrialResult,
-    Trials,
-    learner_process,
-)
+from oasis_bench.trial import Conversation, TrialResult, Trials, learner_process
 
 if TYPE_CHECKING:
     from oasis_bench.data import LabelledRows
@@ -93,9 +86,9 @@ class ThisMachine:
         What the learners print is appended to `output_log`.
         """
         running: list[TrialProcess] = []
-        with closing(Trials(rows, output_log.parent)) as trials:
+        with closing(Trials(rows, output_log)) as trials:
             try:
-                yield self._results(deque(specs), running, trials, output_log)
+                yield self._results(deque(specs), running, trials)
             finally:
                 for trial in running:
                     trial.close()
@@ -105,7 +98,6 @@ class ThisMachine:
         waiting: deque[TrialSpec],
         running: list[TrialProcess],
         trials: Trials,
-        output_log: Path,
     ) -> Iterator[TrialResult]:
         while waiting or running:
             while waiting and len(running) < self.jobs:
@@ -113,7 +105,7 @@ class ThisMachine:
                 if isinstance(begun, TrialResult):
                     yield begun
                 else:
-                    running.append(TrialProcess(begun, output_log))
+                    running.append(TrialProcess(begun))
             self._on_poll()
             connection.wait(
                 [item for trial in running for item in trial.waits_for],
@@ -127,11 +119,10 @@ class ThisMachine:
 
 
 class TrialProcess:
-    """A trial under way, one process a stage; what it prints is appended to `output_log`."""
+    """A trial under way, one process a stage."""
 
-    def __init__(self, conversation: Conversation, output_log: Path) -> None:
+    def __init__(self, conversation: Conversation) -> None:
         self._conversation = conversation
-        self._printed = PrintedOutput(conversation.spec, output_log)
         self._seconds = conversation.spec.budget.seconds
         self._n_bytes = conversation.spec.memory.n_bytes
         self._start_stage()
@@ -164,7 +155,7 @@ class TrialProcess:
             self._begin_phase()
         has_read = self._inbox.read()
         self._since = time.monotonic()
-        stage_has_ended = conversation.listen(self._inbox)
+        stage_has_ended = conversation.listen()
         self._deadline += time.monotonic() - self._since  # evaluating is not the learner's time
         if stage_has_ended and conversation.next_stage():
             self.end()
@@ -175,9 +166,9 @@ class TrialProcess:
             self._hold_to_budget()
         if conversation.result is not None:
             self.end()
-            self._printed.end()
+            self._conversation.printed.end()
         else:
-            self._printed.shorten()
+            self._conversation.printed.shorten()
 
     def end(self) -> None:
         """End the process of the stage and all that it started."""
@@ -191,17 +182,17 @@ class TrialProcess:
             self.end()
             self._conversation.close()
             with suppress(OutputError):  # what ended the run is raised
-                self._printed.end()
+                self._conversation.printed.end()
 
     def _start_stage(self) -> None:
         self._server = borrow()
         self._line, theirs = socket.socketpair()
-        self._inbox = Inbox(self._line)
         self._kills_before = _oom_kills()
-        stage = self._conversation.start(self._server.pid, self._inbox.send_file, self._begin_phase)
+        stage = self._conversation.start(self._server.pid, self._line, self._begin_phase)
+        self._inbox = self._conversation.inbox
         self._server.start(learner_process, stage, line=theirs.fileno())
         theirs.close()
-        self._inbox.send_file(self._printed.descriptor)
+        self._inbox.send_file(self._conversation.printed.descriptor)
         self._deadline = math.inf  # the time begins when the server is ready
 
     def _begin_phase(self) -> None:

@@ -1,4 +1,7 @@
-from .data_use import refuse_unknown_subsets as refuse_unknown_subsets
+from .data_use import (
+    named_queries as named_queries,
+    refuse_unknown_subsets as refuse_unknown_subsets,
+)
 from .identity import (
     WORDS as WORDS,
     cell_name as cell_name,

@@ -107,29 +107,21 @@ def _numbers(
         )
     numbers = sorted(number for number in found.values() if number is not None)
     counts = rows.class_counts()[numbers]
-    n_train, n_test = needed
-    least = min(LEAST, sum(needed))
-    if (few := int((counts < LEAST).sum())) and least == LEAST:
-        others = len(counts) - few
+    (n_train, n_test), n_needed = needed, sum(needed)
+    if few := int((counts < n_needed).sum()):
+        others = int((counts >= min(LEAST, n_needed)).sum())
         remedy = (
             "keep their frequencies with --split stratified, leave those rows out, or take the "
             f"other classes alone with --classes {others}"
         )
-        if others < max(2, few):
+        if counts.min() >= LEAST:
+            remedy = "lower --train or --test"
+        elif others < max(2, few):
             remedy = "is the label an id? name another one with --label"
         raise UsageError(
-            f"{few} of {len(counts)} classes of subset {subset!r} have fewer than {LEAST} items "
-            f"(such as {rows.class_names[numbers[counts.argmin()]]!r}, {counts.min()}), and each "
-            f"needs {LEAST - 2} to train and 2 to test: {remedy}"
-        )
-    if counts.min() < sum(needed):
-        remedy = "lower --train or --test"
-        if least < LEAST:  # nothing can be lowered
-            remedy = f"take the other classes alone with --classes {(counts >= least).sum()}"
-        raise UsageError(
-            f"class {rows.class_names[numbers[counts.argmin()]]!r} of subset {subset!r} has "
-            f"{counts.min()} items, but {n_train} to train and {n_test} to test are {sum(needed)}: "
-            f"{remedy}"
+            f"{few} of {len(counts)} classes of subset {subset!r} have fewer than {n_needed} items "
+            f"(such as {rows.class_names[numbers[counts.argmin()]]!r}, {counts.min()}): {n_train} "
+            f"to train and {n_test} to test: {remedy}"
         )
     return tuple(numbers)
 
@@ -157,26 +149,20 @@ def choose_classes(
         )
     eligible = np.flatnonzero(counts >= n_train + n_test)
     if n_chosen > len(eligible):
-        most = np.sort(counts)[-n_chosen]
-        remedy = f"lower --classes, or --train and --test to {most} together"
-        if most < LEAST:  # nothing can be lowered
-            remedy = "lower --classes, or ask another task"
         raise UsageError(
             f"{n_chosen} classes of {n_train} training and {n_test} test items were asked for, "
-            f"but only {len(eligible)} of the {len(counts)} classes have {n_train + n_test}: "
-            f"{remedy}"
+            f"but only {len(eligible)} of the {len(counts)} classes have {n_train + n_test}: lower "
+            "--classes, or --train and --test"
         )
     order = np.random.default_rng(seed).permutation(len(counts))
     order = order[np.isin(order, eligible)].astype(np.intp)
     if n_sets is None:
         return np.sort(order[:n_chosen])
     if n_sets * n_chosen > len(order):
-        most = len(order) // n_chosen
-        remedy = f"{most} replicates at most" if most > 1 else "lower --classes"
         raise UsageError(
             f"--replicates {n_sets} of {n_chosen} classes are {n_sets * n_chosen} classes, and "
-            f"{len(order)} of the {len(counts)} have {n_train + n_test} items: {remedy}, or lower "
-            "--train and --test"
+            f"{len(order)} of the {len(counts)} have {n_train + n_test} items: lower --replicates, "
+            "--classes, or --train and --test"
         )
     return order[: n_sets * n_chosen]
 

@@ -27,6 +27,7 @@ from oasis_bench.experiment.data_use import (
     choose_subsets,
     class_set,
     named_queries,
+    refuse_unknown_subsets,
     refuse_untested_queries,
     settle,
     size_remarks,
@@ -499,8 +500,11 @@ def find_tasks(experiment: Experiment, registry: Registry) -> list[Task]:
 def refuse_unknown_names(experiment: Experiment, registry: Registry) -> None:
     """Raise UsageError for what can be seen of an experiment before its data set is loaded.
 
-    Hyper-parameters, tasks, and a split that is unknown or that no task can be asked on.
+    Hyper-parameters, tasks, class subsets, and a split that is unknown or that no task can be asked
+    on.
     """
+    e = experiment
+    refuse_unknown_subsets(e, Registry.open_dataset(e.dataset, registry, e.dataset_options))
     find_grids(experiment, registry)
     tasks = find_tasks(experiment, registry)
     if experiment.split is None:

@@ -28,7 +28,7 @@ from oasis_bench.plugins.metric_learner import (
     sides,
 )
 from oasis_bench.system import Text, UsageError, slices
-from oasis_bench.tasks import project, score_sparse
+from oasis_bench.tasks import score_bilinear
 
 BLOCK_BYTES = 64 * 2**20
 """Working memory of a `similarity` beyond its result."""
@@ -71,11 +71,7 @@ class BilinearLearner(MetricLearner):
         dtype = np.result_type(queries.dtype, W.dtype, gallery.dtype)
         scores = np.empty((queries.shape[0], gallery.shape[0]), dtype=dtype)
         for rows in blocks(queries.shape[0], row_bytes=W.shape[1] * dtype.itemsize):
-            projected = project(queries[rows], W)
-            if sparse.issparse(gallery):
-                score_sparse(projected, gallery, scores[rows])
-            else:
-                np.matmul(projected, gallery.T, out=scores[rows], casting="same_kind")
+            score_bilinear(queries[rows], W, gallery, scores[rows])
         return scores
 
 

@@ -51,19 +51,10 @@ def find_dataset(name: str, known: Iterable[str]) -> tuple[str, Path | None]:
         raise UsageError(
             f"data set {name} is yours: give the path itself in place of {Text.shown(name)}"
         )
-    if not name.strip():
-        raise UsageError(f"data set {name!r}: a name or a path is needed: . is this folder")
     names = [one for one in known if one not in PATH_DATASETS]
     path = Path(name)
-    if "\0" in name:
-        raise UsageError(f"data set {Text.shown(name)}: no path holds a NUL character")
     if name in names:
         return name, None
-    if os.path.islink(path) and not os.path.exists(path):
-        raise UsageError(
-            f"data set {Text.shown(name)} is a link to {Text.shown(os.readlink(path))}, where "
-            "nothing is: give a path that exists"
-        )
     if _holds_triplets(path):
         return TRIPLETS, path
     if os.path.isdir(path):  # unlike Path.is_dir, also where the name is too long

@@ -271,7 +271,7 @@ def _kept_trials(
                 for one in of_trial.dropna(subset="blend").itertuples()
                 for scaling in [None if pd.isna(one.baseline_scaling) else one.baseline_scaling]
             }
-            kept[trial_id] = Predictions.open(path, spec, rows, blends)
+            kept[trial_id] = Predictions(path, spec, rows, blends)
     if not kept:
         raise UsageError(f"{folder / Folder.PREDICTIONS} has no scores of the trials of this run")
     return kept

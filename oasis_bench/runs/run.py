@@ -30,7 +30,6 @@ from oasis_bench.experiment import (
     match_columns,
     plan,
     refuse_unknown_names,
-    refuse_unknown_subsets,
     remarks_on,
 )
 from oasis_bench.plugins import Dataset, Registry
@@ -248,7 +247,6 @@ def prepare(
     """Load the rows and list the trials."""
     e = experiment
     dataset = Registry.open_dataset(e.dataset, registry, e.dataset_options)
-    refuse_unknown_subsets(e, dataset)
     rows = match_columns(e, registry, Registry.load_rows(dataset, on_download))
     plugins = tuple(path.resolve() for path in plugin_files)
     specs = plan(experiment, dataset, rows, registry, plugins)

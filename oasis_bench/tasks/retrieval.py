@@ -314,40 +314,6 @@ class RankingMeasures:
     n_queries_left_out: int
 
 
-def average_precision(hits: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """Average, over the ranks of the relevant items, the precision at that rank.
-
-    Parameters
-    ----------
-    hits : array of shape (n_queries, n_ranked), bool
-        Whether the item at each rank is relevant; at least one in each row.
-
-    Returns
-    -------
-    ndarray of shape (n_queries,)
-    """
-    relevant = np.asarray(hits, dtype=bool)
-    precision = np.cumsum(relevant, axis=1) / np.arange(1, relevant.shape[1] + 1)
-    return np.asarray(np.mean(precision, axis=1, where=relevant))
-
-
-def precision_at_k(hits: npt.ArrayLike, k_max: int) -> npt.NDArray[np.float64]:
-    """Return the share of relevant items among the first 1, 2, ... k_max of each query.
-
-    Parameters
-    ----------
-    hits : array of shape (n_queries, n_ranked), bool
-    k_max : int
-        At most n_ranked.
-
-    Returns
-    -------
-    ndarray of shape (n_queries, k_max)
-    """
-    first = np.asarray(hits, dtype=bool)[:, :k_max]
-    return np.asarray(np.cumsum(first, axis=1) / np.arange(1, k_max + 1))
-
-
 def evaluate_ranking(
     similarity: Similarity,
     X: Any,

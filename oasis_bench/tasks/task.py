@@ -98,18 +98,8 @@ class Evaluation(ABC):
         Raises
         ------
         ValueError
-            If a score is NaN, or if the shape or the queries of the block are wrong.
+            If a score is NaN.
         """
-        n_asked = len(self._came)
-        if scores.ndim != 2 or scores.shape[1] != self._n_gallery:
-            raise ValueError(
-                f"scores of shape {scores.shape}: {self._n_gallery} for each query are needed"
-            )
-        if not 0 <= start <= start + len(scores) <= n_asked:
-            raise ValueError(
-                f"scores of queries {start} to {start + len(scores) - 1}: there are 0 to "
-                f"{n_asked - 1}"
-            )
         self.judge(start, kernel_ready(scores))
         self._came[start : start + len(scores)] = True
 

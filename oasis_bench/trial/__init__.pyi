@@ -1,7 +1,6 @@
-from .harness_side.clock import CLOCK_IN_WORDS as CLOCK_IN_WORDS
 from .harness_side.conversation import Conversation as Conversation
 from .harness_side.evaluator import TRAINING as TRAINING
-from .harness_side.inbox import Inbox as Inbox
+from .harness_side.inbox import CLOCK_IN_WORDS as CLOCK_IN_WORDS, Inbox as Inbox
 from .harness_side.items import draw_items as draw_items
 from .harness_side.kept_files import (
     Predictions as Predictions,

@@ -13,7 +13,7 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any
@@ -24,7 +24,7 @@ from numpy.lib import format as npy
 
 from oasis_bench.data import LabelledRows, Patches, Prepare, row_hashes
 from oasis_bench.experiment import TrialSpec, cell_name, saved_steps
-from oasis_bench.plugins import Blend, MetricLearner, Registry, complete_model, load_blend
+from oasis_bench.plugins import Blend, Registry, complete_model, load_blend
 from oasis_bench.system import (
     ArrayArchive,
     Folder,
@@ -218,22 +218,15 @@ class ScoresFile:
         self._end_array()
         self._gallery, self._dtype = gallery, dtype
         shape = len(self._items.test_rows), len(self._items.ties[gallery])
-        self._array = begin_array(self._file, f"scores_{gallery}.npy", dtype, shape)
+        entry = zipfile.ZipInfo(f"scores_{gallery}.npy")
+        self._array = self._file.open(entry, "w", force_zip64=True)
+        header = {"descr": dtype.str, "fortran_order": False, "shape": shape}
+        npy.write_array_header_1_0(self._array, header)
 
     def _end_array(self) -> None:
         if self._array is not None:
             self._array.close()
             self._array = None
-
-
-def begin_array(
-    archive: zipfile.ZipFile, name: str, dtype: np.dtype[Any], shape: tuple[int, ...]
-) -> IO[bytes]:
-    """Write the header of an array; its values follow in pieces, and the caller closes it."""
-    stream = archive.open(zipfile.ZipInfo(name), "w", force_zip64=True)
-    header = {"descr": dtype.str, "fortran_order": False, "shape": shape}
-    npy.write_array_header_1_0(stream, header)
-    return stream
 
 
 def what_was_scored(items: TrialItems) -> dict[str, npt.NDArray[np.intp]]:
@@ -242,31 +235,24 @@ def what_was_scored(items: TrialItems) -> dict[str, npt.NDArray[np.intp]]:
     return rows | {f"ties_{gallery}": items.ties[gallery] for gallery in GALLERIES}
 
 
-@dataclass(frozen=True)
 class Predictions:
-    """The kept scores of one trial, as it is planned now: of the learner alone, and blended."""
+    """The kept scores of one trial, as it is planned now: of the learner alone, and blended.
 
-    path: Path
-    spec: TrialSpec
-    rows: LabelledRows = field(repr=False)  # of the data set
-    items: TrialItems = field(repr=False)  # without X, of which each trial may have a copy
-    galleries: tuple[str, ...]  # those whose scores were kept: 'test', 'training'
-    blends: Mapping[str, tuple[Blend, str | None]]  # by gallery: with the baseline's scaling
+    `blends` has the blend of each gallery, with the baseline's scaling; `galleries` are those whose
+    scores were kept.  Raise UsageError where the file is damaged, or its scores are of other items
+    than are drawn now.
+    """
 
-    @classmethod
-    def open(
-        cls,
+    def __init__(
+        self,
         path: Path,
         spec: TrialSpec,
         rows: LabelledRows,
         blends: Mapping[str, tuple[Blend, str | None]],
-    ) -> Predictions:
-        """Read what the scores are of.
-
-        Raise UsageError where the file is damaged, or its scores are of other items than are drawn
-        now.
-        """
-        items = draw_items(spec, rows, _learner_of(spec))
+    ) -> None:
+        self.path, self.spec, self._rows, self._blends = path, spec, rows, blends
+        self._learner = Registry.load(spec.plugin_files).algorithms[spec.algorithm]
+        items = draw_items(spec, rows, self._learner)
         arrays = what_was_scored(items)
         with (
             _damage_as_usage_error(path),
@@ -275,26 +261,26 @@ class Predictions:
         ):
             kept = {name: archive.read_array(f"{name}.npy") for name in arrays}
             names = archive.namelist()
-            scored = tuple(gallery for gallery in GALLERIES if f"scores_{gallery}.npy" in names)
+            self.galleries = [one for one in GALLERIES if f"scores_{one}.npy" in names]
         if not all(np.array_equal(kept[name], array) for name, array in arrays.items()):
             raise UsageError(
                 f"{path}: its scores are of other items than this oasis-bench draws: put it back, "
                 "use the version that ran it, or start a new run"
             )
-        return cls(path, spec, rows, replace(items, X=None), scored, blends)
+        self.items = replace(items, X=None)  # of which each trial may have a copy
 
     def evaluate(self, tasks: Sequence[Task]) -> Iterator[tuple[str, Mapping[str, Rows]]]:
         """Yield, for each task, its name and its rows of the tables."""
-        prepared = {gallery: self._prepared(gallery) for gallery in self.blends}
+        prepared = {gallery: self._prepared(gallery) for gallery in self._blends}
         for task in tasks:
-            status, reason = "not applicable", reason_against(task, _learner_of(self.spec))
+            status, reason = "not applicable", reason_against(task, self._learner)
             if reason is None:
                 try:
                     evaluator = Evaluator([task], self.items, 0, 0, chooses_by=self.spec.chooses_by)
                     gallery = task.gallery
-                    if gallery in self.blends:
-                        learner, (blend, _) = _learner_of(self.spec), self.blends[gallery]
-                        evaluator.blend(gallery, blend, learner, prepared[gallery])
+                    if gallery in self._blends:
+                        blend, _ = self._blends[gallery]
+                        evaluator.blend(gallery, blend, self._learner, prepared[gallery])
                     for message, content in self.blocks(gallery):
                         evaluator.readers[gallery].add(message, content)
                     yield task.name, evaluator.tables()
@@ -309,9 +295,9 @@ class Predictions:
     def blended(self) -> Iterator[tuple[int, wall.ScoreArray]]:
         """Yield the scores among test items as tasks are evaluated by them, with their start."""
         mix, start = None, 0
-        if "test" in self.blends:
-            blend, _ = self.blends["test"]
-            mix = mix_of(blend, _learner_of(self.spec), self._prepared("test"), "test")
+        if "test" in self._blends:
+            blend, _ = self._blends["test"]
+            mix = mix_of(blend, self._learner, self._prepared("test"), "test")
         for message, content in self.blocks("test"):
             block = np.frombuffer(content, message.dtype).reshape(message.n_queries, -1)
             yield start, block if mix is None else mix(start, block)
@@ -319,8 +305,8 @@ class Predictions:
 
     def _prepared(self, gallery: str) -> SealedItems:
         """Return the items as the baseline of a blend gets them."""
-        learner, (_, scaling) = _learner_of(self.spec), self.blends[gallery]
-        items = draw_items(self.spec, self.rows, learner)
+        learner, (_, scaling) = self._learner, self._blends[gallery]
+        items = draw_items(self.spec, self._rows, learner)
         if self.spec.model is None:
             return SealedItems(items, learner, scaling)
         blend = load_blend(self.spec.model)
@@ -356,10 +342,6 @@ class Predictions:
                 if np.isnan(np.frombuffer(content, dtype)).any():
                     raise UsageError("it holds scores that are NaN")
                 yield wall.Scores(gallery, n_rows, dtype.name), content
-
-
-def _learner_of(spec: TrialSpec) -> type[MetricLearner]:
-    return Registry.load(spec.plugin_files).algorithms[spec.algorithm]
 
 
 @contextmanager

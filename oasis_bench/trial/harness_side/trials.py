@@ -27,8 +27,8 @@ CHANGED = (
 class Trials:
     """Begins trials; the items of a partition are drawn and sealed once for all learners."""
 
-    def __init__(self, rows: LabelledRows, folder: Path) -> None:
-        self._rows, self._folder = rows, folder
+    def __init__(self, rows: LabelledRows, log: Path) -> None:
+        self._rows, self._log = rows, log
         self._cell: tuple[str, str, int] | None = None
         self._drawn: dict[tuple[object, ...], tuple[TrialItems, Sealed]] = {}
         self._models: dict[Path, int] = {}
@@ -43,7 +43,7 @@ class Trials:
             tasks = [registry.tasks[name]() for name in spec.tasks]
             model = None if spec.model is None else self._model(spec.model, spec.identity["model"])
             items, sealed = self._items(spec, learner, registry)
-            return Conversation(spec, items, sealed, learner, tasks, self._folder, model)
+            return Conversation(spec, items, sealed, learner, tasks, self._log, model)
         except wall.NotApplicableError as error:
             return TrialResult.lost(spec, self._rows.X.shape[1], "not applicable", str(error))
         except Exception as error:
