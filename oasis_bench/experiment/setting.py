@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from numbers import Integral
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 from oasis_bench.system import Text, UsageError, Value
 
@@ -28,41 +28,56 @@ BYTES = {
 class Limit(str):
     """A limit as a user writes it: a text, with its value beside it; `of` alone makes one."""
 
+    UNITS: ClassVar[Mapping[str, int]] = {}
+    EXAMPLES: ClassVar = ""
+    MOST: ClassVar = ""
+
+    amount: float | None
+    """None is no limit."""
+
     @classmethod
     def of(cls, name: str, given: object) -> Self:
         """Read the limit `name`, or return it as it is where it was read before."""
-        return given if isinstance(given, cls) else cls._read(name, given)
+        if isinstance(given, cls):
+            return given
+        limit = cls(given)
+        limit._read(name, given)
+        return limit
 
-    @classmethod
-    def _read(cls, name: str, given: object) -> Self:
-        raise NotImplementedError
+    def _read(self, name: str, given: object) -> None:
+        """Read a number with a unit, or 'off'."""
+        self.amount = None if given == OFF else _amount(given, self.UNITS)
+        if self.amount == 0:
+            raise UsageError(
+                f"{name} = {Text.shown(given)}: a number above 0 with a unit "
+                f"({', '.join(self.UNITS)}) is needed, such as {self.EXAMPLES}, or {OFF}"
+            )
+        if self.amount is not None and self.amount > _amount(self.MOST, self.UNITS):
+            raise UsageError(
+                f"{name} = {Text.shown(given)}: {self.MOST} at most is needed, or {OFF}"
+            )
 
 
 class Duration(Limit):
     """A time such as '90s', '10m' or 'off'."""
 
-    seconds: float | None
-    """None is no limit; likewise below."""
+    UNITS, EXAMPLES, MOST = SECONDS, "90s, 10m or 2h", "3650d"
 
-    @classmethod
-    def _read(cls, name: str, given: object) -> Self:
-        seconds = _amount_of(name, given, SECONDS, "90s, 10m or 2h", most="3650d")
-        duration = cls(given)
-        duration.seconds = seconds
-        return duration
+    @property
+    def seconds(self) -> float | None:
+        """None is no limit; likewise below."""
+        return self.amount
 
 
 class Size(Limit):
     """An amount of memory such as '500MiB', '4GiB' or 'off'."""
 
-    n_bytes: int | None
+    UNITS, EXAMPLES, MOST = BYTES, "500MiB or 4GiB", "1000TiB"
 
-    @classmethod
-    def _read(cls, name: str, given: object) -> Self:
-        n_bytes = _amount_of(name, given, BYTES, "500MiB or 4GiB", most="1000TiB")
-        size = cls(given)
-        size.n_bytes = None if n_bytes is None else int(n_bytes)
-        return size
+    @property
+    def n_bytes(self) -> int | None:
+        """A whole number."""
+        return None if self.amount is None else int(self.amount)
 
 
 class Search(Limit):
@@ -74,43 +89,24 @@ class Search(Limit):
     candidates: int | None
     seconds: float | None
 
-    @classmethod
-    def _read(cls, name: str, given: object) -> Self:
-        search = cls(given)
-        search.candidates = search.seconds = None
-        if search.isdecimal() and len(search) <= MOST_CANDIDATE_DIGITS and int(search):
-            search.candidates = int(search)
-        else:
-            try:
-                search.seconds = Duration.of(name, given).seconds
-                search.candidates = None if search.seconds is None else CANDIDATES
-            except UsageError:
-                raise UsageError(
-                    f"{name} = {Text.shown(given)}: a number of candidates above 0, such as 20, "
-                    f"a time, such as 60s or 5m, or {OFF} is needed"
-                ) from None
-        return search
+    def _read(self, name: str, given: object) -> None:
+        self.candidates = self.seconds = None
+        if self.isdecimal() and len(self) <= MOST_CANDIDATE_DIGITS and int(self):
+            self.candidates = int(self)
+            return
+        try:
+            self.seconds = Duration.of(name, given).seconds
+        except UsageError:
+            raise UsageError(
+                f"{name} = {Text.shown(given)}: a number of candidates above 0, such as 20, "
+                f"a time, such as 60s or 5m, or {OFF} is needed"
+            ) from None
+        self.candidates = None if self.seconds is None else CANDIDATES
 
 
-def _amount_of(
-    name: str, given: object, units: Mapping[str, int], examples: str, most: str
-) -> float | None:
-    """Read a number with a unit; None where it is 'off'."""
-    if given == OFF:
-        return None
-    amount = _amount(given, units) if isinstance(given, str) else 0
-    if amount == 0:
-        raise UsageError(
-            f"{name} = {Text.shown(given)}: a number above 0 with a unit ({', '.join(units)}) is "
-            f"needed, such as {examples}, or {OFF}"
-        )
-    if amount > _amount(most, units):
-        raise UsageError(f"{name} = {Text.shown(given)}: {most} at most is needed, or {OFF}")
-    return amount
-
-
-def _amount(text: str, units: Mapping[str, int]) -> float:
-    """Return a number with a unit as a number; 0 where the text is none."""
+def _amount(given: object, units: Mapping[str, int]) -> float:
+    """Return a number with a unit as a number; 0 where it is no such text."""
+    text = given if isinstance(given, str) else ""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)", text)
     return float(found[1]) * units[found[2]] if found and found[2] in units else 0.0
 

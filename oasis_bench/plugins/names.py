@@ -40,8 +40,8 @@ def refuse_unknown(kind: str, name: str, also: Iterable[str] = ()) -> None:
         raise UsageError(Text.unknown_name(kind, name, known))
 
 
-def find_dataset(name: str, known: Iterable[str]) -> tuple[str, Path | None]:
-    """Find what a user's name of a data set means: one that is known, or a path.
+def find_dataset(name: str, known: Iterable[str] | None = None) -> tuple[str, Path | None]:
+    """Find what a user's name of a data set means: one that is known (or installed), or a path.
 
     A name that is both is that of the known one.  A CSV file with the columns query, positive and
     negative holds judged triplets, and so does a folder with such a file ``triplets.csv``.  The
@@ -51,6 +51,8 @@ def find_dataset(name: str, known: Iterable[str]) -> tuple[str, Path | None]:
         raise UsageError(
             f"data set {name} is yours: give the path itself in place of {Text.shown(name)}"
         )
+    if known is None:
+        known = [point.name for point in installed("data set")]
     names = [one for one in known if one not in PATH_DATASETS]
     path = Path(name)
     if name in names:

@@ -63,7 +63,7 @@ class NeighbourVotes(Evaluation):
         measures: Collection[str] | None = None,
     ) -> None:
         kept = Classification.measures if measures is None else tuple(measures)
-        super().__init__(len(y), len(training), kept)
+        super().__init__(len(y), kept)
         self.n_queries = len(y)
         self._y, self._training, self._place = y, training, places(ties)
         depth = min(FROME_DEPTH, len(training))

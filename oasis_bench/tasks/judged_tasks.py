@@ -34,7 +34,7 @@ class TripletAnswers(Evaluation):
         self, judged: JudgedTriplets, ties: Numbers, measures: Collection[str] | None = None
     ) -> None:
         possible = _possible_measures(judged)
-        super().__init__(len(ties), len(ties), tuple(possible if measures is None else measures))
+        super().__init__(len(ties), tuple(possible if measures is None else measures))
         if missing := [name for name in self.kept if name not in possible]:
             raise ValueError(f"{missing[0]} is of votes, and these triplets have none")
         self.n_queries = len(np.unique(judged.items[:, 0]))
@@ -204,7 +204,7 @@ class RatedCandidates(Evaluation):
     ) -> None:
         n_raters = ratings.marks.shape[1]
         possible = RatingsTask.measures if n_raters > 1 else (MARKED,)
-        super().__init__(len(ties), len(ties), possible if measures is None else tuple(measures))
+        super().__init__(len(ties), possible if measures is None else tuple(measures))
         if missing := [name for name in self.kept if name not in possible]:
             raise ValueError(f"{missing[0]}: several raters are needed, and there is one")
         self._place = places(ties)

@@ -148,9 +148,7 @@ class RankedQueries(Evaluation):
         measures: Collection[str] | None = None,
         last_k: int = LAST_K,
     ) -> None:
-        super().__init__(
-            len(asked), len(ties), tuple(MEASURES) if measures is None else tuple(measures)
-        )
+        super().__init__(len(asked), tuple(MEASURES if measures is None else measures))
         self._labels, self._asked, self._place = labels, asked, places(ties)
         self._counts = labels.has_relevant(asked)
         self.n_queries = int(np.count_nonzero(self._counts))

@@ -62,8 +62,6 @@ class Evaluation(ABC):
     ----------
     n_asked : int
         The number of queries: the test items.
-    n_gallery : int
-        The number of items that each query is compared with.
     kept : tuple of str
         The names of the measures to compute.
 
@@ -80,9 +78,8 @@ class Evaluation(ABC):
     n_queries: int
     n_left_out: int = 0
 
-    def __init__(self, n_asked: int, n_gallery: int, kept: tuple[str, ...]) -> None:
+    def __init__(self, n_asked: int, kept: tuple[str, ...]) -> None:
         self.kept = kept
-        self._n_gallery = n_gallery
         self._came = np.zeros(n_asked, dtype=bool)
 
     def add(self, start: int, scores: Scores) -> None:

@@ -62,7 +62,7 @@ class SameOrDifferent(Evaluation):
 
     def __init__(self, pairs: Pairs, n_items: int, measures: Collection[str] | None = None) -> None:
         kept = Verification.measures if measures is None else tuple(measures)
-        super().__init__(n_items, n_items, kept)
+        super().__init__(n_items, kept)
         left, right, self._same = pairs
         n_same = np.count_nonzero(self._same)
         if n_same in (0, len(left)):

@@ -204,7 +204,6 @@ WITH_FILE = (Fitted, Saved, Loaded)
 """The messages that a file comes with."""
 
 ScoreArray = npt.NDArray[np.floating]
-Array = npt.NDArray[Any]
 
 _encoder = msgspec.json.Encoder(enc_hook=lambda value: value.item())  # scalars of NumPy
 _decoder: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)

@@ -7,7 +7,7 @@ from oasis_bench.tasks import Evaluation, Task, rank_others
 
 class FirstRanks(Evaluation):
     def __init__(self, y, ties):
-        super().__init__(len(y), len(ties), ReciprocalRank.measures)
+        super().__init__(len(y), ReciprocalRank.measures)
         self.y, self.ties, self.n_queries = y, ties, len(y)
         self.reciprocals = np.zeros(len(y))
 

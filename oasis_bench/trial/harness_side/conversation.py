@@ -52,8 +52,12 @@ from oasis_bench.trial.harness_side.inbox import (
     Inbox,
 )
 from oasis_bench.trial.harness_side.items import Sealed, SealedItems, TrialItems
-from oasis_bench.trial.harness_side.kept_files import KeptFiles, PrintedOutput
-from oasis_bench.trial.harness_side.result import TrialResult, columns_of
+from oasis_bench.trial.harness_side.result import (
+    KeptFiles,
+    PrintedOutput,
+    TrialResult,
+    columns_of,
+)
 
 Expected: TypeAlias = type[wall.Message] | tuple[type[wall.Message], ...] | int
 """The type of the message that is to come next, the types of those that may, or so many bytes."""
