@@ -40,7 +40,7 @@ from oasis_bench.reports.verdict import answers
 from oasis_bench.reports.view import view_of
 from oasis_bench.runs import evaluate_run, read_run, run_experiment
 from oasis_bench.system import UsageError
-from oasis_bench.trial.wall import is_blended
+from oasis_bench.trial import is_blended
 
 N_STEPS, FOLDS = 700, 3
 PARAMS = {"OASIS": {"n_steps": N_STEPS, "aggressiveness": 0.1}, "LDA": {"shrinkage": 0.1}}

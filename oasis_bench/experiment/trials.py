@@ -88,31 +88,6 @@ class Where:
 
 
 @dataclass(frozen=True)
-class Keeps:
-    """What a trial keeps besides its measures: for pictures of the report, and in files.
-
-    Attributes
-    ----------
-    examples, queries
-        How many test items keep their nearest neighbours, and the rows that these are drawn from;
-        None: all that test.
-    projection
-        Whether the places of some test items in a plane are kept.
-    model, scores
-        Whether the fitted learner, and all scores, are kept in files.
-    columns
-        The names of the features, which a saved model keeps.
-    """
-
-    examples: int = 0
-    queries: Sequence[int] | None = None
-    projection: bool = False
-    model: bool = False
-    scores: bool = False
-    columns: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True)
 class TrialSpec:
     """One learner on one class subset and one outer partition, complete and picklable.
 
@@ -134,6 +109,15 @@ class TrialSpec:
         What decides the result, as JSON holds it: data, split, seed, learner, its parameters and
         source, the code of oasis-bench and the versions of the libraries that it uses.  The
         processor and the other imports of a plugin are not in it; the provenance names them.
+    examples, queries
+        For pictures of the report: how many test items keep their nearest neighbours, and the rows
+        that these are drawn from; None: all that test.
+    projection
+        Whether the places of some test items in a plane are kept.
+    keeps_model, keeps_scores
+        Whether the fitted learner, and all scores, are kept in files.
+    columns
+        The names of the features, which a saved model keeps.
     plugin_files
         Where the learner may come from, besides installed packages.
     shares_cores
@@ -150,7 +134,12 @@ class TrialSpec:
     chooses_by: tuple[ChooseBy, ...]
     scalings: tuple[str, ...]
     identity: Mapping[str, Any]
-    keeps: Keeps = Keeps()
+    examples: int = 0
+    queries: Sequence[int] | None = None
+    projection: bool = False
+    keeps_model: bool = False
+    keeps_scores: bool = False
+    columns: tuple[str, ...] | None = None
     plugin_files: tuple[Path, ...] = ()
     shares_cores: bool = False
     encoding: Encoding | None = None
@@ -207,7 +196,7 @@ class TrialSpec:
 
     def for_learner(self) -> TrialSpec:
         """Return it as the learner's process gets it: without identity and `trial_id`."""
-        return replace(self, identity={}, keeps=replace(self.keeps, queries=None))
+        return replace(self, identity={}, queries=None)
 
     def seed_for(self, purpose: str, *, of_learner: bool = False) -> int:
         """Derive a seed from the run's seed, the subset, the partition and the purpose.
@@ -349,17 +338,15 @@ def plan(
                     chooses_by=chooses_by,
                     scalings=scalings[label],
                     identity=json.loads(json.dumps(identity)),
-                    keeps=Keeps(
-                        examples=e.examples if shows and rows.images is not None else 0,
-                        queries=queries,
-                        projection=shows and subset == largest,
-                    ),
+                    examples=e.examples if shows and rows.images is not None else 0,
+                    queries=queries,
+                    projection=shows and subset == largest,
                     plugin_files=plugin_files,
                     encoding=encoding,
                 )
             )
     if named is not None:
-        first = {spec.where.subset: spec for spec in trials if spec.keeps.examples}
+        first = {spec.where.subset: spec for spec in trials if spec.examples}
         draws = [spec.drawn(rows).test for spec in first.values()]
         refuse_untested_queries(named, np.unique(np.concatenate(draws)))
     return trials

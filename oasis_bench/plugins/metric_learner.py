@@ -275,20 +275,6 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
             f"{self.with_transform}; or call its similarity"
         )
 
-    @property
-    def get_metric(self) -> Any:
-        """Raise an error that says which learners have it; `MahalanobisLearner` overrides it.
-
-        Raises
-        ------
-        AttributeError
-            Always.
-        """
-        raise AttributeError(
-            f"{type(self).__name__} has no distance |Lx - Ly|, and so no get_metric: take a "
-            "learner that has it, such as LMNN; or call its similarity"
-        )
-
     def refusal(self, X: Any, y: Any) -> str | None:
         """Return the reason why the learner cannot learn from these items and labels, or None.
 

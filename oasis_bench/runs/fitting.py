@@ -180,11 +180,11 @@ def _on_all(
 ) -> TrialSpec:
     """Return a trial that tests no row, and keeps the model of the learner `label`."""
     where = replace(spec.where, n_train=spec.where.n_train + spec.where.n_test, n_test=0)
-    keeps = replace(spec.keeps, model=spec.learner == label, columns=columns, projection=False)
+    kept: dict[str, Any] = {"keeps_model": spec.learner == label, "columns": columns}
     learner = registry.algorithms[spec.algorithm]
     # One candidate has nothing to tune; as two equal ones it is validated too.
     n = 1 if needs_tuning(spec, learner) else 2
-    return replace(spec, where=where, keeps=keeps, candidates=spec.candidates * n)
+    return replace(spec, where=where, projection=False, candidates=spec.candidates * n, **kept)
 
 
 def _on_inner_folds(record: TrialResult) -> list[float]:

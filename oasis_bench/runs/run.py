@@ -250,15 +250,13 @@ def prepare(
     rows = match_columns(e, registry, Registry.load_rows(dataset, on_download))
     plugins = tuple(path.resolve() for path in plugin_files)
     specs = plan(experiment, dataset, rows, registry, plugins)
-    files: dict[str, Any] = {
-        "model": Folder.MODELS in keep,
-        "scores": Folder.PREDICTIONS in keep,
+    more: dict[str, Any] = {
+        "keeps_model": Folder.MODELS in keep,
+        "keeps_scores": Folder.PREDICTIONS in keep,
         "columns": rows.columns,
+        "shares_cores": shares_cores,
     }
-    specs = [
-        replace(spec, shares_cores=shares_cores, keeps=replace(spec.keeps, **files))
-        for spec in specs
-    ]
+    specs = [replace(spec, **more) for spec in specs]
     return dataset, rows, specs
 
 

@@ -6,4 +6,4 @@ from .harness_side.result import TrialResult as TrialResult
 from .harness_side.trials import Predictions as Predictions, Trials as Trials
 from .learner_side.fit_data import FitData as FitData
 from .learner_side.process import learner_process as learner_process
-from .wall import needs_tuning as needs_tuning
+from .wall import is_blended as is_blended, needs_tuning as needs_tuning

@@ -110,8 +110,7 @@ class Conversation:
         # What tunes each gallery, as its place in `chooses_by`; first that of the first measure.
         self._places = {gallery: tunes.get(gallery, 0) for gallery in galleries_of(evaluated)}
         self._galleries = tuple(self._places)  # of the tasks that the present fit is for
-        keeps = spec.keeps
-        drawn = (keeps.examples, spec.seed_for("examples"), keeps.queries, keeps.projection)
+        drawn = (spec.examples, spec.seed_for("examples"), spec.queries, spec.projection)
         self._evaluator = Evaluator(evaluated, items, *drawn, spec.chooses_by)
         self._chooser = task_of[asked[0].task]
         self._traces = Traces(self._chooser, asked[0], items)
@@ -314,7 +313,7 @@ class Conversation:
             "tuning_fit_seconds": self._winners[0].fit_seconds,
             "tuning_score_seconds": self._winners[0].score_seconds,
         }
-        if self.spec.keeps.model:
+        if self.spec.keeps_model:
             saved = yield wall.Saved
             if self._file is None:
                 self._notes.append(f"its model is not saved: {saved.reason}")

@@ -156,7 +156,7 @@ class KeptFiles:
 
     def add_scores(self, message: wall.Scores, content: bytes | bytearray) -> None:
         """Write the next block of scores, where they are kept."""
-        if not self._spec.keeps.scores:
+        if not self._spec.keeps_scores:
             return
         with self._disk(Folder.PREDICTIONS):
             if self._scores is None:
@@ -179,7 +179,7 @@ class KeptFiles:
 
     def _named(self, steps: Sequence[Any] | None) -> Sequence[Any] | None:
         """Return steps that know the names of the columns, which those of the trial do not."""
-        columns = self._spec.keeps.columns
+        columns = self._spec.columns
         if not steps or columns is None or len(columns) != self._items.X.shape[1]:
             return steps
         named = copy(steps[0])
