@@ -23,7 +23,6 @@ from .trials import (
     ChooseBy as ChooseBy,
     TrialSpec as TrialSpec,
     find_tasks as find_tasks,
-    identities as identities,
     plan as plan,
     refuse_unknown_names as refuse_unknown_names,
     remarks_on as remarks_on,

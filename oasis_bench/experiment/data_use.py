@@ -107,21 +107,22 @@ def _numbers(
         )
     numbers = sorted(number for number in found.values() if number is not None)
     counts = rows.class_counts()[numbers]
-    (n_train, n_test), n_needed = needed, sum(needed)
-    if few := int((counts < n_needed).sum()):
-        others = int((counts >= min(LEAST, n_needed)).sum())
+    if counts.min() < sum(needed):
+        least = min(LEAST, sum(needed))  # which no --train or --test can lower
+        bound = least if counts.min() < least else sum(needed)
+        few, others = int((counts < bound).sum()), int((counts >= least).sum())
         remedy = (
             "keep their frequencies with --split stratified, leave those rows out, or take the "
             f"other classes alone with --classes {others}"
         )
-        if counts.min() >= LEAST:
+        if bound > least:
             remedy = "lower --train or --test"
         elif others < max(2, few):
             remedy = "is the label an id? name another one with --label"
         raise UsageError(
-            f"{few} of {len(counts)} classes of subset {subset!r} have fewer than {n_needed} items "
-            f"(such as {rows.class_names[numbers[counts.argmin()]]!r}, {counts.min()}): {n_train} "
-            f"to train and {n_test} to test: {remedy}"
+            f"{few} of {len(counts)} classes of subset {subset!r} have fewer than {bound} items "
+            f"(such as {rows.class_names[numbers[counts.argmin()]]!r}, {counts.min()}), as many as "
+            f"are needed to train and to test: {remedy}"
         )
     return tuple(numbers)
 

@@ -5,17 +5,12 @@ from __future__ import annotations
 import ast
 import hashlib
 import inspect
-from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from oasis_bench.plugins import MetricLearner
 from oasis_bench.tasks import Split
-
-Identities = Mapping[str, Mapping[str, Any]]
-"""What decides the results of a run, by `cell_name`."""
 
 DECIDING = (
     *("system", "data", "sampling", "tasks", "plugins", "experiment", "trial", "execution"),
@@ -38,7 +33,7 @@ WORDS = {
 
 
 def cell_name(learner: str, subset: str, split: str) -> str:
-    """Return the key of a learner's label, a class subset and a split in `Identities`."""
+    """Name a learner's label, a class subset and a split: what decides their results has this key."""
     return ", ".join([f"{learner}, classes {subset}", *Split.named_unless_usual(split)])
 
 

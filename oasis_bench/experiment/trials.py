@@ -32,7 +32,7 @@ from oasis_bench.experiment.data_use import (
     settle,
     size_remarks,
 )
-from oasis_bench.experiment.identity import Identities, cell_name, package_hash, source_hash
+from oasis_bench.experiment.identity import cell_name, package_hash, source_hash
 from oasis_bench.experiment.setting import Duration, Search, Size
 from oasis_bench.experiment.settings import Experiment, LearnerSpec
 from oasis_bench.plugins import Dataset, MetricLearner, Registry, is_the_baseline
@@ -151,6 +151,11 @@ class TrialSpec:
         return hashlib.sha256(text.encode()).hexdigest()[:24]
 
     @property
+    def cell(self) -> str:
+        """Its learner, class subset and split: the trials of a cell have one identity each."""
+        return cell_name(self.learner, self.where.subset, self.where.split)
+
+    @property
     def _of_learner(self) -> LearnerSpec:
         return self.experiment.learners[self.learner]
 
@@ -242,14 +247,6 @@ def _grid(label: str, spec: LearnerSpec, registry: Registry) -> dict[str, list[A
             except ValueError as error:
                 raise UsageError(f"learner {label!r}: {error}") from error
     return grid
-
-
-def identities(specs: Sequence[TrialSpec]) -> Identities:
-    """Return what decides the results of a run, for each learner, class subset and split."""
-    return {
-        cell_name(spec.learner, spec.where.subset, spec.where.split): spec.identity
-        for spec in reversed(specs)
-    }
 
 
 def plan(

@@ -26,7 +26,6 @@ from oasis_bench.experiment import (
     Experiment,
     TrialSpec,
     find_tasks,
-    identities,
     match_columns,
     plan,
     refuse_unknown_names,
@@ -124,7 +123,7 @@ def run_experiment(
         ]
         info = RunFacts(
             experiment=specs[0].experiment,
-            identities=identities(specs),
+            identities=_identities(specs),
             plugin_files=[str(path) for path in specs[0].plugin_files],
             sources=_sources(experiment, dataset, rows, registry),
             planned_trials=len(specs),
@@ -187,7 +186,7 @@ def resume_experiment(
         _, rows, specs = prepare(
             experiment, registry, plugin_files, on_download, place.shares_cores, keep
         )
-        refuse_what_changed(info.identities, identities(specs), folder)
+        refuse_what_changed(info.identities, _identities(specs), folder)
         statuses = store.statuses()
         done = {trial for trial, status in statuses.items() if status not in retry}
         left = [spec for spec in specs if spec.trial_id not in done]
@@ -200,6 +199,11 @@ def resume_experiment(
         )
         store.reopen(resumed=[asdict(session) for session in (*info.resumed, now)])
         return _run_trials(store, left, rows, place, on_trial, file_names(specs))
+
+
+def _identities(specs: Sequence[TrialSpec]) -> dict[str, Mapping[str, Any]]:
+    """Return what decides the results of a run, for each learner, class subset and split."""
+    return {spec.cell: spec.identity for spec in reversed(specs)}
 
 
 def refuse_what_changed(

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from numpy.lib import format as npy
 
 from oasis_bench.data import Patches, Prepare, row_hashes
-from oasis_bench.experiment import TrialSpec, cell_name
+from oasis_bench.experiment import TrialSpec
 from oasis_bench.plugins import Blend, complete_model
 from oasis_bench.system import ArrayArchive, Folder, OutputError, Text
 from oasis_bench.trial import wall
@@ -111,8 +111,10 @@ class PrintedOutput:
     """
 
     def __init__(self, spec: TrialSpec, log: Path) -> None:
-        cell = cell_name(spec.learner, spec.where.subset, spec.where.split)
-        self._title, self._log = Text.printable(f"{cell}, partition {spec.where.partition}"), log
+        self._title, self._log = (
+            Text.printable(f"{spec.cell}, partition {spec.where.partition}"),
+            log,
+        )
         self._n_cut = 0
         try:
             self._file = TemporaryFile(dir=log.parent)  # noqa: SIM115 - `end` closes it
