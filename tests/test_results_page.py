@@ -180,3 +180,12 @@ def test_a_front_has_the_learners_that_none_beats_in_time_and_measure(tmp_path):
         "|  |  | good | 3 | 0.700 ± 0.010 |",
         "|  |  | slow and best | 25 | 0.800 ± 0.010 |",
     ]
+
+
+def test_the_best_learner_elsewhere_is_chosen_without_the_data_set_itself():
+    """A hand case, with the means over the others in the comment."""
+    saved = pd.DataFrame({"a": [0.0, 4.0, 2.0], "b": [4.0, 2.0, 2.0]}, index=["x", "y", "z"])
+    saved.loc["z", "b"] = 0.0
+    found = make_results.best_elsewhere(saved)
+    # without x: a 3, b 1; without y: a 1, b 2; without z: a 2, b 3
+    assert found.to_dict() == {"x": 0.0, "y": 2.0, "z": 0.0}

@@ -135,29 +135,37 @@ def asks(n_train=6, n_test=3, test_share=0.1):
     return SimpleNamespace(**sizes, most_items=None)
 
 
-def test_rho_is_the_share_of_the_pool_that_a_partition_tests():
-    """Hand cases; where classes of 9 are used whole, rho / (1 - rho) is 3 / 6."""
+def test_rho_is_the_harmonic_mean_of_the_shares_that_train_and_test():
+    """Hand cases: that of 6 and 3 is 4; of folds, which share no test item, the share is 1 / 3."""
     of_9, of_all = rows_of(9, 9, 9, 9, 9), range(5)
-    assert SeenClassesSplit(asks()).rho(of_9, of_all, 0) == pytest.approx(3 / 9)
+    assert SeenClassesSplit(asks()).rho(of_9, of_all, 0) == pytest.approx(4 / 9)
     of_many = rows_of(9, 90, 900)
-    assert SeenClassesSplit(asks()).rho(of_many, range(3), 0) == pytest.approx(0.37 / 3)
+    assert SeenClassesSplit(asks()).rho(of_many, range(3), 0) == pytest.approx(4 * 0.37 / 9)
     unseen = UnseenClassesSplit(asks())
-    assert unseen.rho(of_9, of_all, 0) == pytest.approx(2 / 5)
-    assert unseen.rho(of_many, range(3), 0) == pytest.approx(1 / 3)
-    assert UnseenClassesSplit(asks(2, 7)).rho(of_9, of_all, 0) == pytest.approx(7 / 9)
-    assert StratifiedSplit(asks(test_share=0.2)).rho(rows_of(80, 20), range(2), 0) == 0.2
+    assert unseen.rho(of_9, of_all, 0) == pytest.approx(2.4 / 5)
+    assert unseen.rho(of_many, range(3), 0) == pytest.approx(4 / 9)
+    assert SeenClassesSplit(asks(2, 4)).rho(of_9, of_all, 0) == pytest.approx(4 / 9)
+    assert UnseenClassesSplit(asks(9, 9)).rho(rows_of(9, 9), range(2), 0) == 0.5
+    halves = StratifiedSplit(asks(test_share=0.5))
+    assert halves.rho(rows_of(80, 20), range(2), 0) == pytest.approx(0.5)  # as Nadeau & Bengio
+    assert StratifiedSplit(asks(test_share=0.2)).rho(rows_of(80, 20), range(2), 0) == 0.32
     folds = rows_of(6, 6, folds=np.tile([0, 1, 2], 4))
     assert SeenClassesSplit(asks()).for_rows(folds).rho(folds, range(2), 1) == pytest.approx(1 / 3)
 
 
 @pytest.mark.parametrize(("n_pool", "n_classes"), [(9, 4), (30, 4), (200, 4)])
 def test_partitions_of_simulated_items_correlate_by_rho(n_pool, n_classes):
-    """Items have values of their own, and a partition the mean of its test items."""
+    """An item has two values: a partition has means of its training and of its test items."""
     rng, rows = np.random.default_rng(0), rows_of(*[n_pool] * n_classes)
     split = SeenClassesSplit(asks())
+
+    def result(of_training, of_test, partition, seed):
+        drawn = split.draw(rows, range(n_classes), partition, seed)
+        return of_training[drawn.train].mean() + of_test[drawn.test].mean()
+
     means = [
-        [pool[split.draw(rows, range(n_classes), p, 2 * number + p).test].mean() for p in (0, 1)]
-        for number, pool in enumerate(rng.normal(size=(1500, len(rows.y))))
+        [result(*pool, p, 2 * number + p) for p in (0, 1)]
+        for number, pool in enumerate(rng.normal(size=(1500, 2, len(rows.y))))
     ]
     found = np.corrcoef(np.transpose(means))[0, 1]
     assert found == pytest.approx(split.rho(rows, range(n_classes), 0), abs=0.06)

@@ -42,8 +42,8 @@ print(measures[columns].head(4).to_string(index=False))
 # %%
 # Learners had the same partitions, so differences are taken partition by partition.
 # Partitions share items, which a plain t-test ignores.  The intervals of a report, and these, are
-# therefore wider.  The correlation rho of partitions is the share of the items of a class that one
-# partition tests.
+# therefore wider.  The correlation rho of partitions is the harmonic mean of two shares of the
+# items: those that train and those that test in one partition.
 mAP = measures.query("task == 'retrieval' and measure == 'mAP'")
 mAP = mAP.pivot_table(index=["subset", "partition"], columns="learner", values="value")
 gain = mAP["RCA"] - mAP["Euclidean"]

@@ -1,12 +1,11 @@
 """Means, spreads, paired comparisons over outer partitions, growth; not for ranking measures.
 
 Outer partitions sample the same items, so their results are correlated and the usual t-interval
-is too narrow.  With the correlation rho, the share of the pool of items that one partition tests
-(`tasks.Split.rho`), the variance of a mean difference over J partitions is
-s^2 (1/J + rho / (1 - rho)), with J - 1 degrees of freedom.  Where a pool is used whole this is the
-corrected resampled t-test of Nadeau & Bengio, "Inference for the generalization error", Machine
-Learning 52 (2003): rho / (1 - rho) is n_test/n_train.  Over data sets, `analysis.leaderboard`
-compares.
+is too narrow.  With the correlation rho, the harmonic mean of the shares of the pool of items that
+one partition trains on and tests (`tasks.Split.rho`), the variance of a mean difference over J
+partitions is s^2 (1/J + rho / (1 - rho)), with J - 1 degrees of freedom.  Where half of a pool
+trains and half tests this is the corrected resampled t-test of Nadeau & Bengio, "Inference for the
+generalization error", Machine Learning 52 (2003).  Over data sets, `analysis.leaderboard` compares.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ WORDS = {
 
 
 def cell_name(learner: str, subset: str, split: str) -> str:
-    """Name a learner's label, a class subset and a split: what decides their results has this key."""
+    """Name a learner's label, a class subset and a split, the key of their identity."""
     return ", ".join([f"{learner}, classes {subset}", *Split.named_unless_usual(split)])
 
 

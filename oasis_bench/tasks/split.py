@@ -11,7 +11,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar, NamedTuple, Protocol, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -69,6 +69,18 @@ class Partition(NamedTuple):
     training: Judgements | None = None
     tested: Judgements | None = None
     n_dropped: int = 0
+
+
+def shared_part(n_train: float, n_test: float, n_pool: Numbers | float) -> Any:
+    """Return the correlation of two random partitions of a pool of so many items.
+
+    A result is thought of as a sum of the effects of its items, of equal variance for each item
+    that trains and each that tests.  Two partitions then correlate by the harmonic mean of the
+    shares of the pool that train and that test.  The rule of Nadeau & Bengio (2003) has only the
+    second, n_test / n_pool: it is the same where as many items train as test, and is taken where
+    more items test.
+    """
+    return max(n_test, 2 * n_train * n_test / (n_train + n_test)) / n_pool
 
 
 class Split(ABC):
@@ -156,11 +168,10 @@ class Split(ABC):
     def rho(self, rows: LabelledRows, classes: Classes, partition: int) -> float:
         """Return the correlation of two partitions, for the corrected t-test.
 
-        It is the share of the available items that are test items of one partition.  By default all
-        available items are used in each partition; then the test is that of Nadeau & Bengio (2003).
+        By default it is `shared_part` of partitions that use all available items.
         """
         n_train, n_test = self.sizes(rows, classes, partition)
-        return n_test / (n_train + n_test)
+        return float(shared_part(n_train, n_test, n_train + n_test))
 
     @abstractmethod
     def draw(self, rows: LabelledRows, classes: Classes, partition: int, seed: int) -> Partition:
@@ -263,8 +274,9 @@ class SeenClassesSplit(SameClassesSplit):
         return len(classes) * n_train, len(classes) * n_test
 
     def rho(self, rows: LabelledRows, classes: Classes, partition: int) -> float:
-        """Return the mean over classes of the share of a class that tests."""
-        return _share_tested(rows, classes, self.settings.per_class[1])
+        """Return the mean over classes of `shared_part`."""
+        counts = rows.class_counts()[list(classes)]
+        return float(np.mean(shared_part(*self.settings.per_class, counts)))
 
     def draw(self, rows: LabelledRows, classes: Classes, partition: int, seed: int) -> Partition:
         """Draw training and test items of each class at random."""
@@ -336,6 +348,11 @@ class GivenFoldsSplit(SameClassesSplit):
                 )
         return len(train), len(test)
 
+    def rho(self, rows: LabelledRows, classes: Classes, partition: int) -> float:
+        """Return the share that tests, the rule of Nadeau & Bengio (2003): no item tests twice."""
+        n_train, n_test = self.sizes(rows, classes, partition)
+        return n_test / (n_train + n_test)
+
     def draw(self, rows: LabelledRows, classes: Classes, partition: int, seed: int) -> Partition:
         """Return the rows of a fold to test and all others to train; with relevance, all rows."""
         wanted = True if isinstance(rows.y, sparse.csr_array) else np.isin(rows.y, classes)
@@ -372,9 +389,9 @@ class UnseenClassesSplit(Split):
         return (len(classes) - half) * n_train, half * n_test
 
     def rho(self, rows: LabelledRows, classes: Classes, partition: int) -> float:
-        """Return the share of the classes that test, or of their items where that is larger."""
-        of_items = _share_tested(rows, classes, self.settings.per_class[1])
-        return max(of_items, len(classes) // 2 / len(classes))
+        """Return `shared_part` of the classes, which is at least that of all their items."""
+        n_test = len(classes) // 2
+        return float(shared_part(len(classes) - n_test, n_test, len(classes)))
 
     def draw(self, rows: LabelledRows, classes: Classes, partition: int, seed: int) -> Partition:
         """Draw the halves, and items of each class, at random."""
@@ -389,11 +406,6 @@ class UnseenClassesSplit(Split):
     def can_tune(self, n_classes: int) -> bool:
         """Tell whether four classes or more train."""
         return too_few_for_folds((n_classes + 1) // 2) is None
-
-
-def _share_tested(rows: LabelledRows, classes: Classes, n_test: int) -> float:
-    """Return the mean over classes of the share of a class that so many items are."""
-    return float(np.mean(n_test / rows.class_counts()[list(classes)]))
 
 
 def draw_partition(y: Labels, classes: Classes, n_train: int, n_test: int, seed: int) -> Partition:

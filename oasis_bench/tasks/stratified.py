@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from oasis_bench.data import LabelledRows
 from oasis_bench.tasks.ranking import Numbers
-from oasis_bench.tasks.split import Classes, Partition, SameClassesSplit, Split
+from oasis_bench.tasks.split import Classes, Partition, SameClassesSplit, Split, shared_part
 
 
 class StratifiedSplit(SameClassesSplit):
@@ -49,9 +49,9 @@ class StratifiedSplit(SameClassesSplit):
         return int(n_train.sum()), int(n_test.sum())
 
     def rho(self, rows: LabelledRows, classes: Classes, partition: int) -> float:
-        """Return the share of all items of the classes that tests."""
-        counts = rows.class_counts()[list(classes)]
-        return float(self._of_each(counts)[1].sum() / counts.sum())
+        """Return `shared_part` of all items of the classes."""
+        n_pool = int(rows.class_counts()[list(classes)].sum())
+        return float(shared_part(*self.sizes(rows, classes, partition), n_pool))
 
     def _of_each(self, counts: npt.NDArray[np.int64]) -> tuple[Numbers, Numbers]:
         """Return how many items of each class train and test, of classes with so many items."""
