@@ -9,10 +9,10 @@ from sklearn.metrics import roc_auc_score, roc_curve
 
 from oasis_bench.data import LabelledRows, Ratings
 from oasis_bench.tasks import Truth, verification
+from oasis_bench.tasks.judged_splits import PairsSplit
 from oasis_bench.tasks.verification import (
     AUC,
     EQUAL_ERRORS,
-    PairsSplit,
     Verification,
     pairs_of_labels,
 )

@@ -66,14 +66,13 @@ def _one_for_each(labels: Any, n_items: int | None) -> Any:
 
 
 def _is_missing(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    plain = np.asarray(values)
-    missing = plain != plain  # NaN and NaT alone
+    plain: Any = np.asarray(values)
     if plain.dtype.kind == "O":
         known = sys.modules.get("pandas")  # without it there is no pandas.NA
         NA = None if known is None else known.NA
         found = [one is None or one is NA or bool(one != one) for one in plain.ravel()]
-        missing = np.array(found, dtype=bool).reshape(plain.shape)
-    return np.asarray(missing | np.ma.getmaskarray(values))
+        plain = np.where(np.reshape(found, plain.shape), np.nan, 0)
+    return np.asarray((plain != plain) | np.ma.getmaskarray(values))  # NaN and NaT alone differ
 
 
 Items = npt.NDArray[np.int64]
