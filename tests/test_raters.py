@@ -30,7 +30,7 @@ def test_where_all_marked_all_it_is_what_the_task_of_ratings_measures():
     candidates = 5 + np.arange(40)
     ratings = Ratings(queries, candidates, marks.reshape(40, 4))
     truth = Truth(ratings=ratings)
-    task = Registry.load().tasks["ratings"]().evaluation(truth, 45, np.arange(45))
+    task = Registry.load().tasks["ratings"]().evaluation(truth, np.arange(45))
     scores = rng.normal(size=(45, 45))
     task.add(0, scores)
     ranked = [

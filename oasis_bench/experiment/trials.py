@@ -309,9 +309,6 @@ def plan(
             classes = class_set(e, of_subset, partition)
             n_train, n_test = split.sizes(rows, classes, partition)
             rho = 0.0 if e.replicates else split.rho(rows, classes, partition)
-            if (n_validated := split.n_validated(n_train, e.inner_folds)) is not None:
-                for by in chooses_by:
-                    _refuse_large_k(by, subset, n_validated)
             identity = {
                 **run_identity,
                 **learner_identity,
@@ -538,13 +535,3 @@ def _chooses_by(e: Experiment, tasks: Sequence[Task], rows: LabelledRows) -> tup
             )
         chosen.append(ChooseBy(task.name, measure, k))
     return tuple(chosen)
-
-
-def _refuse_large_k(by: ChooseBy, subset: str, n_validated: int) -> None:
-    """Raise UsageError where an inner fold has too few items for the k by which it chooses."""
-    most = n_validated - 1
-    if by.measure == "precision" and by.k is not None and by.k > most:
-        raise UsageError(
-            f"--choose-by precision@{by.k}: an inner fold of the class subset {subset} has {most} "
-            f"other items to rank: precision@{most} at most, or more --train"
-        )

@@ -176,11 +176,7 @@ class JudgedTripletsTask(Task):
         return self.measures if rows.judged is None else _possible_measures(rows.judged)
 
     def evaluation(
-        self,
-        truth: Truth,
-        n_gallery: int,
-        ties: Numbers,
-        measures: Collection[str] | None = None,
+        self, truth: Truth, ties: Numbers, measures: Collection[str] | None = None
     ) -> TripletAnswers:
         """Make the evaluation; `truth` holds the triplets among the test items."""
         if truth.judged is None or not len(truth.judged.items):
@@ -311,11 +307,7 @@ class RatingsTask(Task):
         return "it has no ratings by people" if rows.ratings is None else None
 
     def evaluation(
-        self,
-        truth: Truth,
-        n_gallery: int,
-        ties: Numbers,
-        measures: Collection[str] | None = None,
+        self, truth: Truth, ties: Numbers, measures: Collection[str] | None = None
     ) -> RatedCandidates:
         """Make the evaluation; `truth` holds the ratings of the test items."""
         if truth.ratings is None or not len(truth.ratings.queries):

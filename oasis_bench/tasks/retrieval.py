@@ -271,16 +271,12 @@ class Retrieval(Task):
         return None
 
     def evaluation(
-        self,
-        truth: Truth,
-        n_gallery: int,
-        ties: Numbers,
-        measures: Collection[str] | None = None,
+        self, truth: Truth, ties: Numbers, measures: Collection[str] | None = None
     ) -> RankedQueries:
         """Make the evaluation; `truth` holds the labels of the test items."""
         if truth.y is None:
             raise ValueError(f"{self.name} is judged by the labels of the test items")
-        return RankedQueries(SharedLabels(truth.y), np.arange(n_gallery), ties, measures)
+        return RankedQueries(SharedLabels(truth.y), np.arange(len(ties)), ties, measures)
 
 
 @dataclass(frozen=True)

@@ -219,10 +219,6 @@ class Split(ABC):
         """Return whether inner folds are possible with this many classes; by default yes."""
         return True
 
-    def n_validated(self, n_train: int, n_folds: int) -> int | None:
-        """Return the number of validation items of an inner fold; None if it is not known."""
-        return None
-
     @staticmethod
     def named_unless_usual(split: str) -> tuple[str, ...]:
         """Return a split's name as part of a trial's name; empty for the usual split."""
@@ -246,10 +242,6 @@ class SameClassesSplit(Split):
     ) -> list[Partition]:
         """Split each class evenly; with several labels an item, all items at random."""
         return even_folds(y, n_folds, seed)
-
-    def n_validated(self, n_train: int, n_folds: int) -> int | None:
-        """Return the items of a fold."""
-        return n_train // n_folds
 
 
 class SeenClassesSplit(SameClassesSplit):

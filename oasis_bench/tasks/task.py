@@ -261,11 +261,7 @@ class Task(ABC):
 
     @abstractmethod
     def evaluation(
-        self,
-        truth: Truth,
-        n_gallery: int,
-        ties: Numbers,
-        measures: Collection[str] | None = None,
+        self, truth: Truth, ties: Numbers, measures: Collection[str] | None = None
     ) -> Evaluation:
         """Make the evaluation of one trial.
 
@@ -273,10 +269,8 @@ class Task(ABC):
         ----------
         truth : Truth
             The true labels or judgements.
-        n_gallery : int
-            The number of gallery items; a query is one of them if the gallery has it.
         ties : ndarray of shape (n_gallery,)
-            A permutation of the gallery's indices: the order within ties.
+            A permutation of the indices of the gallery's items: the order within ties.
         measures : collection of str, optional
             The measures to compute.  Default: all.
 
@@ -325,8 +319,7 @@ class Task(ABC):
         """
         gallery = X if self.gallery == "test" else training
         X, gallery = as_items(X, gallery)
-        n_gallery = gallery.shape[0]
-        evaluation = self.evaluation(truth, n_gallery, tie_order(seed, n_gallery), measures)
+        evaluation = self.evaluation(truth, tie_order(seed, gallery.shape[0]), measures)
 
         def take(start: int, scores: Scores) -> None:
             evaluation.add(start, scores)

@@ -141,11 +141,7 @@ class Verification(Task):
         return "its rows have several labels, not one class each, and no pairs" if several else None
 
     def evaluation(
-        self,
-        truth: Truth,
-        n_gallery: int,
-        ties: Numbers,
-        measures: Collection[str] | None = None,
+        self, truth: Truth, ties: Numbers, measures: Collection[str] | None = None
     ) -> SameOrDifferent:
         """Make the evaluation; `truth` holds the pairs, or the labels, of the test items."""
         if truth.ratings is not None:
@@ -154,4 +150,4 @@ class Verification(Task):
             pairs = pairs_of_labels(truth.y)
         else:
             raise ValueError("pairs or one class of each test item are needed")
-        return SameOrDifferent(pairs, n_gallery, measures)
+        return SameOrDifferent(pairs, len(ties), measures)

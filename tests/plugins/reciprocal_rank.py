@@ -34,5 +34,5 @@ class ReciprocalRank(Task):
     def refusal(self, rows):
         return "its rows have several labels" if rows.multi_label else None
 
-    def evaluation(self, truth, n_gallery, ties, measures=None):
+    def evaluation(self, truth, ties, measures=None):
         return FirstRanks(truth.y, ties)

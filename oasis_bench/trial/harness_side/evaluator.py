@@ -169,8 +169,7 @@ class Evaluator:
         """What takes the scores against each gallery."""
 
     def _new_evaluation(self, task: Task) -> Evaluation:
-        ties = self._items.ties[task.gallery]
-        return task.evaluation(self._items.truth, len(ties), ties)
+        return task.evaluation(self._items.truth, self._items.ties[task.gallery])
 
     def _new_reader(self, gallery: str, mix: Mix | None = None) -> ScoreReader:
         names = [task.name for task in self._tasks if task.gallery == gallery]
@@ -376,7 +375,7 @@ class Traces:
         """
         task, items = self._task, self._items
         ties = items.ties[task.gallery]
-        test = task.evaluation(items.truth, len(ties), ties, (self._by.measure,))
+        test = task.evaluation(items.truth, ties, (self._by.measure,))
         reader = ScoreReader(task.gallery, len(items.test_rows), len(ties), [test])
         of_training = [self.of_training()] if task.gallery == "test" else []
         return [*of_training, ("test", reader, test)]
@@ -385,7 +384,7 @@ class Traces:
         """Return what takes the scores of the training items."""
         items, ties = self._items, self._items.ties["training"]
         n = len(ties)
-        own = self._task.evaluation(items.training_truth, n, ties, (self._by.measure,))
+        own = self._task.evaluation(items.training_truth, ties, (self._by.measure,))
         return "train", ScoreReader("test", n, n, [own]), own
 
     def value(self, part: Part) -> float:

@@ -249,7 +249,7 @@ class _Validation:
             ties = tie_order(self._seed, gallery.shape[0])
             sds = shared(baseline_sd, rows.X, self._spec.seed_for("blend")), learned
             blends = [
-                (Blend(weight, *sds), task.evaluation(data.truth, len(ties), ties, only))
+                (Blend(weight, *sds), task.evaluation(data.truth, ties, only))
                 for weight in WEIGHTS[:-1]
             ]
 
