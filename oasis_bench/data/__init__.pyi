@@ -15,6 +15,7 @@ from .pictures import (
     Descriptors as Descriptors,
     Patches as Patches,
     PatchKind as PatchKind,
+    thumbnail as thumbnail,
 )
 from .preparing import (
     Encoding as Encoding,

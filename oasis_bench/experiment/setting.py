@@ -216,10 +216,7 @@ def names_of_text(text: str) -> tuple[str, ...]:
 def check_names(name: str, value: object) -> None:
     """Raise UsageError where a value is not a tuple of different names."""
     if not (isinstance(value, tuple) and value and all(isinstance(one, str) for one in value)):
-        given: Any = value
-        if isinstance(value, tuple):
-            given = value[0] if len(value) == 1 else list(value)
-        raise UsageError(f"{name} = {Text.shown(given)}: names are needed")
+        raise UsageError(f"{name} = {Text.shown(value)}: names are needed")
     if len(set(value)) < len(value):
         raise UsageError(f"{name} = {Text.shown(list(value))}: name each once")
 
