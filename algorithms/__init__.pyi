@@ -1,9 +1,10 @@
+from .axes import RCA as RCA
 from .covariance import (
     Covariance as Covariance,
+    Euclidean as Euclidean,
     StandardizedEuclidean as StandardizedEuclidean,
 )
 from .deep_ranking import DeepRanking as DeepRanking
-from .euclidean import Euclidean as Euclidean
 from .golden_feature import GoldenFeature as GoldenFeature
 from .itml import ITML as ITML
 from .lda import LDA as LDA
@@ -28,32 +29,30 @@ from .metric_learn import (
     MetricLearnSCML as MetricLearnSCML,
 )
 from .mmc import MMC as MMC
-from .nca import NCA as NCA
-from .oasis import OASIS as OASIS
-from .oasis_cosine import (
-    CosineOASIS as CosineOASIS,
-    WhitenedOASIS as WhitenedOASIS,
+from .nca import (
+    NCA as NCA,
+    ScikitLearnNCA as ScikitLearnNCA,
 )
+from .oasis import OASIS as OASIS
 from .oasis_parallel import (
     AveragedOASIS as AveragedOASIS,
     MiniBatchOASIS as MiniBatchOASIS,
     fit_on_cluster as fit_on_cluster,
 )
 from .oasis_symmetric import (
+    CosineOASIS as CosineOASIS,
     DissimOASIS as DissimOASIS,
     LogDetOASIS as LogDetOASIS,
     OnlineProjOASIS as OnlineProjOASIS,
     ProjOASIS as ProjOASIS,
     PsdOASIS as PsdOASIS,
+    WhitenedOASIS as WhitenedOASIS,
 )
 from .on_embedding import (
     OnEmbedding as OnEmbedding,
     OnEmbeddingAndFeatures as OnEmbeddingAndFeatures,
 )
-from .other_libraries import (
-    PyLMNN as PyLMNN,
-    ScikitLearnNCA as ScikitLearnNCA,
-)
+from .pylmnn import PyLMNN as PyLMNN
 from .pytorch_metric_learning import (
     ArcFace as ArcFace,
     MultiSimilarity as MultiSimilarity,
@@ -62,7 +61,6 @@ from .pytorch_metric_learning import (
     SupervisedContrastive as SupervisedContrastive,
     TripletMargin as TripletMargin,
 )
-from .rca import RCA as RCA
 from .seen_classes import (
     ClassifierPosterior as ClassifierPosterior,
     NearestNeighbourMemory as NearestNeighbourMemory,

@@ -1,7 +1,7 @@
 """Kernel: LMNN's hinge losses over a working set of pairs, and the search for that set.
 
 A pair is two rows of different classes, met by the triplets of both.  Nothing here is checked:
-`_lmnn_objective.py` does that.  The readable twin is in the tests.
+`lmnn.py` does that.  The readable twin is in the tests.
 """
 
 from libc.stdint cimport int32_t

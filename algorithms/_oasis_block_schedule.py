@@ -36,10 +36,7 @@ CACHED_BYTES = 16 * 2**20
 """A W of up to this size stays in the caches: single steps are faster.  Measured: up to 32 MiB on
 an EPYC with a cache of this size, up to 6 MiB on a Xeon, on which this is too much."""
 
-Places: TypeAlias = "npt.NDArray[np.intp]"
 Triplets: TypeAlias = "npt.NDArray[np.intp]"
-Numbers: TypeAlias = "npt.NDArray[np.int32]"
-Features: TypeAlias = "npt.NDArray[np.uint16]"
 Scores: TypeAlias = "npt.NDArray[np.float64]"
 
 
@@ -85,35 +82,12 @@ class Block:
         )
         self._reserve(n_entries_at_most, "columns", "values")
         self._reserve(m, "start", "count", "norms", "step")
-        self.n_entries = _oasis_blocks.load(
-            X.data, X.indices, X.indptr, triplets, *self.by_triplet(), self.norms
-        )
+        self.n_entries = _oasis_blocks.load(X.data, X.indices, X.indptr, triplets, self)
         if self.is_packed:
             self._reserve(n_entries_at_most, "packed")
             self._reserve(m, "scale")
-            _oasis_blocks.pack(self.start, self.count[:m], self.values, self.packed, self.scale)
-        _oasis_blocks.sort_by_row(
-            self.query_start,
-            self.query_columns,
-            self.query_values,
-            self.row_start,
-            self.row_triplets,
-            self.row_weights,
-            self._places,
-        )
-
-    def by_triplet(
-        self,
-    ) -> tuple[Places, Features, FloatArray, Places, Numbers, Features, FloatArray]:
-        """Return the arrays that hold the triplets one after the other."""
-        queries = self.query_start, self.query_columns, self.query_values
-        return *queries, self.start, self.count, self.columns, self.values
-
-    def by_row(self) -> tuple[npt.NDArray[Any], ...]:
-        """Return the arrays that a pass over W needs."""
-        queries = self.row_start, self.row_triplets, self.row_weights
-        values = self.packed if self.is_packed else self.values
-        return *queries, self.start, self.count, self.columns, values
+            _oasis_blocks.pack(self, self.values, self.packed, self.scale)
+        _oasis_blocks.sort_by_row(self, self.query_values, self._places)
 
     def solve_apart(self, scores: Scores, aggressiveness: float) -> int:
         """Find each step from its own score alone; count the updates.
@@ -166,21 +140,8 @@ class OrderedSolver:
             self._values = np.empty((2, size), dtype=self._values.dtype)
         if len(self._products) < block.n_triplets:
             self._products = np.empty(block.n_triplets, dtype=self._products.dtype)
-        return _oasis_blocks.solve_in_order(
-            block.n_triplets,
-            scores,
-            block.norms,
-            aggressiveness,
-            *block.by_triplet(),
-            block.n_entries,
-            block.row_start,
-            self._start,
-            self._length,
-            self._members,
-            self._values,
-            self._products,
-            block.step,
-        )
+        lists = self._start, self._length, self._members, self._values, self._products
+        return _oasis_blocks.solve_in_order(block, scores, aggressiveness, *lists)
 
 
 def block_size(X: Any, queries: npt.NDArray[np.intp]) -> int:
@@ -237,9 +198,6 @@ def learn_in_blocks(
     """
     solver = OrderedSolver(len(W), W.dtype) if in_order else None
     is_packed = W.dtype == np.float32 and not in_order
-    go_over_rows = (
-        _oasis_blocks.pass_packed_over_rows if is_packed else _oasis_blocks.pass_over_rows
-    )
     done, following, spare = (Block(len(W), W.dtype, is_packed) for _ in range(3))
     n_updates = 0
     pool = ThreadPoolExecutor(n_threads)
@@ -254,7 +212,7 @@ def learn_in_blocks(
     def go_over(part: tuple[int, int]) -> Scores:
         """Apply the steps of `done` to a part of W; return what it adds to the next scores."""
         scores = np.zeros(following.n_triplets)
-        go_over_rows(W, *part, *done.by_row(), done.step, *following.by_row(), scores)
+        _oasis_blocks.pass_over_rows(W, *part, done, following, scores)
         return scores
 
     try:

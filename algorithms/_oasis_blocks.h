@@ -20,11 +20,13 @@
    packed one. */
 typedef struct {
     /* the entries of each query: where they start, features, values */
-    const ptrdiff_t *query_start; const uint16_t *query_columns; const void *query_values;
+    ptrdiff_t *query_start; uint16_t *query_columns; void *query_values;
     /* the same, row of W after row of W: where a row's start, triplets, values */
     ptrdiff_t *row_start; int32_t *row_triplets; void *row_weights;
     /* the entries of v = p - n: where each triplet's start, how many, features, values */
-    const ptrdiff_t *start; const int32_t *count; const uint16_t *columns; const void *values;
+    ptrdiff_t *start; int32_t *count; uint16_t *columns; void *values;
+    /* |q|^2 |v|^2, tau */
+    double *norms, *step;
 } block;
 
 /* For each feature a list of steps: where it starts, its length; the steps, their values. */

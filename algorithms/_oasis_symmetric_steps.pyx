@@ -2,7 +2,7 @@
 
 Each step forms two sparse vectors from its rows, dense or CSR alike: their non-zero entries, and
 the same spread out over d numbers.  Cost is then non-zeros times non-zeros, but d^2 for LogDet,
-whose update is dense.  Nothing here is checked: the faces `symmetric.py` and `logdet.py` do that.
+whose update is dense.  Nothing here is checked: `oasis_symmetric.py` does that.
 The readable twin is `_oasis_reference.py`.
 """
 
@@ -19,36 +19,8 @@ cdef double BELOW_ROOT = 1 - 1e-9
 cdef double LEAST_LEFT = 1e-6
 
 
-def step_dense(
-    const real[:, ::1] X,               # IN: (n, d)
-    const Py_ssize_t[:, ::1] triplets,  # IN: (m, 3) query, positive, negative
-    double aggressiveness,              # IN: C
-    bint dissimilar,                    # IN: a step of Dissim-OASIS, else of Online-Proj-OASIS
-    real[:, ::1] W,                     # INOUT: (d, d)
-    real[:, ::1] spread,                # work space: (2, d), zeros: two vectors ...
-    real[:, ::1] values,                # work space: (2, d) ... their entries ...
-    int32_t[:, ::1] columns,            # work space: (2, d) ... and where those stand
-):
-    """Apply the triplets in order; return how many of them changed W."""
-    cdef Py_ssize_t m, d = X.shape[1], n_updates = 0
-    cdef Py_ssize_t count[2]
-    cdef const real* q
-    cdef const real* p
-    cdef const real* n
-    with nogil:
-        for m in range(triplets.shape[0]):
-            q, p, n = &X[triplets[m, 0], 0], &X[triplets[m, 1], 0], &X[triplets[m, 2], 0]
-            count[0] = load_dense(q, p if dissimilar else NULL, spread, values, columns, 0)
-            count[1] = load_dense(q if dissimilar else p, n, spread, values, columns, 1)
-            if dissimilar:
-                n_updates += dissim(W, aggressiveness, spread, values, columns, count)
-            else:
-                n_updates += online_proj(W, aggressiveness, spread, values, columns, count)
-            clear_both(spread, columns, count)
-    return n_updates
-
-
-def step_csr(
+def step(
+    const real[:, ::1] X,               # IN: (n, d) where rows are dense, else (0, 0)
     const real[::1] data,               # IN: CSR of (n, d), without duplicates
     const index[::1] indices,           # IN
     const index[::1] indptr,            # IN
@@ -60,17 +32,20 @@ def step_csr(
     real[:, ::1] values,                # work space: (2, d) ... their entries ...
     int32_t[:, ::1] columns,            # work space: (2, d) ... and where those stand
 ):
-    """Apply the triplets in order at a cost that does not grow with d; return the updates."""
+    """Apply the triplets in order; return how many of them changed W.
+
+    On CSR rows the cost does not grow with d.
+    """
     cdef Py_ssize_t m, q, p, n, n_updates = 0
     cdef Py_ssize_t count[2]
     with nogil:
         for m in range(triplets.shape[0]):
             q, p, n = triplets[m, 0], triplets[m, 1], triplets[m, 2]
-            count[0] = load_csr(
-                data, indices, indptr, q, p if dissimilar else -1, spread, values, columns, 0
+            count[0] = load(
+                X, data, indices, indptr, q, p if dissimilar else -1, spread, values, columns, 0
             )
-            count[1] = load_csr(
-                data, indices, indptr, q if dissimilar else p, n, spread, values, columns, 1
+            count[1] = load(
+                X, data, indices, indptr, q if dissimilar else p, n, spread, values, columns, 1
             )
             if dissimilar:
                 n_updates += dissim(W, aggressiveness, spread, values, columns, count)
@@ -80,33 +55,9 @@ def step_csr(
     return n_updates
 
 
-def step_logdet_dense(
-    const real[:, ::1] X,               # IN: (n, d)
-    const Py_ssize_t[:, ::1] triplets,  # IN: (m, 3) query, positive, negative
-    double eta,                         # IN
-    double margin,                      # IN
-    double[:, ::1] A,                   # INOUT: (d, d), symmetric positive definite
-    double[:, ::1] products,            # work space: (2, d), A z+ and A z-
-    real[:, ::1] spread,                # work space: (2, d), zeros: z+ and z- ...
-    real[:, ::1] values,                # work space: (2, d) ... their entries ...
-    int32_t[:, ::1] columns,            # work space: (2, d) ... and where those stand
-):
-    """Apply the triplets in order; return how many of them changed A."""
-    cdef Py_ssize_t m, n_updates = 0
-    cdef Py_ssize_t count[2]
-    cdef const real* q
-    with nogil:
-        for m in range(triplets.shape[0]):
-            q = &X[triplets[m, 0], 0]
-            count[0] = load_dense(q, &X[triplets[m, 1], 0], spread, values, columns, 0)
-            count[1] = load_dense(q, &X[triplets[m, 2], 0], spread, values, columns, 1)
-            n_updates += logdet(A, eta, margin, products, spread, values, columns, count)
-            clear_both(spread, columns, count)
-    return n_updates
-
-
-def step_logdet_csr(
-    const real[::1] data,               # IN: CSR of (n, d), without duplicates
+def step_logdet(
+    const real[:, ::1] X,               # IN: rows as above
+    const real[::1] data,               # IN
     const index[::1] indices,           # IN
     const index[::1] indptr,            # IN
     const Py_ssize_t[:, ::1] triplets,  # IN: (m, 3) query, positive, negative
@@ -124,11 +75,11 @@ def step_logdet_csr(
     with nogil:
         for m in range(triplets.shape[0]):
             q = triplets[m, 0]
-            count[0] = load_csr(
-                data, indices, indptr, q, triplets[m, 1], spread, values, columns, 0
+            count[0] = load(
+                X, data, indices, indptr, q, triplets[m, 1], spread, values, columns, 0
             )
-            count[1] = load_csr(
-                data, indices, indptr, q, triplets[m, 2], spread, values, columns, 1
+            count[1] = load(
+                X, data, indices, indptr, q, triplets[m, 2], spread, values, columns, 1
             )
             n_updates += logdet(A, eta, margin, products, spread, values, columns, count)
             clear_both(spread, columns, count)
@@ -306,6 +257,17 @@ cdef inline double gradient_norm(
     return (ss * tt + st * st) / 2
 
 
+cdef inline Py_ssize_t load(
+    const real[:, ::1] X, const real[::1] data, const index[::1] indices, const index[::1] indptr,
+    Py_ssize_t x, Py_ssize_t y,
+    real[:, ::1] spread, real[:, ::1] values, int32_t[:, ::1] columns, int vector,
+) noexcept nogil:
+    """Make row x - row y (row x where y is -1) the vector of this number; return its entries."""
+    if X.shape[0] == 0:
+        return load_csr(data, indices, indptr, x, y, spread, values, columns, vector)
+    return load_dense(&X[x, 0], &X[y, 0] if y >= 0 else NULL, spread, values, columns, vector)
+
+
 cdef inline Py_ssize_t load_dense(
     const real* x, const real* y,
     real[:, ::1] spread, real[:, ::1] values, int32_t[:, ::1] columns, int vector,
@@ -326,7 +288,7 @@ cdef inline Py_ssize_t load_csr(
     Py_ssize_t x, Py_ssize_t y,
     real[:, ::1] spread, real[:, ::1] values, int32_t[:, ::1] columns, int vector,
 ) noexcept nogil:
-    """Make row x - row y (row x where y is -1) the vector of this number; return its entries."""
+    """Do the same on CSR rows."""
     cdef Py_ssize_t j, count = 0
     for j in range(indptr[x], indptr[x + 1]):
         if data[j] != 0:

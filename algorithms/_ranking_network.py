@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -132,24 +131,13 @@ def _backbone(name: str) -> tuple[nn.Module, int]:
             ]
         layers[-1] = nn.AdaptiveAvgPool2d(1)
         return nn.Sequential(*layers, nn.Flatten()), SMALL_CHANNELS[-1]
-    from oasis_bench.datasets.efficientnet_lite0 import N_FEATURES, efficientnet_lite0
+    from oasis_bench.datasets.efficientnet_lite0 import efficientnet_lite0
 
-    return efficientnet_lite0(classifier=False), N_FEATURES
+    network = efficientnet_lite0(classifier=True)
+    return network[:-1], network[-1].in_features
 
 
 Triplets = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What decides a step, beside the network; see `DeepRanking`."""
-
-    gap: float
-    learning_rate: float
-    momentum: float
-    weight_decay: float
-    shift: float
-    freeze_backbone: bool
 
 
 class Trainer:
@@ -162,45 +150,52 @@ class Trainer:
     Parameters
     ----------
     network : MultiscaleNetwork
-    momentum : ndarray, optional
-        The vector that `momentum` returned; None: zeros.
+    velocity : ndarray, optional
+        The vector that `velocity` returned; None: zeros.
     pictures : ndarray of shape (n_pictures, height, width, 3), uint8
-    settings : Settings
+    gap, learning_rate, momentum, weight_decay, shift, freeze_backbone
+        Those of `DeepRanking`.
     """
 
     def __init__(
         self,
         network: MultiscaleNetwork,
-        momentum: Vector | None,
+        velocity: Vector | None,
         pictures: Pixels,
-        settings: Settings,
+        *,
+        gap: float,
+        learning_rate: float,
+        momentum: float,
+        weight_decay: float,
+        shift: float,
+        freeze_backbone: bool,
     ) -> None:
         self.network = on_device(network)
-        self.pictures, self.settings = pictures, settings
-        network.backbone.requires_grad_(not settings.freeze_backbone)
+        self.pictures, self._gap, self._shift = pictures, gap, shift
+        network.backbone.requires_grad_(not freeze_backbone)
         self._learned = [one for one in network.parameters() if one.requires_grad]
         self._optimizer = torch.optim.SGD(
             self._learned,
-            lr=settings.learning_rate,
-            momentum=settings.momentum,
-            weight_decay=2 * settings.weight_decay,  # torch's is half of |w|^2
-            nesterov=settings.momentum > 0,
+            lr=learning_rate,
+            momentum=momentum,
+            weight_decay=2 * weight_decay,  # torch's is half of |w|^2
+            nesterov=momentum > 0,
         )
         self._velocity = [torch.zeros_like(one) for one in self._learned]
-        if momentum is not None:
-            from_vector(momentum, self._velocity)
-        for one, velocity in zip(self._learned, self._velocity, strict=True):
-            self._optimizer.state[one]["momentum_buffer"] = velocity
+        if velocity is not None:
+            from_vector(velocity, self._velocity)
+        for one, its_velocity in zip(self._learned, self._velocity, strict=True):
+            self._optimizer.state[one]["momentum_buffer"] = its_velocity
         self._at_once: int | None = None
         self._features = None
-        if settings.freeze_backbone:  # of pictures that are not shifted, once
+        if freeze_backbone:  # of pictures that are not shifted, once
             self._features = _in_blocks(network.eval().backbone, pictures)
 
     def step(self, triplets: Triplets, rng: np.random.Generator) -> None:
         """Change the weights by one batch of triplets (n_triplets, 3) of picture numbers."""
         items, places = np.unique(triplets, return_inverse=True)
         places = places.reshape(triplets.shape)
-        pictures = shifted(self.pictures[items], self.settings.shift, rng)
+        pictures = shifted(self.pictures[items], self._shift, rng)
         seed = int(rng.integers(2**63))
         self.network.train()
         while True:
@@ -215,7 +210,7 @@ class Trainer:
                 self._halve(error, len(triplets))
         self._optimizer.step()
 
-    def momentum(self) -> Vector:
+    def velocity(self) -> Vector:
         """Return the momentum of all weights that are learned, as one vector."""
         return to_vector(self._velocity)
 
@@ -232,7 +227,7 @@ class Trainer:
         with torch.autocast("cuda", torch.bfloat16, enabled=inputs.is_cuda):
             embedded = self.network(inputs, features)
         query, positive, negative = embedded.float()[order.reshape(places.shape)].unbind(1)
-        loss = triplet_loss(query, positive, negative, self.settings.gap)
+        loss = triplet_loss(query, positive, negative, self._gap)
         (loss.sum() / n_triplets).backward()
 
     def _halve(self, error: RuntimeError, n_triplets: int) -> None:

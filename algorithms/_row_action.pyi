@@ -24,37 +24,15 @@ def visit_groups(
     thread: int,
     n_threads: int,
 ) -> None: ...
-def sum_triplets(
-    negatives: _Numbers,
-    first: _Numbers,
-    last: _Numbers,
-    first_alpha: _Numbers,
-    positives: _Numbers,
-    alphas: _Float64Array,
-    sums: _Float64Array,
-) -> None: ...
+def sum_triplets(ascent: DualAscent, alphas: _Float64Array, sums: _Float64Array) -> None: ...
 def add_pairs(
     number: npt.NDArray[np.floating],
+    ascent: DualAscent,
     pairs: _Numbers,
     sums: _Float64Array,
-    addresses: _Numbers,
-    exemplars: _Numbers,
-    starts: _Numbers,
     U: _Float64Array,
 ) -> None: ...
 def weigh_pairs(
-    number: npt.NDArray[np.floating],
-    pairs: _Numbers,
-    addresses: _Numbers,
-    exemplars: _Numbers,
-    starts: _Numbers,
-    U: _Float64Array,
-    products: _Float64Array,
+    number: npt.NDArray[np.floating], ascent: DualAscent, pairs: _Numbers, U: _Float64Array
 ) -> None: ...
-def sum_losses(
-    negatives: _Numbers,
-    first: _Numbers,
-    last: _Numbers,
-    positives: _Numbers,
-    products: _Float64Array,
-) -> float: ...
+def sum_losses(ascent: DualAscent, start: int, stop: int) -> float: ...

@@ -3,7 +3,7 @@
 A pair is an exemplar j and a reference i, with the distances d_ji.  A negative pair goes with a run
 of positive pairs, one triplet each.  The product w_j'd_ji of a pair is kept with the number of
 changes of w_j that it has seen: a triplet whose products are up to date and whose alpha does not
-change costs no pass over the distances.  Nothing here is checked: `_constraints.py` does that.  The
+change costs no pass over the distances.  Nothing here is checked: `_dual_ascent.py` does that.  The
 readable twin is in the tests.
 """
 
@@ -234,80 +234,73 @@ cdef void _visit(
 
 
 def sum_triplets(
-    const Py_ssize_t[::1] negatives,
-    const Py_ssize_t[::1] first,
-    const Py_ssize_t[::1] last,
-    const Py_ssize_t[::1] first_alpha,
-    const Py_ssize_t[::1] positives,
+    ascent,                             # IN: a DualAscent, as all below
     const double[::1] alphas,           # IN
     double[::1] sums,                   # INOUT: (n_pairs,) of the alphas of each pair, with a sign
 ):
     """Add the alphas of each negative, and take away those of each positive."""
-    cdef Py_ssize_t n, q
+    cdef Py_ssize_t n, q, n_negatives = len(ascent.constraints.negatives)
     cdef double alpha
+    cdef Ascent a
+    _point_at(ascent, &a)
     with nogil:
-        for n in range(negatives.shape[0]):
-            for q in range(first[n], last[n]):
-                alpha = alphas[first_alpha[n] + q - first[n]]
-                sums[negatives[n]] += alpha
-                sums[positives[q]] -= alpha
+        for n in range(n_negatives):
+            for q in range(a.first[n], a.last[n]):
+                alpha = alphas[a.first_alpha[n] + q - a.first[n]]
+                sums[a.negatives[n]] += alpha
+                sums[a.positives[q]] -= alpha
 
 
 def add_pairs(
     const real[::1] number,
+    ascent,
     const Py_ssize_t[::1] pairs,        # IN: of exemplars that no other thread has
     const double[::1] sums,             # IN: (n_pairs,)
-    const Py_ssize_t[::1] addresses,
-    const Py_ssize_t[::1] exemplars,
-    const Py_ssize_t[::1] starts,
     double[::1] U,                      # INOUT
 ):
     """Add to U the distances of some pairs, each times its sum."""
     cdef Py_ssize_t place, p, of_p
+    cdef Ascent a
+    _point_at(ascent, &a)
     with nogil:
         for place in range(pairs.shape[0]):
             p = pairs[place]
-            of_p = exemplars[p]
+            of_p = a.exemplars[p]
             if sums[p] != 0:
                 move(
-                    &U[starts[of_p]], <const real*><intptr_t>addresses[p],
-                    starts[of_p + 1] - starts[of_p], sums[p],
+                    &U[a.starts[of_p]], <const real*><intptr_t>a.addresses[p],
+                    a.starts[of_p + 1] - a.starts[of_p], sums[p],
                 )
 
 
 def weigh_pairs(
     const real[::1] number,
+    ascent,                             # OUT: its products [u]_+'d of these pairs
     const Py_ssize_t[::1] pairs,        # IN
-    const Py_ssize_t[::1] addresses,
-    const Py_ssize_t[::1] exemplars,
-    const Py_ssize_t[::1] starts,
     const double[::1] U,
-    double[::1] products,               # OUT: [u]_+'d of these pairs
 ):
     """Write the products of some pairs."""
     cdef Py_ssize_t place, p, of_p
+    cdef Ascent a
+    _point_at(ascent, &a)
     with nogil:
         for place in range(pairs.shape[0]):
             p = pairs[place]
-            of_p = exemplars[p]
-            products[p] = weigh(
-                &U[starts[of_p]], <const real*><intptr_t>addresses[p],
-                starts[of_p + 1] - starts[of_p],
+            of_p = a.exemplars[p]
+            a.products[p] = weigh(
+                &U[a.starts[of_p]], <const real*><intptr_t>a.addresses[p],
+                a.starts[of_p + 1] - a.starts[of_p],
             )
 
 
-def sum_losses(
-    const Py_ssize_t[::1] negatives,
-    const Py_ssize_t[::1] first,
-    const Py_ssize_t[::1] last,
-    const Py_ssize_t[::1] positives,
-    const double[::1] products,         # IN: up to date
-):
-    """Return the sum over all triplets of [1 - W'X]_+."""
+def sum_losses(ascent, Py_ssize_t start, Py_ssize_t stop):
+    """Return the sum over the triplets of some negatives of [1 - W'X]_+, from the products."""
     cdef Py_ssize_t n, q
     cdef double loss = 0
+    cdef Ascent a
+    _point_at(ascent, &a)
     with nogil:
-        for n in range(negatives.shape[0]):
-            for q in range(first[n], last[n]):
-                loss += max(0., 1 - products[negatives[n]] + products[positives[q]])
+        for n in range(start, stop):
+            for q in range(a.first[n], a.last[n]):
+                loss += max(0., 1 - a.products[a.negatives[n]] + a.products[a.positives[q]])
     return loss

@@ -38,15 +38,25 @@ from oasis_bench.plugins import FittedArray, IncrementalLearner, MahalanobisLear
 from oasis_bench.sampling import ClassTripletSampler, RelevanceTripletSampler, seed_state
 from oasis_bench.system import Progress, UsageError, no_progress, require_memory, shared, slices
 
+# The kinds of hyper-parameters: whole numbers of 1 or more, and of 0 or more; numbers above 0, and
+# from 0 on.
+Count = Annotated[int, Interval(Integral, 1, None, closed="left")]
+Whole = Annotated[int, Interval(Integral, 0, None, closed="left")]
+Positive = Annotated[float, Interval(Real, 0, None, closed="neither")]
+FromZero = Annotated[float, Interval(Real, 0, None, closed="left")]
+
 
 @dataclass_transform(eq_default=False, field_specifiers=(field,))
+@dataclass(eq=False, repr=False, kw_only=True)
 class HyperParameters:
     """Makes the fields of a learner its hyper-parameters, which `__init__` takes in their order.
 
     scikit-learn checks them by their types: ``Annotated[int, Interval(...)]`` bounds a number.
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"random_state": ["random_state"]}
+
+    random_state: int | np.random.RandomState | None = None
 
     def __init_subclass__(cls, kw_only: bool = False, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -63,18 +73,22 @@ def _constraints(hint: Any) -> list[Any]:
     found = list(getattr(hint, "__metadata__", ()))
     plain = hint.__origin__ if found else hint
     for kind in [plain] if get_origin(plain) is Literal else get_args(plain) or [plain]:
+        found += getattr(kind, "__metadata__", ())
         if get_origin(kind) is Literal:
             found.append(StrOptions(set(get_args(kind))))
         elif kind is bool:
             found.append("boolean")
         elif kind is str:
             found.append(str)
-        elif kind is type(None) and "random_state" not in found:
+        elif kind is type(None):
             found.append(None)
     return found
 
 
 TripletSampler: TypeAlias = ClassTripletSampler | RelevanceTripletSampler
+
+TORCH = ("torch", "torch._dynamo")
+"""What learners of torch name as their imports: optimizers import the latter when first made."""
 
 TRIPLETS_PER_DRAW = 65_536
 """Triplets drawn at once: several blocks, so that few passes over W end without a next block."""
@@ -107,11 +121,10 @@ class TripletLearner(HyperParameters, IncrementalLearner, kw_only=True):
     _matrix_type: ClassVar[type[np.floating] | None] = None  # that of the rows
     _sampler_state: npt.NDArray[np.uint64] = field(init=False)
 
-    n_steps: Annotated[int, Interval(Integral, 0, None, closed="left")] = 30_000
+    n_steps: Whole = 30_000
     weighted_positives: bool = False
     negatives: Literal["exact", "any"] = "exact"
-    threshold: Annotated[float, Interval(Real, 0, None, closed="left")] = 0.0
-    random_state: Annotated[int | np.random.RandomState | None, "random_state"] = None
+    threshold: FromZero = 0.0
     n_steps_: int = field(init=False)
     n_updates_: int = field(init=False)
 
@@ -137,10 +150,10 @@ class TripletLearner(HyperParameters, IncrementalLearner, kw_only=True):
         Raises
         ------
         ValueError
-            Where a parameter, the rows or the labels are not of this kind; the learner is then
+            If a parameter, the rows or the labels are not of this kind; the learner is then
             what it was before.
         MemoryError
-            Where its matrices of n_features^2 numbers take more than the memory that is free;
+            If its matrices of n_features^2 numbers take more than the memory that is free;
             the learner is then what it was before.
         """
         return self._learn(X, y, self.n_steps, afresh=True)
@@ -152,10 +165,10 @@ class TripletLearner(HyperParameters, IncrementalLearner, kw_only=True):
         n_steps: int | None = None,
         progress: Progress = no_progress,
     ) -> Self:
-        """Learn `n_steps` more triplets (default: the parameter `n_steps`) from where it is.
+        """Continue learning with `n_steps` more triplets (default: the parameter `n_steps`).
 
-        Two calls with a and b steps on the same rows give the W of one call with a + b, up to
-        rounding.  Errors are those of `fit`.  `progress` is called now and then as
+        Two calls with a and b steps on the same rows give the same W as one call with a + b steps,
+        up to rounding.  Errors are those of `fit`.  `progress` is called now and then as
         ``progress('learning', done, n_steps)``.
         """
         n_steps = self.n_steps if n_steps is None else n_steps
@@ -176,7 +189,7 @@ class TripletLearner(HyperParameters, IncrementalLearner, kw_only=True):
         Raises
         ------
         ValueError
-            Where the triplets are not row numbers of `X`; nothing is learned then.
+            If the triplets are not row numbers of `X`; nothing is learned then.
         MemoryError
             As in `fit`.
         """
@@ -362,7 +375,7 @@ class LogDetLearner(TripletLearner, MahalanobisLearner):
 
     _learned: ClassVar[str] = "mahalanobis_matrix_"
     _matrix_type: ClassVar[type[np.floating] | None] = np.float64
-    eta: Annotated[float, Interval(Real, 0, None, closed="neither")] = 0.08
+    eta: Positive = 0.08
     mahalanobis_matrix_: npt.NDArray[np.float64] = field(init=False)
 
     @staticmethod
@@ -395,8 +408,6 @@ class LabelLearner(HyperParameters, MahalanobisLearner, kw_only=True):
     _matrix_type: ClassVar[type[np.floating] | None] = np.float64  # None: that of the rows
     _remedy: ClassVar[str] = "use fewer rows or features"  # where memory is short
 
-    random_state: Annotated[int | np.random.RandomState | None, "random_state"] = None
-
     @abstractmethod
     def _fit(self, X: Any, y: Any) -> None:
         """Set `components_` and the other fitted attributes, from rows and labels that passed."""
@@ -411,15 +422,15 @@ class LabelLearner(HyperParameters, MahalanobisLearner, kw_only=True):
         Warns
         -----
         ConvergenceWarning
-            Where a learner with the parameter `max_iter` stopped there, short of `tol`.
+            If a learner with the parameter `max_iter` stopped there, short of `tol`.
 
         Raises
         ------
         ValueError
-            Where a parameter is out of bounds, where classes or their rows are too few, and where
-            the rows do not vary in the way that the learner learns from.
+            If a parameter is out of bounds, if there are too few classes or rows, or if the rows
+            do not vary in the way that the learner learns from.
         MemoryError
-            Where the rows and matrices take more than the memory that is free.
+            If the rows and matrices take more than the memory that is free.
         """
         self._validate_params()
         X, y = self._validated(X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)

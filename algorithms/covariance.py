@@ -1,20 +1,18 @@
-"""Distances that read no labels: by the deviations of the features, or by their covariance."""
+"""Distances that read no labels: Euclidean, and by the deviations or covariance of the features."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from numbers import Integral
-from typing import Annotated, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from oasis_bench.algorithms.axes import AXES_GRID, principal_axes
-from oasis_bench.algorithms.base import HyperParameters
+from oasis_bench.algorithms.base import Count, HyperParameters
 from oasis_bench.data import FloatArray, without_offset
 from oasis_bench.plugins import FittedArray, MahalanobisLearner
 from oasis_bench.system import require_memory
@@ -25,27 +23,27 @@ class StandardizedEuclidean(HyperParameters, MahalanobisLearner):
 
     .. math:: M = \mathrm{diag}(1 / s_1^2, \dots, 1 / s_d^2) ,
 
-    s_k the standard deviation of feature k over the training rows (scikit-learn's StandardScaler;
-    means cancel in a distance, so that sparse rows stay sparse).  A feature that does not vary is
-    left as it is, s_k = 1.
+    where s_k is the standard deviation of feature k over the training rows (scikit-learn's
+    StandardScaler).  Means cancel in a distance, so sparse rows stay sparse.  A feature that does
+    not vary keeps its scale (s_k = 1).
 
-    It shows what a metric gains by knowing the scales of the features alone.  One that does not
-    rank better has learned nothing else of use.  On rows that were standardised already it is
-    the Euclidean distance.
+    This baseline shows how much can be gained from the scales of the features alone.  A metric that
+    does not rank better has learned nothing more of use.  If the rows are standardised already,
+    this is the Euclidean distance.
 
     Time and memory n d.
 
     Parameters
     ----------
     random_state : int, RandomState or None, default None
-        Not read, as nothing is random: every learner has it.
+        Not used, because nothing is random.  All learners have this parameter.
 
     Attributes
     ----------
     scale_ : ndarray of shape (n_features,)
         s.
     components_ : ndarray of shape (n_features, n_features)
-        L = diag(1 / s), made when asked for: many features cost nothing.
+        L = diag(1 / s), which is computed only when it is accessed.
     n_features_in_ : int
     """
 
@@ -58,8 +56,6 @@ class StandardizedEuclidean(HyperParameters, MahalanobisLearner):
     needs_labels: ClassVar = False
 
     scale_: FloatArray = field(init=False)
-
-    random_state: Annotated[int | np.random.RandomState | None, "random_state"] = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Measure the deviations of rows `X` (n_rows, n_features); labels are not read."""
@@ -91,30 +87,30 @@ class Covariance(HyperParameters, MahalanobisLearner):
 
     .. math:: M = C^{+}, \qquad C = \frac{1}{n - 1} \sum_i (x_i - m) (x_i - m)^\top .
 
-    Where features depend on each other C is singular, and the pseudo-inverse gives directions in
-    which the training rows do not vary no weight.
+    If features are linearly dependent, C is singular.  The pseudo-inverse then gives no weight to
+    directions in which the training rows do not vary.
 
-    Ours, not metric-learn's, which forms the d x d covariance also of few rows: from the
-    singular vectors of the rows, many features cost no more than n^2 d.
+    It is computed from the singular vectors of the rows, so many features cost no more than n^2 d.
+    (metric-learn always forms the d x d covariance.)
 
     Time n d min(n, d), memory 3 n d + 4 min(n, d)^2 numbers.
 
     Parameters
     ----------
     n_axes : int or None, default None
-        Principal axes that are whitened, the largest variance first; at most the rank of the rows.
-        None takes all where the rows are more than the features, and the first (n - 1) // 2 where
-        they are not, for the reason that RCA gives: by the pseudo-inverse itself n rows of rank
-        n - 1 all lie equally far from each other.
+        The number of principal axes that are whitened, those of largest variance first; at most the
+        rank of the rows.  None: all axes if there are more rows than features, otherwise the first
+        (n - 1) // 2.  (With the pseudo-inverse of all axes, n rows of rank n - 1 would all have the
+        same distance from each other; see `RCA`.)
     random_state : int, RandomState or None, default None
-        Not read, as nothing is random: every learner has it.
+        Not used, because nothing is random.  All learners have this parameter.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        L, with L'L = M: the principal axes over their standard deviations.
+        L, with L'L = M: the principal axes, divided by their standard deviations.
     n_axes_ : int
-        Principal axes taken.
+        The number of principal axes that were used.
     n_features_in_ : int
 
     References
@@ -130,8 +126,7 @@ class Covariance(HyperParameters, MahalanobisLearner):
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {"n_axes": AXES_GRID}
     needs_labels: ClassVar = False
 
-    n_axes: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = None
-    random_state: Annotated[int | np.random.RandomState | None, "random_state"] = None
+    n_axes: Count | None = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn L from rows `X` (n_rows, n_features); labels are not read.
@@ -139,9 +134,9 @@ class Covariance(HyperParameters, MahalanobisLearner):
         Raises
         ------
         ValueError
-            Where all rows are equal.
+            If all rows are equal.
         MemoryError
-            Where the rows and the matrices of their axes do not fit.
+            If the rows and the matrices of their axes do not fit.
         """
         self._validate_params()
         X = self._validated(X, dtype=[np.float64, np.float32], ensure_min_samples=2)
@@ -162,3 +157,55 @@ class Covariance(HyperParameters, MahalanobisLearner):
         n_numbers = 3 * n_rows * n_features + 4 * min(n_rows, n_features) ** 2
         what = f"Covariance on {n_rows} rows of {n_features} features"
         require_memory(8 * n_numbers, what, "use fewer rows or features")
+
+
+class Euclidean(HyperParameters, MahalanobisLearner):
+    """Euclidean distance, the baseline of all comparisons.
+
+    Nothing is learned: M = I.  For rows of unit length it ranks as the dot product (W = I) does.
+
+    Parameters
+    ----------
+    random_state : int, RandomState or None, default None
+        Not used, because nothing is random.  All learners have this parameter.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_features, n_features)
+        The identity matrix, which is computed only when it is accessed.
+    n_features_in_ : int
+        The number of features.
+
+    Examples
+    --------
+    >>> from oasis_bench.algorithms import Euclidean
+    >>> Euclidean().fit([[0.0, 0.0], [3.0, 4.0]]).similarity([[0.0, 0.0]], [[3.0, 4.0]])
+    array([[-5.]])
+    """
+
+    name: ClassVar = "Euclidean"
+    summary: ClassVar = "Euclidean distance, the baseline that learns nothing"
+    citation: ClassVar = "none"
+    cost: ClassVar = "none: nothing is learned"
+    takes_sparse: ClassVar = True
+    takes_relevance: ClassVar = True
+    needs_labels: ClassVar = False
+    is_baseline: ClassVar = True
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Store the number of features of `X` (n_rows, n_features); labels are not used."""
+        self._validate_params()
+        self._validated(X, accept_sparse="csr", dtype=[np.float64, np.float32])
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "n_features_in_")
+
+    @property
+    def components_(self) -> FloatArray:  # type: ignore[override]
+        """The identity L, shape (n_features, n_features)."""
+        check_is_fitted(self)
+        return np.eye(self.n_features_in_)
+
+    def _project(self, X: Any) -> Any:
+        return X

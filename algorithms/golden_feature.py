@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import field
-from numbers import Real
-from typing import Annotated, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
 
-from oasis_bench.algorithms.base import HyperParameters, check_triplets
+from oasis_bench.algorithms.base import HyperParameters, Positive, check_triplets
 from oasis_bench.data import LabelledRows, Patches, PatchKind, class_labels
 from oasis_bench.plugins import EmbeddingLearner, FittedArray
 from oasis_bench.sampling import ClassTripletSampler, seed_state
@@ -38,18 +36,18 @@ class GoldenFeature(HyperParameters, EmbeddingLearner):
     and :math:`\sigma_k` is the root mean square of :math:`\delta_k` over the triplets.  The squared
     hinge makes the problem smooth, and its solution is unique: L-BFGS-B finds it.
 
-    Where a data set's rows are features of several kinds (``--features lab+hog+lbp``), it gives
-    them kind by kind as `Patches` of one descriptor a picture.  Of several descriptors, such as
-    local ones, :math:`x_k` is the mean.
+    If the rows of a data set are features of several kinds (``--features lab+hog+lbp``), the data
+    set gives each kind as `Patches` with one descriptor for each picture.  If there are several
+    descriptors, such as local ones, :math:`x_k` is their mean.
 
     Parameters
     ----------
     C : float, default 0.1
     kinds : str or None, default None
-        The kinds of features to use, joined by +; None: all.  Of one kind, nothing is learned: the
-        order is that of its distance.
+        The kinds of features to use, joined by +.  None: all.  With a single kind nothing is
+        learned, and items are ranked by its distance.
     random_state : int, RandomState or None, default None
-        Draws triplets from labels, in `fit`.
+        The seed of the triplets that `fit` samples from labels.
 
     Attributes
     ----------
@@ -58,9 +56,9 @@ class GoldenFeature(HyperParameters, EmbeddingLearner):
     weights_ : ndarray of shape (n_kinds,)
         w.
     widths_ : ndarray of shape (n_kinds,), int64
-        The numbers of each kind.
+        The number of features of each kind.
     objective_ : float
-        The least value, of the triplets that `weights_` are learned from.
+        The minimum of the objective.
 
     References
     ----------
@@ -83,12 +81,11 @@ class GoldenFeature(HyperParameters, EmbeddingLearner):
     objective_: float = field(init=False)
     _differences: Float64Array = field(init=False)
 
-    C: Annotated[float, Interval(Real, 0, None, closed="neither")] = 0.1
+    C: Positive = 0.1
     kinds: str | None = None
-    random_state: Annotated[int | np.random.RandomState | None, "random_state"] = None
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn from 20000 triplets that are drawn from class labels.
+        """Learn from 20000 triplets that are sampled from class labels.
 
         Parameters
         ----------
@@ -99,7 +96,7 @@ class GoldenFeature(HyperParameters, EmbeddingLearner):
         Raises
         ------
         ValueError
-            Where X or y are not of this kind.
+            If X or y are not of this kind.
         """
         self._validate_params()
         self._check(X, y)
@@ -119,7 +116,7 @@ class GoldenFeature(HyperParameters, EmbeddingLearner):
         Raises
         ------
         ValueError
-            Where X or the triplets are not of this kind; nothing is learned then.
+            If X or the triplets are not of this kind; nothing is learned then.
         """
         self._validate_params()
         LabelledRows.check_items("patches", X)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from functools import partial
-from numbers import Integral, Real
-from typing import Annotated, Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +13,6 @@ from scipy.linalg import cholesky
 from scipy.spatial.distance import pdist
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms import _rank_one_steps
 from oasis_bench.algorithms._rank_one_blocks import (
@@ -25,8 +23,8 @@ from oasis_bench.algorithms._rank_one_blocks import (
     squared_distances,
     take_steps,
 )
-from oasis_bench.algorithms.base import LabelLearner
-from oasis_bench.data import basis_and_coordinates
+from oasis_bench.algorithms.axes import basis_and_coordinates
+from oasis_bench.algorithms.base import Count, FromZero, LabelLearner, Positive
 from oasis_bench.plugins import FittedArray
 
 ROWS_FOR_BOUNDS = 500
@@ -61,20 +59,13 @@ def merged(pairs: Pairs) -> tuple[Pairs, Float64Array]:
     return once, counts[order].astype(np.float64)
 
 
-class Solution(NamedTuple):
-    """A, the multipliers (n_pairs,), the passes done and the change in the last, as in `ITML`."""
-
-    A: Float64Array
-    multipliers: Float64Array
-    n_iter: int
-    change: float
-
-
 class ITML(LabelLearner):
     r"""Information-theoretic metric learning: bounds on pairs, by cyclic Bregman projections.
 
-    Minimises, over A positive definite and a slacked bound :math:`\xi_k > 0` for each pair with
-    :math:`z_k = x - x'`,
+    ITML keeps the squared distance of same-class pairs below a bound u, and that of other pairs
+    above a bound l.  A pair k with the difference :math:`z_k = x - x'` may violate its bound, at a
+    price: its bound becomes a variable :math:`\xi_k > 0`.  ITML minimises, over positive definite A
+    and all :math:`\xi_k`,
 
     .. math::
 
@@ -83,31 +74,32 @@ class ITML(LabelLearner):
         z_k^\top A z_k \le \xi_k \; \text{(same class)}, \quad
         z_k^\top A z_k \ge \xi_k \; \text{(different classes)},
 
-    :math:`D_{ld}` the LogDet divergence, the prior the identity; b_k is u for pairs of one class
-    and l for the others.  Each projection solves for one pair and changes A by rank one, and
-    :math:`A^{-1} = I + \sum_k \lambda_k \delta_k z_k z_k^\top` throughout, with the multipliers
-    :math:`\lambda_k \ge 0` and :math:`\delta_k` 1 for the same class and -1 otherwise.
+    where :math:`D_{ld}` is the LogDet divergence, and b_k is u for pairs of one class and l for the
+    others.  A projection solves the constraint of one pair, and changes A by a matrix of rank one.
+    At all times :math:`A^{-1} = I + \sum_k \lambda_k \delta_k z_k z_k^\top`, with multipliers
+    :math:`\lambda_k \ge 0`, and :math:`\delta_k` = 1 for the same class and -1 otherwise.
 
-    A pass over m pairs takes 3 m d^2 / 2 multiplications and additions and 64 m d more, in blocks
-    of 64 pairs that go over A twice; where 2 n <= d, n^2 in the place of d^2, since A is the
-    identity outside of the span of the rows.  There are tens to hundreds of passes,
-    more for a larger gamma.  Memory: 4 matrices of d^2 float64 numbers, and some 50 bytes a pair.
+    A pass over m pairs takes 3 m d^2 / 2 + 64 m d multiplications and additions.  It goes through
+    blocks of 64 pairs, and reads A twice for each.  If 2 n <= d, d^2 becomes n^2, because A is the
+    identity outside the span of the rows.  A fit takes tens to hundreds of passes, more for a
+    larger gamma.  Memory is 4 matrices of d^2 float64 numbers, and about 50 bytes a pair.
 
     Parameters
     ----------
     gamma : float, default 1.0
-        Weight of the slack: a large one keeps the bounds (the paper chooses it from
-        {0.01, 0.1, 1, 10}; 1 is the authors' code).
+        The weight of the slack.  A large value enforces the bounds.  (The paper tunes it from
+        {0.01, 0.1, 1, 10}; the authors' code uses 1.)
     n_pairs : int or None, default None
-        Pairs of rows, drawn uniformly with replacement; those of equal rows are left out.  None:
-        40 c (c - 1) for c classes, as in the authors' code (the paper says 20 c^2).
+        The number of pairs of rows, sampled uniformly with replacement.  Pairs of equal rows are
+        left out.  None: 40 c (c - 1) for c classes, as in the authors' code (the paper has 20 c^2).
     max_iter : int, default 1000
-        Passes over the pairs at most, as in metric-learn.
+        The largest number of passes over the pairs, as in metric-learn.
     tol : float, default 1e-3
-        Stop where a pass changes the multipliers by less: the 1-norm of the change over the sum
-        of the 2-norms before and after, as in the authors' code, whose 0.01 stops short.
+        Stop when a pass changes the multipliers by less than this: the 1-norm of the change,
+        divided by the sum of the 2-norms before and after.  The authors' code uses 0.01, which
+        stops too early.
     random_state : int, RandomState or None, default None
-        Decides the pairs.
+        The seed of the pairs.
 
     Attributes
     ----------
@@ -117,9 +109,9 @@ class ITML(LabelLearner):
         u and l: the 5th and the 95th percentile of the *squared* distances between rows that
         differ, of at most 500 rows.
     n_pairs_ : int
-        Pairs that were used.
+        The number of pairs that were used.
     n_iter_ : int
-        Passes over them.
+        The number of passes over the pairs.
     n_features_in_ : int
 
     References
@@ -144,10 +136,10 @@ class ITML(LabelLearner):
     _least_in_largest: ClassVar[int] = 2
     _remedy: ClassVar[str] = "use fewer features or fewer pairs (n_pairs)"
 
-    gamma: Annotated[float, Interval(Real, 0, None, closed="neither")] = 1.0
-    n_pairs: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = None
-    max_iter: Annotated[int, Interval(Integral, 1, None, closed="left")] = 1000
-    tol: Annotated[float, Interval(Real, 0, None, closed="left")] = 1e-3
+    gamma: Positive = 1.0
+    n_pairs: Count | None = None
+    max_iter: Count = 1000
+    tol: FromZero = 1e-3
 
     def _fitted_state(self) -> dict[str, FittedArray]:
         return {**super()._fitted_state(), "bounds_": FittedArray((2,), np.float64)}
@@ -171,7 +163,7 @@ class ITML(LabelLearner):
         Raises
         ------
         ValueError
-            Where these are no row numbers of `X`, or all pairs are of equal rows.
+            If these are no row numbers of `X`, or all pairs are of equal rows.
         """
         X, *kinds = self._validated_pairs(X, alike, unlike)
         left, right = np.concatenate(kinds).T
@@ -188,17 +180,17 @@ class ITML(LabelLearner):
         constraints, counts = merged(pairs)
         options = (float(self.gamma) * counts, self.max_iter, float(self.tol))
         basis, rows = basis_and_coordinates(X) if 2 * len(X) <= X.shape[1] else (None, X)
-        found = project_cyclically(rows, constraints, bounds, *options)
-        if found.change > self.tol:
+        A, _, self.n_iter_, change = project_cyclically(rows, constraints, bounds, *options)
+        if change > self.tol:
             warnings.warn(
                 f"ITML stopped at max_iter={self.max_iter} passes with a change of "
-                f"{found.change:.1e}, above tol={self.tol:g}: raise max_iter or lower gamma",
+                f"{change:.1e}, above tol={self.tol:g}: raise max_iter or lower gamma",
                 ConvergenceWarning,
                 stacklevel=4,
             )
-        factor = cholesky(found.A)
+        factor = cholesky(A)
         self.components_ = factor if basis is None else _embedded(factor, basis)
-        self.bounds_, self.n_pairs_, self.n_iter_ = bounds, len(pairs.signs), found.n_iter
+        self.bounds_, self.n_pairs_ = bounds, len(pairs.signs)
 
     def _count_pairs(self, n_classes: int) -> int:
         return self.n_pairs or PAIRS_PER_CLASS_PAIR * n_classes * (n_classes - 1)
@@ -242,10 +234,11 @@ def project_cyclically(
     gamma: float | Float64Array,
     max_iter: int,
     tol: float,
-) -> Solution:
+) -> tuple[Float64Array, Float64Array, int, float]:
     """Project the identity on the pairs' constraints in turn, until the multipliers stay.
 
-    `bounds` are u and l, `gamma` weighs the slack, of all pairs or of each.
+    `bounds` are u and l, `gamma` weighs the slack, of all pairs or of each.  Return A, the
+    multipliers (n_pairs,), the passes done and the change in the last, as in `ITML`.
     """
     A = np.eye(X.shape[1])
     multipliers = np.zeros(len(pairs.signs))
@@ -258,7 +251,7 @@ def project_cyclically(
         change = float(np.abs(multipliers - before).sum() / norms) if norms else 0.0
         n_iter += 1
     mirror(A)
-    return Solution(A, multipliers, n_iter, change)
+    return A, multipliers, n_iter, change
 
 
 def _pass(

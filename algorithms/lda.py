@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from numbers import Integral, Real
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from functools import partial
+from numbers import Real
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -13,7 +14,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms.axes import refuse_classes_of_equal_rows
-from oasis_bench.algorithms.base import LabelLearner
+from oasis_bench.algorithms.base import Count, LabelLearner
 from oasis_bench.data import FloatArray
 
 START_SEED = 0
@@ -27,26 +28,26 @@ class LDA(LabelLearner):
 
     .. math:: S_b v = a S_w v , \qquad v^\top S_w v = 1 ,
 
-    S_w and S_b the covariance within and between classes: scikit-learn's transform.  S_w of few
-    rows is singular, so it is shrunk, S_w <- (1 - s) S_w + s (tr S_w / d) I, and scikit-learn's
-    solver 'eigen' is taken: 'svd' knows no shrinkage, and where d >= n it finds directions in
-    which no training row varies, and 'lsqr' gives no transform.
+    where S_w and S_b are the covariance within and between classes.  This is the transform of
+    scikit-learn's solver 'eigen'.  With few rows S_w is singular, so it is shrunk:
+    S_w <- (1 - s) S_w + s (tr S_w / d) I.  (The solver 'svd' cannot shrink, and for d >= n finds
+    directions in which no training row varies; 'lsqr' has no transform.)
 
-    Of fewer rows than features the same discriminants are found by Lanczos iterations, which take
-    products with the rows alone.
+    With fewer rows than features, Lanczos iterations find the same discriminants from products with
+    the rows.
 
-    Time n d^2 + d^3, memory 3 n d + 8 d^2 numbers; where n < d, time n^2 d and memory
-    8 n d + n^2.
+    Time n d^2 + d^3, memory 3 n d + 8 d^2 numbers.  If n < d: time n^2 d, memory 8 n d + n^2.
 
     Parameters
     ----------
     n_components : int or None, default None
-        Discriminants, n_classes - 1 and n_features at most; None takes as many as that.
+        The number of discriminants, at most n_classes - 1 and n_features.  None: the largest
+        possible number.
     shrinkage : 'auto' or float in (0, 1], default 'auto'
-        s; 'auto' is the one of Ledoit and Wolf (2004), which fits each class by itself after the
-        features were scaled to unit variance.
+        s.  'auto': the shrinkage of Ledoit and Wolf (2004), computed for each class after the
+        features are scaled to unit variance.
     random_state : int, RandomState or None, default None
-        Not read, as nothing is random: every learner has it.
+        Not used, because nothing is random.  All learners have this parameter.
 
     Attributes
     ----------
@@ -76,7 +77,7 @@ class LDA(LabelLearner):
     _least_in_largest: ClassVar[int] = 2
     _remedy: ClassVar[str] = "use fewer features"
 
-    n_components: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = None
+    n_components: Count | None = None
     shrinkage: Annotated[Literal["auto"] | float, Interval(Real, 0, 1, closed="right")] = "auto"
 
     def _fit(self, X: Any, y: Any) -> None:
@@ -114,15 +115,8 @@ class LDA(LabelLearner):
         return 8 * n * d + n**2 if n < d else 3 * n * d + 8 * d**2
 
 
-class Shrunk(NamedTuple):
-    """A shrunk covariance diag(r) + F'F: ridge r (n_features,), factor F (n_rows, n_features)."""
-
-    ridge: FloatArray
-    factor: FloatArray
-
-    def times(self, v: FloatArray) -> FloatArray:
-        """Return its product with a vector."""
-        return np.asarray(self.ridge * v + self.factor.T @ (self.factor @ v))
+Shrunk: TypeAlias = tuple[FloatArray, FloatArray]
+"""A shrunk covariance diag(r) + F'F: ridge r (n_features,), factor F (n_rows, n_features)."""
 
 
 def shrunk_covariance(rows: FloatArray, shrinkage: Literal["auto"] | float) -> Shrunk:
@@ -139,7 +133,7 @@ def shrunk_covariance(rows: FloatArray, shrinkage: Literal["auto"] | float) -> S
     else:
         s = shrinkage
         ridge = np.full(rows.shape[1], s * variances.mean())
-    return Shrunk(ridge, np.sqrt((1 - s) / len(rows)) * centred)
+    return ridge, np.sqrt((1 - s) / len(rows)) * centred
 
 
 def ledoit_wolf(centred: FloatArray) -> float:
@@ -170,30 +164,32 @@ def leading_discriminants(
         members = X[y == label]
         share = len(members) / len(X)
         ridge, factor = shrunk_covariance(members, shrinkage)
-        parts.append(Shrunk(share * ridge, np.sqrt(share) * factor))
-    within = Shrunk(
-        np.sum([part.ridge for part in parts], axis=0), np.vstack([part.factor for part in parts])
-    )
-    if not (within.ridge > 0).all():
+        parts.append((share * ridge, np.sqrt(share) * factor))
+    ridges, factors = zip(*parts, strict=True)
+    ridge, factor = np.sum(ridges, axis=0), np.vstack(factors)
+    if not (ridge > 0).all():
         return None
     total = shrunk_covariance(X, shrinkage)
-    scaled = within.factor / within.ridge
-    core = scaled @ within.factor.T
+    scaled = factor / ridge
+    core = scaled @ factor.T
     core[np.diag_indices_from(core)] += 1
     factored = cho_factor(core, overwrite_a=True)
 
     def divided_by_within(v: FloatArray) -> FloatArray:
-        return np.asarray(v / within.ridge - scaled.T @ cho_solve(factored, scaled @ v))
+        return np.asarray(v / ridge - scaled.T @ cho_solve(factored, scaled @ v))
 
-    def operator(times: Callable[[FloatArray], FloatArray]) -> LinearOperator:
+    def times(ridge: FloatArray, factor: FloatArray, v: FloatArray) -> FloatArray:
+        return np.asarray(ridge * v + factor.T @ (factor @ v))
+
+    def operator(apply: Callable[[FloatArray], FloatArray]) -> LinearOperator:
         shape = (X.shape[1],) * 2
-        return LinearOperator(shape, lambda v: times(v.ravel()), dtype=np.float64)
+        return LinearOperator(shape, lambda v: apply(v.ravel()), dtype=np.float64)
 
     start: Any = np.random.RandomState(START_SEED).normal(size=X.shape[1])
     _, vectors = eigsh(
-        operator(total.times),  # S_t v = (a + 1) S_w v
+        operator(partial(times, *total)),  # S_t v = (a + 1) S_w v
         k=n_components,
-        M=operator(within.times),
+        M=operator(partial(times, ridge, factor)),
         Minv=operator(divided_by_within),
         which="LA",
         v0=start,

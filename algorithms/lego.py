@@ -13,7 +13,7 @@ from scipy import sparse
 from scipy.linalg import cholesky
 from sklearn.utils import check_array
 
-from oasis_bench.algorithms import _lego_reference, _rank_one_steps
+from oasis_bench.algorithms import _oasis_reference, _rank_one_steps
 from oasis_bench.algorithms._rank_one_blocks import (
     PAIRS_PER_BLOCK,
     differences,
@@ -37,8 +37,10 @@ TRIPLETS_FOR_BOUNDS = 10_000
 class LEGO(LogDetLearner):
     r"""LEGO: LogDet-regularised online steps on pairs, the papers' threshold variant.
 
-    From A = I, a step on a pair with :math:`z = x - x'`, :math:`\hat y = z^\top A z` and the
-    target y minimises :math:`D_{ld}(A, A_{old}) + \frac{\eta}{2} (z^\top A z - y)^2`, which gives
+    LEGO starts from A = I.  A step takes a pair with the difference :math:`z = x - x'`, its squared
+    distance :math:`\hat y = z^\top A z` and a target y.  It minimises the LogDet divergence from
+    the old A plus the squared error,
+    :math:`D_{ld}(A, A_{old}) + \frac{\eta}{2} (z^\top A z - y)^2`.  The solution is
 
     .. math::
 
@@ -47,22 +49,22 @@ class LEGO(LogDetLearner):
         \quad a = \eta y \hat y - 1 .
 
     Then :math:`z^\top A z = \bar y`, and A stays positive definite for every :math:`\eta > 0`.
-    A same-class pair has a loss only above u, with y = u, a pair of different classes only below
-    l, with y = l: the 5th percentile of the squared distances within classes, and the 95th of
-    those between them.
+    A same-class pair changes A only if its distance is above u, and its target is u.  A pair of
+    different classes changes A only if its distance is below l, and its target is l.  u is the 5th
+    percentile of the squared distances within classes, and l the 95th of those between classes.
 
-    How pairs are drawn is our choice, the papers say nothing: a step here is a triplet (q, p, n)
-    as OASIS draws it, and learns from the pair (q, p) and then from (q, n).  So there are as many
-    pairs of either kind, and a step sees as much as one of OASIS.
+    The papers do not say how pairs are sampled.  Here a step samples a triplet (q, p, n) as OASIS
+    does, and learns from the pair (q, p) and then from (q, n).  So both kinds of pairs are equally
+    frequent, and a step uses as many rows as one of OASIS.
 
-    A step costs 3 d^2 multiplications and additions and 128 d more, for sparse rows too: steps
-    are taken in blocks of 64 pairs, each with two passes over A.  A takes d^2 float64 numbers
-    whatever the rows' precision.
+    A step costs 3 d^2 + 128 d multiplications and additions, also for sparse rows.  Steps are
+    computed in blocks of 64 pairs, with two passes over A for each block.  A has d^2 float64
+    numbers, whatever the precision of the rows.
 
     Parameters
     ----------
     eta : float, default 0.08
-        Learning rate; the papers choose it from {0.02, 0.08, 0.32} (JMLR 2010, 5.3.2), for rows
+        The learning rate.  The papers tune it from {0.02, 0.08, 0.32} (JMLR 2010, 5.3.2), for rows
         of about unit length.
     n_steps, weighted_positives, negatives, threshold, random_state
         As in `OASIS`.
@@ -70,12 +72,12 @@ class LEGO(LogDetLearner):
     Attributes
     ----------
     components_ : ndarray of shape (n_features, n_features)
-        L, the Cholesky factor with L'L = A; float32 where the rows are float32, else float64.
+        L, the Cholesky factor with L'L = A; float32 if the rows are float32, otherwise float64.
     mahalanobis_matrix_ : ndarray of shape (n_features, n_features)
-        A in float64, from which learning goes on.
+        A in float64, from which learning continues.
     bounds_ : ndarray of shape (2,)
-        u and l, from the first 10 000 triplets of the stream, or from those that the first call
-        of `partial_fit_triplets` was given.
+        u and l, computed from the first 10 000 triplets of the stream, or from the triplets of the
+        first call of `partial_fit_triplets`.
     n_steps_, n_updates_, n_features_in_ : int
         As in `OASIS`.
 
@@ -105,7 +107,7 @@ class LEGO(LogDetLearner):
         Raises
         ------
         ValueError
-            Where these are no row numbers of `X`, or not as many of either kind.
+            If these are no row numbers of `X`, or not as many of either kind.
         """
         X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
         pairs = [check_triplets(part, X.shape[0], 2) for part in (alike, unlike)]
@@ -161,7 +163,7 @@ class LEGO(LogDetLearner):
     def _step(self, X: Any, triplets: npt.NDArray[np.intp], W: npt.NDArray[Any]) -> int:
         eta, (upper, lower) = float(self.eta), self.bounds_
         if uses_twin():
-            return _lego_reference.step(X, triplets, eta, upper, lower, W)
+            return _oasis_reference.step_lego(X, triplets, eta, upper, lower, W)
         n_updates = 0
         try:
             for start in range(0, len(triplets), PAIRS_PER_BLOCK // 2):

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from numbers import Integral
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import eigh
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.neighbors import NearestNeighbors
-from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms.axes import AXES_GRID, WithinClassLearner, rounding, whitening
+from oasis_bench.algorithms.base import Count
 from oasis_bench.data import FloatArray
 from oasis_bench.plugins import blocks
 from oasis_bench.system import shared
@@ -21,12 +20,12 @@ from oasis_bench.system import shared
 class LFDA(WithinClassLearner):
     r"""Local Fisher discriminant analysis, with weighted eigenvectors.
 
-    With n_k rows in class k, and s_i the distance of row i to its `n_neighbors`-th nearest one of
-    its class, same-class pairs have the affinity
+    Let n_k be the number of rows in class k, and s_i the distance of row i to its `n_neighbors`-th
+    nearest row of the same class.  Pairs of one class have the affinity
 
-    .. math:: A_{ij} = \exp(-\|x_i - x_j\|^2 / (s_i s_j)) ,
+    .. math:: A_{ij} = \exp(-\|x_i - x_j\|^2 / (s_i s_j)) .
 
-    and the scatters within and between classes are
+    The scatters within and between classes are
 
     .. math::
 
@@ -35,37 +34,38 @@ class LFDA(WithinClassLearner):
             + \frac12 \sum_{y_i \ne y_j} \frac1n z z^\top , \qquad z = x_i - x_j .
 
     The rows of L are the generalised eigenvectors v of S_b v = a S_w v with v'S_w v = 1, times
-    the square root of their eigenvalue a.  Few rows are first projected on their principal axes,
-    as for RCA: S_w is singular where the covariance within classes is.
+    the square root of their eigenvalue a.  If there are few rows, they are first projected on
+    their principal axes, as for RCA, because S_w would be singular.
 
-    Ours, not metric-learn's (0.7.0): its s_i is not the distance of i to any particular neighbour
-    (it takes a column of sorted distances where a row is meant), it adds S_w to S_b where it is to
-    be subtracted, lowers `n_neighbors` for all later classes once one is small, and gives NaN or
-    complex numbers where S_w is singular.
+    Differences from metric-learn 0.7.0.  Its s_i is not the distance of i to any particular
+    neighbour (it takes a column of the sorted distances instead of a row).  It adds S_w to S_b
+    instead of subtracting it.  After a small class it lowers `n_neighbors` for all later classes.
+    If S_w is singular, it gives NaN or complex numbers.
 
     Time n d min(n, d) + sum over classes of n_k^2 min(n, d), memory 3 n d + 4 min(n, d)^2
-    numbers and some blocks of 64 MiB.
+    numbers and a few blocks of 64 MiB.
 
     Parameters
     ----------
     n_components : int or None, default None
-        Eigenvectors kept, the largest eigenvalue first; None keeps all, as the author's LFDA.m.
+        The number of eigenvectors, those with the largest eigenvalues first.  None: all, as in the
+        author's LFDA.m.
     n_neighbors : int, default 7
-        Which neighbour scales the affinity; the author's choice.  In a class of fewer rows, the
-        furthest.
+        The number of the neighbour that scales the affinity.  In a smaller class it is the farthest
+        row.
     n_axes : int or None, default None
-        Principal axes on which it learns, the largest variance first; at most the rank of the
-        rows.  None takes all where n - c, of n rows in c classes, is at least that rank, and
-        (n - c) // 2 where it is not.
+        The number of principal axes used for learning, those of largest variance first; at most the
+        rank of the rows.  None, with n rows in c classes: all axes if n - c is at least the rank,
+        otherwise (n - c) // 2.
     random_state : int, RandomState or None, default None
-        Not read, as nothing is random: every learner has it.
+        Not used, because nothing is random.  All learners have this parameter.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
         L.
     n_axes_ : int
-        Principal axes taken.
+        The number of principal axes that were used.
     n_features_in_ : int
 
     References
@@ -85,8 +85,8 @@ class LFDA(WithinClassLearner):
 
     _least_classes: ClassVar = 2
 
-    n_components: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = None
-    n_neighbors: Annotated[int, Interval(Integral, 1, None, closed="left")] = 7
+    n_components: Count | None = None
+    n_neighbors: Count = 7
 
     def _learn(self, rows: FloatArray, classes: list[slice], directions: FloatArray) -> FloatArray:
         values, vectors, whitened = shared(

@@ -1,34 +1,34 @@
 """LMNN at the minimum of its objective, and on fewer dimensions (Weinberger, Blitzer & Saul).
 
-L-BFGS with a working set and a certificate minimises it over A, M = A'A; the objective's own
-formulas are in `_lmnn_objective.py`.
+`Descent` minimises it over A, M = A'A, by L-BFGS with a working set and a certificate; `Objective`
+has target neighbours, impostors, value and gradient.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from numbers import Integral, Real
-from typing import Annotated, Any, ClassVar, NamedTuple
+from numbers import Real
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 from scipy.linalg import eigh
 from scipy.linalg.lapack import dtrtrs
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_argmin_min
+from sklearn.neighbors import NearestNeighbors
 from sklearn.utils._param_validation import Interval
 
-from oasis_bench.algorithms._lmnn_objective import (
-    Doubles,
-    Objective,
-    Value,
-    best_scale,
-    target_neighbours,
-)
+from oasis_bench.algorithms import _lmnn
 from oasis_bench.algorithms.axes import principal_axes, rounding
-from oasis_bench.algorithms.base import LabelLearner, possible_neighbours
+from oasis_bench.algorithms.base import Count, LabelLearner, Whole, possible_neighbours
 from oasis_bench.system import shared, slices
+
+Doubles: TypeAlias = "npt.NDArray[np.float64]"
+Singles: TypeAlias = "npt.NDArray[np.float32]"
+Rows: TypeAlias = "npt.NDArray[np.int32]"
 
 SAME_PLACE = 1e-6
 """Squared distance, as a share of the mean squared length, below which two rows coincide."""
@@ -135,11 +135,11 @@ class LMNN(LabelLearner):
 
     _least_in_class: ClassVar[int] = 2
 
-    n_neighbors: Annotated[int, Interval(Integral, 1, None, closed="left")] = 3
+    n_neighbors: Count = 3
     pull_weight: Annotated[float, Interval(Real, 0, 1, closed="neither")] = 0.5
-    max_iter: Annotated[int, Interval(Integral, 1, None, closed="left")] = 1000
+    max_iter: Count = 1000
     tol: Annotated[float, Interval(Real, 0, 1, closed="neither")] = 1e-3
-    stop_after: Annotated[int, Interval(Integral, 0, None, closed="left")] = 0
+    stop_after: Whole = 0
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
         square = min(n, d) ** 2  # beside the pairs within reach, which are known later
@@ -175,11 +175,10 @@ class LMNN(LabelLearner):
         early = self.stop_after > 0
         tol = 0.0 if early else self.tol  # the same iterations on inner folds, which have their tol
         descent = Descent(objective, start, bool(pulled.all()) and not early, tol, share)
-        solution = descent.run(min(self.stop_after or self.max_iter, self.max_iter))
-        self.components_ = solution.A @ (axes @ (vectors / roots)).T
-        self.objective_ = solution.value
-        self.gap_ = 1 - solution.bound / solution.value if solution.value > 0 else 0.0
-        self.n_iter_ = solution.n_iter
+        A, value = descent.run(min(self.stop_after or self.max_iter, self.max_iter))
+        self.components_ = A @ (axes @ (vectors / roots)).T
+        self.objective_, self.n_iter_ = value, descent.n_iter
+        self.gap_ = 1 - descent.bound / value if value > 0 else 0.0
         if self.n_iter_ >= self.max_iter and self.gap_ > self.tol:
             warnings.warn(
                 f"{self.name} ended at max_iter={self.max_iter} with a gap of {self.gap_:.2g}: "
@@ -196,9 +195,9 @@ class LMNN(LabelLearner):
 class FastLMNN(LMNN):
     """LMNN on the principal axes that hold most of the variance, to a looser gap.
 
-    It is what makes tens of thousands of rows with hundreds of features cheap: Weinberger & Saul
-    reduce MNIST's 784 pixels to 164 dimensions that hold 95 % of the variance.  Everything else
-    is as in `LMNN`, whose objective it minimises on the reduced rows.
+    It minimises the objective of `LMNN` on fewer dimensions.  This makes tens of thousands of rows
+    with hundreds of features affordable: Weinberger & Saul reduce MNIST's 784 pixels to 164
+    dimensions, which hold 95 % of the variance.
 
     Parameters
     ----------
@@ -208,11 +207,11 @@ class FastLMNN(LMNN):
     tol : float, default 1e-2
         As in `LMNN`.
     variance : float in (0, 1], default 0.95
-        The share that the kept axes hold at least.
+        The smallest share of the variance that the axes must hold.
     stop_after : int, default 0
         As in `LMNN`.
     random_state : int, RandomState or None, default None
-        Not read, as nothing is random: every learner has it.
+        Not used, because nothing is random.  All learners have this parameter.
 
     Attributes
     ----------
@@ -283,25 +282,6 @@ WIDTH, SHARPER = 0.1, 0.4
 
 DROP, REGROWTH = 1e-4, 1e-2
 """Rows of A that hold so little of eps, times the tolerance, are dropped; a new one holds more."""
-
-
-class Solution(NamedTuple):
-    """Where the descent ended.
-
-    Attributes
-    ----------
-    A : ndarray of shape (r, d)
-    value : float
-        eps(A'A), the hinge not rounded, over all triplets.
-    bound : float
-        No M has a smaller eps than this.
-    n_iter : int
-    """
-
-    A: Doubles
-    value: float
-    bound: float
-    n_iter: int
 
 
 class _History:
@@ -404,7 +384,7 @@ class Descent:
     tol : float
         Stop where the minimum is known to be at most this fraction of eps below.
     share : float
-        Where there is no certificate, stop at this share of eps at the start, or where a block of
+        If there is no certificate, stop at this share of eps at the start, or where a block of
         iterations gains less than a tenth of `tol`.
     """
 
@@ -419,10 +399,14 @@ class Descent:
         self._look_again()
         self.first = self.value.exact
 
-    def run(self, max_iter: int) -> Solution:
-        """Descend until the certificate is good enough, or for `max_iter` iterations."""
+    def run(self, max_iter: int) -> tuple[Doubles, float]:
+        """Descend until the certificate is good enough, or for `max_iter` iterations.
+
+        Return the best A (r, d), and eps(A'A), the hinge not rounded, over all triplets.  No M has
+        a smaller eps than `bound`.
+        """
         blocks = [*FIRST_BLOCKS]
-        best = Solution(self.A, self.value.exact, 0.0, 0)
+        best, least = self.A, self.value.exact
         while self.n_iter < max_iter:
             before = self.value.exact
             moved = self._block(min(blocks.pop(0) if blocks else BLOCK, max_iter - self.n_iter))
@@ -430,10 +414,10 @@ class Descent:
                 self._certify()
                 self._drop_rows()
             self._look_again()
-            if self.value.exact < best.value:
-                best = Solution(self.A, self.value.exact, 0.0, 0)
-            gap, enough = best.value - self.bound, self.tol * best.value
-            if gap <= enough or (not self.whitened and best.value <= self.share * self.first):
+            if self.value.exact < least:
+                best, least = self.A, self.value.exact
+            gap, enough = least - self.bound, self.tol * least
+            if gap <= enough or (not self.whitened and least <= self.share * self.first):
                 break
             stalled = not moved or (
                 not self.whitened and before - self.value.exact < self.tol / 10 * before
@@ -442,7 +426,7 @@ class Descent:
                 self._sharpen()
             elif stalled:
                 break
-        return best._replace(bound=self.bound, n_iter=self.n_iter)
+        return best, least
 
     def _look_again(self) -> None:
         self.Z = np.ascontiguousarray(self.objective.rows @ self.A.T)
@@ -517,3 +501,201 @@ class Descent:
         """Round the hinge off less; what is known of the curvature stays about right."""
         self.objective.width *= SHARPER
         self._evaluate()
+
+
+SLACK = 0.3
+"""Pairs enter the working set from so much farther than they count, as a fraction."""
+
+LEADING = 0.95
+"""Pairs are first searched for on the axes that hold this share of the variance of Z, on which no
+pair is farther apart than on all.  These are few: 40 of 140, and fewer later on."""
+
+ROUNDING = 1e-5
+"""That search is in single precision; its squared distances are taken to be less by this share of
+the rows' squared lengths, so that none within reach is missed."""
+
+BLOCK_ROWS = 1024
+"""Rows on a side of a block of distances: 4 MB."""
+
+SCALE_ANCHORS, SCALE_IMPOSTORS = 200, 500
+"""Rows that the scale of the start is found from."""
+
+
+class Value(NamedTuple):
+    """The objective at a point, over the working set.
+
+    Attributes
+    ----------
+    exact : float
+        eps(M) with the hinge as it is.
+    smoothed : float
+        With the hinge rounded off at its kink, the function that is descended.
+    rounding : float
+        What the duality gap owes to the rounding alone.
+    dual : float
+        Sum of the triplets' multipliers: a lower bound of the minimum where they are feasible.
+    """
+
+    exact: float
+    smoothed: float
+    rounding: float
+    dual: float
+
+
+class Objective:
+    """eps as a function of Z = X A', with the weights that its gradient needs.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_rows, d)
+        Sorted by class.
+    starts : ndarray of shape (n_classes + 1,)
+        Where each class begins, and n_rows.
+    targets : ndarray of shape (n_rows, k)
+        Target neighbours of each row.
+    pull_weight : float
+    width : float
+        Losses from 0 to this are on the rounded part of the hinge.
+    """
+
+    def __init__(
+        self, rows: Doubles, starts: Rows, targets: Rows, pull_weight: float, width: float
+    ) -> None:
+        self.rows, self.starts, self.targets = rows, starts, targets
+        self.pull_weight, self.width = pull_weight, width
+        self.target_slopes = np.zeros(targets.shape)
+        self.use_pairs(np.empty((0, 2), dtype=np.int32))
+
+    def use_pairs(self, pairs: Rows) -> None:
+        """Take `pairs` (m, 2) of rows of different classes as the working set."""
+        self.pairs = pairs
+        self.pair_slopes = np.zeros(len(pairs))
+
+    def value(self, Z: Doubles) -> Value:
+        """Evaluate at Z (n_rows, r), and keep the slopes of the hinges."""
+        distances = np.empty(self.targets.shape)
+        self.target_slopes[:] = 0
+        pull = self.pull_weight * _lmnn.target_distances(Z, self.targets, distances)
+        push = 1 - self.pull_weight
+        hinge, smoothed, product, slopes = _lmnn.hinge_losses(
+            Z, self.pairs, distances, self.width, self.target_slopes, self.pair_slopes
+        )
+        return Value(
+            pull + push * hinge, pull + push * smoothed, push * (hinge - product), push * slopes
+        )
+
+    def laplacian_times(self, Z: Doubles) -> Doubles:
+        """Return B Z (n_rows, r), where X'BX is the gradient of the last value in M."""
+        push = 1 - self.pull_weight
+        product = np.zeros_like(Z)
+        _lmnn.laplacian_times(
+            Z,
+            self.targets,
+            self.pull_weight + push * self.target_slopes,
+            self.pairs,
+            push * self.pair_slopes,
+            product,
+        )
+        return product
+
+    def gradient(self) -> Doubles:
+        """Return the gradient in M (d, d) of the last value."""
+        return self.rows.T @ self.laplacian_times(self.rows)
+
+    def pull_gradient(self) -> Doubles:
+        """Return the gradient in M (d, d) of the pull alone, which is constant."""
+        differences = np.zeros((self.rows.shape[1],) * 2)
+        for column in self.targets.T:
+            step = self.rows - self.rows[column]
+            differences += step.T @ step
+        return self.pull_weight * differences
+
+    def find_impostors(self, Z: Doubles) -> None:
+        """Make the working set of all pairs within reach at Z, and of those somewhat beyond."""
+        distances = np.empty(self.targets.shape)
+        _lmnn.target_distances(Z, self.targets, distances)
+        reach = (1 + SLACK) * (1 + distances.max(axis=1))
+        leading = _on_leading_axes(Z)
+        norms = (1 - ROUNDING) * np.einsum("ij,ij->i", leading, leading)
+        found = []
+        with np.errstate(over="ignore", invalid="ignore"):  # such pairs are checked like others
+            single = leading.astype(np.float32), norms.astype(np.float32), reach.astype(np.float32)
+            for sides in self._blocks():
+                pairs = _near(*single, *sides)
+                found.append(pairs[: _lmnn.keep_within_reach(Z, reach, pairs)].copy())
+        self.use_pairs(np.concatenate(found))
+
+    def _blocks(self) -> Iterator[tuple[slice, slice]]:
+        n_rows = len(self.rows)
+        for start, stop in zip(self.starts[:-2], self.starts[1:-1], strict=True):
+            for left in range(start, stop, BLOCK_ROWS):
+                for right in range(stop, n_rows, BLOCK_ROWS):
+                    yield (
+                        slice(left, min(left + BLOCK_ROWS, stop)),
+                        slice(right, min(right + BLOCK_ROWS, n_rows)),
+                    )
+
+
+def _on_leading_axes(Z: Doubles) -> Doubles:
+    """Return the centred rows (n_rows, k) on the principal axes that hold most of the variance."""
+    centred = Z - Z.mean(axis=0)
+    variances, axes = eigh(centred.T @ centred)
+    left_out = np.cumsum(variances) <= (1 - LEADING) * variances.sum()
+    leading: Doubles = centred @ axes[:, ~left_out]
+    return leading
+
+
+def _near(Z: Singles, norms: Singles, reach: Singles, left: slice, right: slice) -> Rows:
+    products = Z[left] @ Z[right].T
+    room = max(1, products.size // 16)
+    while True:
+        pairs = np.empty((room, 2), dtype=np.int32)
+        count = _lmnn.pairs_within_reach(
+            products,
+            norms[left],
+            norms[right],
+            reach[left],
+            reach[right],
+            left.start,
+            right.start,
+            pairs,
+        )
+        if count <= room:
+            return pairs[:count]
+        room = count
+
+
+def target_neighbours(X: Doubles, starts: Rows, n_neighbors: int) -> Rows:
+    """Return the `n_neighbors` nearest rows of the same class (n_rows, n_neighbors)."""
+    targets = np.empty((len(X), n_neighbors), dtype=np.int32)
+    for start, stop in pairwise(starts.tolist()):
+        search = NearestNeighbors(n_neighbors=n_neighbors, algorithm="brute").fit(X[start:stop])
+        targets[start:stop] = start + search.kneighbors(return_distance=False)
+    return targets
+
+
+def best_scale(X: Doubles, starts: Rows, targets: Rows, pull_weight: float) -> float:
+    """Return about the s that minimises eps(sI), found from some of the rows.
+
+    eps(sI) is convex and piecewise linear in s, with a kink at 1 / c for each triplet whose
+    impostor is c farther than its target: the slope changes its sign where the c below 1 / s
+    sum up to the pull.
+    """
+    n_rows = len(X)
+    anchors = np.unique(np.linspace(0, n_rows - 1, SCALE_ANCHORS).astype(int))
+    others = np.unique(np.linspace(0, n_rows - 1, SCALE_IMPOSTORS).astype(int))
+    classes = np.searchsorted(starts, np.arange(n_rows), side="right")
+    near = ((X[anchors, None] - X[targets[anchors]]) ** 2).sum(axis=2)
+    norms = np.einsum("ij,ij->i", X, X)
+    far = norms[anchors, None] + norms[others] - 2 * X[anchors] @ X[others].T
+    margins = (far[:, None] - near[:, :, None])[
+        np.broadcast_to(
+            (classes[anchors, None] != classes[others])[:, None],
+            (len(anchors), targets.shape[1], len(others)),
+        )
+    ]
+    margins.sort()
+    share = (n_rows / len(others)) * (1 - pull_weight) / pull_weight
+    enough = np.flatnonzero(np.cumsum(margins) * share >= near.sum())
+    margin = margins[enough[0] if len(enough) else -1]
+    return float(1 / margin) if margin > 0 else 1.0

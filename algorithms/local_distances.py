@@ -5,26 +5,25 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import field
-from numbers import Integral, Real
-from typing import Annotated, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from oasis_bench.algorithms._constraints import Constraints, Numbers
 from oasis_bench.algorithms._dual_ascent import (
+    Constraints,
     DualAscent,
     Float64Array,
+    Numbers,
     choose_by_one_pass,
     maximise,
     solve as solve,
 )
-from oasis_bench.algorithms.base import HyperParameters
+from oasis_bench.algorithms.base import Count, FromZero, HyperParameters, Positive, Whole
 from oasis_bench.data import FloatArray
 from oasis_bench.plugins import ExemplarLearner, FittedArray, blocks, checked_scores
 from oasis_bench.system import Progress, Threads, no_progress, require_memory
@@ -34,70 +33,70 @@ DUALS = {"duals_": FittedArray(("n_passes + 1",))}
 
 
 class LocalDistances(HyperParameters, ExemplarLearner):
-    r"""A distance of its own for each training item: a weight of 0 or more for each feature.
+    r"""A separate distance for each training item, with non-negative weights of the features.
 
-    Item j is at the distance
+    Training item j has a weight vector w_j.  Its distance to any item i is
 
     .. math::
 
-        D_{ji} = w_j^\top d_{ji} , \qquad d_{ji,m} = |x_{j,m} - x_{i,m}| ,
+        D_{ji} = w_j^\top d_{ji} , \qquad d_{ji,m} = |x_{j,m} - x_{i,m}| .
 
-    from any item i.  All weights W together minimise
+    All weights W together minimise
 
     .. math::
 
         \tfrac{1}{2} |W|^2 + C \sum_{(i, j, k)} [\, 1 - w_k^\top d_{ki} + w_j^\top d_{ji} \,]_+ ,
-        \qquad W \ge 0 ,
+        \qquad W \ge 0 .
 
-    over triplets of a reference i, a positive j of its class and a negative k of another, so that
-    distances from different items can be compared.  A pair (j, i) is in triplets where i is among
-    the `n_nearest` items nearest to j by some feature; of all pairs with the reference i, each
-    positive one goes with each negative one (section 5.2).
+    The sum is over triplets of a reference i, a positive j of its class, and a negative k of
+    another class.  A triplet compares distances from two different items, so these become
+    comparable.  A pair (j, i) is used if i is among the `n_nearest` items nearest to j by some
+    feature.  The triplets of a reference i combine each of its positive pairs with each of its
+    negative pairs (section 5.2).
 
-    The dual is raised by row actions (section 4), with the products of a reference's pairs kept
-    while its triplets are visited, and with Nesterov's momentum from pass to pass.  Time a pass:
-    a few passes over the distances of the pairs, and t for t triplets; on one core, all others
-    help where the order does not matter.  Memory n^2 d float32 numbers at most, those of the pairs,
-    and 4 t float64 numbers.
+    Row actions maximise the dual problem (section 4), with Nesterov's momentum between passes.  The
+    products of a reference's pairs are kept while its triplets are visited.  A pass over t triplets
+    reads the distances of the pairs a few times, and takes O(t) more.  Steps whose order matters
+    run on one core, the others on all cores.  Memory is at most n^2 d float32 numbers (the
+    distances of the pairs) and 4 t float64 numbers.
 
     Parameters
     ----------
     C : float or None, default None
-        What a loss of 1 costs.  None: one online pass for each half order of magnitude, the
-        smallest mean loss before the updates wins (section 5.4).
+        The price of a loss of 1.  None: one online pass for each half order of magnitude; the value
+        with the smallest mean loss before the updates is used (section 5.4).
     max_passes : int, default 1000
-        Passes over the triplets at most.  0: nothing is learned and all weights are 1, the
-        baseline.
+        The largest number of passes over the triplets.  0: all weights are 1, the baseline.
     tol : float, default 1e-3
-        Stop where the gap, primal less dual, is at most this share of the primal.
+        Stop when the gap, primal less dual, is at most this share of the primal.
     least_growth : float, default 1e-5
-        Stop where the dual grows by less than this share of itself in a pass (section 5.3); 0:
-        never for that.
+        Stop when the dual grows by less than this share of itself in a pass (section 5.3).  0:
+        never.
     consistent : bool, default True
-        False: the triplets of 2006, :math:`w_j^\top d_{jk} \ge w_j^\top d_{ji} + 1`, a problem of
-        its own for each item j; distances from different items then have different scales.
+        False: the triplets of 2006, :math:`w_j^\top d_{jk} \ge w_j^\top d_{ji} + 1`.  Then each
+        item j is a separate problem, and distances from different items have different scales.
     n_nearest : int or None, default 5
-        Items that are looked at for each feature of an item; None: all items.
+        The number of nearest items used for each feature of an item.  None: all items.
     random_state : int, RandomState or None, default None
-        Draws the order in which references are visited.
+        The seed of the order in which references are visited.
 
     Attributes
     ----------
     exemplars_ : ndarray of shape (n_items, n_features)
         The training rows.
     weights_ : list of ndarray of shape (n_features,), float64
-        w_j of each training item.  One in no triplet has the mean weight of those that are in one;
-        where there is no triplet at all, as with one class, weights are 1.
+        w_j of each training item.  Items in no triplet have the mean weights of the other items.
+        If there is no triplet, as with one class, all weights are 1.
     C_ : float
-        This and what follows is there where something is learned.
+        The C that was used.  This and the following attributes exist if something was learned.
     gap_ : float
-        The primal of the weights is at most so far above its least value.
+        An upper bound of the distance of the primal objective from its minimum.
     primal_ : float
     duals_ : ndarray of shape (n_passes + 1,)
-        The dual before the first pass and after each.
+        The dual objective before the first pass and after each pass.
     n_passes_, n_triplets_ : int
     zero_share_ : float
-        Of the weights: those of items in a triplet that are zero.
+        The share of zeros among the weights of items that are in a triplet.
     n_features_in_ : int
 
     References
@@ -122,13 +121,12 @@ class LocalDistances(HyperParameters, ExemplarLearner):
     n_triplets_: int = field(init=False)
     zero_share_: float = field(init=False)
 
-    C: Annotated[float | None, Interval(Real, 0, None, closed="neither")] = None
-    max_passes: Annotated[int, Interval(Integral, 0, None, closed="left")] = 1000
-    tol: Annotated[float, Interval(Real, 0, None, closed="neither")] = 1e-3
-    least_growth: Annotated[float, Interval(Real, 0, None, closed="left")] = 1e-5
+    C: Positive | None = None
+    max_passes: Whole = 1000
+    tol: Positive = 1e-3
+    least_growth: FromZero = 1e-5
     consistent: bool = True
-    n_nearest: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = 5
-    random_state: Annotated[int | np.random.RandomState | None, "random_state"] = None
+    n_nearest: Count | None = 5
 
     def fit(self, X: Any, y: Any, *, progress: Progress = no_progress) -> Self:
         """Learn the weights of each item of `X` (n_items, n_features) from labels `y` (n_items,).
@@ -140,14 +138,14 @@ class LocalDistances(HyperParameters, ExemplarLearner):
         Warns
         -----
         ConvergenceWarning
-            Where `max_passes` came before `tol` and `least_growth`.
+            If `max_passes` came before `tol` and `least_growth`.
 
         Raises
         ------
         ValueError
-            Where a parameter, the items or the labels are not of this kind.
+            If a parameter, the items or the labels are not of this kind.
         MemoryError
-            Where the distances take more than the memory that is free.
+            If the distances take more than the memory that is free.
         """
         self._validate_params()
         X, y = self._check_training(X, y)

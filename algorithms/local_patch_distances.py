@@ -14,18 +14,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field
 from itertools import chain
-from numbers import Integral
 from pathlib import Path
 from threading import Lock
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.decomposition import PCA
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms._dual_ascent import Float64Array
+from oasis_bench.algorithms.base import Count
 from oasis_bench.algorithms.local_distances import DUALS, LocalDistances
 from oasis_bench.data import Descriptors, FloatArray, LabelledRows, Patches, PatchKind, class_labels
 from oasis_bench.plugins import ExemplarLearner, FittedArray
@@ -44,15 +43,17 @@ PICTURES = 16
 
 
 class LocalPatchDistances(LocalDistances):
-    """`LocalDistances` of pictures with patches: a weight of 0 or more for each patch.
+    """`LocalDistances` for pictures: a non-negative weight for each patch of a training picture.
 
     d_ji,m is the smallest Euclidean distance of patch m of picture j to any patch of the same kind
-    of picture i, and M_j counts the patches of all kinds.  Patches whose weight is 0 take no time
-    when queries are asked about.  Memory of `fit` is that of the distances of the pairs, 4 bytes a
-    patch and pair: 5 GB for 1500 pictures of 1200 patches at the default `n_nearest`.
+    of picture i.  M_j is the number of patches of picture j, of all kinds.  Patches with a weight
+    of 0 take no time at queries.  The memory of `fit` is that of the distances of the pairs, 4
+    bytes for each patch and pair: 5 GB for 1500 pictures with 1200 patches and the default
+    `n_nearest`.
 
-    `n_components` compares descriptors by fewer numbers.  Measured on 150 training pictures of ten
-    classes of Caltech101, 100 patches each of gb70, gb42 (204 numbers) and hsv (364), on one core:
+    `n_components` compares descriptors by fewer numbers.  We measured this on 150 training pictures
+    of ten classes of Caltech101, with 100 patches each of gb70, gb42 (204 numbers) and hsv (364),
+    on one core:
 
     ============  ================  ===================  ================
     n_components  distances, CPU s  mean relative error  mean recognition
@@ -63,8 +64,8 @@ class LocalPatchDistances(LocalDistances):
     16            1.2               .220                 .703
     ============  ================  ===================  ================
 
-    Recognition is the mean of three draws, of standard deviation .02 to .03.  The distances become
-    shorter, and the weights make up for most of it.
+    Recognition is the mean of three random splits, with a standard deviation of .02 to .03.  The
+    distances become shorter, and the weights compensate for most of this.
 
     Parameters
     ----------
@@ -73,22 +74,23 @@ class LocalPatchDistances(LocalDistances):
     kinds : str or None, default None
         The kinds of patches to use, joined by +; None: all that the pictures have.
     n_components : int or None, default None
-        Compare descriptors by so many first principal directions of the training patches, kind by
-        kind: faster, and not exact.  A kind of no more numbers a patch is compared as it is.  None:
-        all numbers.
+        The number of principal components of the training patches by which descriptors of each kind
+        are compared.  This is faster, and not exact.  A kind with no more numbers for each patch is
+        not changed.  None: all numbers.
     keep : bool, default False
-        Keep the distances of training pictures and queries in the cache folder, as `set_distances`
-        does, kind by kind: another learner on the same pictures, or a fit that goes on after it
-        was killed, reads them.  Its times are then without them.
+        Keep the distances of training pictures and queries in the cache folder.  Other learners on
+        the same pictures, or a repeated fit, then read them, so their times do not include the
+        computation of distances.
 
     Attributes
     ----------
     exemplars_ : Patches
-        The training pictures, projected where there are `directions_`.
+        The training pictures, projected if `directions_` are used.
     directions_ : dict of str to ndarray of shape (n_components, p), float32
-        By kind; empty where `n_components` is None.
+        The principal components of each kind; empty if `n_components` is None.
     weights_ : list of ndarray of shape (M_j,), float64
-        Kinds in the order of ``exemplars_.kinds``, each kind's patches in their order.
+        The weights of each picture: kinds in the order of ``exemplars_.kinds``, patches in their
+        order.
     C_, gap_, primal_, duals_, n_passes_, n_triplets_, zero_share_
         As in `LocalDistances`.
 
@@ -106,7 +108,7 @@ class LocalPatchDistances(LocalDistances):
 
     kinds: str | None = None
     keep: bool = False
-    n_components: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = None
+    n_components: Count | None = None
 
     def _check_training(self, X: Any, y: Any) -> tuple[Any, Any]:
         LabelledRows.check_items("patches", X)
@@ -253,7 +255,7 @@ def set_distances(
     Raises
     ------
     UsageError
-        Where the kinds differ, or `folder` cannot be written.
+        If the kinds differ, or `folder` cannot be written.
     """
     _check_kinds(exemplars, others)
     groups = _groups(exemplars)

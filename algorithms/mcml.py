@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from numbers import Integral, Real
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import eigh, svd
 from scipy.optimize import OptimizeResult, minimize, minimize_scalar
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms._chosen_neighbours import BLOCK_BYTES, coarse_slope, laplacian, slope
 from oasis_bench.algorithms._neighbour_choice import choose_neighbours
 from oasis_bench.algorithms.axes import AXES_GRID, principal_axes
-from oasis_bench.algorithms.base import LabelLearner
+from oasis_bench.algorithms.base import Count, LabelLearner, Positive
 from oasis_bench.data import FloatArray
 from oasis_bench.system import shared
 
@@ -40,60 +38,66 @@ NEGLIGIBLE = 1e-7
 """Share of the largest eigenvalue of A up to which one is dropped."""
 
 
+Minimum: TypeAlias = tuple[FloatArray, float, int, bool]
+"""Where the search ended: L (k, d), f there, the iterations, and whether it has converged: stopped
+for lack of progress, and not at `max_iter`."""
+
+
 class MCML(LabelLearner):
     r"""Maximally collapsing metric learning: all rows of a class in one point, others far away.
 
-    Minimises over positive semi-definite A = L'L, with the probability p that a row chooses a
-    neighbour, and p_0 the even one over the other rows of its class (equations 1, 2 and 4),
+    A row i chooses another row j as its neighbour with the probability p(j|i), which is larger for
+    near rows.  p_0(j|i) is uniform over the other rows of its class, and 0 for rows of other
+    classes.  MCML minimises, over positive semi-definite A = L'L (equations 1, 2 and 4),
 
     .. math::
 
         f(A) = \sum_i \Big[ \sum_j p_0(j|i) d_A(i, j) + \log \sum_{k \ne i} e^{-d_A(i, k)} \Big] ,
         \qquad p(j|i) = \frac{e^{-d_A(i, j)}}{\sum_{k \ne i} e^{-d_A(i, k)}} ,
 
-    the sum of the Kullback-Leibler divergences KL(p_0 | p) up to a constant.  f is convex, with
-    the gradient X'(diag(S1) - S)X, S = (p_0 - p) + (p_0 - p)'.
+    which is the sum of the Kullback-Leibler divergences KL(p_0 | p), up to a constant.  f is
+    convex, and its gradient is X'(diag(S1) - S)X with S = (p_0 - p) + (p_0 - p)'.
 
-    Ours goes to the optimum by L-BFGS on L and checks there that no direction is left along which
-    f falls.  What makes it fast: f does not change with the coordinates, so they are chosen such
-    that the covariance within classes is the identity, and few iterations do (40 for 400 digits);
-    an iteration needs no eigenvalues; the n^2 exponentials are compiled; and of more than 500
-    rows iterations are in float32 until they gain little.  The rows are first rotated to their
-    principal axes: where they are few they span at most n - 1 of them, and the optimum has nothing
-    outside.
+    Method.  L-BFGS on L goes to the optimum, and then checks that f decreases in no direction.
+    The minimum does not depend on the coordinates.  So they are chosen such that the covariance
+    within classes is the identity, and few iterations are needed (40 for 400 digits).  An iteration
+    needs no eigenvalues, and computes the n^2 exponentials in compiled code.  With more than 500
+    rows the iterations use float32 until they gain little.  The rows are first rotated to their
+    principal axes.  n rows span at most n - 1 of them, and the optimum is 0 outside this span.
 
-    Where the rows of each class can be made to collapse and the classes to part, as n rows in
-    general position in n - 1 features or more can, f has no minimum: it comes to its infimum, the
-    sum of log(n_c - 1), as A grows without bound.  The search then ends with the first A that is
-    within `tol` of the infimum, a finite one; it fits the training rows as well as can be, and
-    other rows often badly.  Fewer axes are the remedy, and the inner folds choose how many.
+    Collapse.  If some map collapses each class to a point and keeps the classes apart, f has no
+    minimum: it approaches its infimum, the sum of log(n_c - 1), as A grows without bound.  This is
+    so for n rows in general position with n - 1 features or more.  The search then ends with the
+    first A within `tol` of the infimum.  It fits the training rows as well as possible, and often
+    ranks other rows badly.  The remedy is fewer axes; their number is tuned.
 
-    Time n^2 r an iteration, r the rank of the rows; memory 3 n d + 50 r^2 + 10 n r numbers and a
-    block of 8 MiB.
+    An iteration takes O(n^2 r) time, where r is the rank of the rows.  Memory is
+    3 n d + 50 r^2 + 10 n r numbers and a block of 8 MiB.
 
     Parameters
     ----------
     n_axes : int or None, default None
-        Principal axes on which it learns, the largest variance first; at most the rank of the
-        rows.  None takes all, as the paper does.
+        The number of principal axes used for learning, those of largest variance first; at most the
+        rank of the rows.  None: all, as in the paper.
     tol : float, default 1e-5
-        Stop where ten iterations lower f by less than this times the number of rows, and new
-        directions do not either: nats a row, whatever the scale of the features is.
+        Stop when ten iterations, and a search in new directions, reduce f by less than this times
+        the number of rows.  The unit is nats per row, and does not depend on the scale of the
+        features.
     max_iter : int, default 1000
-        Iterations at most.
+        The largest number of iterations.
     random_state : int, RandomState or None, default None
-        Not read, as nothing is random: every learner has it.
+        Not used, because nothing is random.  All learners have this parameter.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        L; as many rows as A has eigenvalues above a 1e-7th of the largest.
+        L.  It has a row for each eigenvalue of A above 1e-7 of the largest.
     objective_ : float
         f(A).
     n_axes_ : int
-        Principal axes taken.
+        The number of principal axes that were used.
     n_iter_ : int
-        Iterations taken.
+        The number of iterations.
     n_features_in_ : int
 
     References
@@ -111,23 +115,23 @@ class MCML(LabelLearner):
     _least_in_class: ClassVar[int] = 2
     _remedy: ClassVar[str] = "use fewer rows, or lower n_axes"
 
-    n_axes: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = None
-    tol: Annotated[float, Interval(Real, 0, None, closed="neither")] = 1e-5
-    max_iter: Annotated[int, Interval(Integral, 1, None, closed="left")] = 1000
+    n_axes: Count | None = None
+    tol: Positive = 1e-5
+    max_iter: Count = 1000
 
     def _fit(self, X: Any, y: Any) -> None:
         n_axes = min(self.n_axes or X.shape[1], len(shared(_centred_with_axes, X)[2]))
-        found, self.components_ = shared(_minimum, X, y, n_axes, self.tol, self.max_iter)
-        if not found.converged:
+        L, self.objective_, self.n_iter_, converged = shared(
+            _minimum, X, y, n_axes, self.tol, self.max_iter
+        )
+        if not converged:
             warnings.warn(
                 f"MCML ended at max_iter={self.max_iter} short of its optimum: "
                 "raise max_iter, or tol",
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        self.objective_ = found.value
-        self.n_axes_ = n_axes
-        self.n_iter_ = found.n_iter
+        self.components_, self.n_axes_ = L, n_axes
 
     def _check(self, X: Any, y: Any) -> None:
         super()._check(X, y)
@@ -145,16 +149,17 @@ def _centred_with_axes(X: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
     return centred, *principal_axes(centred)
 
 
-def _minimum(X: Any, y: Any, n_axes: int, tol: float, max_iter: int) -> tuple[Minimum, FloatArray]:
-    """Minimise f on the first axes; return the minimum in whitened coordinates, and L itself."""
+def _minimum(X: Any, y: Any, n_axes: int, tol: float, max_iter: int) -> Minimum:
+    """Minimise f on the first axes, in whitened coordinates."""
     centred, squares, axes = shared(_centred_with_axes, X)
     squares, axes = squares[:n_axes], axes[:n_axes]
     labels = np.unique(y, return_inverse=True)[1]
     rows = centred @ axes.T
     whitening = _whitening(Objective(rows, labels).pull, RIDGE * float(squares.mean()))
     objective = Objective(rows @ whitening.T, labels)
-    found = minimise(objective, np.eye(len(axes)), tol * len(rows), max_iter)
-    return found, found.L @ whitening @ axes
+    start = np.eye(len(axes))
+    L, value, n_iter, converged = minimise(objective, start, tol * len(rows), max_iter)
+    return L @ whitening @ axes, value, n_iter, converged
 
 
 def _whitening(scatter: FloatArray, ridge: float) -> FloatArray:
@@ -216,20 +221,8 @@ class Objective:
         return self._pull - laplacian(self.rows, self.rows @ L.T, choose_neighbours, row_sum=1.0)[1]
 
 
-class Minimum(NamedTuple):
-    """Where the search ended: L (k, d), orthogonal rows, the longest first, and f there.
-
-    It has converged where it stopped for lack of progress, and not at `max_iter`.
-    """
-
-    L: FloatArray
-    value: float
-    n_iter: int
-    converged: bool
-
-
 def minimise(objective: Objective, L: FloatArray, tol: float, max_iter: int) -> Minimum:
-    """Go from A = L'L to the minimum of f.
+    """Go from A = L'L to the minimum of f; its L has orthogonal rows, the longest first.
 
     L-BFGS goes to a minimum over L.  There G, the gradient of f by A, has no component along A;
     where it has no negative eigenvalue either, A is the minimum over all A (the conditions of
@@ -245,7 +238,7 @@ def minimise(objective: Objective, L: FloatArray, tol: float, max_iter: int) -> 
     tol : float
         Progress below which it stops: of f in `STRIDE` iterations, and along the eigenvectors.
     max_iter : int
-        Iterations of L-BFGS at most.
+        The largest number of iterations of L-BFGS.
     """
     n_iter = 0
     while True:
@@ -255,10 +248,10 @@ def minimise(objective: Objective, L: FloatArray, tol: float, max_iter: int) -> 
         L = _compressed(L)
         value, _ = objective.value_and_slope(L)
         if n_iter >= max_iter:
-            return Minimum(L, value, n_iter, converged=False)
+            return L, value, n_iter, False
         extended, lower = _extended(objective, L)
         if lower > value - tol:
-            return Minimum(L, value, n_iter, converged=True)
+            return L, value, n_iter, True
         L = extended
 
 

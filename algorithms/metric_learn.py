@@ -13,7 +13,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import metric_learn
 import metric_learn._util as _util
@@ -23,7 +23,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms.axes import principal_axes
-from oasis_bench.algorithms.base import LabelLearner, possible_neighbours
+from oasis_bench.algorithms.base import Count, FromZero, LabelLearner, Positive, possible_neighbours
 from oasis_bench.algorithms.itml import ITML
 from oasis_bench.algorithms.lmnn import LMNN
 from oasis_bench.data import FloatArray
@@ -48,9 +48,6 @@ Counts = npt.NDArray[np.intp]
 
 SOURCE = f"metric-learn {metric_learn.__version__}"
 
-_COUNT = [Interval(Integral, 1, None, closed="left")]
-_POSITIVE = [Interval(Real, 0, None, closed="neither")]
-
 
 class MetricLearnAdapter(LabelLearner):
     """A learner of metric-learn.
@@ -59,24 +56,6 @@ class MetricLearnAdapter(LabelLearner):
     """
 
     _estimator: ClassVar[type]
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **LabelLearner._parameter_constraints,  # and in whichever learner has them
-        "beta": _POSITIVE,
-        "chunk_size": [Interval(Integral, 2, None, closed="left")],
-        "convergence_tol": [Interval(Real, 0, None, closed="left")],
-        "gamma": _POSITIVE,
-        "k": [*_COUNT, None],
-        "k_genuine": _COUNT,
-        "k_impostor": _COUNT,
-        "learn_rate": _POSITIVE,
-        "max_iter": _COUNT,
-        "max_proj": _COUNT,
-        "n_basis": [*_COUNT, None],
-        "n_chunks": _COUNT,
-        "n_constraints": [*_COUNT, None],
-        "n_neighbors": _COUNT,
-        "regularization": [Interval(Real, 0, 1, closed="neither")],
-    }
 
     def _fit(self, X: Any, y: Any) -> None:
         _, numbers, counts = np.unique(y, return_inverse=True, return_counts=True)
@@ -143,7 +122,7 @@ class PairsAdapter(MetricLearnAdapter):
         Raises
         ------
         ValueError
-            Where these are no row numbers of `X`, or metric-learn finds no finite matrix.
+            If these are no row numbers of `X`, or metric-learn finds no finite matrix.
         """
         X, *pairs = self._validated_pairs(X, alike, unlike)
         signs = np.repeat([1, -1], [len(part) for part in pairs])
@@ -190,25 +169,27 @@ class CovarianceAdapter(MetricLearnAdapter):
 class MetricLearnLMNN(MetricLearnAdapter):
     """metric-learn's LMNN: gradient descent on L with all impostors looked for at each step.
 
-    An iteration costs O(n^2 d) time; while most rows are impostors of each other, as at the start
-    on rows of unit length, O(n^2 d) memory.  It stops by an absolute change of the objective, so
-    that rows on another scale stop elsewhere.
+    An iteration costs O(n^2 d) time.  While most rows are impostors of each other, as at the start
+    on rows of unit length, it also costs O(n^2 d) memory.  It stops when the absolute change of the
+    objective is small, so the scale of the rows matters.
 
     Parameters
     ----------
     n_neighbors : int, default 3
-        Target neighbours; lowered, with a warning, where the smallest class has too few rows.
+        The number of target neighbours.  It is reduced, with a warning, if the smallest class has
+        too few rows.
     regularization : float in (0, 1), default 0.5
-        Weight of the pull, omega of the papers, who choose it from {0.125, 0.25, 0.5}.
+        The weight of the pull, omega in the papers, which tune it from {0.125, 0.25, 0.5}.
     learn_rate : float, default 1e-3
-        First step.  metric-learn's default of 1e-7 suits rows of length 100: on rows of unit length
-        the steps, which grow by 1 % each, need most of the 1000 iterations to get long enough.
+        The size of the first step.  metric-learn's default of 1e-7 suits rows of length 100.  Steps
+        grow by 1 % each, so on rows of unit length they would need most of the 1000 iterations to
+        become long enough.
     max_iter : int, default 1000
-        Iterations at most; metric-learn counts the start, and the end, among them.
+        The largest number of iterations.  metric-learn also counts the start and the end.
     convergence_tol : float, default 1e-3
-        Change of the objective below which it stops, after 50 iterations.
+        After 50 iterations, stop when the objective changes by less than this.
     random_state : int, RandomState or None, default None
-        Not read, as nothing is random: every learner has it.
+        Not used, because nothing is random.  All learners have this parameter.
     """
 
     name: ClassVar = "metric-learn-LMNN"
@@ -223,11 +204,11 @@ class MetricLearnLMNN(MetricLearnAdapter):
     _estimator: ClassVar = metric_learn.LMNN
     _least_in_class: ClassVar = 2
 
-    n_neighbors: int = 3
-    regularization: float = 0.5
-    learn_rate: float = 1e-3
-    max_iter: int = 1000
-    convergence_tol: float = 1e-3
+    n_neighbors: Count = 3
+    regularization: Annotated[float, Interval(Real, 0, 1, closed="neither")] = 0.5
+    learn_rate: Positive = 1e-3
+    max_iter: Count = 1000
+    convergence_tol: FromZero = 1e-3
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
         # Two (impostors, d) arrays, with all n^2 (c - 1) / 2 c pairs of different classes.
@@ -247,7 +228,7 @@ class MetricLearnNCA(MetricLearnAdapter):
     ----------
     max_iter : int, default 100
     random_state : int, RandomState or None, default None
-        Not read, as nothing is random: every learner has it.
+        Not used, because nothing is random.  All learners have this parameter.
     """
 
     name: ClassVar = "metric-learn-NCA"
@@ -257,7 +238,7 @@ class MetricLearnNCA(MetricLearnAdapter):
 
     _estimator: ClassVar = metric_learn.NCA
 
-    max_iter: int = 100
+    max_iter: Count = 100
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
         return 8 * n**2 + 40 * d**2
@@ -271,11 +252,12 @@ class MetricLearnLFDA(CovarianceAdapter):
     Parameters
     ----------
     k : int or None, default None
-        The neighbour that sets the local scale; None is 7, or d - 1 where that is less.
+        The number of the neighbour that sets the local scale.  None: 7, or d - 1 if that is
+        smaller.
     embedding_type : {'weighted', 'orthonormalized', 'plain'}, default 'weighted'
-        How long the eigenvectors are made.
+        How the eigenvectors are scaled.
     random_state : int, RandomState or None, default None
-        Not read, as nothing is random: every learner has it.
+        Not used, because nothing is random.  All learners have this parameter.
     """
 
     name: ClassVar = "metric-learn-LFDA"
@@ -287,7 +269,7 @@ class MetricLearnLFDA(CovarianceAdapter):
     _least_axes: ClassVar = 2  # on one, metric-learn takes a row for its own neighbour
     _least_in_class: ClassVar = 2
 
-    k: int | None = None
+    k: Count | None = None
     embedding_type: Literal["weighted", "orthonormalized", "plain"] = "weighted"
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
@@ -298,17 +280,18 @@ class MetricLearnLFDA(CovarianceAdapter):
 
 
 class MetricLearnRCA(CovarianceAdapter):
-    """metric-learn's relevant component analysis, on drawn chunklets, after PCA where they are few.
+    """metric-learn's relevant component analysis, on random chunklets, after PCA if they are few.
 
     L is the inverse root of the covariance within the chunklets: O(n d^2 + d^3) time, O(d^2)
-    memory.  metric-learn draws the last class only when the others have no rows left.
+    memory.  metric-learn samples the last class only if the other classes have no rows left.
 
     Parameters
     ----------
     n_chunks : int, default 100
-        Chunklets, each of rows of one class; lowered, with a warning, where rows are too few.
+        The number of chunklets, each with rows of one class.  It is reduced, with a warning, if
+        there are too few rows.
     chunk_size : int, default 2
-        Rows of a chunklet.
+        The number of rows in a chunklet.
     random_state : int, RandomState or None, default None
     """
 
@@ -319,8 +302,8 @@ class MetricLearnRCA(CovarianceAdapter):
 
     _estimator: ClassVar = metric_learn.RCA_Supervised
 
-    n_chunks: int = 100
-    chunk_size: int = 2
+    n_chunks: Count = 100
+    chunk_size: Annotated[int, Interval(Integral, 2, None, closed="left")] = 2
 
     def _possible_chunks(self, counts: Counts) -> int:
         return min(self.n_chunks, int((counts // self.chunk_size).sum()))
@@ -346,7 +329,7 @@ class MetricLearnCovariance(CovarianceAdapter):
     Parameters
     ----------
     random_state : int, RandomState or None, default None
-        Not read, as nothing is random: every learner has it.
+        Not used, because nothing is random.  All learners have this parameter.
     """
 
     name: ClassVar = "metric-learn-Covariance"
@@ -368,19 +351,19 @@ def _drawn(n_constraints: int | None, c: int) -> int:
 class MetricLearnITML(PairsAdapter):
     """metric-learn's information-theoretic metric learning: cyclic LogDet projections on m pairs.
 
-    Its bounds, the 5th and 95th percentile of the distances, are of unsquared distances and are
-    compared with squared ones: not what the paper defines.  An iteration goes over all pairs, in
-    Python, and costs O(m d^2) time; the percentiles take O(n^2) memory.
+    Its bounds are the 5th and 95th percentile of the unsquared distances, but are compared with
+    squared distances, which is not what the paper defines.  An iteration goes over all pairs in
+    Python, and costs O(m d^2) time.  The percentiles take O(n^2) memory.
 
     Parameters
     ----------
     gamma : float, default 1.0
-        Weight of the slack; the paper chooses it from {0.01, 0.1, 1, 10}.
+        The weight of the slack.  The paper tunes it from {0.01, 0.1, 1, 10}.
     n_constraints : int or None, default None
-        Pairs of the same class, and as many of different ones; None is 20 classes^2.
+        The number of same-class pairs, and of different-class pairs.  None: 20 classes^2.
     max_iter : int, default 1000
     random_state : int, RandomState or None, default None
-        Decides the pairs.
+        The seed of the pairs.
     """
 
     name: ClassVar = "metric-learn-ITML"
@@ -393,9 +376,9 @@ class MetricLearnITML(PairsAdapter):
     _of_pairs: ClassVar = metric_learn.ITML
     _least_in_largest: ClassVar = 2
 
-    gamma: float = 1.0
-    n_constraints: int | None = None
-    max_iter: int = 1000
+    gamma: Positive = 1.0
+    n_constraints: Count | None = None
+    max_iter: Count = 1000
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
         # The distances of the rows that are drawn, sorted in a copy, beside the pairs.
@@ -405,21 +388,21 @@ class MetricLearnITML(PairsAdapter):
 class MetricLearnMMC(PairsAdapter):
     """metric-learn's MMC (Xing et al.): alternating projections, then a gradient step, on m pairs.
 
-    A projection costs an eigendecomposition, a step O(m d^2) time and memory: the outer product of
-    every pair is kept.  Where no projection meets the constraints metric-learn returns its start,
-    the Euclidean distance, and a `ConvergenceWarning` says so.  Its variant for a diagonal matrix,
-    which often ends in NaN, is left out.
+    A projection costs an eigendecomposition.  A step costs O(m d^2) time and memory, because the
+    outer product of every pair is kept.  If no projection meets the constraints, metric-learn
+    returns its start, the Euclidean distance, with a `ConvergenceWarning`.  Its variant for a
+    diagonal matrix is not offered, because it often ends in NaN.
 
     Parameters
     ----------
     n_constraints : int or None, default None
-        Pairs of the same class, and as many of different ones; None is 20 classes^2.
+        The number of same-class pairs, and of different-class pairs.  None: 20 classes^2.
     max_iter : int, default 100
     max_proj : int, default 100
-        Projections an iteration at most.  metric-learn's default of 10 000 takes minutes for 60
-        rows of 64 features, which end where they began, as with 100.
+        The largest number of projections in an iteration.  metric-learn's default of 10 000 takes
+        minutes for 60 rows with 64 features, without a better result than 100.
     random_state : int, RandomState or None, default None
-        Decides the pairs.
+        The seed of the pairs.
     """
 
     name: ClassVar = "metric-learn-MMC"
@@ -431,9 +414,9 @@ class MetricLearnMMC(PairsAdapter):
     _of_pairs: ClassVar = metric_learn.MMC
     _least_in_largest: ClassVar = 2
 
-    n_constraints: int | None = None
-    max_iter: int = 100
-    max_proj: int = 100
+    n_constraints: Count | None = None
+    max_iter: Count = 100
+    max_proj: Count = 100
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
         return _drawn(self.n_constraints, c) * d * (d + 10)
@@ -451,20 +434,20 @@ class MetricLearnMMC(PairsAdapter):
 
 
 class MetricLearnLSML(MetricLearnAdapter):
-    """metric-learn's least squared-residual metric learning, on m drawn pairs of pairs.
+    """metric-learn's least squared-residual metric learning, on m random pairs of pairs.
 
-    A same-class pair should be nearer than the different-class pair beside it; LogDet keeps M near
-    I.  On rows of unit length it stays there: on digits the eigenvalues end within 0.2 % of 1 and
-    the ranking is the Euclidean one, while longer rows move it.  An iteration tries ten steps:
-    O(m d^2 + d^3) time, O(m d) memory.
+    A same-class pair should be nearer than the different-class pair beside it; a LogDet term keeps
+    M near I.  On rows of unit length M hardly changes: on digits all eigenvalues are within 0.2 %
+    of 1, and the ranking is that of the Euclidean distance.  Longer rows change M.  An iteration
+    tries ten steps: O(m d^2 + d^3) time, O(m d) memory.
 
     Parameters
     ----------
     n_constraints : int or None, default None
-        Pairs of pairs; None is 20 classes^2.
+        The number of pairs of pairs.  None: 20 classes^2.
     max_iter : int, default 1000
     random_state : int, RandomState or None, default None
-        Decides the pairs.
+        The seed of the pairs.
 
     References
     ----------
@@ -480,8 +463,8 @@ class MetricLearnLSML(MetricLearnAdapter):
     _estimator: ClassVar = metric_learn.LSML_Supervised
     _least_in_largest: ClassVar = 2
 
-    n_constraints: int | None = None
-    max_iter: int = 1000
+    n_constraints: Count | None = None
+    max_iter: Count = 1000
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
         return 10 * d**2 + 7 * _drawn(self.n_constraints, c) * d
@@ -491,17 +474,17 @@ class MetricLearnSCML(MetricLearnAdapter):
     """metric-learn's sparse compositional metric learning: M as a sum of b weighted LDA directions.
 
     The squared differences of all t = k_genuine k_impostor n triplets along all b directions are
-    kept: 3 t b numbers, and about as much time as k-means, b LDAs and `max_iter` dual-averaging
-    steps take.
+    kept: 3 t b numbers.  The time is that of k-means, b LDAs and `max_iter` dual-averaging steps.
 
     Parameters
     ----------
     k_genuine, k_impostor : int, defaults 3 and 10
-        Neighbours of a row, of its class and of others, that make its triplets.
+        The numbers of neighbours of a row, of its class and of other classes, from which its
+        triplets are made.
     beta : float, default 1e-5
-        Weight of the sparsity.
+        The weight of the sparsity.
     n_basis : int or None, default None
-        b, at most 2 n (c - 1) - 1; None is 20 d.
+        b, at most 2 n (c - 1) - 1.  None: 20 d.
     max_iter : int, default 10000
     random_state : int, RandomState or None, default None
 
@@ -518,11 +501,11 @@ class MetricLearnSCML(MetricLearnAdapter):
     _estimator: ClassVar = metric_learn.SCML_Supervised
     _least_in_class: ClassVar = 2
 
-    k_genuine: int = 3
-    k_impostor: int = 10
-    beta: float = 1e-5
-    n_basis: int | None = None
-    max_iter: int = 10_000
+    k_genuine: Count = 3
+    k_impostor: Count = 10
+    beta: Positive = 1e-5
+    n_basis: Count | None = None
+    max_iter: Count = 10_000
 
     def _directions(self, n: int, d: int, c: int) -> int:
         wanted = 20 * d if self.n_basis is None else self.n_basis

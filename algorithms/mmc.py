@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from numbers import Integral, Real
-from typing import Annotated, Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import eigvalsh
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms.axes import (
     AXES_GRID,
@@ -22,6 +20,7 @@ from oasis_bench.algorithms.axes import (
     rounding,
     whitening,
 )
+from oasis_bench.algorithms.base import Count, FromZero
 from oasis_bench.data import FloatArray
 from oasis_bench.system import shared
 
@@ -35,52 +34,54 @@ CLOSEST = 1e-14
 class MMC(WithinClassLearner):
     r"""Mahalanobis metric for clustering, over all pairs, to a proven gap from its optimum.
 
-    Over the pairs S of one class and the pairs D of two classes, with z the difference of a pair,
+    Let S be the pairs of rows of one class, D the pairs of rows of two classes, and z the
+    difference of a pair.  MMC solves the convex problem
 
     .. math::
 
         \max_{M \succeq 0} \sum_D \sqrt{z^\top M z}
         \quad \text{where} \quad \sum_S z^\top M z \le 1 ,
 
-    which is convex.  Once rows are whitened by the sum of zz' over S, with M = L'L the constraint
-    is |L|^2 = 1 and the objective g(L) is the sum of |Lz| over D: homogeneous and convex in L,
-    so that the step to L G, with G half the sum of zz' / |Lz| over D, then scaled to length 1,
-    never lowers it.  Steps to L G G are tried first and are about twice as fast.  In L'L the
-    objective is concave with the gradient G, hence no solution exceeds g(L) / 2 + the largest
-    eigenvalue of G: that bound is the stopping rule.  It starts from L = I, the metric of RCA.
+    Method.  The rows are whitened by the sum of zz' over S.  With M = L'L the constraint is then
+    |L|^2 = 1, and the objective g(L) is the sum of |Lz| over D.  A step goes from L to L G and
+    scales the result to length 1, where G is half the sum of zz' / |Lz| over D.  As g is
+    homogeneous and convex in L, such a step never decreases g.  Steps to L G G are tried first, and
+    are about twice as fast.  The start is L = I, the metric of RCA.  As a function of L'L the
+    objective is concave, and G is its gradient.  So the maximum is at most g(L) / 2 + the largest
+    eigenvalue of G; the iterations stop when g is close to this bound.
 
-    The optimum has low rank, as a rule 1 to 5: what it says about distances is coarse, and a
-    looser `tol` often ranks better.  It would be unbounded along directions in which no class
-    varies: they are left out, and few rows are first projected on their principal axes,
-    as for RCA.
+    The optimum usually has a rank of 1 to 5, so its distances are coarse, and a larger `tol` often
+    ranks better.  Directions in which no class varies are left out, because the objective would be
+    unbounded.  If there are few rows, they are first projected on their principal axes, as for RCA.
 
-    Time n^2 k an iteration for k axes (4 to 10 iterations to the default `tol`), once n d min(n, d)
-    for the axes; memory 5 n d + 4 min(n, d)^2 numbers and one block of distances, 4 MiB.
+    An iteration takes O(n^2 k) time for k axes; the default `tol` needs 4 to 10 iterations.  The
+    axes take O(n d min(n, d)) time.  Memory is 5 n d + 4 min(n, d)^2 numbers and one block of
+    distances (4 MiB).
 
     Parameters
     ----------
     n_axes : int or None, default None
-        Principal axes on which it learns, the largest variance first; at most the rank of the
-        rows.  None takes all where n - c, of n rows in c classes, is at least that rank, and
-        (n - c) // 2 where it is not.
+        The number of principal axes used for learning, those of largest variance first; at most the
+        rank of the rows.  None, with n rows in c classes: all axes if n - c is at least the rank,
+        otherwise (n - c) // 2.
     tol : float, default 1e-3
-        Stop where the objective is proven to be within this share of itself of the optimum.
+        Stop when the gap (see `gap_`) is at most this.
     max_iter : int, default 1000
-        Iterations at most.
+        The largest number of iterations.
     random_state : int, RandomState or None, default None
-        Not read, as nothing is random: every learner has it.
+        Not used, because nothing is random.  All learners have this parameter.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
         L.
     objective_ : float
-        Sum of the distances of all pairs of two classes.
+        The sum of the distances over all pairs of rows from two classes.
     gap_ : float
-        Upper bound of (optimum - `objective_`) / `objective_`.
+        An upper bound of (optimum - `objective_`) / `objective_`.
     n_iter_ : int
     n_axes_ : int
-        Principal axes taken.
+        The number of principal axes that were used.
     n_features_in_ : int
 
     References
@@ -100,8 +101,8 @@ class MMC(WithinClassLearner):
     _least_classes: ClassVar = 2
     _copies_of_rows: ClassVar = 5
 
-    tol: Annotated[float, Interval(Real, 0, None, closed="left")] = 1e-3
-    max_iter: Annotated[int, Interval(Integral, 1, None, closed="left")] = 1000
+    tol: FromZero = 1e-3
+    max_iter: Count = 1000
 
     def _learn(self, rows: FloatArray, classes: list[slice], directions: FloatArray) -> FloatArray:
         whitened, ascent = shared(_start, rows, classes, directions)
@@ -120,7 +121,7 @@ class MMC(WithinClassLearner):
         Raises
         ------
         ValueError
-            Where these are no row numbers of `X`, or the rows of all pairs of a kind are equal.
+            If these are no row numbers of `X`, or the rows of all pairs of a kind are equal.
         """
         X, *pairs = self._validated_pairs(X, alike, unlike)
         squares, axes = principal_axes(np.asarray(X - X.mean(axis=0), dtype=np.float64))

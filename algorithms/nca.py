@@ -1,23 +1,27 @@
-"""NCA: neighbourhood components analysis (Goldberger, Roweis, Hinton & Salakhutdinov 2004)."""
+"""NCA: neighbourhood components analysis (Goldberger, Roweis, Hinton & Salakhutdinov 2004).
+
+Ours, and scikit-learn's to stand beside it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from numbers import Integral, Real
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
+import sklearn
 from scipy.optimize import OptimizeResult, minimize
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms._chosen_neighbours import BLOCK_BYTES, coarse_slope, slope
 from oasis_bench.algorithms._neighbour_choice import choose_own_class
-from oasis_bench.algorithms.base import LabelLearner
-from oasis_bench.data import FloatArray, basis_and_coordinates
+from oasis_bench.algorithms.axes import basis_and_coordinates
+from oasis_bench.algorithms.base import Count, FromZero, LabelLearner
+from oasis_bench.data import FloatArray
 from oasis_bench.system import shared
 
 Init: TypeAlias = Literal["auto", "pca", "lda", "identity", "random"]
@@ -67,46 +71,46 @@ class Objective:
 class NCA(LabelLearner):
     r"""Neighbourhood components analysis, by L-BFGS on L.
 
-    Maximises the expected number of rows that choose a neighbour of their own class, where row i
-    chooses j with the probability p_ij (equations 1 to 3 of the paper),
+    Row i chooses row j as its neighbour with the probability p_ij.  NCA maximises the expected
+    number of rows that choose a neighbour of their own class (equations 1 to 3 of the paper),
 
     .. math::
 
         f(L) = \sum_i p_i , \qquad p_i = \sum_{j \ne i: y_j = y_i} p_{ij} , \qquad
         p_{ij} = \frac{e^{-|L x_i - L x_j|^2}}{\sum_{k \ne i} e^{-|L x_i - L x_k|^2}} ,
 
-    which is not convex: where it ends depends on where it starts.  The gradient (equation 5) is
+    f is not convex, so the result depends on the start.  The gradient (equation 5) is
 
     .. math::
 
         \frac{\partial f}{\partial L} = 2 L X^\top (W + W^\top - \mathrm{diag}(W^\top 1)) X ,
         \qquad W_{ij} = p_{ij} \, ([y_i = y_j] - p_i) .
 
-    The starts, the steps and where it stops are scikit-learn's; the n^2 probabilities are compiled
-    and gone through in blocks.  Of more than 500 rows the first iterations are done in float32,
-    until one gains less than 1e-4 of f; the last ones in float64, in which f is told.  Of fewer
-    rows it ends where scikit-learn does, up to rounding, which iterations amplify.
+    The starts, the steps and the stopping rule are those of scikit-learn.  The n^2 probabilities
+    are computed in compiled code, block by block.  With more than 500 rows the first iterations use
+    float32, until one gains less than 1e-4 of f; the last ones use float64.  With fewer rows the
+    result is that of scikit-learn up to rounding, which iterations amplify.
 
-    Of fewer rows than features it learns in the span of the rows, and of columns that do not vary
-    it learns nothing, which is the same from the same start.
+    If there are fewer rows than features, NCA learns in the span of the rows.  It ignores columns
+    that do not vary.  Neither changes the result.
 
-    Time n^2 n_components, times 3 at most, an iteration; memory some n d and 40 n_components d
-    numbers and a block of 8 MiB.
+    An iteration takes at most 3 n^2 n_components operations.  Memory is a few times n d and
+    40 n_components d numbers, and a block of 8 MiB.
 
     Parameters
     ----------
     n_components : int or None, default None
-        Rows of L, n_features at most; None takes n_features.  Default of scikit-learn, as are all
-        others here.
+        The number of rows of L, at most n_features.  None: n_features.  All defaults are those of
+        scikit-learn.
     init : {'auto', 'pca', 'lda', 'identity', 'random'}, default 'auto'
         The start.
     max_iter : int, default 50
-        Iterations at most.
+        The largest number of iterations.
     tol : float, default 1e-5
-        Stop where no entry of the gradient exceeds this, or an iteration gains less than this
-        share of the objective.
+        Stop when no entry of the gradient exceeds this, or an iteration gains less than this share
+        of the objective.
     random_state : int, RandomState or None, default None
-        Of the starts 'pca' and 'random'.
+        The seed of the starts 'pca' and 'random'.
 
     Attributes
     ----------
@@ -115,7 +119,7 @@ class NCA(LabelLearner):
     objective_ : float
         f(L).
     n_iter_ : int
-        One more than the iterations taken, as scikit-learn counts.
+        The number of iterations plus one, as in scikit-learn.
     n_features_in_ : int
 
     References
@@ -133,10 +137,10 @@ class NCA(LabelLearner):
 
     _remedy: ClassVar[str] = "use fewer rows, or lower n_components"
 
-    n_components: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = None
+    n_components: Count | None = None
     init: Init = "auto"
-    max_iter: Annotated[int, Interval(Integral, 1, None, closed="left")] = 50
-    tol: Annotated[float, Interval(Real, 0, None, closed="left")] = 1e-5
+    max_iter: Count = 50
+    tol: FromZero = 1e-5
 
     def _fit(self, X: Any, y: Any) -> None:
         n, d = X.shape
@@ -216,3 +220,33 @@ def _ascend(
         L, more = _ascend(objective, L, tol, max_iter - n_iter, coarse=False)
         n_iter += more
     return L, n_iter
+
+
+class ScikitLearnNCA(NCA):
+    """scikit-learn's neighbourhood components analysis: L-BFGS on L with all n^2 pairs in memory.
+
+    An evaluation of the objective takes O(n^2 d) time and O(n^2) memory.  The parameters and
+    `components_` are those of `NCA`, by name and default.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        L.
+    n_iter_ : int
+        The number of iterations plus one.
+    n_features_in_ : int
+    """
+
+    name: ClassVar = "scikit-learn-NCA"
+    summary: ClassVar = f"scikit-learn {sklearn.__version__}'s neighbourhood components analysis"
+    cost: ClassVar = "time n^2 d an evaluation, memory n^2"
+
+    def _fit(self, X: Any, y: Any) -> None:
+        arguments = self.get_params()
+        if self.n_components is not None:
+            arguments["n_components"] = min(self.n_components, X.shape[1])
+        solver = NeighborhoodComponentsAnalysis(**arguments).fit(X, y)
+        self.components_, self.n_iter_ = solver.components_, int(solver.n_iter_)
+
+    def _n_numbers(self, n: int, d: int, c: int) -> int:
+        return 4 * n**2 + 3 * n * d + 40 * d * min(self.n_components or d, d)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from numbers import Real
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms import _oasis_reference, _oasis_steps as _oasis
 from oasis_bench.algorithms._oasis_block_schedule import block_size, learn_in_blocks
@@ -20,7 +18,7 @@ from oasis_bench.algorithms._oasis_dense_steps import (
     learn_in_dense_blocks,
     learn_in_dual,
 )
-from oasis_bench.algorithms.base import TRIPLETS_PER_DRAW, TripletLearner, uses_twin
+from oasis_bench.algorithms.base import TRIPLETS_PER_DRAW, Positive, TripletLearner, uses_twin
 from oasis_bench.data import FloatArray
 from oasis_bench.plugins import BilinearLearner
 from oasis_bench.system import slices
@@ -104,7 +102,7 @@ class OASIS(TripletLearner, BilinearLearner):
         "aggressiveness": (0.1, 1e-6, 1e-4, 1e-3, 0.003, 0.01, 0.03, 0.3, 1.0)
     }
 
-    aggressiveness: Annotated[float, Interval(Real, 0, None, closed="neither")] = 0.1
+    aggressiveness: Positive = 0.1
 
     def _step(self, X: Any, triplets: npt.NDArray[np.intp], W: FloatArray) -> int:
         C = float(self.aggressiveness)

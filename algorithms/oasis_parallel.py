@@ -7,19 +7,23 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field
-from numbers import Integral
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms import _oasis_reference
 from oasis_bench.algorithms._oasis_block_schedule import MAX_FEATURES, learn_in_blocks
 from oasis_bench.algorithms._oasis_dense_steps import is_wide_and_dense, learn_in_dense_blocks
-from oasis_bench.algorithms.base import TRIPLETS_PER_DRAW, TripletLearner, TripletSampler, uses_twin
+from oasis_bench.algorithms.base import (
+    TRIPLETS_PER_DRAW,
+    Count,
+    TripletLearner,
+    TripletSampler,
+    uses_twin,
+)
 from oasis_bench.algorithms.oasis import OASIS
 from oasis_bench.data import FloatArray
 from oasis_bench.plugins import FittedArray
@@ -31,21 +35,21 @@ if TYPE_CHECKING:
 
 
 class AveragedOASIS(OASIS):
-    """Averaged OASIS: `n_learners` OASIS learners in parallel threads, W their mean.
+    """Averaged OASIS: `n_learners` OASIS learners in parallel threads; W is the mean of theirs.
 
-    Every learner does `n_steps` steps on a stream of triplets of its own; given triplets are
-    dealt to the learners in turn.  The result does not depend on the number of threads.  The
-    matrices take n_learners d^2 numbers.
+    Every learner makes `n_steps` steps on its own stream of triplets.  Triplets that you give are
+    distributed to the learners in turn.  The result does not depend on the number of threads.  The
+    matrices have n_learners d^2 numbers.
 
     Parameters
     ----------
     n_learners : int, default 5
-        The paper draws 5 and 10.
+        The number of learners; the paper uses 5 and 10.
     n_threads : int or None, default None
-        Learners trained at once; None: as many as BLAS may use, so that `threadpool_limits` and
-        OMP_NUM_THREADS hold here too.
+        The number of learners trained at the same time.  None: as many threads as BLAS may use, so
+        `threadpool_limits` and OMP_NUM_THREADS apply.
     n_steps : int, default 30000
-        Triplets that each of the learners learns from.
+        The number of triplets for each learner.
     aggressiveness, weighted_positives, negatives, threshold, random_state
         As in `OASIS`.
 
@@ -54,7 +58,7 @@ class AveragedOASIS(OASIS):
     bilinear_matrix_ : ndarray of shape (n_features, n_features)
         The mean of `matrices_`.
     matrices_ : ndarray of shape (n_learners, n_features, n_features)
-        W of each learner, from which it goes on.
+        W of each learner, from which learning continues.
     n_steps_, n_updates_ : int
         Steps and updates of all learners together.
     n_features_in_ : int
@@ -72,8 +76,8 @@ class AveragedOASIS(OASIS):
     matrices_: FloatArray = field(init=False)
     _n_dealt: int = field(init=False)
 
-    n_learners: Annotated[int, Interval(Integral, 1, None, closed="left")] = 5
-    n_threads: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = None
+    n_learners: Count = 5
+    n_threads: Count | None = None
 
     def _seeded(self) -> npt.NDArray[np.uint64]:
         """Return the state of each learner's stream, (n_learners, 4)."""
@@ -133,28 +137,28 @@ class AveragedOASIS(OASIS):
 
 
 class MiniBatchOASIS(OASIS):
-    r"""Mini-batch OASIS: an inexact schedule of the steps of OASIS, for many rows and features.
+    r"""Mini-batch OASIS: the steps of OASIS in batches, for many rows and features.
 
-    The triplets of a batch are scored against the W before the batch, then all applied:
+    All triplets of a batch are scored with the W before the batch, and then applied together:
 
     .. math:: W \leftarrow W + \sum_{t \in \text{batch}} \tau_t\, q_t (p_t - n_t)^\top .
 
-    One pass over W serves a whole batch, and the threads own parts of its rows, so that the result
-    does not depend on their number.  With float32 rows each p - n is rounded to 16 bits, by at most
-    1 / 65534 of its largest entry.  Dense rows of 256 features or more, at least half of them not
-    0, are not rounded: their passes are matrix products, in one thread.
+    A batch needs only one pass over W.  Each thread updates its own rows of W, so the result does
+    not depend on the number of threads.  With float32 rows each p - n is rounded to 16 bits, by at
+    most 1 / 65534 of its largest entry.  Dense rows with 256 features or more, of which at least
+    half are not 0, are not rounded; their passes are matrix products in one thread.
 
-    A batch must be small against the rows, or the steps of a batch, which do not see each other,
-    overshoot.  A call ends its last batch: two calls of `partial_fit` give the W of one where the
-    first makes whole batches.
+    A batch must be small compared with the number of rows.  Otherwise its steps, which do not see
+    each other, overshoot.  The last batch ends with the call.  So two calls of `partial_fit` give
+    the same W as one only if the first one consists of whole batches.
 
     Parameters
     ----------
     batch_size : int, default 64
-        Triplets of a batch.
+        The number of triplets in a batch.
     n_threads : int or None, default None
-        None: as many as BLAS may use, so that `threadpool_limits` and OMP_NUM_THREADS hold here
-        too.
+        The number of threads.  None: as many as BLAS may use, so `threadpool_limits` and
+        OMP_NUM_THREADS apply.
     aggressiveness, n_steps, weighted_positives, negatives, threshold, random_state
         As in `OASIS`.
 
@@ -172,8 +176,8 @@ class MiniBatchOASIS(OASIS):
     summary: ClassVar = "OASIS whose steps of a batch do not see each other, in threads"
     cost: ClassVar = "time nnz(q) (nnz(p) + nnz(n)) a step, in threads, memory d^2"
 
-    batch_size: Annotated[int, Interval(Integral, 1, None, closed="left")] = 64
-    n_threads: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = None
+    batch_size: Count = 64
+    n_threads: Count | None = None
 
     def _start(self, X: Any) -> None:
         if X.shape[1] > MAX_FEATURES:
@@ -216,19 +220,11 @@ Shard: TypeAlias = tuple[Any, Any] | Callable[[], tuple[Any, Any]]
 Learner = TypeVar("Learner", bound=TripletLearner)
 
 
-class Form(NamedTuple):
-    """What the rows of all shards have in common."""
+Form: TypeAlias = tuple[int, str]
+"""What the rows of all shards have in common: the number of features, and their type."""
 
-    n_features: int
-    dtype: str
-
-
-class Sum(NamedTuple):
-    """The learned matrices of some shards, added, and their counts; Dask sees its size."""
-
-    matrix: FloatArray
-    n_steps: int
-    n_updates: int
+Sum: TypeAlias = tuple[FloatArray, int, int]
+"""The learned matrices of some shards, added, and their steps and updates; Dask sees its size."""
 
 
 def fit_on_cluster(
@@ -237,46 +233,48 @@ def fit_on_cluster(
     shards: Sequence[Shard],
     progress: Progress = no_progress,
 ) -> Learner:
-    """Learn from each shard apart, on the workers of a Dask cluster, and average the W's.
+    """Learn from each shard separately, on the workers of a Dask cluster, and average the W's.
 
-    Every shard is learned from W = I with `n_steps` triplets of a stream of its own, whose seed
-    derives from `random_state` and the shard's number.  Workers add the W's up in one fixed order:
-    the result is the same bit for bit on any number of workers of one kind of processor, also when
-    a worker dies and its shards are learned again elsewhere.  The client receives one matrix.
+    For each shard, learning starts from W = I and makes `n_steps` steps on its own stream of
+    triplets.  The seed of the stream is derived from `random_state` and the number of the shard.
+    Workers add the W's in a fixed order.  So the result is the same bit for bit for any number of
+    workers with the same kind of processor, even if a worker dies and another one repeats its
+    shards.  The client receives one matrix.
 
-    Memory of a worker that learns OASIS, in matrices of d^2 numbers, as measured: three at most
-    with as many shards as workers; with 64 shards on 4 workers five at most beside the W that is
-    learned.  Dask moves to disk what passes its memory limit.
+    The memory of a worker that learns OASIS was measured in matrices of d^2 numbers.  With as many
+    shards as workers, it is at most three.  With 64 shards on 4 workers, it is at most five beside
+    the W that is learned.  Dask moves data to disk beyond its memory limit.
 
     Parameters
     ----------
     client : distributed.Client
-        Synchronous.  Workers need this version of oasis-bench; one thread each is best.
+        A synchronous client.  Workers need the same version of oasis-bench.  One thread for each
+        worker is best.
     learner : OASIS or another of its family
-        Its parameters are used, `n_steps` for each shard; itself it stays as it is.
+        Its parameters are used, with `n_steps` for each shard.  The learner itself is not changed.
     shards : sequence of pairs (X, y) or of functions that return one
-        `X` and `y` as `fit` takes them, with the same features and precision in all shards.  A
-        function is called on the worker, so that rows pass neither client nor scheduler, and
-        again where the shard is learned again: it must find the same rows.  Pairs are for rows
-        of a few megabytes.
+        `X` and `y` as for `fit`, with the same features and precision in all shards.  A function
+        is called on the worker, so rows are not sent through the client or the scheduler.  It is
+        called again if a shard is repeated, and must return the same rows.  Only use pairs for
+        rows of a few megabytes.
     progress : callable, default no_progress
-        Called with each shard that is learned.
+        Called after each shard.
 
     Returns
     -------
     learner
-        A fitted clone: its learned matrix is the mean, and what else it has is derived from
-        that; `n_steps_` and `n_updates_` count all shards.  `partial_fit` goes on from the mean.
+        A fitted clone with the mean of the learned matrices; `n_steps_` and `n_updates_` count all
+        shards.  `partial_fit` continues from the mean.
 
     Raises
     ------
     TypeError
-        Where the learner is not of the family.
+        If the learner is not of the OASIS family.
     ValueError
-        Without shards, or where one cannot be opened or learned from, or has rows of another
-        form than shard 0; the message names the shard.
+        If there are no shards, or a shard cannot be opened or learned from, or has rows of
+        another form than shard 0.  The message names the shard.
     MemoryError
-        Where the client or a worker has no room for a matrix of n_features^2 numbers.
+        If the client or a worker has no room for a matrix of n_features^2 numbers.
 
     Notes
     -----
@@ -324,12 +322,11 @@ def fit_on_cluster(
             if future is not total:
                 future.release()  # from here on only the sum needs this W
             progress("shards learned", done, len(shards))
-        result = total.result()
+        matrix, fitted.n_steps_, fitted.n_updates_ = total.result()
     finally:
         for future in (form, total, *learning):
             future.release()  # Client.cancel breaks where sums depend on what it cancels
-    np.divide(result.matrix, len(shards), out=getattr(fitted, fitted._learned))
-    fitted.n_steps_, fitted.n_updates_ = result.n_steps, result.n_updates
+    np.divide(matrix, len(shards), out=getattr(fitted, fitted._learned))
     fitted._finish()
     return fitted
 
@@ -377,11 +374,12 @@ def _learn(learner: TripletLearner, shard: Shard, number: int, seed: int, expect
         X, y, form = _rows(learner, shard)
         if form != expected:
             raise ValueError(
-                f"rows of {form.n_features} features in {form.dtype}, but shard 0 has "
-                f"{expected.n_features} in {expected.dtype}: make them the same"
+                "rows of {} features in {}, but shard 0 has {} in {}: make them the same".format(
+                    *form, *expected
+                )
             )
         learner.fit(X, y)
-    return Sum(getattr(learner, learner._learned), learner.n_steps_, learner.n_updates_)
+    return getattr(learner, learner._learned), learner.n_steps_, learner.n_updates_
 
 
 def _rows(learner: TripletLearner, shard: Shard) -> tuple[Any, Any, Form]:
@@ -389,7 +387,7 @@ def _rows(learner: TripletLearner, shard: Shard) -> tuple[Any, Any, Form]:
     X, y = shard() if callable(shard) else shard
     X = learner._validate_rows(X, afresh=True)
     learner._check_memory(X, afresh=True)
-    return X, y, Form(X.shape[1], X.dtype.name)
+    return X, y, (X.shape[1], X.dtype.name)
 
 
 @contextmanager
@@ -402,15 +400,11 @@ def _error_names_shard(number: int) -> Iterator[None]:
 
 
 def _add(left: Sum, right: Sum) -> Sum:
-    return Sum(
-        left.matrix + right.matrix,
-        left.n_steps + right.n_steps,
-        left.n_updates + right.n_updates,
-    )
+    return left[0] + right[0], left[1] + right[1], left[2] + right[2]
 
 
 def _with_room_for_the_mean(learner: Learner, form: Form) -> Learner:
     """Return a clone that has W = I: where memory is short, this fails before hours of work."""
-    rows, no_triplets = np.zeros((2, form.n_features), form.dtype), np.empty((0, 3), np.intp)
+    rows, no_triplets = np.zeros((2, form[0]), form[1]), np.empty((0, 3), np.intp)
     fitted: Learner = clone(learner).partial_fit_triplets(rows, no_triplets)
     return fitted

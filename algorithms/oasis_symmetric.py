@@ -1,12 +1,14 @@
 """OASIS with a symmetric W: projected after learning, after each update, or by its score.
 
-Also those with a positive semi-definite W: projected, or kept so by the LogDet divergence.
+Also those with a positive semi-definite W: projected, or kept so by the LogDet divergence; and the
+cosine of rows that such a W embeds, from I or from rows whitened within classes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import field
-from numbers import Integral, Real
+from numbers import Real
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -15,24 +17,25 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import eigh, get_lapack_funcs, qr
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.preprocessing import normalize
 from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms import _oasis_reference, _oasis_symmetric_steps as _oasis_symmetric
-from oasis_bench.algorithms.base import LogDetLearner, TripletLearner, uses_twin
+from oasis_bench.algorithms.base import Count, LogDetLearner, Positive, TripletLearner, uses_twin
 from oasis_bench.algorithms.oasis import OASIS
 from oasis_bench.data import FloatArray, symmetric_part
 from oasis_bench.plugins import FittedArray, blocks
 
 
 class ProjOASIS(OASIS):
-    """Proj-OASIS: the W of OASIS, made symmetric once learning is over.
+    """Proj-OASIS: the W of OASIS, made symmetric after learning.
 
-    The parameters are those of `OASIS`; learning goes on from the W before the projection.
+    The parameters are those of `OASIS`.  `partial_fit` continues from the W before the projection.
 
     Attributes
     ----------
     bilinear_matrix_ : ndarray of shape (n_features, n_features)
-        (W + W') / 2, symmetric; indefinite in general.
+        (W + W') / 2.  It is symmetric, and may have negative eigenvalues.
     raw_matrix_ : ndarray of shape (n_features, n_features)
         W as OASIS learned it.
     n_steps_, n_updates_, n_features_in_ : int
@@ -62,9 +65,9 @@ class OnlineProjOASIS(OASIS):
 
     .. math:: W \leftarrow W + \tau (V + V^\top) / 2, \quad V = q (p - n)^\top
 
-    with the :math:`\tau` of OASIS, so that each step is its step and then the projection; W
-    starts as I and stays symmetric up to rounding.  A step costs twice one of OASIS.  The
-    parameters and attributes are those of `OASIS`.
+    with the :math:`\tau` of OASIS.  So each step is a step of OASIS and then the projection.  W
+    starts as I and stays symmetric up to rounding.  A step costs twice as much as one of OASIS.
+    The parameters and attributes are those of `OASIS`.
 
     References
     ----------
@@ -79,7 +82,7 @@ class OnlineProjOASIS(OASIS):
         C = float(self.aggressiveness)
         if uses_twin():
             return _oasis_reference.step_online_proj(X, triplets, C, W)
-        return symmetric_step(X, triplets, C, False, W)
+        return _oasis_symmetric.step(*rows_of(X), triplets, C, False, W, *workspace(X))
 
 
 class DissimOASIS(TripletLearner):
@@ -91,14 +94,14 @@ class DissimOASIS(TripletLearner):
         V = (q - p)(q - p)^\top - (q - n)(q - n)^\top, \quad
         W \leftarrow W - \min(C, \ell / \|V\|^2)\, V .
 
-    W starts as I and stays symmetric up to rounding, but not positive: S' is neither x'Wy nor
-    minus a squared distance, and `similarity` and `pair_score` give S' itself.  A step costs
-    about twice one of OASIS.  The parameters are those of `OASIS`.
+    W starts as I and stays symmetric up to rounding, but may get negative eigenvalues.  So S' is
+    neither x'Wy nor minus a squared distance.  `similarity` and `pair_score` return S' itself.  A
+    step costs about twice as much as one of OASIS.  The parameters are those of `OASIS`.
 
     Attributes
     ----------
     dissimilarity_matrix_ : ndarray of shape (n_features, n_features)
-        W; float32 where the rows are float32, else float64.
+        W; float32 if the rows are float32, otherwise float64.
     n_steps_, n_updates_, n_features_in_ : int
         As in `OASIS`.
 
@@ -117,7 +120,7 @@ class DissimOASIS(TripletLearner):
     _shift_invariant: ClassVar = True
     search_space: ClassVar = OASIS.search_space
     dissimilarity_matrix_: FloatArray = field(init=False)
-    aggressiveness: Annotated[float, Interval(Real, 0, None, closed="neither")] = 0.1
+    aggressiveness: Positive = 0.1
 
     def pair_score(self, pairs: Any) -> FloatArray:
         """Return S'(x, y) for each pair (x, y) of `pairs` (n_pairs, 2, n_features)."""
@@ -145,17 +148,14 @@ class DissimOASIS(TripletLearner):
         C = float(self.aggressiveness)
         if uses_twin():
             return _oasis_reference.step_dissim(X, triplets, C, W)
-        return symmetric_step(X, triplets, C, True, W)
+        return _oasis_symmetric.step(*rows_of(X), triplets, C, True, W, *workspace(X))
 
 
-def symmetric_step(
-    X: Any, triplets: NDArray[np.intp], aggressiveness: float, dissimilar: bool, W: FloatArray
-) -> int:
-    """Apply the compiled steps of Dissim-OASIS or of Online-Proj-OASIS to W in place."""
-    options = (triplets, aggressiveness, dissimilar, W, *workspace(X))
-    if isinstance(X, sparse.csr_array | sparse.csr_matrix):
-        return _oasis_symmetric.step_csr(X.data, X.indices, X.indptr, *options)
-    return _oasis_symmetric.step_dense(X, *options)
+def rows_of(X: Any) -> tuple[FloatArray, FloatArray, Any, Any]:
+    """Return rows as the kernels take them: dense, or the arrays of CSR; the rest is empty."""
+    if isinstance(X, np.ndarray):
+        return X, np.empty(0, X.dtype), *np.empty((2, 0), np.int32)
+    return np.empty((0, 0), X.dtype), X.data, X.indices, X.indptr
 
 
 def workspace(X: Any) -> tuple[FloatArray, FloatArray, npt.NDArray[np.int32]]:
@@ -273,8 +273,8 @@ class PsdOASIS(Factored, OASIS):
     Parameters
     ----------
     projection_interval : int or None, default None
-        Project after each so many steps, and learn on from there (the paper draws 5000 and
-        50 000).  None: only when learning is over, which the paper finds best.
+        Project after this number of steps, and continue from the projection (the paper uses 5000
+        and 50 000).  None: only after learning, which is best in the paper.
     aggressiveness, n_steps, weighted_positives, negatives, threshold, random_state
         As in `OASIS`.
 
@@ -285,7 +285,7 @@ class PsdOASIS(Factored, OASIS):
     components_ : ndarray of shape (n_components, n_features)
         L, one row for each positive eigenvalue, the largest first.
     raw_matrix_ : ndarray of shape (n_features, n_features)
-        W since the last projection within learning, from which learning goes on.
+        W before the last projection, from which learning continues.
     n_steps_, n_updates_, n_features_in_ : int
         As in `OASIS`.
 
@@ -298,7 +298,7 @@ class PsdOASIS(Factored, OASIS):
     summary: ClassVar = "OASIS projected on the PSD cone, so that it gives an embedding too"
     cost: ClassVar = "time nnz(q) (nnz(p) + nnz(n)) a step, d^3 a projection, memory 4 d^2"
 
-    projection_interval: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = None
+    projection_interval: Count | None = None
 
     def transform(self, X: Any) -> FloatArray:
         """Return X L' (n_rows, n_components): rows whose inner products are the similarity."""
@@ -325,35 +325,37 @@ class PsdOASIS(Factored, OASIS):
 class LogDetOASIS(LogDetLearner):
     r"""LogDet-OASIS: a Mahalanobis distance from triplets, positive definite without projection.
 
-    From A = I, a step on (q, p, n) with :math:`z_+ = q - p`, :math:`z_- = q - n` minimises
+    LogDetOASIS starts from A = I.  A step on the triplet (q, p, n), with :math:`z_+ = q - p` and
+    :math:`z_- = q - n`, minimises
 
     .. math::
 
         D_{ld}(A, A_{old}) + \frac{\eta}{2} [m + z_+^\top A z_+ - z_-^\top A z_-]_+^2 ,
 
-    the LogDet divergence in the place of OASIS's Frobenius norm (an open question of section
-    6.2).  Its solution :math:`A^{-1} = A_{old}^{-1} + \alpha (z_+ z_+^\top - z_- z_-^\top)`,
-    :math:`\alpha = \eta (m + z_+^\top A z_+ - z_-^\top A z_-)`, is the one root of a cubic in
-    :math:`\alpha` where A is positive definite, and changes A by rank 2; :math:`\alpha` is halved
-    where a step would make A grow a millionfold.  A step costs O(d^2), for sparse rows too; A
-    takes d^2 float64 numbers whatever the rows' precision.
+    which has the LogDet divergence where OASIS has the Frobenius norm (an open question of section
+    6.2).  The solution is :math:`A^{-1} = A_{old}^{-1} + \alpha (z_+ z_+^\top - z_- z_-^\top)` with
+    :math:`\alpha = \eta (m + z_+^\top A z_+ - z_-^\top A z_-)`.  It changes A by a matrix of rank
+    2.  :math:`\alpha` is the only root of a cubic equation for which A is positive definite; it is
+    halved if a step would make A grow a millionfold.  A step costs O(d^2), also for sparse rows.
+    A has d^2 float64 numbers, whatever the precision of the rows.
 
     Parameters
     ----------
     eta : float, default 0.08
-        Weight of the loss: larger steps.  The papers give none for triplets: default and search
-        space are LEGO's (JMLR 2010, 5.3.2), the nearest kin.
+        The weight of the loss; a larger value makes larger steps.  The papers give no value for
+        triplets, so the default and the search space are those of `LEGO` (JMLR 2010, 5.3.2).
     margin : float, default 1.0
-        m, by which a negative should be farther off than a positive, in squared distance.
+        m.  The squared distance of a negative should be larger than that of a positive by this
+        amount.
     n_steps, weighted_positives, negatives, threshold, random_state
         As in `OASIS`.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_features, n_features)
-        L, with L'L = A; float32 where the rows are float32, else float64.
+        L, with L'L = A; float32 if the rows are float32, otherwise float64.
     mahalanobis_matrix_ : ndarray of shape (n_features, n_features)
-        A in float64, from which learning goes on.
+        A in float64, from which learning continues.
     n_steps_, n_updates_, n_features_in_ : int
         As in `OASIS`.
 
@@ -369,7 +371,7 @@ class LogDetOASIS(LogDetLearner):
     citation: ClassVar = "after Chechik et al., JMLR 11 (2010), 6.2 & Jain et al., NIPS 21 (2008)"
     cost: ClassVar = "time d^2 a step, d^3 at the end, memory 5 d^2"
 
-    margin: Annotated[float, Interval(Real, 0, None, closed="neither")] = 1.0
+    margin: Positive = 1.0
 
     def _n_matrices(self, afresh: bool) -> int:
         return 2 * afresh + MATRICES_OF_PSD_FACTOR
@@ -383,7 +385,172 @@ class LogDetOASIS(LogDetLearner):
         if uses_twin():
             return _oasis_reference.step_logdet(X, triplets, eta, margin, W)
         products = np.empty((2, X.shape[1]))
-        options = (triplets, eta, margin, W, products, *workspace(X))
-        if isinstance(X, sparse.csr_array | sparse.csr_matrix):
-            return _oasis_symmetric.step_logdet_csr(X.data, X.indices, X.indptr, *options)
-        return _oasis_symmetric.step_logdet_dense(X, *options)
+        return _oasis_symmetric.step_logdet(
+            *rows_of(X), triplets, eta, margin, W, products, *workspace(X)
+        )
+
+
+class CosineOASIS(Factored):
+    r"""Cosine-OASIS: learn as OASIS does, rank by the cosine of the embedded rows.
+
+    .. math:: S(x, y) = \frac{(Lx)^\top (Ly)}{|Lx|\,|Ly|}, \qquad L^\top L = \text{PSD part of } W .
+
+    W makes some rows longer than others.  A long row has a large x'Wy with most queries: it is a
+    *hub*.  The cosine ignores the length.  Hubs cost OASIS precision at 1 on digits and MNIST.  If
+    the length carries meaning, the cosine loses a little.  The parameters are those of `OASIS`.
+    The factor L costs O(d^3) after learning, or O(n d^2) if 2 n <= d.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        L, one row for each positive eigenvalue of the symmetric part of `raw_matrix_`.
+    raw_matrix_ : ndarray of shape (n_features, n_features)
+        W as OASIS learned it, from which learning continues.
+    n_steps_, n_updates_, n_features_in_ : int
+        As in `OASIS`.
+
+    References
+    ----------
+    Chechik, Sharma, Shalit & Bengio (2010), JMLR 11: the steps.  Radovanovic, Nanopoulos &
+    Ivanovic (2010), Hubs in Space, JMLR 11: what a hub is.
+    """
+
+    name: ClassVar = "CosineOASIS"
+    summary: ClassVar = "cosine in the space that OASIS learned, so that no long row is a hub"
+    citation: ClassVar = "oasis-bench; the steps: " + OASIS.citation
+    cost: ClassVar = "time nnz(q) (nnz(p) + nnz(n)) a step, + d^2 min(n, d), memory 4 d^2"
+
+    search_space: ClassVar = OASIS.search_space
+    aggressiveness: Positive = 0.1
+
+    _step = OASIS._step
+
+    def transform(self, X: Any) -> FloatArray:
+        """Return Lx / |Lx| for each row, (n_rows, n_components); where Lx is 0, zeros."""
+        projected = self._check_rows(X) @ self.components_.T
+        if not projected.shape[1]:  # no direction is left of W: scikit-learn refuses such rows
+            return np.asarray(projected)
+        return np.asarray(normalize(projected, copy=False))
+
+    def embed(self, X: Any) -> FloatArray:
+        """Return `transform`."""
+        return self.transform(X)
+
+    def score_embeddings(self, queries: Any, gallery: Any) -> FloatArray:
+        """Return the cosines (n_queries, n_gallery)."""
+        return np.asarray(queries @ gallery.T)
+
+    def pair_score(self, pairs: Any) -> FloatArray:
+        """Return the cosine for each pair (x, y) of `pairs` (n_pairs, 2, n_features)."""
+        left, right = (self.transform(side) for side in self._check_pairs(pairs))
+        return np.asarray(np.einsum("ij,ij->i", left, right))
+
+
+class WhitenedOASIS(CosineOASIS):
+    r"""Whitened OASIS: start from the covariance within classes, then learn as Cosine-OASIS does.
+
+    .. math::
+
+        S(x, y) = \frac{(L A x)^\top (L A y)}{|L A x|\,|L A y|}, \qquad
+        A = (o I + (1 - o) P)\,\big((1 - s) C + s\,\bar\lambda I\big)^{-1/2} ,
+
+    where C is the covariance within classes, :math:`\bar\lambda` the mean of its positive
+    eigenvalues, and P the projection on the span of the whitened class means.  OASIS then learns W
+    from W = I on the rows Ax / |Ax|, and L'L is the PSD part of W.
+
+    OASIS starts from I.  With few rows a class it is worse than LDA on good features, such as a
+    network's embeddings.  WhitenedOASIS starts close to LDA.  With o = 0 it would start in LDA's
+    subspace; with o = 1 it starts from the whitening of RCA, which loses less on unseen classes.
+    Centred rows suit it (``--scaling center+l2``).  Computing A costs O(n d min(n, d) + d^2) time
+    and d^2 numbers.
+
+    Parameters
+    ----------
+    shrinkage : float in (0, 1], default 0.8
+        s.  With 1 the rows are not whitened.
+    outside : float in (0, 1], default 0.4
+        o, the weight of directions outside the span of the class means.
+    aggressiveness, n_steps, weighted_positives, negatives, threshold, random_state
+        As in `OASIS`.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        L A.
+    start_ : ndarray of shape (n_features, n_features)
+        A.  It is I if learning began with triplets, which have no classes, or if no class varies.
+    raw_matrix_ : ndarray of shape (n_features, n_features)
+        W as OASIS learned it on the whitened rows, from which learning continues.
+    n_steps_, n_updates_, n_features_in_ : int
+        As in `OASIS`.
+
+    References
+    ----------
+    Chechik, Sharma, Shalit & Bengio (2010), JMLR 11: the steps.  Bar-Hillel, Hertz, Shental &
+    Weinshall (2003), ICML 20: the whitening.  Friedman (1989), Regularized Discriminant Analysis,
+    Journal of the American Statistical Association 84: the shrinkage.
+    """
+
+    name: ClassVar = "WhitenedOASIS"
+    summary: ClassVar = "CosineOASIS that starts from the covariance within classes, near LDA"
+    citation: ClassVar = "oasis-bench; the steps: " + OASIS.citation
+    cost: ClassVar = "time d a step, + d^2 min(n, d), memory 5 d^2"
+    takes_sparse: ClassVar = False
+    takes_relevance: ClassVar = False
+    # Measured on embeddings: o decides between classes that are seen (.1) and others (1, the most).
+    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {
+        "outside": (0.4, 0.1, 0.025, 1),
+        "shrinkage": (0.8, 0.5, 0.95),
+        "aggressiveness": (0.1, 0.01, 1.0),
+    }
+
+    start_: FloatArray = field(init=False)
+
+    shrinkage: Annotated[float, Interval(Real, 0, 1, closed="right")] = 0.8
+    outside: Annotated[float, Interval(Real, 0, 1, closed="right")] = 0.4
+
+    def _n_matrices(self, afresh: bool) -> int:
+        return super()._n_matrices(afresh) + afresh
+
+    def _fitted_state(self) -> dict[str, FittedArray]:
+        return {**super()._fitted_state(), "start_": FittedArray(("n_features", "n_features"))}
+
+    def _validate_rows(self, X: Any, afresh: bool, y: Any = "no_validation") -> Any:
+        """Return the whitened rows, on which the steps are; the first ones decide how."""
+        validated = super()._validate_rows(X, afresh, y)
+        rows, labels = validated if isinstance(validated, tuple) else (validated, None)
+        if afresh:
+            self._check_memory(rows, afresh)
+            self.start_ = np.eye(rows.shape[1], dtype=rows.dtype)
+            if labels is not None and not sparse.issparse(labels):
+                self.start_ = self._whitening(rows, labels)
+        whitened = np.ascontiguousarray(normalize(rows @ self.start_.T))
+        return whitened if labels is None else (whitened, labels)
+
+    def _whitening(self, X: FloatArray, y: Any) -> FloatArray:
+        classes, of_row = np.unique(y, return_inverse=True)
+
+        def means(rows: FloatArray) -> FloatArray:
+            return np.stack([rows[y == label].mean(axis=0) for label in classes])
+
+        values, axes = _spectrum((X - means(X)[of_row]) / np.sqrt(len(X), dtype=X.dtype))
+        A = np.eye(X.shape[1], dtype=X.dtype)
+        if not len(values):
+            return A
+        s, ridge = self.shrinkage, self.shrinkage * values.mean()
+        A += (axes.T * (np.sqrt(ridge / ((1 - s) * values + ridge)) - 1)) @ axes
+        whitened = means(normalize(X @ A.T))
+        _, span = _spectrum(whitened - whitened.mean(axis=0))
+        P = span.T @ span
+        return np.asarray(self.outside * A + (1 - self.outside) * P @ A, dtype=X.dtype)
+
+    def _finish(self, X: Any = None) -> None:
+        super()._finish(X)
+        self.components_ = self.components_ @ self.start_
+
+
+def _spectrum(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the positive eigenvalues of rows'rows, and their eigenvectors as rows."""
+    _, singular, axes = np.linalg.svd(rows, full_matrices=False)
+    kept = singular > singular.max(initial=0) * max(rows.shape) * np.finfo(rows.dtype).eps
+    return singular[kept] ** 2, axes[kept]

@@ -14,10 +14,10 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import validate_parameter_constraints
 
-from oasis_bench.algorithms.base import HyperParameters, check_triplets
+from oasis_bench.algorithms.base import TORCH, HyperParameters, check_triplets
 from oasis_bench.data import FloatArray, LabelledRows, Patches, class_labels
 from oasis_bench.plugins import FittedArray, IncrementalLearner, MetricLearner, Registry
-from oasis_bench.system import TORCH, UsageError, require_memory
+from oasis_bench.system import UsageError, require_memory
 
 POINTS = "embedding"
 """The kind of features that the embedder's points are, beside those of the items."""
@@ -39,7 +39,6 @@ class _OnEmbedding(HyperParameters, MetricLearner):
 
     embedder: MetricLearner | str
     learner: MetricLearner | str
-    random_state: int | np.random.RandomState | None = None
     embedder_: MetricLearner = field(init=False)
     learner_: MetricLearner = field(init=False)
 
@@ -136,23 +135,23 @@ class _OnEmbedding(HyperParameters, MetricLearner):
 
 
 class OnEmbedding(_OnEmbedding):
-    r"""A learner on what an embedder makes of pictures: two learners, one after the other.
+    r"""A learner on top of an embedder of pictures: two learners, one after the other.
 
     .. math:: S(x, y) = S_{\text{learner}}(f(x), f(y))
 
-    The embedder f learns first, then the learner learns from its points of the same pictures, by
-    the same labels or triplets.  The defaults are `OASIS` on the points of `DeepRanking`.
+    The embedder f learns first.  Then the learner learns from the embeddings of the same pictures,
+    with the same labels or triplets.  The default is `OASIS` on embeddings of `DeepRanking`.
 
     Parameters
     ----------
     embedder : learner or str, default 'DeepRanking'
-        A learner of pixels that embeds them, or its registered name.
+        A learner that embeds pixels, or its registered name.
     learner : learner or str, default 'OASIS'
-        A learner of rows, which are the points.  ``set_params(embedder__multiscale=False,
-        learner__aggressiveness=0.3)`` sets parameters of the two.
+        A learner of rows, which are the embeddings.  Set parameters of both with
+        ``set_params(embedder__multiscale=False, learner__aggressiveness=0.3)``.
     random_state : int, RandomState or None, default None
-        Seeds both, unless they have seeds of their own, and draws the triplets that a learner by
-        steps takes of those that are given.
+        The seed of both learners, unless they have their own, and of the given triplets that a
+        learner in steps uses.
 
     Attributes
     ----------
@@ -185,15 +184,15 @@ class OnEmbedding(_OnEmbedding):
         Raises
         ------
         UsageError
-            Where a package is missing, or what is given is not of this kind.
+            If a package is missing, or what is given is not of this kind.
         """
         return self._learn(X, y)
 
     def partial_fit_triplets(self, X: Any, triplets: npt.ArrayLike) -> Self:
-        """Learn from given triplets, of which a learner by steps draws its own, with repetition.
+        """Learn from given triplets; a learner in steps samples from them with replacement.
 
-        The embedder goes on from where it is, for its `n_steps` more.  The learner begins anew, as
-        the points have changed.
+        The embedder continues for its `n_steps`.  The learner starts again, because the embeddings
+        have changed.
 
         Parameters
         ----------
@@ -205,7 +204,7 @@ class OnEmbedding(_OnEmbedding):
         Raises
         ------
         UsageError
-            Where a package is missing, or what is given is not of this kind.
+            If a package is missing, or what is given is not of this kind.
         """
         embedder = getattr(self, "embedder_", None)
         if embedder is not None and not len(check_triplets(triplets, len(X))):
@@ -214,31 +213,31 @@ class OnEmbedding(_OnEmbedding):
 
 
 class OnEmbeddingAndFeatures(_OnEmbedding):
-    r"""A learner on what an embedder makes of pictures and on their other features, kind by kind.
+    r"""A learner on the embeddings and other features of pictures, with a weight for each kind.
 
     .. math:: D(x, y) = w_0 |f(x) - f(y)|^2 + \sum_k w_k |x_k - y_k|^2, \qquad
         r_{ij} = \Pr(D_r(k, l) > D_r(i, j))
 
-    The first is the distance by the default learner, `GoldenFeature`, whose first kind of features,
-    'embedding', are the points of the embedder f: ``learner__kinds="embedding"`` is f alone.
+    D is the distance of the default learner, `GoldenFeature`.  Its first kind of features,
+    'embedding', is the output of the embedder f; ``learner__kinds="embedding"`` uses only f.
 
-    The embedder learns by the relevance r of pictures i, j of one category, where k, l are all
-    pairs that share a category, those of every category together.  :math:`D_r` is the distance of
-    `relevance`, which learns first, from the features alone.
+    The embedder learns from :math:`r_{ij}`, the relevance of the pictures i and j of one category.
+    It is the share of pairs (k, l) that are farther apart, among all pairs that share a category.
+    The distance :math:`D_r` is that of the learner `relevance`, which learns first, from the
+    features alone.
 
     Parameters
     ----------
     embedder : learner or str, default 'DeepRanking'
-        A learner of pixels that embeds them and whose `fit` takes a relevance, or its registered
-        name.
+        A learner that embeds pixels and whose `fit` accepts a relevance, or its registered name.
     learner : learner or str, default 'GoldenFeature'
-        A learner of patches, which are the points and the features.
+        A learner of patches, which are the embeddings and the features.
     relevance : learner, str or None, default 'GoldenFeature'
-        A learner of patches, which are the features.  None, or 'none': the embedder learns as the
-        learner does, from triplets where there are some.
+        A learner of patches, which are the features.  None or 'none': the embedder learns from the
+        same input as the learner, from triplets if there are any.
     random_state : int, RandomState or None, default None
-        Seeds the learners, unless they have seeds of their own, and draws the triplets that a
-        learner by steps takes of those that are given.
+        The seed of the learners, unless they have their own, and of the given triplets that a
+        learner in steps uses.
 
     Attributes
     ----------
@@ -276,9 +275,9 @@ class OnEmbeddingAndFeatures(_OnEmbedding):
         Raises
         ------
         UsageError
-            Where a package is missing, or what is given is not of this kind.
+            If a package is missing, or what is given is not of this kind.
         MemoryError
-            Where the pairs of pictures of one category do not fit into memory.
+            If the pairs of pictures of one category do not fit into memory.
         """
         self._check(X, y)
         return self._learn(X, y, triplets)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from numbers import Integral, Real
+from numbers import Integral
 from types import new_class
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, cast
 
 import numpy as np
-from numpy.random import RandomState
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.preprocessing import normalize
 from sklearn.utils import check_random_state
@@ -17,10 +16,10 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
 
 from oasis_bench.algorithms.axes import principal_axes
-from oasis_bench.algorithms.base import HyperParameters
+from oasis_bench.algorithms.base import TORCH, Count, HyperParameters, Positive
 from oasis_bench.data import FloatArray
 from oasis_bench.plugins import EmbeddingLearner, FittedArray
-from oasis_bench.system import TORCH, require_memory, require_packages
+from oasis_bench.system import require_memory, require_packages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,22 +35,22 @@ class TrainedMap(HyperParameters, ClassNamePrefixFeaturesOutMixin, EmbeddingLear
 
     .. math:: f(x) = \frac{Lx}{|Lx|}, \qquad S(x, y) = f(x)^\top f(y) .
 
-    The losses are pytorch-metric-learning's at its defaults.  L begins as the first principal axes
-    of the rows, and as the identity where it is square.  The result is the same for equal seeds on
-    as many threads.  The map is not centred, so that rows keep the scaling that they are given.
+    The losses are those of pytorch-metric-learning with its defaults.  L starts from the first
+    principal axes of the rows, or from the identity if it is square.  With equal seeds and the same
+    number of threads the result is the same.  The map does not centre the rows.
 
     Parameters
     ----------
     n_components : int or None, default None
-        Rows of L, n_features and n_rows at most; None takes n_features.
+        The number of rows of L, at most n_features and n_rows.  None: n_features.
     learning_rate : float, default 0.001
-        Adam's, of L; proxies have 100 times as much.
+        Adam's learning rate for L.  That of the proxies is 100 times as large.
     n_epochs : int, default 100
-        How often all rows are seen.
+        The number of passes over all rows.
     batch_size : int, default 256
-        Rows of a batch, drawn in random order.
+        The number of rows in a batch.  Batches are random.
     random_state : int, RandomState or None, default None
-        Of batches and of the start of proxies.
+        The seed of the batches and of the initial proxies.
 
     Attributes
     ----------
@@ -77,11 +76,10 @@ class TrainedMap(HyperParameters, ClassNamePrefixFeaturesOutMixin, EmbeddingLear
     }
     components_: FloatArray = field(init=False)
 
-    n_components: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = None
-    learning_rate: Annotated[float, Interval(Real, 0, None, closed="neither")] = 1e-3
-    n_epochs: Annotated[int, Interval(Integral, 1, None, closed="left")] = 100
+    n_components: Count | None = None
+    learning_rate: Positive = 1e-3
+    n_epochs: Count = 100
     batch_size: Annotated[int, Interval(Integral, 2, None, closed="left")] = 256
-    random_state: Annotated[int | RandomState | None, "random_state"] = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn L from rows `X` (n_rows, n_features) and class labels `y` (n_rows,).
@@ -89,11 +87,11 @@ class TrainedMap(HyperParameters, ClassNamePrefixFeaturesOutMixin, EmbeddingLear
         Raises
         ------
         ValueError
-            Where a parameter is out of bounds or there are fewer than two classes.
+            If a parameter is out of bounds or there are fewer than two classes.
         UsageError
-            Where torch or pytorch-metric-learning is not installed.
+            If torch or pytorch-metric-learning is not installed.
         MemoryError
-            Where the map takes more memory than is free.
+            If the map takes more memory than is free.
         """
         self._validate_params()
         X, y = self._validated(X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)

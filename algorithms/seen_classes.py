@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from numbers import Integral, Real
-from typing import Annotated, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -13,12 +12,11 @@ from scipy import sparse
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import euclidean_distances
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
 
-from oasis_bench.algorithms.base import HyperParameters
+from oasis_bench.algorithms.base import Count, HyperParameters, Positive
 from oasis_bench.data import FloatArray, joint_distribution, without_offset
 from oasis_bench.plugins import FittedArray, MetricLearner, blocks
 from oasis_bench.system import require_memory
@@ -64,34 +62,34 @@ class ClassifierPosterior(HyperParameters, MetricLearner):
         S(x, y) = p(x)^\top p(y), \qquad
         p_c(x) = \frac{e^{w_c^\top x + b_c}}{\sum_{c'} e^{w_{c'}^\top x + b_{c'}}} ,
 
-    the multinomial logistic regression of scikit-learn, which minimises
+    where p(x) are the class probabilities of scikit-learn's multinomial logistic regression.  It
+    minimises
 
     .. math:: \tfrac{1}{2} \sum_c |w_c|^2 - C \sum_i \sum_c q_{ic} \log p_c(x_i) ,
 
-    q_ic the share of class c in the labels of row i: 1 where it is the only one.
+    where q_ic is the share of class c in the labels of row i (1 if it is the only label).
 
-    It is no metric, and it shows what a metric must beat: among classes that it has seen a
-    classifier knows all that retrieval asks for.  What a metric has learned beyond the classes
-    themselves shows on classes that neither has seen.
+    This is not a metric.  It shows what a metric must beat among seen classes, where knowing the
+    classes is enough.  What a metric has learned beyond them shows on unseen classes.
 
-    Time n d c an iteration, c the classes; memory 25 d c + 4 n c numbers, and with several labels
-    a copy of a row for each of its labels.
+    An iteration takes O(n d c) time, where c is the number of classes.  Memory is 25 d c + 4 n c
+    numbers; if rows have several labels, also a copy of a row for each of its labels.
 
     Parameters
     ----------
     C : float, default 1.0
-        Weight of the loss against the penalty: scikit-learn's, as is its default.
+        The weight of the loss relative to the penalty, as in scikit-learn.
     max_iter : int, default 1000
-        Iterations of L-BFGS at most.
+        The largest number of iterations of L-BFGS.
     random_state : int, RandomState or None, default None
-        Not read, as nothing is random: every learner has it.
+        Not used, because nothing is random.  All learners have this parameter.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_classes, n_features)
-        w.  Of two classes one is minus the other.
+        w.  If there are two classes, one row is minus the other.
     intercept_ : ndarray of shape (n_classes,)
-        b, of rows less `centre_`, where there is one.
+        b, for rows from which `centre_` is subtracted, if it exists.
     centre_ : ndarray of shape (n_features,)
         As of `MahalanobisLearner`.
     n_features_in_ : int
@@ -112,9 +110,8 @@ class ClassifierPosterior(HyperParameters, MetricLearner):
     coef_: FloatArray = field(init=False)
     intercept_: FloatArray = field(init=False)
 
-    C: Annotated[float, Interval(Real, 0, None, closed="neither")] = 1.0
-    max_iter: Annotated[int, Interval(Integral, 1, None, closed="left")] = 1000
-    random_state: Annotated[int | np.random.RandomState | None, "random_state"] = None
+    C: Positive = 1.0
+    max_iter: Count = 1000
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the classifier.
@@ -129,14 +126,14 @@ class ClassifierPosterior(HyperParameters, MetricLearner):
         Warns
         -----
         ConvergenceWarning
-            Where L-BFGS stopped at `max_iter`.
+            If L-BFGS stopped at `max_iter`.
 
         Raises
         ------
         ValueError
-            Where a parameter is out of bounds, and where fewer than two classes have rows.
+            If a parameter is out of bounds, or fewer than two classes have rows.
         MemoryError
-            Where the weights and probabilities take more than the memory that is free.
+            If the weights and probabilities take more than the memory that is free.
         """
         self._validate_params()
         X, shares = rows_and_shares(self, X, y, [np.float64, np.float32])
@@ -202,26 +199,26 @@ class NearestNeighbourMemory(HyperParameters, MetricLearner):
 
         S(x, y) = [\, c(x) = c(y) \,] , \qquad c(x) = y_{j(x)}, \quad j(x) = \arg\min_j |x - x_j| .
 
-    With several labels a row: whether they share one.  Of training rows that lie equally near, the
-    first counts.
+    If rows have several labels, S is 1 if they share one.  If several training rows are equally
+    near, the first one counts.
 
-    It learns nothing but by heart, and it shows what a metric must beat: how far the labels of the
-    training rows alone go among classes that were seen.  Of classes that it has not seen it knows
-    nothing.  S has two values, so that the order within each is that of the ties, a random one.
+    This baseline only memorises the training rows.  It shows how far their labels alone lead among
+    seen classes, which a metric must beat.  It knows nothing about unseen classes.  S has only two
+    values, and ties are ranked at random.
 
-    Time n d an item that is asked about; memory n d.
+    A query takes O(n d) time.  Memory is n d.
 
     Parameters
     ----------
     random_state : int, RandomState or None, default None
-        Not read, as nothing is random: every learner has it.
+        Not used, because nothing is random.  All learners have this parameter.
 
     Attributes
     ----------
     rows_ : ndarray or csr_array of shape (n_rows, n_features), float64
         The training rows.
     labels_ : csr_array of shape (n_rows, n_classes)
-        1 where a row has a class.
+        The classes of each row: 1 if it has the class.
     n_features_in_ : int
 
     References
@@ -242,8 +239,6 @@ class NearestNeighbourMemory(HyperParameters, MetricLearner):
     rows_: Any = field(init=False)
     labels_: sparse.csr_array = field(init=False)
 
-    random_state: Annotated[int | np.random.RandomState | None, "random_state"] = None
-
     def fit(self, X: Any, y: Any) -> Self:
         """Keep the rows and their labels.
 
@@ -256,7 +251,7 @@ class NearestNeighbourMemory(HyperParameters, MetricLearner):
         Raises
         ------
         ValueError
-            Where the rows or the labels are not of this kind.
+            If the rows or the labels are not of this kind.
         """
         self._validate_params()
         X, shares = rows_and_shares(self, X, y, np.float64)

@@ -14,10 +14,12 @@ from .picture_sets import (
 )
 from .releases import (
     MNIST as MNIST,
-    Keel as Keel,
     TwentyNewsgroups as TwentyNewsgroups,
 )
-from .table_file import TableFile as TableFile
+from .table_file import (
+    Keel as Keel,
+    TableFile as TableFile,
+)
 from .web_scale import (
     WebScale as WebScale,
     prepare_web_scale as prepare_web_scale,

@@ -24,7 +24,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from oasis_bench.data import JudgedTriplets, Ratings
-from oasis_bench.datasets.files import listed, reason_of
+from oasis_bench.datasets.files import broken, listed, reason_of
 from oasis_bench.system import Text, UsageError, open_regular
 
 if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
@@ -249,53 +249,25 @@ def _has_signs(column: pd.Series[Any], separator: str) -> bool:
     )
 
 
-def line_of_row(path: Path, separator: str, row: int) -> int | None:
-    """Return the line, from 1, in which a row, from 0, begins; None where that is not known."""
-    end = 0
-    with (
-        _unpacked(path) as raw,
-        io.TextIOWrapper(raw, encoding_of(path), "replace", newline="") as file,
-    ):
-        lines = csv.reader(file, delimiter=separator, skipinitialspace=True)
-        try:
-            for fields in lines:
-                begin, end = end + 1, lines.line_num
-                row -= len(fields) > 1 or fields not in ([], [""])
-                if row < -1:
-                    return begin
-        except csv.Error:
-            pass
-    return None
-
-
-def csv_cells(path: Path | BinaryIO, **options: Any) -> pd.DataFrame:
+def csv_cells(path: Path, **options: Any) -> pd.DataFrame:
     """Read cells with `pandas.read_csv`; by default cells that `MISSING` lists are NaN."""
     import pandas as pd
 
     if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1):
         options["float_precision"] = "round_trip"  # exact to the last bit, as newer pandas is
-    try:
-        with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
-            cells: pd.DataFrame = pd.read_csv(
-                path,
-                encoding=encoding_of(path) if isinstance(path, Path) else "utf-8-sig",
-                index_col=False,
-                skipinitialspace=True,
-                keep_default_na=False,
-                **{"na_values": MISSING, **options},
-            )
-            return cells
-    except UnicodeDecodeError as error:
-        raise UsageError("is damaged or not UTF-8 text: save it as UTF-8") from error
-    except pd.errors.EmptyDataError as error:
-        raise UsageError("has no line of column names: write one") from error
-    except MemoryError:
-        raise
-    except Exception as error:  # mostly ParserError
-        reason = reason_of(error).rpartition("C error: ")[2]
-        raise UsageError(
-            f"CSV cannot be read ({reason}): give each line as many fields, and close each quote"
-        ) from error
+    with (
+        broken("CSV", "give a line of names, each line as many fields, and close each quote"),
+        warnings.catch_warnings(action="error", category=pd.errors.ParserWarning),
+    ):
+        cells: pd.DataFrame = pd.read_csv(
+            path,
+            encoding=encoding_of(path),
+            index_col=False,
+            skipinitialspace=True,
+            keep_default_na=False,
+            **{"na_values": MISSING, **options},
+        )
+        return cells
 
 
 def row_pairs(path: Path, names: Sequence[str]) -> Ratings:

@@ -6,12 +6,12 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 from oasis_bench.data import FloatArray, LabelledRows, Pixels
+from oasis_bench.datasets.files import DatasetWithOptions
 from oasis_bench.datasets.picture_files import check_side
-from oasis_bench.plugins import Dataset
 from oasis_bench.system import Progress, no_progress
 
 
-class Digits(Dataset):
+class Digits(DatasetWithOptions):
     """1797 scanned handwritten digits, 8 x 8 pixels of 17 grey levels, 10 classes.
 
     The test part of the UCI set, as scikit-learn ships it: pixel values 0 to 16, float64.
@@ -34,9 +34,10 @@ class Digits(Dataset):
     items = "images"
     gives = ("rows", "pixels")
 
-    def __init__(self, pixels: int | None = None) -> None:
-        check_side(pixels)
-        self.pixels = pixels
+    pixels: int | None = None
+
+    def __post_init__(self) -> None:
+        check_side(self.pixels)
 
     def location(self) -> str | None:
         """Say where the data lies on this machine."""

@@ -16,13 +16,13 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.client import HTTPException
 from importlib.metadata import version
 from pathlib import Path
 from reprlib import repr as shown
 from ssl import SSLError
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, dataclass_transform
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
@@ -31,6 +31,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.npyio import NpzFile
 
+from oasis_bench.plugins import Dataset
 from oasis_bench.system import (
     ArrayArchive,
     Progress,
@@ -42,6 +43,16 @@ from oasis_bench.system import (
     require_memory,
     whole_file,
 )
+
+
+@dataclass_transform(eq_default=False, field_specifiers=(field,))
+class DatasetWithOptions(Dataset):
+    """A data set whose fields are its options, which `__init__` takes in their order."""
+
+    def __init_subclass__(cls, kw_only: bool = False, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        dataclass(eq=False, repr=False, kw_only=kw_only)(cls)
+
 
 LONGEST = 500
 """Characters of a library's message that are repeated: some quote the file."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
@@ -13,7 +14,7 @@ import numpy.typing as npt
 from oasis_bench.data import JudgedTriplets, LabelledRows
 from oasis_bench.datasets.delimited import csv_cells
 from oasis_bench.datasets.features import asked_features, feature_rows
-from oasis_bench.datasets.files import dataset_folder
+from oasis_bench.datasets.files import DatasetWithOptions, dataset_folder
 from oasis_bench.datasets.hand_made import HISTOGRAMS
 from oasis_bench.datasets.picture_files import (
     check_side,
@@ -22,7 +23,6 @@ from oasis_bench.datasets.picture_files import (
     refuse_left_out,
 )
 from oasis_bench.datasets.pictures import teachers_of, warn
-from oasis_bench.plugins import Dataset
 from oasis_bench.system import Progress, UsageError, Value, no_progress
 
 if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
@@ -35,7 +35,7 @@ VOTES = ("votes_positive", "votes_negative")
 Numbers: TypeAlias = "npt.NDArray[np.int64]"
 
 
-class JudgedPictures(Dataset):
+class JudgedPictures(DatasetWithOptions, kw_only=True):
     """Pictures with triplets that people judged.
 
     A row is, by default, the histograms of a picture's quarters: 59 local binary patterns and 64
@@ -73,18 +73,15 @@ class JudgedPictures(Dataset):
     meanings: ClassVar[Mapping[str, str]] = {}
     home_of_pictures: ClassVar[str] = ""
 
-    def __init__(
-        self,
-        pixels: int | None = None,
-        features: str = HISTOGRAMS,
-        max_triplets: int | None = None,
-    ) -> None:
-        check_side(pixels)
-        if max_triplets is not None:
-            Value.check("max_triplets", max_triplets, int, least=1)
-        self.pixels = pixels
-        self.max_triplets = max_triplets
-        self.asked_features = asked_features(features)
+    pixels: int | None = None
+    features: str = HISTOGRAMS
+    max_triplets: int | None = None
+
+    def __post_init__(self) -> None:
+        check_side(self.pixels)
+        if self.max_triplets is not None:
+            Value.check("max_triplets", self.max_triplets, int, least=1)
+        self.asked_features = asked_features(self.features)
 
     @property
     def title(self) -> str:
@@ -265,17 +262,8 @@ class OwnTriplets(JudgedPictures):
     table = "triplets.csv"
     columns = ("query", "positive", "negative")
 
-    def __init__(
-        self,
-        path: Path,
-        images: str | None = None,
-        pixels: int | None = None,
-        features: str = HISTOGRAMS,
-        max_triplets: int | None = None,
-    ) -> None:
-        super().__init__(pixels, features, max_triplets)
-        self.path = path
-        self.images = images
+    path: Path
+    images: str | None = field(default=None, kw_only=True)
 
     def _places(self) -> tuple[Path, Path]:
         table = self.path / self.table if self.path.is_dir() else self.path

@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
-from oasis_bench.datasets.features import VISTERMS
 from oasis_bench.datasets.files import Archive, dataset_folder, locate, reason_of
 from oasis_bench.datasets.pictures import ImageDataset, Label, warn
 from oasis_bench.datasets.visterms import VistermFeatures
@@ -174,7 +173,7 @@ class TinyImageNet(PictureRelease):
     )
     codebook_source = "caltech101"
     folder = "tiny-imagenet-200"
-    features = VistermFeatures(block=16, stride=8, codebook_size=(64, 64))
+    layout_of_blocks = VistermFeatures(block=16, stride=8, codebook_size=(64, 64))
     archive: ClassVar[Archive] = Archive(
         url="http://cs231n.stanford.edu/tiny-imagenet-200.zip",
         checksum="md5:90528d7ca1a48142e341f4ef8d21d0de",
@@ -216,7 +215,7 @@ class Corel5k(ImageDataset):
     )
     codebook_source = "caltech101"
     folder = "corel5k"
-    features = VistermFeatures(block=32, stride=16, codebook_size=(192, 192))
+    layout_of_blocks = VistermFeatures(block=32, stride=16, codebook_size=(192, 192))
 
     def find_images(
         self, progress: Progress = no_progress, tell: Callable[[str], None] = warn
@@ -326,19 +325,7 @@ class ImageFolder(ImageDataset):
     home = "the folder that you name, with a folder of pictures for each class"
     codebook_source = "caltech101"
 
-    def __init__(
-        self,
-        path: Path,
-        visterms: int = 1000,
-        block: int | None = None,
-        pixels: int | None = None,
-        patches: str | None = None,
-        n_points: int = 400,
-        features: str = VISTERMS,
-        max_classes: int | None = None,
-    ) -> None:
-        super().__init__(visterms, block, pixels, patches, n_points, features, max_classes)
-        self.path = path
+    path: Path
 
     @property
     def title(self) -> str:

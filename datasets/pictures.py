@@ -20,7 +20,7 @@ from sklearn.preprocessing import MultiLabelBinarizer
 
 from oasis_bench.data import LabelledRows, Patches
 from oasis_bench.datasets.features import VISTERMS, asked_features, feature_rows
-from oasis_bench.datasets.files import dataset_folder
+from oasis_bench.datasets.files import DatasetWithOptions, dataset_folder
 from oasis_bench.datasets.patches import patch_options, patches_of
 from oasis_bench.datasets.picture_files import (
     Picture,
@@ -32,7 +32,7 @@ from oasis_bench.datasets.picture_files import (
     pixels_of,
 )
 from oasis_bench.datasets.visterms import VistermFeatures, visterm_counts
-from oasis_bench.plugins import Dataset, Registry
+from oasis_bench.plugins import Registry
 from oasis_bench.system import Progress, Text, UsageError, Value, no_progress
 
 
@@ -41,7 +41,7 @@ def warn(line: str) -> None:
     warnings.warn(line, stacklevel=3)
 
 
-class ImageDataset(Dataset):
+class ImageDataset(DatasetWithOptions, kw_only=True):
     """Pictures as bags of visual words (JMLR 2010, section 3): raw counts of visterms, CSR.
 
     The codebooks of colours and of blocks are learned from the pictures of another data set (the
@@ -53,7 +53,7 @@ class ImageDataset(Dataset):
 
     Class attributes
     ----------------
-    features : VistermFeatures
+    layout_of_blocks : VistermFeatures
         Block size and the like, of visterms.
     codebook_source : str
         The name of the data set, an `ImageDataset` too, that the codebooks are learned from.
@@ -67,7 +67,7 @@ class ImageDataset(Dataset):
         methods take part, else 10000).
     block : int, optional
         Width and height of a block in pixels; a block begins every ``block // 2``.  By default
-        as `features` says.
+        as `layout_of_blocks` says.
     pixels : int, optional
         Decode each picture to so many pixels in width and height too, for learners that take
         pixels.
@@ -91,33 +91,27 @@ class ImageDataset(Dataset):
     scaling = "tfidf"
     items = "images"
     gives = ("rows", "pixels", "patches")
-    features: ClassVar[VistermFeatures] = VistermFeatures()
+    layout_of_blocks: ClassVar[VistermFeatures] = VistermFeatures()
     codebook_source: ClassVar[str]
     folder: ClassVar[str] = ""
 
-    def __init__(
-        self,
-        visterms: int = 1000,
-        block: int | None = None,
-        pixels: int | None = None,
-        patches: str | None = None,
-        n_points: int = 400,
-        features: str = VISTERMS,
-        max_classes: int | None = None,
-    ) -> None:
-        self.visterms = visterms
-        self.block = block
-        self.pixels = pixels
-        self.patches = patches
-        self.n_points = n_points
-        self.kinds_of_patches = patch_options(patches, n_points)
-        self.asked_features = asked_features(features, VISTERMS)
-        if self.asked_features and (block is not None or visterms != 1000):
-            raise UsageError(f"features = {Text.shown(features)}: visterms and block do not apply")
-        self.max_classes = max_classes
-        if max_classes is not None:
-            Value.check("max_classes", max_classes, int, least=2)
-        check_side(pixels)
+    visterms: int = 1000
+    block: int | None = None
+    pixels: int | None = None
+    patches: str | None = None
+    n_points: int = 400
+    features: str = VISTERMS
+    max_classes: int | None = None
+
+    def __post_init__(self) -> None:
+        self.kinds_of_patches = patch_options(self.patches, self.n_points)
+        self.asked_features = asked_features(self.features, VISTERMS)
+        if self.asked_features and (self.block is not None or self.visterms != 1000):
+            named = Text.shown(self.features)
+            raise UsageError(f"features = {named}: visterms and block do not apply")
+        if self.max_classes is not None:
+            Value.check("max_classes", self.max_classes, int, least=2)
+        check_side(self.pixels)
         self.visterm_features()  # refuses numbers out of bounds, before a download
 
     @property
@@ -147,7 +141,7 @@ class ImageDataset(Dataset):
 
     def visterm_features(self) -> VistermFeatures:
         """Return the parameters of the features, with the visterms and the block asked for."""
-        features = replace(self.features, n_visterms=self.visterms)
+        features = replace(self.layout_of_blocks, n_visterms=self.visterms)
         if self.block is None:
             return features
         return replace(features, block=self.block, stride=max(1, self.block // 2))

@@ -1,7 +1,4 @@
-"""The user's own file of rows and class labels: npz, CSV, Parquet or svmlight.
-
-Not for the data sets that have a name: each of those has a module of its own.
-"""
+"""Tables of rows and class labels: the user's own npz, CSV, Parquet or svmlight; and KEEL's."""
 
 from __future__ import annotations
 
@@ -9,9 +6,9 @@ import csv
 import io
 import shlex
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Context, Decimal
 from pathlib import Path
 from reprlib import repr as shown
@@ -30,7 +27,14 @@ from oasis_bench.datasets.delimited import (
     row_pairs,
     row_triplets,
 )
-from oasis_bench.datasets.files import first_dozen, listed, reason_of, refuse_empty
+from oasis_bench.datasets.files import (
+    DatasetWithOptions,
+    dataset_folder,
+    first_dozen,
+    listed,
+    reason_of,
+    refuse_empty,
+)
 from oasis_bench.datasets.tables import (
     LIKE_MISSING,
     NUMBER,
@@ -45,9 +49,9 @@ from oasis_bench.datasets.tables import (
     prepared_remarks,
     read_sheet,
     read_table,
+    row_of,
     values_of,
 )
-from oasis_bench.plugins import Dataset
 from oasis_bench.system import Progress, Text, UsageError, no_progress
 
 MOST_BINS = 100
@@ -55,8 +59,7 @@ SHOWN_COLUMNS = 40
 SHOWN_CLASSES = 12
 
 
-@dataclass(eq=False)
-class TableFile(Dataset):
+class TableFile(DatasetWithOptions):
     """A file of the user's: a row for each example, with a class label.
 
     ``.npz`` holds arrays `X` (n, d) and `y` (n,), or just one array of 2 dimensions and one of 1,
@@ -225,8 +228,7 @@ class TableFile(Dataset):
         ------
         UsageError
             Where the file cannot be read or does not hold rows of finite numbers, each with a
-            label, of two classes or more.  Rows and columns count from 1, rows without the header;
-            lines are those of the file.
+            label, of two classes or more.  Rows and columns count from 1, rows without the header.
         """
         with self._named_in_errors():
             asked = self._asked()
@@ -236,8 +238,8 @@ class TableFile(Dataset):
             found: list[Any] = []
             for part in (
                 lambda: _as_features(table, asked),
-                lambda: _classes(table.labels, self.bins, table.place),
-                lambda: _numbered(folds, "folds", "--fold-column", table.place),
+                lambda: _classes(table.labels, self.bins),
+                lambda: _numbered(folds, "folds", "--fold-column"),
                 lambda: self._judgements(table),
             ):
                 try:
@@ -269,7 +271,7 @@ class TableFile(Dataset):
         """Return the names of the rows, and pairs and triplets of them, where there are some."""
         names = [f"{i}" for i in range(table.X.shape[0])]
         if self.name_column and table.folds is not None:
-            numbers, called = _numbered(table.folds, "names", "--name-column", table.place)
+            numbers, called = _numbered(table.folds, "names", "--name-column")
             assert numbers is not None  # there are names
             names = [called[i] for i in numbers]
             if len(called) < len(names):
@@ -389,17 +391,17 @@ def _not_finite(
         out = f"leave these columns out with {without}, "
     return UsageError(
         f"{len(rows)} value{' is' if len(rows) == 1 else 's are'} NaN or missing, infinite or "
-        f"beyond float64, the first in {table.place(rows[0])}, column {names[places[0]]}; "
+        f"beyond float64, the first in {row_of(rows[0])}, column {names[places[0]]}; "
         f"by columns: {first_dozen(each)}: {out}fill them in or leave those rows out"
     )
 
 
 def _classes(
-    values: LabelValues | None, bins: int | None, place: Callable[[int], str]
+    values: LabelValues | None, bins: int | None
 ) -> tuple[npt.NDArray[np.int64] | None, tuple[str, ...]]:
     """Return the number of each row's class, and their names; with `bins` those of quantiles."""
     if bins is None or values is None:
-        return _numbered(values, "labels", "--label", place)
+        return _numbered(values, "labels", "--label")
     if not 2 <= bins <= MOST_BINS:
         raise UsageError(f"--bins {bins}: a number from 2 to {MOST_BINS} is needed")
     try:
@@ -408,7 +410,7 @@ def _classes(
         numbers = np.asarray(values)[~missing].astype(np.float64)
     except ValueError as error:
         raise UsageError(f"--bins is for labels that are numbers: {error}") from error
-    _refuse_missing(missing, "labels", place)
+    _refuse_missing(missing, "labels")
     edges = np.unique(np.quantile(numbers, np.arange(1, bins) / bins))
     held, y = np.unique(np.searchsorted(edges, numbers), return_inverse=True)
     ends = ["-inf", *(f"{edge:.6g}" for edge in edges), "inf"]
@@ -417,20 +419,20 @@ def _classes(
 
 
 def _numbered(
-    values: LabelValues | None, what: str, option: str, place: Callable[[int], str]
+    values: LabelValues | None, what: str, option: str
 ) -> tuple[npt.NDArray[np.int64] | None, tuple[str, ...]]:
     """Return the number of each row's class, or fold, and the names of these in their order."""
     if values is None:
         return None, ()
     if isinstance(values, list):
         missing = np.array([value.strip() in MISSING for value in values], dtype=bool)
-        _refuse_missing(missing, what, place)
+        _refuse_missing(missing, what)
         names = sorted(set(values))
         if all(NUMBER.fullmatch(name) for name in names):
             names.sort(key=float)
         number = {name: i for i, name in enumerate(names)}
         return np.array([number[value] for value in values], dtype=np.int64), tuple(names)
-    _refuse_missing(np.isnan(values), what, place)
+    _refuse_missing(np.isnan(values), what)
     fractions = values[np.isinf(values) | (np.trunc(values) != values)]
     if fractions.size:
         raise UsageError(
@@ -443,11 +445,11 @@ def _numbered(
     return places.astype(np.int64), tuple(str(int(number)) for number in numbers)
 
 
-def _refuse_missing(missing: npt.NDArray[np.bool_], what: str, place: Callable[[int], str]) -> None:
+def _refuse_missing(missing: npt.NDArray[np.bool_], what: str) -> None:
     if n := np.count_nonzero(missing):
         are = f"{what.removesuffix('s')} is" if n == 1 else f"{what} are"
         raise UsageError(
-            f"{n} {are} missing, the first in {place(int(missing.argmax()))}: fill them in or "
+            f"{n} {are} missing, the first in {row_of(int(missing.argmax()))}: fill them in or "
             "leave those rows out; a name that means no missing one, such as NA, must be spelt "
             "otherwise"
         )
@@ -512,3 +514,75 @@ def _prepared_as(values: npt.NDArray[Any], column: tuple[str, ...]) -> str:
         if n_missing >= Prepare.MUCH_MISSING * len(values):
             parts[-1] += " and an indicator"
     return ", ".join(parts)
+
+
+TABLES = (
+    *("iris", "wine", "glass", "sonar", "bupa", "ionosphere", "wdbc", "pima", "vowel"),
+    *("winequality-red", "led7digit", "segment", "banana", "phoneme", "page-blocks", "texture"),
+    *("optdigits", "spambase", "thyroid", "ring", "twonorm", "magic", "letter"),
+)
+"""The ten of which accuracies on the same folds are published (Suárez et al. 2021) first."""
+
+
+class Keel(DatasetWithOptions):
+    """A table of the KEEL repository: 150 to 20 000 rows of 2 to 64 numbers, of 2 to 26 classes.
+
+    Read from ``keel/TABLE.csv``: numbers, the label `class`, and `fold`, 1 to 10, the fold of
+    KEEL's ten-fold cross-validation in which the row tests.  KEEL has an archive for each table,
+    ``TABLE-10-fold.zip``: its ``TABLE-10-Ntst.dat`` holds the rows of fold N, which the file here
+    joins.
+
+    Parameters
+    ----------
+    table : str
+        The table: one of `TABLES`.
+    folds : bool, default True
+        Whether items are divided by KEEL's folds; False: as of any other data set.
+    """
+
+    name = "keel"
+    summary = "23 tables of KEEL with its ten folds: --data-option table=iris, wine, ..."
+    citation = (
+        "J. Alcalá-Fdez, A. Fernández, J. Luengo, J. Derrac, S. García, L. Sánchez and F. Herrera. "
+        "KEEL data-mining software tool: data set repository, integration of algorithms and "
+        "experimental analysis framework. Journal of Multiple-Valued Logic and Soft Computing 17, "
+        "2011"
+    )
+    licence = "not stated: the tables are their donors', most of them of the UCI repository"
+    home = (
+        "from TABLE-10-fold.zip of https://sci2s.ugr.es/keel, join the rows of TABLE-10-1tst.dat "
+        "to TABLE-10-10tst.dat as $OASIS_BENCH_DATA/keel/TABLE.csv, label in the column class and "
+        "1 to 10 in the column fold"
+    )
+    scaling = Scaling.OF_COLUMNS
+
+    table: str
+    folds: bool = True
+
+    def __post_init__(self) -> None:
+        if self.table not in TABLES:
+            raise UsageError(f"data set keel: {Text.unknown_name('table', self.table, TABLES)}")
+        self._path = dataset_folder("keel") / f"{self.table}.csv"
+
+    @property
+    def title(self) -> str:
+        """The data set and the table."""
+        return f"{self.name} {self.table}"
+
+    def location(self) -> str | None:
+        """Return the path of the table, or None where the user must get it first."""
+        return str(self._path) if self._path.is_file() else None
+
+    def load(self, progress: Progress = no_progress) -> LabelledRows:
+        """Read the table, float64; `progress` is not called.
+
+        Raises
+        ------
+        UsageError
+            Where the file is missing or damaged.
+        """
+        if not self._path.is_file():
+            raise UsageError(f"there is no {self._path}: {self.home}")
+        if self.folds:
+            return TableFile(self._path, "class", "fold").load()
+        return TableFile(self._path, "class", drop="fold").load()

@@ -31,7 +31,6 @@ from oasis_bench.datasets.delimited import (
     PERHAPS_NUMBER,
     csv_names,
     is_text,
-    line_of_row,
     numbered_cells,
     separator_of,
 )
@@ -88,9 +87,9 @@ def row_of(row: int) -> str:
 class Table:
     """What a file holds, not yet checked: features, dense or CSR, labels, names of features.
 
-    `remarks` say how it was read, where that is not the usual way; `place` says where in the file a
-    row is.  `encoding` says what the columns are, where they are more than complete numbers;
-    `problems` what is wrong with those that are not among the features.
+    `remarks` say how it was read, where that is not the usual way.  `encoding` says what the
+    columns are, where they are more than complete numbers; `problems` what is wrong with those that
+    are not among the features.
     """
 
     X: Any
@@ -98,7 +97,6 @@ class Table:
     columns: Sequence[str] | None = None
     folds: LabelValues | None = None
     remarks: tuple[str, ...] = ()
-    place: Callable[[int], str] = row_of
     encoding: Encoding | None = None
     problems: tuple[str, ...] = ()
 
@@ -147,7 +145,6 @@ class Sheet(NamedTuple):
     remarks: Sequence[str] = ()
     numbers: Sequence[re.Pattern[str]] = NUMBERS
     hint: str = ""
-    place: Callable[[int], str] = row_of
 
 
 def read_sheet(path: Path, asked: Columns) -> Sheet:
@@ -166,50 +163,12 @@ def read_sheet(path: Path, asked: Columns) -> Sheet:
     others = [i for i in range(len(names)) if i not in (*texts, *dropped)]
     empty = [i for i in others if not names[i] and cells[i].isna().all()]
     remarks += [f"column {i + 1} has neither a name nor a value: it is left out" for i in empty]
-    features = [names[i] for i in others if i not in empty]
-    if "" in features:
+    if any(not names[i] for i in others if i not in empty):
         raise UsageError(
             "a column has no name (pandas' index?): name it, or leave it out with "
             f"{drop_option([*asked.drop, ''])}"
         )
-    labels = [] if at is None else cells[at].tolist()
-    if at is not None and (doubt := header_doubt(names, at, features, labels, numbers)):
-        if names[at] in labels:
-            raise UsageError(doubt)
-        remarks.append(doubt)
-
-    def place(row: int) -> str:
-        line = line_of_row(path, separator, row)
-        return row_of(row) + (f" (line {line})" if line else "")
-
-    return Sheet(cells, names, at, fold_at, dropped + empty, remarks, numbers, hint, place)
-
-
-def header_doubt(
-    names: Sequence[str],
-    at: int,
-    features: Sequence[str],
-    labels: Sequence[str],
-    numbers: Sequence[re.Pattern[str]],
-) -> str:
-    """Say where the line of names seems to be a row: its features are numbers; else ''."""
-    if _count(names) or not any(all(map(number.fullmatch, features)) for number in numbers):
-        return ""
-    first = f"the first line, {listed(names)}, names the columns and seems to be a row"
-    remedy = "write a line of names above it"
-    if names[at] in labels:
-        return (
-            f"{first}: {shown(names[at])} is a label of other rows too: {remedy}, or where it "
-            "names them, give the column of labels another name"
-        )
-    if names[at] in (LABEL_COLUMN, *OTHER_LABEL_COLUMNS) or _count(features):
-        return ""
-    return f"{first}: where it is one, {remedy}"
-
-
-def _count(names: Sequence[str]) -> bool:
-    """Say whether names count from 0 or 1, as pandas names columns that have no name."""
-    return any(list(names) == [str(i + first) for i in range(len(names))] for first in (0, 1))
+    return Sheet(cells, names, at, fold_at, dropped + empty, remarks, numbers, hint)
 
 
 def _parquet_cells(path: Path) -> pd.DataFrame:
@@ -275,9 +234,7 @@ def _read_cells(path: Path, asked: Columns) -> Table:
         problems = ("each column is constant or an id: give one that says something of a row",)
     is_plain = is_complete and (set(encoding) <= {("number",)} or all(is_left_out))
     kinds = tuple(encoding) if asked.prepares and not is_plain else None
-    return Table(
-        X, labels, feature_names, folds, tuple(sheet.remarks), sheet.place, kinds, problems
-    )
+    return Table(X, labels, feature_names, folds, tuple(sheet.remarks), kinds, problems)
 
 
 def encoded(column: pd.Series[Any]) -> tuple[npt.NDArray[Any], tuple[str, ...]] | None:
@@ -397,7 +354,7 @@ def _not_number(column: pd.Series[Any], sheet: Sheet) -> str:
         for number in sheet.numbers
     ]
     row = (min(misses, key=len) or held)[0]
-    return f"{Text.printable(shown(values[row]))} in {sheet.place(row)}"
+    return f"{Text.printable(shown(values[row]))} in {row_of(row)}"
 
 
 def drop_option(names: Sequence[str]) -> str:
@@ -464,7 +421,7 @@ def _label_column(columns: Sequence[str], asked: Columns) -> int | None:
     if not names and not asked.needed:
         return None
     names = names[:1] if LABEL_COLUMN in names else names or [*usual]
-    is_row = any(map(NUMBER.fullmatch, columns)) and not _count(columns[:-1])
+    is_row = any(map(NUMBER.fullmatch, columns))
     more = ", and where these are a row, write a line of names above it" * is_row
     return _only(columns, names, "label", "--label COLUMN", more)
 

@@ -19,8 +19,7 @@ from scipy import sparse
 from scipy.special import ndtri
 
 from oasis_bench.data import LabelledRows
-from oasis_bench.datasets.files import cannot_write, reason_of
-from oasis_bench.plugins import Dataset
+from oasis_bench.datasets.files import DatasetWithOptions, cannot_write, reason_of
 from oasis_bench.system import Folder, Progress, UsageError, Value, cache_home, no_progress
 
 VERSION = 2
@@ -446,7 +445,7 @@ def map_csr(folder: Path, name: str, n_columns: int, index: npt.DTypeLike) -> sp
     return sparse.csr_array((data, indices, indptr), shape=shape, copy=False)
 
 
-class WebScale(Dataset):
+class WebScale(DatasetWithOptions):
     """The first training images of the web-scale data, small enough for memory.
 
     Parameters
@@ -472,10 +471,9 @@ class WebScale(Dataset):
         "all": "the images are drawn from a model of web images: they are no photographs"
     }
 
-    def __init__(self, visterms: int = 1000, n_images: int = 5000, seed: int = 0) -> None:
-        self.visterms = visterms
-        self.n_images = n_images
-        self.seed = seed
+    visterms: int = 1000
+    n_images: int = 5000
+    seed: int = 0
 
     @staticmethod
     def kept(

@@ -76,7 +76,8 @@ html_sidebars = {
 }
 html_theme_options = {
     "navbar_end": ["theme-switcher"],
-    "header_links_before_dropdown": 8,
+    "header_links_before_dropdown": 9,
+    "navbar_align": "left",  # all links fit in one line of 1200 pixels
     "footer_start": ["copyright"],
     "footer_end": [],
     "show_toc_level": 2,

@@ -232,7 +232,7 @@ def make_front(spec, folder):
     return piped(lines)
 
 
-NOTHING_YET = "The suite has not been run on such corpora yet.\n"
+NOTHING_YET = "The suite has no results for this task yet.\n"
 
 
 def ranked_folder(results):
@@ -277,7 +277,7 @@ def make_picture(docs):
         ):
             draw_reductions(axes, board)
             task = board.task.replace("-", " ").capitalize()
-            axes.set_title(f"{task}, {board.measure}: {len(board.corpora)} corpora", y=1.0)
+            axes.set_title(f"{task}: {board.measure}\n{len(board.corpora)} corpora", y=1.0)
         figure.savefig(docs / "leaderboard.png", dpi=130)
 
 
@@ -311,7 +311,7 @@ def make_finding(spec, folder):
     keys = ["error_reduction", "error_reduction_low", "error_reduction_high"]
     for name, row in board.learners.loc[following[:1], keys].dropna().iterrows():
         saved, low, high = (round(100 * float(share)) for share in row)
-        leads += f" {name} is next, with an error reduction of {saved} % ({low} to {high} %)."
+        leads += f" {name} is next, with an error reduction of {saved:+} % ({low:+} to {high:+} %)."
     return f"{leads} {tests}\n"
 
 

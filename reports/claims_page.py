@@ -12,16 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from oasis_bench.analysis import LEVEL
-from oasis_bench.claims import (
-    CLAIMS,
-    ClassList,
-    decide,
-    experiments,
-    measured_effects,
-    published,
-)
-from oasis_bench.experiment import Experiment
+from oasis_bench.claims import ClassList, decided_by, published
 from oasis_bench.reports.measures import table_beside
 from oasis_bench.reports.report_files import render, write_files
 from oasis_bench.reports.table import (
@@ -35,9 +26,8 @@ from oasis_bench.reports.table import (
     to_csv,
 )
 from oasis_bench.reports.view import view_of
-from oasis_bench.runs import StoredRun, one_for_each_value, read_run
-from oasis_bench.system import Folder, UsageError
-from oasis_bench.tasks import PRECISION
+from oasis_bench.runs import StoredRun
+from oasis_bench.system import Folder
 
 PAGE = "claims.html"
 
@@ -86,8 +76,7 @@ def write_claims(folder: Path, remarks: Sequence[str] = ()) -> tuple[Path, str]:
     UsageError
         Where the files cannot be written.
     """
-    runs, left_out = stored_runs(folder)
-    verdicts, effects = decide(CLAIMS, measured_effects(CLAIMS, runs))
+    verdicts, effects, runs, left_out = decided_by(folder)
     beside = beside_published(runs)
     counts = verdicts["verdict"].value_counts(sort=False)  # of categories in their order
     summary = series([f"{count} {name}" for name, count in counts.items() if count])
@@ -95,7 +84,6 @@ def write_claims(folder: Path, remarks: Sequence[str] = ()) -> tuple[Path, str]:
         "claims.html.j2",
         remarks=remarks,
         summary=f"{plural(len(verdicts), 'claim')}: {summary}.",
-        claims=CLAIMS,
         verdicts=verdicts.to_dict("index"),
         weakest=effects.to_dict("index"),
         effect_text=effect_text,
@@ -106,17 +94,17 @@ def write_claims(folder: Path, remarks: Sequence[str] = ()) -> tuple[Path, str]:
         beside=beside,
         places={name: _page_of(name, own) for name, own in runs.items()},
         left_out=left_out,
-        level=LEVEL,
     )
     path = write_files(folder, PAGE, page, beside, [])
     weakest = effects.reindex(verdicts["weakest"]).drop(columns=["id", "p_value", "outcome"])
-    overview = verdicts.drop(columns=["weakest", "words"]).rename_axis("id").reset_index()
+    overview = verdicts.drop(columns=["sentence", "place", "experiments", "note"])
+    overview = overview.drop(columns=["weakest", "words"]).rename_axis("id").reset_index()
     Folder(folder).write(
         "claims.csv",
         to_csv(pd.concat([overview, weakest.reset_index(drop=True)], axis=1)),
     )
     Folder(folder).write("effects.csv", to_csv(effects))
-    lines = [(claim.id, str(verdicts.loc[claim.id, "words"]), claim.sentence) for claim in CLAIMS]
+    lines = verdicts.reset_index()[["index", "words", "sentence"]].to_numpy().tolist()
     return path, "\n".join([*aligned(lines, left=(0, 1, 2)), summary])
 
 
@@ -135,38 +123,7 @@ def class_sentences(runs: Runs) -> Iterator[str]:
                 yield f"{name}: the papers' own classes of Caltech256 ({lists})."
 
 
-def stored_runs(folder: Path) -> tuple[dict[str, dict[str, StoredRun]], dict[str, str]]:
-    """Read the finished experiments of a folder; say why others that have begun do not count.
-
-    A verdict from half of the partitions would be a look that the test does not allow for.
-
-    Returns
-    -------
-    dict
-        By experiment its runs, by the paths of their folders in `folder`; those of an experiment
-        that is several runs in the order of its values.
-    dict
-        By experiment why its runs do not count.
-    """
-    found, reasons = {}, {}
-    for name in experiments():
-        values = one_for_each_value(Experiment.from_toml(name))
-        paths = [f"{name}/{value}" for value in values] or [name]
-        here = [path for path in paths if StoredRun.is_in(folder / path)]
-        try:
-            runs = {path: read_run(folder / path) for path in here}
-        except UsageError as error:
-            reasons[name] = str(error)
-            continue
-        if len(runs) < len(paths) or any(run.info.finished is None for run in runs.values()):
-            if runs:
-                reasons[name] = "not finished"
-        else:
-            found[name] = runs
-    return found, reasons
-
-
-def _page_of(name: str, runs: dict[str, StoredRun]) -> str:
+def _page_of(name: str, runs: Mapping[str, StoredRun]) -> str:
     """Return the address of an experiment's page, from the folder of all."""
     return f"{name}/report.html" if name in runs else f"{name}/side_by_side.html"
 
@@ -254,7 +211,11 @@ def _of_deep_ranking(runs: Runs) -> list[Table]:
     if run is None:
         return []
     values = view_of(run).values["judged-triplets"]
-    means = values[values["name"] == PRECISION].groupby("learner")["value"].agg(["mean", "std"])
+    means = (
+        values[values["name"] == "similarity precision"]
+        .groupby("learner")["value"]
+        .agg(["mean", "std"])
+    )
     numbers = published("deep_ranking_tables").merge(means, on="learner", how="left")
     ours = [
         "" if math.isnan(it["mean"]) else f"{it['learner']}: {it['mean']:.3f} ± {it['std']:.3f}"

@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from oasis_bench.analysis import option_name
 from oasis_bench.plugins import PATH_DATASETS
-from oasis_bench.reports.table import counted, params_text, to_csv
+from oasis_bench.reports.table import counted, numbers_as, params_text, to_csv
 from oasis_bench.reports.view import DAGGER, RunView, view_of
 from oasis_bench.runs import StoredRun, read_run
 from oasis_bench.system import Folder, Text, UsageError
@@ -244,7 +243,7 @@ def _results_of(path: Path) -> pd.DataFrame:
         seconds=rows["total_seconds"].fillna(seconds),
         # As many digits as in summaries: equal results stay equal, wherever they are read from.
         mean=[float(f"{value:.6g}") for value in rows["mean"]],
-        option=[option_name(*pair) for pair in zip(rows["measure"], rows["k"], strict=True)],
+        option=rows["measure"] + rows["k"].map(numbers_as("@{:.0f}", "")),
         learner=rows["learner"] + np.where(rows["transductive"] > 0, DAGGER, ""),
         cell=Text.encodable(f"{path}\n") + rows["subset"].astype(str),
         source=Text.encodable(str(path)),

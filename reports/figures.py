@@ -1,4 +1,4 @@
-"""The figures of a run: precision and costs by classes, differences, time, steps, learned spaces.
+"""The figures of a run: precision and costs by classes, time, learning steps, learned spaces.
 
 Each learner keeps its colour, marker and line style in all figures of a run.
 """
@@ -269,81 +269,6 @@ def draw_precision_at_k(view: RunView, task: str) -> fs.Plot | None:
         axes.plot(chance.index, chance, **fs.CHANCE)
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     fs.draw_legend(figure, entries(view, styles, curve), others)
-    return figure
-
-
-@mpl.rc_context(fs.STYLE)
-def partition_figures(view: RunView, task: str, asked: str | None = None) -> list[fs.Drawing]:
-    """Draw the differences from a baseline: nothing for one partition, or one learner.
-
-    `asked` is the name of the baseline, if one is given; likewise below.
-    """
-    if view.experiment.n_partitions < 2 or len(view.learners) < 2:
-        return []
-    first, name = view.names(task)[0], view.marked(view.find_baseline(asked))
-    return fs.finish(
-        f"{task}_partitions",
-        f"{task_title(task)}: {first} minus that of {clip(name, fs.LABEL_WIDTH)}",
-        draw_partitions(view, task, asked),
-        spread=f"each of {view.partitions_text}, paired",
-        caption="Box: first to third quartile, with the median; line: smallest to largest; dots: "
-        f"partitions. A learner right of 0 is better than {name}.",
-    )
-
-
-def differences(view: RunView, task: str, asked: str | None = None) -> pd.DataFrame:
-    """Return the value minus that of the baseline on the same partition, by the first headline.
-
-    Its columns: subset, learner (not the baseline), partition, difference.
-    """
-    values = view.values[task]
-    values = values[values["name"] == view.names(task)[0]]
-    keys = ["subset", "partition"]
-    name = view.find_baseline(asked)
-    reference = values.loc[values["learner"] == name, [*keys, "value"]]
-    paired = values.merge(reference, on=keys, suffixes=("", "_of_baseline"))
-    paired = paired[paired["learner"] != name]
-    paired = paired.assign(difference=paired["value"] - paired["value_of_baseline"])
-    return paired[["subset", "learner", "partition", "difference"]]
-
-
-def draw_partitions(view: RunView, task: str, asked: str | None = None) -> fs.Plot | None:
-    """Draw a box for each learner, the best at the top, a panel for each subset."""
-    rows = differences(view, task, asked)
-    if rows.empty:
-        return None
-    shown = [subset for subset in view.subsets if (rows["subset"] == subset).any()]
-    present = set(rows["learner"])
-    names = [name for name in view.learners if name in present]
-    last = rows[rows["subset"] == shown[-1]].groupby("learner")["difference"].median()
-    names.sort(key=lambda name: last.get(name, -np.inf))
-    labels = [clip(view.marked(name), NAME_WIDTH) for name in names]
-    styles = fs.learner_styles(view.learners)
-    panel = (3.2 if len(shown) == 1 else 2.0, 0.5 + 0.26 * len(names))
-    figure = fs.Plot(
-        *(len(shown), panel),
-        left=0.15 + 0.08 * max(map(len, labels)),
-        share=True,
-    )
-    for subset, axes in zip(shown, figure.panels, strict=True):
-        fs.set_title(axes, view.subset_title(subset))
-        axes.set_xlabel("difference")
-        axes.xaxis.set_major_locator(MaxNLocator(4))
-        axes.axvline(0, color="0.35", linewidth=1, zorder=1)
-        for place, name in enumerate(names):
-            own = rows[(rows["subset"] == subset) & (rows["learner"] == name)]
-            if own.empty:
-                continue
-            values = own["difference"].to_numpy()
-            low, first, median, third, high = np.quantile(values, [0, 0.25, 0.5, 0.75, 1])
-            color = styles[name]["color"]
-            axes.plot([low, high], [place, place], color=color, linewidth=1)
-            axes.barh(place, third - first, left=first, height=0.55, color=color, alpha=0.3)
-            axes.plot([median, median], [place - 0.28, place + 0.28], color=color, linewidth=2)
-            axes.plot(values, np.full(len(values), place), ".", color=color, markersize=3)
-        axes.set_yticks(range(len(names)), labels, parse_math=False)
-        axes.set_ylim(-0.6, len(names) - 0.4)
-        axes.grid(visible=False, axis="y")
     return figure
 
 

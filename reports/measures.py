@@ -80,66 +80,46 @@ def mean_texts(numbers: pd.DataFrame) -> list[str]:
     ]
 
 
-def measure_tables(view: RunView, task: str) -> tuple[list[Table], list[Table]]:
-    """Make tables of mean ± standard deviation, and chance, for each subset.
+def measure_tables(view: RunView, task: str, which: str = "is_shown") -> list[Table]:
+    """Make a table of mean ± standard deviation, and chance, for each subset.
 
-    First those of the headlines and the measures of the data that they are compared with: learners
-    down, measures across.  Then those of all measures, the other way round; none where the
-    headlines are all.
+    Learners down; across, the measures that a column of `measures` marks: the headlines, and the
+    measures of the data that they are compared with.  Its CSV file has every measure.
     """
-    first = tables_of(view, task, "is_shown")
-    if view.measures[task]["is_shown"].all():
-        return first, []
-    return first, tables_of(view, task)
-
-
-def tables_of(view: RunView, task: str, which: str | None = None) -> list[Table]:
-    """Make a table for each subset, of the measures that a column of `measures` marks, or all."""
-    numbers, every = view.numbers[task], which is None
-    if which is not None:
-        numbers = numbers[numbers["name"].isin(view.names(task, which))]
     return [
-        _measure_table(view, task, str(subset), own, every)
-        for subset, own in numbers.groupby("subset", sort=False)
+        _measure_table(view, task, str(subset), own, view.names(task, which))
+        for subset, own in view.numbers[task].groupby("subset", sort=False)
     ]
 
 
 def _measure_table(
-    view: RunView, task: str, subset: str, numbers: pd.DataFrame, every: bool
+    view: RunView, task: str, subset: str, numbers: pd.DataFrame, names: Sequence[str]
 ) -> Table:
-    split, names = view.split_of(task), list(dict.fromkeys(numbers["name"]))
-    keys = zip(numbers["name"], numbers["learner"], strict=True)
-    cells = dict(zip(keys, map(Cell, mean_texts(numbers), numbers["bold"]), strict=True))
-    for name, chance in numbers.drop_duplicates("name")[["name", "chance"]].to_numpy():
+    split, shown = view.split_of(task), numbers[numbers["name"].isin(names)]
+    keys = zip(shown["name"], shown["learner"], strict=True)
+    cells = dict(zip(keys, map(Cell, mean_texts(shown), shown["bold"]), strict=True))
+    for name, chance in shown.drop_duplicates("name")[["name", "chance"]].to_numpy():
         cells[name, CHANCE] = Cell(number_text(chance, "{:.3f}", missing="-"))
     heads = {
         name: Cell(view.marked(name), notes=view.shortfall(subset, name, split, task))
         for name in view.learners
     }
     heads[CHANCE] = Cell(CHANCE)
-    if every:  # so many measures are below each other
-        columns = [Column("Measure", names, align="l")]
-        columns += [
-            Column(head.text, [cells[name, it] for name in names]) for it, head in heads.items()
-        ]
-    else:
-        columns = [Column("Learner", heads.values(), align="l")]
-        columns += [Column(name, [cells[name, it] for it in heads]) for name in names]
-    what = f"{task_title(task)}, {'every measure, ' * every}{view.subset_title(subset)}"
     return Table(
-        name=f"{task}_{file_name(subset)}" + "_every" * every,
-        title=f"{what}: mean ± {view.spread_text(task)}",
-        columns=columns,
+        name=f"{task}_{file_name(subset)}",
+        title=f"{task_title(task)}, {view.subset_title(subset)}: mean ± {view.spread_text(task)}",
+        columns=[
+            Column("Learner", heads.values(), align="l"),
+            *(Column(name, [cells[name, it] for it in heads]) for name in names),
+        ],
         numbers=with_chance(numbers),
         notes=[
-            *(note for head in heads.values() if every for note in head.notes),
-            *[BOLD_NOTE] * bool(numbers["bold"].any()),
-            *[BLEND_NOTE] * bool(numbers["blend"].lt(1).any()),
+            *[BOLD_NOTE] * bool(shown["bold"].any()),
+            *[BLEND_NOTE] * bool(shown["blend"].lt(1).any()),
             *_left_out(view, task, subset),
             *view.dagger_notes,
         ],
         of=view.facets(task, subset),
-        across="Learner" if every else "Measure",
     )
 
 

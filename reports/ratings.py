@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, get_args
+from typing import Annotated, Literal, TypeAlias, get_args
 
 import msgspec
 import numpy as np
@@ -48,11 +48,8 @@ Floats = npt.NDArray[np.float64]
 HUMAN = "human level"
 
 
-class Question(NamedTuple):
-    """A query and its candidates, in the order of the page: row numbers of the data set."""
-
-    query: int
-    candidates: Sequence[int]
+Question: TypeAlias = tuple[int, list[int]]
+"""A query and its candidates, in the order of the page: row numbers of the data set."""
 
 
 class RatingFile(msgspec.Struct):
@@ -88,7 +85,7 @@ def questions(run: StoredRun, n_queries: int, n_candidates: int) -> list[Questio
     rng = np.random.default_rng(ORDER_SEED)
     first = rows.sort_values("rank", kind="stable").drop_duplicates(["query", "retrieved"])
     return [
-        Question(
+        (
             int(query),
             rng.permutation(first.loc[first["query"] == query, "retrieved"].head(n_candidates))
             .astype(int)
@@ -124,7 +121,7 @@ def write_rating_page(
         for row, thumbnail in zip(run.pictures["row"], run.pictures["thumbnail"], strict=True)
         if thumbnail is not None
     }
-    pictured = {row for question in asked for row in (question.query, *question.candidates)}
+    pictured = {row for query, candidates in asked for row in (query, *candidates)}
     values = {
         "format": FORMAT,
         "data": data_key(run),
@@ -135,9 +132,9 @@ def write_rating_page(
     page = render("judge.html.j2", script="judge.js", asked=values, marks=MARKS)
     path = folder / PAGE if output is None else output
     write_files(path.parent, path.name, page, (), ())
-    pairs = [(question.query, row) for question in asked for row in question.candidates]
+    pairs = [(query, row) for query, candidates in asked for row in candidates]
     rows = view_of(run).retrievals
-    depths = whole_depths(rows[rows["query"].isin([one.query for one in asked])], pairs)
+    depths = whole_depths(rows[rows["query"].isin([query for query, _ in asked])], pairs)
     return path, (
         f"asked: {plural(len(pairs), 'candidate')} of {plural(len(asked), 'query picture')}, with "
         f"the first {depths.min()} of every learner; 'run --examples N' keeps more queries"

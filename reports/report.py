@@ -1,23 +1,23 @@
-"""The page of a run, what it says of how the run was made, and what a notebook shows of it."""
+"""The page of a run, and what it says of how the run was made."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+import tomllib
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
+from importlib import resources
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
 from oasis_bench.data import Scaling
-from oasis_bench.experiment import Experiment
 from oasis_bench.reports.figures import (
     cost_figures,
-    partition_figures,
     quality_against_time,
     space_figures,
     step_figures,
@@ -32,15 +32,13 @@ from oasis_bench.reports.measures import (
 from oasis_bench.reports.ratings import rating_tables, read_ratings
 from oasis_bench.reports.report_files import data_uri, render, write_files
 from oasis_bench.reports.table import latex_text, plural, series
-from oasis_bench.reports.terminal import summary_text
 from oasis_bench.reports.trials import (
     cost_tables,
     selection_table,
-    trials_table,
     unfinished_table,
 )
 from oasis_bench.reports.verdict import answers, next_steps
-from oasis_bench.reports.view import RunView, task_title, view_of
+from oasis_bench.reports.view import RunView, refuse_baseline, task_title, view_of
 from oasis_bench.runs import StoredRun, read_run
 from oasis_bench.system import Folder, Text
 from oasis_bench.trial import CLOCK_IN_WORDS
@@ -53,54 +51,11 @@ LOG_WIDTH = 20_000
 """Bytes of the log that the page shows, the last ones."""
 
 
-MEASURES = {
-    "mAP": "Average precision is the mean, over the ranks of the relevant {items}, of the "
-    "precision at that rank; mAP is its mean over queries.",
-    "precision": "The share of relevant {items} among the first k. With R relevant {items} it "
-    "cannot exceed R/k at a larger k.",
-    "R-precision": "Precision at k = R, the number of relevant {items} of the query.",
-    "MAP@R": "1/R times the sum, over the relevant {items} among the first R ranks, of "
-    "the precision at that rank (Musgrave, Belongie and Lim 2020).",
-    "recall": "The share of queries with one or more relevant {items} among the first k.",
-    "nDCG": "The sum of 1/log₂(1 + rank) over the relevant {items}, over the largest possible.",
-    "accuracy": "The share of test {items} whose class is predicted by a majority vote of their k "
-    "nearest training {items}.",
-    "accuracy by Frome's rule": "Accuracy of another rule: the first class that occurs twice among "
-    "the ten nearest training {items}, in their order; otherwise the class of the nearest.",
-    "mean recognition": "The mean over classes of the accuracy within the class.",
-    "mean recognition by Frome's rule": "The mean over classes of the accuracy within the class, "
-    "by that rule.",
-    "similarity precision": "The share of judged triplets whose positive is more similar to the "
-    "query than the negative; a tie counts a half.",
-    "score at top K": "Over the triplets whose positive or negative is among the first k of the "
-    "query's group: 1 where the positive comes first, else −1 (Wang et al. 2014, 6.3).",
-    "agreement": "The mean over triplets of the share of the votes that agree with the learner.",
-    "ceiling": "The largest possible agreement. It is below 1 because people disagree.",
-    "human level": "How well one person's judgements agree with those of the others.",
-    "ROC AUC": "The probability that a pair of the same class scores higher than a pair of "
-    "different classes.",
-    "1 - equal error rate": "The share of pairs that are classified correctly at the threshold "
-    "where both kinds of pairs, same and different, have the same error rate.",
-    **{
-        f"true accepts at {share} % false accepts": "The share of the pairs of the same class that "
-        f"are accepted, at a threshold that accepts at most {share} % of the other pairs."
-        for share in ("1", "0.1")
-    },
-}
-OF_TASK = {
-    ("ratings", "precision"): "The mean share of raters that marked the first k candidates as "
-    "relevant.",
-}
-"""Measures that mean something else in one task than in the others."""
+WORDS = tomllib.loads(
+    resources.files("oasis_bench.reports").joinpath("templates/words.toml").read_text("utf-8")
+)
+"""What measures are, also those that mean something else in one task; references of our own."""
 
-
-OWN_REFERENCES = {
-    "oasisbench": "The oasis-bench founders, oasis-bench: a benchmark suite for metric learning",
-    "nadeau2003": "Nadeau & Bengio, Inference for the Generalization Error, Machine Learning 52 "
-    "(2003), 239–281",
-    "holm1979": "Holm, A Simple Sequentially Rejective Multiple Test Procedure, Scandinavian "
-    "Journal of Statistics 6 (1979), 65–70",
-}
 CITE = re.compile(r"(~\\cite\{[^}]*\})")
 
 
@@ -112,7 +67,7 @@ def write_report(folder: Path, baseline: str | None = None, run: StoredRun | Non
     `baseline`; from the best in tables, and Euclidean or the first in figures, if not given.
     """
     view = view_of(read_run(folder) if run is None else run)
-    view.find_baseline(baseline)  # raises
+    refuse_baseline(view.stored, baseline)
     chapters = [_chapter(view, task, baseline) for task in view.tasks]
     ratings = read_ratings(folder)
     tables = {
@@ -120,7 +75,6 @@ def write_report(folder: Path, baseline: str | None = None, run: StoredRun | Non
         "costs": cost_tables(view),
         "selection": [selection_table(view)],
         "unfinished": [unfinished_table(view)],
-        "trials": [trials_table(view)],
         "ratings": [] if ratings is None else rating_tables(view, ratings),
     }
     makers = {"steps": step_figures, "space": space_figures, "costs": cost_figures}
@@ -147,10 +101,10 @@ def write_report(folder: Path, baseline: str | None = None, run: StoredRun | Non
     )
     drawings = [it for one in chapters for it in (*one["against_time"], *one["figures"])]
     drawings += [it for group in figures.values() for it in group]
-    groups = ("headlines", "every", "differences", "confusion")
-    every = [table for chapter in chapters for name in groups for table in chapter[name]]
-    every += [table for group in tables.values() for table in group]
-    return write_files(folder, PAGE, page, every, drawings)
+    groups = ("headlines", "differences", "confusion")
+    all_tables = [table for chapter in chapters for name in groups for table in chapter[name]]
+    all_tables += [table for group in tables.values() for table in group]
+    return write_files(folder, PAGE, page, all_tables, drawings)
 
 
 def _log(folder: Path) -> str:
@@ -169,62 +123,25 @@ def _chapter(view: RunView, task: str, baseline: str | None = None) -> dict[str,
     source = view.info.sources.tasks[task]
     names = view.measures[task]["measure"].unique()
     words = {name: text for name in names if (text := measure_words(view, task, name))}
-    of_headlines, of_every = measure_tables(view, task)
     return {
         "task": task,
         "title": task_title(task),
         "source": source,
         "words": words,
-        "headlines": of_headlines,
-        "every": of_every,
+        "headlines": measure_tables(view, task),
         "differences": difference_tables(view, task, baseline),
         "confusion": confusion_tables(view, task),
         "against_time": quality_against_time(view, task),
-        "figures": [*task_figures(view, task), *partition_figures(view, task, baseline)],
+        "figures": task_figures(view, task),
     }
 
 
-def summary_html(run: StoredRun) -> str:
-    """Return the summary of a run as a piece of HTML, with its figures, that needs no other file.
-
-    It has no script, and every value is escaped.  The text of the terminal comes first.
-    """
-    view = view_of(run)
-    return render(
-        "summary.html.j2",
-        title=view.experiment.title,
-        text=summary_text(run, in_python=True),
-        figures=[
-            drawing
-            for task in view.tasks
-            for drawing in (*quality_against_time(view, task), *task_figures(view, task))
-        ],
-    )
-
-
-class Picture(NamedTuple):
-    """An image of the data set: its key in the page's style sheet, its row, its class or words.
-
-    `uri` is its thumbnail as a data URI; None where there is none.
-    """
-
-    key: str
-    row: int
-    caption: str
-    uri: str | None
-
-
-class Query(NamedTuple):
-    """A test image, and what each learner retrieves, best first, with its hits."""
-
-    picture: Picture
-    found: Mapping[str, Sequence[tuple[Picture, bool]]]
-
-
-def retrieved(view: RunView) -> tuple[dict[int, Picture], dict[str, list[Query]]]:
+def retrieved(view: RunView) -> tuple[dict[int, dict[str, Any]], dict[str, list[dict[str, Any]]]]:
     """Return pictures by row, and the queries of each subset with any (JMLR 2010, tables 2 and 3).
 
-    The first query of each class comes before any second one.
+    A picture has its key in the page's style sheet, row, caption (its class or words) and uri, that
+    of its thumbnail or None.  A query has a picture, and what each learner found, best first, with
+    its hits.  The first query of each class comes before any second one.
     """
     rows = view.retrievals
     rows = rows[rows["rank"] <= SHOWN_RANKS].sort_values("rank")
@@ -243,19 +160,22 @@ def retrieved(view: RunView) -> tuple[dict[int, Picture], dict[str, list[Query]]
                 for learner in view.learners
                 if len(lines := of_query[of_query["learner"] == learner])
             }
-            own.append((of_class[picture.caption], Query(picture, found)))
-            of_class[picture.caption] += 1
+            place = of_class[picture["caption"]]
+            own.append((place, {"picture": picture, "found": found}))
+            of_class[picture["caption"]] += 1
         if own:
             queries[subset] = [it for _, it in sorted(own, key=lambda pair: pair[0])]
     return shown, queries
 
 
-def _picture(kept: pd.DataFrame, row: int) -> Picture:
-    if row not in kept.index:  # some data sets have no pictures
-        return Picture(f"p{row}", row, f"row {row}", None)
-    own: Any = kept.loc[row]
-    uri = None if own["thumbnail"] is None else data_uri(own["thumbnail"], "image/jpeg")
-    return Picture(f"p{row}", row, own["caption"], uri)
+def _picture(kept: pd.DataFrame, row: int) -> dict[str, Any]:
+    picture = {"key": f"p{row}", "row": row, "caption": f"row {row}", "uri": None}
+    if row in kept.index:  # some data sets have no pictures
+        own: Any = kept.loc[row]
+        thumbnail = own["thumbnail"]
+        uri = None if thumbnail is None else data_uri(thumbnail, "image/jpeg")
+        picture |= {"caption": own["caption"], "uri": uri}
+    return picture
 
 
 def references(citation: str) -> dict[str, str]:
@@ -276,7 +196,7 @@ def references(citation: str) -> dict[str, str]:
 def methods(view: RunView) -> tuple[str, str, str]:
     """Say how a run was made, in a paragraph: as plain text, in LaTeX for a paper, its BibTeX."""
     sources, text = view.info.sources, " ".join(_methods(view))
-    known = dict(OWN_REFERENCES)
+    known = {**WORDS["references"]}
     for source in (sources.dataset, *sources.learners.values(), *sources.tasks.values()):
         known |= references(source.citation)
     cites = CITE.findall(text)
@@ -372,7 +292,7 @@ def protocol_text(view: RunView) -> str:
         parts = [
             f"Hyper-parameters are tuned on {experiment.inner_folds} inner folds of the training "
             f"{view.info.items}, by {_by(view)}, with the same budget for each learner, "
-            f"{_budget(experiment)}: {', '.join(tuned)}."
+            f"{_budget(view)}: {', '.join(tuned)}."
         ]
     else:
         parts = ["No hyper-parameter is tuned."]
@@ -401,9 +321,9 @@ def scaling_text(view: RunView) -> str:
     return f"{what}{given}; the scaling is learned only from the training {view.info.items}."
 
 
-def _budget(experiment: Experiment) -> str:
-    """Write the budget of search."""
-    search = experiment.search
+def _budget(view: RunView) -> str:
+    """Write the budget of the search."""
+    search = view.experiment.search
     if search.candidates is None:
         return "no limit"
     time = "" if search.seconds is None else f" and {search} of processor time a trial"
@@ -455,5 +375,5 @@ def _values(view: RunView, label: str) -> dict[str, list[Any]]:
 
 def measure_words(view: RunView, task: str, measure: str) -> str | None:
     """Say what a measure of a task is; None for one of a plugin."""
-    words = OF_TASK.get((task, measure), MEASURES.get(measure))
+    words = WORDS.get(task, {}).get(measure, WORDS["measures"].get(measure))
     return None if words is None else words.format(items=view.info.items)

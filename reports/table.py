@@ -116,8 +116,6 @@ class Table:
         Notes on the whole table; they are below the footnotes of the cells.
     of : mapping of str to str
         What the whole table is of, such as its task: a page can be filtered by it.
-    across : str
-        What the headers after the first name, where they can be filtered by: 'Measure'.
     """
 
     name: str
@@ -126,7 +124,6 @@ class Table:
     numbers: pd.DataFrame
     notes: Sequence[str] = ()
     of: Mapping[str, str] = field(default_factory=dict)
-    across: str = ""
 
     facets: ClassVar = FACETS
 

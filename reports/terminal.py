@@ -1,12 +1,17 @@
-"""What the terminal shows: the summary of a run, and the comparison of two."""
+"""What the terminal and a notebook show: the summary of a run, and the comparison of two."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
 
-from oasis_bench.analysis import RunComparison
-from oasis_bench.reports.measures import tables_of
+import pandas as pd
+
+from oasis_bench.reports.figures import quality_against_time, task_figures
+from oasis_bench.reports.measures import measure_tables
+from oasis_bench.reports.report_files import render
 from oasis_bench.reports.table import (
     aligned,
     clip,
@@ -82,7 +87,7 @@ def summary_text(run: StoredRun, in_python: bool = False) -> str:
     """
     view = view_of(run)
     text = [part for line in answers(view) for part in (*wrapped(line), "")]
-    tables = [it for task in view.tasks for it in tables_of(view, task, "is_compared")]
+    tables = [it for task in view.tasks for it in measure_tables(view, task, "is_compared")]
     notes = []
     for table in (*tables, *cost_tables(view)):
         text += [*wrapped(table.title), *table_lines(table, bold="*"), ""]
@@ -112,46 +117,45 @@ def _gaps(view: RunView) -> Iterator[str]:
         yield f"{where}, {who}: {reason}"
 
 
-def comparison_text(comparison: RunComparison, runs: Mapping[str, StoredRun]) -> str:
-    """Write a comparison: the runs, a line for each measure, notes, and the result.
+def comparison_text(
+    lines: pd.DataFrame, notes: Sequence[str], runs: Mapping[str, StoredRun], tolerance: float
+) -> str:
+    """Write a comparison, of `compare_runs`: the runs, its lines, its notes, and the result.
 
-    Parameters
-    ----------
-    comparison : RunComparison
-    runs : dict of str to StoredRun
-        The two runs, by the names that the text has for them.
+    `runs` are the two, by the names that the text has for them.
     """
     transductive = {name for run in runs.values() for name in view_of(run).transductive}
     text = [Text.printable(line) for line in map(_origin, runs, runs.values())]
-    notes = list(comparison.notes)
-    if comparison.lines:
-        rows = [HEADER]
-        for line in comparison.lines:
-            learner = line.learner + DAGGER * (line.learner in transductive)
-            labels = [line.subset, learner, line.task, NAMES.get(line.measure, line.measure)]
-            of_line = [_cost(line.measure, value) for value in (line.old, line.new)]
-            pattern, one = "[{:.2f}, {:.2f}]", f"x{line.change:.2f}"
-            if line.counts_results:
-                of_line, one = [f"{line.old:.0f}", f"{line.new:.0f}"], f"{line.change:+.0f}"
-            elif not line.is_cost:
-                of_line, one = [f"{line.old:.4f}", f"{line.new:.4f}"], f"{line.change:+.4f}"
-                pattern = "[{:+.4f}, {:+.4f}]"
-            interval = "" if math.isnan(line.low) else pattern.format(line.low, line.high)
-            p_value = "" if math.isnan(line.p_value) else p_text(line.p_value)
-            reason = f": {clip(Text.printable(line.reason), REASON_WIDTH)}" if line.reason else ""
-            rows.append(
-                [
-                    *(clip(Text.printable(label), LABEL_WIDTH) for label in labels),
-                    *(str(line.n), *of_line, one, interval, p_value, f"{line.verdict}{reason}"),
-                ]
-            )
+    notes = list(notes)
+    if len(lines):
+        rows = [HEADER, *(_comparison_row(line, transductive) for line in lines.itertuples())]
         text += ["", *aligned(rows, left=(1, 2, 3, len(HEADER) - 1)), ""]
-        if any(line.learner in transductive for line in comparison.lines):
+        if lines["learner"].isin(transductive).any():
             notes.append(transductive_note())
-        notes += [line.format(tolerance=100 * comparison.tolerance) for line in LEGEND]
+        notes += [line.format(tolerance=100 * tolerance) for line in LEGEND]
     for note in notes:
         text += wrapped(note)
-    return "\n".join([*text, _result(comparison)])
+    return "\n".join([*text, _result(lines["verdict"].value_counts())])
+
+
+def _comparison_row(line: Any, transductive: Collection[str]) -> list[str]:
+    """Write a line of a comparison."""
+    learner = line.learner + DAGGER * (line.learner in transductive)
+    labels = [line.subset, learner, line.task, NAMES.get(line.measure, line.measure)]
+    ways: dict[str, tuple[Callable[[float], str], str, str]] = {
+        "results": ("{:.0f}".format, "{:+.0f}", ""),
+        "measure": ("{:.4f}".format, "{:+.4f}", "{:+.4f}"),
+        "cost": (partial(_cost, line.measure), "x{:.2f}", "{:.2f}"),
+    }
+    value, change, end = ways[line.kind]
+    interval = "" if math.isnan(line.low) else f"[{end}, {end}]".format(line.low, line.high)
+    p_value = "" if math.isnan(line.p_value) else p_text(line.p_value)
+    reason = f": {clip(Text.printable(line.reason), REASON_WIDTH)}" if line.reason else ""
+    return [
+        *(clip(Text.printable(label), LABEL_WIDTH) for label in labels),
+        *(str(line.n), value(line.old), value(line.new), change.format(line.change)),
+        *(interval, p_value, f"{line.verdict}{reason}"),
+    ]
 
 
 def _origin(name: str, run: StoredRun) -> str:
@@ -169,15 +173,33 @@ def _cost(measure: str, value: float) -> str:
     return seconds_text(1000 * value if measure == "seconds_per_query" else value)
 
 
-def _result(comparison: RunComparison) -> str:
-    """Write the result in one line."""
-    count = comparison.count
-    if not comparison.lines:
+def _result(counts: pd.Series[int]) -> str:
+    """Write the result in one line, by the number of lines of each verdict."""
+    n_lines = int(counts.sum())
+    if not n_lines:
         return "nothing could be compared"
-    lines = plural(len(comparison.lines), "line")
-    of_all = f"{lines}, {count('better')} better, {count('not judged')} not judged"
-    if not comparison.n_judged:
+    better, not_judged, worse = (counts.get(it, 0) for it in ("better", "not judged", "worse"))
+    of_all = f"{plural(n_lines, 'line')}, {better} better, {not_judged} not judged"
+    if not_judged == n_lines:
         return f"nothing could be judged: {of_all}: take more partitions"
-    if count("worse"):
-        return f"{count('worse')} worse beyond noise: of {of_all}"
+    if worse:
+        return f"{worse} worse beyond noise: of {of_all}"
     return f"nothing got worse beyond noise: {of_all}"
+
+
+def summary_html(run: StoredRun) -> str:
+    """Return the summary of a run as a piece of HTML, with its figures, that needs no other file.
+
+    It has no script, and every value is escaped.  The text of the terminal comes first.
+    """
+    view = view_of(run)
+    return render(
+        "summary.html.j2",
+        title=view.experiment.title,
+        text=summary_text(run, in_python=True),
+        figures=[
+            drawing
+            for task in view.tasks
+            for drawing in (*quality_against_time(view, task), *task_figures(view, task))
+        ],
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +27,7 @@ NOISY_NOTE = (
 )
 PROCESSORS_NOTE = "Trials ran on different processors: their times do not compare with each other."
 
-three_digits, weight_text = numbers_as("{:.3f}", "none"), numbers_as("{:g}", "-")
+three_digits = numbers_as("{:.3f}", "none")
 
 
 def selection_table(view: RunView) -> Table:
@@ -41,9 +41,11 @@ def selection_table(view: RunView) -> Table:
     trials = cells.values()
     tried = [view.n_candidates.reindex(own["trial_id"]).fillna(1) for own in trials]
     columns = ["split", "subset", "n_classes", "learner", "partition", "scaling", "params"]
+    columns += ["n_steps", "measure", "validation", "training", "blend", "as_learned", "test"]
+    columns += ["tuning_seconds", "fit_seconds"]
     return Table(
         name="selection",
-        title="Tuned hyper-parameters and steps",
+        title="Tuned hyper-parameters and steps (a row for each trial: in the CSV file)",
         columns=[
             view.subset_column(rows),
             *view.split_columns(rows),
@@ -56,16 +58,14 @@ def selection_table(view: RunView) -> Table:
             Column("Steps, a partition each", map(_steps, trials), align="l"),
             Column("At an end", (_n_at_end(view, own) for own in trials)),
             Column("Validation", (own["validation"].mean() for own in trials), three_digits),
-            *_of_blend(
-                view,
-                (counted(own["blend"].map(weight_text)) for own in trials),
-                (own["as_learned"].mean() for own in trials),
-            ),
+            *[
+                Column("b", [counted(it["blend"].map("{:g}".format)) for it in trials]),
+                Column("As learned", [it["as_learned"].mean() for it in trials], three_digits),
+            ]
+            * view.is_blended,
             Column("Test", (own["test"].mean() for own in trials), numbers_as("{:.3f}")),
         ],
-        numbers=view.tuned[
-            [*columns, "n_steps", "measure", "validation", "blend", "as_learned", "test"]
-        ],
+        numbers=view.tuned[columns],
         notes=[
             *tuned_by_notes(view),
             *_blend_notes(view),
@@ -75,18 +75,12 @@ def selection_table(view: RunView) -> Table:
     )
 
 
-def _of_blend(view: RunView, weights: Iterable[str], learned: Iterable[float]) -> list[Column]:
-    """Return the columns of the weight, and of the measure as learned; none without a blend."""
-    columns = [Column("b", weights), Column("Test, as learned", learned, three_digits)]
-    return columns * view.is_blended
-
-
 def _blend_notes(view: RunView) -> list[str]:
     """Say which values are of the learner alone, and which of its blend."""
     return [
         "b: the weight of the learner in the blend with the Euclidean baseline, tuned on the inner "
-        "folds. Test is the value of this blend; validation, training and ‘as learned’ are those "
-        "of the learner alone."
+        "folds. Test is the value of this blend; validation and ‘as learned’ are those of the "
+        "learner alone."
     ] * view.is_blended
 
 
@@ -178,47 +172,6 @@ def tuned_ends(view: RunView, trials: pd.DataFrame) -> list[TunedEnd]:
                 is_largest = end == numbers[-1]
                 found.append(TunedEnd(name, (*others, *numbers), is_largest, at_end, len(trials)))
     return found
-
-
-def trials_table(view: RunView) -> Table:
-    """Make the table of all finished trials: what was tuned, what it gave, what it took."""
-    columns = ["learner", "subset", "n_classes", "split", "partition", "candidates", "scaling"]
-    columns += ["params", "n_steps", "measure", "validation", "training"]
-    columns += ["blend", "as_learned", "test"]
-    columns += ["tuning_seconds", "fit_seconds"]
-    tried = view.n_candidates.reindex(view.tuned["trial_id"]).fillna(1).astype(int)
-    numbers = view.tuned.assign(candidates=tried.to_numpy())[columns]
-    shown = pd.concat([own for *_, own in view.by_cell(numbers)])
-    training = [Column("Training", shown["training"], three_digits)]
-    training *= bool(numbers["training"].notna().any())
-    return Table(
-        name="trials",
-        title="Every trial that gave a result",
-        columns=[
-            view.learner_column(shown),
-            view.subset_column(shown),
-            *view.split_columns(shown),
-            *[Column("By", shown["measure"], align="l")] * view.has_several_measures,
-            Column("Partition", shown["partition"]),
-            Column("Candidates", shown["candidates"]),
-            *[Column("Scaling", shown["scaling"], align="l")] * (len(view.info.scaling) > 1),
-            Column("Tuned", shown["params"], params_text, "l"),
-            Column("Steps", shown["n_steps"], numbers_as("{:,.0f}", "none")),
-            Column("Validation", shown["validation"], three_digits),
-            *training,
-            *_of_blend(view, shown["blend"].map(weight_text), shown["as_learned"]),
-            Column("Test", shown["test"], numbers_as("{:.3f}")),
-            Column("Tuning, s", shown["tuning_seconds"], seconds_text),
-            Column("Fit, s", shown["fit_seconds"], seconds_text),
-        ],
-        numbers=numbers,
-        notes=[
-            *tuned_by_notes(view),
-            *["Training: the same measure, of the training items among themselves."]
-            * len(training),
-            *_blend_notes(view),
-        ],
-    )
 
 
 def unfinished_table(view: RunView) -> Table:

@@ -289,12 +289,14 @@ def _next_steps(view: RunView) -> Iterator[NextStep]:
                 )
     open_question = bool({"tied", "untested"} & set(verdicts)) or (n_partitions < 2 and verdicts)
     e = view.experiment
-    same = view.info.n_folds or e.replicates or e.test_share == 1  # however many there are
-    if n_partitions < MANY_PARTITIONS and not same and open_question:
+    same = e.replicates or e.test_share == 1  # however many there are
+    folds = [it.most or view.info.n_folds for it in view.info.sources.splits.values()]
+    most = min([MANY_PARTITIONS, *filter(None, folds)])
+    if n_partitions < most and not same and open_question:
         yield NextStep(
             "More partitions give the tests more power",
-            again(view, {"--partitions": str(MANY_PARTITIONS)}),
-            f"partitions={MANY_PARTITIONS}",
+            again(view, {"--partitions": str(most)}),
+            f"partitions={most}",
         )
     steps = view.finished["n_steps"].dropna()
     searched = view.validation["n_steps"].notna().any()

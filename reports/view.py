@@ -20,7 +20,6 @@ DAGGER = " †"
 TITLE_WIDTH, LABEL_WIDTH, REASON_WIDTH = 60, 24, 240
 
 BASELINE = "Euclidean"
-"""The algorithm that others are compared with, where it runs; else the first learner."""
 
 CELL = ["subset", "learner", "split"]
 
@@ -64,20 +63,6 @@ class RunView(RunAnalysis):
     def dagger_notes(self) -> list[str]:
         """What the dagger means, where a learner has one."""
         return [transductive_note(self.info.items)] * bool(self.transductive)
-
-    def find_baseline(self, asked: str | None = None) -> str:
-        """Return the label of the learner that others are compared with.
-
-        It raises UsageError if no learner has the label.
-        """
-        specs = self.experiment.learners
-        if asked is not None:
-            if asked not in specs:
-                raise UsageError(Text.unknown_name("baseline", asked, specs))
-            return asked
-        return next(
-            (label for label, it in specs.items() if it.algorithm == BASELINE), next(iter(specs))
-        )
 
     def of_splits(self, *parts: Part) -> tuple[Part, ...]:
         """Return texts or columns that name splits: none where the run has one split."""
@@ -218,6 +203,7 @@ def view_of(run: StoredRun) -> RunView:
     return RunView(run)
 
 
-def find_baseline(run: StoredRun, asked: str | None = None) -> str:
-    """Return the label of the learner that others are compared with, as `RunView` does."""
-    return view_of(run).find_baseline(asked)
+def refuse_baseline(run: StoredRun, asked: str | None) -> None:
+    """Raise a UsageError for the label of a learner that a run does not have."""
+    if asked is not None and asked not in run.info.experiment.learners:
+        raise UsageError(Text.unknown_name("baseline", asked, run.info.experiment.learners))

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from matplotlib.lines import Line2D
+from scipy import stats
 
-from oasis_bench.analysis import fit_power_law
 from oasis_bench.claims import published
 from oasis_bench.reports import figure_style as fs
 from oasis_bench.reports.report_files import render, write_files
@@ -36,6 +37,9 @@ TRAINING = ["images", "steps", "batch_size", "seed"]
 
 SCHEDULE = ["schedule", "steps_an_image", "threads"]
 """Learning times are compared where these columns are the same."""
+
+LEAST_SIZES = 3
+"""Numbers of images that an exponent needs: two leave no residual."""
 
 
 def write_web_scale_report(folder: Path) -> Path:
@@ -135,11 +139,26 @@ def growths(ends: pd.DataFrame) -> pd.DataFrame:
     complete = ends[ends["complete"]]
     seconds = complete.groupby([*SCHEDULE, "images"], sort=False)["learn_seconds"]
     rows = [
-        dict(zip(SCHEDULE, schedule, strict=True)) | asdict(law)
-        for schedule, own in seconds.median().reset_index().groupby(SCHEDULE, sort=False)
-        if (law := fit_power_law(own["images"], own["learn_seconds"])) is not None
+        {**dict(zip(SCHEDULE, schedule, strict=True)), **fit_power_law(*own.to_numpy().T)}
+        for schedule, of_schedule in seconds.median().reset_index().groupby(SCHEDULE, sort=False)
+        if len(own := of_schedule[["images", "learn_seconds"]]) >= LEAST_SIZES
     ]
-    return pd.DataFrame(rows).rename(columns={"n": "n_sizes"})
+    return pd.DataFrame(rows)
+
+
+def fit_power_law(x: npt.ArrayLike, y: npt.ArrayLike) -> dict[str, float]:
+    """Fit y = factor * x ** exponent by least squares of the logarithms.
+
+    low and high are NaN where the points lie on the line, so that nothing says how far off it is.
+    """
+    log_x, log_y = np.log(np.asarray(x)), np.log(np.asarray(y))
+    fit = stats.linregress(log_x, log_y)
+    is_exact = np.allclose(log_y, fit.intercept + fit.slope * log_x, rtol=0, atol=1e-12)
+    half = math.nan if is_exact else fit.stderr * stats.t.ppf(0.975, df=log_x.size - 2)
+    return {
+        **{"n_sizes": log_x.size, "factor": math.exp(fit.intercept), "exponent": fit.slope},
+        **{"low": fit.slope - half, "high": fit.slope + half},
+    }
 
 
 # --- tables

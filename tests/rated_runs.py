@@ -106,17 +106,17 @@ def words_as_ratings(folder, run):
         row: caption.split(", ") for row, caption in run.pictures[["row", "caption"]].to_numpy()
     }
     asked = questions(run, 25, 20)
-    most = max(len(words[one.query]) for one in asked)
+    most = max(len(words[query]) for query, _ in asked)
     return [
         rating_file(
             folder / f"word-{number}.json",
             run,
             number,
             {
-                (one.query, row): RELEVANT if words[one.query][number] in words[row] else NOT
-                for one in asked
-                if number < len(words[one.query])
-                for row in one.candidates
+                (query, row): RELEVANT if words[query][number] in words[row] else NOT
+                for query, candidates in asked
+                if number < len(words[query])
+                for row in candidates
             },
         )
         for number in range(most)
@@ -133,7 +133,7 @@ def votes_as_ratings(folder, run, judged, n_raters=5):
     for (query, *pair), counts in zip(judged.items.tolist(), judged.votes.tolist(), strict=True):
         for place, row in enumerate(pair):
             votes[query, row] += [RELEVANT] * counts[place] + [NOT] * counts[1 - place]
-    asked = [(one.query, row) for one in questions(run, 25, 20) for row in one.candidates]
+    asked = [(query, row) for query, candidates in questions(run, 25, 20) for row in candidates]
     return [
         rating_file(
             folder / f"vote-{number}.json",

@@ -35,7 +35,7 @@ from oasis_bench.plugins import (
 from oasis_bench.reports import summary_text
 from oasis_bench.reports.export import result_rows
 from oasis_bench.reports.measures import measure_tables
-from oasis_bench.reports.trials import trials_table
+from oasis_bench.reports.trials import selection_table
 from oasis_bench.reports.verdict import answers
 from oasis_bench.reports.view import view_of
 from oasis_bench.runs import evaluate_run, read_run, run_experiment
@@ -385,7 +385,7 @@ def shown(tmp_path):
 
 
 def test_tables_show_the_value_as_learned_beside_that_of_the_blend(shown):
-    ((table, *_), _) = measure_tables(view_of(shown), "retrieval")
+    table, *_ = measure_tables(view_of(shown), "retrieval")
     cells = [cell.text for cell in table.columns[1].cells]
     assert cells[:4] == [
         "0.510 ± 0.010",
@@ -404,7 +404,7 @@ def test_the_answer_says_who_is_the_baseline(shown):
 
 
 def test_trials_and_exports_have_both_values_and_the_weight(shown):
-    numbers = trials_table(view_of(shown)).numbers.set_index(["learner", "partition"])
+    numbers = selection_table(view_of(shown)).numbers.set_index(["learner", "partition"])
     assert numbers.loc[("B", 1), ["blend", "test"]].tolist() == [0.5, 0.61]
     assert numbers.loc[("B", 1), "as_learned"] == pytest.approx(0.51)
     rows = result_rows(view_of(shown)).set_index(["learner", "measure", "k"])

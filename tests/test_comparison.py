@@ -25,8 +25,8 @@ def compare(write_run, capsys):
             write_run("new", new, **(of_new or {})),
         ]
         status = main(["compare", *map(str, folders), *options])
-        comparison = compare_runs(*map(read_run, folders))
-        lines = {(it.subset, it.learner, it.measure): it for it in comparison.lines}
+        found, _ = compare_runs(*map(read_run, folders))
+        lines = {(it.subset, it.learner, it.measure): it for it in found.itertuples()}
         return status, lines, capsys.readouterr().out
 
     return call
@@ -171,8 +171,8 @@ def test_where_nothing_changed_few_comparisons_find_anything(write_run):
             name: old.trials[name].astype(float) * draw.lognormal(0, 0.2, len(old.trials))
             for name in ("fit_seconds", "fit_cpu_seconds", "fit_peak_bytes")
         }
-        lines = compare_runs(old, replace(old, trials=old.trials.assign(**costs)), 0).lines
-        lines = [line for line in lines if line.measure in costs]
+        lines, _ = compare_runs(old, replace(old, trials=old.trials.assign(**costs)), 0)
+        lines = [line for line in lines.itertuples() if line.measure in costs]
         assert len(lines) == 12
         n_alone += any(not line.low <= 1 <= line.high for line in lines)
         n_corrected += any(line.verdict in ("worse", "better") for line in lines)
@@ -341,10 +341,10 @@ def test_two_runs_of_one_experiment_have_identical_precision(experiment, tmp_pat
         run_experiment(euclidean, tmp_path / name)
     runs = [read_run(tmp_path / name) for name in ("old", "new")]
     assert {name for run in runs for name in run.trials["processor"]} == {Machine.processor()}
-    comparison = compare_runs(*runs)
-    found = {line.measure: line.verdict for line in comparison.lines}
+    lines, notes = compare_runs(*runs)
+    found = {line.measure: line.verdict for line in lines.itertuples()}
     assert {found[name] for name in ("mAP", "precision at 1")} == {"same"}
-    assert not comparison.notes
+    assert not notes
 
 
 def test_every_task_that_both_runs_asked_is_compared_and_the_others_are_told(compare):

@@ -20,7 +20,7 @@ from oasis_bench.algorithms import (
     OnEmbedding,
     OnEmbeddingAndFeatures,
 )
-from oasis_bench.algorithms._ranking_sources import RelevanceSampler
+from oasis_bench.algorithms.deep_ranking import RelevanceSampler
 from oasis_bench.data import Patches
 from oasis_bench.plugins import digit_items, load_model, save_model
 from oasis_bench.system import UsageError
@@ -74,7 +74,7 @@ def test_relevance_is_sampled_as_asked(sampling: Any) -> None:
     y, R = np.array([0, 0, 0, 1, 1, 1]), np.ones((6, 6))
     settings = {"sampling": sampling, "out_of_class": 0.3, "margin": 0.1, "relevance_cap": 0.7}
     learner = DeepRanking(**settings, capacity=2)
-    sampler: Any = learner._given(pictures(6), y, R).source(seed=0)
+    sampler: Any = learner._source(pictures(6), y, R)
     assert isinstance(sampler, RelevanceSampler)
     assert (sampler.sampling, sampler.out_of_class, sampler.margin) == (sampling, 0.3, 0.1)
     assert sampler._cap == 0.7
@@ -159,13 +159,13 @@ class TestSteps:
     def trainer(self, X: Any, **settings: Any) -> Any:
         import torch
 
-        from oasis_bench.algorithms._ranking_network import MultiscaleNetwork, Settings, Trainer
+        from oasis_bench.algorithms._ranking_network import MultiscaleNetwork, Trainer
 
         torch.manual_seed(0)
         network = MultiscaleNetwork("small", 8, True, 0.0)
         values: dict[str, Any] = {"gap": 0.5, "learning_rate": 0.1, "momentum": 0.9}
         values |= {"weight_decay": 0.01, "shift": 0.0, "freeze_backbone": False}
-        return Trainer(network, None, X, Settings(**values | settings))
+        return Trainer(network, None, X, **values | settings)
 
     def test_two_steps_are_those_of_nesterovs_momentum_on_the_regularised_loss(self) -> None:
         import torch
@@ -193,7 +193,7 @@ class TestSteps:
                 one.detach().numpy(), weights[name].detach().numpy(), atol=2e-5, err_msg=name
             )
         joined = np.concatenate([one.numpy().ravel() for one in velocity.values()])
-        np.testing.assert_allclose(trainer.momentum(), joined, atol=1e-4)
+        np.testing.assert_allclose(trainer.velocity(), joined, atol=1e-4)
 
     def test_a_shift_moves_the_picture_and_repeats_its_edge(self) -> None:
         from oasis_bench.algorithms._ranking_network import shifted
@@ -216,7 +216,7 @@ class TestSteps:
         # More than 24 pictures at once ask for a petabyte: the error is the allocator's own.
         import torch
 
-        from oasis_bench.algorithms._ranking_network import MultiscaleNetwork, Settings, Trainer
+        from oasis_bench.algorithms._ranking_network import MultiscaleNetwork, Trainer
 
         rng = np.random.default_rng(0)
         X = rng.integers(0, 256, (48, 96, 96, 3), dtype=np.uint8)
@@ -225,8 +225,9 @@ class TestSteps:
         def learn(most: int) -> npt.NDArray[np.float32]:
             torch.manual_seed(0)
             network = MultiscaleNetwork("small", 8, True, 0.0)
-            settings = Settings(0.5, 0.1, 0.9, 0.0, 0.0, False)
-            trainer = Trainer(network, None, X, settings)
+            settings: dict[str, Any] = {"gap": 0.5, "learning_rate": 0.1, "momentum": 0.9}
+            settings |= {"weight_decay": 0.0, "shift": 0.0, "freeze_backbone": False}
+            trainer = Trainer(network, None, X, **settings)
 
             def run_out(_module: Any, inputs: Any) -> None:
                 if len(inputs[0]) > most:

@@ -74,7 +74,7 @@ def test_differences_over_all_sets_are_tested_by_student_s_t(tmp_path):
     assert answers(view_of(run))[0].startswith("Retrieval, 5 class sets of 2 classes: A")
     (line,) = [
         it
-        for it in compare_runs(run, of_sets(tmp_path / "new", 5, A=OF_B)).lines
+        for it in compare_runs(run, of_sets(tmp_path / "new", 5, A=OF_B))[0].itertuples()
         if it.measure == "mAP"
     ]
     assert (line.n, line.low, line.high) == pytest.approx((5, -interval.high, -interval.low))
@@ -86,8 +86,8 @@ def test_four_sets_are_described_and_not_tested(tmp_path):
     first = answers(view_of(run))[0]
     assert "A has the highest mAP, 0.762; a test takes 5 class sets, and there are 4" in first
     assert not [step for step in next_steps(view_of(run)) if "--partitions" in step.command]
-    lines = compare_runs(run, of_sets(tmp_path / "new", 4, A=OF_B)).lines
-    assert {line.verdict for line in lines if line.measure == "mAP"} == {"not judged"}
+    lines, _ = compare_runs(run, of_sets(tmp_path / "new", 4, A=OF_B))
+    assert {line.verdict for line in lines.itertuples() if line.measure == "mAP"} == {"not judged"}
 
 
 def test_a_run_of_class_sets_of_digits(tmp_path):
@@ -158,7 +158,7 @@ def test_judgements_are_compared_by_a_bootstrap_over_their_groups(tmp_path):
 def test_runs_of_judgements_are_compared_over_the_same_groups(tmp_path):
     old = of_judgements(tmp_path / "old", A=0.9)
     new = of_judgements(tmp_path / "new", B=0.9, A=0.5)
-    (line,) = [it for it in compare_runs(old, new).lines if it.measure == MEASURE]
+    (line,) = [it for it in compare_runs(old, new)[0].itertuples() if it.measure == MEASURE]
     found = difference_of(new, "A", "A", old)
     assert (line.n, line.verdict) == (30, "worse")
     assert (line.old, line.new) == pytest.approx((mean_of(old, "A"), mean_of(new, "A")))
@@ -171,7 +171,9 @@ def test_few_groups_of_judgements_are_described_and_not_tested(tmp_path):
     assert "± n/a" in summary_text(run)
     (line,) = [
         it
-        for it in compare_runs(run, of_judgements(tmp_path / "new", n_groups=4, A=0.2)).lines
+        for it in compare_runs(run, of_judgements(tmp_path / "new", n_groups=4, A=0.2))[
+            0
+        ].itertuples()
         if it.measure == MEASURE
     ]
     assert (line.verdict, line.reason) == ("not judged", "8 groups of judgements: 10 are tested")

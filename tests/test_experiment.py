@@ -28,7 +28,6 @@ from oasis_bench.experiment.setting import Size
 from oasis_bench.experiment.settings import BUILT_IN
 from oasis_bench.experiment.trials import find_grids
 from oasis_bench.plugins import Registry
-from oasis_bench.runs import one_for_each_value
 from oasis_bench.system import UsageError
 from oasis_bench.tasks import SeenClassesSplit
 
@@ -214,7 +213,7 @@ def test_a_file_that_is_no_experiment_is_refused_in_one_line(parse, text, messag
 @pytest.mark.parametrize("name", Experiment.built_in_names())
 def test_built_in_experiments_parse_and_plan(name):
     found = Experiment.from_toml(name)
-    found = next(iter(one_for_each_value(found).values()), found)
+    found = next(iter(found.one_for_each_value().values()), found)
     options = {k: v for k, v in found.dataset_options.items() if k != "features"}  # an extra's
     dataset = Registry.open_dataset(found.dataset, Registry.load(), options)
     refuse_unknown_subsets(found, dataset)

@@ -61,12 +61,11 @@ def objective(A, X, pairs, bounds, gamma):
 @pytest.mark.parametrize("n_features", [1, 4, 70])
 def test_the_kernel_computes_what_algorithm_1_does(gamma, n_features):
     X, pairs, bounds = problem(n_features=n_features)
-    found = project_cyclically(X, pairs, bounds, gamma, 5, 0.0)
-    A, multipliers = algorithm_1(X, pairs, bounds, gamma, 5)
-    assert found.n_iter == 5
-    np.testing.assert_allclose(found.A, A, rtol=0, atol=1e-11 * np.abs(A).max())
-    scale = multipliers.max()
-    np.testing.assert_allclose(found.multipliers, multipliers, rtol=0, atol=1e-11 * scale)
+    found, multipliers, n_iter, _ = project_cyclically(X, pairs, bounds, gamma, 5, 0.0)
+    A, expected = algorithm_1(X, pairs, bounds, gamma, 5)
+    assert n_iter == 5
+    np.testing.assert_allclose(found, A, rtol=0, atol=1e-11 * np.abs(A).max())
+    np.testing.assert_allclose(multipliers, expected, rtol=0, atol=1e-11 * expected.max())
 
 
 @pytest.mark.parametrize("n_passes", [1, 7])
@@ -77,20 +76,21 @@ def test_it_takes_the_steps_of_metric_learn_where_that_is_given_squared_bounds(n
     theirs = metric_learn.ITML(gamma=2.0, max_iter=n_passes, tol=0.0).fit(
         X[np.stack([pairs.left, pairs.right], axis=1)], pairs.signs.astype(int), bounds=bounds
     )
-    ours = project_cyclically(X, pairs, bounds, 2.0, n_passes, 0.0)
-    np.testing.assert_allclose(ours.A, theirs.get_mahalanobis_matrix(), rtol=1e-9)
+    ours, *_ = project_cyclically(X, pairs, bounds, 2.0, n_passes, 0.0)
+    np.testing.assert_allclose(ours, theirs.get_mahalanobis_matrix(), rtol=1e-9)
 
 
 def test_one_projection_worked_by_hand():
     # z = (2, 0), p = 4, u = 1, gamma = 1: alpha = (1/4 - 1) / 2 = -3/8, 1/p' = 1/4 + 3/8 = 5/8;
     # the slacked bound has moved as far: 1/xi = 1 - 3/8.  A_11 = p'/4 = 0.4.
     X, pairs = np.array([[2.0, 0.0], [0.0, 0.0]]), Pairs(np.array([0]), np.array([1]), np.ones(1))
-    found = project_cyclically(X, pairs, np.array([1.0, 9.0]), 1.0, 1, 0.0)
-    np.testing.assert_allclose(found.A, [[0.4, 0], [0, 1]])
-    np.testing.assert_allclose(found.multipliers, [3 / 8])
+    A, multipliers, *_ = project_cyclically(X, pairs, np.array([1.0, 9.0]), 1.0, 1, 0.0)
+    np.testing.assert_allclose(A, [[0.4, 0], [0, 1]])
+    np.testing.assert_allclose(multipliers, [3 / 8])
     # as a pair of two classes it should be 9 apart: 1/p' = (1/4 + 1/9) / 2 = 13/72
-    found = project_cyclically(X, pairs._replace(signs=-np.ones(1)), np.array([1, 9.0]), 1.0, 1, 0)
-    np.testing.assert_allclose(found.A, [[18 / 13, 0], [0, 1]])
+    pairs = pairs._replace(signs=-np.ones(1))
+    A, *_ = project_cyclically(X, pairs, np.array([1, 9.0]), 1.0, 1, 0)
+    np.testing.assert_allclose(A, [[18 / 13, 0], [0, 1]])
 
 
 # ---- the optimum -------------------------------------------------------------------------
@@ -122,7 +122,7 @@ def test_no_other_matrix_has_a_lower_objective_by_scipy():
         return objective(L @ L.T, X, pairs, bounds, 1.0)
 
     found = minimize(of_factor, [1, 0, 1], method="Nelder-Mead", options={"fatol": 1e-12})
-    ours = project_cyclically(X, pairs, bounds, 1.0, 5000, 1e-9).A
+    ours, *_ = project_cyclically(X, pairs, bounds, 1.0, 5000, 1e-9)
     reached = objective(ours, X, pairs, bounds, 1.0)
     assert reached == pytest.approx(found.fun, rel=1e-8)
     assert reached < 0.9 * objective(np.eye(2), X, pairs, bounds, 1.0)
@@ -137,9 +137,9 @@ def test_a_pair_drawn_often_is_one_constraint_of_so_much_more_weight():
     assert len({frozenset(pair) for pair in zip(once.left, once.right, strict=True)}) == 28
     assert (len(counts), counts.sum()) == (28, 150)
     # the same optimum as that of each draw by itself, of which every projection is smaller
-    apart = project_cyclically(X, pairs, bounds, 0.1, 20_000, 1e-9)
-    found = project_cyclically(X, once, bounds, 0.1 * counts, 20_000, 1e-9)
-    np.testing.assert_allclose(found.A, apart.A, rtol=0, atol=1e-6 * np.abs(apart.A).max())
+    apart, *_ = project_cyclically(X, pairs, bounds, 0.1, 20_000, 1e-9)
+    found, *_ = project_cyclically(X, once, bounds, 0.1 * counts, 20_000, 1e-9)
+    np.testing.assert_allclose(found, apart, rtol=0, atol=1e-6 * np.abs(apart).max())
 
 
 # ---- the learner -------------------------------------------------------------------------
@@ -152,9 +152,9 @@ def test_fewer_rows_than_features_give_what_all_features_would():
     rng = np.random.RandomState(0)
     bounds = squared_distance_bounds(X, rng)
     pairs, counts = merged(draw_pairs(X, y, 200, rng))
-    whole = project_cyclically(X, pairs, bounds, 0.1 * counts, 1000, 1e-3)
-    assert learner.n_iter_ == whole.n_iter
-    np.testing.assert_allclose(learner.get_mahalanobis_matrix(), whole.A, atol=1e-10)
+    whole, _, n_iter, _ = project_cyclically(X, pairs, bounds, 0.1 * counts, 1000, 1e-3)
+    assert learner.n_iter_ == n_iter
+    np.testing.assert_allclose(learner.get_mahalanobis_matrix(), whole, atol=1e-10)
 
 
 def test_bounds_are_percentiles_of_squared_distances():
@@ -189,7 +189,7 @@ def test_pairs_given_have_the_optimum_of_their_objective():
     np.testing.assert_allclose(found.bounds_, bounds)
     assert found.n_pairs_ == 40
     reached = objective(found.get_mahalanobis_matrix(), X, pairs, bounds, 1.0)
-    ours = project_cyclically(X, pairs, bounds, 1.0, 5000, 1e-9).A
+    ours, *_ = project_cyclically(X, pairs, bounds, 1.0, 5000, 1e-9)
     assert reached == pytest.approx(objective(ours, X, pairs, bounds, 1.0), rel=1e-8)
     with pytest.raises(ValueError, match="none of 1 do"):
         ITML().partial_fit_pairs(X, [[0, 0]], np.empty((0, 2), dtype=int))

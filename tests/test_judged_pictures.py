@@ -91,7 +91,7 @@ def test_judgements_of_materials_keep_their_votes(data):
         (JUDGEMENTS.replace("5,0", "0,0"), "judged triplet 2 has no vote"),
         (JUDGEMENTS.replace("5,0", "5"), "line 4 has an empty field"),
         (JUDGEMENTS.replace("d.png", "e.png"), r"images/e\.png cannot be used: No such file"),
-        ("", "judgements.csv: has no line of column names"),
+        ("", "judgements.csv: CSV cannot be read .No columns to parse.*give a line of names"),
     ],
 )
 def test_a_table_that_is_damaged_is_refused_in_one_line(data, text, line):

@@ -14,11 +14,11 @@ from oasis_bench.claims.paper_figures import PUBLISHED
 from oasis_bench.command_line import main
 from oasis_bench.data import Scaling
 from oasis_bench.datasets import Keel
-from oasis_bench.datasets.releases import TABLES
+from oasis_bench.datasets.table_file import TABLES
 from oasis_bench.experiment import Experiment, plan
 from oasis_bench.plugins import Registry
 from oasis_bench.reports import write_side_by_side
-from oasis_bench.runs import one_for_each_value, read_run, run_experiment
+from oasis_bench.runs import read_run, run_experiment
 from oasis_bench.system import UsageError
 from oasis_bench.trial import draw_items
 
@@ -41,7 +41,7 @@ RUN = ("iris", "wine", "sonar")
 @needs_data
 def test_euclidean_has_the_published_digits_where_votes_do_not_tie(tmp_path):
     folders = {}
-    experiments = one_for_each_value(Experiment.from_toml("keel"))
+    experiments = Experiment.from_toml("keel").one_for_each_value()
     assert set(experiments) == set(TABLES[:10])
     for name in RUN:
         folders[name] = tmp_path / name
@@ -63,7 +63,7 @@ def test_the_published_rules_give_the_published_digits_on_the_items_of_our_trial
     So a class that is missing in a test file moves the numbers of those after it: glass, fold 10,
     holds no tableware, and its two headlamps are never right.
     """
-    experiment = one_for_each_value(Experiment.from_toml("keel"))[name]
+    experiment = Experiment.from_toml("keel").one_for_each_value()[name]
     dataset = Keel(name)
     rows = dataset.load()
     specs = plan(experiment, dataset, rows, Registry.load())
@@ -146,7 +146,7 @@ def test_each_value_of_a_list_is_a_run_of_its_own_and_one_table_holds_all(comman
 
 def test_the_same_command_goes_on_where_it_was_interrupted(command, tables, tmp_path):
     (tmp_path / "two.toml").write_text(SEVERAL.format('["iris", "wine"]'))
-    several = one_for_each_value(Experiment.from_toml(str(tmp_path / "two.toml")))
+    several = Experiment.from_toml(str(tmp_path / "two.toml")).one_for_each_value()
 
     def interrupt(record, done, planned):
         if done == 1:
@@ -173,7 +173,7 @@ def test_a_run_of_other_settings_is_not_gone_on_with(command, tmp_path):
 def test_a_setting_may_have_a_list_too(tmp_path):
     text = SEVERAL.format('"iris"') + "[each]\n" + "partitions = [2, 3]\n"
     (tmp_path / "two.toml").write_text(text)
-    several = one_for_each_value(Experiment.from_toml(str(tmp_path / "two.toml")))
+    several = Experiment.from_toml(str(tmp_path / "two.toml")).one_for_each_value()
     assert {name: one.partitions for name, one in several.items()} == {"2": 2, "3": 3}
     assert not any(one.each for one in several.values())
     (tmp_path / "two.toml").write_text(text.replace("partitions =", "partition ="))

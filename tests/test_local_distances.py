@@ -7,7 +7,7 @@ from scipy.spatial.distance import cdist
 from sklearn.decomposition import PCA
 
 from oasis_bench.algorithms import LocalDistances, LocalPatchDistances, _dual_ascent
-from oasis_bench.algorithms._constraints import Constraints
+from oasis_bench.algorithms._dual_ascent import Constraints
 from oasis_bench.algorithms.local_distances import short_list, solve
 from oasis_bench.data import Patches, PatchKind
 from oasis_bench.plugins import digit_items, digit_rows, load_model, save_model

@@ -131,9 +131,9 @@ def test_other_starts_come_to_the_same_value(iris, rank):
     # From rank 1 only by the eigenvectors of the gradient does it get out of its line.
     X, y = iris
     start = np.random.default_rng(0).normal(size=(rank, 4))
-    found = minimise(Objective(X - X.mean(axis=0), y), start, 1e-7, 3000)
-    assert found.converged
-    assert found.value == pytest.approx(MCML(tol=1e-9).fit(X, y).objective_, rel=1e-6)
+    _, value, _, converged = minimise(Objective(X - X.mean(axis=0), y), start, 1e-7, 3000)
+    assert converged
+    assert value == pytest.approx(MCML(tol=1e-9).fit(X, y).objective_, rel=1e-6)
 
 
 def test_the_order_of_the_rows_and_rotation_and_scale_change_nothing(noise):

@@ -208,9 +208,10 @@ def test_kernels_take_indices_of_64_bits():
         _oasis.step_csr(
             *parts, 0.1, matrices[0], np.empty(d), np.empty(d, dtype=np.int32), np.zeros(d)
         )
-        _oasis_symmetric.step_csr(*parts, 0.1, False, matrices[1], *work)
-        _oasis_symmetric.step_csr(*parts, 0.1, True, matrices[2], *work)
-        _oasis_symmetric.step_logdet_csr(*parts, 0.1, 1.0, matrices[3], np.empty((2, d)), *work)
+        parts = (np.empty((0, 0)), *parts)
+        _oasis_symmetric.step(*parts, 0.1, False, matrices[1], *work)
+        _oasis_symmetric.step(*parts, 0.1, True, matrices[2], *work)
+        _oasis_symmetric.step_logdet(*parts, 0.1, 1.0, matrices[3], np.empty((2, d)), *work)
         return matrices
 
     found = run(np.int64)

@@ -10,14 +10,13 @@ from contextlib import closing
 import pandas as pd
 import pytest
 
-from oasis_bench.claims import CLAIMS, experiments, published
+from oasis_bench.claims import CLAIMS, decided_by, experiments, published
 from oasis_bench.command_line import main
 from oasis_bench.command_line.paper import paper_experiment
 from oasis_bench.datasets.picture_sets import CALTECH256_SUBSETS
 from oasis_bench.experiment import Experiment
 from oasis_bench.plugins import Registry
-from oasis_bench.reports.claims_page import stored_runs, write_claims
-from oasis_bench.runs import one_for_each_value
+from oasis_bench.reports.claims_page import write_claims
 
 DIGITS = """
 title = "Two learners on digits"
@@ -47,7 +46,7 @@ def test_claims_csv_has_a_line_for_each_claim(folder):
         rows = list(csv.DictReader(file))
     assert [row["id"] for row in rows] == [claim.id for claim in CLAIMS]
     (words,) = [row for row in rows if row["id"] == "O10"]
-    run = stored_runs(folder)[0]["paper-words"]["paper-words"]
+    run = decided_by(folder)[2]["paper-words"]["paper-words"]
     measures = run.measures[run.measures["measure"] == "mAP"]
     means = measures.groupby("learner")["value"].mean()
     assert float(words["mean"]) == pytest.approx(means["OASIS"] - means["Euclidean"])
@@ -96,7 +95,7 @@ def test_a_quick_experiment_has_options_that_its_data_set_takes_and_rows_where_t
     assert (quick.partitions, quick.threads) == (1, 1)
     if "efficientnet" in str(quick.dataset_options):
         pytest.importorskip("torch", reason='pip install "oasis-bench[deep]" is needed')
-    for one in (one_for_each_value(quick) or {name: quick}).values():
+    for one in (quick.one_for_each_value() or {name: quick}).values():
         Registry.open_dataset(one.dataset, registry, one.dataset_options)  # refuses unknown options
     kinds = {registry.algorithms[spec.algorithm].takes for spec in quick.learners.values()}
     assert "rows" not in kinds or "patches" not in quick.dataset_options

@@ -21,25 +21,25 @@ def run(tmp_path):
 
 
 def test_candidates_are_the_first_of_all_learners_each_once(run):
-    (question,) = questions(run, 25, 20)
-    assert question.query == 0
-    assert sorted(question.candidates) == [1, 2, 3, 4]
-    (question,) = questions(run, 1, 2)
-    assert sorted(question.candidates) == [1, 3]
-    (question,) = questions(run, 1, 3)
-    assert sorted(question.candidates) == [1, 2, 3]
+    ((query, candidates),) = questions(run, 25, 20)
+    assert query == 0
+    assert sorted(candidates) == [1, 2, 3, 4]
+    ((query, candidates),) = questions(run, 1, 2)
+    assert sorted(candidates) == [1, 3]
+    ((query, candidates),) = questions(run, 1, 3)
+    assert sorted(candidates) == [1, 2, 3]
 
 
 def test_the_order_of_the_page_is_drawn_and_always_the_same(tmp_path):
     rankings = {"A": {query: list(range(10, 30)) for query in range(10)}}
     run = rated_run(tmp_path / "run", rankings, [0] * 30)
     asked = questions(run, 25, 20)
-    orders = {tuple(question.candidates) for question in asked}
+    orders = {tuple(candidates) for _, candidates in asked}
     assert len(orders) == 10
     assert all(sorted(order) == list(range(10, 30)) for order in orders)
-    assert [question.query for question in asked] != list(range(10))
+    assert [query for query, _ in asked] != list(range(10))
     assert questions(run, 25, 20) == asked
-    ranks = np.argsort([question.candidates for question in asked])  # the place of each rank
+    ranks = np.argsort([candidates for _, candidates in asked])  # the place of each rank
     assert abs(ranks[:, 0].mean() - 9.5) < 6  # about a standard deviation of uniform places: 1.8
 
 

@@ -62,7 +62,8 @@ def saved(driver, folder):
 
 def test_rating_by_keys_is_kept_and_its_file_is_collected(driver, run, page, tmp_path, capsys):
     asked = questions(run, 25, 20)
-    n_pairs = sum(len(question.candidates) for question in asked)
+    expected = [(query, row) for query, candidates in asked for row in candidates]
+    n_pairs = len(expected)
     browser.show(driver, page)
     driver.execute_script("localStorage.clear()")
     browser.show(driver, page)
@@ -77,9 +78,6 @@ def test_rating_by_keys_is_kept_and_its_file_is_collected(driver, run, page, tmp
     press(driver, *["1"] * (n_pairs - 4))
     assert f"{n_pairs} of {n_pairs} rated. That is all" in place(driver)
     file = saved(driver, tmp_path)
-    expected = [
-        (question.query, candidate) for question in asked for candidate in question.candidates
-    ]
     content = json.loads(file.read_text())
     assert [(query, row) for query, row, _ in content["ratings"]] == expected
     assert main(["judge", str(tmp_path / "run"), "--collect", str(file)]) == 0

@@ -1,26 +1,22 @@
-"""The figures of time and of partitions, their numbers, and the tables of every trial."""
+"""The figures of time, their numbers, and what every trial tuned."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from fake_runs import fake_trial, fake_trials, make_run, write_run
+from fake_runs import fake_trial, make_run, write_run
 from matplotlib.figure import Figure
-from report_helpers import texts
 
-from oasis_bench.experiment import LearnerSpec
 from oasis_bench.reports.figure_style import LEARNERS, learner_styles
 from oasis_bench.reports.figures import (
-    differences,
     draw_by_classes,
     draw_costs,
     pareto_front,
-    partition_figures,
     times_and_values,
 )
 from oasis_bench.reports.leaderboard import draw_reductions, read_boards
 from oasis_bench.reports.report_files import inline_svg
-from oasis_bench.reports.trials import trials_table
+from oasis_bench.reports.trials import selection_table
 from oasis_bench.reports.view import view_of
 
 
@@ -73,21 +69,6 @@ def test_measure_and_costs_are_drawn_against_the_number_of_classes(tmp_path):
     assert draw_by_classes(one, "retrieval") is draw_costs(one, one.splits[0]) is None
 
 
-def test_boxes_are_of_paired_differences_from_euclidean_where_it_runs(tmp_path):
-    trials = [
-        *fake_trials("A", [0.5, 0.6, 0.7]),
-        *fake_trials("E", [0.4, 0.6]),
-        fake_trial("E", partition=2, status="failed", reason="no"),
-    ]
-    run = make_run(tmp_path / "run", trials, ["A", "E"], partitions=3)
-    run.info.experiment.learners["E"] = LearnerSpec("Euclidean")
-    rows = differences(view_of(run), "retrieval")
-    assert rows["learner"].tolist() == ["A", "A"]
-    np.testing.assert_allclose(rows["difference"], [0.1, 0.0], atol=1e-12)
-    (drawing,) = partition_figures(view_of(run), "retrieval")
-    assert drawing.title == "Retrieval: mAP minus that of E"
-
-
 def test_a_learner_looks_the_same_in_every_run_and_like_no_other():
     named = [*LEARNERS, *(f"learner {n}" for n in range(20))]
     styles = learner_styles(named)
@@ -121,11 +102,11 @@ def test_every_trial_is_listed_with_what_it_chose(tmp_path):
     ]
     trials[0] = replace(trials[0], fit_numbers=[{"name": "training", "value": 0.9}])
     run = make_run(tmp_path / "run", trials, ["A", "B"], partitions=1)
-    assert texts(trials_table(view_of(run))) == [
-        # validation: the mean of the folds at the tuned steps, 0.02 more than mAP less the lack
-        ["A", "10", "0", "1", "C=1", "1,000", "0.420", "0.900", "0.500", "7.00", "1.00"],
-        ["B", "10", "0", "1", "none", "none", "none", "none", "0.700", "7.00", "1.00"],
-    ]
+    columns = ["learner", "params", "n_steps", "validation", "training", "test", "fit_seconds"]
+    rows = selection_table(view_of(run)).numbers[columns].fillna(-1).to_numpy().tolist()
+    # validation: the mean of the folds at the tuned steps, 0.02 more than mAP less the lack
+    assert rows[0] == ["A", '{"C": 1}', 1000, pytest.approx(0.42), 0.9, 0.5, 1]
+    assert rows[1] == ["B", "{}", -1, -1, -1, 0.7, 1]
 
 
 def test_an_svg_of_a_page_takes_its_greys_from_the_page():

@@ -93,6 +93,17 @@ def test_a_tuned_end_of_a_range_is_told_with_the_command_that_widens_it(
         assert step.command == told
 
 
+@pytest.mark.parametrize(
+    ("most", "found"), [(10, ["partitions=10"]), (5, []), (None, ["partitions=20"])]
+)
+def test_no_more_partitions_are_proposed_than_the_split_has(run, most, found):
+    sources = run.info.sources
+    splits = {name: replace(it, most=most) for name, it in sources.splits.items()}
+    info = replace(run.info, sources=replace(sources, splits=splits))
+    steps = next_steps(view_of(replace(run, info=info)))
+    assert [it.argument for it in steps if "partitions" in it.argument] == found
+
+
 def test_terminal_and_report_open_with_the_answer(run, tmp_path):
     text = " ".join(summary_text(run).split())
     assert text.startswith(answers(view_of(run))[0])

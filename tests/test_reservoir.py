@@ -12,7 +12,7 @@ import pytest
 from scipy import sparse
 from scipy.stats import binomtest, chisquare
 
-from oasis_bench.algorithms._ranking_sources import Given, RelevanceSampler, Reservoir
+from oasis_bench.algorithms.deep_ranking import RelevanceSampler, Reservoir, source_of
 from oasis_bench.system import UsageError
 
 LEAST_P = 1e-3
@@ -219,17 +219,17 @@ def by_definition(
     return found
 
 
-def given(
+def source(
     y: npt.NDArray[np.int64],
     R: Any,
     weighted: bool = True,
     out_of_class: float = 0.2,
     margin: float = 0.0,
     cap: float | None = None,
-) -> Given:
+) -> Any:
     sampling = "weighted" if weighted else "uniform"
     settings = {"sampling": sampling, "out_of_class": out_of_class, "margin": margin}
-    return Given(len(y), y, R, None, **settings, relevance_cap=cap)
+    return source_of(len(y), y, R, None, 0, **settings, relevance_cap=cap)
 
 
 class TestRelevanceSampler:
@@ -247,7 +247,7 @@ class TestRelevanceSampler:
         mixed = np.random.default_rng(3).permutation(len(R))  # categories lie side by side nowhere
         categories, R = self.CATEGORIES[mixed], R[np.ix_(mixed, mixed)]
         apart = R + 7.0 * (categories[:, None] != categories)  # which says nothing
-        sampler = given(categories, apart, weighted, out_of_class, margin, cap).source(0)
+        sampler = source(categories, apart, weighted, out_of_class, margin, cap)
         drawn = sampler.draw(15_000, np.random.default_rng(1))
         expected = by_definition(categories, R, weighted, out_of_class, margin, cap or np.inf)
         assert_drawn_as(Counter(map(tuple, drawn.tolist())), expected)
@@ -264,14 +264,14 @@ class TestRelevanceSampler:
         self, weighted: bool, share_dropped: float
     ) -> None:
         R = sparse.csr_array([[0, 1, 0.5], [1, 0, 0.5], [0.5, 0.5, 0]])
-        sampler: Any = given(np.arange(3) // 3, R, weighted, 0.0, 0.25).source(0)
+        sampler: Any = source(np.arange(3) // 3, R, weighted, 0.0, 0.25)
         drawn = [sampler.draw(n, np.random.default_rng(n)) for n in (9000, 1000)]
         assert {tuple(triplet) for triplet in np.concatenate(drawn)} == {(0, 1, 2), (1, 0, 2)}
         assert sampler.n_triplets == 10_000
         n_queries = sampler.n_triplets + sampler.n_dropped
         assert binomtest(sampler.n_dropped, n_queries, share_dropped).pvalue > LEAST_P
         # All are dropped: none of 10000 in a row gives a triplet.
-        sampler = given(np.arange(3) // 3, R, weighted, 0.0, 0.75).source(0)
+        sampler = source(np.arange(3) // 3, R, weighted, 0.0, 0.75)
         with pytest.raises(UsageError, match="10000 queries in a row"):
             sampler.draw(3, np.random.default_rng(0))
         assert (sampler.n_triplets, sampler.n_dropped) == (0, 10_000)
@@ -280,9 +280,9 @@ class TestRelevanceSampler:
         y = np.array([0, 0, 0, 1, 1])
         R = sparse.csr_array((y[:, None] == y) * 0.5)
         with pytest.raises(UsageError, match=r"of the same category: lower the margin \(0\.1\)"):
-            given(y, R, margin=0.1).source(0).draw(100, np.random.default_rng(0))
+            source(y, R, margin=0.1).draw(100, np.random.default_rng(0))
         with pytest.raises(UsageError, match="all pictures are of 1 category: give 0"):
-            given(np.zeros(5), R).source(0)
+            source(np.zeros(5), R)
         for weighted in (True, False):
             with pytest.raises(UsageError, match="2 relevant pictures or more"):
-                given(np.arange(5), R, weighted).source(0)
+                source(np.arange(5), R, weighted)

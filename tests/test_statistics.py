@@ -10,7 +10,6 @@ from scipy import stats
 from oasis_bench.analysis import (
     compare_to_best,
     detectable_difference,
-    fit_power_law,
     holm,
 )
 from oasis_bench.analysis.statistics import cluster_interval, paired_interval
@@ -251,24 +250,3 @@ def test_ten_equal_learners_are_called_worse_as_rarely_as_is_documented():
         run[:] = [verdict == "worse" for verdict in found.values()]
     assert wrong.mean() < 0.025  # each of them is a truly best one
     assert wrong.any(axis=1).mean() == pytest.approx(0.11, abs=0.05)
-
-
-def test_an_exact_power_law_is_found_and_has_no_interval():
-    sizes = np.array([80, 200, 400, 1000])
-    law = fit_power_law(sizes, 3e-6 * sizes**1.5)
-    assert (law.factor, law.exponent, law.n) == (pytest.approx(3e-6), pytest.approx(1.5), 4)
-    assert np.isnan([law.low, law.high]).all()
-    level = fit_power_law(sizes, np.full(4, 1e-9))  # as times below the tick of a clock
-    assert level.exponent == 0
-    assert np.isnan([level.low, level.high]).all()
-
-
-def test_the_interval_of_an_exponent_of_a_hand_case():
-    """The logarithms are 0, 1, 2 and 0, 1.3, 2: slope 1, residuals -0.1, 0.2, -0.1."""
-    law = fit_power_law(np.exp([0, 1, 2]), np.exp([0, 1.3, 2]))
-    half = 12.7062 * math.sqrt(0.06 / 2)  # Student's t with one degree of freedom
-    assert (law.exponent, law.low, law.high) == pytest.approx((1, 1 - half, 1 + half), rel=1e-5)
-
-
-def test_an_exponent_needs_three_sizes():
-    assert fit_power_law([1, 2], [1, 2]) is None

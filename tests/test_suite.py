@@ -9,7 +9,6 @@ import pytest
 from oasis_bench.command_line import expected_seconds, has_result, main
 from oasis_bench.experiment import Experiment, package_hash
 from oasis_bench.experiment.identity import _meaning
-from oasis_bench.runs import one_for_each_value
 
 SUITE = """
 title = "Two tables"
@@ -101,7 +100,7 @@ def test_a_quick_suite_has_its_own_corpora_and_settings(suite, tmp_path):
 
 
 def test_a_result_of_other_learners_or_code_is_made_again(suite, tmp_path):
-    one = one_for_each_value(Experiment.from_toml(str(suite())))["near"]
+    one = Experiment.from_toml(str(suite())).one_for_each_value()["near"]
     rows = pd.DataFrame({"protocol": 1, "code": package_hash(), "learner": ["Euclidean", "LDA"]})
     file = tmp_path / "near.csv"
     assert not has_result(file, one)
@@ -116,7 +115,7 @@ def test_a_result_of_other_learners_or_code_is_made_again(suite, tmp_path):
 
 
 def test_the_time_of_corpora_is_that_of_their_committed_results(suite, tmp_path, monkeypatch):
-    each = one_for_each_value(Experiment.from_toml(str(suite())))
+    each = Experiment.from_toml(str(suite())).one_for_each_value()
     results = tmp_path / "results"
     results.mkdir()
     monkeypatch.setattr("oasis_bench.command_line.run.PUBLISHED", results)
@@ -147,6 +146,6 @@ def test_words_do_not_change_the_identity_of_code(other, is_same):
 
 def test_every_corpus_and_learner_of_the_built_in_suite_is_known():
     whole = Experiment.from_toml("suite")
-    each = one_for_each_value(whole)
+    each = whole.one_for_each_value()
     assert len(each) == len(whole.corpora) >= 29
     assert all(one.protocol == whole.protocol and not one.corpora for one in each.values())

@@ -2,9 +2,9 @@
 How do I compare my learner?
 ============================
 
-A learner is a class in a file.  It derives from one of the forms (here `MahalanobisLearner`, a
-distance), says who it is, and defines ``fit``.  Everything else is inherited: ``similarity``,
-``transform``, ``score``.
+A learner is a Python class in a file.  It derives from a base class for its form (here
+`MahalanobisLearner`, a distance), has a name, and defines ``fit``.  It inherits everything else:
+``similarity``, ``transform``, ``score``.
 """
 
 import tempfile
@@ -45,9 +45,9 @@ with plugin.open("w") as file:
     file.write(SOURCE)
 
 # %%
-# ``python -m oasis_bench check FILE`` tests what every learner must do.  Then the learner runs
-# beside others, with the same partitions and the same budget of tuning.  It must be in a file,
-# because each fit runs in its own process.
+# ``python -m oasis_bench check FILE`` tests what every learner must do.  Then ``run`` compares it
+# with others on the same partitions and with the same budget for tuning.  The learner must be in a
+# file, because each fit runs in its own process.
 result = oasis_bench.run(
     "digits",
     ["WithinClassScaling", "RCA", "Euclidean"],
@@ -61,7 +61,7 @@ result = oasis_bench.run(
 result
 
 # %%
-# The same in numbers: the difference from Euclidean on the same partition.
+# The numbers behind this: the difference from Euclidean on each partition.
 mAP = result.measures.query("task == 'retrieval' and measure == 'mAP'")
 mAP = mAP.pivot_table(index="partition", columns="learner", values="value")
 difference = mAP.drop(columns="Euclidean").sub(mAP["Euclidean"], axis=0)

@@ -2,11 +2,11 @@
 Does a metric help on top of my embeddings?
 ===========================================
 
-A network was trained on some classes, and its embeddings are used for others.  Would a metric,
-learned from a few labelled rows, rank them better than the cosine does?
+A network was trained on some classes, and its embeddings are used for other classes.  Does a metric
+that is learned from a few labelled rows rank them better than the cosine?
 
-A small network stands for yours here: it has learned to distinguish the digits 0 to 3, and embeds
-the six others, which it has never seen.  For pictures of your own, ``--features
+Here a small network takes the place of yours.  It has learned to distinguish the digits 0 to 3, and
+embeds the six other digits, which it has never seen.  For your own pictures, ``--features
 efficientnet-lite0`` makes embeddings with a pretrained network.
 """
 
@@ -27,9 +27,10 @@ X = np.maximum(digits.data[~known] / 16 @ network.coefs_[0] + network.intercepts
 y = digits.target[~known]
 
 # %%
-# Rows of unit length: then the Euclidean distance ranks as the cosine does.  Embeddings often
-# point in one direction, so each learner is tried on rows less the mean of the training rows, too.
-# Of the six digits three are seen in training, 40 rows each, and three are not.
+# Rows have unit length, so the Euclidean distance ranks as the cosine does.  Embeddings often point
+# in similar directions.  So each learner is also tried on centred rows, from which the mean of the
+# training rows is subtracted.  Three of the six digits are training classes, with 40 rows each; the
+# other three are unseen.
 learners = {
     "cosine": Euclidean(),
     "ClassifierPosterior": ClassifierPosterior(C=10.0),
@@ -56,9 +57,9 @@ table = mAP.groupby(["learner", "classes"], sort=False)["mAP"].agg(["mean", "std
 print(table.round(3))
 
 # %%
-# A metric can help among the classes that it learned from and hurt on others.  So measure both
-# before you put one into an index.  With a file of embeddings (arrays ``X`` and ``y``) the harness
-# does, and tunes the centring for each learner::
+# A metric can help among the classes that it has learned from and hurt on others.  So measure both
+# before you use a metric for an index.  The next command does this for a file of embeddings (arrays
+# ``X`` and ``y``).  It tunes for each learner whether to centre the rows::
 #
 #     python -m oasis_bench run --dataset embeddings.npz --scaling l2,center+l2 \
 #         --tasks retrieval,unseen-classes

@@ -2,8 +2,9 @@
 How do I tune a learner with scikit-learn?
 ==========================================
 
-Learners are estimators, so they work in pipelines, `cross_val_score` and `GridSearchCV`.  A scorer
-says what to optimise: mean average precision, recall at 1, or a vote of neighbours.
+Learners are scikit-learn estimators, so they work in pipelines, `cross_val_score` and
+`GridSearchCV`.  A scorer is the measure to optimise: mean average precision, recall at 1, or the
+accuracy of nearest neighbours.
 """
 
 import matplotlib.pyplot as plt
@@ -20,9 +21,9 @@ X, y = load_digits(return_X_y=True)
 train, test, of_train, of_test = train_test_split(X, y, train_size=400, stratify=y, random_state=0)
 
 # %%
-# For scikit-learn a learner is no classifier, and its default folds are successive rows.  So give
-# folds that mix the classes.  ``measures`` ranks once for several measures, and ``refit`` names the
-# one to optimise.
+# scikit-learn does not treat a learner as a classifier, so its default folds are blocks of
+# successive rows.  Pass folds that are stratified.  ``measures`` computes several measures from one
+# ranking, and ``refit`` names the measure to optimise.
 search = GridSearchCV(
     make_pipeline(Normalizer(), OASIS(random_state=0)),
     {"oasis__aggressiveness": [0.01, 0.1, 1.0], "oasis__n_steps": [1000, 5000, 20_000]},
@@ -36,8 +37,8 @@ print(tried[["aggressiveness", "n_steps", "mean_test_mAP", "mean_test_recall@1"]
 print("tuned:", search.best_params_)
 
 # %%
-# The fitted pipeline ranks new rows: ``similarity_of`` takes them through all steps.  The result
-# is evaluated on rows that took no part in the search.
+# The fitted pipeline ranks new rows: ``similarity_of`` applies all steps to them.  The result is
+# evaluated on rows that were not used in the search.
 scores = scorers.similarity_of(search, test[:3], train)
 print(scores.shape)
 for name in ("mAP", "recall@1"):

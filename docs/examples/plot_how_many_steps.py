@@ -3,8 +3,8 @@ How many steps does OASIS need?
 ===============================
 
 OASIS learns from one triplet at a time, so it can be evaluated while it learns: ``partial_fit``
-continues from the current state.  Here half of the digits train, and the other half shows how
-well it ranks new rows.
+continues from the current state.  Here OASIS learns from half of the digits, and ranks the other
+half.
 """
 
 import matplotlib.pyplot as plt
@@ -19,8 +19,8 @@ X, y = load_digits(return_X_y=True)
 X = normalize(X)
 
 # %%
-# Three random halves, and the mean average precision after so many steps.  Before the first step
-# OASIS ranks rows of unit length as the Euclidean distance does.
+# For three random halves, the table shows the mean average precision after each number of steps.
+# Before the first step, OASIS ranks rows of unit length as the Euclidean distance does.
 steps = [0, 300, 1000, 3000, 10_000, 30_000, 100_000]
 curves = {}
 for seed in range(3):
@@ -37,9 +37,9 @@ table = pd.DataFrame(curves, index=pd.Index(steps, name="steps"))
 print(table.round(3))
 
 # %%
-# The first steps can make the ranking worse than Euclidean: each of them serves one triplet.  Later
-# steps gain less and less.  So a benchmark tunes their number on folds of the training rows
-# (``python -m oasis_bench run`` does so), never on the test rows.
+# The first steps can make the ranking worse than Euclidean, because each step only improves one
+# triplet.  Later steps gain less and less.  So the number of steps must be tuned.
+# ``python -m oasis_bench run`` tunes it on folds of the training rows, never on the test rows.
 mean = table.mean(axis=1)
 print(f"0 steps: {mean[0]:.3f}, Euclidean: {Euclidean().fit(train).score(test, of_test):.3f}")
 print(f"better than Euclidean on the mean from {mean[1:].gt(mean[0]).idxmax():,} steps on")

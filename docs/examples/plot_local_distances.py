@@ -1,12 +1,12 @@
 """
-Which parts of a picture tell its class?
+Which parts of a picture show its class?
 ========================================
 
-A local distance function (Frome et al., ICCV 2007) gives each patch of each training picture a
-weight of its own.  Where are the patches that count, and how many of them?
+A local distance function (Frome et al., ICCV 2007) learns a weight for each patch of each training
+picture.  Which patches have large weights, and how many weights are 0?
 
-The pictures are four classes of Caltech101 where ``$OASIS_BENCH_DATA/caltech101`` has them.  Else
-they are cut out of the two photographs that come with scikit-learn: a temple and a flower.
+If the folder ``$OASIS_BENCH_DATA/caltech101`` exists, the pictures are four classes of Caltech101.
+Otherwise they are cut out of two photographs that come with scikit-learn, a temple and a flower.
 """
 
 import os
@@ -38,8 +38,8 @@ if not folder.is_dir():
             cut.save(folder / name / f"{number}.jpg")
 
 # %%
-# Patches are centred at edges.  Geometric blur describes each: four channels of edges, the more
-# blurred the farther from the centre.
+# Patches are centred at edges.  Each patch is described by geometric blur: four channels of edges
+# in different directions.  The blur increases with the distance from the centre.
 paths = [path for name in classes for path in sorted((folder / name).glob("*.jpg"))[:PICTURES]]
 y = np.repeat(np.arange(len(classes)), PICTURES)
 patches, kept, _ = patches_of(hashed_pictures(paths, no_progress), [KIND], POINTS, no_progress)
@@ -61,14 +61,14 @@ for number, axes in enumerate(panels):
 figure.suptitle(f"What the first patch of {paths[0].parent.name} sees")
 
 # %%
-# All weights are learned together, so that distances from different pictures can be compared.
+# All weights are learned together, so distances from different pictures can be compared.
 learned = LocalPatchDistances(random_state=0).fit(patches, y)
 zeros = np.mean(np.concatenate(learned.weights_) == 0)
 gap = learned.gap_ / learned.primal_
 print(f"{zeros:.0%} of the weights are 0; the loss is at most {gap:.1%} above its least value")
 
 # %%
-# A circle is a patch, the more opaque the larger its weight; dots have a weight of 0.
+# Each circle is a patch; a more opaque circle has a larger weight.  Dots are patches with weight 0.
 figure, panels = plt.subplots(
     1, len(classes), figsize=(3.2 * len(classes), 3), layout="constrained"
 )

@@ -2,9 +2,8 @@
 Does a metric before k-NN help?
 ===============================
 
-A learner with ``transform`` is a step of a scikit-learn pipeline: rows are mapped to a space in
-which the plain Euclidean distance is the learned one, and any classifier of neighbours goes after
-it.
+A learner with ``transform`` can be a step of a scikit-learn pipeline.  It maps rows to a space in
+which the Euclidean distance is the learned distance.  A nearest-neighbour classifier can follow.
 """
 
 import matplotlib.pyplot as plt
@@ -20,8 +19,8 @@ from oasis_bench.algorithms import LDA, LMNN, NCA, RCA
 X, y = load_wine(return_X_y=True)
 
 # %%
-# The same folds for all; the metric is learned on the training rows of each fold alone, because it
-# is a step of the pipeline that is cross-validated.
+# All pipelines use the same folds.  The metric is a step of the pipeline, so it is learned only
+# from the training rows of each fold.
 folds = RepeatedStratifiedKFold(n_splits=5, n_repeats=4, random_state=0)
 neighbours = KNeighborsClassifier(n_neighbors=3)
 pipelines = {
@@ -38,8 +37,8 @@ accuracy = pd.DataFrame(
 print(accuracy.agg(["mean", "std"]).T.round(3))
 
 # %%
-# Folds differ in how hard they are, so what a metric adds is read fold by fold: the difference
-# from the standardised rows on the same fold.
+# Some folds are harder than others.  So compare on each fold: the difference from the standardised
+# rows on the same fold shows what a metric adds.
 difference = accuracy.drop(columns="standardised").sub(accuracy["standardised"], axis=0)
 print("\nmean difference from the standardised rows")
 print(difference.mean().round(3).to_string())

@@ -2,8 +2,8 @@
 Which pictures come first, before and after learning?
 =====================================================
 
-A metric is learned to put pictures of the same class first.  What does that look like?  The rows
-are the pixels of scanned digits; with features of photographs in their place nothing else changes.
+A metric is learned so that pictures of the same class come first.  What does that look like?  The
+rows are the pixels of scanned digits.  You can use features of photographs in the same way.
 """
 
 import matplotlib.pyplot as plt
@@ -20,8 +20,8 @@ X, y = normalize(digits.data), digits.target
 train, test = train_test_split(np.arange(len(y)), test_size=0.5, stratify=y, random_state=0)
 
 # %%
-# Every test picture is a query against all other test pictures.  ``top_k`` finds the best ten, a
-# block of scores at a time, so that a large gallery needs no large matrix.
+# Every test picture is a query against all other test pictures.  ``top_k`` finds the best ten.  It
+# computes scores block by block, so a large gallery does not need a large matrix.
 K = 10
 learners = {
     "Euclidean": Euclidean().fit(X[train], y[train]),
@@ -37,8 +37,8 @@ for name, right in hits.items():
     print(f"{name}: of the first {K} pictures {right.mean():.1%} are of the query's class")
 
 # %%
-# The two queries that gain most, one in the middle and the two that lose most: a frame is green
-# and has a full line where the picture is of the query's class, else red and dotted.
+# The figure shows the two queries that gain most, one in the middle, and the two that lose most.
+# Pictures of the query's class have a green frame with a full line, the others a red, dotted one.
 gain = hits["CosineOASIS"].sum(axis=1) - hits["Euclidean"].sum(axis=1)
 order = np.argsort(-gain, kind="stable")
 chosen = order[[0, 1, len(order) // 2, -2, -1]]

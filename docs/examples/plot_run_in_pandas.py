@@ -2,8 +2,9 @@
 How do I read a run in pandas?
 ==============================
 
-A run is a folder with one SQLite file.  `RunResult` opens it, whoever made it: the command,
-`oasis_bench.run` or a cluster.  Its tables have a row for each trial, and a row for each number.
+A run is a folder with an SQLite file.  `RunResult` opens it, whether it was made by the command, by
+`oasis_bench.run` or on a cluster.  One table has a row for each trial, another one a row for each
+measured value.
 """
 
 import tempfile
@@ -28,22 +29,22 @@ oasis_bench.run(
 )
 
 # %%
-# A row for each trial: how it ended, its tuned values, what it cost.
+# ``trials`` has a row for each trial: its status, its tuned values, and its costs.
 result = RunResult(folder)
 columns = ["learner", "n_classes", "partition", "status", "params", "fit_seconds"]
 print(result.trials[columns].head(6).to_string(index=False))
 
 # %%
-# A row for each number, with the value that a random order would have.
+# ``measures`` has a row for each measured value, with its expected value for a random ranking.
 measures = result.measures
 columns = ["learner", "subset", "partition", "task", "measure", "k", "value", "chance"]
 print(measures[columns].head(4).to_string(index=False))
 
 # %%
-# Learners had the same partitions, so differences are taken partition by partition.
-# Partitions share items, which a plain t-test ignores.  The intervals of a report, and these, are
-# therefore wider.  The correlation rho of partitions is the harmonic mean of two shares of the
-# items: those that train and those that test in one partition.
+# Learners had the same partitions, so compute differences on each partition.  A plain t-test
+# ignores that partitions share items.  The intervals of a report, and those computed here, are
+# wider for this reason.  rho is the correlation between partitions: the harmonic mean of the shares
+# of the items that train and that test in one partition.
 mAP = measures.query("task == 'retrieval' and measure == 'mAP'")
 mAP = mAP.pivot_table(index=["subset", "partition"], columns="learner", values="value")
 gain = mAP["RCA"] - mAP["Euclidean"]
@@ -54,7 +55,7 @@ for subset, rows in gain.groupby("subset"):
     print(f"{subset} classes, RCA less Euclidean: {rows.mean():+.3f} ± {half:.3f}")
 
 # %%
-# Or plot every partition: a line joins the values measured on the same items.
+# You can also plot every partition.  A line connects the values measured on the same items.
 figure, panels = plt.subplots(1, 2, figsize=(7, 3.5), sharey=True, layout="constrained")
 for axes, (subset, rows) in zip(panels, mAP.groupby("subset"), strict=True):
     axes.plot(rows.columns, rows.T, marker="o")

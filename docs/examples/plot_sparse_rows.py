@@ -2,9 +2,10 @@
 Can it learn from millions of sparse rows?
 ==========================================
 
-A step of OASIS costs nnz(q) (nnz(p) + nnz(n)), however many rows there are.  The rows here are
-drawn at random, as large and as sparse as the bags of visual words of the OASIS papers: 10 000
-features, 70 of them not zero.  They show time and memory, not quality.
+The time of a step of OASIS depends on the number of non-zero values (nnz) of its three rows,
+nnz(q) (nnz(p) + nnz(n)), and not on the number of rows.  Here the rows are random.  They are as
+sparse as the bags of visual words of the OASIS papers: 70 of 10 000 features are not zero.  They
+show time and memory, not quality.
 """
 
 from time import process_time
@@ -32,8 +33,8 @@ def sparse_rows(n_rows, rng):
 
 
 # %%
-# The same number of steps on more and more rows, in float32.  W has 10 000 x 10 000 numbers, 400
-# MB, however many rows there are.
+# We make the same number of steps on more and more rows, in float32.  W always has 10 000 x 10 000
+# numbers (400 MB).
 rng = np.random.default_rng(0)
 sizes, seconds, megabytes = (3000, 10_000, 30_000, 100_000), [], []
 for n_rows in sizes:
@@ -49,9 +50,9 @@ for n_rows in sizes:
     del learner
 
 # %%
-# So the time of a fit is that of its steps, and rows cost memory alone.  From tens of steps a row
-# on, `MiniBatchOASIS` spreads steps over threads; ``python -m oasis_bench web-scale`` is the
-# papers' experiment with two million rows.
+# So the time of a fit depends on its number of steps, and more rows only need more memory.  With
+# tens of steps for each row, `MiniBatchOASIS` can use several threads.  ``python -m oasis_bench
+# web-scale`` is the papers' experiment with two million rows.
 figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
 axes.loglog(sizes, np.array(seconds) / STEPS * 1e6, marker="o", label="microseconds a step (CPU)")
 axes.loglog(sizes, megabytes, marker="s", linestyle="dashed", label="megabytes of the rows")

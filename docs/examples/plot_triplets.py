@@ -2,11 +2,12 @@
 How do I learn from triplets?
 =============================
 
-Sometimes there are no classes, only judgements: which of two items is more like a third?  Learners
-whose ``takes_triplets`` is true learn from row numbers (query, positive, negative).
+Sometimes there are no classes, only judgements: which of two items is more similar to a third?
+Learners whose ``takes_triplets`` is true learn from triplets of row numbers (query, positive,
+negative).
 
-The judge here is simulated, so we know what there is to find: it looks at only three of the
-thirteen measurements of a wine.
+The judge here is simulated.  It only looks at three of the thirteen measurements of a wine.  So we
+know what a learner should find.
 """
 
 import matplotlib.pyplot as plt
@@ -31,7 +32,7 @@ def answers(rows, n, rng):
 
 
 # %%
-# Questions are held back by rows, not by triplets: no row of a test question is in training.
+# We split the rows, not the triplets.  So no row of a test question is a training row.
 rng = np.random.default_rng(0)
 order = rng.permutation(len(X))
 train, test = order[:120], order[120:]
@@ -46,8 +47,7 @@ def agreement(learner):
 
 
 # %%
-# ``partial_fit_triplets`` applies the triplets in their order.  Thirty answers are few, and
-# thousands take a second.
+# ``partial_fit_triplets`` applies the triplets in their order.  Thousands of answers take a second.
 learner, asked, curve = DissimOASIS(aggressiveness=0.1), [], []
 for n in (1, 30, 70, 200, 700, 2000, 7000, 20_000):
     learner.partial_fit_triplets(X, answers(train, n - sum(asked), rng))
@@ -56,7 +56,7 @@ for n in (1, 30, 70, 200, 700, 2000, 7000, 20_000):
     print(f"{n:6,} answers: agreement {curve[-1]:.3f}")
 
 # %%
-# What was learned can be read: the diagonal of W weighs the measurements.
+# The diagonal of W has a weight for each measurement.  So you can see what was learned.
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 left.semilogx(np.cumsum(asked), curve, marker="o")
 left.axhline(0.5, color="grey", linestyle="dashed", label="chance")

@@ -2,9 +2,9 @@
 Does a metric generalise to unseen classes?
 ===========================================
 
-A shop adds products every day, and cannot learn a new metric for each.  So a metric learned on some
-classes must rank others.  Here each learner trains on five of the ten digits.  It is evaluated on
-new rows of these, and on the other five.
+A shop adds products every day, and cannot learn a new metric for each of them.  So a metric that
+was learned on some classes must rank others.  Here each learner is fitted on five of the ten
+digits.  It is evaluated on new rows of these digits, and on the other five.
 """
 
 import matplotlib.pyplot as plt
@@ -27,8 +27,8 @@ learners = [
 ]
 
 # %%
-# Five random halves of the classes.  Of the seen ones 40 rows a class train and the others test;
-# of the unseen ones all rows test.
+# We repeat this for five random halves of the classes.  40 rows of each seen class are training
+# rows, and the others are test rows.  All rows of the unseen classes are test rows.
 rows = []
 for seed in range(5):
     rng = np.random.default_rng(seed)
@@ -45,9 +45,9 @@ table = mAP.pivot_table(index="learner", columns="classes", values="mAP", sort=F
 print(table.round(3))
 
 # %%
-# Gains among seen classes need not generalise.  The posterior is the clearest case: it says how
-# likely a row belongs to each class that it knows, which says little about others.  ``--tasks
-# retrieval,unseen-classes`` evaluates both in one run.
+# A gain among seen classes may not generalise.  The clearest case is `ClassifierPosterior`.  It
+# computes how likely a row belongs to each of the seen classes, which says little about others.
+# ``--tasks retrieval,unseen-classes`` evaluates both in one run.
 figure, axes = plt.subplots(figsize=(7, 3.5), layout="constrained")
 axes.hlines(table.index, table.min(axis=1), table.max(axis=1), color="lightgrey", linewidth=3)
 axes.plot(table["seen"], table.index, "o", label="classes seen in training")

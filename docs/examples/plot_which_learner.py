@@ -1,9 +1,10 @@
 """
-Which learner should I take for my table?
-=========================================
+Which learner should I use for my table?
+========================================
 
-That depends on the table, so measure.  `oasis_bench.run` takes a DataFrame with a column of labels,
-tunes each learner on inner folds, and shows which learners are statistically tied with the best.
+That depends on the table, so measure it.  `oasis_bench.run` takes a DataFrame with a column of
+labels.  It tunes each learner on inner folds, and shows which learners are statistically tied with
+the best.
 """
 
 import tempfile
@@ -18,8 +19,8 @@ table = load_wine(as_frame=True).frame.rename(columns={"target": "cultivar"})
 print(table.iloc[:3, [0, 1, 2, -2, -1]])
 
 # %%
-# Columns of different units need scaling: ``standard+l2`` is the default for tables.
-# The first two are baselines, which a metric must beat to be of use.
+# Columns with different units must be scaled.  For a table the scaling is tuned by default.  The
+# first two learners are baselines, which a metric must beat to be useful.
 result = oasis_bench.run(
     table,
     ["Euclidean", "ClassifierPosterior", "LDA", "OASIS", "LMNN"],
@@ -35,7 +36,7 @@ result = oasis_bench.run(
 result
 
 # %%
-# Quality against cost: tuning and the final fit.
+# What is the quality, and what does it cost? The seconds are those of tuning and the final fit.
 quality = result.measures.query("task == 'retrieval' and measure == 'mAP'")
 quality = quality.groupby("learner")["value"].agg(["mean", "std"])
 parts = ["tuning_fit_seconds", "tuning_score_seconds", "fit_seconds"]

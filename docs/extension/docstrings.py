@@ -4,8 +4,10 @@
 `.. entry-points:: learners` (or datasets, tasks) a table of what is registered, with its facts.
 """
 
+import re
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import Any, ClassVar
 
 from docutils import nodes
@@ -16,9 +18,12 @@ from sphinx.application import Sphinx
 
 import oasis_bench.algorithms
 
+EXAMPLES = sorted(Path(__file__).parents[1].glob("examples/plot_*.py"))
+READ_SECTIONS = NumpyDocString._read_sections
+
 
 class Mathematics(Directive):
-    """A section for each learner: what its docstring says above its parameters, and its source."""
+    """A section for each learner: its docstring above the parameters, its source, its examples."""
 
     required_arguments = 1
     final_argument_whitespace = True
@@ -31,7 +36,9 @@ class Mathematics(Directive):
             lines = [f"**{' '.join(text['Summary'])}**", "", *text["Extended Summary"], ""]
             if text["References"]:
                 lines += ["*Source.* " + " ".join(text["References"]), ""]
-            lines += [f"Parameters, methods and examples: `{name}`."]
+            lines += [f"Parameters and methods: `{name}`. "]
+            if using := [it.stem for it in EXAMPLES if re.search(rf"\b{name}\b", it.read_text())]:
+                lines[-1] += "Examples: " + ", ".join(f":doc:`/gallery/{it}`" for it in using)
             section = nodes.section(ids=[f"mathematics-{name.lower()}"])
             section += nodes.title(text=name)
             self.state.nested_parse(StringList(lines, source=name), 0, section)
@@ -68,11 +75,10 @@ class EntryPoints(Directive):
             yield f"     - {getattr(plugin, fact, '')}".replace("*", r"\*").replace("|", r"\|")
 
 
-def name_sections(_: Sphinx, __: str, ___: str, ____: Any, _____: Any, lines: list[str]) -> None:
-    """Let numpydoc read the section 'Class attributes' as its 'Attributes'."""
-    for number, line in enumerate(lines[:-1]):
-        if line == "Class attributes":
-            lines[number : number + 2] = ["Attributes", "----------"]
+def read_sections(docstring: NumpyDocString) -> Iterator[tuple[str, list[str]]]:
+    """Read the section 'Class attributes' as 'Attributes', the only one that numpydoc knows."""
+    for name, lines in READ_SECTIONS(docstring):
+        yield "Attributes" if name == "Class attributes" else name, lines
 
 
 def bar_as_text(_: states.Inliner, match: Any, __: int) -> tuple[str, list[Any], str, list[Any]]:
@@ -86,5 +92,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("mathematics", Mathematics)
     app.add_directive("entry-points", EntryPoints)
     states.Inliner.dispatch = {**states.Inliner.dispatch, "|": bar_as_text}
-    app.connect("autodoc-process-docstring", name_sections, priority=100)
+    NumpyDocString._read_sections = read_sections
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,9 +1,8 @@
-from .comparison import RunComparison as RunComparison, compare_runs as compare_runs
+from .comparison import compare_runs as compare_runs
 from .leaderboard import Leaderboard as Leaderboard
 from .measurements import (
     RunAnalysis as RunAnalysis,
     measure_name as measure_name,
-    option_name as option_name,
 )
 from .statistics import (
     LEVEL as LEVEL,
@@ -11,7 +10,6 @@ from .statistics import (
     PairedInterval as PairedInterval,
     compare_to_best as compare_to_best,
     detectable_difference as detectable_difference,
-    fit_power_law as fit_power_law,
     holm as holm,
     reach_of as reach_of,
 )

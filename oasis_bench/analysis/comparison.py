@@ -8,8 +8,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -27,8 +26,6 @@ from oasis_bench.analysis.statistics import (
 from oasis_bench.experiment import WORDS, cell_name
 from oasis_bench.runs import StoredRun
 from oasis_bench.tasks import Split
-
-Verdict = Literal["worse", "better", "same", "not judged"]
 
 MUST_AGREE = ("algorithm", "data", "seed", "classes", "replicates", "sizes", "scaling")
 """What must be equal in both runs, so that an algorithm gets the same items in a partition."""
@@ -55,58 +52,24 @@ which the queries of a trial share; 1 MiB is more than the error of the kernel's
 pages, some hundred kilobytes."""
 
 
-@dataclass(frozen=True)
-class Line:
-    """One measure or cost of one learner on one class subset, in both runs."""
-
-    task: str  # of a cost the split of its trials
-    measure: str  # RESULTS, one of COMPARED_COSTS, or a measure by its name
-    n: int  # partitions
-    old: float  # a number of results, a mean of a measure, or a geometric mean of a cost
-    new: float
-    change: float  # NEW - OLD; of costs NEW / OLD
-    verdict: Verdict  # 'same' is no proof: the interval says how large a change may be
-    subset: str = ""
-    learner: str = ""
-    reason: str = ""  # the trials that were lost or gained, or why the line is not judged
-    low: float = math.nan  # of the 95 % interval, as if it were the only line; NaN of equal changes
-    high: float = math.nan
-    p_value: float = math.nan  # corrected for the number of lines; NaN where it was not tested
-
-    @property
-    def counts_results(self) -> bool:
-        """Whether the values are the numbers of trials with a result for the task."""
-        return self.measure == RESULTS
-
-    @property
-    def is_cost(self) -> bool:
-        """Whether the values are seconds or bytes."""
-        return self.measure in COMPARED_COSTS
+COLUMNS = ["subset", "learner", "task", "measure", "kind", "n", "old", "new", "change"]
+COLUMNS += ["low", "high", "p_value", "verdict", "reason"]
 
 
-@dataclass(frozen=True)
-class RunComparison:
-    """What changed between two runs; notes say what could not be compared, and what differs.
-
-    `tolerance` is the share by which costs may grow.
-    """
-
-    lines: Sequence[Line]
-    notes: Sequence[str]
-    tolerance: float
-
-    def count(self, verdict: Verdict) -> int:
-        """Count the lines with a verdict."""
-        return sum(line.verdict == verdict for line in self.lines)
-
-    @property
-    def n_judged(self) -> int:
-        """The number of lines that say whether something got worse."""
-        return len(self.lines) - self.count("not judged")
-
-
-def compare_runs(old: StoredRun, new: StoredRun, tolerance: float = 0.1) -> RunComparison:
+def compare_runs(
+    old: StoredRun, new: StoredRun, tolerance: float = 0.1
+) -> tuple[pd.DataFrame, list[str]]:
     """Compare the trials that two runs have in common: a learner's label, on the same items.
+
+    Returned are a row for each measure or cost of a learner on a class subset, with `COLUMNS`, and
+    notes on what could not be compared and what differs.  `task` is the split of trials for a cost,
+    which is a `kind` as 'results', the number of trials with a result, and 'measure' are; `n` are
+    partitions; old and new are numbers of results, means of a measure, or geometric means of a
+    cost, and change is NEW - OLD, for a cost NEW / OLD.  low and high are the 95 % interval of the
+    change, as if it were the only row, and p_value is corrected for the number of rows: NaN if it
+    was not tested.  verdict is 'worse', 'better', 'same' or 'not judged': 'same' is no proof, the
+    interval says how large a change may be.  reason says which trials were lost or gained, or why
+    the row is not judged.
 
     Measures of tasks: the paired interval of NEW - OLD, corrected for the items that partitions
     share (see `analysis.statistics`); of judgements a bootstrap over their groups.
@@ -136,7 +99,7 @@ def compare_runs(old: StoredRun, new: StoredRun, tolerance: float = 0.1) -> RunC
         of_runs = [run.names(task, "is_compared") for run in both]
         names[task] = [name for name in of_runs[0] if name in of_runs[1]]
     before, after = (_with_measures(run, names) for run in both)
-    lines: list[Line] = []
+    lines: list[dict[str, Any]] = []
     left_out, differing = defaultdict(list), defaultdict(list)
     keys = ["subset", "learner", "split"]
     for key in pd.concat([before, after])[keys].drop_duplicates().itertuples(index=False):
@@ -170,7 +133,7 @@ def compare_runs(old: StoredRun, new: StoredRun, tolerance: float = 0.1) -> RunC
         }
         pairs = pairs.sort_values("partition")
         found = cell_lines(pairs, split, of_split, tolerance, doubt, groups)
-        lines += [replace(line, subset=subset, learner=learner) for line in found]
+        lines += [{**line, "subset": subset, "learner": learner} for line in found]
         for reason, partitions in _left_out(of_old, of_new, pairs):
             if partitions:
                 left_out[reason].append(f"{cell}, partition {', '.join(map(str, partitions))}")
@@ -178,7 +141,10 @@ def compare_runs(old: StoredRun, new: StoredRun, tolerance: float = 0.1) -> RunC
         left_out[f"only in {run}"] += [f"the task {task}" for task in sorted(only)]
     notes = [f"{reason}: {'; '.join(cells)}" for reason, cells in left_out.items() if cells]
     notes += [f"{it}: {', '.join(sorted(set(learners)))}" for it, learners in differing.items()]
-    return RunComparison(corrected(lines), notes, tolerance)
+    table = pd.DataFrame(lines, columns=COLUMNS).fillna({"reason": ""})
+    table["p_value"] = holm(table["p_value"].astype(float))
+    table.loc[table["p_value"] > LEVEL, "verdict"] = "same"  # chance may explain it
+    return table, notes
 
 
 def _groups(
@@ -244,13 +210,13 @@ def cell_lines(
     tolerance: float,
     doubt: str = "",
     groups: Mapping[str, pd.DataFrame] | None = None,
-) -> Iterator[Line]:
+) -> Iterator[dict[str, Any]]:
     """Compare a learner on one class subset: a row of `pairs` is a partition that both runs have.
 
     Its columns are those of trials with the suffixes _old and _new, and those that `column_of`
     names.  `doubt` says why measures are not judged; `groups` has those of judgements, which are
     compared over groups, by column.  The p-values are those of each line alone, and the verdicts
-    those without regard to chance: `corrected` corrects both.
+    those without regard to chance.
     """
     for task, names in measures.items():
         yield from _results_line(task, pairs)
@@ -286,7 +252,7 @@ def _timed(pairs: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     return pairs, doubt or ("fits waited for a core" if is_noisy.any() else "")
 
 
-def _results_line(task: str, pairs: pd.DataFrame) -> Iterator[Line]:
+def _results_line(task: str, pairs: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """Compare which trials have a result for a task: a lost one is worse, despite new ones."""
     status = column_of(task, RESULTS)
     old, new = pairs[f"{status}_old"] == "ok", pairs[f"{status}_new"] == "ok"
@@ -301,16 +267,17 @@ def _results_line(task: str, pairs: pd.DataFrame) -> Iterator[Line]:
         f"partition {partition} was {text.partition(':')[0]}"
         for partition, text in zip(gained["partition"], gained[f"{status}_old"], strict=True)
     ]
-    yield Line(
-        task=task,
-        measure=RESULTS,
-        n=len(pairs),
-        old=float(old.sum()),
-        new=float(new.sum()),
-        change=float(new.sum() - old.sum()),
-        verdict="worse" if len(lost) else "better",
-        reason="; ".join(reasons),
-    )
+    yield {
+        "task": task,
+        "measure": RESULTS,
+        "kind": RESULTS,
+        "n": len(pairs),
+        "old": float(old.sum()),
+        "new": float(new.sum()),
+        "change": float(new.sum() - old.sum()),
+        "verdict": "worse" if len(lost) else "better",
+        "reason": "; ".join(reasons),
+    }
 
 
 def _line(
@@ -321,7 +288,7 @@ def _line(
     tolerance: float,
     doubt: str = "",
     groups: pd.DataFrame | None = None,
-) -> Iterator[Line]:
+) -> Iterator[dict[str, Any]]:
     """Compare a column over the partitions where both runs have it; no line where none has.
 
     `doubt` says why a difference is not judged; `groups` are compared in place of partitions.
@@ -345,45 +312,23 @@ def _line(
     ends = interval.mean, interval.low, interval.high
     numbers = [*np.average(values, axis=0, weights=weights), *ends]
     old, new, change, low, high = (np.exp(numbers) if is_cost else np.array(numbers)).tolist()
-    line = Line(
-        task=task,
-        measure=measure,
-        n=len(values),
-        old=old,
-        new=new,
-        change=change,
-        low=low,
-        high=high,
-        p_value=interval.p_value,
-        verdict="worse" if (new > old) == is_cost else "better",
-    )
+    verdict, reason, p_value = "worse" if (new > old) == is_cost else "better", "", interval.p_value
     is_large = abs(interval.mean) > np.log1p(tolerance) and abs(new - old) > COMPARED_COSTS.get(
         measure, 0
     )
     if not differences.any():
-        line = replace(line, verdict="same", p_value=math.nan)
+        verdict, p_value = "same", math.nan
     elif doubt or len(differences) == 1:
+        verdict, p_value = "not judged", math.nan
         reason = doubt or "one partition has no interval"
-        line = replace(line, verdict="not judged", reason=reason, p_value=math.nan)
     elif is_cost and not is_large:
-        line = replace(line, verdict="same")
+        verdict = "same"
     elif math.isnan(interval.p_value) and measure != "model_bytes":  # a size is not of chance
-        reason = "all partitions changed by the same, which leaves no test"
+        verdict, reason = "not judged", "all partitions changed by the same, which leaves no test"
         if weights is not None and len(weights) < LEAST_CLUSTERS:
             reason = f"{len(weights)} groups of judgements: {LEAST_CLUSTERS} are tested"
-        line = replace(line, verdict="not judged", reason=reason)
-    yield line
-
-
-def corrected(lines: Sequence[Line]) -> list[Line]:
-    """Correct the p-values for their number; a verdict that chance may explain becomes 'same'."""
-    tested = [line.p_value for line in lines if not math.isnan(line.p_value)]
-    p_values = iter(holm(tested).tolist())
-    result = []
-    for line in lines:
-        if not math.isnan(line.p_value):
-            line = replace(line, p_value=next(p_values))
-            if line.p_value > LEVEL:
-                line = replace(line, verdict="same")
-        result.append(line)
-    return result
+    yield {
+        **{"task": task, "measure": measure, "kind": "cost" if is_cost else "measure"},
+        **{"n": len(values), "old": old, "new": new, "change": change, "low": low, "high": high},
+        **{"p_value": p_value, "verdict": verdict, "reason": reason},
+    }

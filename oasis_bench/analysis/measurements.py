@@ -67,11 +67,6 @@ def measure_name(measure: str, k: float | None) -> str:
     )
 
 
-def option_name(measure: str, k: float | None) -> str:
-    """Name a measure as the options of the command line do: 'mAP', 'accuracy@3'."""
-    return measure if pd.isna(k) else f"{measure}@{k:.0f}"
-
-
 @dataclass(frozen=True, eq=False)
 class RunAnalysis:
     """A stored run: its trials, its measures by task, and its learners compared by them.
@@ -290,7 +285,7 @@ class RunAnalysis:
 
     @cached_property
     def measures(self) -> dict[str, pd.DataFrame]:
-        """The measures of each task in order: measure, k, name and option, and who shows them.
+        """The measures of each task in order: measure, k and name, and who shows them.
 
         is_headline: a measure of learners that tables show; is_shown: also one of the data that
         these are compared with; is_compared: of runs, and on the terminal, the first where no other
@@ -313,7 +308,6 @@ class RunAnalysis:
         compared = np.array([k in COMPARED_AT.get(name, ()) for name, k in known], dtype=bool)
         return rows[["measure", "k"]].assign(
             name=[measure_name(*pair) for pair in pairs],
-            option=[option_name(*pair) for pair in pairs],
             is_headline=first,
             is_shown=first | of_data,
             is_compared=compared if compared.any() else first & (first.cumsum() == 1),

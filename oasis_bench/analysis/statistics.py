@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,9 +32,6 @@ LEAST_SETS = 5
 
 LEAST_CLUSTERS, RESAMPLES = 10, 9999
 """The least number of groups of judgements for a bootstrap, and its number of samples."""
-
-LEAST_POINTS = 3
-"""The points that a power law needs: two leave no residual."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +52,8 @@ class PairedInterval:
     p_value: float
     reach: float = math.inf
     rho: float = 0.0
+
+    LEVEL: ClassVar = LEVEL
 
     @classmethod
     def of(
@@ -146,21 +146,6 @@ class Comparison:
         """Return the standard error of this mean; NaN of too few groups."""
         interval = self.interval(learner)
         return interval.standard_error if interval.n >= LEAST_CLUSTERS else math.nan
-
-
-@dataclass(frozen=True)
-class PowerLaw:
-    """Least squares of log y on log x of n points: y = factor * x ** exponent.
-
-    low and high are the 95 % interval of the exponent (Student's t, n - 2 degrees of freedom); NaN
-    where the points lie on the line, so that nothing says how far off it may be.
-    """
-
-    factor: float
-    exponent: float
-    low: float
-    high: float
-    n: int
 
 
 def _standard_error(n: float, rho: float) -> float:
@@ -330,21 +315,3 @@ def _verdict(difference: PairedInterval, p_value: float, level: float) -> str:
     if math.isnan(p_value):
         return "untested"
     return "worse" if difference.mean > 0 else "better"
-
-
-def fit_power_law(x: npt.ArrayLike, y: npt.ArrayLike) -> PowerLaw | None:
-    """Fit y = factor * x ** exponent by least squares of the logarithms; None of two points.
-
-    One point for each size: repeated measurements of one size share errors, and would make the
-    interval too narrow, so give their medians.
-    """
-    log_x, log_y = np.log(np.asarray(x)), np.log(np.asarray(y))
-    if log_x.size < LEAST_POINTS:
-        return None
-    fit = stats.linregress(log_x, log_y)
-    error = np.abs(log_y - fit.intercept - fit.slope * log_x).max()
-    half = fit.stderr * float(stats.t.ppf((1 + CONFIDENCE) / 2, df=log_x.size - 2))
-    half = half if error > ROUNDING else math.nan
-    return PowerLaw(
-        math.exp(fit.intercept), fit.slope, fit.slope - half, fit.slope + half, log_x.size
-    )

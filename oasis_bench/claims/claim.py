@@ -6,19 +6,25 @@ An effect is numbers of stored runs, one a partition, and bounds of their mean.
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import TypeAlias
+from functools import lru_cache, partial
+from itertools import product
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from scipy import stats
 
-from oasis_bench.analysis import LEVEL, PairedInterval, RunAnalysis, holm, reach_of
+from oasis_bench.analysis import PairedInterval, RunAnalysis, holm, reach_of
 from oasis_bench.claims.paper_figures import Runs, published_figures
-from oasis_bench.runs import StoredRun
+from oasis_bench.experiment import Experiment
+from oasis_bench.runs import StoredRun, read_run
+from oasis_bench.system import UsageError
+from oasis_bench.tasks import RECOGNITION_BY_FROME
 from oasis_bench.trial import TRAINING
 
 analysis_of = lru_cache(maxsize=16)(RunAnalysis)
@@ -27,6 +33,10 @@ analysis_of = lru_cache(maxsize=16)(RunAnalysis)
 Float64Array = npt.NDArray[np.float64]
 
 COST = "fit_cpu_seconds"
+LEVEL = PairedInterval.LEVEL
+
+SATURATED = 35_000
+"""Steps after which test precision is said to be saturated on ten classes (JMLR figure 5)."""
 
 
 @dataclass(frozen=True)
@@ -168,6 +178,21 @@ def on_curve(
             yield Measured(where, pd.Series(numbers, dtype=np.float64).dropna(), rho)
 
     return Effect(what, measured, above, below)
+
+
+def _at_saturation(steps: Float64Array, values: Float64Array) -> float:
+    """Return the value where precision is said to be saturated; NaN of a curve that ends before."""
+    return float(values[steps <= SATURATED][-1]) if steps[-1] > SATURATED else math.nan
+
+
+def _saturated(steps: Float64Array, values: Float64Array) -> float:
+    """Return the value at saturation minus the highest of all."""
+    return _at_saturation(steps, values) - float(values.max())
+
+
+def _later(steps: Float64Array, values: Float64Array) -> float:
+    """Return the last value minus that at saturation."""
+    return float(values[-1]) - _at_saturation(steps, values)
 
 
 def of_trials(learner: str, column: str, what: str, above: float) -> Effect:
@@ -328,6 +353,92 @@ class Claim:
         return {(name, effect.words) for name in self.experiments for effect in self.effects}
 
 
+KINDS: dict[str, Callable[..., Effect]] = {
+    "gain": gain,
+    "training_gain": training_gain,
+    "last_over_first": last_over_first,
+    "difference": difference,
+    "times_as_long": times_as_long,
+    "growth": growth,
+    "of_trials": of_trials,
+    "from_published": from_published,
+    "judged": partial(gain, measure="similarity precision", task="judged-triplets"),
+    "recognised": partial(gain, measure=RECOGNITION_BY_FROME, task="classification"),
+    "saturated": partial(on_curve, number=_saturated),
+    "later": partial(on_curve, number=_later),
+}
+"""What makes an effect of `papers.toml`, by its kind."""
+
+
+def _effects(entry: Mapping[str, Any]) -> Iterator[Effect]:
+    """Make the effects of an entry: one for each value of a list, as `itertools.product` does."""
+    arguments = {
+        name: [*_effects(value)] if isinstance(value, dict) else value
+        for name, value in entry.items()
+        if name != "kind"
+    }
+    lists = [value if isinstance(value, list) else [value] for value in arguments.values()]
+    for values in product(*lists):
+        yield KINDS[entry["kind"]](**dict(zip(arguments, values, strict=True)))
+
+
+def _claims_of_papers() -> Iterator[Claim]:
+    """Read the claims of `papers.toml`."""
+    read = tomllib.loads(Path(__file__).with_name("papers.toml").read_text(encoding="utf-8"))
+    for claim in read["claims"]:
+        effects = [it for entry in claim.get("effects", ()) for it in _effects(entry)]
+        note = claim.get("note", "").format(**read["shared"])
+        yield Claim(**{**claim, "effects": effects, "note": note})
+
+
+CLAIMS = tuple(_claims_of_papers())
+
+
+def experiments() -> list[str]:
+    """Name the experiments that decide claims, in the order of the claims."""
+    return list(dict.fromkeys(name for claim in CLAIMS for name in claim.experiments))
+
+
+def decided_by(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame, Runs, dict[str, str]]:
+    """Decide the claims of the papers by the finished runs in a folder of the verb `paper`.
+
+    Returns verdicts and effects as `decide` does, and what `stored_runs` does.
+    """
+    runs, left_out = stored_runs(folder)
+    return *decide(CLAIMS, measured_effects(CLAIMS, runs)), runs, left_out
+
+
+def stored_runs(folder: Path) -> tuple[dict[str, dict[str, StoredRun]], dict[str, str]]:
+    """Read the finished experiments of a folder; say why others that have begun do not count.
+
+    A verdict from half of the partitions would be a look that the test does not allow for.
+
+    Returns
+    -------
+    dict
+        By experiment its runs, by the paths of their folders in `folder`; those of an experiment
+        that is several runs in the order of its values.
+    dict
+        By experiment why its runs do not count.
+    """
+    found, reasons = {}, {}
+    for name in experiments():
+        values = Experiment.from_toml(name).one_for_each_value()
+        paths = [f"{name}/{value}" for value in values] or [name]
+        here = [path for path in paths if StoredRun.is_in(folder / path)]
+        try:
+            runs = {path: read_run(folder / path) for path in here}
+        except UsageError as error:
+            reasons[name] = str(error)
+            continue
+        if len(runs) < len(paths) or any(run.info.finished is None for run in runs.values()):
+            if runs:
+                reasons[name] = "not finished"
+        else:
+            found[name] = runs
+    return found, reasons
+
+
 def measured_effects(claims: Sequence[Claim], runs: Runs) -> pd.DataFrame:
     """Measure the effects of claims in the runs of each experiment: a row for each run and subset.
 
@@ -364,10 +475,10 @@ def decide(claims: Sequence[Claim], effects: pd.DataFrame) -> tuple[pd.DataFrame
     Returns
     -------
     DataFrame
-        A row for each claim, by id: verdict, one of `OUTCOMES`, and words, with the count where it
-        is partly supported; n_supported of n_effects; weakest, the row of the effect that speaks
-        least for it; p_value, the largest of its effects'; q_value, over all claims that are tested
-        (Benjamini and Hochberg).
+        A row for each claim, by id: its sentence, place, experiments and note; verdict, one of
+        `OUTCOMES`, and words, with the count where it is partly supported; n_supported of
+        n_effects; weakest, the row of the effect that speaks least for it; p_value, the largest of
+        its effects'; q_value, over all claims that are tested (Benjamini and Hochberg).
     DataFrame
         `effects` of these claims with their outcomes.
     """
@@ -390,6 +501,7 @@ def decide(claims: Sequence[Claim], effects: pd.DataFrame) -> tuple[pd.DataFrame
         outcomes[own.index[shown]], outcomes[own.index[against]] = "supported", "contradicted"
         count = f" ({shown.sum()} of {len(own)} effects)" * (verdict == "partly supported")
         verdicts[claim.id] = {
+            **{name: getattr(claim, name) for name in ("sentence", "place", "experiments", "note")},
             "verdict": verdict,
             "words": verdict + count,
             "n_supported": int(shown.sum()),

@@ -156,29 +156,30 @@ class ClassList:
             ours = {"OASIS Matlab": "OASIS", "Dissim-OASIS Matlab": "DissimOASIS"}
         return cells.replace({"learner": ours})[["learner", "mean", "sd"]]
 
+    @classmethod
+    def experiment(cls, name: str, registry: Registry) -> Experiment:
+        """Return a built-in experiment on the papers' class lists, where all of them are on disk.
 
-def on_papers_classes(name: str, experiment: Experiment, registry: Registry) -> Experiment:
-    """Return a built-in experiment on the papers' class lists, where all of them are on disk.
-
-    They are where each class has the 40 training and 25 test pictures of the papers.  Else, and
-    where the papers have no lists for it, the experiment is returned as it is.
-    """
-    lists = CLASS_LISTS.get(name, ())
-    if not lists:
-        return experiment
-    dataset = Registry.open_dataset(DATASET, registry)
-    sizes = dataset.class_sizes()
-    needed = {one for own in lists for one in dataset.class_subsets[own]}
-    if any(sizes.get(one, 0) < sum(PAPERS_PER_CLASS) for one in needed):
-        return experiment
-    about, _, _ = experiment.title.rpartition(":")
-    return replace(
-        experiment,
-        title=f"{about}: the classes {', '.join(lists)} of Caltech256",
-        dataset=DATASET,
-        classes=lists,
-        replicates=None,
-        partitions=experiment.partitions or PARTITIONS,
-        train_per_class=None,
-        test_per_class=None,
-    )
+        They are where each class has the 40 training and 25 test pictures of the papers.  Else, and
+        where the papers have no lists for it, the experiment is returned as it is.
+        """
+        experiment = Experiment.from_toml(name)
+        lists = CLASS_LISTS.get(name, ())
+        if not lists:
+            return experiment
+        dataset = Registry.open_dataset(DATASET, registry)
+        sizes = dataset.class_sizes()
+        needed = {one for own in lists for one in dataset.class_subsets[own]}
+        if any(sizes.get(one, 0) < sum(PAPERS_PER_CLASS) for one in needed):
+            return experiment
+        about, _, _ = experiment.title.rpartition(":")
+        return replace(
+            experiment,
+            title=f"{about}: the classes {', '.join(lists)} of Caltech256",
+            dataset=DATASET,
+            classes=lists,
+            replicates=None,
+            partitions=experiment.partitions or PARTITIONS,
+            train_per_class=None,
+            test_per_class=None,
+        )

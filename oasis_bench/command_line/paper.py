@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from oasis_bench.claims import experiments, on_papers_classes
+from oasis_bench.claims import ClassList, experiments
 from oasis_bench.command_line.progress import ProgressDisplay, in_words
 from oasis_bench.command_line.run import TRIAL_FAILED, go_on, quick_note
 from oasis_bench.experiment import Experiment
@@ -76,7 +76,7 @@ def paper_experiment(name: str, quick: bool) -> Experiment:
 
     `quick`: of few partitions, pictures and steps.
     """
-    experiment = on_papers_classes(name, Experiment.from_toml(name), Registry.load())
+    experiment = ClassList.experiment(name, Registry.load())
     if not quick:
         return experiment
     settings = {**experiment.quick_settings(), **QUICK, "replicates": None}

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Callable
+from contextlib import closing, suppress
+from pathlib import Path
 from typing import Any
 
 from tqdm.auto import tqdm
 
-from oasis_bench.analysis import option_name
 from oasis_bench.experiment import cell_name
+from oasis_bench.runs import StoredRun
 from oasis_bench.system import Text
 from oasis_bench.trial import TrialResult
 
@@ -76,6 +79,23 @@ class ProgressDisplay:
         else:
             print(text, file=sys.stderr)
 
+    def carry_out(self, start: Callable[..., int], folder: Path, **how: Any) -> int:
+        """Run trials into a folder and show their progress; an interrupt says how to continue."""
+        with closing(self):
+            try:
+                shown = {"on_trial": self.trial, "on_download": self.download}
+                return start(**shown, on_note=self.line, **how)
+            except KeyboardInterrupt:
+                if not (self.planned and StoredRun.is_in(folder)):
+                    raise  # nothing was kept
+                plugins = [word for path in how["plugin_files"] for word in ("--plugin", str(path))]
+                words = ["python", "-m", "oasis_bench", "run", "--resume", str(folder), *plugins]
+                raise KeyboardInterrupt(
+                    f"interrupted after {self.done} of {self.planned} trials; they are kept: "
+                    f"continue with '{shlex.join(words)}', or "
+                    f"write their report with 'python -m oasis_bench report {folder}'"
+                ) from None
+
     def _open(self, what: str, **bar: Any) -> None:
         self.close()
         self._what = what
@@ -97,7 +117,7 @@ def _figures(record: TrialResult) -> str:
     columns = record.columns
     texts: dict[str, str] = {}
     for row in record.measures:
-        name = option_name(row["measure"], row["k"])
+        name = row["measure"] + ("" if row["k"] is None else f"@{row['k']}")
         texts.setdefault(row["task"], f"{name} {row['value']:.3f}")
     for answer in record.answers:
         texts.setdefault(answer["task"], f"{answer['task']} {answer['status']}: {answer['reason']}")

@@ -42,8 +42,6 @@ from oasis_bench.runs import (
     StoredRun,
     evaluate_run,
     export_trec,
-    lists_of_values,
-    one_for_each_value,
     read_run,
     resume_experiment,
     run_experiment,
@@ -67,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
     folder = options.output or StoredRun.new_folder(experiment.dataset)
     if experiment.corpora:
         return _run_suite(experiment, folder, options)
-    if one_for_each_value(experiment):
+    if experiment.one_for_each_value():
         return go_on(experiment, folder, options)
     return _run_into(folder, _new_run(experiment, folder, options), options)
 
@@ -212,7 +210,7 @@ def _new_run(experiment: Experiment, folder: Path, options: argparse.Namespace) 
 
 def _run_suite(suite: Experiment, folder: Path, options: argparse.Namespace) -> int:
     """Run a suite corpus by corpus and export each result; those that are there are skipped."""
-    results, corpora = results_folder(suite, folder), one_for_each_value(suite)
+    results, corpora = results_folder(suite, folder), suite.one_for_each_value()
     left = {
         name: one for name, one in corpora.items() if not has_result(results / f"{name}.csv", one)
     }
@@ -297,10 +295,10 @@ def go_on(
 
     If it has a list of values, each is run in a separate folder, and then shown side by side.
     """
-    if several := one_for_each_value(experiment):
+    if several := experiment.one_for_each_value():
         failed = _go_on_with_each(several, folder, options)
         folders = {name: folder / name for name in several}
-        (what,) = lists_of_values(experiment)
+        (what,) = experiment.lists_of_values
         print(f"report: {Registry.load_reports().write_side_by_side(folders, folder, what)}")
         return failed
     state = how_far(folder, experiment)
@@ -334,10 +332,9 @@ def _run_into(
     """Run trials as the options say, and make their report, unless not asked."""
     kinds = {Folder.MODELS: options.save_models, Folder.PREDICTIONS: options.predictions}
     before = options.resume  # what a run that goes on has kept so far it keeps
-    failures = carry_out(
+    failures = ProgressDisplay().carry_out(
         start,
         folder,
-        ProgressDisplay(),
         jobs=options.jobs,
         cluster=options.cluster,
         plugin_files=options.plugin,
@@ -349,28 +346,10 @@ def _run_into(
     return TRIAL_FAILED if failures else 0
 
 
-def carry_out(start: Callable[..., int], folder: Path, display: ProgressDisplay, **how: Any) -> int:
-    """Run trials into a folder and show their progress; an interrupt says how to continue."""
-    with closing(display):
-        try:
-            shown = {"on_trial": display.trial, "on_download": display.download}
-            return start(**shown, on_note=display.line, **how)
-        except KeyboardInterrupt:
-            if not (display.planned and StoredRun.is_in(folder)):
-                raise  # nothing was kept
-            plugins = [word for path in how["plugin_files"] for word in ("--plugin", str(path))]
-            words = ["python", "-m", "oasis_bench", "run", "--resume", str(folder), *plugins]
-            raise KeyboardInterrupt(
-                f"interrupted after {display.done} of {display.planned} trials; they are kept: "
-                f"continue with '{shlex.join(words)}', or "
-                f"write their report with 'python -m oasis_bench report {folder}'"
-            ) from None
-
-
 def report_on(folder: Path, tables: bool = False, baseline: str | None = None) -> int:
     """Make the report of a run; its answer comes first, and its `tables` if they are requested."""
     reports, run = Registry.load_reports(), read_run(folder)
-    reports.find_baseline(run, baseline)  # raises before anything is printed
+    reports.refuse_baseline(run, baseline)  # before anything is printed
     print(reports.summary_text(run) if tables else reports.answer_text(run), flush=True)
     print(f"report: {reports.write_report(folder, baseline, run)}")  # figures take seconds
     return 0
@@ -447,12 +426,12 @@ def compare(options: argparse.Namespace) -> int:
     if not 0 <= options.tolerance < math.inf:
         raise UsageError(f"--tolerance: '{options.tolerance}': a share of at least 0 is needed")
     old, new = read_run(options.old), read_run(options.new)
-    comparison = compare_runs(old, new, options.tolerance)
+    lines, notes = compare_runs(old, new, options.tolerance)
     runs = {f"OLD {options.old}": old, f"NEW {options.new}": new}
-    print(Registry.load_reports().comparison_text(comparison, runs))
-    if comparison.count("worse"):
+    print(Registry.load_reports().comparison_text(lines, notes, runs, options.tolerance))
+    if lines["verdict"].eq("worse").any():
         return GOT_WORSE
-    return 0 if comparison.n_judged else NOT_COMPARED
+    return 0 if lines["verdict"].ne("not judged").any() else NOT_COMPARED
 
 
 def export(options: argparse.Namespace) -> int:

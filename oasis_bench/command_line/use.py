@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -28,6 +28,9 @@ from oasis_bench.runs import fit_on_all
 from oasis_bench.system import UsageError, require_packages, whole_file
 
 ENDINGS = (".csv", ".npy", ".parquet")
+
+_Items: TypeAlias = tuple[Any, Sequence[str] | None]
+"""Items as a model takes them, and their names where they have any."""
 
 
 def fit(options: argparse.Namespace) -> int:
@@ -52,13 +55,13 @@ def neighbours(options: argparse.Namespace) -> int:
             _say_as_learned("--faiss ranks", model, display)
         how = {"index": "faiss" if options.faiss else None, "n_probes": options.probes}
         rows, similarities = find_neighbours(
-            model, gallery.X, queries.X, options.k, **how, progress=display.bar
+            model, gallery[0], queries[0], options.k, **how, progress=display.bar
         )
     query, rank = np.nonzero(rows >= 0)  # faiss may find fewer
     table = {
-        "query": queries.called(query),
+        "query": _called(queries, query),
         "rank": rank + 1,
-        "neighbour": gallery.called(rows[query, rank]),
+        "neighbour": _called(gallery, rows[query, rank]),
         "similarity": similarities[query, rank],
     }
     _write(pd.DataFrame(table), options.output)
@@ -73,24 +76,19 @@ def embed(options: argparse.Namespace) -> int:
     if ending == ".parquet":
         require_packages("a .parquet file", ["pyarrow"], "parquet")
     with closing(ProgressDisplay()) as display:
-        model, (items,) = _load(options, [options.dataset], display)
+        model, ((X, names),) = _load(options, [options.dataset], display)
         _say_as_learned("points are", model, display)
-    table = pd.DataFrame(embed_items(model, items.X)).add_prefix("x")
-    if items.names is not None and ending != ".npy":
-        table.insert(0, options.name or "name", items.names)
+    table = pd.DataFrame(embed_items(model, X)).add_prefix("x")
+    if names is not None and ending != ".npy":
+        table.insert(0, options.name or "name", names)
     _write(table, options.output)
     return 0
 
 
-class _Items(NamedTuple):
-    """Items as a model takes them, and their names where they have any."""
-
-    X: Any
-    names: Sequence[str] | None
-
-    def called(self, numbers: Any) -> Any:
-        """Return what items of these numbers are called."""
-        return numbers if self.names is None else np.array(self.names, dtype=object)[numbers]
+def _called(items: _Items, numbers: Any) -> Any:
+    """Return what items of these numbers are called."""
+    _, names = items
+    return numbers if names is None else np.array(names, dtype=object)[numbers]
 
 
 def _load(
@@ -102,7 +100,7 @@ def _load(
     takes, columns = learner_of(model, [])[0].takes, getattr(model, "feature_names_in_", None)
     prepare = prepare_of(model)
     needed = columns if columns is None or prepare is None else prepare.needed(columns)
-    loaded = []
+    loaded: list[_Items] = []
     for source in sources:
         dataset = Registry.open_dataset(source, registry, data_options(options, source))
         X, names = dataset.load_items(
@@ -116,7 +114,7 @@ def _load(
             )
         if columns is not None:
             X = pd.DataFrame(X, columns=needed).reindex(columns=columns)
-        loaded.append(_Items(X, names))
+        loaded.append((X, names))
     return model, loaded
 
 

@@ -1,6 +1,5 @@
 from .matrices import (
     FloatArray as FloatArray,
-    basis_and_coordinates as basis_and_coordinates,
     canonical as canonical,
     check_magnitude as check_magnitude,
     coordinates as coordinates,

@@ -113,15 +113,6 @@ def joint_distribution(R: Any) -> sparse.csr_array:
     return joint
 
 
-def basis_and_coordinates(X: FloatArray) -> tuple[Float64Array, Float64Array]:
-    """Return an orthonormal basis Q (d, r) of what rows X (n, d) span, and XQ, in float64.
-
-    r = min(n, d), and X = XQQ'.
-    """
-    basis, rows = np.linalg.qr(X.T.astype(np.float64))
-    return basis, np.ascontiguousarray(rows.T)
-
-
 def coordinates(X: npt.NDArray[Any]) -> FloatArray:
     """Return rows X (n, d) in an orthonormal basis of their span: (n, min(n, d)).
 

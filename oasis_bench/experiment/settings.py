@@ -105,7 +105,7 @@ class Experiment:
         Options of the data set (the keyword parameters of its `__init__`) that are not at their
         defaults.
     each
-        A setting and a list of its values: a run for each of them (`runs.one_for_each_value`).
+        A setting and a list of its values: a run for each of them (`one_for_each_value`).
     corpora
         Data sets of a suite, by name: a run for each of them.  The table of a corpus has its
         `dataset`, the names of its `learners` where they are not all, and settings.
@@ -394,6 +394,50 @@ class Experiment:
         known = {item.name: item.metadata.get("setting") for item in fields(cls)}
         return {name: one for name, one in known.items() if one is not None}
 
+    def one_for_each_value(self) -> dict[str, Self]:
+        """Return an experiment for each corpus of a suite, or each value of a list of values.
+
+        Each is a run as any other, in a folder of its own.
+        """
+        if self.corpora:
+            return {name: self._on_corpus(name) for name in self.corpora}
+        lists = self.lists_of_values
+        if len(lists) > 1:
+            raise UsageError(f"{' and '.join(lists)} have lists of values, a run for each: one may")
+        found = {}
+        for name, values in lists.items():
+            words = [str(value) for value in values] if isinstance(values, list) else []
+            if not words or [*dict.fromkeys(Path(word).name for word in words)] != words:
+                raise UsageError(
+                    f"{name} = {values}: different values that can name folders are needed"
+                )
+            for word, value in zip(words, values, strict=True):
+                of_data = {"dataset_options": {**self.dataset_options, name: value}}
+                change: dict[str, Any] = {name: value} if self.each else of_data
+                title = f"{self.title}: {f'{name} = ' if self.each else ''}{word}"
+                found[word] = replace(self, each={}, title=title, **change)
+        return found
+
+    @property
+    def lists_of_values(self) -> dict[str, Any]:
+        """What has a list of values, a run for each: an option of the data set, or a setting.
+
+        A setting has its list in the table `each` of the file.
+        """
+        options = self.dataset_options
+        lists = {name: values for name, values in options.items() if isinstance(values, list)}
+        return {**lists, **self.each}
+
+    def _on_corpus(self, name: str) -> Self:
+        """Return it on one corpus; what its table says comes before what all say."""
+        changes: dict[str, Any] = dict(self.corpora[name])
+        changes |= _dataset_of_file(changes.pop("dataset"), f"corpus {name}")
+        if "learners" in changes:
+            known = self.learners
+            changes["learners"] = {it: known[it] for it in changes["learners"] if it in known}
+        title = f"{self.title}: {name}"
+        return replace(self, **{"title": title, "corpora": {}, "quick": {}, **changes})
+
     @staticmethod
     def built_in_names() -> list[str]:
         """Name the experiment files that come with the package."""
@@ -464,16 +508,6 @@ class Experiment:
             "classes": tuple(numbers or self.classes)[:1],
             **{name: value for name, value in self.quick.items() if name != "corpora"},
         }
-
-    def on_corpus(self, name: str) -> Self:
-        """Return it on one corpus of a suite; what its table says comes before what all say."""
-        changes: dict[str, Any] = dict(self.corpora[name])
-        changes |= _dataset_of_file(changes.pop("dataset"), f"corpus {name}")
-        if "learners" in changes:
-            known = self.learners
-            changes["learners"] = {one: known[one] for one in changes["learners"] if one in known}
-        title = f"{self.title}: {name}"
-        return replace(self, **{"title": title, "corpora": {}, "quick": {}, **changes})
 
     def with_numbers(self, partitions: int, n_train: int, n_test: int) -> Self:
         """Return it with these numbers, and no more inner folds than two of a class allow."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -108,35 +108,25 @@ class RunResult:
         return str(Registry.load_reports().summary_html(self._run))
 
 
-class Winner(NamedTuple):
-    """The best learner of a run, with the values that most of its partitions tuned."""
-
-    label: str
-    scaling: str
-    params: dict[str, Any]
-    n_steps: int | None
-    blend: float | None  # the weight of the learner
-    baseline_scaling: str | None  # of the rows of its baseline
-
-
 def refit_best(run: StoredRun) -> Pipeline:
     """Fit the best learner on all rows: the scaling, if there is one, then the learner."""
-    won, e = find_best(run), run.info.experiment
-    spec = e.learners[won.label]
+    label, scaling, params, n_steps, blend, baseline_scaling = find_best(run)
+    e = run.info.experiment
+    spec = e.learners[label]
     if spec.model is not None:
         raise UsageError(
-            f"{won.label} is a saved model, which is not fitted again: load_model({spec.model!r})"
+            f"{label} is a saved model, which is not fitted again: load_model({spec.model!r})"
         )
     registry = Registry.load([Path(path) for path in run.info.plugin_files])
     rows = _rows(run, registry)
-    learner = registry.algorithms[spec.algorithm]().set_params(**won.params)
-    if "random_state" in learner.get_params() and "random_state" not in won.params:
+    learner = registry.algorithms[spec.algorithm]().set_params(**params)
+    if "random_state" in learner.get_params() and "random_state" not in params:
         learner.set_params(random_state=derive_seed(e.seed, "best"))
-    if won.n_steps is not None:
-        learner.set_params(n_steps=won.n_steps)
+    if n_steps is not None:
+        learner.set_params(n_steps=n_steps)
     X = rows.items(learner.takes, spec.features)
     takes_rows = learner.takes == "rows"
-    kind = won.scaling if takes_rows else "none"
+    kind = scaling if takes_rows else "none"
     encoding = Prepare.without_texts(rows.encoding) if takes_rows else None
     steps = Scaling.learn_steps(kind, X, learner.takes_sparse, encoding)
     n_features, given = X.shape[1], X
@@ -145,24 +135,28 @@ def refit_best(run: StoredRun) -> Pipeline:
     seed = derive_seed(e.seed, "judged triplets")
     FitData.of(X, rows.y, split.judgements(rows), seed).fit(learner)
     of_baseline, rows_of_baseline = None, None
-    if won.baseline_scaling not in (None, won.scaling):
-        kind = won.baseline_scaling
+    if baseline_scaling not in (None, scaling):
+        kind = baseline_scaling
         of_baseline = tuple(Scaling.learn_steps(kind, given, learner.takes_sparse, encoding))
         rows_of_baseline = Scaling.prepared_by(of_baseline)(given)
     if rows.columns is not None and learner.takes == "rows" and len(rows.columns) == n_features:
         for named in [*(steps or [learner])[:1], *(of_baseline or ())[:1]]:
             named.feature_names_in_ = np.array(rows.columns, dtype=object)
     best = make_pipeline(*steps, learner)
-    if won.blend is not None:
+    if blend is not None:
         seed = derive_seed(e.seed, "blend")
-        best.blend_ = Blend.of(learner, X, won.blend, seed, of_baseline, rows_of_baseline)
+        best.blend_ = Blend.of(learner, X, blend, seed, of_baseline, rows_of_baseline)
     return best
 
 
-def find_best(run: StoredRun) -> Winner:
+def find_best(
+    run: StoredRun,
+) -> tuple[str, str, dict[str, Any], int | None, float | None, str | None]:
     """Find the learner of the highest mean of the first measure, on the largest class subset.
 
-    Only learners with the most partitions are compared.
+    Only learners with the most partitions are compared.  Returned are its label, and what most of
+    its partitions tuned: scaling, hyper-parameters, steps, its weight in the blend, and the scaling
+    of the blend's baseline.
     """
     task = next(iter(run.info.sources.tasks))
     analysis = RunAnalysis(run)
@@ -183,7 +177,7 @@ def find_best(run: StoredRun) -> Winner:
     most = tuned[chosen == chosen.mode().iloc[0]]
     first, n_steps, blends = most.iloc[0], most["n_steps"], most["blend"]
     of_baseline = most["baseline_scaling"].dropna()
-    return Winner(
+    return (
         label,
         first["scaling"],
         json.loads(first["params"]),

@@ -25,7 +25,7 @@ import pandas as pd
 from scipy import sparse
 from sklearn.pipeline import Pipeline
 
-from oasis_bench.command_line import DATA_OPTIONS, ProgressDisplay, carry_out
+from oasis_bench.command_line import DATA_OPTIONS, ProgressDisplay
 from oasis_bench.data import class_labels
 from oasis_bench.experiment import Experiment, LearnerSpec
 from oasis_bench.notebook.result import RunResult
@@ -33,7 +33,6 @@ from oasis_bench.plugins import MetricLearner, Registry, load_model
 from oasis_bench.runs import (
     StoredRun,
     fit_on_all,
-    one_for_each_value,
     run_experiment,
 )
 from oasis_bench.system import Folder, Text, UsageError, open_regular, require_packages
@@ -181,7 +180,7 @@ def run(
         quick=quick,
         params=[params] if isinstance(params, str) else params,
     )
-    if several := one_for_each_value(plan):
+    if several := plan.one_for_each_value():
         raise UsageError(
             f"this experiment is on {len(several)} data sets: name one with dataset_options, or "
             "call `python -m oasis_bench run`"
@@ -191,10 +190,9 @@ def run(
     remarks = [f"{Experiment.QUICK_REMARK} that without quick=True"] if quick else []
     display = ProgressDisplay(live=True)
     try:
-        carry_out(
+        display.carry_out(
             partial(run_experiment, plan, folder, remarks=remarks),
             folder,
-            display,
             jobs=jobs,
             cluster=cluster,
             plugin_files=files,

@@ -1,8 +1,6 @@
 from .fitting import fit_on_all as fit_on_all
 from .kept_scores import evaluate_run as evaluate_run, export_trec as export_trec
 from .run import (
-    lists_of_values as lists_of_values,
-    one_for_each_value as one_for_each_value,
     resume_experiment as resume_experiment,
     run_experiment as run_experiment,
 )

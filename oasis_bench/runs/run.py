@@ -1,7 +1,5 @@
 """A run: the trials of an experiment, from the data set to the store; begun, or gone on with.
 
-Of an experiment with a list of values, or of a suite, it makes one for each.
-
 Not for printing: `oasis_bench.command_line` does that.
 """
 
@@ -50,39 +48,6 @@ S = TypeVar("S", bound=Source)
 
 OnTrial = Callable[[TrialResult | None, int, int], None]
 """Called as ``on_trial(record, done, planned)`` after each trial; with None before the first."""
-
-
-def one_for_each_value(experiment: Experiment) -> dict[str, Experiment]:
-    """Return an experiment for each corpus of a suite, or each value of what has a list of them.
-
-    A list is that of an option of the data set, or of a setting in the table `each` of the file.
-    Each experiment is a run as any other, in a folder of its own.
-    """
-    if experiment.corpora:
-        return {name: experiment.on_corpus(name) for name in experiment.corpora}
-    options, each = experiment.dataset_options, experiment.each
-    lists = lists_of_values(experiment)
-    if not lists:
-        return {}
-    if len(lists) > 1:
-        raise UsageError(f"{' and '.join(lists)} have lists of values, a run for each: one may")
-    name, values = next(iter(lists.items()))
-    words = [str(value) for value in values] if isinstance(values, list) else []
-    if not words or [*dict.fromkeys(Path(word).name for word in words)] != words:
-        raise UsageError(f"{name} = {values}: different values that can name folders are needed")
-    found = {}
-    for word, value in zip(words, values, strict=True):
-        change = {name: value} if each else {"dataset_options": {**options, name: value}}
-        title = f"{experiment.title}: {f'{name} = ' if each else ''}{word}"
-        found[word] = replace(experiment, each={}, title=title, **change)
-    return found
-
-
-def lists_of_values(experiment: Experiment) -> dict[str, Any]:
-    """Return what has a list of values, a run for each: options of the data set and settings."""
-    options = experiment.dataset_options
-    lists = {name: values for name, values in options.items() if isinstance(values, list)}
-    return {**lists, **experiment.each}
 
 
 def run_experiment(
@@ -328,6 +293,7 @@ def _sources(
             summary=split.in_words(),
             citation=split.citation,
             per_class=not split.no_sizes and split.needed_per_class() is not None,
+            most=split.n_partitions(rows),
         )
     of_data = _said(DatasetSource, dataset, name=dataset.title, licence=dataset.licence)
     return Sources(of_data, learners, task_sources(experiment, registry), splits)

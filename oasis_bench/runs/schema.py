@@ -255,9 +255,10 @@ class TaskSource(Source):
 
 @dataclass(frozen=True, kw_only=True)
 class SplitSource(Source):
-    """How items are divided, in the words of the split's plugin; and whether by items a class."""
+    """How items are divided, in the words of the split's plugin."""
 
-    per_class: bool
+    per_class: bool  # whether by items a class
+    most: int | None = None  # partitions that there can be; None: any number
 
 
 @dataclass(frozen=True)

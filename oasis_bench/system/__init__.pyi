@@ -1,6 +1,5 @@
 from .arrays import ArrayArchive as ArrayArchive
 from .errors import (
-    TORCH as TORCH,
     OutputError as OutputError,
     Progress as Progress,
     Text as Text,

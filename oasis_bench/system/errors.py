@@ -116,10 +116,6 @@ class OutputError(UsageError):
         )
 
 
-TORCH = ("torch", "torch._dynamo")
-"""What learners of torch name as their imports: optimizers import the latter when first made."""
-
-
 def require_packages(what: str, packages: Sequence[str], extra: str) -> None:
     """Raise UsageError where packages are missing that `extra` installs; import none of them.
 

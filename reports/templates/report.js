@@ -1,8 +1,8 @@
 // Sorts and filters the tables of a page. Without it all rows are shown, in the order of the file.
 //
 // A table is a `figure.table`. `data-facet` of a header names what its column can be filtered by,
-// such as "Learner"; `data-across` of the figure, what the headers after the first are. `data-of`
-// of any element says in JSON what all of it is of, such as {"Task": "Retrieval"}.
+// such as "Learner". `data-of` of any element says in JSON what all of it is of, such as
+// {"Task": "Retrieval"}.
 "use strict";
 (() => {
   const NUMBER = /^[<>≤≥]?\s*([+-]?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?)/i;
@@ -25,7 +25,7 @@
       header.dataset.text = textOf(header);
     });
     const body = figure.querySelector("tbody");
-    return { figure, headers, body, rows: [...body.rows], across: figure.dataset.across };
+    return { figure, headers, body, rows: [...body.rows] };
   });
 
   // ---- sorting ------------------------------------------------------------------------------
@@ -97,7 +97,6 @@
     table.headers.forEach((header, column) => {
       const facet = header.dataset.facet;
       if (facet) table.rows.forEach((row) => add(facet, textOf(row.cells[column])));
-      if (table.across && column > 0) add(table.across, header.dataset.text);
     });
   }
 
@@ -106,17 +105,6 @@
     const wanted = chosen.get(facet);
     return !wanted || wanted.size === 0 || wanted.has(value) || MISSING.has(value);
   };
-
-  const filterColumns = (table) =>
-    table.headers.forEach((header, column) => {
-      if (column === 0) return;
-      const hidden = !passes(table.across, header.dataset.text);
-      if (header.hidden === hidden) return;
-      header.hidden = hidden;
-      table.rows.forEach((row) => {
-        row.cells[column].hidden = hidden;
-      });
-    });
 
   const status = make("output");
   const apply = () => {
@@ -131,7 +119,6 @@
         row.hidden = !facets.every(([facet, column]) => passes(facet, textOf(row.cells[column])));
         left += !row.hidden;
       });
-      if (table.across) filterColumns(table);
       table.figure.hidden = table.rows.length > 0 && left === 0;
       shown += left;
       all += table.rows.length;

@@ -6,7 +6,7 @@ import time
 import numpy as np
 
 from oasis_bench.algorithms import DeepRanking
-from oasis_bench.algorithms._ranking_sources import RelevanceSampler, Reservoir
+from oasis_bench.algorithms.deep_ranking import RelevanceSampler, Reservoir
 
 PICTURES = 140
 """Of a category: the paper's results of a text query."""

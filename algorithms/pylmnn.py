@@ -1,4 +1,4 @@
-"""LMNN of pylmnn (extra `pylmnn`) and NCA of scikit-learn, to stand beside ours.
+"""LMNN of pylmnn (extra `pylmnn`), to stand beside ours.
 
 pylmnn 1.6.4, its last, does not import or run with today's libraries: see `_pylmnn`.
 """
@@ -10,46 +10,44 @@ import importlib.util
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
-from numbers import Integral, Real
+from numbers import Real
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-import sklearn
 from scipy.optimize import minimize
-from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from sklearn.utils._param_validation import Interval
 
-from oasis_bench.algorithms.base import LabelLearner, possible_neighbours
+from oasis_bench.algorithms.base import Count, FromZero, LabelLearner, possible_neighbours
 from oasis_bench.algorithms.lmnn import LMNN
-from oasis_bench.algorithms.nca import NCA
 from oasis_bench.system import require_packages
 
 
 class PyLMNN(LabelLearner):
     """pylmnn's LMNN: L-BFGS on L, with the impostors looked for at each evaluation.
 
-    Its push is the square of the hinge, not the hinge of the papers and of `LMNN`: another
-    objective, so that equal parameters lead to another M.
+    Its push is the squared hinge loss, and not the hinge loss of the papers and of `LMNN`.  So
+    equal parameters lead to a different M.
 
-    The parameters are pylmnn's, by name and default.  An evaluation costs O(n^2 d / c) time for c
+    The parameters have pylmnn's names and defaults.  An evaluation costs O(n^2 d / c) time for c
     classes.
 
     Parameters
     ----------
     n_neighbors : int, default 3
-        Target neighbours; lowered, with a warning, where the smallest class has too few rows.
+        The number of target neighbours.  It is reduced, with a warning, if the smallest class has
+        too few rows.
     n_components : int or None, default None
-        Rows of L, n_features at most; None takes n_features.
+        The number of rows of L, at most n_features.  None: n_features.
     weight_push_loss : float in (0, 1], default 0.5
         mu of Weinberger & Saul (2009).
     max_impostors : int, default 500 000
-        Impostors of an evaluation at most.
+        The largest number of impostors in an evaluation.
     max_iter : int, default 50
-        Iterations at most.
+        The largest number of iterations.
     tol : float, default 1e-5
-        Of L-BFGS.
+        The tolerance of L-BFGS.
     random_state : int, RandomState or None, default None
-        Of the start, by PCA, and of the impostors that are drawn where there are too many.
+        The seed of the start (by PCA), and of the impostors that are sampled if there are too many.
 
     Attributes
     ----------
@@ -76,12 +74,12 @@ class PyLMNN(LabelLearner):
 
     _least_in_class: ClassVar[int] = 2
 
-    n_neighbors: Annotated[int, Interval(Integral, 1, None, closed="left")] = 3
-    n_components: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = None
+    n_neighbors: Count = 3
+    n_components: Count | None = None
     weight_push_loss: Annotated[float, Interval(Real, 0, 1, closed="right")] = 0.5
-    max_impostors: Annotated[int, Interval(Integral, 1, None, closed="left")] = 500_000
-    max_iter: Annotated[int, Interval(Integral, 1, None, closed="left")] = 50
-    tol: Annotated[float, Interval(Real, 0, None, closed="left")] = 1e-5
+    max_impostors: Count = 500_000
+    max_iter: Count = 50
+    tol: FromZero = 1e-5
 
     def _check(self, X: Any, y: Any) -> None:
         require_packages(self.name, self.imports, "pylmnn")
@@ -117,33 +115,3 @@ def _pylmnn() -> Any:
     module: Any = importlib.import_module("pylmnn.lmnn")
     module.minimize = lambda fun, x0, **options: minimize(fun, x0.ravel(), **options)
     return module.LargeMarginNearestNeighbor
-
-
-class ScikitLearnNCA(NCA):
-    """scikit-learn's neighbourhood components analysis: L-BFGS on L with all n^2 pairs in memory.
-
-    An evaluation of the objective takes O(n^2 d) time and O(n^2) memory.  The parameters and
-    `components_` are those of `NCA`, by name and default.
-
-    Attributes
-    ----------
-    components_ : ndarray of shape (n_components, n_features)
-        L.
-    n_iter_ : int
-        One more than the iterations taken.
-    n_features_in_ : int
-    """
-
-    name: ClassVar = "scikit-learn-NCA"
-    summary: ClassVar = f"scikit-learn {sklearn.__version__}'s neighbourhood components analysis"
-    cost: ClassVar = "time n^2 d an evaluation, memory n^2"
-
-    def _fit(self, X: Any, y: Any) -> None:
-        arguments = self.get_params()
-        if self.n_components is not None:
-            arguments["n_components"] = min(self.n_components, X.shape[1])
-        solver = NeighborhoodComponentsAnalysis(**arguments).fit(X, y)
-        self.components_, self.n_iter_ = solver.components_, int(solver.n_iter_)
-
-    def _n_numbers(self, n: int, d: int, c: int) -> int:
-        return 4 * n**2 + 3 * n * d + 40 * d * min(self.n_components or d, d)
