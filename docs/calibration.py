@@ -31,7 +31,7 @@ from oasis_bench.reports import summary_text
 from oasis_bench.runs import read_run, run_experiment
 from oasis_bench.system import derive_seed
 from oasis_bench.tasks import SeenClassesSplit, Split, evaluate_ranking
-from oasis_bench.tasks.class_splits import UnseenClassesSplit
+from oasis_bench.tasks.split import UnseenClassesSplit
 
 N_CLASSES, N_FEATURES, N_POOLS, N_PARTITIONS = 10, 16, 400, 10
 SETTINGS = SimpleNamespace(per_class=(40, 25))

@@ -18,7 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from oasis_bench.analysis import Leaderboard
-from oasis_bench.experiment import known_settings
+from oasis_bench.experiment import Experiment
 from oasis_bench.reports import figure_style as fs, figures
 from oasis_bench.reports.export import SIZES, kind_of, read_results, size_group
 from oasis_bench.reports.measures import side_by_side
@@ -80,8 +80,8 @@ def write_side_by_side(folders: Mapping[str, Path], output: Path, what: str) -> 
     Where their values are data sets, learners are compared over them too.
     """
     views = {name: view_of(read_run(folder)) for name, folder in folders.items()}
-    if what in known_settings():
-        what = known_settings()[what].help.split(",")[0]
+    if what in Experiment.settings():
+        what = Experiment.settings()[what].help.split(",")[0]
     beside = side_by_side(views, what)
     try:
         boards, notes = read_boards(list(folders.values()))

@@ -41,7 +41,7 @@ from oasis_bench.reports.verdict import answers, next_steps
 from oasis_bench.reports.view import RunView, refuse_baseline, task_title, view_of
 from oasis_bench.runs import StoredRun, read_run
 from oasis_bench.system import Folder, Text
-from oasis_bench.trial import CLOCK_IN_WORDS, OUTPUT_LOG
+from oasis_bench.trial import CLOCK_IN_WORDS
 
 PAGE = "report.html"
 SHOWN_RANKS = 5
@@ -110,7 +110,7 @@ def write_report(folder: Path, baseline: str | None = None, run: StoredRun | Non
 def _log(folder: Path) -> str:
     """Return the end of what learners printed during a run; '' where they printed nothing."""
     try:
-        with Folder(folder).open(OUTPUT_LOG) as file:
+        with Folder(folder).open(Folder.OUTPUT_LOG) as file:
             file.seek(-min(LOG_WIDTH, file.seek(0, os.SEEK_END)), os.SEEK_END)
             text = file.read(LOG_WIDTH).decode("utf-8", errors="replace")
     except OSError:

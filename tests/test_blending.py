@@ -8,6 +8,7 @@ from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, normalize
+from small_runs import trials_of as planned
 
 import oasis_bench
 from oasis_bench.algorithms import (
@@ -19,14 +20,13 @@ from oasis_bench.algorithms import (
 )
 from oasis_bench.command_line import main, model_experiment
 from oasis_bench.datasets import Digits
-from oasis_bench.experiment import Experiment, LearnerSpec, plan, split_of
+from oasis_bench.experiment import Experiment, LearnerSpec, plan
 from oasis_bench.plugins import (
     WEIGHTS,
     Blend,
     Registry,
     as_inner_product,
     baseline_scores,
-    can_blend,
     load_blend,
     load_model,
     save_model,
@@ -37,6 +37,7 @@ from oasis_bench.reports.verdict import answers
 from oasis_bench.reports.view import view_of
 from oasis_bench.runs import evaluate_run, read_run, run_experiment
 from oasis_bench.system import UsageError
+from oasis_bench.trial import is_blended
 
 N_STEPS, FOLDS = 700, 3
 PARAMS = {"OASIS": {"n_steps": N_STEPS, "aggressiveness": 0.1}, "LDA": {"shrinkage": 0.1}}
@@ -136,7 +137,7 @@ def test_both_values_are_those_of_the_kept_scores(done):
 def test_the_weight_is_the_best_on_inner_folds_that_are_fitted_again(done):
     for spec, trial, X, y, arrays, _ in trials_of(done):
         X, y = X[arrays["training_rows"]], y[arrays["training_rows"]]
-        folds = split_of(spec).inner_folds(y, None, FOLDS, spec.seed_for("folds"))
+        folds = spec.split.inner_folds(y, None, FOLDS, spec.seed_for("folds"))
         values = np.empty((len(folds), len(WEIGHTS)))
         for number, fold in enumerate(folds):
             learner = MADE[spec.learner](**PARAMS[spec.learner])
@@ -302,15 +303,16 @@ def test_blending_is_switched_off_in_a_file_on_the_command_line_and_in_python(tm
 
 
 def test_what_is_blended():
-    assert can_blend(LDA)
-    assert can_blend(NearestNeighbourMemory)
-    assert not can_blend(Euclidean)
-    assert not can_blend(LocalPatchDistances)  # takes patches
+    spec = planned(small(SEEN))[0]
+    assert is_blended(spec, LDA)
+    assert is_blended(spec, NearestNeighbourMemory)
+    assert not is_blended(spec, Euclidean)
+    assert not is_blended(spec, LocalPatchDistances)  # takes patches
 
     class Derived(Euclidean):
         name = "Derived"
 
-    assert can_blend(Derived)
+    assert is_blended(spec, Derived)
 
 
 def test_distances_are_blended_as_squares_and_other_scores_as_they_are():

@@ -7,7 +7,7 @@ from small_runs import small
 
 from oasis_bench.experiment import LearnerSpec
 from oasis_bench.runs import read_run, run_experiment
-from oasis_bench.trial.harness_side.clock import CPU_SECONDS
+from oasis_bench.trial.harness_side.inbox import CPU_SECONDS
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux's /proc")
 

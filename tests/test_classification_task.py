@@ -19,7 +19,7 @@ def ask(scores, y, training, seed=0, measures=None):
     """Judge a table of scores of test items (rows) against training items."""
     truth = Truth(y=np.asarray(y), training=np.asarray(training))
     ties = tie_order(seed, len(training))
-    evaluation = Classification().evaluation(truth, len(training), ties, measures)
+    evaluation = Classification().evaluation(truth, ties, measures)
     evaluation.add(0, np.asarray(scores, dtype=float))
     return evaluation
 
@@ -150,8 +150,6 @@ def test_what_has_no_single_class_is_refused():
     assert "several labels" in Classification().refusal(rows)
     assert Classification().refusal(LabelledRows(np.eye(4), np.arange(4), tuple("abcd"))) is None
     with pytest.raises(ValueError, match="one class of each test and training item"):
-        Classification().evaluation(Truth(y=labels, training=np.arange(4)), 4, tie_order(0, 4))
+        Classification().evaluation(Truth(y=labels, training=np.arange(4)), tie_order(0, 4))
     with pytest.raises(ValueError, match="3 training labels for 4 training items"):
-        Classification().evaluation(
-            Truth(y=np.arange(2), training=np.arange(3)), 4, tie_order(0, 4)
-        )
+        Classification().evaluation(Truth(y=np.arange(2), training=np.arange(3)), tie_order(0, 4))

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from oasis_bench.system import machine
-from oasis_bench.trial.harness_side.clock import HarnessClock
+from oasis_bench.trial.harness_side.inbox import HarnessClock
 from oasis_bench.trial.learner_side.meter import Meter
 
 ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the peak")

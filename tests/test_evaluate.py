@@ -525,7 +525,7 @@ from oasis_bench.tasks.retrieval import Retrieval
 class Stumbles(Retrieval):
     name = "stumbles"
 
-    def evaluation(self, truth, n_gallery, ties, measures=None):
+    def evaluation(self, truth, ties, measures=None):
         raise RuntimeError("stumbled")
 """)
     shutil.copytree(kept, later)

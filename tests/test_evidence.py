@@ -56,7 +56,7 @@ def test_each_set_has_classes_of_its_own_and_sets_do_not_correlate():
         ({"classes": ("all",)}, "classes must be numbers"),
         (
             {"classes": (3,), "replicates": 4},
-            "12 classes, and 10 of the 10 .* 3 replicates at most",
+            "12 classes, and 10 of the 10 .* lower --replicates",
         ),
     ],
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 from report_helpers import measured
-from small_runs import lives, small as small_run, wait_for
+from small_runs import lives, small as small_run, trials_of, wait_for
 
 from oasis_bench.execution import fork_server, machine
 from oasis_bench.experiment import LearnerSpec
@@ -315,8 +315,8 @@ def test_of_a_fit_with_children_the_processor_time_is_known_and_the_memory_is_no
 
 def test_limits_that_are_given_for_all_replace_a_learners_own():
     experiment = small({"A": LearnerSpec("OASIS", budget="1h", memory="1GiB")})
-    limited = experiment.limited({"budget": "2s"})
-    assert (limited.budget_of("A").seconds, limited.budget_of("A").n_bytes) == (2, 2**30)
+    limited = trials_of(experiment.limited({"budget": "2s"}))[0]
+    assert (limited.budget.seconds, limited.memory.n_bytes) == (2, 2**30)
 
 
 def test_a_harness_that_is_killed_takes_its_trials_with_it(tmp_path, plugins):

@@ -17,14 +17,14 @@ def judge(scores, items=ITEMS, votes=None, groups=None, seed=0, measures=None):
     votes = None if votes is None else np.asarray(votes)
     truth = Truth(judged=JudgedTriplets(np.asarray(items), votes, groups))
     n = len(scores)
-    evaluation = JudgedTripletsTask().evaluation(truth, n, tie_order(seed, n), measures)
+    evaluation = JudgedTripletsTask().evaluation(truth, tie_order(seed, n), measures)
     evaluation.add(0, np.asarray(scores))
     return evaluation
 
 
 def rate(scores, ratings, seed=0, measures=None):
     n = len(scores)
-    evaluation = RatingsTask().evaluation(Truth(ratings=ratings), n, tie_order(seed, n), measures)
+    evaluation = RatingsTask().evaluation(Truth(ratings=ratings), tie_order(seed, n), measures)
     evaluation.add(0, np.asarray(scores))
     return evaluation
 
@@ -111,7 +111,7 @@ def test_blocks_of_queries_give_the_same_answers():
     items, scores = random_triplets(rng, 50, 300), rng.normal(size=(50, 50))
     whole = judge(scores, items)
     truth = Truth(judged=JudgedTriplets(items, None, np.zeros(300, dtype=np.int64)))
-    blocks = JudgedTripletsTask().evaluation(truth, 50, tie_order(0, 50))
+    blocks = JudgedTripletsTask().evaluation(truth, tie_order(0, 50))
     for start, stop in ((20, 50), (0, 20)):
         blocks.add(start, scores[start:stop])
     assert blocks.measurements() == whole.measurements()
@@ -190,6 +190,14 @@ def test_a_random_order_of_candidates_comes_to_chance():
         assert values.mean() == pytest.approx(found[0].chances("precision")[k], abs=4 * error)
     ties = [rate(np.zeros((6, 6)), RATINGS, seed).value("precision", 1) for seed in range(50)]
     assert len(set(ties)) > 2
+
+
+def test_blocks_of_rated_queries_give_the_same_precision():
+    scores = np.random.default_rng(5).random((6, 6))
+    blocks = RatingsTask().evaluation(Truth(ratings=RATINGS), tie_order(0, 6))
+    for start in (3, 0):
+        blocks.add(start, scores[start : start + 3])
+    assert blocks.measurements() == rate(scores, RATINGS).measurements()
 
 
 def test_one_rater_has_no_human_level():

@@ -355,6 +355,21 @@ def test_a_scaling_is_saved_with_its_learner(rows, tmp_path, kind, form):
             similarity_of(loaded, mixed.drop(columns="x0"), X)
 
 
+def test_a_step_that_is_none_of_a_scaling_is_not_made(rows, tmp_path):
+    path = tmp_path / "model.npz"
+    steps = Scaling.learn_steps("standard", rows[0])
+    save_model(make_pipeline(*steps, LDA().fit(*rows)), path)
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    described = json.loads(parts["scaling-steps.json"])
+    described["list"][0]["dict"].update(name="FunctionTransformer")
+    parts["scaling-steps.json"] = json.dumps(described).encode()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    assert_refused(path, "cannot be read as a model file .'FunctionTransformer'")
+
+
 def test_what_could_not_be_loaded_is_not_saved(learner, tmp_path):
     learner.set_params(aggressiveness=-1.0)
     with pytest.raises(UsageError, match="aggressiveness"):
@@ -422,7 +437,7 @@ def test_a_flipped_byte_is_refused_or_changes_nothing(learner, path):
         (set_in_header("params", "n_steps", {"object": 1}), "params/n_steps is not what the head"),
         (set_in_header("fitted", "n_steps_", "many"), "n_steps_ has type <U4: integer is needed"),
         (lambda header: header["fitted"].pop("n_steps_"), "n_steps_ is missing"),
-        (lambda header: header["fitted"].clear(), "holds arrays that its header does not name"),
+        (lambda header: header["fitted"].clear(), "is not fitted yet"),
         (set_in_header("fitted", "n_features_in_", 4), r"bilinear_matrix_ has shape \(3, 3\): \(4"),
         (set_in_header("fitted", "__class__", "x"), "'__class__' cannot be a fitted attribute"),
     ],
@@ -445,6 +460,13 @@ def test_a_header_that_does_not_fit_is_refused(path, change, message):
 def test_an_array_that_does_not_fit_the_learner_is_refused(path, name, array, message):
     forge_array(path, name, array)
     assert_refused(path, message)
+
+
+def test_an_entry_too_many_is_not_unpacked(path):
+    forge(path, **{"../../outside": npy(np.eye(2))})
+    before = sorted(path.parent.parent.rglob("*"))
+    load_model(path)
+    assert sorted(path.parent.parent.rglob("*")) == before
 
 
 class Payload:

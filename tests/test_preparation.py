@@ -9,7 +9,7 @@ from sklearn.feature_extraction.text import TfidfTransformer
 
 from oasis_bench.data import Scaling
 from oasis_bench.experiment import Experiment, LearnerSpec
-from oasis_bench.plugins.contract_items import in_two_parts
+from oasis_bench.plugins.contract import in_two_parts
 from oasis_bench.system import UsageError
 
 COUNTS = np.array([[2.0, 0, 1, 0], [1, 3, 0, 0], [4, 0, 0, 0]])

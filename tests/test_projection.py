@@ -17,7 +17,8 @@ from oasis_bench.trial import TrialResult
 from oasis_bench.trial.harness_side.evaluator import (
     CLASSES,
     ITEMS_PER_CLASS,
-    Projection,
+    KeptRows,
+    items_in_plane,
     plane,
     plane_of_rows,
 )
@@ -59,14 +60,15 @@ def test_there_is_no_plane_of_scores_that_are_not_finite_or_all_alike(value):
 
 def test_scores_come_in_blocks_and_few_items_of_few_classes_are_kept():
     y = np.random.default_rng(1).permutation(np.repeat(np.arange(30), 40))
-    projection = Projection(y, seed=3)
-    counts = pd.Series(y[projection.items]).value_counts()
+    items = items_in_plane(y, seed=3)
+    kept = KeptRows(items, len(y))
+    counts = pd.Series(y[items]).value_counts()
     assert len(counts) == CLASSES
     assert set(counts) == {ITEMS_PER_CLASS}
     rows = np.random.default_rng(2).normal(size=(len(y), 3))
     for start in range(0, len(y), 7):
-        projection.add(start, rows[start : start + 7] @ rows.T)
-    assert np.allclose(projection.points(), plane_of_rows(rows[projection.items]))
+        kept.add(start, rows[start : start + 7] @ rows.T)
+    assert np.allclose(plane(kept.rows[:, items]), plane_of_rows(rows[items]))
 
 
 @pytest.fixture(scope="module")

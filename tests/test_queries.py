@@ -10,10 +10,10 @@ from small_runs import trials_of
 
 from oasis_bench.algorithms import Euclidean
 from oasis_bench.data import LabelledRows
-from oasis_bench.experiment import Queries
+from oasis_bench.experiment import named_queries
 from oasis_bench.system import UsageError
 from oasis_bench.tasks import Retrieval
-from oasis_bench.trial import draw_items, refuse_untested_queries
+from oasis_bench.trial import draw_items
 from oasis_bench.trial.harness_side.evaluator import Evaluator
 from oasis_bench.trial.wall import Scores
 
@@ -39,7 +39,7 @@ def specs(experiment, pictures):
 def shown(spec, pictures):
     """Return the rows of the queries that a trial keeps, and the rows that test."""
     items = draw_items(spec, pictures, Euclidean)
-    evaluator = Evaluator([Retrieval()], items, spec.keeps.examples, 0, spec.keeps.queries)
+    evaluator = Evaluator([Retrieval()], items, spec.examples, 0, spec.queries)
     (reader,) = evaluator.readers.values()
     n = len(items.test_rows)
     scores = np.random.default_rng(0).normal(size=(n, n))
@@ -71,18 +71,20 @@ def test_without_queries_the_examples_are_drawn_from_all(specs, pictures):
     assert found < tested
 
 
-def test_an_item_of_several_labels_is_named_by_each():
+def test_an_item_of_several_labels_is_named_by_each(experiment):
     y = sparse.csr_array(np.array([[1.0, 0, 0], [0, 2, 1], [0, 0, 3]]))
-    assert Queries((), (1,)).among(np.array([10, 11, 12]), y).tolist() == [False, True, False]
-    assert Queries((10,), (1, 2)).among(np.array([10, 11, 12]), y).tolist() == [True, True, True]
+    images = tuple(Path(f"{row}.png") for row in range(3))
+    rows = LabelledRows(np.eye(3), y, tuple("abc"), images)
+    named = named_queries(replace(experiment, queries=("b", "c", "0")), rows)
+    assert {text: own.tolist() for text, own in named.items()} == {"b": [1], "c": [1, 2], "0": [0]}
 
 
 def test_queries_are_refused_that_do_not_test(specs, pictures, experiment):
     _, tested = shown(specs()[0], pictures)
     trains = min(set(range(72)) - tested)
-    with pytest.raises(UsageError, match=f"--queries {trains}: this picture is no test item"):
-        refuse_untested_queries(specs(str(trains)), pictures)
-    refuse_untested_queries(specs(str(min(tested)), "b"), pictures)
+    with pytest.raises(UsageError, match=f"--queries {trains}: no test item of the first"):
+        specs(str(trains))
+    assert specs(str(min(tested)), "b")
     two = replace(experiment, classes=(("a", "b"),), queries=("c",))
-    with pytest.raises(UsageError, match="--queries 'c': no test item of the first partition"):
-        refuse_untested_queries(trials_of(two, pictures), pictures)
+    with pytest.raises(UsageError, match="--queries c: no test item of the first partition"):
+        trials_of(two, pictures)

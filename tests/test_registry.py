@@ -72,8 +72,8 @@ FAULTS = {
     "class D(Dataset):\n    name = summary = citation = 'd'\n    def load(self): pass": (
         "def load(self, progress=no_progress) is needed"
     ),
-    "class D(Dataset):\n    name = summary = citation = 'd'\n    home = 3\n"
-    "    def load(self, progress): pass": "no class attribute 'home' of type str",
+    "class D(Dataset):\n    name = summary = 'd'\n    citation = 3\n"
+    "    def load(self, progress): pass": "no class attribute 'citation' of type str",
 }
 
 

@@ -6,11 +6,7 @@ import pytest
 from test_splits import rows_of
 
 from oasis_bench.datasets import TableFile
-from oasis_bench.experiment import (
-    Experiment,
-    LearnerSpec,
-    settled_as,
-)
+from oasis_bench.experiment import Experiment, LearnerSpec
 from oasis_bench.experiment.data_use import settle, size_remarks
 from oasis_bench.tasks import SeenClassesSplit
 
@@ -51,4 +47,4 @@ def test_sizes_fit_the_smallest_class_that_is_asked_for(counts, settings, expect
     assert (
         settle(settled, DATASET, rows_of(*counts), splits_of(asked)) == settled
     )  # as a resumed run does
-    assert settled_as(asked, settled) == settled  # so it is seen to be the same experiment
+    assert asked.settled_as(settled) == settled  # so it is seen to be the same experiment

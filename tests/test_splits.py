@@ -175,5 +175,5 @@ def test_replicates_are_disjoint_sets_of_classes_and_too_many_are_refused():
     drawn = choose_classes(counts, 4, N_TRAIN, N_TEST, 0, 3)
     assert sorted(drawn) == list(range(12))
     np.testing.assert_array_equal(np.sort(drawn[:4]), choose_classes(counts, 4, N_TRAIN, N_TEST, 0))
-    with pytest.raises(UsageError, match="16 classes, and 12 of the 15 have 65 items: 3 replicate"):
+    with pytest.raises(UsageError, match="16 classes, and 12 of the 15 have 65 items: lower --rep"):
         choose_classes(counts, 4, N_TRAIN, N_TEST, 0, 4)

@@ -9,10 +9,10 @@ from sklearn.metrics import roc_auc_score, roc_curve
 
 from oasis_bench.data import LabelledRows, Ratings
 from oasis_bench.tasks import Truth, verification
+from oasis_bench.tasks.judged_splits import PairsSplit
 from oasis_bench.tasks.verification import (
     AUC,
     EQUAL_ERRORS,
-    PairsSplit,
     Verification,
     pairs_of_labels,
 )
@@ -25,7 +25,7 @@ def measured(scores, same, block=64):
     n = 2 * len(scores)
     left = np.arange(0, n, 2)
     truth = Truth(ratings=Ratings(left, left + 1, np.asarray(same)[:, None]))
-    evaluation = Verification().evaluation(truth, n, np.arange(n))
+    evaluation = Verification().evaluation(truth, np.arange(n))
     both = np.repeat(scores, 2) + np.tile([3.0, -3.0], len(scores))
     for start in range(0, n, block):
         rows = np.arange(start, min(n, start + block))
@@ -93,7 +93,7 @@ def test_labels_give_all_pairs_or_as_many_of_either_kind(monkeypatch):
 
 def test_pairs_of_one_kind_alone_are_refused():
     with pytest.raises(ValueError, match=r"^0 of 3 pairs among 3 items are of the same"):
-        Verification().evaluation(Truth(y=np.arange(3)), 3, np.arange(3))
+        Verification().evaluation(Truth(y=np.arange(3)), np.arange(3))
 
 
 class Settings(NamedTuple):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from oasis_bench.experiment import DEFAULT_TEST, DEFAULT_TRAIN, Experiment
+from oasis_bench.experiment import Experiment
 from oasis_bench.plugins import Registry
 from oasis_bench.runs import StoredRun
 from oasis_bench.tasks import ACCURACY, RECOGNITION_BY_FROME
@@ -91,8 +91,8 @@ CLASS_LISTS = {
 PARTITIONS = 10
 """Partitions of the papers' classes, in place of class sets."""
 
-PAPERS_PER_CLASS = DEFAULT_TRAIN, DEFAULT_TEST
-"""Training and test pictures a class of the papers: 40 and 25."""
+PAPERS_PER_CLASS = 40, 25
+"""Training and test pictures a class of the papers."""
 
 
 @dataclass(frozen=True)

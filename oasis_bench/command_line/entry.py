@@ -21,7 +21,7 @@ from oasis_bench.command_line.options import EVERY_LEARNER, make_parser
 from oasis_bench.command_line.parsing import refuse_missing
 from oasis_bench.command_line.printed import Printed, printed_streams
 from oasis_bench.experiment import Experiment
-from oasis_bench.plugins import find_dataset, installed, refuse_unknown
+from oasis_bench.plugins import find_dataset, refuse_unknown
 from oasis_bench.system import Text, UsageError
 
 USAGE = 2
@@ -127,7 +127,7 @@ def _refuse_unknown_words(options: argparse.Namespace) -> None:
     elif options.verb == "evaluate" and options.evaluated.is_dir():
         return  # a run has its own data
     if dataset is not None:
-        _, path = find_dataset(dataset, [point.name for point in installed("data set")])
+        _, path = find_dataset(dataset)
         if path is not None:
             refuse_missing(path)
 

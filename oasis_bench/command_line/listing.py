@@ -16,7 +16,7 @@ from scipy import sparse
 
 from oasis_bench.command_line.progress import ProgressDisplay
 from oasis_bench.data import LabelledRows, Patches, Scaling
-from oasis_bench.experiment import Experiment, built_in_experiments
+from oasis_bench.experiment import Experiment
 from oasis_bench.plugins import (
     PATH_DATASETS,
     BilinearLearner,
@@ -61,7 +61,7 @@ def list_all(options: argparse.Namespace) -> int:
 
         return recommend(options)
     registry = Registry.load(options.plugin)
-    experiments = [(name, Experiment.from_toml(name).title) for name in built_in_experiments()]
+    experiments = [(name, Experiment.from_toml(name).title) for name in Experiment.built_in_names()]
     tables: dict[str, Callable[[], list[str]]] = {
         "algorithms": lambda: described(registry.algorithms, options.what and about_learner),
         "datasets": lambda: described(registry.datasets, options.what and about_dataset),

@@ -22,7 +22,7 @@ from oasis_bench.command_line.parsing import (
     positive_of_text,
     statuses_of_text,
 )
-from oasis_bench.experiment import Experiment, known_settings
+from oasis_bench.experiment import Experiment
 
 LEAST_IMAGES = 10
 """Of fewer web images none may be relevant to another."""
@@ -126,7 +126,7 @@ def _add_run(verbs: Any) -> None:
         run,
         "Each is a key of an experiment file too: its name with _ in place of -, or the key in "
         "brackets. Defaults are those of a run without a file.",
-        tuple(known_settings()),
+        tuple(Experiment.settings()),
     )
     run.group("how to run it")
     run.switch(
@@ -188,7 +188,7 @@ def _add_fit(verbs: Any) -> None:
         "write it with its scaling to a model file. What to expect of it is printed.",
         "table.csv --label kind --learner OASIS --output metric.npz",
     )
-    parser.set_defaults(experiment=None, quick=False, **dict.fromkeys(known_settings()))
+    parser.set_defaults(experiment=None, quick=False, **dict.fromkeys(Experiment.settings()))
     parser.add("dataset", "NAME|PATH", "your table, or a data set")
     one: dict[str, Any] = {"type": lambda text: [text]}
     what = "a learner of 'list algorithms' (default OASIS)"
@@ -288,9 +288,9 @@ def _add_settings(
         for name in names:
             if (name not in MAIN_SETTINGS) != is_rare:
                 continue
-            setting = known_settings()[name]
+            setting = Experiment.settings()[name]
             key = f"key {name}; " if setting.flag and of_a_file else ""
-            default = setting.default_in_words if of_a_file or name != "classes" else "all"
+            default = setting.words if of_a_file or name != "classes" else "all"
             if (used := own.get(name, setting.default)) != setting.default:
                 default = ",".join(used) if isinstance(used, tuple) else used
             how: dict[str, Any] = {"type": setting.read, "metavar": setting.metavar}

@@ -13,7 +13,7 @@ from typing import Any
 from oasis_bench.claims import ClassList, experiments
 from oasis_bench.command_line.progress import ProgressDisplay, in_words
 from oasis_bench.command_line.run import TRIAL_FAILED, go_on, quick_note
-from oasis_bench.experiment import Experiment, quick_settings
+from oasis_bench.experiment import Experiment
 from oasis_bench.plugins import Registry
 from oasis_bench.system import Folder, Machine, OutputError, Text, UsageError
 from oasis_bench.web_scale import chance_level, train, trainings
@@ -79,7 +79,7 @@ def paper_experiment(name: str, quick: bool) -> Experiment:
     experiment = ClassList.experiment(name, Registry.load())
     if not quick:
         return experiment
-    settings = {**quick_settings(experiment), **QUICK, "replicates": None}
+    settings = {**experiment.quick_settings(), **QUICK, "replicates": None}
     options = dict(experiment.dataset_options)
     if experiment.replicates:  # one set, of pictures that need no others
         options["max_classes"] = max(size for size in experiment.classes if isinstance(size, int))

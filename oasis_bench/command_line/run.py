@@ -25,14 +25,10 @@ from oasis_bench.command_line.progress import ProgressDisplay
 from oasis_bench.data import LabelledRows, Scaling
 from oasis_bench.experiment import (
     LIMITS,
-    QUICK_REMARK,
     Experiment,
     LearnerSpec,
-    changed,
-    known_settings,
     package_hash,
     saved_steps,
-    settled_as,
     tasks_by_option,
 )
 from oasis_bench.plugins import (
@@ -51,7 +47,6 @@ from oasis_bench.runs import (
     run_experiment,
 )
 from oasis_bench.system import Folder, UsageError, without_options
-from oasis_bench.trial import MODELS, PREDICTIONS
 
 PUBLISHED = Path(oasis_bench.__file__).resolve().parents[1] / "docs" / "results" / "suite"
 """The committed results of a checkout."""
@@ -141,7 +136,7 @@ def _evaluate_run(options: argparse.Namespace) -> int:
 
 
 def _resume(options: argparse.Namespace) -> int:
-    kept = known_settings().keys() - set(LIMITS)
+    kept = Experiment.settings().keys() - set(LIMITS)
     others = {"dataset", "data_options", "experiment", "algorithms", "params", "output"}
     why = "cannot be given with --resume: a run that goes on keeps its settings"
     _refuse_given(options, kept | others, why)
@@ -152,7 +147,7 @@ def _resume(options: argparse.Namespace) -> int:
 def _refuse_given(options: argparse.Namespace, names: Iterable[str], why: str) -> None:
     """Raise UsageError where one of these options was given."""
     called = {"data_options": "an option of the data set", "params": "--param"}
-    called |= {name: one.flag for name, one in known_settings().items() if one.flag}
+    called |= {name: one.flag for name, one in Experiment.settings().items() if one.flag}
     for name in sorted(names):
         if getattr(options, name) not in (None, []):
             raise UsageError(f"{called.get(name) or '--' + name.replace('_', '-')} {why}")
@@ -168,9 +163,8 @@ def experiment_of(options: argparse.Namespace) -> Experiment:
         names, left_out, *_ = _that_take(dataset, {**own, **given}, options.plugin)
         print(*left_out, sep="\n", end="\n" * bool(left_out), file=sys.stderr)
     known = experiment.learners
-    return changed(
-        experiment,
-        _given(options, known_settings()),
+    return experiment.changed(
+        _given(options, Experiment.settings()),
         dataset=dataset,
         dataset_options=given,
         learners=None if names is None else {it: known.get(it, LearnerSpec(it)) for it in names},
@@ -321,7 +315,7 @@ def how_far(folder: Path, experiment: Experiment) -> Literal["new", "begun", "fi
     if not StoredRun.is_in(folder):
         return "new"
     info = read_run(folder).info
-    before, now = info.experiment, settled_as(experiment, info.experiment)
+    before, now = info.experiment, experiment.settled_as(info.experiment)
     if before != now:
         names = [one.name for one in fields(now)]
         changed = [name for name in names if getattr(now, name) != getattr(before, name)]
@@ -336,7 +330,7 @@ def _run_into(
     folder: Path, start: Callable[..., int], options: argparse.Namespace, reported: bool = True
 ) -> int:
     """Run trials as the options say, and make their report, unless not asked."""
-    kinds = {MODELS: options.save_models, PREDICTIONS: options.predictions}
+    kinds = {Folder.MODELS: options.save_models, Folder.PREDICTIONS: options.predictions}
     before = options.resume  # what a run that goes on has kept so far it keeps
     failures = ProgressDisplay().carry_out(
         start,
@@ -367,7 +361,7 @@ def quick_note(options: argparse.Namespace) -> list[str]:
         return []
     words = without_options(sys.argv[1:], ["--output"], switches=["--quick"])
     whole = shlex.join(["python", "-m", "oasis_bench", *words])
-    return [f"{QUICK_REMARK}: {whole}"]
+    return [f"{Experiment.QUICK_REMARK}: {whole}"]
 
 
 def report(options: argparse.Namespace) -> int:

@@ -31,7 +31,4 @@ from .rows import (
     checked_labels as checked_labels,
     class_labels as class_labels,
 )
-from .scaling import (
-    Dense as Dense,
-    Scaling as Scaling,
-)
+from .scaling import Scaling as Scaling

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from oasis_bench.data.matrices import canonical, check_array
-from oasis_bench.data.pictures import Patches, check_pixels
+from oasis_bench.data.pictures import Patches, check_pixels, thumbnail
 from oasis_bench.data.preparing import Encoding
 from oasis_bench.system import UsageError
 
@@ -66,17 +66,13 @@ def _one_for_each(labels: Any, n_items: int | None) -> Any:
 
 
 def _is_missing(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    missing: npt.NDArray[np.bool_] = np.ma.getmaskarray(values).copy()
-    if values.dtype.kind in "fc":
-        missing |= np.isnan(values)
-    elif values.dtype.kind in "mM":
-        missing |= np.isnat(values)
-    elif values.dtype.kind == "O":
+    plain: Any = np.asarray(values)
+    if plain.dtype.kind == "O":
         known = sys.modules.get("pandas")  # without it there is no pandas.NA
         NA = None if known is None else known.NA
-        found = [one is None or one is NA or bool(one != one) for one in values.ravel()]
-        missing |= np.array(found, dtype=bool).reshape(values.shape)
-    return missing
+        found = [one is None or one is NA or bool(one != one) for one in plain.ravel()]
+        plain = np.where(np.reshape(found, plain.shape), np.nan, 0)
+    return np.asarray((plain != plain) | np.ma.getmaskarray(values))  # NaN and NaT alone differ
 
 
 Items = npt.NDArray[np.int64]
@@ -403,6 +399,10 @@ class LabelledRows:
         else:
             numbers = np.atleast_1d(self.y[row])
         return ", ".join(self.class_names[number] for number in numbers)
+
+    def thumbnail(self, row: int) -> bytes | None:
+        """Return the picture of a row as a small JPEG, or None where it cannot be read."""
+        return None if self.images is None else thumbnail(self.images[row])
 
     def class_counts(self) -> npt.NDArray[np.int64]:
         """Count the rows of each class or query, in the order of `class_names`."""

@@ -160,17 +160,24 @@ class Scaling:
 
     @staticmethod
     def learn_steps(
-        kind: str, X: Rows, takes_sparse: bool = True, encoding: Encoding | None = None
+        kind: str,
+        X: Rows,
+        takes_sparse: bool = True,
+        encoding: Encoding | None = None,
+        saved: Sequence[Any] | None = None,
     ) -> list[Any]:
         """Fit the transformers of a key of `WORDS` on training rows, in their order.
 
-        The first is `Prepare`, where the rows have an `encoding`.  Where the rows are sparse and
+        Those `saved` with a model are taken as they are.  The first is `Prepare`, where the rows
+        have an `encoding`.  Where the rows are sparse and
         the learner takes none such, the last one makes them dense.  Raise UsageError where they
         cannot be scaled so.
         """
+        last = [] if takes_sparse or not sparse.issparse(X) else [Dense()]
+        if saved is not None:
+            return [*saved, *last]
         Scaling.refuse([kind], X)
         first = [] if encoding is None else [Prepare(encoding)]
-        last = [] if takes_sparse or not sparse.issparse(X) else [Dense()]
         steps = [*first, *Scaling.steps(kind), *last]
         for step in steps:
             X = step.fit_transform(X)

@@ -13,14 +13,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 from oasis_bench.data import LabelledRows
 from oasis_bench.execution.machine import ThisMachine
-from oasis_bench.experiment import TrialSpec, source_hash
+from oasis_bench.experiment import TrialSpec
 from oasis_bench.plugins import Registry
 from oasis_bench.system import Folder, Machine, OutputError, Text, UsageError
-from oasis_bench.trial import OUTPUT_LOG, UNFINISHED, TrialResult, append_to, lost_record
+from oasis_bench.trial import TrialResult
 
 try:
     import dask
@@ -47,12 +47,8 @@ RETRIES = 2
 """How often Dask tries again what a worker could not run, such as for its disk."""
 
 
-class Ended(NamedTuple):
-    """A trial that has ended on a worker: its files by kind, and what the learner printed."""
-
-    record: TrialResult
-    files: Mapping[str, bytes]
-    printed: bytes
+Ended: TypeAlias = tuple[TrialResult, Mapping[str, bytes], bytes]
+"""A trial that has ended on a worker: its result, its files by kind, what the learner printed."""
 
 
 class Cluster:
@@ -135,12 +131,13 @@ class Cluster:
             submit()
             for future in self._ended(under_way):
                 spec = under_way.pop(future)
-                ended = self._result(future, spec, rows.X.shape[1])
+                result, files, printed = self._result(future, spec, rows.X.shape[1])
                 future.release()  # else Dask would compute it anew where its worker dies
                 submit()  # the workers go on while the record is stored
-                if ended.printed:
-                    append_to(output_log, ended.printed)
-                yield _with_files(ended, output_log.parent)
+                folder = Folder(output_log.parent)
+                if printed:
+                    folder.append(output_log.name, printed)
+                yield _with_files(result, files, folder)
 
     def _ended(self, under_way: Collection[Future]) -> Collection[Future]:
         """Wait for trials that end; for some time only, so that a loss of all workers is seen."""
@@ -163,7 +160,7 @@ class Cluster:
                 if self._client.status != "running":
                     raise
                 status, reason = "failed", f"its worker failed: {Text.of_error(error)}"
-        return Ended(lost_record(spec, n_features, status, reason), {}, b"")
+        return TrialResult.lost(spec, n_features, status, reason), {}, b""
 
     @contextmanager
     def _cluster_errors(self) -> Iterator[None]:
@@ -188,18 +185,17 @@ class Cluster:
         return dict(self._client.scheduler_info(n_workers=-1)["workers"])
 
 
-def _with_files(ended: Ended, folder: Path) -> TrialResult:
-    """Write the files of a trial into the folder of its run; return its record with their paths."""
-    files = {}
-    for kind, content in ended.files.items():
-        path = Folder(folder).path(f"{UNFINISHED}/{ended.record.files[kind].name}")
+def _with_files(result: TrialResult, files: Mapping[str, bytes], folder: Folder) -> TrialResult:
+    """Write the files of a trial into the folder of its run; return its result with their paths."""
+    written = {}
+    for kind, content in files.items():
+        written[kind] = path = folder.path(f"{Folder.UNFINISHED}/{result.files[kind].name}")
         try:
             path.parent.mkdir(exist_ok=True)
             path.write_bytes(content)
         except OSError as error:
-            raise OutputError.of(folder / kind, error.strerror) from error
-        files[kind] = path
-    return replace(ended.record, files=files)
+            raise OutputError.of(folder.root / kind, error.strerror) from error
+    return replace(result, files=written)
 
 
 def _same(rows: LabelledRows) -> LabelledRows:
@@ -208,15 +204,14 @@ def _same(rows: LabelledRows) -> LabelledRows:
 
 def _run_on_worker(spec: TrialSpec, rows: LabelledRows) -> Ended:
     """Run one trial."""
-    learner = Registry.load(spec.plugin_files).algorithms[spec.algorithm]
-    if source_hash(learner) != spec.identity["source"]:
+    if not spec.has_source(Registry.load(spec.plugin_files).algorithms[spec.algorithm]):
         raise UsageError(
             f"the worker has another source of {spec.learner}: install the same oasis-bench, and "
             "put the same plugins in the same place"
         )
     # Dask removes the folder of a worker that was killed when the next one starts.
     with tempfile.TemporaryDirectory(dir=get_worker().local_directory) as folder:
-        log = Path(folder) / OUTPUT_LOG
+        log = Path(folder) / Folder.OUTPUT_LOG
         here = ThisMachine(jobs=1, on_poll=_leave_if_unwanted)
         try:
             with here.run([spec], rows, log) as records:
@@ -227,7 +222,7 @@ def _run_on_worker(spec: TrialSpec, rows: LabelledRows) -> Ended:
         with suppress(FileNotFoundError):
             printed = log.read_bytes()
         files = {kind: path.read_bytes() for kind, path in record.files.items()}
-    return Ended(record, files, printed)
+    return record, files, printed
 
 
 def _leave_if_unwanted() -> None:

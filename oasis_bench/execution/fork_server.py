@@ -32,9 +32,8 @@ import sys
 import time
 import traceback
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe, wait
 from multiprocessing.reduction import recv_handle, send_handle
 from pathlib import Path
@@ -58,17 +57,6 @@ _NOT_FOR_SERVERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 MARK = "OASIS_BENCH_SERVER"
 """In the environment of all processes of a server: how they are found after its death."""
-
-
-@dataclass(frozen=True)
-class Call:
-    """What a process is to call, and what it takes over from the harness."""
-
-    function: Callable[..., object]
-    arguments: tuple[Any, ...]
-    import_path: list[str]
-    environment: Mapping[str, str]
-    folder: str | None
 
 
 class ForkServer:
@@ -117,7 +105,7 @@ class ForkServer:
         of the file descriptor `line`.
         """
         environment = {**os.environ, MARK: self._mark}
-        call = Call(function, arguments, _import_path(), environment, _working_folder())
+        call = (function, arguments, _import_path(), environment, _working_folder())
         self._exit_code = None
         self._wake()
         with suppress(OSError):  # the server is dead: `exit_code` reports it
@@ -230,7 +218,7 @@ def _working_folder() -> str | None:
 def serve(prepare: str, descriptor: int) -> None:
     """Make one call after the other for the harness, until the harness is gone.
 
-    For each `Call` the exit status of its process is sent back, once.  `END` changes nothing where
+    For each call the exit status of its process is sent back, once.  `END` changes nothing where
     the call has ended already.  The `descriptor` is that of the connection with the harness.
     """
     Processes.adopt_orphans()
@@ -302,20 +290,20 @@ def _die_first() -> None:
 
 
 def _make_call(pickled: bytes, line: int) -> NoReturn:
-    """Make the `Call`, as the only thing that this process does."""
+    """Make the call that `ForkServer.start` pickled, as the only thing that this process does."""
     status = 1
     try:
         Processes.die_with_parent()
         _die_first()
         for number in _NOT_FOR_SERVERS:
             signal.signal(number, signal.SIG_DFL)
-        call: Call = pickle.loads(pickled)
-        sys.path[:] = call.import_path
+        function, arguments, import_path, environment, folder = pickle.loads(pickled)
+        sys.path[:] = import_path
         os.environ.clear()
-        os.environ.update(call.environment)
+        os.environ.update(environment)
         with suppress(FileNotFoundError):
-            os.chdir(call.folder or ".")
-        call.function(*call.arguments, line)
+            os.chdir(folder or ".")
+        function(*arguments, line)
         status = 0
     except BaseException:
         traceback.print_exc()

@@ -14,21 +14,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from multiprocessing import connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from oasis_bench.execution.fork_server import END_SECONDS, borrow, give_back
 from oasis_bench.system import OutputError, Processes, UsageError
-from oasis_bench.trial import (
-    Conversation,
-    Inbox,
-    PrintedOutput,
-    TrialResult,
-    Trials,
-    learner_process,
-)
+from oasis_bench.trial import Conversation, TrialResult, Trials, learner_process
 
 if TYPE_CHECKING:
     from oasis_bench.data import LabelledRows
@@ -59,15 +51,14 @@ def executor(jobs: int, cluster: str | None) -> Executor:
     return Cluster(cluster)
 
 
-@dataclass(frozen=True)
 class ThisMachine:
     """The processes of this machine: `jobs` trials at a time, in the order of their specs.
 
     `on_poll` is called at least once a second while trials run; what it raises ends them.
     """
 
-    jobs: int
-    on_poll: Callable[[], None] = lambda: None
+    def __init__(self, jobs: int, on_poll: Callable[[], None] = lambda: None) -> None:
+        self.jobs, self._on_poll = jobs, on_poll
 
     def __enter__(self) -> Self:
         """Start a fork server: it imports while the data set is loaded."""
@@ -95,9 +86,9 @@ class ThisMachine:
         What the learners print is appended to `output_log`.
         """
         running: list[TrialProcess] = []
-        with closing(Trials(rows, output_log.parent)) as trials:
+        with closing(Trials(rows, output_log)) as trials:
             try:
-                yield self._results(deque(specs), running, trials, output_log)
+                yield self._results(deque(specs), running, trials)
             finally:
                 for trial in running:
                     trial.close()
@@ -107,7 +98,6 @@ class ThisMachine:
         waiting: deque[TrialSpec],
         running: list[TrialProcess],
         trials: Trials,
-        output_log: Path,
     ) -> Iterator[TrialResult]:
         while waiting or running:
             while waiting and len(running) < self.jobs:
@@ -115,8 +105,8 @@ class ThisMachine:
                 if isinstance(begun, TrialResult):
                     yield begun
                 else:
-                    running.append(TrialProcess(begun, output_log))
-            self.on_poll()
+                    running.append(TrialProcess(begun))
+            self._on_poll()
             connection.wait(
                 [item for trial in running for item in trial.waits_for],
                 timeout=min((trial.seconds_to_poll for trial in running), default=0),
@@ -129,12 +119,12 @@ class ThisMachine:
 
 
 class TrialProcess:
-    """A trial under way, one process a stage; what it prints is appended to `output_log`."""
+    """A trial under way, one process a stage."""
 
-    def __init__(self, conversation: Conversation, output_log: Path) -> None:
+    def __init__(self, conversation: Conversation) -> None:
         self._conversation = conversation
-        self._printed = PrintedOutput(conversation.spec, output_log)
-        self._budget = conversation.spec.budget
+        self._seconds = conversation.spec.budget.seconds
+        self._n_bytes = conversation.spec.memory.n_bytes
         self._start_stage()
 
     @property
@@ -154,7 +144,7 @@ class TrialProcess:
     @property
     def seconds_to_poll(self) -> float:
         """Seconds until `poll` must be called at the latest."""
-        longest = LONG_POLL_SECONDS if self._budget.n_bytes is None else POLL_SECONDS
+        longest = LONG_POLL_SECONDS if self._n_bytes is None else POLL_SECONDS
         return min(longest, max(0.0, self._deadline - time.monotonic()))
 
     def poll(self) -> None:
@@ -165,7 +155,7 @@ class TrialProcess:
             self._begin_phase()
         has_read = self._inbox.read()
         self._since = time.monotonic()
-        stage_has_ended = conversation.listen(self._inbox)
+        stage_has_ended = conversation.listen()
         self._deadline += time.monotonic() - self._since  # evaluating is not the learner's time
         if stage_has_ended and conversation.next_stage():
             self.end()
@@ -176,9 +166,9 @@ class TrialProcess:
             self._hold_to_budget()
         if conversation.result is not None:
             self.end()
-            self._printed.end()
+            self._conversation.printed.end()
         else:
-            self._printed.shorten()
+            self._conversation.printed.shorten()
 
     def end(self) -> None:
         """End the process of the stage and all that it started."""
@@ -192,42 +182,40 @@ class TrialProcess:
             self.end()
             self._conversation.close()
             with suppress(OutputError):  # what ended the run is raised
-                self._printed.end()
+                self._conversation.printed.end()
 
     def _start_stage(self) -> None:
         self._server = borrow()
         self._line, theirs = socket.socketpair()
-        self._inbox = Inbox(self._line)
         self._kills_before = _oom_kills()
-        stage = self._conversation.start(self._server.pid, self._inbox.send_file, self._begin_phase)
+        stage = self._conversation.start(self._server.pid, self._line, self._begin_phase)
+        self._inbox = self._conversation.inbox
         self._server.start(learner_process, stage, line=theirs.fileno())
         theirs.close()
-        self._inbox.send_file(self._printed.descriptor)
+        self._inbox.send_file(self._conversation.printed.descriptor)
         self._deadline = math.inf  # the time begins when the server is ready
 
     def _begin_phase(self) -> None:
         """Give a phase, of which the start of the process is the first, the whole budget."""
         self._since = time.monotonic()
-        self._deadline = self._since + (self._budget.seconds or math.inf)
+        self._deadline = self._since + (self._seconds or math.inf)
 
     def _hold_to_budget(self) -> None:
-        budget, conversation, now = self._budget, self._conversation, time.monotonic()
+        conversation, now = self._conversation, time.monotonic()
         phase = conversation.phase
         if not self._inbox.is_open:  # then the end of its process is due
             self._deadline = min(self._deadline, now + END_SECONDS)
         if now > self._deadline and not self._inbox.is_open:
             conversation.end("crashed", f"closed its connection with the harness during {phase}")
         elif now > self._deadline:
-            reason = f"{phase} took longer than the budget of {budget.seconds:g} s"
+            reason = f"{phase} took longer than the budget of {self._seconds:g} s"
             conversation.end("timeout", reason)
         elif (
-            budget.n_bytes is not None
+            self._n_bytes is not None
             and conversation.first_bytes is not None
-            and Processes(self._server.pid).take_more_than(
-                conversation.first_bytes + budget.n_bytes
-            )
+            and Processes(self._server.pid).take_more_than(conversation.first_bytes + self._n_bytes)
         ):
-            limit = f"{budget.n_bytes / 2**20:,.0f} MiB"
+            limit = f"{self._n_bytes / 2**20:,.0f} MiB"
             conversation.end("out of memory", f"{phase} took more than {limit}")
 
     def _cause_of_death(self, code: int) -> tuple[str, str]:

@@ -5,15 +5,14 @@ What is unknown or too small is refused.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
-from oasis_bench.data import LabelledRows, Labels
+from oasis_bench.data import LabelledRows
 from oasis_bench.experiment.settings import (
     DEFAULT_PARTITIONS,
     DEFAULT_TEST,
@@ -108,29 +107,22 @@ def _numbers(
         )
     numbers = sorted(number for number in found.values() if number is not None)
     counts = rows.class_counts()[numbers]
-    n_train, n_test = needed
-    least = min(LEAST, sum(needed))
-    if (few := int((counts < LEAST).sum())) and least == LEAST:
-        others = len(counts) - few
+    if counts.min() < sum(needed):
+        least = min(LEAST, sum(needed))  # which no --train or --test can lower
+        bound = least if counts.min() < least else sum(needed)
+        few, others = int((counts < bound).sum()), int((counts >= least).sum())
         remedy = (
             "keep their frequencies with --split stratified, leave those rows out, or take the "
             f"other classes alone with --classes {others}"
         )
-        if others < max(2, few):
+        if bound > least:
+            remedy = "lower --train or --test"
+        elif others < max(2, few):
             remedy = "is the label an id? name another one with --label"
         raise UsageError(
-            f"{few} of {len(counts)} classes of subset {subset!r} have fewer than {LEAST} items "
-            f"(such as {rows.class_names[numbers[counts.argmin()]]!r}, {counts.min()}), and each "
-            f"needs {LEAST - 2} to train and 2 to test: {remedy}"
-        )
-    if counts.min() < sum(needed):
-        remedy = "lower --train or --test"
-        if least < LEAST:  # nothing can be lowered
-            remedy = f"take the other classes alone with --classes {(counts >= least).sum()}"
-        raise UsageError(
-            f"class {rows.class_names[numbers[counts.argmin()]]!r} of subset {subset!r} has "
-            f"{counts.min()} items, but {n_train} to train and {n_test} to test are {sum(needed)}: "
-            f"{remedy}"
+            f"{few} of {len(counts)} classes of subset {subset!r} have fewer than {bound} items "
+            f"(such as {rows.class_names[numbers[counts.argmin()]]!r}, {counts.min()}), as many as "
+            f"are needed to train and to test: {remedy}"
         )
     return tuple(numbers)
 
@@ -158,26 +150,20 @@ def choose_classes(
         )
     eligible = np.flatnonzero(counts >= n_train + n_test)
     if n_chosen > len(eligible):
-        most = np.sort(counts)[-n_chosen]
-        remedy = f"lower --classes, or --train and --test to {most} together"
-        if most < LEAST:  # nothing can be lowered
-            remedy = "lower --classes, or ask another task"
         raise UsageError(
             f"{n_chosen} classes of {n_train} training and {n_test} test items were asked for, "
-            f"but only {len(eligible)} of the {len(counts)} classes have {n_train + n_test}: "
-            f"{remedy}"
+            f"but only {len(eligible)} of the {len(counts)} classes have {n_train + n_test}: lower "
+            "--classes, or --train and --test"
         )
     order = np.random.default_rng(seed).permutation(len(counts))
     order = order[np.isin(order, eligible)].astype(np.intp)
     if n_sets is None:
         return np.sort(order[:n_chosen])
     if n_sets * n_chosen > len(order):
-        most = len(order) // n_chosen
-        remedy = f"{most} replicates at most" if most > 1 else "lower --classes"
         raise UsageError(
             f"--replicates {n_sets} of {n_chosen} classes are {n_sets * n_chosen} classes, and "
-            f"{len(order)} of the {len(counts)} have {n_train + n_test} items: {remedy}, or lower "
-            "--train and --test"
+            f"{len(order)} of the {len(counts)} have {n_train + n_test} items: lower --replicates, "
+            "--classes, or --train and --test"
         )
     return order[: n_sets * n_chosen]
 
@@ -218,31 +204,7 @@ def settle(
     if rows.multi_label or all(split.needed_per_class() is None for split in splits):
         return replace(e, partitions=partitions)
     n_train, n_test = _per_class(e, dataset, rows)
-    return _with_numbers(e, partitions, n_train, n_test)
-
-
-def settled_as(experiment: Experiment, before: Experiment) -> Experiment:
-    """Return an experiment with the numbers that another one has settled on the same data set.
-
-    Numbers that it sets itself stay.
-    """
-    partitions = experiment.replicates or experiment.partitions or before.n_partitions
-    if before.train_per_class is None or before.test_per_class is None:
-        return replace(experiment, partitions=partitions)
-    n_train = experiment.train_per_class or before.train_per_class
-    n_test = experiment.test_per_class or before.test_per_class
-    return _with_numbers(experiment, partitions, n_train, n_test)
-
-
-def _with_numbers(e: Experiment, partitions: int, n_train: int, n_test: int) -> Experiment:
-    """Put the numbers into an experiment, with no more inner folds than two of a class allow."""
-    return replace(
-        e,
-        partitions=partitions,
-        train_per_class=n_train,
-        test_per_class=n_test,
-        inner_folds=min(e.inner_folds, max(2, n_train // 2)),
-    )
+    return e.with_numbers(partitions, n_train, n_test)
 
 
 def size_remarks(
@@ -313,26 +275,11 @@ def _smallest(e: Experiment, dataset: Dataset, rows: LabelledRows) -> Iterator[i
         yield min((counts[name] for name in names if name in counts), default=0)
 
 
-@dataclass(frozen=True)
-class Queries:
-    """What `--queries` names: numbers of rows and of classes (of several labels: words)."""
+def named_queries(e: Experiment, rows: LabelledRows) -> dict[str, Numbers] | None:
+    """Return the rows that each of an experiment's `queries` names; None where it has none.
 
-    rows: tuple[int, ...]
-    classes: tuple[int, ...]
-
-    def among(self, rows: npt.NDArray[np.intp], y: Labels) -> npt.NDArray[np.bool_]:
-        """Tell which of the items with these row numbers and labels it names."""
-        if isinstance(y, sparse.csr_array):
-            of_class = np.asarray(y[:, list(self.classes)].sum(axis=1)).ravel() > 0
-        else:
-            of_class = np.isin(y, self.classes)
-        return np.asarray(of_class | np.isin(rows, self.rows))
-
-
-def find_queries(e: Experiment, rows: LabelledRows) -> Queries | None:
-    """Return what an experiment's `queries` name; None where it has none.
-
-    What is the name of a class is this class; any other whole number is a row.
+    What is the name of a class (of several labels: a word) is all rows of this class; any other
+    whole number is a row.
     """
     if e.queries is None:
         return None
@@ -340,17 +287,27 @@ def find_queries(e: Experiment, rows: LabelledRows) -> Queries | None:
         raise UsageError(
             f"--queries chooses pictures, and {e.dataset} has none: leave the option out"
         )
-    numbers = {name: number for number, name in enumerate(rows.class_names)}
-    found: dict[str, Any] = {"rows": (), "classes": ()}
+    y: Any = rows.y
+    n_rows, found = y.shape[0], {}
     for text in e.queries:
-        if text in numbers:
-            found["classes"] += (numbers[text],)
-        elif text.isdecimal() and int(text) < rows.y.shape[0]:
-            found["rows"] += (int(text),)
-        elif text.isdecimal():
-            raise UsageError(
-                f"--queries {text}: rows of {e.dataset} are 0 to {rows.y.shape[0] - 1}"
-            )
-        else:
+        if text in rows.class_names:
+            number = rows.class_names.index(text)
+            of_class = y[:, [number]].toarray() if rows.multi_label else y == number
+            found[text] = np.flatnonzero(of_class)
+        elif not text.isdecimal():
             raise UsageError(Text.unknown_name("class", text, rows.class_names))
-    return Queries(**found)
+        elif int(text) >= n_rows:
+            raise UsageError(f"--queries {text}: rows of {e.dataset} are 0 to {n_rows - 1}")
+        else:
+            found[text] = np.array([int(text)])
+    return found
+
+
+def refuse_untested_queries(named: Mapping[str, Numbers], tested: Numbers) -> None:
+    """Raise UsageError where one of the named queries is no test item of the first partition."""
+    for text, own in named.items():
+        if not np.isin(own, tested).any():
+            raise UsageError(
+                f"--queries {text}: no test item of the first partition: name one of those that "
+                f"are, such as {', '.join(map(str, tested[:5]))}, or one of the --classes"
+            )

@@ -5,18 +5,12 @@ from __future__ import annotations
 import ast
 import hashlib
 import inspect
-from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from oasis_bench.plugins import MetricLearner
-from oasis_bench.system import UsageError
 from oasis_bench.tasks import Split
-
-Identities = Mapping[str, Mapping[str, Any]]
-"""What decides the results of a run, by `cell_name`."""
 
 DECIDING = (
     *("system", "data", "sampling", "tasks", "plugins", "experiment", "trial", "execution"),
@@ -39,25 +33,8 @@ WORDS = {
 
 
 def cell_name(learner: str, subset: str, split: str) -> str:
-    """Return the key of a learner's label, a class subset and a split in `Identities`."""
+    """Name a learner's label, a class subset and a split, the key of their identity."""
     return ", ".join([f"{learner}, classes {subset}", *Split.named_unless_usual(split)])
-
-
-def refuse_what_changed(before: Identities, now: Identities, folder: Path) -> None:
-    """Raise a UsageError that names what has changed since a run began, if anything has."""
-    changes = [
-        f"{WORDS.get(key, key)} of {name}"
-        for name, identity in before.items()
-        for key, value in identity.items()
-        if key != "partition" and now.get(name, {}).get(key) != value
-    ]
-    if changes or before.keys() != now.keys():
-        what = changes[0] if changes else "the list of learners or class subsets"
-        more = f" and {len(changes) - 1} more" if len(changes) > 1 else ""
-        raise UsageError(
-            f"{folder} cannot go on: changed since it began: {what}{more}: results of both must "
-            "not be mixed: change it back, or start a new run with another --output"
-        )
 
 
 def source_hash(plugin: type[MetricLearner]) -> str:

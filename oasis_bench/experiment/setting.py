@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from numbers import Integral
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 from oasis_bench.system import Text, UsageError, Value
 
@@ -28,41 +28,56 @@ BYTES = {
 class Limit(str):
     """A limit as a user writes it: a text, with its value beside it; `of` alone makes one."""
 
+    UNITS: ClassVar[Mapping[str, int]] = {}
+    EXAMPLES: ClassVar = ""
+    MOST: ClassVar = ""
+
+    amount: float | None
+    """None is no limit."""
+
     @classmethod
     def of(cls, name: str, given: object) -> Self:
         """Read the limit `name`, or return it as it is where it was read before."""
-        return given if isinstance(given, cls) else cls._read(name, given)
+        if isinstance(given, cls):
+            return given
+        limit = cls(given)
+        limit._read(name, given)
+        return limit
 
-    @classmethod
-    def _read(cls, name: str, given: object) -> Self:
-        raise NotImplementedError
+    def _read(self, name: str, given: object) -> None:
+        """Read a number with a unit, or 'off'."""
+        self.amount = None if given == OFF else _amount(given, self.UNITS)
+        if self.amount == 0:
+            raise UsageError(
+                f"{name} = {Text.shown(given)}: a number above 0 with a unit "
+                f"({', '.join(self.UNITS)}) is needed, such as {self.EXAMPLES}, or {OFF}"
+            )
+        if self.amount is not None and self.amount > _amount(self.MOST, self.UNITS):
+            raise UsageError(
+                f"{name} = {Text.shown(given)}: {self.MOST} at most is needed, or {OFF}"
+            )
 
 
 class Duration(Limit):
     """A time such as '90s', '10m' or 'off'."""
 
-    seconds: float | None
-    """None is no limit; likewise below."""
+    UNITS, EXAMPLES, MOST = SECONDS, "90s, 10m or 2h", "3650d"
 
-    @classmethod
-    def _read(cls, name: str, given: object) -> Self:
-        seconds = _amount_of(name, given, SECONDS, "90s, 10m or 2h", most="3650d")
-        duration = cls(given)
-        duration.seconds = seconds
-        return duration
+    @property
+    def seconds(self) -> float | None:
+        """None is no limit; likewise below."""
+        return self.amount
 
 
 class Size(Limit):
     """An amount of memory such as '500MiB', '4GiB' or 'off'."""
 
-    n_bytes: int | None
+    UNITS, EXAMPLES, MOST = BYTES, "500MiB or 4GiB", "1000TiB"
 
-    @classmethod
-    def _read(cls, name: str, given: object) -> Self:
-        n_bytes = _amount_of(name, given, BYTES, "500MiB or 4GiB", most="1000TiB")
-        size = cls(given)
-        size.n_bytes = None if n_bytes is None else int(n_bytes)
-        return size
+    @property
+    def n_bytes(self) -> int | None:
+        """A whole number."""
+        return None if self.amount is None else int(self.amount)
 
 
 class Search(Limit):
@@ -74,43 +89,24 @@ class Search(Limit):
     candidates: int | None
     seconds: float | None
 
-    @classmethod
-    def _read(cls, name: str, given: object) -> Self:
-        search = cls(given)
-        search.candidates = search.seconds = None
-        if search.isdecimal() and len(search) <= MOST_CANDIDATE_DIGITS and int(search):
-            search.candidates = int(search)
-        else:
-            try:
-                search.seconds = Duration.of(name, given).seconds
-                search.candidates = None if search.seconds is None else CANDIDATES
-            except UsageError:
-                raise UsageError(
-                    f"{name} = {Text.shown(given)}: a number of candidates above 0, such as 20, "
-                    f"a time, such as 60s or 5m, or {OFF} is needed"
-                ) from None
-        return search
+    def _read(self, name: str, given: object) -> None:
+        self.candidates = self.seconds = None
+        if self.isdecimal() and len(self) <= MOST_CANDIDATE_DIGITS and int(self):
+            self.candidates = int(self)
+            return
+        try:
+            self.seconds = Duration.of(name, given).seconds
+        except UsageError:
+            raise UsageError(
+                f"{name} = {Text.shown(given)}: a number of candidates above 0, such as 20, "
+                f"a time, such as 60s or 5m, or {OFF} is needed"
+            ) from None
+        self.candidates = None if self.seconds is None else CANDIDATES
 
 
-def _amount_of(
-    name: str, given: object, units: Mapping[str, int], examples: str, most: str
-) -> float | None:
-    """Read a number with a unit; None where it is 'off'."""
-    if given == OFF:
-        return None
-    amount = _amount(given, units) if isinstance(given, str) else 0
-    if amount == 0:
-        raise UsageError(
-            f"{name} = {Text.shown(given)}: a number above 0 with a unit ({', '.join(units)}) is "
-            f"needed, such as {examples}, or {OFF}"
-        )
-    if amount > _amount(most, units):
-        raise UsageError(f"{name} = {Text.shown(given)}: {most} at most is needed, or {OFF}")
-    return amount
-
-
-def _amount(text: str, units: Mapping[str, int]) -> float:
-    """Return a number with a unit as a number; 0 where the text is none."""
+def _amount(given: object, units: Mapping[str, int]) -> float:
+    """Return a number with a unit as a number; 0 where it is no such text."""
+    text = given if isinstance(given, str) else ""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)", text)
     return float(found[1]) * units[found[2]] if found and found[2] in units else 0.0
 
@@ -120,7 +116,8 @@ class Setting:
     """What the command line, the experiment file and the checks need to know of a setting.
 
     `read` reads the text of an option; what it cannot read, `check` refuses: called with the name
-    and a value, it raises UsageError.  None is right where it is the default.  `metavar` stands for
+    and a value, it raises UsageError.  None is right where it is the default.  The kind of a list
+    is tuple.  `words` say what the default is, where its value does not.  `metavar` stands for
     the value in the help, and is empty for a switch.  `flag` is the option, where it is not the
     name with - in place of _.  With `numbers_as_text` a whole number stands for the text of it,
     alone or in a list.
@@ -128,18 +125,13 @@ class Setting:
 
     help: str
     default: Any
-    default_in_words: str
     kind: type
+    words: str
     read: Callable[[str], Any]
     check: Callable[[str, Any], object]
-    metavar: str
-    flag: str
-    numbers_as_text: bool
-
-    @property
-    def is_list(self) -> bool:
-        """Whether an experiment holds a tuple of values."""
-        return self.kind is tuple
+    metavar: str = "N"
+    flag: str = ""
+    numbers_as_text: bool = False
 
     def typed(self, name: str, given: Any) -> Any:
         """Return a value of Python, a file or the store as an experiment holds it, or refuse it."""
@@ -155,7 +147,7 @@ class Setting:
 
         For a list one value may stand alone, and a text is read as on the command line.
         """
-        if given is None or not self.is_list:
+        if given is None or self.kind is not tuple:
             return self._as_text(given)
         if isinstance(given, str):
             return self.read(given)
@@ -174,31 +166,22 @@ def setting(
     *,
     least: int | None = None,
     most: int = Value.MOST,
-    words: str = "",
-    read: Callable[[str], Any] | None = None,
-    check: Callable[[str, Any], object] | None = None,
-    metavar: str = "N",
-    flag: str = "",
-    numbers_as_text: bool = False,
+    **more: Any,
 ) -> Any:
     """Make a field of a dataclass that is a setting of type `kind`, from `least` to `most`.
 
-    `words` say what the default is, where its value does not.  `read` and `check` replace those
-    of the type and the bound.  The kind of a list is tuple.
+    `more` are other fields of `Setting`: a `read` and a `check` replace those of the type and the
+    bound.
     """
+    usual: dict[str, Any] = {
+        "words": str(default),
+        "read": partial(Value.of_text, kind=kind),
+        "check": partial(Value.check, kind=kind, least=least, most=most),
+    }
     if issubclass(kind, Limit):
-        default, read, check = kind.of("default", default), str, kind.of
-    known = Setting(
-        help,
-        default,
-        words or str(default),
-        kind,
-        read or partial(Value.of_text, kind=kind),
-        check or partial(Value.check, kind=kind, least=least, most=most),
-        metavar,
-        flag,
-        numbers_as_text,
-    )
+        default = kind.of("default", default)
+        usual |= {"read": str, "check": kind.of}
+    known = Setting(help, default, kind, **{**usual, **more})
     return field(default=default, metadata={"setting": known})
 
 
@@ -233,10 +216,7 @@ def names_of_text(text: str) -> tuple[str, ...]:
 def check_names(name: str, value: object) -> None:
     """Raise UsageError where a value is not a tuple of different names."""
     if not (isinstance(value, tuple) and value and all(isinstance(one, str) for one in value)):
-        given: Any = value
-        if isinstance(value, tuple):
-            given = value[0] if len(value) == 1 else list(value)
-        raise UsageError(f"{name} = {Text.shown(given)}: names are needed")
+        raise UsageError(f"{name} = {Text.shown(value)}: names are needed")
     if len(set(value)) < len(value):
         raise UsageError(f"{name} = {Text.shown(list(value))}: name each once")
 

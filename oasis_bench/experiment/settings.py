@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 from oasis_bench.experiment.setting import (
     CANDIDATES,
@@ -55,17 +55,6 @@ NOT_HYPER_PARAMETERS = ("algorithm", "features", *LIMITS)
 
 NOT_KEYS = {"dataset_options", "built_in"}
 """Fields of an experiment that a file does not have as keys."""
-
-
-class Budget(NamedTuple):
-    """Limits of a learner: of each fit, each stage of a fit by steps, each ranking.
-
-    Memory is that of the trial's process, its children and the rows of the trial included, above
-    what it took when the trial began.  None is no limit.
-    """
-
-    seconds: float | None
-    n_bytes: int | None
 
 
 @dataclass(frozen=True)
@@ -130,6 +119,9 @@ class Experiment:
     classes
         The class subsets; a number says how many classes to choose at random.
     """
+
+    QUICK_REMARK: ClassVar = "a quick run, of few partitions and a short search; the whole one is"
+    """What a report says of a quick run; what makes the whole one follows."""
 
     title: str
     dataset: str
@@ -299,15 +291,15 @@ class Experiment:
     def __post_init__(self) -> None:
         for name in ("title", "dataset"):
             Value.check(name, getattr(self, name), str)
-        for name, known in known_settings().items():
+        for name, known in self.settings().items():
             object.__setattr__(self, name, known.typed(name, getattr(self, name)))
         tables = {"each": self.each, "quick": self.quick}
         tables |= {f"corpora.{name}": corpus for name, corpus in self.corpora.items()}
         for table, values in tables.items():
             others = {"quick": ["corpora"], "each": []}.get(table, ["dataset", "learners"])
             for name in values:
-                if name not in known_settings() and name not in others:
-                    names = sorted([*known_settings(), *others])
+                if name not in self.settings() and name not in others:
+                    names = sorted([*self.settings(), *others])
                     raise UsageError(f"[{table}]: {Text.unknown_name('setting', name, names)}")
         if self.replicates and self.partitions not in (None, self.replicates):
             raise UsageError(
@@ -360,16 +352,11 @@ class Experiment:
         }
         return replace(self, learners=learners, **limits_of_run)
 
-    def budget_of(self, label: str) -> Budget:
-        """Return the limits of a learner."""
-        own = self.learners[label]
-        return Budget((own.budget or self.budget).seconds, (own.memory or self.memory).n_bytes)
-
     @classmethod
     def from_toml(cls, source: str) -> Self:
         """Read an experiment file, or a built-in one by its name."""
         path = Path(source)
-        built_in = {name: BUILT_IN / f"{name}.toml" for name in built_in_experiments()}
+        built_in = {name: BUILT_IN / f"{name}.toml" for name in cls.built_in_names()}
         try:
             if source in built_in:
                 text = built_in[source].read_text("utf-8")
@@ -399,6 +386,13 @@ class Experiment:
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain values for the store."""
         return asdict(self)
+
+    @classmethod
+    @cache
+    def settings(cls) -> dict[str, Setting]:
+        """Return what is known of each field that is a setting."""
+        known = {item.name: item.metadata.get("setting") for item in fields(cls)}
+        return {name: one for name, one in known.items() if one is not None}
 
     def one_for_each_value(self) -> dict[str, Self]:
         """Return an experiment for each corpus of a suite, or each value of a list of values.
@@ -437,83 +431,111 @@ class Experiment:
     def _on_corpus(self, name: str) -> Self:
         """Return it on one corpus; what its table says comes before what all say."""
         changes: dict[str, Any] = dict(self.corpora[name])
-        changes |= dataset_of_file(changes.pop("dataset"), f"corpus {name}")
+        changes |= _dataset_of_file(changes.pop("dataset"), f"corpus {name}")
         if "learners" in changes:
             known = self.learners
             changes["learners"] = {it: known[it] for it in changes["learners"] if it in known}
         title = f"{self.title}: {name}"
         return replace(self, **{"title": title, "corpora": {}, "quick": {}, **changes})
 
+    @staticmethod
+    def built_in_names() -> list[str]:
+        """Name the experiment files that come with the package."""
+        return sorted(path.stem for path in BUILT_IN.glob("*.toml"))
 
-@cache
-def known_settings() -> dict[str, Setting]:
-    """Return what is known of each field of `Experiment` that is a setting."""
-    return {
-        item.name: item.metadata["setting"]
-        for item in fields(Experiment)
-        if "setting" in item.metadata
-    }
+    def changed(
+        self,
+        given: Mapping[str, Any],
+        *,
+        dataset: str | None = None,
+        dataset_options: Mapping[str, Any] | None = None,
+        learners: Mapping[str, LearnerSpec] | None = None,
+        title: str | None = None,
+        quick: bool = False,
+        params: Sequence[str] = (),
+    ) -> Self:
+        """Return it with what a user has given in place of what it says.
 
+        What it says of its own data set does not hold for another one: this has all its classes, a
+        title of its own and no options, where these are not given; the default experiment asks
+        unseen classes of its own data set alone, and of enough classes.  An option of the data set
+        may say what is asked (`TASK_OF_OPTION`).  A `budget` or `memory` in `given` is that of all
+        learners; with `quick` the settings of a quick run hold where none are given.  `params` are
+        hyper-parameters, as in 'LMNN.pull_weight=0.5,0.9': one value, or a list to search.
+        """
+        changes = {name: value for name, value in given.items() if name not in LIMITS}
+        if quick:
+            changes = {**self.quick_settings(), **changes}
+            if changes.get("replicates"):
+                changes.pop("partitions", None)
+            if names := self.quick.get("corpora"):
+                changes["corpora"] = {name: self.corpora[name] for name in names}
+        options = self.dataset_options
+        if dataset is not None and dataset != self.dataset:
+            if "classes" not in given:
+                changes["classes"] = ("all",)
+            changes |= {"dataset": dataset, "title": Path(dataset).name, "built_in": None}
+            changes |= {"corpora": {}, "protocol": None}
+            options = {}
+        if self.built_in == "default" and "tasks" not in given:
+            classes = self.settings()["classes"].held(changes.get("classes", ()))
+            sizes = [len(one) if isinstance(one, tuple) else one for one in classes]
+            too_few = [isinstance(size, int) and size < LEAST_FOR_UNSEEN for size in sizes]
+            if "dataset" in changes or (too_few and all(too_few)):
+                changes["tasks"] = self.settings()["tasks"].default
+        changes |= {} if "tasks" in given else tasks_by_option(dataset_options or {})
+        changes["dataset_options"] = {**options, **(dataset_options or {})}
+        changes["learners"] = _with_params(learners or self.learners, params)
+        if title is not None:
+            changes["title"] = title
+        changes["each"] = {name: v for name, v in self.each.items() if name not in changes}
+        limits = {name: given[name] for name in LIMITS if name in given}
+        return replace(self, **changes).limited(limits)
 
-def built_in_experiments() -> list[str]:
-    """Name the experiment files that come with the package."""
-    return sorted(path.stem for path in BUILT_IN.glob("*.toml"))
+    def quick_settings(self) -> dict[str, Any]:
+        """Return 2 partitions, 2 inner folds, 4 candidates, few steps, no traces, a class subset.
+
+        Of class sets it is 2 of these.  The subset is the first of at least seven classes, as many
+        as unseen classes need; else the first.
+        """
+        numbers = [it for it in self.classes if isinstance(it, int) and it >= LEAST_FOR_UNSEEN]
+        return {
+            "replicates" if self.replicates else "partitions": 2,
+            "inner_folds": 2,
+            "search": "4",
+            "max_steps": 64_000,
+            "traces": False,
+            "classes": tuple(numbers or self.classes)[:1],
+            **{name: value for name, value in self.quick.items() if name != "corpora"},
+        }
+
+    def with_numbers(self, partitions: int, n_train: int, n_test: int) -> Self:
+        """Return it with these numbers, and no more inner folds than two of a class allow."""
+        return replace(
+            self,
+            partitions=partitions,
+            train_per_class=n_train,
+            test_per_class=n_test,
+            inner_folds=min(self.inner_folds, max(2, n_train // 2)),
+        )
+
+    def settled_as(self, before: Experiment) -> Self:
+        """Return it with the numbers that another one has settled on the same data set.
+
+        Numbers that it sets itself stay.
+        """
+        partitions = self.replicates or self.partitions or before.n_partitions
+        if before.train_per_class is None or before.test_per_class is None:
+            return replace(self, partitions=partitions)
+        n_train = self.train_per_class or before.train_per_class
+        n_test = self.test_per_class or before.test_per_class
+        return self.with_numbers(partitions, n_train, n_test)
 
 
 def tasks_by_option(dataset_options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the setting `tasks` that options of a data set ask by default, if they do."""
     tasks = tuple(task for name, task in TASK_OF_OPTION.items() if name in dataset_options)
     return {"tasks": tasks} if tasks else {}
-
-
-def changed(
-    experiment: Experiment,
-    given: Mapping[str, Any],
-    *,
-    dataset: str | None = None,
-    dataset_options: Mapping[str, Any] | None = None,
-    learners: Mapping[str, LearnerSpec] | None = None,
-    title: str | None = None,
-    quick: bool = False,
-    params: Sequence[str] = (),
-) -> Experiment:
-    """Return an experiment with what a user has given in place of what it says.
-
-    What it says of its own data set does not hold for another one: this has all its classes, a
-    title of its own and no options, where these are not given; the default experiment asks unseen
-    classes of its own data set alone, and of enough classes.  An option of the data set may say
-    what is asked (`TASK_OF_OPTION`).  A `budget` or `memory` in `given`
-    is that of all learners; with `quick` the settings of a quick run hold where none are given.
-    `params` are hyper-parameters, as in 'LMNN.pull_weight=0.5,0.9': one value, or a list to search.
-    """
-    changes = {name: value for name, value in given.items() if name not in LIMITS}
-    if quick:
-        changes = {**quick_settings(experiment), **changes}
-        if changes.get("replicates"):
-            changes.pop("partitions", None)
-        if names := experiment.quick.get("corpora"):
-            changes["corpora"] = {name: experiment.corpora[name] for name in names}
-    options = experiment.dataset_options
-    if dataset is not None and dataset != experiment.dataset:
-        if "classes" not in given:
-            changes["classes"] = ("all",)
-        changes |= {"dataset": dataset, "title": Path(dataset).name, "built_in": None}
-        changes |= {"corpora": {}, "protocol": None}
-        options = {}
-    if experiment.built_in == "default" and "tasks" not in given:
-        classes = known_settings()["classes"].held(changes.get("classes", ()))
-        sizes = [len(one) if isinstance(one, tuple) else one for one in classes]
-        too_few = [isinstance(size, int) and size < LEAST_FOR_UNSEEN for size in sizes]
-        if "dataset" in changes or (too_few and all(too_few)):
-            changes["tasks"] = known_settings()["tasks"].default
-    changes |= {} if "tasks" in given else tasks_by_option(dataset_options or {})
-    changes["dataset_options"] = {**options, **(dataset_options or {})}
-    changes["learners"] = _with_params(learners or experiment.learners, params)
-    if title is not None:
-        changes["title"] = title
-    changes["each"] = {name: v for name, v in experiment.each.items() if name not in changes}
-    limits = {name: given[name] for name in LIMITS if name in given}
-    return replace(experiment, **changes).limited(limits)
 
 
 def _with_params(
@@ -544,29 +566,7 @@ def _value(text: str) -> Any:
         return text
 
 
-QUICK_REMARK = "a quick run, of few partitions and a short search; the whole one is"
-"""What a report says of a quick run; what makes the whole one follows."""
-
-
-def quick_settings(experiment: Experiment) -> dict[str, Any]:
-    """Return 2 partitions, 2 inner folds, 4 candidates, few steps, no traces, one class subset.
-
-    Of class sets it is 2 of these.  The subset is the first of at least seven classes, as many as
-    unseen classes need; else the first.
-    """
-    numbers = [it for it in experiment.classes if isinstance(it, int) and it >= LEAST_FOR_UNSEEN]
-    return {
-        "replicates" if experiment.replicates else "partitions": 2,
-        "inner_folds": 2,
-        "search": "4",
-        "max_steps": 64_000,
-        "traces": False,
-        "classes": tuple(numbers or experiment.classes)[:1],
-        **{name: value for name, value in experiment.quick.items() if name != "corpora"},
-    }
-
-
-def dataset_of_file(dataset: Any, source: str) -> dict[str, Any]:
+def _dataset_of_file(dataset: Any, source: str) -> dict[str, Any]:
     """Return what a file says of a data set, a name or a table, as fields of `Experiment`."""
     if not isinstance(dataset, dict):
         return {"dataset": dataset, "dataset_options": {}}
@@ -590,7 +590,7 @@ def _fields_of_file(values: Mapping[str, Any], source: str) -> dict[str, Any]:
     for key in ("title", "dataset", "learners"):
         if key not in values:
             raise UsageError(f"{source}: the key {key!r} is missing")
-    values = {**values, **dataset_of_file(values["dataset"], source)}
+    values = {**values, **_dataset_of_file(values["dataset"], source)}
     tables = values["learners"]
     if not isinstance(tables, dict) or not all(isinstance(t, dict) for t in tables.values()):
         raise UsageError(f"{source}: learners must be tables, such as [learners.OASIS]")

@@ -24,33 +24,28 @@ from oasis_bench import __version__
 from oasis_bench.data import Encoding, LabelledRows, Prepare, Scaling
 from oasis_bench.experiment import saved_model
 from oasis_bench.experiment.data_use import (
-    Queries,
     choose_subsets,
     class_set,
-    find_queries,
+    named_queries,
+    refuse_unknown_subsets,
+    refuse_untested_queries,
     settle,
     size_remarks,
 )
-from oasis_bench.experiment.identity import Identities, cell_name, package_hash, source_hash
-from oasis_bench.experiment.setting import Search
-from oasis_bench.experiment.settings import Budget, Experiment, LearnerSpec
-from oasis_bench.plugins import Dataset, Registry, is_the_baseline
+from oasis_bench.experiment.identity import cell_name, package_hash, source_hash
+from oasis_bench.experiment.setting import Duration, Search, Size
+from oasis_bench.experiment.settings import Experiment, LearnerSpec
+from oasis_bench.plugins import Dataset, MetricLearner, Registry, is_the_baseline
 from oasis_bench.system import Text, UsageError, derive_seed
-from oasis_bench.tasks import Split, Task
+from oasis_bench.tasks import Partition, Split, Task
 
-DECIDING_SETTINGS = (
-    "inner_folds",
-    "train_per_class",
-    "test_per_class",
-    "seed",
-    "max_steps",
-    "test_share",
-    "most_items",
-    "threads",
-    "search",
-    "blend",
+NOT_IN_IDENTITY = (
+    *("traces", "examples", "queries", "budget", "memory"),
+    *("classes", "tasks", "split", "choose_by", "partitions", "replicates", "scaling"),
 )
-"""The settings that decide a trial's result; titles, other learners and other subsets do not."""
+"""Settings that decide no result, and those whose part in a trial its identity says otherwise.
+
+All others decide results, also one that is new."""
 
 LIBRARIES = ("numpy", "scipy", "scikit-learn")
 """Other versions may give other results."""
@@ -93,31 +88,6 @@ class Where:
 
 
 @dataclass(frozen=True)
-class Keeps:
-    """What a trial keeps besides its measures: for pictures of the report, and in files.
-
-    Attributes
-    ----------
-    examples, queries
-        How many test items keep their nearest neighbours, and what these items are drawn from;
-        None: all test items.
-    projection
-        Whether the places of some test items in a plane are kept.
-    model, scores
-        Whether the fitted learner, and all scores, are kept in files.
-    columns
-        The names of the features, which a saved model keeps.
-    """
-
-    examples: int = 0
-    queries: Queries | None = None
-    projection: bool = False
-    model: bool = False
-    scores: bool = False
-    columns: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True)
 class TrialSpec:
     """One learner on one class subset and one outer partition, complete and picklable.
 
@@ -139,6 +109,15 @@ class TrialSpec:
         What decides the result, as JSON holds it: data, split, seed, learner, its parameters and
         source, the code of oasis-bench and the versions of the libraries that it uses.  The
         processor and the other imports of a plugin are not in it; the provenance names them.
+    examples, queries
+        For pictures of the report: how many test items keep their nearest neighbours, and the rows
+        that these are drawn from; None: all that test.
+    projection
+        Whether the places of some test items in a plane are kept.
+    keeps_model, keeps_scores
+        Whether the fitted learner, and all scores, are kept in files.
+    columns
+        The names of the features, which a saved model keeps.
     plugin_files
         Where the learner may come from, besides installed packages.
     shares_cores
@@ -155,7 +134,12 @@ class TrialSpec:
     chooses_by: tuple[ChooseBy, ...]
     scalings: tuple[str, ...]
     identity: Mapping[str, Any]
-    keeps: Keeps = Keeps()
+    examples: int = 0
+    queries: Sequence[int] | None = None
+    projection: bool = False
+    keeps_model: bool = False
+    keeps_scores: bool = False
+    columns: tuple[str, ...] | None = None
     plugin_files: tuple[Path, ...] = ()
     shares_cores: bool = False
     encoding: Encoding | None = None
@@ -165,6 +149,11 @@ class TrialSpec:
         """Hash of what decides the result."""
         text = json.dumps(self.identity, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+    @property
+    def cell(self) -> str:
+        """Its learner, class subset and split: the trials of a cell have one identity each."""
+        return cell_name(self.learner, self.where.subset, self.where.split)
 
     @property
     def _of_learner(self) -> LearnerSpec:
@@ -187,13 +176,32 @@ class TrialSpec:
         return self._of_learner.features
 
     @property
-    def budget(self) -> Budget:
-        """Limits of each call of the learner; not part of the identity."""
-        return self.experiment.budget_of(self.learner)
+    def budget(self) -> Duration:
+        """The limit of each fit, each stage of a fit by steps and each ranking."""
+        return self._of_learner.budget or self.experiment.budget
+
+    @property
+    def memory(self) -> Size:
+        """The limit of the trial's processes and rows, above what there was when it began."""
+        return self._of_learner.memory or self.experiment.memory
+
+    def has_source(self, learner: type[MetricLearner]) -> bool:
+        """Tell whether the source of a learner is that of the identity."""
+        return bool(source_hash(learner) == self.identity["source"])
+
+    @property
+    def split(self) -> Split:
+        """Its split; where the rows are known, `for_rows` says what it is on them."""
+        return Registry.load(self.plugin_files).splits[self.where.split](self.experiment)
+
+    def drawn(self, rows: LabelledRows) -> Partition:
+        """Draw its training and test items."""
+        seed, where = self.seed_for("partition"), self.where
+        return self.split.for_rows(rows).draw(rows, where.classes, where.partition, seed)
 
     def for_learner(self) -> TrialSpec:
         """Return it as the learner's process gets it: without identity and `trial_id`."""
-        return replace(self, identity={}, keeps=replace(self.keeps, queries=None))
+        return replace(self, identity={}, queries=None)
 
     def seed_for(self, purpose: str, *, of_learner: bool = False) -> int:
         """Derive a seed from the run's seed, the subset, the partition and the purpose.
@@ -241,14 +249,6 @@ def _grid(label: str, spec: LearnerSpec, registry: Registry) -> dict[str, list[A
     return grid
 
 
-def identities(specs: Sequence[TrialSpec]) -> Identities:
-    """Return what decides the results of a run, for each learner, class subset and split."""
-    return {
-        cell_name(spec.learner, spec.where.subset, spec.where.split): spec.identity
-        for spec in reversed(specs)
-    }
-
-
 def plan(
     experiment: Experiment,
     dataset: Dataset,
@@ -263,7 +263,7 @@ def plan(
     splits = {name: type(split)(e) for name, split in splits.items()}
     grids = find_grids(e, registry)
     run_identity = {
-        **{name: getattr(e, name) for name in DECIDING_SETTINGS},
+        **{name: getattr(e, name) for name in e.settings() if name not in NOT_IN_IDENTITY},
         "data": rows.content_hash(),
         "version": __version__,
         "code": package_hash(),
@@ -285,7 +285,8 @@ def plan(
             continue
         defaults = registry.algorithms[name]().get_params()
         tried[label] = candidates(grid, scalings[label], defaults, e.search, e.seed, name)
-    trials, queries, encoding = [], find_queries(e, rows), Prepare.without_texts(rows.encoding)
+    trials, named, encoding = [], named_queries(e, rows), Prepare.without_texts(rows.encoding)
+    queries = None if named is None else np.unique(np.concatenate([*named.values()])).tolist()
     for spec in e.learners.values():
         Registry.refuse_unlike_inputs(
             registry.algorithms[spec.algorithm], dataset, rows, spec.features
@@ -308,9 +309,6 @@ def plan(
             classes = class_set(e, of_subset, partition)
             n_train, n_test = split.sizes(rows, classes, partition)
             rho = 0.0 if e.replicates else split.rho(rows, classes, partition)
-            if (n_validated := split.n_validated(n_train, e.inner_folds)) is not None:
-                for by in chooses_by:
-                    _refuse_large_k(by, subset, n_validated)
             identity = {
                 **run_identity,
                 **learner_identity,
@@ -334,15 +332,17 @@ def plan(
                     chooses_by=chooses_by,
                     scalings=scalings[label],
                     identity=json.loads(json.dumps(identity)),
-                    keeps=Keeps(
-                        examples=e.examples if shows and rows.images is not None else 0,
-                        queries=queries,
-                        projection=shows and subset == largest,
-                    ),
+                    examples=e.examples if shows and rows.images is not None else 0,
+                    queries=queries,
+                    projection=shows and subset == largest,
                     plugin_files=plugin_files,
                     encoding=encoding,
                 )
             )
+    if named is not None:
+        first = {spec.where.subset: spec for spec in trials if spec.examples}
+        draws = [spec.drawn(rows).test for spec in first.values()]
+        refuse_untested_queries(named, np.unique(np.concatenate(draws)))
     return trials
 
 
@@ -380,7 +380,7 @@ def _class_counts(specs: Sequence[TrialSpec], rows: LabelledRows) -> Iterator[st
     """Yield the items of each class that train and that test, where these numbers differ."""
     first = {spec.where.subset: spec for spec in reversed(specs) if spec.where.split == STRATIFIED}
     for subset, spec in first.items():
-        train, test, *_ = split_of(spec).draw(rows, spec.where.classes, 0, 0)
+        train, test, *_ = spec.split.draw(rows, spec.where.classes, 0, 0)
         y, n = np.asarray(rows.y), len(rows.class_names)  # rows of several labels are refused
         counts = [np.bincount(y[part], minlength=n) for part in (train, test)]
         each = [
@@ -481,8 +481,11 @@ def find_tasks(experiment: Experiment, registry: Registry) -> list[Task]:
 def refuse_unknown_names(experiment: Experiment, registry: Registry) -> None:
     """Raise UsageError for what can be seen of an experiment before its data set is loaded.
 
-    Hyper-parameters, tasks, and a split that is unknown or that no task can be asked on.
+    Hyper-parameters, tasks, class subsets, and a split that is unknown or that no task can be asked
+    on.
     """
+    e = experiment
+    refuse_unknown_subsets(e, Registry.open_dataset(e.dataset, registry, e.dataset_options))
     find_grids(experiment, registry)
     tasks = find_tasks(experiment, registry)
     if experiment.split is None:
@@ -494,11 +497,6 @@ def refuse_unknown_names(experiment: Experiment, registry: Registry) -> None:
         raise UsageError(
             f"--split {split.name}: it {takes}, and {own}: leave --split out, or ask other --tasks"
         )
-
-
-def split_of(spec: TrialSpec) -> Split:
-    """Return the split of a trial; where the rows are known, `for_rows` says what it is on them."""
-    return Registry.load(spec.plugin_files).splits[spec.where.split](spec.experiment)
 
 
 def _split(name: str, e: Experiment, rows: LabelledRows, registry: Registry) -> Split:
@@ -537,13 +535,3 @@ def _chooses_by(e: Experiment, tasks: Sequence[Task], rows: LabelledRows) -> tup
             )
         chosen.append(ChooseBy(task.name, measure, k))
     return tuple(chosen)
-
-
-def _refuse_large_k(by: ChooseBy, subset: str, n_validated: int) -> None:
-    """Raise UsageError where an inner fold has too few items for the k by which it chooses."""
-    most = n_validated - 1
-    if by.measure == "precision" and by.k is not None and by.k > most:
-        raise UsageError(
-            f"--choose-by precision@{by.k}: an inner fold of the class subset {subset} has {most} "
-            f"other items to rank: precision@{most} at most, or more --train"
-        )

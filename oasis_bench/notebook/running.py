@@ -27,7 +27,7 @@ from sklearn.pipeline import Pipeline
 
 from oasis_bench.command_line import DATA_OPTIONS, ProgressDisplay
 from oasis_bench.data import class_labels
-from oasis_bench.experiment import QUICK_REMARK, Experiment, LearnerSpec, changed, known_settings
+from oasis_bench.experiment import Experiment, LearnerSpec
 from oasis_bench.notebook.result import RunResult
 from oasis_bench.plugins import MetricLearner, Registry, load_model
 from oasis_bench.runs import (
@@ -36,7 +36,6 @@ from oasis_bench.runs import (
     run_experiment,
 )
 from oasis_bench.system import Folder, Text, UsageError, open_regular, require_packages
-from oasis_bench.trial import MODELS, PREDICTIONS
 
 LABEL = "label"
 
@@ -51,11 +50,11 @@ R = TypeVar("R")
 
 def _with_names_of_python(function: Callable[P, R]) -> Callable[P, R]:
     """Name Python parameters in error messages, in place of the options of the command line."""
-    flags = {one.flag: name for name, one in known_settings().items() if one.flag}
+    flags = {one.flag: name for name, one in Experiment.settings().items() if one.flag}
 
     def parameter(match: re.Match[str]) -> str:
         name = flags.get(match[0], match[0].removeprefix("--").replace("-", "_"))
-        known = {*known_settings(), *OF_DATA, *signature(function).parameters}
+        known = {*Experiment.settings(), *OF_DATA, *signature(function).parameters}
         return name if name in known else match[0]
 
     @wraps(function)
@@ -172,8 +171,7 @@ def run(
         folder = StoredRun.new_folder("rows") if folder is None else folder
         StoredRun.refuse_used(folder)
         dataset = folder.absolute().with_name(folder.name + ending)
-    plan = changed(
-        plan,
+    plan = plan.changed(
         settings,
         dataset=None if dataset is None else str(dataset),
         dataset_options={**(dataset_options or {}), **of_data},
@@ -189,7 +187,7 @@ def run(
         )
     folder = StoredRun.new_folder(plan.dataset) if folder is None else folder
     new_rows = rows is not None and keep_rows(rows, Path(plan.dataset))
-    remarks = [f"{QUICK_REMARK} that without quick=True"] if quick else []
+    remarks = [f"{Experiment.QUICK_REMARK} that without quick=True"] if quick else []
     display = ProgressDisplay(live=True)
     try:
         display.carry_out(
@@ -198,7 +196,7 @@ def run(
             jobs=jobs,
             cluster=cluster,
             plugin_files=files,
-            keep=[kind for kind, on in ((MODELS, save_models), (PREDICTIONS, predictions)) if on],
+            keep=[Folder.MODELS] * save_models + [Folder.PREDICTIONS] * predictions,
         )
     except UsageError as error:
         if rows is None or StoredRun.is_in(folder):
@@ -289,7 +287,7 @@ def _settings_and_options(given: Mapping[str, Any]) -> tuple[dict[str, Any], dic
 
     An unknown name raises UsageError.
     """
-    known = known_settings()
+    known = Experiment.settings()
     flags = {one.flag.removeprefix("--"): name for name, one in known.items() if one.flag}
     for name in given:
         if name in flags:

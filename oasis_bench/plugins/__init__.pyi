@@ -4,7 +4,6 @@ from .blending import (
     as_inner_product as as_inner_product,
     baseline_scores as baseline_scores,
     baseline_sd as baseline_sd,
-    can_blend as can_blend,
     is_the_baseline as is_the_baseline,
     learned_sd as learned_sd,
 )
@@ -12,8 +11,9 @@ from .check import check_plugins as check_plugins
 from .contract import (
     LearnerContract as LearnerContract,
     TestRegisteredLearners as TestRegisteredLearners,
+    digit_items as digit_items,
+    digit_rows as digit_rows,
 )
-from .contract_items import digit_items as digit_items, digit_rows as digit_rows
 from .dataset import Dataset as Dataset
 from .learner import (
     BilinearLearner as BilinearLearner,
@@ -38,7 +38,6 @@ from .model_file import (
     load_model as load_model,
     load_model_of as load_model_of,
     prepare_of as prepare_of,
-    read_blend as read_blend,
     read_model as read_model,
     save_model as save_model,
     training_rows_of as training_rows_of,

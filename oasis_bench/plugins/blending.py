@@ -127,11 +127,6 @@ class Blend:
         return self.mix(baseline_scores(baseline_queries, baseline_gallery), learned)
 
 
-def can_blend(learner: type[MetricLearner]) -> bool:
-    """Tell whether a learner is blended: one that takes rows, and is not the baseline itself."""
-    return learner.takes == "rows" and not is_the_baseline(learner)
-
-
 def is_the_baseline(learner: type[MetricLearner]) -> bool:
     """Tell whether a learner is the baseline that others are blended with.
 

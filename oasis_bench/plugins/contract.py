@@ -15,32 +15,23 @@ import inspect
 import pickle
 import warnings
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from types import SimpleNamespace
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError, SkipTestWarning
+from sklearn.preprocessing import normalize
 from sklearn.utils.estimator_checks import check_estimator
 
-from oasis_bench.data import JudgedTriplets, LabelledRows, Ratings
+from oasis_bench.data import FloatArray, JudgedTriplets, LabelledRows, Patches, PatchKind, Ratings
 from oasis_bench.plugins import learner as learner_module, load_model, save_model
-from oasis_bench.plugins.contract_items import (
-    CHANCE,
-    answers,
-    arrays_of,
-    assert_close,
-    check_bilinear_form,
-    check_embedding_form,
-    check_mahalanobis_form,
-    digit_items,
-    digit_rows,
-    in_two_parts,
-    mean_average_precision,
-    only,
-)
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.plugins.learner import (
     BilinearLearner,
@@ -51,7 +42,7 @@ from oasis_bench.plugins.learner import (
 from oasis_bench.plugins.metric_learner import IncrementalLearner, MetricLearner
 from oasis_bench.plugins.registry import Registry
 from oasis_bench.system import Text, UsageError
-from oasis_bench.tasks import Measurement, Split, Task, Truth
+from oasis_bench.tasks import Evaluation, Split, Task, Truth, evaluate_ranking
 
 Items: TypeAlias = tuple[Any, Any]
 """Items and their labels."""
@@ -375,24 +366,19 @@ class TaskContract:
         _check_texts(task, ("name", "summary", "citation"))
 
     def test_its_measures_lie_in_their_ranges(self, task: type[Task]) -> None:
-        for measured in (*_evaluated(task, 1), *_evaluated(task, -1)):
+        for measured in chain(*(_evaluated(task, sign).measurements() for sign in (1, -1))):
             least, greatest = task.ranges.get(measured.measure, (0, 1))
             for number in (measured.value, measured.chance):
                 assert number is None or least <= number <= greatest, measured
 
     def test_a_right_answer_is_no_worse_than_its_reverse(self, task: type[Task]) -> None:
-        wrong = {(it.measure, it.k): it.value for it in _evaluated(task, -1)}
-        for right in _evaluated(task, 1):
+        wrong = {(it.measure, it.k): it.value for it in _evaluated(task, -1).measurements()}
+        for right in _evaluated(task, 1).measurements():
             assert right.value >= wrong[right.measure, right.k], right
 
 
-class _Sizes(NamedTuple):
-    """Settings of a split."""
-
-    per_class: tuple[int, int] = (2, 1)
-    seed: int = 0
-    test_share: float = 0.25
-    most_items: int | None = None
+SIZES: Any = SimpleNamespace(per_class=(2, 1), seed=0, test_share=0.25, most_items=None)
+"""Settings of a split."""
 
 
 class SplitContract:
@@ -433,13 +419,13 @@ class SplitContract:
 
 def _split_of_judged_rows(split: type[Split]) -> tuple[LabelledRows, Split]:
     rows = _judged_rows()
-    of_rows = split(_Sizes()).for_rows(rows)
+    of_rows = split(SIZES).for_rows(rows)
     reason = of_rows.refusal(rows)
     only(reason is None, f"it refuses the items: {reason}")
     return rows, of_rows
 
 
-def _evaluated(task: type[Task], sign: int) -> list[Measurement]:
+def _evaluated(task: type[Task], sign: int) -> Evaluation:
     rows, one = _judged_rows(), task()
     y, judged, ratings = rows.y, rows.judged, rows.ratings
     reason = one.refusal(rows)
@@ -447,7 +433,7 @@ def _evaluated(task: type[Task], sign: int) -> list[Measurement]:
     truth = Truth(y=y, training=y, judged=judged, ratings=ratings)
     found = one.evaluate(truth, lambda a, b: sign * (a @ b.T), rows.X, 0, rows.X)
     assert {it.measure for it in found.measurements()} <= set(task.measures)
-    return found.measurements()
+    return found
 
 
 def _judged_rows() -> LabelledRows:
@@ -496,3 +482,117 @@ def quick(learner: MetricLearner, n_steps: int | None = 2000) -> MetricLearner:
 def _seeded(learner: MetricLearner) -> MetricLearner:
     seeded: MetricLearner = clone(learner)
     return seeded.set_params(random_state=0) if "random_state" in seeded.get_params() else seeded
+
+
+# --- items of digits, and what each form of learner must compute
+
+CHANCE = 14 / 59
+"""The share of relevant items among the others, for 15 of each of 4 classes."""
+
+
+def digit_rows(dtype: type = np.float64) -> tuple[Any, Any]:
+    """Return 15 training rows of each of 4 digits, of unit length, and their labels."""
+    pictures, y = _digits()
+    return normalize(pictures.reshape(len(y), -1)).astype(dtype), y
+
+
+def digit_items(kind: str) -> tuple[Any, Any]:
+    """Return the same digits as items of a kind of `LabelledRows.KINDS`; and their labels.
+
+    Patches are the blocks of 4 x 4 and of 2 x 2 pixels on a grid that are not blank.
+    """
+    if kind == "rows":
+        return digit_rows()
+    pictures, y = _digits()
+    grey = np.rint(pictures * 255 / 16).astype(np.uint8)
+    pixels = np.repeat(grey[..., None], 3, axis=3)
+    if kind == "pixels":
+        return pixels, y
+    kinds = {"block": _blocks(pictures, 4), "corner": _blocks(pictures, 2)}
+    return Patches(kinds, pixels if kind == Patches.AND_PIXELS else None), y
+
+
+def _digits() -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+    X, y = load_digits(return_X_y=True)
+    numbers = np.concatenate([np.flatnonzero(y == digit)[:15] for digit in range(4)])
+    return X[numbers].reshape(-1, 8, 8), y[numbers]
+
+
+def _blocks(pictures: npt.NDArray[np.float64], side: int) -> PatchKind:
+    """Return the blocks of `side` x `side` pixels every 2 pixels that are not blank."""
+    corners = [(row, column) for row in range(0, 9 - side, 2) for column in range(0, 9 - side, 2)]
+    descriptors, positions = [], []
+    for picture in pictures:
+        blocks = np.stack([picture[i : i + side, j : j + side].ravel() for i, j in corners])
+        inked = blocks.any(axis=1)
+        descriptors.append(blocks[inked])
+        positions.append(np.array(corners)[inked, ::-1] + (side - 1) / 2)
+    return PatchKind.joined(descriptors, positions)
+
+
+def answers(learner: MetricLearner, queries: Any, gallery: Any) -> FloatArray:
+    """Score queries against a gallery, which an exemplar learner was fitted on."""
+    if isinstance(learner, ExemplarLearner):
+        return learner.similarity_to_training(queries)
+    return learner.similarity(queries, gallery)
+
+
+def mean_average_precision(learner: MetricLearner, X: Any, y: Any) -> float:
+    """Rank, for each of the items that the learner was fitted on, all others."""
+    scores = answers(learner, X, X)
+    numbers = np.arange(len(scores))
+    return evaluate_ranking(
+        lambda queries, _: scores[queries], numbers, y, seed=0
+    ).mean_average_precision
+
+
+def assert_close(found: FloatArray, expected: FloatArray, what: str = "") -> None:
+    """Compare scores up to rounding, which is large for distances near 0."""
+    atol = 1e-6 * max(1.0, float(np.abs(expected).max()))
+    np.testing.assert_allclose(found, expected, rtol=1e-7, atol=atol, err_msg=what)
+
+
+def only(condition: bool, otherwise: str) -> None:
+    """Skip a test where the condition does not hold."""
+    if not condition:
+        pytest.skip(otherwise)
+
+
+def arrays_of(X: Any) -> list[Any]:
+    """Return the arrays that items consist of."""
+    return list(X.arrays()) if isinstance(X, Patches) else [X]
+
+
+def in_two_parts(X: sparse.csr_array) -> sparse.csr_array:
+    """Return equal rows that name each of their features twice: entries of a CSR are summed."""
+    parts = np.repeat(X.data / 2, 2), np.repeat(X.indices, 2), 2 * X.indptr
+    return sparse.csr_array(parts, shape=X.shape)
+
+
+def check_bilinear_form(fitted: BilinearLearner, X: Any) -> None:
+    """Compare `pair_score` with x'Wy."""
+    x, y = X[:10], X[20:30]
+    W = fitted.get_bilinear_matrix()
+    pairs = np.stack([x, y], axis=1)
+    np.testing.assert_allclose(fitted.pair_score(pairs), np.diag(x @ W @ y.T), rtol=1e-7)
+    W[:] = 0
+    assert fitted.bilinear_matrix_.any(), "get_bilinear_matrix must return a copy"
+
+
+def check_embedding_form(fitted: EmbeddingLearner, X: Any) -> None:
+    """Compare similarities with the distances of the embeddings."""
+    embedded = fitted.transform(X)
+    x, y = embedded[:10], embedded[20:30]
+    distances = np.sqrt(((x[:, None] - y[None]) ** 2).sum(axis=2))
+    assert_close(fitted.similarity(X[:10], X[20:30]), -distances)
+
+
+def check_mahalanobis_form(fitted: MahalanobisLearner, X: Any) -> None:
+    """Compare distances with (x - y)'M(x - y), and the embedding with them."""
+    x, y = X[:10], X[20:30]
+    pairs = np.stack([x, y], axis=1)
+    squared = np.diag((x - y) @ fitted.get_mahalanobis_matrix() @ (x - y).T)
+    np.testing.assert_allclose(fitted.pair_distance(pairs) ** 2, squared, rtol=1e-7)
+    np.testing.assert_allclose(fitted.pair_score(pairs), -fitted.pair_distance(pairs))
+    projected = fitted.transform(x) - fitted.transform(y)
+    np.testing.assert_allclose((projected**2).sum(axis=1), squared, rtol=1e-7)

@@ -8,8 +8,8 @@ from `IncrementalLearner` as well.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,7 +28,7 @@ from oasis_bench.plugins.metric_learner import (
     sides,
 )
 from oasis_bench.system import Text, UsageError, slices
-from oasis_bench.tasks import project, score_sparse
+from oasis_bench.tasks import score_bilinear
 
 BLOCK_BYTES = 64 * 2**20
 """Working memory of a `similarity` beyond its result."""
@@ -71,11 +71,7 @@ class BilinearLearner(MetricLearner):
         dtype = np.result_type(queries.dtype, W.dtype, gallery.dtype)
         scores = np.empty((queries.shape[0], gallery.shape[0]), dtype=dtype)
         for rows in blocks(queries.shape[0], row_bytes=W.shape[1] * dtype.itemsize):
-            projected = project(queries[rows], W)
-            if sparse.issparse(gallery):
-                score_sparse(projected, gallery, scores[rows])
-            else:
-                np.matmul(projected, gallery.T, out=scores[rows], casting="same_kind")
+            score_bilinear(queries[rows], W, gallery, scores[rows])
         return scores
 
 
@@ -132,14 +128,14 @@ class MahalanobisLearner(ClassNamePrefixFeaturesOutMixin, EmbeddingLearner):  # 
         check_is_fitted(self)
         return self.components_.T @ self.components_
 
-    def get_metric(self) -> LearnedDistance:
+    def get_metric(self) -> Callable[..., float]:
         """Return the distance as a function of two rows: metric-learn's name and meaning.
 
         It goes where scikit-learn takes a metric, ``KNeighborsClassifier(metric=...)``, and does
         not change with a later fit.  `transform` first is faster: it maps each row once.
         """
         check_is_fitted(self)
-        return LearnedDistance(self.components_.copy())
+        return partial(learned_distance, self.components_.copy())
 
     def _fitted_state(self) -> dict[str, FittedArray]:
         return {
@@ -172,24 +168,17 @@ class MahalanobisLearner(ClassNamePrefixFeaturesOutMixin, EmbeddingLearner):  # 
         return np.asarray(np.linalg.norm(self._project(left - right), axis=1))
 
 
-@dataclass(frozen=True, eq=False)
-class LearnedDistance:
-    """The distance of two rows by L, `components` (n_components, n_features)."""
-
-    components: FloatArray = field(repr=False)
-
-    def __call__(self, u: Any, v: Any, squared: bool = False) -> float:
-        """Return |Lu - Lv|, or its square, of two rows (n_features,)."""
-        rows = [np.asarray(row, dtype=float) for row in (u, v)]
-        n_features = self.components.shape[1]
-        for row in rows:
-            if row.shape != (n_features,):
-                raise ValueError(
-                    f"a row of shape {row.shape}: ({n_features},) is needed: pair_distance takes "
-                    "many pairs"
-                )
-        mapped = self.components @ (rows[0] - rows[1])
-        return float(mapped @ mapped if squared else np.linalg.norm(mapped))
+def learned_distance(L: FloatArray, u: Any, v: Any, squared: bool = False) -> float:
+    """Return |Lu - Lv|, or its square, of two rows (n_features,)."""
+    rows = [np.asarray(row, dtype=float) for row in (u, v)]
+    for row in rows:
+        if row.shape != L.shape[1:]:
+            raise ValueError(
+                f"a row of shape {row.shape}: {L.shape[1:]} is needed: pair_distance takes many "
+                "pairs"
+            )
+    mapped = L @ (rows[0] - rows[1])
+    return float(mapped @ mapped if squared else np.linalg.norm(mapped))
 
 
 class ExemplarLearner(MetricLearner):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
@@ -270,31 +268,11 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
         Raises
         ------
         AttributeError
-            Always, except in the check of a Pipeline, which would hide the message.
-        TypeError
-            In the check of a Pipeline.
-        """
-        reason = (
-            f"{type(self).__name__} has no embedding, and so no transform: take "
-            f"{self.with_transform}; or call its similarity"
-        )
-        asking = sys._getframe(1)
-        if asking.f_code.co_name == "_validate_steps":
-            raise TypeError(f"a Pipeline cannot hold it before its last step: {reason}")
-        raise AttributeError(reason)
-
-    @property
-    def get_metric(self) -> Any:
-        """Raise an error that says which learners have it; `MahalanobisLearner` overrides it.
-
-        Raises
-        ------
-        AttributeError
             Always.
         """
         raise AttributeError(
-            f"{type(self).__name__} has no distance |Lx - Ly|, and so no get_metric: take a "
-            "learner that has it, such as LMNN; or call its similarity"
+            f"{type(self).__name__} has no embedding, and so no transform: take "
+            f"{self.with_transform}; or call its similarity"
         )
 
     def refusal(self, X: Any, y: Any) -> str | None:
@@ -448,25 +426,6 @@ def sides(pairs: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     return array[:, 0], array[:, 1]
 
 
-DIGITS_LOST = {np.dtype(np.float32): 1e4, np.dtype(np.float64): 1e9}
-"""So many ranges away from zero, the values themselves have too few digits left."""
-
-
-def _warn_of_lost_digits(X: Any, middle: FloatArray, stacklevel: int) -> None:
-    """Warn where the values of a column are so far from zero that they have lost their digits."""
-    rows = np.asarray(X, dtype=middle.dtype)
-    ranges = np.ptp(rows, axis=0)
-    lost = (ranges > 0) & (np.abs(middle) / DIGITS_LOST[rows.dtype] > ranges)
-    if lost.any():
-        column = int(np.flatnonzero(lost)[0])
-        warnings.warn(
-            f"column {column} varies by {ranges[column]:.3g} around {middle[column]:.6g}, so that "
-            f"{rows.dtype} has rounded off what tells its values apart: subtract a constant from "
-            "it before it is rounded, or give float64",
-            stacklevel=stacklevel + 1,
-        )
-
-
 def _noting_rows(learn: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a method that learns from rows: check their size, and set `centre_` where it is needed.
 
@@ -484,7 +443,6 @@ def _noting_rows(learn: Callable[..., Any]) -> Callable[..., Any]:
         if self._shift_invariant and not goes_on:
             self.__dict__.pop("centre_", None)
             if (middle := far_middle(X)) is not None:
-                _warn_of_lost_digits(X, middle, stacklevel=2)
                 self.centre_ = middle
         return found
 

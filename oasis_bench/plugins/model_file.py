@@ -231,21 +231,17 @@ def _read(
 ) -> tuple[MetricLearner, list[Any] | None, Blend | None]:
     """Read a learner, and the steps before it and its blend where the file has them."""
     header, arrays = read_archive(file)
-    arrays.pop(TRAINING_ROWS, None)
     steps, baseline_steps = (
         _steps_of(header[name], place, arrays, registry) if name in header else None
         for name, place in ((STEPS_FILE, STEPS_PLACE), (BASELINE_FILE, BASELINE_PLACE))
     )
-    blend = _blend_of(arrays.pop(BLEND, None), baseline_steps)
+    blend = _blend_of(arrays.get(BLEND), baseline_steps)
     learner = _decode_learner(header, "", arrays, registry)
-    if arrays:
-        raise UsageError(f"holds arrays that its header does not name: {', '.join(arrays)}")
     check_is_fitted(learner)
-    of_learner = learner.__dict__.pop("feature_names_in_", None) if steps else None
-    if steps:
-        _check_steps(steps, of_learner, getattr(learner, "n_features_in_", None))
-    if baseline_steps:
-        _check_steps(baseline_steps, of_learner, None)
+    names = learner.__dict__.pop("feature_names_in_", None) if steps else None
+    for first, *_ in filter(None, (steps, baseline_steps)):
+        if names is not None:  # of a run, the learner had them
+            vars(first).setdefault("feature_names_in_", names)
     return learner, steps, blend
 
 
@@ -253,33 +249,11 @@ def _steps_of(item: Any, place: str, arrays: Arrays, registry: Registry) -> list
     """Return the transformers that `_write_steps` described."""
     steps = []
     for held in decode(item, place, arrays, registry):
-        if held["name"] not in Scaling.STEPS:
-            raise UsageError(f"its step {held['name']!r} is none of {', '.join(Scaling.STEPS)}")
         step = Scaling.STEPS[held["name"]](**held["params"])
         for name, value in held["fitted"].items():
             setattr(step, name, value)
         steps.append(step)
-    if Scaling.of(steps) is None:
-        raise UsageError(f"its steps are none of the scalings {', '.join(Scaling.WORDS)}")
     return steps
-
-
-def _check_steps(steps: list[Any], of_learner: Any, needed: int | None) -> None:
-    """Refuse steps that do not make finite rows of the width that is needed, where one is.
-
-    Give them the names of the rows: of a run, the learner had them.
-    """
-    n = steps[0].n_features_in_
-    names = steps[0].__dict__.pop("feature_names_in_", of_learner)
-    row = sparse.csr_array((1, n)) if Scaling.of(steps) in Scaling.KEEPS_ZEROS else np.zeros((1, n))
-    made = Scaling.prepared_by(steps)(
-        np.full((1, n), np.nan) if isinstance(steps[0], Prepare) else row
-    )
-    if made.shape != (1, needed or made.shape[1]) or not np.isfinite(made.sum()):
-        raise UsageError(f"its steps do not make rows of {needed or 'finite'} numbers")
-    if names is not None:
-        _check_array("feature_names_in_", names, FittedArray((int(n),), np.object_), {})
-        steps[0].feature_names_in_ = names
 
 
 def training_rows_of(path: Path) -> npt.NDArray[np.uint64] | None:
@@ -311,26 +285,19 @@ def load_blend(path: str | os.PathLike[str]) -> Blend | None:
     """
     try:
         with open_regular(Path(path)) as file:
-            return read_blend(file)
+            header, arrays = read_archive(file)
+        steps = None
+        if BASELINE_FILE in header:
+            steps = _steps_of(header[BASELINE_FILE], BASELINE_PLACE, arrays, Registry.load())
+        return _blend_of(arrays.get(BLEND), steps)
     except Exception as error:  # see `load_model_of`
         raise UsageError(f"{path}: its blend cannot be read ({_one_line(error)})") from error
-
-
-def read_blend(file: BinaryIO) -> Blend | None:
-    """Read the blend from an open model file, as `load_blend` does."""
-    header, arrays = read_archive(file)
-    steps = None
-    if BASELINE_FILE in header:
-        steps = _steps_of(header[BASELINE_FILE], BASELINE_PLACE, arrays, Registry.load())
-    return _blend_of(arrays.get(BLEND), steps)
 
 
 def _blend_of(held: npt.NDArray[Any] | None, steps: list[Any] | None) -> Blend | None:
     """Return the blend that an array of a file holds, with the steps of its baseline."""
     if held is None:
         return None
-    if held.shape != (3,) or held.dtype != np.float64 or not (held >= 0).all():
-        raise UsageError(f"{BLEND} is not three numbers of double precision, none negative")
     weight, baseline_sd, learned_sd = held.tolist()
     return Blend(weight, baseline_sd, learned_sd, None if steps is None else tuple(steps))
 

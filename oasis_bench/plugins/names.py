@@ -40,8 +40,8 @@ def refuse_unknown(kind: str, name: str, also: Iterable[str] = ()) -> None:
         raise UsageError(Text.unknown_name(kind, name, known))
 
 
-def find_dataset(name: str, known: Iterable[str]) -> tuple[str, Path | None]:
-    """Find what a user's name of a data set means: one that is known, or a path.
+def find_dataset(name: str, known: Iterable[str] | None = None) -> tuple[str, Path | None]:
+    """Find what a user's name of a data set means: one that is known (or installed), or a path.
 
     A name that is both is that of the known one.  A CSV file with the columns query, positive and
     negative holds judged triplets, and so does a folder with such a file ``triplets.csv``.  The
@@ -51,19 +51,12 @@ def find_dataset(name: str, known: Iterable[str]) -> tuple[str, Path | None]:
         raise UsageError(
             f"data set {name} is yours: give the path itself in place of {Text.shown(name)}"
         )
-    if not name.strip():
-        raise UsageError(f"data set {name!r}: a name or a path is needed: . is this folder")
+    if known is None:
+        known = [point.name for point in installed("data set")]
     names = [one for one in known if one not in PATH_DATASETS]
     path = Path(name)
-    if "\0" in name:
-        raise UsageError(f"data set {Text.shown(name)}: no path holds a NUL character")
     if name in names:
         return name, None
-    if os.path.islink(path) and not os.path.exists(path):
-        raise UsageError(
-            f"data set {Text.shown(name)} is a link to {Text.shown(os.readlink(path))}, where "
-            "nothing is: give a path that exists"
-        )
     if _holds_triplets(path):
         return TRIPLETS, path
     if os.path.isdir(path):  # unlike Path.is_dir, also where the name is too long

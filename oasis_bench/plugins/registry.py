@@ -15,7 +15,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -94,14 +93,14 @@ class Catalogue(Generic[T]):
         return self._load[name]()
 
 
-@dataclass(frozen=True)
 class Registry:
-    """All that can be named on the command line."""
+    """All that can be named on the command line; `load` makes it."""
 
-    algorithms: Catalogue[MetricLearner]
-    datasets: Catalogue[Dataset]
-    tasks: Catalogue[Task]
-    splits: Catalogue[Split]
+    def __init__(self, modules: Mapping[Path, ModuleType]) -> None:
+        self.algorithms: Catalogue[MetricLearner] = Catalogue("algorithm", modules)
+        self.datasets: Catalogue[Dataset] = Catalogue("data set", modules)
+        self.tasks: Catalogue[Task] = Catalogue("task", modules)
+        self.splits: Catalogue[Split] = Catalogue("split", modules)
 
     @staticmethod
     def load(plugin_files: Sequence[Path] = ()) -> Registry:
@@ -114,12 +113,7 @@ class Registry:
                     "from Task, Split, Dataset or a form of `oasis_bench.plugins`, such as "
                     "MahalanobisLearner"
                 )
-        return Registry(
-            Catalogue("algorithm", modules),
-            Catalogue("data set", modules),
-            Catalogue("task", modules),
-            Catalogue("split", modules),
-        )
+        return Registry(modules)
 
     @staticmethod
     def plugins_in(path: Path) -> list[type[Any]]:
@@ -226,15 +220,10 @@ class Registry:
         except UsageError as error:
             what = f"{learner.name} takes {kind}, and data set {dataset.name}"
             options = inspect.signature(type(dataset)).parameters
-            parts = kind.split("+")
-            missing = [part for part in parts if getattr(rows, part, None) is None]
-            asks = [
-                " or ".join(
-                    one for one in EXAMPLES.get(part, ()) if one.partition("=")[0] in options
-                )
-                for part in missing
-            ]
-            if asks and all(asks) and set(parts) <= set(dataset.gives):
+            missing = [part for part in kind.split("+") if getattr(rows, part, None) is None]
+            asks = [one for part in missing for one in EXAMPLES[part]]
+            asks = [one for one in asks if one.partition("=")[0] in options]
+            if asks:
                 given = " and ".join(f"--data-option {one}" for one in asks)
                 raise UsageError(
                     f"{what} makes {' and '.join(missing)} only when asked: give {given}"
@@ -303,12 +292,7 @@ def _of_its_group(plugin: Any, base: type[T], where: str) -> Any:
     is_one = isinstance(plugin, type) and issubclass(plugin, base)
     if not is_one:
         raise BrokenPluginError(f"{where} is not a class derived from {base.__name__}")
-    own: tuple[str, ...] = ()
-    if issubclass(plugin, Dataset):
-        own = ("items", "licence", "home")
-    elif issubclass(plugin, MetricLearner):
-        own = ("cost", "takes")
-    for attribute in ("name", "summary", "citation", *own):
+    for attribute in ("name", "summary", "citation"):
         if not isinstance(getattr(plugin, attribute, None), str):
             raise BrokenPluginError(f"{where} has no class attribute {attribute!r} of type str")
     if issubclass(plugin, Task):

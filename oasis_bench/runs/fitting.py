@@ -22,7 +22,7 @@ from oasis_bench.experiment import (
 )
 from oasis_bench.plugins import Registry
 from oasis_bench.system import Folder, Progress, UsageError, no_progress, whole_file
-from oasis_bench.trial import MODELS, OUTPUT_LOG, TrialResult, needs_tuning
+from oasis_bench.trial import TrialResult, needs_tuning
 
 BASELINE = "Euclidean"
 
@@ -132,15 +132,15 @@ def fit_on_all(
         found: dict[str, TrialResult] = {}
         progress(f"tuning and fitting {label}", 0, len(specs))
         with TemporaryDirectory() as folder:
-            with place.run(specs, rows, Path(folder) / OUTPUT_LOG) as records:
+            with place.run(specs, rows, Path(folder) / Folder.OUTPUT_LOG) as records:
                 for done, record in enumerate(records, start=1):
                     found[record.columns["learner"]] = record
                     progress(f"tuning and fitting {label}", done, len(specs))
             result = found[label]
-            if MODELS not in result.files:
+            if Folder.MODELS not in result.files:
                 status, reason = result.columns["status"], result.columns["reason"]
                 raise UsageError(f"{label} was not fitted: {status}: {reason}")
-            with whole_file(output) as file, result.files[MODELS].open("rb") as model:
+            with whole_file(output) as file, result.files[Folder.MODELS].open("rb") as model:
                 shutil.copyfileobj(model, file)
     by = result.tuned[0]
     tuned = {"scaling": result.columns["scaling"], **json.loads(result.columns["params"])}
@@ -180,11 +180,11 @@ def _on_all(
 ) -> TrialSpec:
     """Return a trial that tests no row, and keeps the model of the learner `label`."""
     where = replace(spec.where, n_train=spec.where.n_train + spec.where.n_test, n_test=0)
-    keeps = replace(spec.keeps, model=spec.learner == label, columns=columns, projection=False)
+    kept: dict[str, Any] = {"keeps_model": spec.learner == label, "columns": columns}
     learner = registry.algorithms[spec.algorithm]
     # One candidate has nothing to tune; as two equal ones it is validated too.
     n = 1 if needs_tuning(spec, learner) else 2
-    return replace(spec, where=where, keeps=keeps, candidates=spec.candidates * n)
+    return replace(spec, where=where, projection=False, candidates=spec.candidates * n, **kept)
 
 
 def _on_inner_folds(record: TrialResult) -> list[float]:

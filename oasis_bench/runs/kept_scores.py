@@ -39,7 +39,7 @@ from oasis_bench.tasks import (
     Task,
     rank_others,
 )
-from oasis_bench.trial import PREDICTIONS, Predictions
+from oasis_bench.trial import Predictions
 
 WHERE = ("learner", "subset", "partition", "split")
 """Columns that name a trial of a run."""
@@ -236,7 +236,7 @@ def _find_kept_scores(
     `experiment` is that of the run, with the tasks whose splits are looked for.  Scores are refused
     where a file of them is damaged or of other items, or the rows have changed.
     """
-    if not Folder(folder).path(PREDICTIONS).is_dir():
+    if not Folder(folder).path(Folder.PREDICTIONS).is_dir():
         raise UsageError(
             f"{folder} has no kept scores: run it again with --predictions, into another folder"
         )
@@ -264,14 +264,14 @@ def _kept_trials(
         spec = spec_of.get(tuple(key))
         if spec is None:
             continue
-        path = Folder(folder).path(f"{PREDICTIONS}/{names[spec.trial_id]}")
+        path = Folder(folder).path(f"{Folder.PREDICTIONS}/{names[spec.trial_id]}")
         if path.exists():
             blends = {
                 one.gallery: (Blend(one.blend, one.baseline_sd, one.learned_sd), scaling)
                 for one in of_trial.dropna(subset="blend").itertuples()
                 for scaling in [None if pd.isna(one.baseline_scaling) else one.baseline_scaling]
             }
-            kept[trial_id] = Predictions.open(path, spec, rows, blends)
+            kept[trial_id] = Predictions(path, spec, rows, blends)
     if not kept:
-        raise UsageError(f"{folder / PREDICTIONS} has no scores of the trials of this run")
+        raise UsageError(f"{folder / Folder.PREDICTIONS} has no scores of the trials of this run")
     return kept

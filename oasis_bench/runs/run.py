@@ -17,20 +17,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from oasis_bench.data import LabelledRows, thumbnail
+from oasis_bench.data import LabelledRows
 from oasis_bench.execution import Executor, executor
 from oasis_bench.experiment import (
+    WORDS,
     Experiment,
     TrialSpec,
     find_tasks,
-    identities,
     match_columns,
     plan,
     refuse_unknown_names,
-    refuse_unknown_subsets,
-    refuse_what_changed,
     remarks_on,
-    scalings_of,
 )
 from oasis_bench.plugins import Dataset, Registry
 from oasis_bench.runs.schema import (
@@ -45,16 +42,7 @@ from oasis_bench.runs.schema import (
 from oasis_bench.runs.store import LONGEST_NAME, RefusedRecordError, Store, StoredRun
 from oasis_bench.system import Folder, Machine, OutputError, Progress, Text, UsageError, no_progress
 from oasis_bench.tasks import Split
-from oasis_bench.trial import (
-    MODELS,
-    OUTPUT_LOG,
-    PREDICTIONS,
-    UNFINISHED,
-    TrialResult,
-    append_to,
-    lost_record,
-    refuse_untested_queries,
-)
+from oasis_bench.trial import TrialResult
 
 S = TypeVar("S", bound=Source)
 
@@ -91,9 +79,8 @@ def run_experiment(
             experiment, registry, plugin_files, on_download, place.shares_cores, keep
         )
         subsets = {spec.where.subset: spec.where.classes for spec in reversed(specs)}
-        algorithms = {spec.algorithm for spec in experiment.learners.values()}
-        takes_rows = any(registry.algorithms[name].takes == "rows" for name in algorithms)
-        scalings = scalings_of(experiment, dataset, rows) if takes_rows else ()
+        of_rows = [one for one in specs if registry.algorithms[one.algorithm].takes == "rows"]
+        scalings = of_rows[0].scalings if of_rows else ()
         remarks = [
             *remarks,
             *remarks_on(experiment, specs, dataset, rows, registry),
@@ -101,7 +88,7 @@ def run_experiment(
         ]
         info = RunFacts(
             experiment=specs[0].experiment,
-            identities=identities(specs),
+            identities=_identities(specs),
             plugin_files=[str(path) for path in specs[0].plugin_files],
             sources=_sources(experiment, dataset, rows, registry),
             planned_trials=len(specs),
@@ -131,7 +118,7 @@ def run_experiment(
             except BaseException:
                 if not store.statuses():
                     remove_unfinished(output)
-                    (output / OUTPUT_LOG).unlink(missing_ok=True)
+                    (output / Folder.OUTPUT_LOG).unlink(missing_ok=True)
                     store.discard()
                 raise
 
@@ -164,7 +151,7 @@ def resume_experiment(
         _, rows, specs = prepare(
             experiment, registry, plugin_files, on_download, place.shares_cores, keep
         )
-        refuse_what_changed(info.identities, identities(specs), folder)
+        refuse_what_changed(info.identities, _identities(specs), folder)
         statuses = store.statuses()
         done = {trial for trial, status in statuses.items() if status not in retry}
         left = [spec for spec in specs if spec.trial_id not in done]
@@ -177,6 +164,30 @@ def resume_experiment(
         )
         store.reopen(resumed=[asdict(session) for session in (*info.resumed, now)])
         return _run_trials(store, left, rows, place, on_trial, file_names(specs))
+
+
+def _identities(specs: Sequence[TrialSpec]) -> dict[str, Mapping[str, Any]]:
+    """Return what decides the results of a run, for each learner, class subset and split."""
+    return {spec.cell: spec.identity for spec in reversed(specs)}
+
+
+def refuse_what_changed(
+    before: Mapping[str, Mapping[str, Any]], now: Mapping[str, Mapping[str, Any]], folder: Path
+) -> None:
+    """Raise a UsageError that names what has changed since a run began, if anything has."""
+    changes = [
+        f"{WORDS.get(key, key)} of {name}"
+        for name, identity in before.items()
+        for key, value in identity.items()
+        if key != "partition" and now.get(name, {}).get(key) != value
+    ]
+    if changes or before.keys() != now.keys():
+        what = changes[0] if changes else "the list of learners or class subsets"
+        more = f" and {len(changes) - 1} more" if len(changes) > 1 else ""
+        raise UsageError(
+            f"{folder} cannot go on: changed since it began: {what}{more}: results of both must "
+            "not be mixed: change it back, or start a new run with another --output"
+        )
 
 
 def refuse_missing_plugins(info: RunFacts, plugin_files: Sequence[Path], folder: Path) -> None:
@@ -205,20 +216,16 @@ def prepare(
     """Load the rows and list the trials."""
     e = experiment
     dataset = Registry.open_dataset(e.dataset, registry, e.dataset_options)
-    refuse_unknown_subsets(e, dataset)
     rows = match_columns(e, registry, Registry.load_rows(dataset, on_download))
     plugins = tuple(path.resolve() for path in plugin_files)
     specs = plan(experiment, dataset, rows, registry, plugins)
-    refuse_untested_queries(specs, rows)
-    files: dict[str, Any] = {
-        "model": MODELS in keep,
-        "scores": PREDICTIONS in keep,
+    more: dict[str, Any] = {
+        "keeps_model": Folder.MODELS in keep,
+        "keeps_scores": Folder.PREDICTIONS in keep,
         "columns": rows.columns,
+        "shares_cores": shares_cores,
     }
-    specs = [
-        replace(spec, shares_cores=shares_cores, keeps=replace(spec.keeps, **files))
-        for spec in specs
-    ]
+    specs = [replace(spec, **more) for spec in specs]
     return dataset, rows, specs
 
 
@@ -231,16 +238,17 @@ def _run_trials(
     names: Mapping[str, str],
 ) -> int:
     """Run trials into the store; count those that did not end well."""
-    for name in (OUTPUT_LOG, MODELS, PREDICTIONS):
-        Folder(store.folder).path(name)  # before hours of work: it may raise
-    if (store.folder / OUTPUT_LOG).exists():
-        append_to(store.folder / OUTPUT_LOG, b"")  # likewise
+    folder = Folder(store.folder)
+    for name in (Folder.OUTPUT_LOG, Folder.MODELS, Folder.PREDICTIONS):
+        folder.path(name)  # before hours of work: it may raise
+    if (store.folder / Folder.OUTPUT_LOG).exists():
+        folder.append(Folder.OUTPUT_LOG, b"")  # likewise
     remove_unfinished(store.folder)  # of a session that was killed
     unsuccessful = 0
     spec_of = {spec.trial_id: spec for spec in specs}
     tried = store.statuses().keys()
     on_trial(None, 0, len(specs))
-    with place.run(specs, rows, store.folder / OUTPUT_LOG) as records:
+    with place.run(specs, rows, store.folder / Folder.OUTPUT_LOG) as records:
         for done, record in enumerate(records, start=1):
             spec = spec_of[record.columns["trial_id"]]
             keep_files(record, store.folder, names[spec.trial_id])  # first: no row without them
@@ -248,7 +256,7 @@ def _run_trials(
                 store.add(record, replace=spec.trial_id in tried)
             except RefusedRecordError as error:
                 reason = f"{type(error).__name__}: {error}"
-                record = lost_record(spec, rows.X.shape[1], "failed", reason)
+                record = TrialResult.lost(spec, rows.X.shape[1], "failed", reason)
                 store.add(record, replace=spec.trial_id in tried)
             unsuccessful += record.columns["status"] not in ("ok", "not applicable")
             on_trial(record, done, len(specs))
@@ -321,10 +329,9 @@ def labels_of(rows: LabelledRows, numbers: list[int]) -> Iterator[tuple[int, int
 
 def _pictures_of(rows: LabelledRows, numbers: list[int]) -> Iterator[dict[str, Any]]:
     """Yield the caption and the thumbnail of some rows, where they have images."""
-    if (images := rows.images) is not None:
+    if rows.images is not None:
         for row in numbers:
-            shrunk = thumbnail(images[row])
-            yield {"row": row, "caption": rows.caption(row), "thumbnail": shrunk}
+            yield {"row": row, "caption": rows.caption(row), "thumbnail": rows.thumbnail(row)}
 
 
 def _now() -> str:
@@ -363,9 +370,9 @@ def keep_files(record: TrialResult, folder: Path, name: str) -> None:
 
 def remove_unfinished(folder: Path) -> None:
     """Remove the files of trials that were cut short, and their folder if it is then empty."""
-    unfinished = Folder(folder).path(UNFINISHED)
+    unfinished = Folder(folder).path(Folder.UNFINISHED)
     with suppress(OSError):
-        for kind in (MODELS, PREDICTIONS):
+        for kind in (Folder.MODELS, Folder.PREDICTIONS):
             for path in unfinished.glob(f"*.{kind}"):
                 path.unlink()
         unfinished.rmdir()

@@ -10,7 +10,7 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, BinaryIO, Literal, NamedTuple
+from typing import IO, Any, BinaryIO, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,13 +18,8 @@ from numpy.lib import format as npy
 
 from oasis_bench.system.errors import UsageError
 
-
-class ArrayHeader(NamedTuple):
-    """What the NPY header of an array claims."""
-
-    shape: tuple[int, ...]
-    fortran_order: bool
-    dtype: np.dtype[Any]
+ArrayHeader: TypeAlias = tuple[tuple[int, ...], bool, np.dtype[Any]]
+"""What the NPY header of an array claims: shape, whether the order is Fortran's, type."""
 
 
 class ArrayArchive(zipfile.ZipFile):
@@ -63,25 +58,23 @@ class ArrayArchive(zipfile.ZipFile):
         with self.open(entry) as stream:
             first = npy.read_magic(stream) == (1, 0)
             read_header = npy.read_array_header_1_0 if first else npy.read_array_header_2_0
-            header = ArrayHeader(*read_header(stream))
-            if header.dtype.hasobject:
+            shape, _, dtype = header = read_header(stream)
+            if dtype.hasobject:
                 raise ArrayArchive.HoldsObjectsError(
                     f"array {name.removesuffix('.npy')!r} holds Python objects, which are refused: "
                     "save it as numbers or as text, such as by astype(str)"
                 )
-            width = max(1, header.dtype.itemsize)  # strings may have none
-            claimed = math.prod(header.shape) * width
+            width = max(1, dtype.itemsize)  # strings may have none
+            claimed = math.prod(shape) * width
             if claimed != (held := entry.file_size - stream.tell()):
                 raise UsageError(f"its array {name!r} claims {claimed} bytes, and {held} follow")
             yield stream, header
 
     def read_array(self, name: str) -> npt.NDArray[Any]:
-        """Read an array of our own: NPY version 1.0, one of the `KINDS`."""
+        """Read an array of one of the `KINDS`."""
         with self.open_array(name) as (stream, header):
-            if header.dtype.kind not in self.KINDS or not header.dtype.isnative:
-                raise UsageError(f"its array {name!r} has type {header.dtype}, which is not read")
-            stream.seek(0)
-            if npy.read_magic(stream) != (1, 0):
-                raise UsageError(f"its entry {name!r} is no array of NPY version 1.0")
+            _, _, dtype = header
+            if dtype.kind not in self.KINDS or not dtype.isnative:
+                raise UsageError(f"its array {name!r} has type {dtype}, which is not read")
             stream.seek(0)
             return npy.read_array(stream, allow_pickle=False)

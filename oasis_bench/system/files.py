@@ -14,7 +14,7 @@ from pathlib import Path, PurePath
 from tempfile import TemporaryFile
 from typing import BinaryIO, Literal
 
-from oasis_bench.system.errors import Text, UsageError
+from oasis_bench.system.errors import OutputError, Text, UsageError
 
 
 def open_regular(path: Path) -> BufferedReader:
@@ -56,6 +56,12 @@ class Folder:
 
     EXPORT = "export"
     """The folder in a run's for files of an export that was given none."""
+
+    MODELS, PREDICTIONS, UNFINISHED = "models", "predictions", ".unfinished"
+    """The folders in a run's for files of its trials, and where they are until these end well."""
+
+    OUTPUT_LOG = "output.log"
+    """The file of a run with what its learners printed, one trial after the other."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -105,6 +111,14 @@ class Folder:
         path.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(path) as file:
             file.write(content)
+
+    def append(self, name: str, content: bytes) -> None:
+        """Append to a file of a run; raise OutputError where that is not possible."""
+        try:
+            with self.open(name, "ab") as file:
+                file.write(content)
+        except OSError as error:
+            raise OutputError.of(self.root / name, error.strerror) from error
 
     def make_writable(self) -> None:
         """Make the folder, if it is missing, before hours of work: it must take a file."""

@@ -1,10 +1,4 @@
 from .chance import average_precision_of_chance as average_precision_of_chance
-from .class_splits import (
-    SameClassesSplit as SameClassesSplit,
-    SeenClassesSplit as SeenClassesSplit,
-    draw_partition as draw_partition,
-    too_few_classes as too_few_classes,
-)
 from .classification import (
     ACCURACY as ACCURACY,
     RECOGNITION_BY_FROME as RECOGNITION_BY_FROME,
@@ -19,8 +13,8 @@ from .ranking import (
     as_items as as_items,
     block_size as block_size,
     kernel_ready as kernel_ready,
-    project as project,
     rank_others as rank_others,
+    score_bilinear as score_bilinear,
     score_sparse as score_sparse,
     take_items as take_items,
     tie_order as tie_order,
@@ -30,14 +24,16 @@ from .retrieval import (
     RankingMeasures as RankingMeasures,
     Retrieval as Retrieval,
     SharedLabels as SharedLabels,
-    average_precision as average_precision,
     evaluate_ranking as evaluate_ranking,
-    precision_at_k as precision_at_k,
 )
 from .split import (
     NotSplittableError as NotSplittableError,
     Partition as Partition,
+    SameClassesSplit as SameClassesSplit,
+    SeenClassesSplit as SeenClassesSplit,
     Split as Split,
+    draw_partition as draw_partition,
+    too_few_classes as too_few_classes,
 )
 from .task import (
     Evaluation as Evaluation,

@@ -63,7 +63,7 @@ class NeighbourVotes(Evaluation):
         measures: Collection[str] | None = None,
     ) -> None:
         kept = Classification.measures if measures is None else tuple(measures)
-        super().__init__(len(y), len(training), kept)
+        super().__init__(len(y), kept)
         self.n_queries = len(y)
         self._y, self._training, self._place = y, training, places(ties)
         depth = min(FROME_DEPTH, len(training))
@@ -151,16 +151,12 @@ class Classification(Task):
         return "its rows have several labels, not one class each" if rows.multi_label else None
 
     def evaluation(
-        self,
-        truth: Truth,
-        n_gallery: int,
-        ties: Numbers,
-        measures: Collection[str] | None = None,
+        self, truth: Truth, ties: Numbers, measures: Collection[str] | None = None
     ) -> NeighbourVotes:
         """Make the evaluation; `truth` holds the labels of test and training items."""
         y, training = (self._classes(labels) for labels in (truth.y, truth.training))
-        if len(training) != n_gallery:
-            raise ValueError(f"{len(training)} training labels for {n_gallery} training items")
+        if len(training) != len(ties):
+            raise ValueError(f"{len(training)} training labels for {len(ties)} training items")
         return NeighbourVotes(y, training, ties, measures)
 
     def _classes(self, labels: Labels | None) -> ClassNumbers:

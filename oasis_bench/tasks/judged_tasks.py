@@ -1,23 +1,16 @@
-"""The tasks of what people judged: triplets of items, and the marks of several raters.
-
-Their splits go by text query, reference or rated query, never by triplet.  Groups of judgements
-share items, so that single judgements cannot be split.  Each group tests once, in one of several
-folds, so that no judgement counts twice.
-"""
+"""The tasks of what people judged: triplets of items, and the marks of several raters."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from oasis_bench.data import JudgedTriplets, Judgements, LabelledRows, Labels, Ratings
-from oasis_bench.system import UsageError, derive_seed
+from oasis_bench.data import JudgedTriplets, LabelledRows, Ratings
 from oasis_bench.tasks.ranking import Numbers, Scores, places, refuse_nan
-from oasis_bench.tasks.split import Classes, Partition, Split
-from oasis_bench.tasks.task import Evaluation, GroupSum, Task, Truth
+from oasis_bench.tasks.task import Evaluation, Task, Truth
 
 TOP_KS = (30, 3)
 """30 is the paper's, of 1000 pictures a text query; the data sets here have about 11."""
@@ -41,7 +34,7 @@ class TripletAnswers(Evaluation):
         self, judged: JudgedTriplets, ties: Numbers, measures: Collection[str] | None = None
     ) -> None:
         possible = _possible_measures(judged)
-        super().__init__(len(ties), len(ties), tuple(possible if measures is None else measures))
+        super().__init__(len(ties), tuple(possible if measures is None else measures))
         if missing := [name for name in self.kept if name not in possible]:
             raise ValueError(f"{missing[0]} is of votes, and these triplets have none")
         self.n_queries = len(np.unique(judged.items[:, 0]))
@@ -113,7 +106,7 @@ class TripletAnswers(Evaluation):
         a, b = self._votes.T
         return np.asarray((1 + self._preferred * (a - b) / (a + b)) / 2)
 
-    def of_groups(self) -> list[GroupSum]:
+    def of_groups(self) -> list[dict[str, Any]]:
         """Return the sums of similarity precision and agreement, a text query or reference each."""
         groups, place = np.unique(self._groups, return_inverse=True)
         found = []
@@ -122,7 +115,11 @@ class TripletAnswers(Evaluation):
             counts = np.bincount(place, ~np.isnan(values)).astype(int).tolist()
             sums = np.bincount(place, np.nan_to_num(values)).tolist()
             each = zip(groups.tolist(), counts, sums, strict=True)
-            found += [GroupSum(measure, None, *one) for one in each if one[1]]
+            found += [
+                {"measure": measure, "k": None, "cluster": group, "n": n, "value": value}
+                for group, n, value in each
+                if n
+            ]
         return found
 
     def chances(self, measure: str) -> dict[int | None, float]:
@@ -179,11 +176,7 @@ class JudgedTripletsTask(Task):
         return self.measures if rows.judged is None else _possible_measures(rows.judged)
 
     def evaluation(
-        self,
-        truth: Truth,
-        n_gallery: int,
-        ties: Numbers,
-        measures: Collection[str] | None = None,
+        self, truth: Truth, ties: Numbers, measures: Collection[str] | None = None
     ) -> TripletAnswers:
         """Make the evaluation; `truth` holds the triplets among the test items."""
         if truth.judged is None or not len(truth.judged.items):
@@ -207,7 +200,7 @@ class RatedCandidates(Evaluation):
     ) -> None:
         n_raters = ratings.marks.shape[1]
         possible = RatingsTask.measures if n_raters > 1 else (MARKED,)
-        super().__init__(len(ties), len(ties), possible if measures is None else tuple(measures))
+        super().__init__(len(ties), possible if measures is None else tuple(measures))
         if missing := [name for name in self.kept if name not in possible]:
             raise ValueError(f"{missing[0]}: several raters are needed, and there is one")
         self._place = places(ties)
@@ -251,13 +244,13 @@ class RatedCandidates(Evaluation):
         share = np.mean([marks.mean() for marks in self._marks])
         return self._at_each_k(np.full(len(self._ks), share))
 
-    def of_groups(self) -> list[GroupSum]:
+    def of_groups(self) -> list[dict[str, Any]]:
         """Return the precision at each k of each query, a mean over raters."""
         if MARKED not in self.kept:
             return []
         of_queries = zip(self._groups.tolist(), self._by_rater.mean(axis=2).tolist(), strict=True)
         return [
-            GroupSum(MARKED, k, query, 1, value)
+            {"measure": MARKED, "k": k, "cluster": query, "n": 1, "value": value}
             for query, values in of_queries
             for k, value in enumerate(values, start=1)
         ]
@@ -314,169 +307,9 @@ class RatingsTask(Task):
         return "it has no ratings by people" if rows.ratings is None else None
 
     def evaluation(
-        self,
-        truth: Truth,
-        n_gallery: int,
-        ties: Numbers,
-        measures: Collection[str] | None = None,
+        self, truth: Truth, ties: Numbers, measures: Collection[str] | None = None
     ) -> RatedCandidates:
         """Make the evaluation; `truth` holds the ratings of the test items."""
         if truth.ratings is None or not len(truth.ratings.queries):
             raise ValueError("there is no rated candidate among the test items")
         return RatedCandidates(truth.ratings, ties, measures)
-
-
-class JudgementsSplit(Split):
-    """What the splits of judgements have in common: groups train or test, classes do not matter."""
-
-    all_may_test = True
-
-    def refusal(self, rows: LabelledRows) -> str | None:
-        """Refuse rows without judgements."""
-        missing = f"has no judgements to split ({self.name})"
-        return super().refusal(rows) if self.judgements(rows) is not None else missing
-
-    def in_words(self) -> str:
-        """Return the summary, unless all of them test."""
-        return self.summary if self.settings.test_share < 1 else "all judgements test"
-
-    def n_partitions(self, rows: LabelledRows) -> int:
-        """Return the number of folds: each group tests in one of them."""
-        judgements = self.judgements(rows)
-        assert judgements is not None, "refused before"
-        return count_folds(judgements, self.settings.test_share)
-
-    def sizes(self, rows: LabelledRows, classes: Classes, partition: int) -> tuple[int, int]:
-        """Return the most that there can be."""
-        return rows.y.shape[0], rows.y.shape[0]
-
-    def rho(self, rows: LabelledRows, classes: Classes, partition: int) -> float:
-        """Return the share of the groups that test."""
-        return 1 / self.n_partitions(rows)
-
-    def draw(self, rows: LabelledRows, classes: Classes, partition: int, seed: int) -> Partition:
-        """Hold out a fold of groups; all partitions divide the groups in the same way."""
-        judgements, share = self.judgements(rows), self.settings.test_share
-        assert judgements is not None, "refused before"
-        seed = derive_seed(self.settings.seed, "folds of judgements")
-        return draw_fold(judgements, rows.y.shape[0], share, partition, seed)
-
-    def inner_folds(
-        self, y: Labels, judgements: Judgements | None, n_folds: int, seed: int
-    ) -> list[Partition]:
-        """Divide the groups of the training judgements."""
-        assert judgements is not None, "a training part of judgements has some"
-        return group_folds(judgements, y.shape[0], n_folds, seed)
-
-
-class JudgedSplit(JudgementsSplit):
-    """Triplets that people judged, split by text query or reference."""
-
-    name = "judged"
-    summary = "triplets of some groups train, those of the others test"
-    citation = (
-        "Wang et al. (2014), Learning Fine-grained Image Similarity with Deep Ranking, CVPR, "
-        "section 6"
-    )
-
-    def judgements(self, rows: LabelledRows) -> JudgedTriplets | None:
-        """Return the triplets."""
-        return rows.judged
-
-
-class RatedSplit(JudgementsSplit):
-    """What people marked as relevant to a query, split by query."""
-
-    name = "rated"
-    summary = "test items are some of the queries that people rated, with their candidates"
-    citation = (
-        "Chechik, Sharma, Shalit & Bengio (2010), Large Scale Online Learning of Image Similarity "
-        "Through Ranking, JMLR 11, section 5.2.3"
-    )
-
-    def judgements(self, rows: LabelledRows) -> Ratings | None:
-        """Return the ratings."""
-        return rows.ratings
-
-
-def items_are_shared(judgements: Judgements) -> bool:
-    """Tell whether more than half of the items that are judged are in several groups.
-
-    Such a set, of every item in many triplets, cannot be split so that no item of a test triplet
-    is a training item.  Then only the queries (references) of test judgements are kept from
-    training; what they are compared with may have been seen there, in other judgements.
-    """
-    pairs = np.stack([np.repeat(judgements.groups, judgements.items.shape[1]), _flat(judgements)])
-    group_of_item = np.unique(pairs, axis=1)
-    _, n_groups = np.unique(group_of_item[1], return_counts=True)
-    return bool(np.mean(n_groups > 1) > 0.5)
-
-
-def count_folds(judgements: Judgements, test_share: float) -> int:
-    """Return in how many folds about this share of the groups tests; 1 where all of them do."""
-    if test_share == 1:
-        return 1
-    return max(2, min(round(1 / test_share), len(np.unique(judgements.groups))))
-
-
-def draw_fold(
-    judgements: Judgements, n_items: int, test_share: float, fold: int, seed: int
-) -> Partition:
-    """Return a fold of groups to test; the other groups, and all items that do not test, train.
-
-    No item of a test judgement is a training item; where `items_are_shared`, no query of one is.
-
-    Items that nobody judged train.  The seed decides the folds, each of which has about the same
-    number of groups, at least one.  With ``test_share = 1`` all of them test, and all items train
-    without a judgement: for a saved model, which learns nothing.
-    """
-    if test_share == 1:
-        every = np.ones(len(judgements.groups), dtype=np.bool_)
-        test = np.unique(_flat(judgements)).astype(np.intp)
-        items = np.arange(n_items, dtype=np.intp)
-        return Partition(items, test, judgements.part(~every), judgements.among(test), 0)
-    groups = _shuffled_groups(judgements, seed)
-    tested = np.array_split(groups, count_folds(judgements, test_share))[fold]
-    return _hold_out(judgements, n_items, tested, items_are_shared(judgements))
-
-
-def group_folds(judgements: Judgements, n_items: int, n_folds: int, seed: int) -> list[Partition]:
-    """Split training judgements into at most `n_folds` folds of groups; each validates once.
-
-    ``train`` and ``test`` of a fold are what it learns from and what it validates on.
-    """
-    groups = _shuffled_groups(judgements, seed)
-    shared = items_are_shared(judgements)
-    parts = np.array_split(groups, min(n_folds, len(groups)))
-    return [_hold_out(judgements, n_items, part, shared) for part in parts]
-
-
-def _shuffled_groups(judgements: Judgements, seed: int) -> npt.NDArray[np.int64]:
-    groups = np.unique(judgements.groups)
-    if len(groups) < 2:
-        raise UsageError(
-            f"all {len(judgements.groups)} judgements are of one text query or reference: 2 are "
-            "needed, to train and to test"
-        )
-    return np.random.default_rng(seed).permutation(groups)
-
-
-def _hold_out(
-    judgements: Judgements, n_items: int, test_groups: npt.NDArray[np.int64], shared: bool
-) -> Partition:
-    tests = np.isin(judgements.groups, test_groups)
-    tested = judgements.part(tests)
-    test = np.unique(_flat(tested)).astype(np.intp)
-    kept_away = np.unique(tested.items[:, 0]) if shared else test
-    train = np.setdiff1d(np.arange(n_items), kept_away).astype(np.intp)
-    if not len(train):
-        raise UsageError(
-            f"all {n_items} items are in the judgements that test: lower the share that tests"
-        )
-    training = judgements.part(~tests).among(train)
-    n_dropped = int(np.count_nonzero(~tests)) - len(training.items)
-    return Partition(train, test, training, tested.among(test), n_dropped)
-
-
-def _flat(judgements: Judgements) -> npt.NDArray[np.int64]:
-    return np.asarray(judgements.items.ravel())

@@ -332,6 +332,15 @@ def project(queries: Any, W: FloatArray) -> FloatArray:
     return np.concatenate(Threads.side_by_side(lambda part: rows[part] @ W, parts))
 
 
+def score_bilinear(queries: Any, W: FloatArray, gallery: Any, scores: FloatArray) -> None:
+    """Write ``queries @ W @ gallery.T`` to `scores` (n_queries, n_gallery)."""
+    projected = project(queries, W)
+    if sparse.issparse(gallery):
+        score_sparse(projected, gallery, scores)
+    else:
+        np.matmul(projected, gallery.T, out=scores, casting="same_kind")
+
+
 def score_sparse(projected: FloatArray, gallery: Any, scores: FloatArray) -> None:
     """Write ``projected @ gallery.T`` to `scores` (n_queries, n_gallery), on all cores.
 

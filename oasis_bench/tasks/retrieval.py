@@ -148,9 +148,7 @@ class RankedQueries(Evaluation):
         measures: Collection[str] | None = None,
         last_k: int = LAST_K,
     ) -> None:
-        super().__init__(
-            len(asked), len(ties), tuple(MEASURES) if measures is None else tuple(measures)
-        )
+        super().__init__(len(asked), tuple(MEASURES if measures is None else measures))
         self._labels, self._asked, self._place = labels, asked, places(ties)
         self._counts = labels.has_relevant(asked)
         self.n_queries = int(np.count_nonzero(self._counts))
@@ -273,16 +271,12 @@ class Retrieval(Task):
         return None
 
     def evaluation(
-        self,
-        truth: Truth,
-        n_gallery: int,
-        ties: Numbers,
-        measures: Collection[str] | None = None,
+        self, truth: Truth, ties: Numbers, measures: Collection[str] | None = None
     ) -> RankedQueries:
         """Make the evaluation; `truth` holds the labels of the test items."""
         if truth.y is None:
             raise ValueError(f"{self.name} is judged by the labels of the test items")
-        return RankedQueries(SharedLabels(truth.y), np.arange(n_gallery), ties, measures)
+        return RankedQueries(SharedLabels(truth.y), np.arange(len(ties)), ties, measures)
 
 
 @dataclass(frozen=True)
@@ -312,40 +306,6 @@ class RankingMeasures:
     chance_of_precision: float
     n_queries: int
     n_queries_left_out: int
-
-
-def average_precision(hits: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """Average, over the ranks of the relevant items, the precision at that rank.
-
-    Parameters
-    ----------
-    hits : array of shape (n_queries, n_ranked), bool
-        Whether the item at each rank is relevant; at least one in each row.
-
-    Returns
-    -------
-    ndarray of shape (n_queries,)
-    """
-    relevant = np.asarray(hits, dtype=bool)
-    precision = np.cumsum(relevant, axis=1) / np.arange(1, relevant.shape[1] + 1)
-    return np.asarray(np.mean(precision, axis=1, where=relevant))
-
-
-def precision_at_k(hits: npt.ArrayLike, k_max: int) -> npt.NDArray[np.float64]:
-    """Return the share of relevant items among the first 1, 2, ... k_max of each query.
-
-    Parameters
-    ----------
-    hits : array of shape (n_queries, n_ranked), bool
-    k_max : int
-        At most n_ranked.
-
-    Returns
-    -------
-    ndarray of shape (n_queries, k_max)
-    """
-    first = np.asarray(hits, dtype=bool)[:, :k_max]
-    return np.asarray(np.cumsum(first, axis=1) / np.arange(1, k_max + 1))
 
 
 def evaluate_ranking(

@@ -1,14 +1,22 @@
-"""The base class of splits, which divide items into training and test items.
+"""The base class of splits, which divide items into training and test items; splits by class.
 
 A split is a plugin: a class derived from `Split`, named by an entry point of the group
-`oasis_bench.splits` or in a file given with `--plugin`.
+`oasis_bench.splits` or in a file given with `--plugin`.  Splits by class (JMLR 2010, section
+5.3.2) are of seen classes, of unseen classes, and given folds; those of what people judged are in
+`oasis_bench.tasks.judged_splits`.
 """
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.model_selection import KFold, StratifiedKFold
 
 from oasis_bench.data import Judgements, LabelledRows, Labels
 from oasis_bench.system import UsageError
@@ -211,11 +219,286 @@ class Split(ABC):
         """Return whether inner folds are possible with this many classes; by default yes."""
         return True
 
-    def n_validated(self, n_train: int, n_folds: int) -> int | None:
-        """Return the number of validation items of an inner fold; None if it is not known."""
-        return None
-
     @staticmethod
     def named_unless_usual(split: str) -> tuple[str, ...]:
         """Return a split's name as part of a trial's name; empty for the usual split."""
         return () if split == Split.USUAL else (split,)
+
+
+MOST_VALIDATED = 3000
+"""Items of an inner fold that validate, at most: to rank them takes time as their square."""
+
+
+class SameClassesSplit(Split):
+    """What splits have in common whose training and test items are of the same classes."""
+
+    citation = (
+        "Chechik, Sharma, Shalit & Bengio (2010), Large Scale Online Learning of Image Similarity "
+        "Through Ranking, JMLR 11, section 5.3.2"
+    )
+
+    def inner_folds(
+        self, y: Labels, judgements: Judgements | None, n_folds: int, seed: int
+    ) -> list[Partition]:
+        """Split each class evenly; with several labels an item, all items at random."""
+        return even_folds(y, n_folds, seed)
+
+
+class SeenClassesSplit(SameClassesSplit):
+    """As many items of each class train, and as many test."""
+
+    name = Split.USUAL
+    summary = "training and test items of each class"
+
+    def for_rows(self, rows: LabelledRows) -> Split:
+        """Return the data set's own folds, or a share of items of several labels, or itself."""
+        if rows.folds is not None:
+            return GivenFoldsSplit(self.settings)
+        return ShareSplit(self.settings) if rows.multi_label else self
+
+    def needed_per_class(self) -> tuple[int, int]:
+        """Return what `--train` and `--test` say."""
+        return self.settings.per_class
+
+    def sizes(self, rows: LabelledRows, classes: Classes, partition: int) -> tuple[int, int]:
+        """Count those of all classes."""
+        n_train, n_test = self.settings.per_class
+        return len(classes) * n_train, len(classes) * n_test
+
+    def rho(self, rows: LabelledRows, classes: Classes, partition: int) -> float:
+        """Return the mean over classes of `shared_part`."""
+        counts = rows.class_counts()[list(classes)]
+        return float(np.mean(shared_part(*self.settings.per_class, counts)))
+
+    def draw(self, rows: LabelledRows, classes: Classes, partition: int, seed: int) -> Partition:
+        """Draw training and test items of each class at random."""
+        return draw_partition(rows.y, classes, *self.settings.per_class, seed)
+
+
+class ShareSplit(SameClassesSplit):
+    """A share of all items tests: seen classes where items have several labels."""
+
+    name = Split.USUAL
+    summary = "a share of all items tests, the others train"
+    no_sizes = (
+        "has several labels an item, so there are no items a class to count: use --test-share in "
+        "place of --train and --test"
+    )
+
+    def refusal(self, rows: LabelledRows) -> str | None:
+        """Refuse a share that leaves nothing."""
+        return super().refusal(rows) or self.nothing_left()
+
+    def sizes(self, rows: LabelledRows, classes: Classes, partition: int) -> tuple[int, int]:
+        """Return the share, at least two items, and the rest."""
+        n_rows = rows.y.shape[0]
+        n_test = max(2, round(self.settings.test_share * n_rows))
+        return n_rows - n_test, n_test
+
+    def draw(self, rows: LabelledRows, classes: Classes, partition: int, seed: int) -> Partition:
+        """Draw the test items at random."""
+        _, n_test = self.sizes(rows, classes, partition)
+        order = np.random.default_rng(seed).permutation(rows.y.shape[0]).astype(np.intp)
+        return Partition(order[n_test:], order[:n_test])
+
+
+class GivenFoldsSplit(SameClassesSplit):
+    """The folds that a data set is published with: seen classes where it has some."""
+
+    name = Split.USUAL
+    summary = "each fold of the data set tests once, and the others train"
+    no_sizes = (
+        "has folds, each of which tests while all other rows train: leave out --train and --test"
+    )
+
+    def refusal(self, rows: LabelledRows) -> str | None:
+        """Return None: folds are what it takes."""
+        return None
+
+    def n_partitions(self, rows: LabelledRows) -> int:
+        """Return the number of folds."""
+        return rows.n_folds
+
+    def needed_per_class(self) -> tuple[int, int]:
+        """Return one each: a fold takes what there is."""
+        return 1, 1
+
+    def sizes(self, rows: LabelledRows, classes: Classes, partition: int) -> tuple[int, int]:
+        """Count the rows; raise UsageError where they are of no use."""
+        train, test = self.draw(rows, classes, partition, 0)[:2]
+        if not len(test):
+            raise UsageError(
+                f"fold {partition + 1} has no row of the {len(classes)} classes that were asked "
+                "for: ask for others with --classes"
+            )
+        if not isinstance(rows.y, sparse.csr_array):
+            _, counts = np.unique(rows.y[train], return_counts=True)
+            if len(counts) < 2 or counts.max() < 2:
+                raise UsageError(
+                    f"outside of fold {partition + 1} there are {len(train)} rows of "
+                    f"{len(counts)} classes: at least 2 classes are needed, one of them with 2 rows"
+                )
+        return len(train), len(test)
+
+    def rho(self, rows: LabelledRows, classes: Classes, partition: int) -> float:
+        """Return the share that tests, the rule of Nadeau & Bengio (2003): no item tests twice."""
+        n_train, n_test = self.sizes(rows, classes, partition)
+        return n_test / (n_train + n_test)
+
+    def draw(self, rows: LabelledRows, classes: Classes, partition: int, seed: int) -> Partition:
+        """Return the rows of a fold to test and all others to train; with relevance, all rows."""
+        wanted = True if isinstance(rows.y, sparse.csr_array) else np.isin(rows.y, classes)
+        tests = rows.folds == partition
+        return Partition(np.flatnonzero(wanted & ~tests), np.flatnonzero(wanted & tests))
+
+
+class UnseenClassesSplit(Split):
+    """One half of the classes trains, the other tests; in inner folds, too, classes are apart."""
+
+    name = "unseen-classes"
+    in_place_of = ("pairs",)
+    summary = "training items of one half of the classes, test items of the other"
+    citation = (
+        "Oh Song, Xiang, Jegelka & Savarese (2016), Deep Metric Learning via Lifted Structured "
+        "Feature Embedding, CVPR, section 5"
+    )
+
+    def refusal(self, rows: LabelledRows) -> str | None:
+        """Refuse rows of several labels, and fewer than four classes."""
+        if rows.multi_label:
+            return "has several labels an item, which cannot be split by class"
+        too_few = too_few_classes(len(rows.class_names))
+        return super().refusal(rows) or (too_few and f"has {too_few}")
+
+    def needed_per_class(self) -> tuple[int, int]:
+        """Return what `--train` and `--test` say."""
+        return self.settings.per_class
+
+    def sizes(self, rows: LabelledRows, classes: Classes, partition: int) -> tuple[int, int]:
+        """Count those of the two halves."""
+        n_train, n_test = self.settings.per_class
+        half = len(classes) // 2
+        return (len(classes) - half) * n_train, half * n_test
+
+    def rho(self, rows: LabelledRows, classes: Classes, partition: int) -> float:
+        """Return `shared_part` of the classes, which is at least that of all their items."""
+        n_test = len(classes) // 2
+        return float(shared_part(len(classes) - n_test, n_test, len(classes)))
+
+    def draw(self, rows: LabelledRows, classes: Classes, partition: int, seed: int) -> Partition:
+        """Draw the halves, and items of each class, at random."""
+        return draw_unseen_classes(rows.y, classes, *self.settings.per_class, seed)
+
+    def inner_folds(
+        self, y: Labels, judgements: Judgements | None, n_folds: int, seed: int
+    ) -> list[Partition]:
+        """Hold classes apart."""
+        return unseen_class_folds(y, n_folds, seed)
+
+    def can_tune(self, n_classes: int) -> bool:
+        """Tell whether four classes or more train."""
+        return too_few_for_folds((n_classes + 1) // 2) is None
+
+
+def draw_partition(y: Labels, classes: Classes, n_train: int, n_test: int, seed: int) -> Partition:
+    """Draw so many training and test rows of each class at random, without overlap.
+
+    Each class has at least ``n_train + n_test`` rows.
+    """
+    rng = np.random.default_rng(seed)
+    drawn = np.stack(
+        [
+            rng.permutation(np.flatnonzero(y == number))[: n_train + n_test].astype(np.intp)
+            for number in classes
+        ]
+    )
+    return Partition(drawn[:, :n_train].ravel(), drawn[:, n_train:].ravel())
+
+
+def draw_unseen_classes(
+    y: Labels, classes: Classes, n_train: int, n_test: int, seed: int
+) -> Partition:
+    """Draw training rows from one half of the classes at random, test rows from the other.
+
+    Of an odd number of classes, one more trains.  Each training class has at least `n_train` rows,
+    each test class `n_test`.
+    """
+    if reason := too_few_classes(len(classes)):
+        raise NotSplittableError(reason)
+    rng = np.random.default_rng(seed)
+    shuffled = rng.permutation(np.asarray(classes))
+    half = (len(classes) + 1) // 2
+
+    def drawn(numbers: npt.NDArray[np.int64], n_items: int) -> Numbers:
+        return np.concatenate(
+            [
+                rng.permutation(np.flatnonzero(y == number))[:n_items].astype(np.intp)
+                for number in np.sort(numbers)
+            ]
+        )
+
+    return Partition(drawn(shuffled[:half], n_train), drawn(shuffled[half:], n_test))
+
+
+def too_few_classes(n_classes: int) -> str | None:
+    """Say why so few classes cannot be split into two parts of two or more, or return None."""
+    if n_classes >= 4:
+        return None
+    return f"{n_classes} classes: 4 are needed, 2 to learn from and 2 to test on"
+
+
+def too_few_for_folds(n_train_classes: int) -> str | None:
+    """Say why folds of so few training classes cannot hold classes apart, or return None."""
+    if n_train_classes >= 4:
+        return None
+    return (
+        f"{n_train_classes} training classes: 4 are needed to choose on inner folds, so 8 in all "
+        "(7 where their number is odd)"
+    )
+
+
+def even_folds(y: Labels, n_folds: int, seed: int) -> list[Partition]:
+    """Split the training items into folds; each validates once.
+
+    With class labels `y` (n_train,), each class is split evenly: one of fewer than `n_folds` items
+    is missing in some folds, and where all classes are that small there are fewer folds, as many
+    as the largest has items.  With relevance `y`, CSR (n_train, n_queries), all items are split
+    at random.  Of a fold of more than `MOST_VALIDATED` items so many validate, drawn at random.
+    """
+    if isinstance(y, sparse.csr_array):
+        folds = KFold(n_folds, shuffle=True, random_state=seed)
+    else:
+        n_folds = min(n_folds, int(np.unique(y, return_counts=True)[1].max()))
+        folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+        parts = list(folds.split(np.empty((y.shape[0], 0)), y))
+    return [Partition(learn, _few(validate, seed)) for learn, validate in parts]
+
+
+def unseen_class_folds(y: Labels, n_folds: int, seed: int) -> list[Partition]:
+    """Split the training items into folds that hold classes apart; each class validates once.
+
+    A fold validates on two or more classes and learns from all others, which are two or more: there
+    are at most half as many folds as classes.  Of more than `MOST_VALIDATED` items so many
+    validate.
+    """
+    assert isinstance(y, np.ndarray)
+    present = np.unique(y)
+    if reason := too_few_for_folds(len(present)):
+        raise NotSplittableError(reason)
+    classes = np.random.default_rng(seed).permutation(present)
+    parts = np.array_split(classes, min(n_folds, len(classes) // 2))
+    held = [np.isin(y, part) for part in parts]
+    return [
+        Partition(np.flatnonzero(~validates), _few(np.flatnonzero(validates), seed))
+        for validates in held
+    ]
+
+
+def _few(validate: Numbers, seed: int) -> Numbers:
+    """Return these places, or `MOST_VALIDATED` of them, ascending."""
+    if len(validate) <= MOST_VALIDATED:
+        return validate
+    rng = np.random.default_rng(seed)
+    return np.sort(rng.choice(validate, MOST_VALIDATED, replace=False))

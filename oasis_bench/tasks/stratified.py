@@ -6,9 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from oasis_bench.data import LabelledRows
-from oasis_bench.tasks.class_splits import SameClassesSplit
 from oasis_bench.tasks.ranking import Numbers
-from oasis_bench.tasks.split import Classes, Partition, Split, shared_part
+from oasis_bench.tasks.split import Classes, Partition, SameClassesSplit, Split, shared_part
 
 
 class StratifiedSplit(SameClassesSplit):

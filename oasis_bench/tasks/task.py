@@ -55,28 +55,6 @@ class Measurement(NamedTuple):
     chance: float | None
 
 
-class GroupSum(NamedTuple):
-    """The sum of one group of judgements; the measure is the mean over all judgements.
-
-    Attributes
-    ----------
-    measure : str
-    k : int or None
-    cluster : int
-        The text query, reference or rated query.
-    n : int
-        The number of its judgements that count.
-    value : float
-        Their sum.
-    """
-
-    measure: str
-    k: int | None
-    cluster: int
-    n: int
-    value: float
-
-
 class Evaluation(ABC):
     """Computes the measures of one trial on one task, from its scores.
 
@@ -84,8 +62,6 @@ class Evaluation(ABC):
     ----------
     n_asked : int
         The number of queries: the test items.
-    n_gallery : int
-        The number of items that each query is compared with.
     kept : tuple of str
         The names of the measures to compute.
 
@@ -102,9 +78,8 @@ class Evaluation(ABC):
     n_queries: int
     n_left_out: int = 0
 
-    def __init__(self, n_asked: int, n_gallery: int, kept: tuple[str, ...]) -> None:
+    def __init__(self, n_asked: int, kept: tuple[str, ...]) -> None:
         self.kept = kept
-        self._n_gallery = n_gallery
         self._came = np.zeros(n_asked, dtype=bool)
 
     def add(self, start: int, scores: Scores) -> None:
@@ -120,18 +95,8 @@ class Evaluation(ABC):
         Raises
         ------
         ValueError
-            If a score is NaN, or if the shape or the queries of the block are wrong.
+            If a score is NaN.
         """
-        n_asked = len(self._came)
-        if scores.ndim != 2 or scores.shape[1] != self._n_gallery:
-            raise ValueError(
-                f"scores of shape {scores.shape}: {self._n_gallery} for each query are needed"
-            )
-        if not 0 <= start <= start + len(scores) <= n_asked:
-            raise ValueError(
-                f"scores of queries {start} to {start + len(scores) - 1}: there are 0 to "
-                f"{n_asked - 1}"
-            )
         self.judge(start, kernel_ready(scores))
         self._came[start : start + len(scores)] = True
 
@@ -147,10 +112,12 @@ class Evaluation(ABC):
     def chances(self, measure: str) -> Mapping[int | None, float]:
         """Return the chance level for each k, or for None; empty if the measure has none."""
 
-    def of_groups(self) -> list[GroupSum]:
+    def of_groups(self) -> list[dict[str, Any]]:
         """Return the sums of the groups of judgements; by default there are no groups.
 
-        Groups are independent of each other, so a bootstrap over them gives an interval.
+        Groups are independent of each other, so a bootstrap over them gives an interval.  A row has
+        the `measure`, its `k`, the group's number (`cluster`: text query, reference or rated
+        query), the number `n` of its judgements that count, and the `value`, their sum.
         """
         return []
 
@@ -294,11 +261,7 @@ class Task(ABC):
 
     @abstractmethod
     def evaluation(
-        self,
-        truth: Truth,
-        n_gallery: int,
-        ties: Numbers,
-        measures: Collection[str] | None = None,
+        self, truth: Truth, ties: Numbers, measures: Collection[str] | None = None
     ) -> Evaluation:
         """Make the evaluation of one trial.
 
@@ -306,10 +269,8 @@ class Task(ABC):
         ----------
         truth : Truth
             The true labels or judgements.
-        n_gallery : int
-            The number of gallery items; a query is one of them if the gallery has it.
         ties : ndarray of shape (n_gallery,)
-            A permutation of the gallery's indices: the order within ties.
+            A permutation of the indices of the gallery's items: the order within ties.
         measures : collection of str, optional
             The measures to compute.  Default: all.
 
@@ -358,8 +319,7 @@ class Task(ABC):
         """
         gallery = X if self.gallery == "test" else training
         X, gallery = as_items(X, gallery)
-        n_gallery = gallery.shape[0]
-        evaluation = self.evaluation(truth, n_gallery, tie_order(seed, n_gallery), measures)
+        evaluation = self.evaluation(truth, tie_order(seed, gallery.shape[0]), measures)
 
         def take(start: int, scores: Scores) -> None:
             evaluation.add(start, scores)

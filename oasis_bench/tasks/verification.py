@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
-from oasis_bench.data import JudgedTriplets, Judgements, LabelledRows, Labels, Ratings
-from oasis_bench.system import derive_seed
-from oasis_bench.tasks.judged_tasks import JudgementsSplit
+from oasis_bench.data import LabelledRows, Ratings
 from oasis_bench.tasks.ranking import Numbers, Scores, refuse_nan
-from oasis_bench.tasks.split import Classes, Partition, Split
 from oasis_bench.tasks.task import Evaluation, Task, Truth
 
 FACES = (
@@ -59,115 +54,6 @@ def pairs_of_labels(y: npt.NDArray[np.int64]) -> Pairs:
     return left, right, np.arange(len(left)) < MOST_PAIRS // 2
 
 
-class PairsSplit(JudgementsSplit):
-    """Rows test or train, and with them the pairs of which both rows do; the other pairs are lost.
-
-    Rows that pairs join, also over others, stay together, so that no pair is lost.  Without pairs
-    it is the rows of a class, so that test classes are new; of each at most as many rows train and
-    test as ``--train`` and ``--test`` say.  But where fewer than four classes, or no
-    group, would test, or one has more than half of the rows, each row is drawn for itself.
-    """
-
-    name = "pairs"
-    summary = (
-        "rows that pairs join (or of one class) train or test together; pairs count on one side"
-    )
-    citation = FACES
-
-    def refusal(self, rows: LabelledRows) -> str | None:
-        """Refuse rows of several labels without pairs, and folds."""
-        if rows.multi_label and rows.ratings is None:
-            return "has several labels an item, and no pairs"
-        return Split.refusal(self, rows)
-
-    def judgements(self, rows: LabelledRows) -> Ratings | None:
-        """Return the pairs."""
-        return rows.ratings
-
-    def n_partitions(self, rows: LabelledRows) -> int:
-        """Return the number of folds of rows."""
-        share = self.settings.test_share
-        return 1 if share == 1 else max(2, round(1 / share))
-
-    def draw(self, rows: LabelledRows, classes: Classes, partition: int, seed: int) -> Partition:
-        """Hold out a fold of rows; all partitions divide the rows in the same way."""
-        n_folds = self.n_partitions(rows)
-        if n_folds == 1:  # for a saved model, which learns nothing
-            every = np.arange(rows.y.shape[0])
-            if rows.ratings is None:
-                return Partition(every, _few_of_each(rows.y, every, self.settings.per_class[1], 0))
-            test = np.unique(rows.ratings.items)
-            nothing = rows.ratings.part(np.zeros(len(rows.ratings.queries), dtype=np.bool_))
-            return Partition(every, test, nothing, rows.ratings.among(test))
-        folds = _folds(
-            rows.y,
-            rows.ratings,
-            n_folds,
-            4 * n_folds,
-            derive_seed(self.settings.seed, "folds of pairs"),
-        )
-        found = _hold_out(rows.ratings, folds == partition)
-        if rows.ratings is not None:
-            return found
-        train, test = (
-            _few_of_each(rows.y, part, n, seed)
-            for part, n in zip(found[:2], self.settings.per_class, strict=True)
-        )
-        return Partition(train, test)
-
-    def inner_folds(
-        self, y: Labels, judgements: Judgements | None, n_folds: int, seed: int
-    ) -> list[Partition]:
-        """Divide the training rows in the same way."""
-        assert not isinstance(judgements, JudgedTriplets)
-        share = self.settings.test_share
-        least = round(4 / share) - 4 if share < 1 else 4  # groups that are left of as many
-        folds = _folds(y, judgements, n_folds, least, seed)
-        return [_hold_out(judgements, folds == fold) for fold in range(n_folds)]
-
-
-def _folds(y: Any, pairs: Ratings | None, n_folds: int, least: int, seed: int) -> Numbers:
-    """Return the fold of each item; -1 of an item in no pair, which always trains.
-
-    Of fewer groups than folds, of classes than `least`, each item is drawn for itself.
-    """
-    n_items = y.shape[0]
-    held: Numbers = np.arange(n_items)
-    together: Any = y
-    if pairs is not None:
-        left, right = pairs.items.T
-        graph = sparse.coo_array((np.ones(len(left)), (left, right)), shape=(n_items, n_items))
-        _, together = connected_components(graph, directed=False)
-        held, least = np.unique(pairs.items), n_folds
-    groups, of_group, sizes = np.unique(together[held], return_inverse=True, return_counts=True)
-    if len(groups) < least or 2 * sizes.max() > len(held):
-        groups, of_group = held, np.arange(len(held))
-    order = np.random.default_rng(seed).permutation(len(groups))
-    fold_of_group = np.empty(len(groups), dtype=np.intp)
-    for fold, part in enumerate(np.array_split(order, n_folds)):
-        fold_of_group[part] = fold
-    folds = np.full(n_items, -1)
-    folds[held] = fold_of_group[of_group]
-    return folds
-
-
-def _hold_out(pairs: Ratings | None, tests: npt.NDArray[np.bool_]) -> Partition:
-    test, train = np.flatnonzero(tests), np.flatnonzero(~tests)
-    if pairs is None:
-        return Partition(train, test)
-    tested, training = pairs.among(test), pairs.among(train)
-    n_dropped = len(pairs.queries) - len(tested.queries) - len(training.queries)
-    return Partition(train, test, training, tested, n_dropped)
-
-
-def _few_of_each(y: Any, rows: Numbers, most: int, seed: int) -> Numbers:
-    """Return these rows, of each class at most so many, drawn at random."""
-    drawn = np.random.default_rng(seed).permutation(rows)
-    drawn = drawn[np.argsort(y[drawn], kind="stable")]
-    _, starts, sizes = np.unique(y[drawn], return_index=True, return_counts=True)
-    return np.sort(drawn[np.arange(len(drawn)) - np.repeat(starts, sizes) < most])
-
-
 class SameOrDifferent(Evaluation):
     """How well a threshold on the score divides pairs of the same from pairs of different items.
 
@@ -176,7 +62,7 @@ class SameOrDifferent(Evaluation):
 
     def __init__(self, pairs: Pairs, n_items: int, measures: Collection[str] | None = None) -> None:
         kept = Verification.measures if measures is None else tuple(measures)
-        super().__init__(n_items, n_items, kept)
+        super().__init__(n_items, kept)
         left, right, self._same = pairs
         n_same = np.count_nonzero(self._same)
         if n_same in (0, len(left)):
@@ -255,11 +141,7 @@ class Verification(Task):
         return "its rows have several labels, not one class each, and no pairs" if several else None
 
     def evaluation(
-        self,
-        truth: Truth,
-        n_gallery: int,
-        ties: Numbers,
-        measures: Collection[str] | None = None,
+        self, truth: Truth, ties: Numbers, measures: Collection[str] | None = None
     ) -> SameOrDifferent:
         """Make the evaluation; `truth` holds the pairs, or the labels, of the test items."""
         if truth.ratings is not None:
@@ -268,4 +150,4 @@ class Verification(Task):
             pairs = pairs_of_labels(truth.y)
         else:
             raise ValueError("pairs or one class of each test item are needed")
-        return SameOrDifferent(pairs, n_gallery, measures)
+        return SameOrDifferent(pairs, len(ties), measures)

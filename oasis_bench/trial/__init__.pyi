@@ -1,22 +1,9 @@
-from .harness_side.clock import CLOCK_IN_WORDS as CLOCK_IN_WORDS
 from .harness_side.conversation import Conversation as Conversation
 from .harness_side.evaluator import TRAINING as TRAINING
-from .harness_side.inbox import Inbox as Inbox
-from .harness_side.items import (
-    draw_items as draw_items,
-    refuse_untested_queries as refuse_untested_queries,
-)
-from .harness_side.kept_files import (
-    MODELS as MODELS,
-    OUTPUT_LOG as OUTPUT_LOG,
-    PREDICTIONS as PREDICTIONS,
-    UNFINISHED as UNFINISHED,
-    Predictions as Predictions,
-    PrintedOutput as PrintedOutput,
-    append_to as append_to,
-)
-from .harness_side.result import TrialResult as TrialResult, lost_record as lost_record
-from .harness_side.trials import Trials as Trials
+from .harness_side.inbox import CLOCK_IN_WORDS as CLOCK_IN_WORDS
+from .harness_side.items import draw_items as draw_items
+from .harness_side.result import TrialResult as TrialResult
+from .harness_side.trials import Predictions as Predictions, Trials as Trials
 from .learner_side.fit_data import FitData as FitData
 from .learner_side.process import learner_process as learner_process
-from .wall import needs_tuning as needs_tuning
+from .wall import is_blended as is_blended, needs_tuning as needs_tuning

@@ -24,11 +24,10 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 from msgspec import Meta, Struct
-from scipy import sparse
 
-from oasis_bench.data import Dense, Encoding, Scaling
+from oasis_bench.data import Encoding, Scaling
 from oasis_bench.experiment import TrialSpec
-from oasis_bench.plugins import IncrementalLearner, MetricLearner, can_blend
+from oasis_bench.plugins import IncrementalLearner, MetricLearner, is_the_baseline
 from oasis_bench.system import Machine, Text, UsageError
 
 StageName = Literal["tune", "fit", "load", "score alone", "replay", "score training items"]
@@ -205,7 +204,6 @@ WITH_FILE = (Fitted, Saved, Loaded)
 """The messages that a file comes with."""
 
 ScoreArray = npt.NDArray[np.floating]
-Array = npt.NDArray[Any]
 
 _encoder = msgspec.json.Encoder(enc_hook=lambda value: value.item())  # scalars of NumPy
 _decoder: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
@@ -243,7 +241,8 @@ def checkpoints(max_steps: int) -> list[int]:
 
 def is_blended(spec: TrialSpec, learner: type[MetricLearner]) -> bool:
     """Tell whether a learner's similarity is blended with the Euclidean baseline's."""
-    return spec.experiment.blend == "on" and can_blend(learner)
+    is_on = spec.experiment.blend == "on" and learner.takes == "rows"
+    return is_on and not is_the_baseline(learner)
 
 
 def needs_search(spec: TrialSpec, learner: type[MetricLearner]) -> bool:
@@ -265,7 +264,7 @@ def folds_at_once(spec: TrialSpec) -> int:
     One where trials share cores, where fits use several threads, and where memory has a limit,
     which side by side could be too small for what fits into it in turn.
     """
-    alone = spec.experiment.threads == 1 and not spec.shares_cores and spec.budget.n_bytes is None
+    alone = spec.experiment.threads == 1 and not spec.shares_cores and spec.memory.n_bytes is None
     return min(Machine.cores(), spec.experiment.inner_folds) if alone else 1
 
 
@@ -284,9 +283,7 @@ def learn_preparation(
     """
     if learner.takes != "rows":
         return []
-    if saved is None:
-        return Scaling.learn_steps(scaling, X, learner.takes_sparse, encoding)
-    return [*saved, *([Dense()] if sparse.issparse(X) and not learner.takes_sparse else [])]
+    return Scaling.learn_steps(scaling, X, learner.takes_sparse, encoding, saved)
 
 
 def seal_items(**parts: Any) -> int:

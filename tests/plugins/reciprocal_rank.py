@@ -7,7 +7,7 @@ from oasis_bench.tasks import Evaluation, Task, rank_others
 
 class FirstRanks(Evaluation):
     def __init__(self, y, ties):
-        super().__init__(len(y), len(ties), ReciprocalRank.measures)
+        super().__init__(len(y), ReciprocalRank.measures)
         self.y, self.ties, self.n_queries = y, ties, len(y)
         self.reciprocals = np.zeros(len(y))
 
@@ -34,5 +34,5 @@ class ReciprocalRank(Task):
     def refusal(self, rows):
         return "its rows have several labels" if rows.multi_label else None
 
-    def evaluation(self, truth, n_gallery, ties, measures=None):
+    def evaluation(self, truth, ties, measures=None):
         return FirstRanks(truth.y, ties)

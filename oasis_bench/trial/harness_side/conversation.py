@@ -14,11 +14,11 @@ from __future__ import annotations
 import json
 import math
 import os
+import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
-from io import BytesIO
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
@@ -27,17 +27,15 @@ import numpy as np
 
 from oasis_bench.experiment import ChooseBy, TrialSpec
 from oasis_bench.plugins import (
-    WEIGHTS,
     Blend,
     IncrementalLearner,
     MetricLearner,
     baseline_sd,
-    read_blend,
+    load_blend,
 )
 from oasis_bench.system import Machine, Text
 from oasis_bench.tasks import Task
 from oasis_bench.trial import wall
-from oasis_bench.trial.harness_side.clock import ROUGH_SECONDS, WALL_SECONDS, HarnessClock
 from oasis_bench.trial.harness_side.evaluator import (
     TRAINING,
     Evaluator,
@@ -47,10 +45,19 @@ from oasis_bench.trial.harness_side.evaluator import (
     galleries_of,
     reason_against,
 )
-from oasis_bench.trial.harness_side.inbox import Inbox
+from oasis_bench.trial.harness_side.inbox import (
+    ROUGH_SECONDS,
+    WALL_SECONDS,
+    HarnessClock,
+    Inbox,
+)
 from oasis_bench.trial.harness_side.items import Sealed, SealedItems, TrialItems
-from oasis_bench.trial.harness_side.kept_files import KeptFiles
-from oasis_bench.trial.harness_side.result import TrialResult, columns_of
+from oasis_bench.trial.harness_side.result import (
+    KeptFiles,
+    PrintedOutput,
+    TrialResult,
+    columns_of,
+)
 
 Expected: TypeAlias = type[wall.Message] | tuple[type[wall.Message], ...] | int
 """The type of the message that is to come next, the types of those that may, or so many bytes."""
@@ -69,6 +76,7 @@ class EndsTrialError(Exception):
 class Conversation:
     """A trial under way: what it does now is its `phase`; when it has ended, it has a `result`.
 
+    What its processes print is appended to `log`, a file in the folder of the run.
     ``sealed(scaling)`` gives the items in files; `model` is the file of a saved model that takes
     the place of a fit.  Raise NotApplicableError where the learner fits none of the tasks.
     """
@@ -80,7 +88,7 @@ class Conversation:
         sealed: Sealed,
         learner: type[MetricLearner],
         tasks: Sequence[Task],
-        folder: Path,
+        log: Path,
         model: int | None = None,
     ) -> None:
         refused = {task.name: reason for task in tasks if (reason := reason_against(task, learner))}
@@ -102,8 +110,7 @@ class Conversation:
         # What tunes each gallery, as its place in `chooses_by`; first that of the first measure.
         self._places = {gallery: tunes.get(gallery, 0) for gallery in galleries_of(evaluated)}
         self._galleries = tuple(self._places)  # of the tasks that the present fit is for
-        keeps = spec.keeps
-        drawn = (keeps.examples, spec.seed_for("examples"), keeps.queries, keeps.projection)
+        drawn = (spec.examples, spec.seed_for("examples"), spec.queries, spec.projection)
         self._evaluator = Evaluator(evaluated, items, *drawn, spec.chooses_by)
         self._chooser = task_of[asked[0].task]
         self._traces = Traces(self._chooser, asked[0], items)
@@ -120,14 +127,15 @@ class Conversation:
         self._queried = np.zeros(3)  # seconds, of processors too, and queries of all fits
         self._numbers: dict[str, float] = {}
         self._validation: list[dict[str, Any]] = []
-        self._kept = KeptFiles(spec, items, folder)
+        self._kept = KeptFiles(spec, items, log.parent)
         self._saved_model = model
-        self._model: int | None = None  # the file of the fitted learner
+        self._model = -1  # the file of the fitted learner, where it is above -1
         self._file: int | None = None  # that came with the last message
         self._notes: list[str] = []
         self._is_measured = False
         self._is_transductive = bool(learner.transductive)  # once: it cannot change later
         self._left = self._stages()
+        self.printed = PrintedOutput(spec, log)
         self.next_stage()
 
     def _stages(self) -> Iterator[tuple[wall.StageName, Talk]]:
@@ -179,17 +187,18 @@ class Conversation:
         return True
 
     def start(
-        self, server: int, give: Callable[[int], object], begin_phase: Callable[[], object]
+        self, server: int, line: socket.socket, begin_phase: Callable[[], object]
     ) -> wall.Stage:
-        """Return the stage that is to run, below the process `server`.
+        """Return the stage that is to run, below the process `server`, at the end of the `line`.
 
-        ``give(file)`` sends it a file; ``begin_phase()`` gives it the whole budget of time.
+        ``begin_phase()`` gives it the whole budget of time.
         """
-        self._server, self._give, self._begin_phase = server, give, begin_phase
+        self.inbox = Inbox(line)
+        self._server, self._give, self._begin_phase = server, self.inbox.send_file, begin_phase
         galleries = (self._chooser.gallery,) if self._stage == "replay" else self._galleries
         return wall.Stage(self._stage, self.spec.for_learner(), self._tuned, galleries, server)
 
-    def listen(self, inbox: Inbox) -> bool:
+    def listen(self) -> bool:
         """Take all that has come; tell whether the stage has ended well.
 
         What may not come ends the trial.
@@ -197,12 +206,12 @@ class Conversation:
         try:
             while self.result is None:
                 if isinstance(self._expected, int):
-                    content = inbox.next_bytes(self._expected)
+                    content = self.inbox.next_bytes(self._expected)
                     if content is None:
                         return False
                     self._expected = self._talk.send(content)
                 else:
-                    message, self._file = inbox.next_message()
+                    message, self._file = self.inbox.next_message()
                     if message is None:
                         return False
                     self._take(message, self._expected)
@@ -237,12 +246,10 @@ class Conversation:
         """Take what the inner folds validate, and what they chose."""
         candidates = json.loads(json.dumps(self.spec.candidates))  # as messages have them
         steps = [None, *wall.checkpoints(self.spec.experiment.max_steps)]
-        n_folds = self.spec.experiment.inner_folds
-        most = len(candidates) * len(steps) * n_folds
+        most = len(candidates) * len(steps) * self.spec.experiment.inner_folds
         n_begun: Counter[str] = Counter()
         clock = None
         self._give(self._sealed(None).training)
-        n_measures = len(self.spec.chooses_by)
         while not isinstance(
             message := (yield wall.PhaseBegan, wall.Validated, wall.Tuned), wall.Tuned
         ):
@@ -254,9 +261,7 @@ class Conversation:
                 clock = clock or HarnessClock(self._server, ROUGH_SECONDS, ROUGH_SECONDS)
             else:
                 is_candidate = [message.scaling, message.params] in candidates
-                is_point = message.n_steps in steps and message.fold < n_folds
-                is_point &= len(message.values) == n_measures
-                if not (is_candidate and is_point and len(self._validation) < most * n_measures):
+                if not is_candidate or message.n_steps not in steps:
                     self._refuse(message)
                 row = {**msgspec.structs.asdict(message), "params": json.dumps(message.params)}
                 self._validation += [
@@ -264,17 +269,8 @@ class Conversation:
                     for by, value in zip(self.spec.chooses_by, row.pop("values"), strict=True)
                 ]
         self._winners = [message]
-        while len(self._winners) < n_measures:
+        while len(self._winners) < len(self.spec.chooses_by):
             self._winners.append((yield wall.Tuned))
-        for winner in self._winners:
-            if [winner.scaling, winner.params] not in candidates:
-                raise wall.MessageError("what was chosen is not among the candidates")
-            if winner.blend not in (WEIGHTS if self._is_blended else (None,)):
-                raise wall.MessageError(
-                    f"the weight {winner.blend} of a blend is none of those to try"
-                )
-            if winner.blend is not None and winner.baseline_scaling not in self.spec.scalings:
-                raise wall.MessageError("the baseline's scaling is none of those to try")
         self._validation.sort(  # folds side by side give their values in any order
             key=lambda row: (
                 candidates.index([row["scaling"], json.loads(row["params"])]),
@@ -317,7 +313,7 @@ class Conversation:
             "tuning_fit_seconds": self._winners[0].fit_seconds,
             "tuning_score_seconds": self._winners[0].score_seconds,
         }
-        if self.spec.keeps.model:
+        if self.spec.keeps_model:
             saved = yield wall.Saved
             if self._file is None:
                 self._notes.append(f"its model is not saved: {saved.reason}")
@@ -345,7 +341,8 @@ class Conversation:
         loaded = yield wall.Loaded
         self._model = self._file_that_came()
         self._columns = self._columns_of_model(loaded)
-        blend = read_blend(BytesIO(wall.map_bytes(self._saved_model)))
+        assert self.spec.model is not None
+        blend = load_blend(self.spec.model)
         if self._is_blended and blend is not None:
             rows = items
             if blend.steps is not None:
@@ -388,7 +385,7 @@ class Conversation:
         """
         items = self._sealed(self._tuned.scaling)
         yield from self._began(wall.ANSWER)
-        self._give(self._copy())
+        self._give(self._model)
         self._give(items.sample)
         if "training" in self._galleries:
             self._give(items.gallery)
@@ -412,18 +409,20 @@ class Conversation:
             replayed = yield wall.Replayed
             if replayed.n_steps != n_steps:
                 self._refuse(replayed)
-            for reader in self._traces.begin(replayed):
+            parts = self._traces.parts()
+            for _, reader, _ in parts:
                 yield from self._scores(reader)
-            self._traces.finish()
+            self._traces.add(replayed, parts)
 
     def _score_training_items(self) -> Talk:
         """Take the scores of the training items among one another, by a copy of the learner."""
         items = self._sealed(self._tuned.scaling)
         yield from self._began(wall.REPLAY)
-        self._give(self._copy())
+        self._give(self._model)
         self._give(items.gallery)
-        yield from self._scores(self._traces.begin_training())
-        self._traces.finish()
+        part = self._traces.of_training()
+        yield from self._scores(part[1])
+        self._traces.of_fit = self._traces.value(part)
 
     def _clock(self) -> HarnessClock:
         # Where trials share cores, the harness may be at work for another one when a message comes.
@@ -479,10 +478,6 @@ class Conversation:
             os.close(self._file)
             self._file = None
 
-    def _copy(self) -> int:
-        assert self._model is not None
-        return self._model
-
     def _columns_of_model(self, message: wall.Fitted | wall.Loaded) -> dict[str, Any]:
         self._numbers = message.numbers
         tuned = {
@@ -499,7 +494,7 @@ class Conversation:
             "processor": Machine.processor(),
             **tuned,
             "symmetry_index": message.symmetry_index,
-            "model_bytes": os.fstat(self._copy()).st_size,
+            "model_bytes": os.fstat(self._model).st_size,
         }
 
     @property
@@ -572,6 +567,6 @@ class Conversation:
         self._close_model()
 
     def _close_model(self) -> None:
-        if self._model is not None:
+        if self._model >= 0:
             os.close(self._model)
-            self._model = None
+            self._model = -1

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import rankdata
 
-from oasis_bench.experiment import ChooseBy, Queries
+from oasis_bench.experiment import ChooseBy
 from oasis_bench.plugins import (
     Blend,
     ExemplarLearner,
@@ -53,16 +53,16 @@ class KeptRows:
     """Keeps the scores of some queries in `rows`, of shape (n_queries, n_gallery)."""
 
     def __init__(self, queries: Numbers | Sequence[int], n_gallery: int) -> None:
-        self._queries = np.asarray(queries, dtype=np.intp)
-        self.rows = np.empty((len(self._queries), n_gallery))
+        self.queries = np.asarray(queries, dtype=np.intp)
+        self.rows = np.empty((len(self.queries), n_gallery))
 
     def add(self, start: int, scores: wall.ScoreArray) -> None:
         """Take the scores (n_block, n_gallery) of the queries from `start` on."""
-        held = (self._queries >= start) & (self._queries < start + len(scores))
-        self.rows[held] = scores[self._queries[held] - start]
+        held = (self.queries >= start) & (self.queries < start + len(scores))
+        self.rows[held] = scores[self.queries[held] - start]
 
 
-Takes: TypeAlias = "Evaluation | Projection | KeptRows"
+Takes: TypeAlias = "Evaluation | KeptRows"
 """What takes blocks of scores."""
 
 Mix = Callable[[int, wall.ScoreArray], wall.ScoreArray]
@@ -130,10 +130,10 @@ class ScoreReader:
 class Evaluator:
     """Evaluates the scores of a trial's learner by the tasks of one split.
 
-    For the report it keeps the neighbours of some `examples`, drawn by the `seed` from `queries` or
-    from all test items, and where it `projects`, the places of some test items in a plane.  A task
-    predicts the classes of its confusion matrix by the rule of that of `chooses_by` which names the
-    task, else by its first measure.
+    For the report it keeps the neighbours of some `examples`, drawn by the `seed` from the rows
+    `queries` or from all test items, and where it `projects`, the places of some test items in a
+    plane.  A task predicts the classes of its confusion matrix by the rule of that of `chooses_by`
+    which names the task, else by its first measure.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class Evaluator:
         items: TrialItems,
         examples: int,
         seed: int,
-        queries: Queries | None = None,
+        queries: Sequence[int] | None = None,
         projects: bool = False,
         chooses_by: Sequence[ChooseBy] = (),
     ) -> None:
@@ -153,11 +153,13 @@ class Evaluator:
         n_test = len(items.test_rows)
         drawn = np.random.default_rng(seed).permutation(n_test)
         places = np.argsort(items.original_order)[drawn]
-        if queries is not None and items.truth.y is not None:
-            places = places[queries.among(items.test_rows, items.truth.y)[places]]
+        if queries is not None:
+            places = places[np.isin(items.test_rows[places], queries)]
         self._examples = places[:examples]
         y = items.truth.y
-        self._projection = Projection(y, seed) if projects and isinstance(y, np.ndarray) else None
+        self._projected: KeptRows | None = None
+        if projects and isinstance(y, np.ndarray):
+            self._projected = KeptRows(items_in_plane(y, seed), n_test)
         self._shown = KeptRows(self._examples, n_test)
         self._sampled = {
             gallery: KeptRows(items.sample, len(items.ties[gallery]))
@@ -167,14 +169,13 @@ class Evaluator:
         """What takes the scores against each gallery."""
 
     def _new_evaluation(self, task: Task) -> Evaluation:
-        ties = self._items.ties[task.gallery]
-        return task.evaluation(self._items.truth, len(ties), ties)
+        return task.evaluation(self._items.truth, self._items.ties[task.gallery])
 
     def _new_reader(self, gallery: str, mix: Mix | None = None) -> ScoreReader:
         names = [task.name for task in self._tasks if task.gallery == gallery]
         evaluations: list[Takes] = [self._evaluations[name] for name in names]
         if gallery == "test":
-            evaluations += [self._shown, *filter(None, [self._projection])]
+            evaluations += [self._shown, *filter(None, [self._projected])]
         own: list[Takes] = [self._sampled[gallery]]
         if mix is not None:
             own += [self._as_learned[name] for name in names]
@@ -249,7 +250,7 @@ class Evaluator:
     def _groups(self) -> Rows:
         """Return rows of the table `groups`."""
         return [
-            {"task": name, **one._asdict()}
+            {"task": name, **one}
             for name, evaluation in self._evaluations.items()
             for one in evaluation.of_groups()
         ]
@@ -287,9 +288,10 @@ class Evaluator:
 
         `prepared` gives test items as the learner got them, by their places; None: no rows.
         """
-        if self._projection is None or "test" not in self.readers:
+        if self._projected is None or "test" not in self.readers:
             return []
-        points, items = self._projection.points(), self._projection.items
+        items = self._projected.queries
+        points = plane(self._projected.rows[:, items])
         if points is None:
             return []
         before = None if prepared is None else plane_of_rows(prepared(items))
@@ -349,72 +351,61 @@ def reason_against(task: Task, learner: type[MetricLearner]) -> str | None:
     return None
 
 
-class Traces:
-    """Takes the scores of each checkpoint and keeps the measure by which inner folds choose.
+Part: TypeAlias = tuple[str, ScoreReader, Evaluation]
+"""'train' or 'test' items of a trace, what takes their scores, and the evaluation of these."""
 
-    `values` and `symmetry` are rows of the tables `traces` and `symmetry`.
+
+class Traces:
+    """Keeps the measure by which inner folds choose, at the checkpoints of a replay.
+
+    `values` and `symmetry` are rows of the tables `traces` and `symmetry`; `of_fit` is the measure
+    of the fitted learner on the training items, where it is taken without a replay.
     """
 
     def __init__(self, task: Task, by: ChooseBy, items: TrialItems) -> None:
         self._task, self._by, self._items = task, by, items
-        self.values: list[dict[str, Any]] = []
-        self.symmetry: list[dict[str, Any]] = []
-        self._training: float | None = None
-        self._pending: tuple[wall.Replayed | None, list[tuple[str, Evaluation]]] | None = None
+        self.values: Rows = []
+        self.symmetry: Rows = []
+        self.of_fit: float | None = None
 
-    def begin(self, message: wall.Replayed) -> list[ScoreReader]:
+    def parts(self) -> list[Part]:
         """Return what takes the scores of a checkpoint: of training items, and of test items.
 
         Where the gallery is the training items, these find themselves there and are left out.
         """
-        task, items, only = self._task, self._items, (self._by.measure,)
+        task, items = self._task, self._items
         ties = items.ties[task.gallery]
-        test = task.evaluation(items.truth, len(ties), ties, only)
-        readers = [ScoreReader(task.gallery, len(items.test_rows), len(ties), [test])]
-        parts = [("test", test)]
-        if task.gallery == "test":
-            reader, own = self._of_training()
-            readers.insert(0, reader)
-            parts.insert(0, ("train", own))
-        self._pending = message, parts
-        return readers
+        test = task.evaluation(items.truth, ties, (self._by.measure,))
+        reader = ScoreReader(task.gallery, len(items.test_rows), len(ties), [test])
+        of_training = [self.of_training()] if task.gallery == "test" else []
+        return [*of_training, ("test", reader, test)]
 
-    def begin_training(self) -> ScoreReader:
-        """Return what takes the scores of the training items by the fitted learner."""
-        reader, own = self._of_training()
-        self._pending = None, [("train", own)]
-        return reader
+    def of_training(self) -> Part:
+        """Return what takes the scores of the training items."""
+        items, ties = self._items, self._items.ties["training"]
+        n = len(ties)
+        own = self._task.evaluation(items.training_truth, ties, (self._by.measure,))
+        return "train", ScoreReader("test", n, n, [own]), own
+
+    def value(self, part: Part) -> float:
+        """Return the measure of a part whose scores have all come."""
+        return part[2].value(self._by.measure, self._by.k)
+
+    def add(self, message: wall.Replayed, parts: Sequence[Part]) -> None:
+        """Keep the values of a checkpoint whose scores have all come."""
+        n_steps = message.n_steps
+        self.values += [
+            {"part": part[0], "n_steps": n_steps, "value": self.value(part)} for part in parts
+        ]
+        if message.symmetry_index is not None:
+            self.symmetry.append({"n_steps": n_steps, "symmetry_index": message.symmetry_index})
 
     def training_value(self, n_steps: int | None) -> float | None:
         """Return the measure on training items after that many steps, or of the fitted learner."""
         for row in self.values:
             if (row["part"], row["n_steps"]) == ("train", n_steps):
                 return float(row["value"])
-        return self._training
-
-    def finish(self) -> None:
-        """Keep the values of the checkpoint whose scores have all come, if there is one."""
-        if self._pending is None:
-            return
-        (message, parts), self._pending = self._pending, None
-        if message is None:
-            self._training = self._value(parts[0][1])
-            return
-        for part, evaluation in parts:
-            value = self._value(evaluation)
-            self.values.append({"part": part, "n_steps": message.n_steps, "value": value})
-        if message.symmetry_index is not None:
-            point = {"n_steps": message.n_steps, "symmetry_index": message.symmetry_index}
-            self.symmetry.append(point)
-
-    def _of_training(self) -> tuple[ScoreReader, Evaluation]:
-        items, ties = self._items, self._items.ties["training"]
-        n = len(ties)
-        own = self._task.evaluation(items.training_truth, n, ties, (self._by.measure,))
-        return ScoreReader("test", n, n, [own]), own
-
-    def _value(self, evaluation: Evaluation) -> float:
-        return evaluation.value(self._by.measure, self._by.k)
+        return self.of_fit
 
 
 # --- places of some test items in a plane: for figures of learned spaces, not a measure
@@ -425,28 +416,14 @@ CLASSES, ITEMS_PER_CLASS = 10, 25
 Points = npt.NDArray[np.float64]
 
 
-class Projection:
-    """Keeps the scores of some test items among each other, block after block.
+def items_in_plane(y: npt.NDArray[np.int64], seed: int) -> Numbers:
+    """Return places of test items with classes `y`: at most `ITEMS_PER_CLASS` of each.
 
-    `y` has the class numbers of the test items, which are in a random order; the `seed` draws the
-    classes, where there are more than `CLASSES`.  `items` are places, at most `ITEMS_PER_CLASS` of
-    a class.
+    They are in a random order; the seed draws the classes, where there are more than `CLASSES`.
     """
-
-    def __init__(self, y: npt.NDArray[np.int64], seed: int) -> None:
-        classes = np.random.default_rng(seed).permutation(np.unique(y))[:CLASSES]
-        of_class = [np.flatnonzero(y == number)[:ITEMS_PER_CLASS] for number in np.sort(classes)]
-        self.items: Numbers = np.sort(np.concatenate(of_class))
-        self._scores = np.empty((len(self.items), len(self.items)))
-
-    def add(self, start: int, scores: wall.ScoreArray) -> None:
-        """Take the scores (n_block, n_test) of the queries from `start` on."""
-        held = (self.items >= start) & (self.items < start + len(scores))
-        self._scores[held] = scores[self.items[held] - start][:, self.items]
-
-    def points(self) -> Points | None:
-        """Return where the items lie by their scores; see `plane`."""
-        return plane(self._scores)
+    classes = np.random.default_rng(seed).permutation(np.unique(y))[:CLASSES]
+    of_class = [np.flatnonzero(y == number)[:ITEMS_PER_CLASS] for number in np.sort(classes)]
+    return np.sort(np.concatenate(of_class))
 
 
 def plane(similarity: Points) -> Points | None:

@@ -17,9 +17,9 @@ import numpy as np
 from scipy import sparse
 
 from oasis_bench.data import Encoding, Judgements, LabelledRows, Labels, Patches, Scaling
-from oasis_bench.experiment import Queries, TrialSpec, split_of
+from oasis_bench.experiment import TrialSpec
 from oasis_bench.plugins import MetricLearner
-from oasis_bench.system import Text, UsageError, derive_seed
+from oasis_bench.system import derive_seed
 from oasis_bench.tasks import NotSplittableError, Numbers, Partition, Truth, tie_order
 from oasis_bench.trial import wall
 
@@ -113,10 +113,10 @@ def divide(spec: TrialSpec, rows: LabelledRows) -> Partition:
     Where no item is left to test, all train, and a few of them are scored as a trial's process
     expects it: two of each class, or those of the first judgements, of which each train.
     """
-    split, where = split_of(spec).for_rows(rows), spec.where
+    where = spec.where
     if not where.n_test:
         every = np.arange(rows.y.shape[0])
-        if (judgements := split.judgements(rows)) is not None:
+        if (judgements := spec.split.for_rows(rows).judgements(rows)) is not None:
             few = np.unique(judgements.items[:MOST_SCORED])
             return Partition(every, few, judgements, judgements.among(few))
         if isinstance(rows.y, sparse.csr_array):
@@ -125,32 +125,9 @@ def divide(spec: TrialSpec, rows: LabelledRows) -> Partition:
         few = np.concatenate([own[:2] for own in of_class])[:MOST_SCORED]
         return Partition(np.sort(np.concatenate(of_class)), few)
     try:
-        return split.draw(rows, where.classes, where.partition, spec.seed_for("partition"))
+        return spec.drawn(rows)
     except NotSplittableError as error:
         raise wall.NotApplicableError(str(error)) from error
-
-
-def refuse_untested_queries(specs: Sequence[TrialSpec], rows: LabelledRows) -> None:
-    """Raise UsageError where one of the `queries` of an experiment is no test item.
-
-    It is looked for among those of the first partition of each class subset.
-    """
-    first = {spec.where.subset: spec for spec in specs if spec.keeps.examples}
-    queries = next((spec.keeps.queries for spec in first.values()), None)
-    if queries is None:
-        return
-    tested = np.unique(np.concatenate([divide(spec, rows).test for spec in first.values()]))
-    for row in set(queries.rows).difference(tested.tolist()):
-        raise UsageError(
-            f"--queries {row}: this picture is no test item of the first partition: name one of "
-            f"those that are, such as {', '.join(map(str, tested[:5]))}, or a class"
-        )
-    for number in queries.classes:
-        if not Queries((), (number,)).among(tested, rows.y[tested]).any():
-            raise UsageError(
-                f"--queries {Text.shown(rows.class_names[number])}: no test item of the first "
-                "partition is of this class: name one of the --classes"
-            )
 
 
 def _truth(y: Labels, training: Labels, tested: Judgements | None, order: Numbers) -> Truth:

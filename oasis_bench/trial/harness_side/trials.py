@@ -1,26 +1,34 @@
-"""Begins the trials of a run on this machine: draws their items, and makes their conversations."""
+"""Begins the trials of a run on this machine, and reads the scores that trials have kept."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 
+import numpy as np
 from scipy import sparse
 
 from oasis_bench.data import LabelledRows
-from oasis_bench.experiment import (
-    TrialSpec,
-    saved_steps,
-    source_hash,
-)
-from oasis_bench.plugins import MetricLearner, Registry
-from oasis_bench.system import Text, UsageError
+from oasis_bench.experiment import TrialSpec, saved_steps
+from oasis_bench.plugins import Blend, MetricLearner, Registry, load_blend
+from oasis_bench.system import ArrayArchive, Text, UsageError, open_regular, slices
+from oasis_bench.tasks import Task
 from oasis_bench.trial import wall
 from oasis_bench.trial.harness_side.conversation import Conversation
+from oasis_bench.trial.harness_side.evaluator import (
+    Evaluator,
+    Rows,
+    answer,
+    mix_of,
+    reason_against,
+)
 from oasis_bench.trial.harness_side.items import Sealed, SealedItems, TrialItems, draw_items
-from oasis_bench.trial.harness_side.result import TrialResult, lost_record
+from oasis_bench.trial.harness_side.result import GALLERIES, TrialResult, what_was_scored
 
 CHANGED = (
     "has changed since the run began: put it back and run this trial again with --resume and "
@@ -31,8 +39,8 @@ CHANGED = (
 class Trials:
     """Begins trials; the items of a partition are drawn and sealed once for all learners."""
 
-    def __init__(self, rows: LabelledRows, folder: Path) -> None:
-        self._rows, self._folder = rows, folder
+    def __init__(self, rows: LabelledRows, log: Path) -> None:
+        self._rows, self._log = rows, log
         self._cell: tuple[str, str, int] | None = None
         self._drawn: dict[tuple[object, ...], tuple[TrialItems, Sealed]] = {}
         self._models: dict[Path, int] = {}
@@ -42,16 +50,16 @@ class Trials:
         registry = Registry.load(spec.plugin_files)
         try:
             learner = registry.algorithms[spec.algorithm]
-            if source_hash(learner) != spec.identity["source"]:
+            if not spec.has_source(learner):
                 raise UsageError(f"the source of {spec.learner} {CHANGED}")
             tasks = [registry.tasks[name]() for name in spec.tasks]
             model = None if spec.model is None else self._model(spec.model, spec.identity["model"])
             items, sealed = self._items(spec, learner, registry)
-            return Conversation(spec, items, sealed, learner, tasks, self._folder, model)
+            return Conversation(spec, items, sealed, learner, tasks, self._log, model)
         except wall.NotApplicableError as error:
-            return lost_record(spec, self._rows.X.shape[1], "not applicable", str(error))
+            return TrialResult.lost(spec, self._rows.X.shape[1], "not applicable", str(error))
         except Exception as error:
-            return lost_record(spec, self._rows.X.shape[1], "failed", Text.of_error(error))
+            return TrialResult.lost(spec, self._rows.X.shape[1], "failed", Text.of_error(error))
 
     def _items(
         self, spec: TrialSpec, learner: type[MetricLearner], registry: Registry
@@ -80,3 +88,124 @@ class Trials:
         """Close the files of saved models."""
         while self._models:
             os.close(self._models.popitem()[1])
+
+
+class Predictions:
+    """The kept scores of one trial, as it is planned now: of the learner alone, and blended.
+
+    `blends` has the blend of each gallery, with the baseline's scaling; `galleries` are those whose
+    scores were kept.  Raise UsageError where the file is damaged, or its scores are of other items
+    than are drawn now.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        spec: TrialSpec,
+        rows: LabelledRows,
+        blends: Mapping[str, tuple[Blend, str | None]],
+    ) -> None:
+        self.path, self.spec, self._rows, self._blends = path, spec, rows, blends
+        self._learner = Registry.load(spec.plugin_files).algorithms[spec.algorithm]
+        items = draw_items(spec, rows, self._learner)
+        arrays = what_was_scored(items)
+        with (
+            _damage_as_usage_error(path),
+            open_regular(path) as file,
+            ArrayArchive(file) as archive,
+        ):
+            kept = {name: archive.read_array(f"{name}.npy") for name in arrays}
+            names = archive.namelist()
+            self.galleries = [one for one in GALLERIES if f"scores_{one}.npy" in names]
+        if not all(np.array_equal(kept[name], array) for name, array in arrays.items()):
+            raise UsageError(
+                f"{path}: its scores are of other items than this oasis-bench draws: put it back, "
+                "use the version that ran it, or start a new run"
+            )
+        self.items = replace(items, X=None)  # of which each trial may have a copy
+
+    def evaluate(self, tasks: Sequence[Task]) -> Iterator[tuple[str, Mapping[str, Rows]]]:
+        """Yield, for each task, its name and its rows of the tables."""
+        prepared = {gallery: self._prepared(gallery) for gallery in self._blends}
+        for task in tasks:
+            status, reason = "not applicable", reason_against(task, self._learner)
+            if reason is None:
+                try:
+                    evaluator = Evaluator([task], self.items, 0, 0, chooses_by=self.spec.chooses_by)
+                    gallery = task.gallery
+                    if gallery in self._blends:
+                        blend, _ = self._blends[gallery]
+                        evaluator.blend(gallery, blend, self._learner, prepared[gallery])
+                    for message, content in self.blocks(gallery):
+                        evaluator.readers[gallery].add(message, content)
+                    yield task.name, evaluator.tables()
+                    continue
+                except UsageError:
+                    raise
+                except Exception as error:  # of a task of the user's own
+                    status, reason = "failed", Text.of_error(error)
+            nothing: dict[str, Rows] = {"measures": [], "groups": [], "predicted_classes": []}
+            yield task.name, {"answers": [answer(task.name, status, reason)], **nothing}
+
+    def blended(self) -> Iterator[tuple[int, wall.ScoreArray]]:
+        """Yield the scores among test items as tasks are evaluated by them, with their start."""
+        mix, start = None, 0
+        if "test" in self._blends:
+            blend, _ = self._blends["test"]
+            mix = mix_of(blend, self._learner, self._prepared("test"), "test")
+        for message, content in self.blocks("test"):
+            block = np.frombuffer(content, message.dtype).reshape(message.n_queries, -1)
+            yield start, block if mix is None else mix(start, block)
+            start += len(block)
+
+    def _prepared(self, gallery: str) -> SealedItems:
+        """Return the items as the baseline of a blend gets them."""
+        learner, (_, scaling) = self._learner, self._blends[gallery]
+        items = draw_items(self.spec, self._rows, learner)
+        if self.spec.model is None:
+            return SealedItems(items, learner, scaling)
+        blend = load_blend(self.spec.model)
+        if blend is not None and blend.steps is not None:
+            return SealedItems(items, learner, "none", blend.steps)
+        saved = saved_steps(self.spec.model, Registry.load(self.spec.plugin_files))
+        return SealedItems(items, learner, "none", saved)
+
+    def blocks(self, gallery: str) -> Iterator[tuple[wall.Scores, bytes]]:
+        """Read the scores against a gallery in blocks, as they once came.
+
+        Raise UsageError where the file is damaged, or a score is NaN.
+        """
+        shape = n_queries, n_gallery = len(self.items.test_rows), len(self.items.ties[gallery])
+        with (
+            _damage_as_usage_error(self.path),
+            open_regular(self.path) as file,
+            ArrayArchive(file) as archive,
+            archive.open_array(f"scores_{gallery}.npy") as (stream, header),
+        ):
+            found, _, dtype = header
+            if header != (shape, False, dtype) or dtype not in (np.float32, np.float64):
+                raise UsageError(
+                    f"its scores have shape {found} and type {dtype}: {shape} of float32 or "
+                    "float64, row after row, are needed"
+                )
+            row_bytes = n_gallery * dtype.itemsize
+            for part in slices(n_queries, max(1, wall.MOST_SCORE_BYTES // row_bytes)):
+                n_rows = part.stop - part.start
+                content = stream.read(n_rows * row_bytes)
+                if len(content) < n_rows * row_bytes:
+                    raise UsageError("it ends early")
+                if np.isnan(np.frombuffer(content, dtype)).any():
+                    raise UsageError("it holds scores that are NaN")
+                yield wall.Scores(gallery, n_rows, dtype.name), content
+
+
+@contextmanager
+def _damage_as_usage_error(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # libraries raise nearly anything for a damaged file
+        reason = str(error) if isinstance(error, UsageError) else Text.of_error(error)
+        raise UsageError(
+            f"{path}: cannot be read as kept scores ({Text.cut(reason, Text.LONGEST_REASON)}): "
+            "put it back, or run the trials again into a new folder"
+        ) from error

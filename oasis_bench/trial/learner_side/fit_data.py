@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from oasis_bench.data import Encoding, JudgedTriplets, Judgements, Labels, Scaling, coordinates
-from oasis_bench.experiment import TrialSpec, split_of
+from oasis_bench.experiment import TrialSpec
 from oasis_bench.plugins import IncrementalLearner, MetricLearner
 from oasis_bench.tasks import NotSplittableError, Truth
 from oasis_bench.trial import wall
@@ -114,7 +114,7 @@ def inner_fit_data(
     X, y, judgements = items["X"], items["y"], items.get("judgements")
     n_folds, seed = spec.experiment.inner_folds, spec.seed_for("folds")
     try:
-        folds = split_of(spec).inner_folds(y, judgements, n_folds, seed)
+        folds = spec.split.inner_folds(y, judgements, n_folds, seed)
     except NotSplittableError as error:
         raise wall.NotApplicableError(str(error)) from error
     seed = spec.seed_for("judged triplets")

@@ -1,7 +1,7 @@
 """What is timed beside the plugin: wall clock, processor time, waiting for a core, peak memory.
 
 A learner could replace these clocks: what they say is held against that of the harness
-(`oasis_bench.trial.harness_side.clock`).
+(`oasis_bench.trial.harness_side.inbox`).
 """
 
 from __future__ import annotations

@@ -56,11 +56,11 @@ def learner_process(stage: wall.Stage, line: int) -> None:
         os.dup2(printed, stream.fileno())
         cast(TextIOWrapper, stream).reconfigure(encoding="utf-8", errors="backslashreplace")
     os.close(printed)
-    if spec.budget.n_bytes is None:
+    if spec.memory.n_bytes is None:
         channel.send(wall.Started(0))
     else:
         channel.send(wall.Started(Processes(stage.server).n_bytes()))
         if sys.platform == "linux":  # then allocations beyond it fail
-            limit = psutil.Process().memory_info().data + spec.budget.n_bytes
+            limit = psutil.Process().memory_info().data + spec.memory.n_bytes
             resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     run_stage(stage, channel)

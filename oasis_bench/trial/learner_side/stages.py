@@ -249,7 +249,7 @@ class _Validation:
             ties = tie_order(self._seed, gallery.shape[0])
             sds = shared(baseline_sd, rows.X, self._spec.seed_for("blend")), learned
             blends = [
-                (Blend(weight, *sds), task.evaluation(data.truth, len(ties), ties, only))
+                (Blend(weight, *sds), task.evaluation(data.truth, ties, only))
                 for weight in WEIGHTS[:-1]
             ]
 
@@ -306,8 +306,8 @@ def _fit(stage: wall.Stage, channel: Channel) -> None:
         model,
     )
     os.close(channel.receive_file())  # the harness has read its clock
-    if spec.keeps.model:
-        _send_model_file(_named(learner, spec.keeps.columns), channel)
+    if spec.keeps_model:
+        _send_model_file(_named(learner, spec.columns), channel)
     if wall.is_blended(spec, type(learner)):
         # A copy is asked: the learner itself, which is to be timed, has computed nothing yet.
         copied = pickle.loads(wall.map_bytes(model))

@@ -1,0 +1,287 @@
+"""The splits of what people judged: by text query, reference or rated query, and of pairs.
+
+Groups of judgements share items, so that single judgements cannot be split.  Each group tests once,
+in one of several folds, so that no judgement counts twice.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from oasis_bench.data import JudgedTriplets, Judgements, LabelledRows, Labels, Ratings
+from oasis_bench.system import UsageError, derive_seed
+from oasis_bench.tasks.ranking import Numbers
+from oasis_bench.tasks.split import Classes, Partition, Split
+
+
+class JudgementsSplit(Split):
+    """What the splits of judgements have in common: groups train or test, classes do not matter."""
+
+    all_may_test = True
+
+    def refusal(self, rows: LabelledRows) -> str | None:
+        """Refuse rows without judgements."""
+        missing = f"has no judgements to split ({self.name})"
+        return super().refusal(rows) if self.judgements(rows) is not None else missing
+
+    def in_words(self) -> str:
+        """Return the summary, unless all of them test."""
+        return self.summary if self.settings.test_share < 1 else "all judgements test"
+
+    def n_partitions(self, rows: LabelledRows) -> int:
+        """Return the number of folds: each group tests in one of them."""
+        judgements = self.judgements(rows)
+        assert judgements is not None, "refused before"
+        return count_folds(judgements, self.settings.test_share)
+
+    def sizes(self, rows: LabelledRows, classes: Classes, partition: int) -> tuple[int, int]:
+        """Return the most that there can be."""
+        return rows.y.shape[0], rows.y.shape[0]
+
+    def rho(self, rows: LabelledRows, classes: Classes, partition: int) -> float:
+        """Return the share of the groups that test."""
+        return 1 / self.n_partitions(rows)
+
+    def draw(self, rows: LabelledRows, classes: Classes, partition: int, seed: int) -> Partition:
+        """Hold out a fold of groups; all partitions divide the groups in the same way."""
+        judgements, share = self.judgements(rows), self.settings.test_share
+        assert judgements is not None, "refused before"
+        seed = derive_seed(self.settings.seed, "folds of judgements")
+        return draw_fold(judgements, rows.y.shape[0], share, partition, seed)
+
+    def inner_folds(
+        self, y: Labels, judgements: Judgements | None, n_folds: int, seed: int
+    ) -> list[Partition]:
+        """Divide the groups of the training judgements."""
+        assert judgements is not None, "a training part of judgements has some"
+        return group_folds(judgements, y.shape[0], n_folds, seed)
+
+
+class JudgedSplit(JudgementsSplit):
+    """Triplets that people judged, split by text query or reference."""
+
+    name = "judged"
+    summary = "triplets of some groups train, those of the others test"
+    citation = (
+        "Wang et al. (2014), Learning Fine-grained Image Similarity with Deep Ranking, CVPR, "
+        "section 6"
+    )
+
+    def judgements(self, rows: LabelledRows) -> JudgedTriplets | None:
+        """Return the triplets."""
+        return rows.judged
+
+
+class RatedSplit(JudgementsSplit):
+    """What people marked as relevant to a query, split by query."""
+
+    name = "rated"
+    summary = "test items are some of the queries that people rated, with their candidates"
+    citation = (
+        "Chechik, Sharma, Shalit & Bengio (2010), Large Scale Online Learning of Image Similarity "
+        "Through Ranking, JMLR 11, section 5.2.3"
+    )
+
+    def judgements(self, rows: LabelledRows) -> Ratings | None:
+        """Return the ratings."""
+        return rows.ratings
+
+
+def items_are_shared(judgements: Judgements) -> bool:
+    """Tell whether more than half of the items that are judged are in several groups.
+
+    Such a set, of every item in many triplets, cannot be split so that no item of a test triplet
+    is a training item.  Then only the queries (references) of test judgements are kept from
+    training; what they are compared with may have been seen there, in other judgements.
+    """
+    pairs = np.stack([np.repeat(judgements.groups, judgements.items.shape[1]), _flat(judgements)])
+    group_of_item = np.unique(pairs, axis=1)
+    _, n_groups = np.unique(group_of_item[1], return_counts=True)
+    return bool(np.mean(n_groups > 1) > 0.5)
+
+
+def count_folds(judgements: Judgements, test_share: float) -> int:
+    """Return in how many folds about this share of the groups tests; 1 where all of them do."""
+    if test_share == 1:
+        return 1
+    return max(2, min(round(1 / test_share), len(np.unique(judgements.groups))))
+
+
+def draw_fold(
+    judgements: Judgements, n_items: int, test_share: float, fold: int, seed: int
+) -> Partition:
+    """Return a fold of groups to test; the other groups, and all items that do not test, train.
+
+    No item of a test judgement is a training item; where `items_are_shared`, no query of one is.
+
+    Items that nobody judged train.  The seed decides the folds, each of which has about the same
+    number of groups, at least one.  With ``test_share = 1`` all of them test, and all items train
+    without a judgement: for a saved model, which learns nothing.
+    """
+    if test_share == 1:
+        every = np.ones(len(judgements.groups), dtype=np.bool_)
+        test = np.unique(_flat(judgements)).astype(np.intp)
+        items = np.arange(n_items, dtype=np.intp)
+        return Partition(items, test, judgements.part(~every), judgements.among(test), 0)
+    groups = _shuffled_groups(judgements, seed)
+    tested = np.array_split(groups, count_folds(judgements, test_share))[fold]
+    return _hold_out(judgements, n_items, tested, items_are_shared(judgements))
+
+
+def group_folds(judgements: Judgements, n_items: int, n_folds: int, seed: int) -> list[Partition]:
+    """Split training judgements into at most `n_folds` folds of groups; each validates once.
+
+    ``train`` and ``test`` of a fold are what it learns from and what it validates on.
+    """
+    groups = _shuffled_groups(judgements, seed)
+    shared = items_are_shared(judgements)
+    parts = np.array_split(groups, min(n_folds, len(groups)))
+    return [_hold_out(judgements, n_items, part, shared) for part in parts]
+
+
+def _shuffled_groups(judgements: Judgements, seed: int) -> npt.NDArray[np.int64]:
+    groups = np.unique(judgements.groups)
+    if len(groups) < 2:
+        raise UsageError(
+            f"all {len(judgements.groups)} judgements are of one text query or reference: 2 are "
+            "needed, to train and to test"
+        )
+    return np.random.default_rng(seed).permutation(groups)
+
+
+def _hold_out(
+    judgements: Judgements, n_items: int, test_groups: npt.NDArray[np.int64], shared: bool
+) -> Partition:
+    tests = np.isin(judgements.groups, test_groups)
+    tested = judgements.part(tests)
+    test = np.unique(_flat(tested)).astype(np.intp)
+    kept_away = np.unique(tested.items[:, 0]) if shared else test
+    train = np.setdiff1d(np.arange(n_items), kept_away).astype(np.intp)
+    if not len(train):
+        raise UsageError(
+            f"all {n_items} items are in the judgements that test: lower the share that tests"
+        )
+    training = judgements.part(~tests).among(train)
+    n_dropped = int(np.count_nonzero(~tests)) - len(training.items)
+    return Partition(train, test, training, tested.among(test), n_dropped)
+
+
+def _flat(judgements: Judgements) -> npt.NDArray[np.int64]:
+    return np.asarray(judgements.items.ravel())
+
+
+class PairsSplit(JudgementsSplit):
+    """Rows test or train, and with them the pairs of which both rows do; the other pairs are lost.
+
+    Rows that pairs join, also over others, stay together, so that no pair is lost.  Without pairs
+    it is the rows of a class, so that test classes are new; of each at most as many rows train and
+    test as ``--train`` and ``--test`` say.  But where fewer than four classes, or no
+    group, would test, or one has more than half of the rows, each row is drawn for itself.
+    """
+
+    name = "pairs"
+    summary = (
+        "rows that pairs join (or of one class) train or test together; pairs count on one side"
+    )
+    citation = (
+        "Huang, Ramesh, Berg & Learned-Miller (2007), Labeled Faces in the Wild, University of "
+        "Massachusetts, technical report 07-49"
+    )
+
+    def refusal(self, rows: LabelledRows) -> str | None:
+        """Refuse rows of several labels without pairs, and folds."""
+        if rows.multi_label and rows.ratings is None:
+            return "has several labels an item, and no pairs"
+        return Split.refusal(self, rows)
+
+    def judgements(self, rows: LabelledRows) -> Ratings | None:
+        """Return the pairs."""
+        return rows.ratings
+
+    def n_partitions(self, rows: LabelledRows) -> int:
+        """Return the number of folds of rows."""
+        share = self.settings.test_share
+        return 1 if share == 1 else max(2, round(1 / share))
+
+    def draw(self, rows: LabelledRows, classes: Classes, partition: int, seed: int) -> Partition:
+        """Hold out a fold of rows; all partitions divide the rows in the same way."""
+        n_folds = self.n_partitions(rows)
+        if n_folds == 1:  # for a saved model, which learns nothing
+            every = np.arange(rows.y.shape[0])
+            if rows.ratings is None:
+                return Partition(every, _few_of_each(rows.y, every, self.settings.per_class[1], 0))
+            test = np.unique(rows.ratings.items)
+            nothing = rows.ratings.part(np.zeros(len(rows.ratings.queries), dtype=np.bool_))
+            return Partition(every, test, nothing, rows.ratings.among(test))
+        folds = _folds(
+            rows.y,
+            rows.ratings,
+            n_folds,
+            4 * n_folds,
+            derive_seed(self.settings.seed, "folds of pairs"),
+        )
+        found = _hold_out_rows(rows.ratings, folds == partition)
+        if rows.ratings is not None:
+            return found
+        train, test = (
+            _few_of_each(rows.y, part, n, seed)
+            for part, n in zip(found[:2], self.settings.per_class, strict=True)
+        )
+        return Partition(train, test)
+
+    def inner_folds(
+        self, y: Labels, judgements: Judgements | None, n_folds: int, seed: int
+    ) -> list[Partition]:
+        """Divide the training rows in the same way."""
+        assert not isinstance(judgements, JudgedTriplets)
+        share = self.settings.test_share
+        least = round(4 / share) - 4 if share < 1 else 4  # groups that are left of as many
+        folds = _folds(y, judgements, n_folds, least, seed)
+        return [_hold_out_rows(judgements, folds == fold) for fold in range(n_folds)]
+
+
+def _folds(y: Any, pairs: Ratings | None, n_folds: int, least: int, seed: int) -> Numbers:
+    """Return the fold of each item; -1 of an item in no pair, which always trains.
+
+    Of fewer groups than folds, of classes than `least`, each item is drawn for itself.
+    """
+    n_items = y.shape[0]
+    held: Numbers = np.arange(n_items)
+    together: Any = y
+    if pairs is not None:
+        left, right = pairs.items.T
+        graph = sparse.coo_array((np.ones(len(left)), (left, right)), shape=(n_items, n_items))
+        _, together = connected_components(graph, directed=False)
+        held, least = np.unique(pairs.items), n_folds
+    groups, of_group, sizes = np.unique(together[held], return_inverse=True, return_counts=True)
+    if len(groups) < least or 2 * sizes.max() > len(held):
+        groups, of_group = held, np.arange(len(held))
+    order = np.random.default_rng(seed).permutation(len(groups))
+    fold_of_group = np.empty(len(groups), dtype=np.intp)
+    for fold, part in enumerate(np.array_split(order, n_folds)):
+        fold_of_group[part] = fold
+    folds = np.full(n_items, -1)
+    folds[held] = fold_of_group[of_group]
+    return folds
+
+
+def _hold_out_rows(pairs: Ratings | None, tests: npt.NDArray[np.bool_]) -> Partition:
+    test, train = np.flatnonzero(tests), np.flatnonzero(~tests)
+    if pairs is None:
+        return Partition(train, test)
+    tested, training = pairs.among(test), pairs.among(train)
+    n_dropped = len(pairs.queries) - len(tested.queries) - len(training.queries)
+    return Partition(train, test, training, tested, n_dropped)
+
+
+def _few_of_each(y: Any, rows: Numbers, most: int, seed: int) -> Numbers:
+    """Return these rows, of each class at most so many, drawn at random."""
+    drawn = np.random.default_rng(seed).permutation(rows)
+    drawn = drawn[np.argsort(y[drawn], kind="stable")]
+    _, starts, sizes = np.unique(y[drawn], return_index=True, return_counts=True)
+    return np.sort(drawn[np.arange(len(drawn)) - np.repeat(starts, sizes) < most])
