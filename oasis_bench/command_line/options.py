@@ -306,7 +306,7 @@ def _add_settings(
 def _add_list(verbs: Any) -> None:
     what = "list algorithms, data sets, tasks, splits and experiments"
     more = "List what a run can name. A cost is of n rows, d features and c classes."
-    examples = "", "algorithms", "algorithms --for table.csv --label kind"
+    examples = "", "algorithms", "algorithms --for table.csv --label kind --try"
     parser = _verb(verbs, "list", "listing:list_all", what, more, *examples)
     kinds = ("algorithms", "datasets", "tasks", "splits", "experiments")
     what = f"only these, with more of each: {', '.join(kinds)} (default: all)"
@@ -315,6 +315,8 @@ def _add_list(verbs: Any) -> None:
     parser.add("--for", "NAME|PATH", what, dest="dataset")
     what = "with --for: a folder of results (default: those of the suite)"
     parser.reads("--results", "DIR", what)
+    what = "with --for: then compare all learners on these data, as 'run --quick' does"
+    parser.add_argument("--try", dest="trial", action="store_true", help=what)
     add_data_options(parser, 1)
     add_plugin(parser)
 

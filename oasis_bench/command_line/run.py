@@ -20,7 +20,7 @@ import pandas as pd
 
 import oasis_bench
 from oasis_bench.analysis import compare_runs
-from oasis_bench.command_line.options import EVERY_LEARNER, MODEL_SETTINGS
+from oasis_bench.command_line.options import EVERY_LEARNER, MODEL_SETTINGS, make_parser
 from oasis_bench.command_line.progress import ProgressDisplay
 from oasis_bench.data import LabelledRows, Scaling
 from oasis_bench.experiment import (
@@ -405,6 +405,7 @@ def recommend(options: argparse.Namespace) -> int:
         raise UsageError("--for is for learners: 'list algorithms --for FILE'")
     words = ["run", "--dataset", options.dataset, "--algorithms", "all"]
     words += [word for it in options.data_options for word in ("--data-option", "=".join(it))]
+    words += [word for file in options.plugin for word in ("--plugin", str(file))]
     every = f"'{shlex.join(['python', '-m', 'oasis_bench', *words])}'"
     results = options.results or results_folder(Experiment.from_toml("suite"), Path("runs/suite"))
     if not any(results.glob("*")):
@@ -417,8 +418,8 @@ def recommend(options: argparse.Namespace) -> int:
     sizes = dict(zip(("training items", "features"), rows.X.shape, strict=True))
     of_data = source.items, str(given.get("features", "")), sizes
     print(Registry.load_reports().recommend([results], names, *of_data))
-    print(f"To measure it on these data: {every}")
-    return 0
+    print(f"To measure it on these data: {every}", flush=True)
+    return run(make_parser().parse_args([*words, "--quick"])) if options.trial else 0
 
 
 def compare(options: argparse.Namespace) -> int:
