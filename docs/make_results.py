@@ -35,10 +35,7 @@ The planned comparisons of the suite's learners, by a task and one of its measur
     <!-- planned: retrieval mAP -->
     <!-- end of results -->
 
-What a leaderboard says, in sentences, is marked so:
-
-    <!-- finding: retrieval mAP -->
-    <!-- end of results -->
+with 'in words' in place of 'planned' for some of them in sentences.
 
 What the command 'paper' found is marked so, with 'verdicts' (decided by docs/claims/effects.csv),
 'counts' (of the verdicts), 'notes' (of the claims themselves) or the name of a file in
@@ -61,7 +58,7 @@ from scipy import stats
 DOCS = Path(__file__).parent
 PUBLISHED = DOCS.parent / "oasis_bench" / "claims" / "published" / "knn_keel.csv"
 MARKED = re.compile(
-    r"(<!-- (results|published|front|leaderboard|planned|finding|claims): (.*?) -->\n)"
+    r"(<!-- (results|published|front|leaderboard|planned|in words|claims): (.*?) -->\n)"
     r".*?(<!-- end of results -->)",
     re.DOTALL,
 )
@@ -299,22 +296,6 @@ def make_leaderboard(spec, folder):
     return markdown(standing_table(board)) + "\n" + " ".join(sentences(board)) + "\n"
 
 
-def make_finding(spec, folder):
-    """Write who leads a leaderboard, who is next, and what is significant, in sentences."""
-    from oasis_bench.reports.leaderboard import sentences
-
-    board = leaderboard(spec, folder)
-    if board is None:
-        return NOTHING_YET
-    leads, tests, *_ = sentences(board)
-    following = [name for name in board.ranked[1:] if name != board.baseline]
-    keys = ["error_reduction", "error_reduction_low", "error_reduction_high"]
-    for name, row in board.learners.loc[following[:1], keys].dropna().iterrows():
-        saved, low, high = (round(100 * float(share)) for share in row)
-        leads += f" {name} is next, with an error reduction of {saved:+} % ({low:+} to {high:+} %)."
-    return f"{leads} {tests}\n"
-
-
 BASELINES = ("Euclidean", "Covariance", "NearestNeighbourMemory", "ClassifierPosterior")
 OLDER = ["LMNN", "MCML", "ITML", "LEGO", "OASIS"]
 NEWER = ["NCA", "pml-ProxyNCA", "pml-ProxyAnchor"]
@@ -349,32 +330,84 @@ def best_elsewhere(saved):
     return pd.Series({it: saved.at[it, saved.drop(index=it).mean().idxmax()] for it in saved.index})
 
 
-def make_planned(spec, folder):
-    """Write the planned comparisons of a task: median, bootstrap interval, Wilcoxon with Holm."""
+@cache
+def planned(spec, folder):
+    """Return the planned comparisons of a task: median, bootstrap interval, Wilcoxon with Holm.
+
+    Few data sets have neither interval nor p-value.  None where not all learners are ranked yet.
+    """
     from oasis_bench.analysis import Leaderboard, holm
 
     board = leaderboard(spec, folder)
-    if board is None:
-        return NOTHING_YET
+    if board is None or not {*OLDER, *NEWER, *BASELINES} <= {*board.saved.columns}:
+        return None
     cells, saved = board.cells, board.saved
-    if missing := {*OLDER, *NEWER, *BASELINES} - {*saved.columns}:
-        return f"Not all planned learners are ranked: without {', '.join(sorted(missing))}.\n"
     own = cells[~cells["learner"].isin(BASELINES) & cells["learner"].isin(saved.columns)]
     own = own.assign(score=own["as_learned"].fillna(own["score"]))
     both = pd.concat([own, cells[cells["learner"] == board.baseline]])
     learned = Leaderboard.of(both, board.baseline).saved.drop(columns=board.baseline)
     values = {name: compare(saved, learned) for name, compare in PLANNED.items()}
-    p_values = holm([stats.wilcoxon(own).pvalue if own.any() else 1 for own in values.values()])
-    lines = [
-        ["Compared", "Error reduction, points", "95 % interval", "p", "Data sets"],
-        ["---"] * 5,
-    ]
-    for (name, own), p_value in zip(values.items(), p_values, strict=True):
-        found = stats.bootstrap((own,), np.median, method="percentile", rng=0)
-        low, high = (f"{100 * end:+.0f}" for end in found.confidence_interval)
-        middle = f"{100 * own.median():+.0f}"
-        lines.append([name, middle, f"{low} to {high}", f"{p_value:.2g}", f"{len(own)}"])
+    rows = []
+    for own in values.values():
+        low = high = p_value = np.nan
+        if len(own) >= Leaderboard.LEAST_CORPORA:
+            found = stats.bootstrap((own,), np.median, method="percentile", rng=0)
+            low, high = found.confidence_interval
+            p_value = stats.wilcoxon(own).pvalue if own.any() else 1
+        rows.append([len(own), own.median(), low, high, p_value])
+    columns = ["n", "median", "low", "high", "p"]
+    table = pd.DataFrame(rows, index=list(values), columns=columns)
+    return table.assign(p=holm(table["p"]))
+
+
+def points(share):
+    """Write a share in points of 100, with its sign; without one where it is 0."""
+    return f"{100 * share:+.0f}".replace("+0", "0").replace("-0", "0")
+
+
+def make_planned(spec, folder):
+    """Write the planned comparisons of a task as a table."""
+    table = planned(spec, folder)
+    if table is None:
+        return NOTHING_YET
+    head = ["Compared", "Error reduction, points", "95 % interval", "p", "Data sets"]
+    lines = [head, ["---"] * len(head)]
+    for name, row in table.iterrows():
+        tested = ["-", "-"]
+        if pd.notna(row["p"]):
+            tested = [f"{points(row['low'])} to {points(row['high'])}", f"{row['p']:.2g}"]
+        lines.append([name, points(row["median"]), *tested, f"{row['n']:.0f}"])
     return piped(lines)
+
+
+TASKS = {
+    "retrieval": "Retrieval among classes seen in training",
+    "unseen-classes": "Retrieval among unseen classes",
+    "classification": "Classification by the nearest neighbour",
+}
+
+
+def make_words(specs, folder):
+    """Write in a sentence for each task what a typical metric and the classifier gain."""
+    return "".join(f"- {in_words(spec.strip(), folder)}\n" for spec in specs.split(";"))
+
+
+def in_words(spec, folder):
+    """Write what a typical metric, the best one and the classifier gain over Euclidean."""
+    table, task = planned(spec, folder), TASKS[spec.split(" ", 1)[0]]
+    if table is None:
+        return f"**{task}**: {NOTHING_YET.strip()}"
+    texts = []
+    for row in table.head(3).itertuples():
+        texts.append(f"{points(row.median).lstrip('+')} %")
+        if pd.notna(row.p):
+            texts[-1] += f" ({points(row.low)} to {points(row.high)} %, p = {row.p:.2g})"
+    few = " These are too few for a test." if table["p"].isna().all() else ""
+    return (
+        f"**{task}**, {table['n'].iloc[0]} data sets so far: a typical learned metric removes "
+        f"{texts[0]} of Euclidean's error, the metric that is best on the other data sets "
+        f"{texts[1]}, and ClassifierPosterior {texts[2]}.{few}"
+    )
 
 
 MEASURED = {
@@ -483,7 +516,7 @@ def make_page(text, folder):
         "front": make_front,
         "leaderboard": make_leaderboard,
         "planned": make_planned,
-        "finding": make_finding,
+        "in words": make_words,
         "claims": make_claims,
     }
     return MARKED.sub(lambda found: found[1] + make[found[2]](found[3], folder) + found[4], text)
