@@ -311,7 +311,7 @@ def make_finding(spec, folder):
     keys = ["error_reduction", "error_reduction_low", "error_reduction_high"]
     for name, row in board.learners.loc[following[:1], keys].dropna().iterrows():
         saved, low, high = (round(100 * float(share)) for share in row)
-        leads += f" {name} is next, with an error reduction of {saved:+} % ({low:+} to {high:+} %)."
+        leads += f" {name} is next: its error reduction is {saved:+} % ({low:+} to {high:+} %)."
     return f"{leads} {tests}\n"
 
 

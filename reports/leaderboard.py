@@ -299,12 +299,14 @@ def sentences(board: Leaderboard) -> Iterator[str]:
     leader, best = ranked[0], rows.to_dict("index")[ranked[0]]
     between = _percents(best["error_reduction_low"], best["error_reduction_high"])
     saves = (
-        f", and a median error reduction of {_percent(best['error_reduction'])} % against "
-        f"{board.baseline}" + f" (95 % interval {between} %)" * (between != "-")
+        f" Its median error reduction against {board.baseline} is "
+        f"{_percent(best['error_reduction'])} %"
+        + f" (95 % interval {between} %)" * (between != "-")
+        + "."
     )
     yield (
-        f"{leader} has the best average rank, {best['average_rank']:.1f}, by {board.measure} "
-        f"({board.task}) over {len(board.corpora)} corpora{saves * (leader != board.baseline)}."
+        f"{leader} has the best average rank ({best['average_rank']:.1f}; {board.task}, "
+        f"{board.measure}, {len(board.corpora)} corpora)." + saves * (leader != board.baseline)
     )
     tested = rows.loc[ranked]
     if len(board.corpora) < Leaderboard.LEAST_CORPORA:

@@ -269,8 +269,8 @@ def test_the_leaderboard_of_several_runs_is_a_page_tables_and_a_summary(ranks, t
     # All agree: p is 2 ** -6, twice as Holm corrects.
     assert rows["p_leader"].dropna().tolist() == [2 * 2 * 0.5**7] * 2
     text = " ".join(out.split())
-    assert "A has the best average rank, 1.0, by mAP (retrieval) over 7 corpora" in text
-    assert "a median error reduction of +20 % against Euclidean" in text
+    assert "A has the best average rank (1.0; retrieval, mAP, 7 corpora)." in text
+    assert "Its median error reduction against Euclidean is +20 %" in text
     assert (
         "A is significantly better than Euclidean. No learner is statistically tied with A" in text
     )
