@@ -305,8 +305,8 @@ def sentences(board: Leaderboard) -> Iterator[str]:
         + "."
     )
     yield (
-        f"{leader} has the best average rank ({best['average_rank']:.1f}; {board.task}, "
-        f"{board.measure}, {len(board.corpora)} corpora)." + saves * (leader != board.baseline)
+        f"{leader} has the best average rank ({best['average_rank']:.1f}; {board.task}; "
+        f"{board.measure}; {len(board.corpora)} corpora)." + saves * (leader != board.baseline)
     )
     tested = rows.loc[ranked]
     if len(board.corpora) < Leaderboard.LEAST_CORPORA:
