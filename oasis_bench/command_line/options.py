@@ -117,7 +117,7 @@ def _add_run(verbs: Any) -> None:
     run.group("what to compare")
     what = "a built-in experiment of 'list experiments', or a TOML file (default: default)"
     run.add("--experiment", "NAME|FILE", what)
-    what = f"learners by name, or {EVERY_LEARNER}: each that takes the data (default: the experiment's)"
+    what = f"names of learners, or {EVERY_LEARNER} that fit the data (default: the experiment's)"
     run.add("--algorithms", "A,B", what, type=names_of_text)
     _add_param(run)
     what = "a data set, your own file, or a folder of pictures (default: the experiment's)"
@@ -232,7 +232,7 @@ def _add_neighbours(verbs: Any) -> None:
     parser.add("queries", "QUERIES", "the table, or data set, of the queries")
     count: dict[str, Any] = {"type": positive_of_text}
     parser.add("-k", "N", "neighbours of each query (default 10)", default=10, **count)
-    what = "search only part of a large gallery: faster, but misses some neighbours; needs the extra [faiss]"
+    what = "search only part of a large gallery: faster, but misses some; extra [faiss]"
     parser.switch("--faiss", what)
     what = "with --faiss: number of lists to search for each query (default 8)"
     parser.add("--probes", "N", what, default=8, **count)
@@ -359,8 +359,8 @@ def _add_web_scale(verbs: Any) -> None:
         "paper:run_web_scale",
         "train OASIS on millions of generated web images and write a report",
         "The web-scale experiment of the papers (JMLR 2010, section 5.2) on generated images. An "
-        "interrupted run continues with the same command. The default takes 4 GB of disk and memory "
-        "and under an hour on two cores.",
+        "interrupted run continues with the same command. The default takes 4 GB of disk and "
+        "memory and under an hour on two cores.",
         "--images 10000",
     )
     for flag, default, least, most, what in (

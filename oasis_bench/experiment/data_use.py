@@ -145,13 +145,13 @@ def choose_classes(
     """
     if n_chosen > len(counts):
         raise UsageError(
-            f"{n_chosen} classes were asked for, but the data set has {len(counts)}: "
+            f"{n_chosen} classes were requested, but the data set has {len(counts)}: "
             f"--classes takes 2 to {len(counts)} here"
         )
     eligible = np.flatnonzero(counts >= n_train + n_test)
     if n_chosen > len(eligible):
         raise UsageError(
-            f"{n_chosen} classes of {n_train} training and {n_test} test items were asked for, "
+            f"{n_chosen} classes of {n_train} training and {n_test} test items were requested, "
             f"but only {len(eligible)} of the {len(counts)} classes have {n_train + n_test}: lower "
             "--classes, or --train and --test"
         )
