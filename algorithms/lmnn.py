@@ -193,7 +193,7 @@ class LMNN(LabelLearner):
 
 
 class FastLMNN(LMNN):
-    """LMNN on the principal axes that hold most of the variance, to a looser gap.
+    """LMNN on the principal axes of most of the variance, with a larger duality gap.
 
     It minimises the objective of `LMNN` on fewer dimensions.  This makes tens of thousands of rows
     with hundreds of features affordable: Weinberger & Saul reduce MNIST's 784 pixels to 164
@@ -225,7 +225,7 @@ class FastLMNN(LMNN):
     """
 
     name: ClassVar[str] = "FastLMNN"
-    summary: ClassVar[str] = "LMNN on the principal axes of 95 % of the variance, to a looser gap"
+    summary: ClassVar[str] = "LMNN on the principal axes of 95 % of the variance; less precise"
     citation: ClassVar[str] = "Weinberger & Saul, ICML (2008)"
 
     tol: float = 1e-2

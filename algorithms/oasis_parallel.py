@@ -69,7 +69,7 @@ class AveragedOASIS(OASIS):
     """
 
     name: ClassVar = "AveragedOASIS"
-    summary: ClassVar = "mean of OASIS learners trained in parallel on triplets of their own"
+    summary: ClassVar = "mean of OASIS learners, each trained on different triplets in parallel"
     cost: ClassVar = "time and memory of OASIS for each of n_learners"
 
     _learned: ClassVar[str] = "matrices_"

@@ -165,7 +165,7 @@ class OnEmbedding(_OnEmbedding):
     """
 
     name: ClassVar = "OnEmbedding"
-    summary: ClassVar = "a learner on the points of another, such as OASIS on DeepRanking"
+    summary: ClassVar = "a learner on another's embedding, such as OASIS on DeepRanking"
     takes: ClassVar = "pixels"
     takes_triplets: ClassVar = True
     _takes_of: ClassVar = {"embedder": "pixels", "learner": "rows"}
@@ -252,7 +252,7 @@ class OnEmbeddingAndFeatures(_OnEmbedding):
     """
 
     name: ClassVar = "OnEmbeddingAndFeatures"
-    summary: ClassVar = "a learner on the points of another beside features, and by their relevance"
+    summary: ClassVar = "a learner on another's embedding joined with features of the pictures"
     takes: ClassVar = Patches.AND_PIXELS
     takes_labels_with_triplets: ClassVar = True
     _takes_of: ClassVar = {"embedder": "pixels", "learner": "patches", "relevance": "patches"}

@@ -228,9 +228,9 @@ class NearestNeighbourMemory(HyperParameters, MetricLearner):
     """
 
     name: ClassVar = "NearestNeighbourMemory"
-    summary: ClassVar = "same class of the nearest training rows, a baseline that learns by heart"
+    summary: ClassVar = "labels of the nearest training rows: a baseline without a metric"
     citation: ClassVar = "Cover & Hart, IEEE Trans. Inf. Theory 13 (1967)"
-    cost: ClassVar = "no time: the rows are kept; an item that is asked about costs n d"
+    cost: ClassVar = "none: the rows are stored; a query takes time n d"
     takes_sparse: ClassVar = True
     takes_relevance: ClassVar = True
 

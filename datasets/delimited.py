@@ -36,8 +36,8 @@ MISSING = ("", *("na", "n/a", "nan", "null"), *("NA", "N/A", "NaN", "NAN", "NULL
 NO_FEATURE = (*MISSING, "?", "-", "--", ".", "none", "None", "<NA>", "NaT")
 """Cells of features that do; a label may have such a name."""
 
-SEPARATORS = {",": ",", ";": ";", "\t": "tab"}
-"""What may stand between columns, the usual one first, and what messages call it."""
+SEPARATORS = {",": "','", ";": "';'", "\t": "tab"}
+"""Column separators, the usual one first, each with its name in messages."""
 
 SAMPLE_BYTES = 65_536
 SAMPLE_RECORDS = 10
@@ -171,9 +171,9 @@ def numbered_cells(
     cells = csv_cells(path, dtype=dict.fromkeys(texts, str), **how)
     for i in texts:
         cells[i] = cells[i].fillna("").str.strip()
-    between = [f"{SEPARATORS[separator]} between columns"] if separator != "," else []
+    between = [f"column separator {SEPARATORS[separator]}"] if separator != "," else []
     if (encoding := encoding_of(path)) != "utf-8-sig":
-        called = "UTF-16" if encoding == "utf-16" else "Latin-1 letters, as it is not UTF-8,"
+        called = "encoding UTF-16" if encoding == "utf-16" else "encoding Latin-1 (it is not UTF-8)"
         between.insert(0, called)
     if not (decimal or thousands or any(_has_signs(cells[i], separator) for i in others)):
         return cells, _read_with(between), NUMBERS, ""
@@ -204,16 +204,16 @@ def numbered_cells(
         elif is_number and (sign == "." or not has_point):
             if not needed and separator != "," and has_point:
                 remarks = [
-                    f"{next(text for text in held[i] if '.' in text)} is read with . as decimal "
-                    "sign: if it is the sign of thousands, --thousands ."
+                    f"{next(text for text in held[i] if '.' in text)} is read with . as the "
+                    "decimal sign: if it is the thousands sign, use --thousands ."
                 ]
         elif sign in fits[i]:
             if sign == "," and has_comma:
-                signs[f"{sign} as decimal sign"] = None
+                signs[f"decimal sign '{sign}'"] = None
             matches = [patterns[sign].fullmatch(text) for text in held[i]]
             marks = dict.fromkeys(match[1] for match in matches if match and match[1])
             for mark in marks:
-                signs[f"{'space' if mark.isspace() else mark} as thousands sign"] = None
+                signs[f"thousands sign {'space' if mark.isspace() else repr(mark)}"] = None
             kept = str.maketrans(sign, ".", "".join(marks))
             numbers = [float(text.translate(kept)) for text in held[i]]
             cells[i] = pd.Series(numbers, held[i].index, dtype=np.float64).reindex(cells.index)
@@ -223,7 +223,7 @@ def numbered_cells(
 
 
 def _read_with(signs: Sequence[str]) -> list[str]:
-    return [f"read with {' and '.join(signs)}"] if signs else []
+    return [f"read with {', '.join(signs)}"] if signs else []
 
 
 def _is_number(column: pd.Series[Any]) -> bool:

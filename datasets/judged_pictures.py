@@ -199,7 +199,7 @@ class SimilarityTriplets(JudgedPictures):
         "J. Wang, Y. Song, T. Leung, C. Rosenberg, J. Wang, J. Philbin, B. Chen and Y. Wu. "
         "Learning fine-grained image similarity with deep ranking. CVPR, 2014 (section 6.2)"
     )
-    licence = "not stated; the pictures were found on the web and are their owners'"
+    licence = "not stated; the pictures were found on the web and belong to their owners"
     home = "put triplets.csv and images/ of the release into $OASIS_BENCH_DATA/similarity-triplets"
     folder = "similarity-triplets"
     table = "triplets.csv"
@@ -254,7 +254,7 @@ class OwnTriplets(JudgedPictures):
     """
 
     name = "judged-triplets"
-    summary = "pictures of yours with triplets that people judged: --dataset PATH.csv"
+    summary = "your own pictures with triplets that people judged: --dataset PATH.csv"
     citation = "none"
     licence = "not known: the pictures are yours"
     home = "give a CSV file with the columns query, positive and negative"

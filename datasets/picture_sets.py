@@ -82,7 +82,9 @@ def require_images(
     return found
 
 
-LICENCE = "CC BY 4.0 (CaltechDATA); the pictures were gathered from the web and are their owners'"
+LICENCE = (
+    "CC BY 4.0 (CaltechDATA); the pictures were gathered from the web and belong to their owners"
+)
 
 
 class Caltech256(PictureRelease):
@@ -101,8 +103,8 @@ class Caltech256(PictureRelease):
     )
     licence = LICENCE
     home = (
-        "$OASIS_BENCH_DATA/caltech256/256_ObjectCategories, else downloaded: 1.2 GB from "
-        "data.caltech.edu, kept and unpacked in the cache; codebooks from caltech101"
+        "read from $OASIS_BENCH_DATA/caltech256/256_ObjectCategories, or downloaded to the cache "
+        "(1.2 GB, data.caltech.edu); its codebooks are learned from caltech101"
     )
     class_subsets = CALTECH256_SUBSETS
     notes: ClassVar[Mapping[str, str]] = {
@@ -135,8 +137,8 @@ class Caltech101(PictureRelease):
     )
     licence = LICENCE
     home = (
-        "$OASIS_BENCH_DATA/caltech101/101_ObjectCategories, else downloaded: 137 MB from "
-        "data.caltech.edu, kept and unpacked in the cache; codebooks from caltech256"
+        "read from $OASIS_BENCH_DATA/caltech101/101_ObjectCategories, or downloaded to the cache "
+        "(137 MB, data.caltech.edu); its codebooks are learned from caltech256"
     )
     codebook_source = "caltech256"
     folder = "caltech101"
@@ -168,8 +170,8 @@ class TinyImageNet(PictureRelease):
     )
     licence = "ImageNet's terms of access: research and teaching without commerce"
     home = (
-        "$OASIS_BENCH_DATA/tiny-imagenet-200/train, else downloaded: 248 MB from "
-        "cs231n.stanford.edu, kept and unpacked in the cache; codebooks from caltech101"
+        "read from $OASIS_BENCH_DATA/tiny-imagenet-200/train, or downloaded to the cache "
+        "(248 MB, cs231n.stanford.edu); its codebooks are learned from caltech101"
     )
     codebook_source = "caltech101"
     folder = "tiny-imagenet-200"
@@ -210,8 +212,8 @@ class Corel5k(ImageDataset):
     )
     licence = "not free: the photographs are Corel's, passed on for research"
     home = (
-        "$OASIS_BENCH_DATA/corel5k, with train_jpeg, test_jpeg and labels: it has no official "
-        "download any more; codebooks from caltech101"
+        "put train_jpeg, test_jpeg and labels into $OASIS_BENCH_DATA/corel5k; the official "
+        "download has been removed; its codebooks are learned from caltech101"
     )
     codebook_source = "caltech101"
     folder = "corel5k"
@@ -319,7 +321,7 @@ class ImageFolder(ImageDataset):
     """
 
     name = "images"
-    summary = "pictures of yours, a folder for each class: --dataset FOLDER"
+    summary = "your own pictures, a folder for each class: --dataset FOLDER"
     citation = "none"
     licence = "not known: the pictures are yours"
     home = "the folder that you name, with a folder of pictures for each class"
@@ -349,7 +351,7 @@ class ImageFolder(ImageDataset):
     def set_apart(
         self, contents: Sequence[str], labels: Sequence[Label], tell: Callable[[str], None]
     ) -> set[int]:
-        """Choose a fifth of each class, where the data set that usually teaches is not here.
+        """Choose a fifth of each class, if the usual source of the codebooks is missing.
 
         It goes by the pictures' contents, whatever their names and order are.
         """

@@ -116,7 +116,7 @@ class TableFile(DatasetWithOptions):
 
     name = "file"
     summary = (
-        "rows and labels of a file of yours: --dataset PATH [--label COLUMN] [--drop A,B] "
+        "rows and labels of your own file: --dataset PATH [--label COLUMN] [--drop A,B] "
         "[--fold-column COLUMN] [--decimal SIGN] [--thousands SIGN] [--prepare none] "
         "[--bins N] [--pairs FILE|--triplets FILE] [--name-column COLUMN] "
         "[--labels FILE.npy]"

@@ -179,8 +179,9 @@ class VistermFeatures:
             size = (round(width / factor), round(height / factor))
         if not sizes:
             raise TooSmallError(
-                f"{width} x {height} pixels hold {self.n_blocks(width, height)} blocks of "
-                f"{self.block} x {self.block}, fewer than {self.min_blocks}"
+                f"{width} x {height} pixels have room for {self.n_blocks(width, height)} blocks of "
+                f"{self.block} x {self.block} pixels, but visual words need "
+                f"{self.min_blocks}: use larger pictures or a smaller --block"
             )
         return sizes
 

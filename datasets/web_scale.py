@@ -464,7 +464,7 @@ class WebScale(DatasetWithOptions):
         "of image similarity through ranking. JMLR 11, 2010, section 5.2"
     )
     licence = "none is needed: no picture is behind the numbers"
-    home = "it is generated when it is asked for"
+    home = "it is generated when a run needs it"
     scaling = "none"
     items = "images"
     notes: ClassVar[Mapping[str, str]] = {

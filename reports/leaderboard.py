@@ -299,22 +299,22 @@ def sentences(board: Leaderboard) -> Iterator[str]:
     leader, best = ranked[0], rows.to_dict("index")[ranked[0]]
     between = _percents(best["error_reduction_low"], best["error_reduction_high"])
     saves = (
-        f", and a median error reduction of {_percent(best['error_reduction'])} % against "
-        f"{board.baseline}" + f" (95 % interval {between} %)" * (between != "-")
+        f" Its median error reduction against {board.baseline} is "
+        f"{_percent(best['error_reduction'])} %"
+        + f" (95 % interval {between} %)" * (between != "-")
+        + "."
     )
     yield (
-        f"{leader} has the best average rank, {best['average_rank']:.1f}, by {board.measure} "
-        f"({board.task}) over {len(board.corpora)} corpora{saves * (leader != board.baseline)}."
+        f"{leader} has the best average rank ({best['average_rank']:.1f}; {board.task}; "
+        f"{board.measure}; {len(board.corpora)} corpora)." + saves * (leader != board.baseline)
     )
     tested = rows.loc[ranked]
     if len(board.corpora) < Leaderboard.LEAST_CORPORA:
         yield f"Nothing is significant on fewer than {Leaderboard.LEAST_CORPORA} corpora."
     else:
         is_above = tested["p_baseline"].le(board.LEVEL) & (tested["error_reduction"] > 0)
-        above = _subject(tested.index[is_above].tolist())
-        names = tested.index[tested["p_leader"] > board.LEVEL].tolist()
-        all_others = len(names) == len(ranked) - 1 > MOST_NAMED
-        tied = f"All {len(names)} others are" if all_others else _subject(names)
+        above = _subject(tested.index[is_above].tolist(), len(ranked) - 1)
+        tied = _subject(tested.index[tested["p_leader"] > board.LEVEL].tolist(), len(ranked) - 1)
         texts = [f"{above} significantly better than {board.baseline}. "] * (
             leader != board.baseline
         )
@@ -326,11 +326,14 @@ def sentences(board: Leaderboard) -> Iterator[str]:
 
 
 MOST_NAMED = 5
-"""Where all other learners are tied with the leader, and there are more, they are not named."""
+"""More learners than these are counted in a sentence, not named."""
 
 
-def _subject(names: Sequence[str]) -> str:
-    """Write learners as the subject of a sentence, with its verb."""
+def _subject(names: Sequence[str], n_others: int) -> str:
+    """Write learners, of so many others, as the subject of a sentence, with its verb."""
+    if len(names) > MOST_NAMED:
+        of = f"All {n_others}" if len(names) == n_others else f"{len(names)} of {n_others}"
+        return f"{of} others are"
     return f"{series(names) or 'No learner'} {'are' if len(names) > 1 else 'is'}"
 
 

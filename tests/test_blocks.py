@@ -78,7 +78,9 @@ class TestLayout:
         assert VistermFeatures().sizes(300, 200) == [(300, 200), (240, 160), (192, 128)]
 
     def test_a_picture_of_too_few_blocks_is_unusable(self):
-        with pytest.raises(UnusableImageError, match="150 x 150 pixels hold 9 blocks of 64 x 64"):
+        with pytest.raises(
+            UnusableImageError, match="150 x 150 pixels have room for 9 blocks of 64 x 64"
+        ):
             VistermFeatures().sizes(150, 150)
         assert VistermFeatures(min_blocks=9).sizes(150, 150) == [(150, 150)]
 

@@ -241,7 +241,8 @@ class TestRows:
             assert text.startswith(f"left out: '{caltech256}/056.dog/056_{i:04}.jpg': no picture")
         assert texts[12] == (
             f"left out: 12 too small: such as '{caltech256}/250.zebra/250_0010.jpg': "
-            "74 x 64 pixels hold 1 blocks of 64 x 64, fewer than 10"
+            "74 x 64 pixels have room for 1 blocks of 64 x 64 pixels, but visual words need 10: "
+            "use larger pictures or a smaller --block"
         )
         assert rows.left_out == tuple(texts)
         assert len(rows.y.data) == 6

@@ -269,8 +269,8 @@ def test_the_leaderboard_of_several_runs_is_a_page_tables_and_a_summary(ranks, t
     # All agree: p is 2 ** -6, twice as Holm corrects.
     assert rows["p_leader"].dropna().tolist() == [2 * 2 * 0.5**7] * 2
     text = " ".join(out.split())
-    assert "A has the best average rank, 1.0, by mAP (retrieval) over 7 corpora" in text
-    assert "a median error reduction of +20 % against Euclidean" in text
+    assert "A has the best average rank (1.0; retrieval; mAP; 7 corpora)." in text
+    assert "Its median error reduction against Euclidean is +20 %" in text
     assert (
         "A is significantly better than Euclidean. No learner is statistically tied with A" in text
     )
@@ -321,7 +321,7 @@ def test_each_task_has_its_board_and_a_measure_can_be_asked_for(ranks, tmp_path)
     found = board_of(folder, "classification").loc["A", "error_reduction"]
     assert found == pytest.approx(0.05 / 0.3, abs=1e-5)
     _, out, _, folder = ranks(*runs, "--task", "classification", "--measure", "accuracy@3")
-    assert "by accuracy, k = 3 (classification) over 2 corpora" in " ".join(out.split())
+    assert "classification; accuracy, k = 3; 2 corpora" in " ".join(out.split())
     assert board_of(folder, "classification").loc["A", "error_reduction"] == pytest.approx(
         0.05 / 0.32, abs=1e-5
     )

@@ -308,10 +308,16 @@ def test_columns_that_are_dropped_are_no_features(tmp_path: Path, ending: str) -
 
 
 OTHERWISE = {
-    "semicolons": ("a;b, in m;kind\n1,5;-2;u\n0,5;3,25e1;v\n", "; between columns and , as"),
-    "points": ("a;b;kind\n1.5;-2;u\n0.5;32.5;v\n", "; between columns"),
-    "tabs": ("a\tb\tkind\n1,50\t-2\tu\n,5\t32,5\tv\n", "tab between columns and , as"),
-    "quotes": ('"a";"b,c";"kind"\n"1,5";"-2";"u;x"\n0,5;32,5;v\n', "; between columns and , as"),
+    "semicolons": (
+        "a;b, in m;kind\n1,5;-2;u\n0,5;3,25e1;v\n",
+        "column separator ';', decimal sign ','",
+    ),
+    "points": ("a;b;kind\n1.5;-2;u\n0.5;32.5;v\n", "column separator ';'"),
+    "tabs": ("a\tb\tkind\n1,50\t-2\tu\n,5\t32,5\tv\n", "column separator tab, decimal sign ','"),
+    "quotes": (
+        '"a";"b,c";"kind"\n"1,5";"-2";"u;x"\n0,5;32,5;v\n',
+        "column separator ';', decimal sign ','",
+    ),
 }
 
 
@@ -325,7 +331,7 @@ def test_other_separators_and_decimal_commas_are_known(
     table = TableFile(path, label="kind")
     rows = table.load()
     np.testing.assert_array_equal(rows.X, [[1.5, -2], [0.5, 32.5]])
-    remark = f"read with {how}{' decimal sign' * how.endswith('as')}"
+    remark = f"read with {how}"
     assert rows.remarks == (remark,)
     described = table.description()
     assert described[0] == f"columns: 3, {remark}"
@@ -384,8 +390,8 @@ def test_what_a_sign_means_can_be_said(
     ("encoding", "name", "remark"),
     [
         ("utf-8-sig", "t.csv", None),
-        ("utf-16", "t.csv", "UTF-16 and"),
-        ("cp1252", "t.tsv.gz", "Latin-1 letters, as it is not UTF-8, and tab"),
+        ("utf-16", "t.csv", "encoding UTF-16, column separator tab,"),
+        ("cp1252", "t.tsv.gz", "encoding Latin-1 (it is not UTF-8), column separator tab,"),
         ("utf-8", "T.CSV.GZ", None),
     ],
 )
@@ -398,7 +404,7 @@ def test_a_text_is_read_in_its_encoding_packed_or_not(tmp_path, encoding, name, 
     rows = table.load()
     assert (rows.columns, rows.class_names) == (("größe",), ("säuer €", "süß"))
     np.testing.assert_array_equal(rows.X[:, 0], np.arange(20) + 0.5)
-    assert rows.remarks[0].startswith(f"read with {remark or 'tab'} ")
+    assert rows.remarks[0].startswith(f"read with {remark or 'column separator tab,'} ")
     assert "'größe'  number, 0.5 to 19.5" in table.description()[1]
 
 

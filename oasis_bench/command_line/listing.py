@@ -142,7 +142,7 @@ def input_of(learner: type[MetricLearner]) -> str:
 
 def about_dataset(dataset: type[Dataset]) -> list[str]:
     """Return where a data set is, and how to get it."""
-    here: str | None = "of yours"
+    here: str | None = "the path that you give"
     if dataset.name not in PATH_DATASETS:
         needed = ", ".join(Registry.needed_options(dataset))
         here = f"known with its options ({needed})" if needed else dataset().location()

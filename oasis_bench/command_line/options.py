@@ -49,14 +49,15 @@ FIT_SETTINGS = (
 """The settings of an experiment that decide how one learner is fitted on all rows."""
 
 FILE_KEYS = (
-    "title: of the report (needed). dataset: a name or a path, or a table [dataset] with its name "
-    "and options (needed; a list as the value of an option makes a run for each). each: a setting "
-    "and a list of its values, a run for each. corpora: a table [corpora.NAME] with a dataset, "
-    "names of learners and settings, a run for each. protocol: the version of these tables, which "
-    "exported results name. quick: settings of a quick run, and its corpora. learners: a table "
-    "[learners.LABEL] for each. In it, algorithm: a name of 'list algorithms' (default LABEL); "
-    "budget, memory: its own limits; features: those that it takes; and its hyper-parameters: a "
-    "value is fixed, a list is searched on the inner folds (default: its search space)."
+    "title (required): the title of the report. dataset (required): a name or a path, or a table "
+    "[dataset] with its name and options; a list of values of an option makes one run for each. "
+    "each: a setting with a list of values, one run for each. corpora: a table [corpora.NAME] "
+    "with a dataset, names of learners and settings, one run for each. protocol: a version number, "
+    "which exported results repeat. quick: the settings and corpora of a quick run. learners: a "
+    "table [learners.LABEL] for each learner, with these keys. algorithm: a name of 'list "
+    "algorithms' (default LABEL). budget, memory: limits of this learner. features: the kinds of "
+    "features that it uses. Hyper-parameters: a value is fixed, a list is searched on the inner "
+    "folds (default: its search space)."
 )
 """What an experiment file says and no option does."""
 
@@ -116,7 +117,7 @@ def _add_run(verbs: Any) -> None:
     run.group("what to compare")
     what = "a built-in experiment of 'list experiments', or a TOML file (default: default)"
     run.add("--experiment", "NAME|FILE", what)
-    what = f"learners by name, or {EVERY_LEARNER} that take the data (default: the experiment's)"
+    what = f"names of learners, or {EVERY_LEARNER} that fit the data (default: the experiment's)"
     run.add("--algorithms", "A,B", what, type=names_of_text)
     _add_param(run)
     what = "a data set, your own file, or a folder of pictures (default: the experiment's)"
@@ -132,7 +133,7 @@ def _add_run(verbs: Any) -> None:
     run.switch(
         "--quick",
         "a first answer in some seconds: one class subset, 2 partitions, 2 inner folds, 4 "
-        "candidates, 64000 steps and no traces, where these are not given",
+        "candidates, 64000 steps and no traces, unless you set them",
     )
     run.writes("--output", "DIR", "a new folder (default: runs/DATASET-TIME)")
     what = "continue an interrupted run; name its plugin files again with --plugin"
@@ -194,7 +195,7 @@ def _add_fit(verbs: Any) -> None:
     what = "a learner of 'list algorithms' (default OASIS)"
     parser.add("--learner", "NAME", what, dest="algorithms", default=["OASIS"], **one)
     what = (
-        "what it is tuned for: unseen-classes where classes will be others (default retrieval, or "
+        "what it is tuned for; take unseen-classes if new classes will come (default retrieval, or "
         "the task of --pairs or --triplets)"
     )
     parser.add("--task", "NAME", what, dest="tasks", **one)
@@ -208,8 +209,8 @@ def _add_fit(verbs: Any) -> None:
 
 def _add_param(parser: Parser) -> None:
     what = (
-        "a hyper-parameter: one value is fixed, several are searched, as in "
-        "LMNN.pull_weight=0.5,0.9; again for each (default: its search space)"
+        "a hyper-parameter, such as LMNN.pull_weight=0.5,0.9: one value is fixed, "
+        "several are searched (default: its search space); repeatable"
     )
     name = "LEARNER.NAME=A,B"
     parser.add("--param", name, what, action="append", default=[], dest="params")
@@ -231,9 +232,9 @@ def _add_neighbours(verbs: Any) -> None:
     parser.add("queries", "QUERIES", "the table, or data set, of the queries")
     count: dict[str, Any] = {"type": positive_of_text}
     parser.add("-k", "N", "neighbours of each query (default 10)", default=10, **count)
-    what = "search only a part of a large gallery: faster, but misses some; extra [faiss]"
+    what = "search only part of a large gallery: faster, but misses some; extra [faiss]"
     parser.switch("--faiss", what)
-    what = "with --faiss: lists that a query looks into (default 8)"
+    what = "with --faiss: number of lists to search for each query (default 8)"
     parser.add("--probes", "N", what, default=8, **count)
     parser.writes("--output", "FILE.csv", "where to write them (default: the terminal)")
     _add_named_rows(parser)
@@ -245,9 +246,9 @@ def _add_embed(verbs: Any) -> None:
         "embed",
         "use:embed",
         "write the points of rows in the learned space of a saved model",
-        "Write the point of each row in the learned space. Of a learner of a distance, the "
-        "Euclidean distance of points is that of the rows; of PsdOASIS, CosineOASIS and the like, "
-        "their inner product is the similarity. The table is read as 'neighbours' does.",
+        "Write the point of each row in the learned space. If the learner learns a distance, the "
+        "Euclidean distance of two points is the learned one. If it learns a similarity, as "
+        "PsdOASIS and CosineOASIS do, the inner product is. The table is read as by 'neighbours'.",
         "metric.npz table.csv --output embedding.parquet",
     )
     parser.reads("model", "MODEL", "a model file")
@@ -269,7 +270,7 @@ def _add_tables(parser: Parser) -> None:
 
 def _add_place(parser: Parser) -> None:
     jobs = partial(positive_of_text, most=1024)
-    what = "trials at a time (default 1: timings are clean; above 1 they are marked)"
+    what = "trials at a time (default 1; with more, times are disturbed and marked as such)"
     parser.add("--jobs", "N", what, type=jobs, default=1)
     what = "the scheduler of a Dask cluster that runs the trials (default: this machine)"
     parser.add("--cluster", "ADDRESS", what)
@@ -305,13 +306,15 @@ def _add_settings(
 
 def _add_list(verbs: Any) -> None:
     what = "list algorithms, data sets, tasks, splits and experiments"
-    more = "List what a run can name. A cost is of n rows, d features and c classes."
+    more = (
+        "List what a run can use. In costs, n is the number of rows, d of features, c of classes."
+    )
     examples = "", "algorithms", "algorithms --for table.csv --label kind --try"
     parser = _verb(verbs, "list", "listing:list_all", what, more, *examples)
     kinds = ("algorithms", "datasets", "tasks", "splits", "experiments")
-    what = f"only these, with more of each: {', '.join(kinds)} (default: all)"
+    what = f"list only this kind, in more detail: {', '.join(kinds)} (default: all)"
     parser.add("what", "KIND", what, nargs="?", choices=kinds)
-    what = "say which algorithm to take for these data, by results on data of this kind and size"
+    what = "recommend an algorithm for these data, from results on data of this kind and size"
     parser.add("--for", "NAME|PATH", what, dest="dataset")
     what = "with --for: a folder of results (default: those of the suite)"
     parser.reads("--results", "DIR", what)
@@ -327,9 +330,9 @@ def _add_check(verbs: Any) -> None:
         "check",
         "listing:check",
         "test the learners, data sets and tasks of a plugin file",
-        "Test that a plugin file does what it must: scikit-learn's own checks, scores, saving and "
-        "loading of learners, data sets that are the same each time, measures of tasks in their "
-        "ranges. The exit status is 1 where a check fails.",
+        "Test a plugin file. Learners must pass scikit-learn's checks, give correct scores, and be "
+        "saved and loaded. Data sets must load the same rows each time. Measures of tasks must lie "
+        "in their ranges. The exit status is 1 if a check fails.",
         "mine.py",
     )
     parser.reads("file", "FILE", "a Python file that defines learners, data sets or tasks")
@@ -358,17 +361,17 @@ def _add_web_scale(verbs: Any) -> None:
         "paper:run_web_scale",
         "train OASIS on millions of generated web images and write a report",
         "The web-scale experiment of the papers (JMLR 2010, section 5.2) on generated images. An "
-        "interrupted run continues with the same command. All of it takes 4 GB of disk and memory "
-        "and, on two cores, under an hour.",
+        "interrupted run continues with the same command. The default takes 4 GB of disk and "
+        "memory and under an hour on two cores.",
         "--images 10000",
     )
     for flag, default, least, most, what in (
         ("test-images", 402_164, LEAST_IMAGES, MOST, "test images, which are ranked"),
         ("visterms", 10_000, 1, MOST, "visual words: the number of features"),
         ("steps-per-image", 70, 1, 10**6, "steps for each training image"),
-        ("seeds", 1, 1, 1000, "trainings of each kind, each with other triplets"),
-        ("queries", 1000, 1, MOST, "test images that are queries; all where there are fewer"),
-        ("threads", None, 1, 1024, "threads that learn and rank"),
+        ("seeds", 1, 1, 1000, "number of trainings of each kind, each with different triplets"),
+        ("queries", 1000, 1, MOST, "test images used as queries; all if there are fewer"),
+        ("threads", None, 1, 1024, "threads for training and ranking"),
     ):
         number = partial(positive_of_text, least=least, most=most)
         what = f"{what} (default {default or 'all cores'})"
@@ -376,7 +379,7 @@ def _add_web_scale(verbs: Any) -> None:
     images = each_of_text(partial(positive_of_text, least=LEAST_IMAGES))
     what = "training images; several numbers show how time grows (default 2292259)"
     parser.add("--images", "N,N", what, type=images, default=[2_292_259])
-    what = "triplets of a mini-batch, or exact for OASIS; several are compared (default 65536)"
+    what = "triplets in a mini-batch, or 'exact' for OASIS; several are compared (default 65536)"
     parser.add("--batch", "N,exact", what, type=each_of_text(batch_of_text), default=[65_536])
     what = "results and the last model of each training (default: runs/web-scale)"
     parser.writes("--output", "DIR", what, default=Path("runs") / "web-scale")
@@ -387,14 +390,14 @@ def _add_compare(verbs: Any) -> None:
         verbs,
         "compare",
         "run:compare",
-        "say what got better or worse from one run to another",
-        "Compare the trials that two runs have in common. The exit status is 1 where something "
-        "got worse beyond noise, 0 where not, and 3 where nothing could be compared.",
+        "show what became better or worse between two runs",
+        "Compare the trials that two runs have in common. The exit status is 1 if something "
+        "became worse beyond noise, 0 if not, and 3 if nothing could be compared.",
         "runs/before runs/after",
     )
     parser.reads("old", "OLD", "the output folder of the run before")
     parser.reads("new", "NEW", "the output folder of the run after")
-    what = "share by which seconds and peak memory may grow (default 0.1)"
+    what = "share by which times and peak memory may grow (default 0.1)"
     parser.add("--tolerance", "P", what, type=float, default=0.1)
 
 
@@ -439,9 +442,9 @@ def _add_judge(verbs: Any) -> None:
     )
     parser.reads("run", "RUN", "the output folder of a run on pictures")
     count: dict[str, Any] = {"type": positive_of_text}
-    what = "at most so many query pictures, of those that 'run --examples' keeps (default: 25)"
+    what = "largest number of query pictures, from those that 'run --examples' keeps (default: 25)"
     parser.add("--queries", "N", what, **count)
-    what = "at most so many pictures to rate of each query (default: 20)"
+    what = "largest number of pictures to rate for each query (default: 20)"
     parser.add("--candidates", "N", what, **count)
     parser.writes("--output", "FILE", "the page (default: RUN/judge.html)")
     what = "files that raters saved: add their marks to RUN/ratings.csv (default: write the page)"
@@ -453,14 +456,16 @@ def _add_paper(verbs: Any) -> None:
         verbs,
         "paper",
         "paper:run_paper",
-        "decide what the papers claim",
-        "Run the experiments that decide the papers' claims, then write a page of the claims with "
+        "test the claims of the papers",
+        "Run the experiments that test the papers' claims, then write a page of the claims with "
         "their verdicts, and claims.csv. To continue an interrupted run, repeat the command.",
         "--quick",
     )
-    what = "only these, each with its own report (default: all that decide a claim)"
+    what = "run only these, each with a report (default: all that test a claim)"
     parser.add("--experiments", "A,B", what, type=names_of_text)
-    parser.switch("--quick", "1 partition and short searches: whether it works, not what is true")
+    parser.switch(
+        "--quick", "1 partition and short searches: shows that it works, decides no claim"
+    )
     what = "where runs and page are written (default: runs/paper, with --quick runs/paper-quick)"
     parser.writes("--output", "DIR", what)
     nothing: dict[str, Any] = dict.fromkeys(("cluster", "resume"))
@@ -483,7 +488,7 @@ def _add_ranks(verbs: Any) -> None:
     what = "output folders of runs, CSV files of 'export --format summary', or folders of these"
     parser.reads("runs", "RUN|FILE.csv", what, nargs="+")
     parser.add("--task", "TASK", "a task of the runs (default: each)")
-    what = "of the tasks, such as mAP or accuracy@3 (default: the first of each)"
+    what = "a measure, such as mAP or accuracy@3 (default: the first of each task)"
     parser.add("--measure", "MEASURE", what)
     what = "the learner whose error the others reduce (default: Euclidean)"
     parser.add("--baseline", "LEARNER", what, default="Euclidean")

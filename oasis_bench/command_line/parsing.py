@@ -31,16 +31,20 @@ DATA_OPTIONS = (
         "lab, hog, lbp, wavelet, sift-bow, fisher, texton, several joined by +, or your own file",
     ),
     ("labels", "FILE.npy", "the labels of your own FILE.npy of features"),
-    ("fold-column", "COLUMN", "the column that says in which fold each row tests"),
+    ("fold-column", "COLUMN", "the column with the number of the fold that tests each row"),
     ("name-column", "COLUMN", "the column that names the rows (default: rows count from 0)"),
-    ("decimal", "SIGN", "the decimal sign of your CSV file, . or , (default: as columns show)"),
-    ("thousands", "SIGN", "its sign of thousands: , . ' or a space (default: as columns show)"),
-    ("prepare", "auto|none", "none refuses missing values, texts, dates and ids (default: auto)"),
-    ("bins", "N", "classes to cut a label that is a number into (default: a class for each value)"),
-    ("pairs", "FILE", "a CSV file of pairs of named rows, and same or different: for verification"),
-    ("triplets", "FILE", "a CSV file of named rows: query, nearer, farther: for judged-triplets"),
-    ("visterms", "N", "visual words of a data set of pictures (default: its own, mostly 1000)"),
-    ("block", "PIXELS", "side of the blocks of pictures (default: the data set's, mostly 64)"),
+    ("decimal", "SIGN", "the decimal sign of your CSV file, . or , (default: found from columns)"),
+    ("thousands", "SIGN", "its thousands sign: , . ' or a space (default: found from columns)"),
+    (
+        "prepare",
+        "auto|none",
+        "auto encodes texts and dates and imputes; none refuses them (default: auto)",
+    ),
+    ("bins", "N", "number of classes made of a numeric label (default: a class for each value)"),
+    ("pairs", "FILE", "a CSV file of pairs of row names, each same or different: for verification"),
+    ("triplets", "FILE", "a CSV file of row names (query, nearer, farther): for judged-triplets"),
+    ("visterms", "N", "number of visual words of pictures (default: the data set's, mostly 1000)"),
+    ("block", "PIXELS", "side of the blocks for visual words (default: the data set's, mostly 64)"),
 )
 """Options of data sets that have a short form of --data-option."""
 
@@ -239,11 +243,11 @@ def add_data_options(parser: Parser, n_main: int = 2) -> None:
             )
         pair = partial(lambda name, text: (name, text), name.replace("-", "_"))
         parser.add(f"--{name}", metavar, what, type=pair, **how)
-    what = "any option of the data set, again for each: visterms=100 is --visterms 100"
+    what = "any option of the data set, such as visterms=100; repeatable"
     parser.add("--data-option", "NAME=VALUE", what, type=name_and_value, **how)
 
 
 def add_plugin(parser: Parser) -> None:
     """Add the option for plugin files."""
-    what = "a Python file with learners, data sets, tasks or splits; again for each file"
+    what = "a Python file with learners, data sets, tasks or splits; repeatable"
     parser.reads("--plugin", "FILE", what, action="append", default=[])

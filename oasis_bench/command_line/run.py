@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
     if options.resume is not None:
         return _resume(options)
     if options.retry:
-        raise UsageError("--retry is for a run that goes on: name it with --resume")
+        raise UsageError("--retry is for a run that is continued: name the run with --resume")
     experiment = experiment_of(options)
     folder = options.output or StoredRun.new_folder(experiment.dataset)
     if experiment.corpora:
@@ -138,7 +138,7 @@ def _evaluate_run(options: argparse.Namespace) -> int:
 def _resume(options: argparse.Namespace) -> int:
     kept = Experiment.settings().keys() - set(LIMITS)
     others = {"dataset", "data_options", "experiment", "algorithms", "params", "output"}
-    why = "cannot be given with --resume: a run that goes on keeps its settings"
+    why = "cannot be given with --resume: a continued run keeps its settings"
     _refuse_given(options, kept | others, why)
     how = {"retry": options.retry, "limits": _given(options, LIMITS)}
     return _run_into(options.resume, partial(resume_experiment, options.resume, **how), options)
@@ -331,7 +331,7 @@ def _run_into(
 ) -> int:
     """Run trials as the options say, and make their report, unless not asked."""
     kinds = {Folder.MODELS: options.save_models, Folder.PREDICTIONS: options.predictions}
-    before = options.resume  # what a run that goes on has kept so far it keeps
+    before = options.resume  # a continued run keeps what it has kept so far
     failures = ProgressDisplay().carry_out(
         start,
         folder,

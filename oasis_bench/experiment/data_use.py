@@ -121,8 +121,8 @@ def _numbers(
             remedy = "is the label an id? name another one with --label"
         raise UsageError(
             f"{few} of {len(counts)} classes of subset {subset!r} have fewer than {bound} items "
-            f"(such as {rows.class_names[numbers[counts.argmin()]]!r}, {counts.min()}), as many as "
-            f"are needed to train and to test: {remedy}"
+            f"(such as {rows.class_names[numbers[counts.argmin()]]!r}, {counts.min()}), which "
+            f"training and testing need: {remedy}"
         )
     return tuple(numbers)
 
@@ -145,13 +145,13 @@ def choose_classes(
     """
     if n_chosen > len(counts):
         raise UsageError(
-            f"{n_chosen} classes were asked for, but the data set has {len(counts)}: "
+            f"{n_chosen} classes were requested, but the data set has {len(counts)}: "
             f"--classes takes 2 to {len(counts)} here"
         )
     eligible = np.flatnonzero(counts >= n_train + n_test)
     if n_chosen > len(eligible):
         raise UsageError(
-            f"{n_chosen} classes of {n_train} training and {n_test} test items were asked for, "
+            f"{n_chosen} classes of {n_train} training and {n_test} test items were requested, "
             f"but only {len(eligible)} of the {len(counts)} classes have {n_train + n_test}: lower "
             "--classes, or --train and --test"
         )
@@ -242,9 +242,9 @@ def size_remarks(
             )
     if draws_equally and takes_all and counts.max() > UNEQUAL * counts.min():
         yield (
-            f"warning: classes have {counts.min():,} to {counts.max():,} {items}, and as many of "
-            "each are drawn: what is measured is not of the data as they come: --split stratified "
-            "keeps the frequencies of the classes"
+            f"warning: classes have {counts.min():,} to {counts.max():,} {items}, but each "
+            "is sampled equally, so results do not reflect the real class frequencies: --split "
+            "stratified keeps them"
         )
 
 

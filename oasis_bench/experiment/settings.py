@@ -36,7 +36,7 @@ from oasis_bench.system import Text, UsageError, Value, open_regular
 BUILT_IN = Path(__file__).parent / "built_in"
 
 LIMITS: Mapping[str, type[Limit]] = {"budget": Duration, "memory": Size}
-"""The settings that a run which goes on may change, and a learner may have of its own."""
+"""Settings that a resumed run may change, and that may be given for each learner."""
 
 DEFAULT_PARTITIONS, DEFAULT_TRAIN, DEFAULT_TEST = 5, 40, 25
 """Partitions of data sets without folds, training and test items a class (JMLR 2010, 5.3.2)."""
@@ -45,7 +45,7 @@ LEAST_FOR_UNSEEN = 7
 """Classes from which on inner folds can tune for unseen ones."""
 
 TASK_OF_OPTION = {"pairs": "verification", "triplets": "judged-triplets"}
-"""What a data set is asked for by default where one of these options is given."""
+"""The default task if one of these options of the data set is given."""
 
 MOST_TRIALS = 100_000
 """Of a run; more would take gigabytes before the first one begins."""
@@ -120,7 +120,9 @@ class Experiment:
         The class subsets; a number says how many classes to choose at random.
     """
 
-    QUICK_REMARK: ClassVar = "a quick run, of few partitions and a short search; the whole one is"
+    QUICK_REMARK: ClassVar = (
+        "This is a quick run with few partitions and a short search. For the full run"
+    )
     """What a report says of a quick run; what makes the whole one follows."""
 
     title: str
@@ -152,8 +154,8 @@ class Experiment:
     )
     split: str | None = setting(
         None,
-        "how items are divided into those that train and those that test, for tasks that are asked "
-        "on seen classes, such as stratified: a share of each class tests (see 'list splits')",
+        "how items are split into training and test items, for tasks on seen "
+        "classes; stratified keeps the class frequencies (see 'list splits')",
         str,
         words="the split of each task",
         metavar="NAME",
@@ -167,21 +169,21 @@ class Experiment:
     )
     partitions: int | None = setting(
         None,
-        "random train/test splits of each subset, or, where the data set has folds, the first so "
-        "many of these",
+        "number of random train/test splits of each subset; if the data set has folds, its first "
+        "folds are used",
         int,
         words=f"{DEFAULT_PARTITIONS}, or all folds of the data set",
         least=1,
     )
     replicates: int | None = setting(
         None,
-        "in place of partitions, so many disjoint sets of classes, which share no items: what is "
-        "found is then of classes in general",
+        "number of disjoint random sets of classes, used in place of partitions: results then "
+        "generalise to other classes",
         int,
         words="none",
         least=2,
     )
-    inner_folds: int = setting(5, "folds that tune the hyper-parameters", int, least=2)
+    inner_folds: int = setting(5, "number of folds for tuning", int, least=2)
     train_per_class: int | None = setting(
         None,
         "training items a class",
@@ -200,25 +202,25 @@ class Experiment:
     )
     most_items: int | None = setting(
         None,
-        "the most items that train, and that test, where the split is stratified",
+        "largest number of training items, and of test items, in a stratified split",
         int,
         words="all",
         least=4,
     )
     test_share: float = setting(
         0.1,
-        "share of the items that test, where items have several labels or the split is stratified, "
-        "or of judged groups; 1, for a saved model: all judgements",
+        "share of test items if items have several labels or the split is stratified, or of judged "
+        "groups; for a saved model 1 means all judgements",
         float,
         check=check_share,
         metavar="P",
     )
-    seed: int = setting(0, "decides all that is random", int, least=0, most=2**63 - 1)
+    seed: int = setting(0, "seed of all random numbers", int, least=0, most=2**63 - 1)
     scaling: tuple[str, ...] | None = setting(
         None,
         "how rows are scaled, with statistics of the training rows: none, l2 (each to unit "
         "length), center+l2, standard, standard+l2, minmax, tfidf; +pca and a number of "
-        "principal components may follow, as in l2+pca256; of several the inner folds choose",
+        "principal components may follow, as in l2+pca256; several are tuned on the inner folds",
         tuple,
         words="as the data set says",
         read=names_of_text,
@@ -227,18 +229,18 @@ class Experiment:
     )
     search: Search = setting(
         str(CANDIDATES),
-        "the most that the search of each learner may try in a trial: candidates, such as 20; or "
-        f"processor time, such as 60s, for at most {CANDIDATES}; or off. Where there are more, "
-        "they are drawn at random, the defaults first; of more than 3 the first inner fold "
-        "validates each, the other folds the best third",
+        "tuning budget of each learner in a trial: a number of candidates, such as 20; processor "
+        f"time, such as 60s (at most {CANDIDATES} candidates); or off. The defaults are tried "
+        "first, then random candidates. With more than 3 candidates the first inner fold "
+        "validates all, and the other folds the best third",
         Search,
         metavar="N,TIME",
         numbers_as_text=True,
     )
     blend: str = setting(
         ON,
-        "whether the similarity of each learner of rows is blended with the Euclidean baseline's, "
-        "with a weight that is tuned on the inner folds: on or off",
+        "blend the similarity of each learner of rows with that of the Euclidean baseline; the "
+        "inner folds tune the weight",
         str,
         check=check_switch,
         metavar="on|off",
@@ -248,8 +250,8 @@ class Experiment:
     )
     traces: bool = setting(
         True,
-        "after each fit also compute the selection measure on the training items, and repeat the "
-        "fit to record that measure and the symmetry of W at each checkpoint",
+        "after each fit compute the tuning measure on the training items too, and repeat the fit "
+        "to record this measure and the symmetry of W at each checkpoint",
         bool,
         words="yes",
         metavar="",
@@ -257,16 +259,16 @@ class Experiment:
     threads: int = setting(1, "threads of a fit", int, least=1, most=1024)
     examples: int = setting(
         8,
-        "test pictures of the first partition whose neighbours the report shows; with 0 it does "
-        "not draw the learned spaces either",
+        "number of test pictures whose neighbours the report shows, from the first partition; 0 "
+        "also leaves out the figures of the learned spaces",
         int,
         least=0,
         most=10_000,
     )
     queries: tuple[str, ...] | None = setting(
         None,
-        "the test pictures that these examples are drawn from: names of classes, or row numbers, "
-        "which the report prints below its queries",
+        "choose these examples from: names of classes, or row numbers (the report prints them "
+        "below its queries)",
         tuple,
         words="all",
         read=names_of_text,
@@ -276,14 +278,14 @@ class Experiment:
     )
     budget: Duration = setting(
         "1h",
-        "the longest that a fit, or another call of a learner, may take, such as 90s, 10m, 2h or "
-        "off; a trial that takes longer is reported as 'timeout'",
+        "time limit of a fit, or of another call of a learner, such as 90s, 10m, 2h or off; a "
+        "trial that takes longer is reported as 'timeout'",
         Duration,
         metavar="TIME",
     )
     memory: Size = setting(
         OFF,
-        "the most memory that a trial may take, such as 500MiB, 4GiB or off",
+        "memory limit of a trial, such as 500MiB, 4GiB or off",
         Size,
         metavar="SIZE",
     )
@@ -308,7 +310,7 @@ class Experiment:
             )
         if self.replicates and not all(isinstance(item, int) for item in self.classes):
             raise UsageError(
-                f"replicates = {self.replicates}: sets of classes are drawn at random, so classes "
+                f"replicates = {self.replicates}: sets of classes are chosen at random, so classes "
                 "must be numbers, such as 10"
             )
         if 2 * self.inner_folds > self.per_class[0]:
@@ -324,13 +326,15 @@ class Experiment:
         if not self.learners:
             raise UsageError("no learners: name at least one")
         if len(self.learners) > 1 and any(one.model for one in self.learners.values()):
-            raise UsageError("a saved model is evaluated in a run of its own")
+            raise UsageError(
+                "a run with a saved model has no other learners: evaluate it separately"
+            )
         n_trials = len(self.learners) * len(self.classes) * self.n_partitions
         if n_trials > MOST_TRIALS:
             raise UsageError(
                 f"{len(self.learners)} learners, {len(self.classes)} class subsets and "
-                f"{self.n_partitions} partitions are {n_trials} trials: a run has {MOST_TRIALS} at "
-                "most: ask for fewer --partitions"
+                f"{self.n_partitions} partitions make {n_trials} trials, but a run has at most "
+                f"{MOST_TRIALS}: use fewer --partitions"
             )
 
     @property

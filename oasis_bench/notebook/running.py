@@ -187,7 +187,7 @@ def run(
         )
     folder = StoredRun.new_folder(plan.dataset) if folder is None else folder
     new_rows = rows is not None and keep_rows(rows, Path(plan.dataset))
-    remarks = [f"{Experiment.QUICK_REMARK} that without quick=True"] if quick else []
+    remarks = [f"{Experiment.QUICK_REMARK}, leave out quick=True"] if quick else []
     display = ProgressDisplay(live=True)
     try:
         display.carry_out(

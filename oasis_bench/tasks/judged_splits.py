@@ -66,7 +66,7 @@ class JudgedSplit(JudgementsSplit):
     """Triplets that people judged, split by text query or reference."""
 
     name = "judged"
-    summary = "triplets of some groups train, those of the others test"
+    summary = "whole groups of triplets are either for training or for testing"
     citation = (
         "Wang et al. (2014), Learning Fine-grained Image Similarity with Deep Ranking, CVPR, "
         "section 6"
@@ -185,9 +185,7 @@ class PairsSplit(JudgementsSplit):
     """
 
     name = "pairs"
-    summary = (
-        "rows that pairs join (or of one class) train or test together; pairs count on one side"
-    )
+    summary = "both rows of a pair (or all rows of a class) are for training, or both for testing"
     citation = (
         "Huang, Ramesh, Berg & Learned-Miller (2007), Labeled Faces in the Wild, University of "
         "Massachusetts, technical report 07-49"

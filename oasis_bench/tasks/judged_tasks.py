@@ -154,7 +154,7 @@ class JudgedTripletsTask(Task):
     """
 
     name = "judged-triplets"
-    summary = "of two items, the one that people find more similar to the query should score higher"
+    summary = "the item that people find more similar to the query should score higher"
     citation = (
         "Wang et al. (2014), Learning Fine-grained Image Similarity with Deep Ranking, CVPR, "
         "section 6.3; votes: Lagunas et al. (2019), A Similarity Measure for Material Appearance, "
@@ -291,7 +291,7 @@ class RatingsTask(Task):
     """
 
     name = "ratings"
-    summary = "the candidates that come first should be those that most people find relevant"
+    summary = "the candidates that most people find relevant should rank first"
     citation = (
         "Chechik, Sharma, Shalit & Bengio (2010), Large Scale Online Learning of Image Similarity "
         "Through Ranking, JMLR 11, section 5.2.3"

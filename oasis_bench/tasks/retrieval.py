@@ -255,7 +255,7 @@ class Retrieval(Task):
     """
 
     name = "retrieval"
-    summary = "each test item ranks the other test items; those of its class should come first"
+    summary = "each test item ranks the other test items; items of its class should rank first"
     citation = (
         "Chechik, Sharma, Shalit & Bengio (2010), Large Scale Online Learning of Image Similarity "
         "Through Ranking, JMLR 11, section 5.1; MAP@R: Musgrave, Belongie & Lim (2020), A Metric "

@@ -279,7 +279,7 @@ class ShareSplit(SameClassesSplit):
     """A share of all items tests: seen classes where items have several labels."""
 
     name = Split.USUAL
-    summary = "a share of all items tests, the others train"
+    summary = "a random share of all items is for testing, the rest for training"
     no_sizes = (
         "has several labels an item, so there are no items a class to count: use --test-share in "
         "place of --train and --test"
@@ -306,7 +306,7 @@ class GivenFoldsSplit(SameClassesSplit):
     """The folds that a data set is published with: seen classes where it has some."""
 
     name = Split.USUAL
-    summary = "each fold of the data set tests once, and the others train"
+    summary = "each fold of the data set is the test set once; the other folds train"
     no_sizes = (
         "has folds, each of which tests while all other rows train: leave out --train and --test"
     )
@@ -357,7 +357,7 @@ class UnseenClassesSplit(Split):
 
     name = "unseen-classes"
     in_place_of = ("pairs",)
-    summary = "training items of one half of the classes, test items of the other"
+    summary = "training items from one half of the classes, test items from the other half"
     citation = (
         "Oh Song, Xiang, Jegelka & Savarese (2016), Deep Metric Learning via Lifted Structured "
         "Feature Embedding, CVPR, section 5"

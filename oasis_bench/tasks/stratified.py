@@ -22,7 +22,7 @@ class StratifiedSplit(SameClassesSplit):
     """
 
     name = "stratified"
-    summary = "the same share of each class tests, the rest trains: classes keep their frequencies"
+    summary = "the same share of each class is for testing, so classes keep their frequencies"
     citation = (
         "Kohavi (1995), A Study of Cross-Validation and Bootstrap for Accuracy Estimation and "
         "Model Selection, IJCAI"
