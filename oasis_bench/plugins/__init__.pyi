@@ -1,11 +1,6 @@
 from .blending import (
-    WEIGHTS as WEIGHTS,
     Blend as Blend,
-    as_inner_product as as_inner_product,
-    baseline_scores as baseline_scores,
-    baseline_sd as baseline_sd,
     is_the_baseline as is_the_baseline,
-    learned_sd as learned_sd,
 )
 from .check import check_plugins as check_plugins
 from .contract import (
