@@ -32,7 +32,6 @@ from oasis_bench.experiment import (
     tasks_by_option,
 )
 from oasis_bench.plugins import (
-    BrokenPluginError,
     Dataset,
     Registry,
     learner_of,
@@ -186,7 +185,7 @@ def _that_take(
         try:
             Registry.refuse_unlike_inputs(registry.algorithms[name], source, rows)
             names.append(name)
-        except (BrokenPluginError, UsageError) as error:
+        except UsageError as error:
             left_out.append(f"{name} is left out: {error}")
     return names, left_out, source, rows
 

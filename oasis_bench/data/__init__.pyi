@@ -2,7 +2,6 @@ from .matrices import (
     FloatArray as FloatArray,
     canonical as canonical,
     check_magnitude as check_magnitude,
-    coordinates as coordinates,
     far_middle as far_middle,
     joint_distribution as joint_distribution,
     row_hashes as row_hashes,

@@ -1,4 +1,4 @@
-"""Matrices: canonical CSR, relevance as probabilities, symmetric parts, the span of few rows.
+"""Matrices: canonical CSR, relevance as probabilities, symmetric parts.
 
 Also numbers that are too large, too small or too far from zero.
 """
@@ -12,7 +12,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from scipy.linalg import qr
 
 from oasis_bench.system import UsageError
 
@@ -111,16 +110,6 @@ def joint_distribution(R: Any) -> sparse.csr_array:
         )
     joint.data /= total
     return joint
-
-
-def coordinates(X: npt.NDArray[Any]) -> FloatArray:
-    """Return rows X (n, d) in an orthonormal basis of their span: (n, min(n, d)).
-
-    Of the type of X, or float64 for integers; inner products and distances stay, up to rounding.
-    """
-    dtype = np.result_type(X.dtype, np.float32)
-    (triangle,) = qr(X.T.astype(np.float64), mode="r", overwrite_a=True, check_finite=False)
-    return np.ascontiguousarray(triangle[: len(X)].T, dtype=dtype)
 
 
 def row_hashes(rows: Any) -> npt.NDArray[np.uint64]:

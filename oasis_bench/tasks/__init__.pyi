@@ -1,7 +1,5 @@
 from .chance import average_precision_of_chance as average_precision_of_chance
 from .classification import (
-    ACCURACY as ACCURACY,
-    RECOGNITION_BY_FROME as RECOGNITION_BY_FROME,
     vote as vote,
 )
 from .judged_tasks import PRECISION as PRECISION, human_level as human_level
