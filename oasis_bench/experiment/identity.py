@@ -10,7 +10,6 @@ from importlib import import_module
 from pathlib import Path
 
 from oasis_bench.plugins import MetricLearner
-from oasis_bench.tasks import Split
 
 DECIDING = (
     *("system", "data", "sampling", "tasks", "plugins", "experiment", "trial", "execution"),
@@ -30,11 +29,6 @@ WORDS = {
     "grid": "the hyper-parameters to try",
     "model": "the model file",
 }
-
-
-def cell_name(learner: str, subset: str, split: str) -> str:
-    """Name a learner's label, a class subset and a split, the key of their identity."""
-    return ", ".join([f"{learner}, classes {subset}", *Split.named_unless_usual(split)])
 
 
 def source_hash(plugin: type[MetricLearner]) -> str:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from oasis_bench.data import LabelledRows, Labels
-from oasis_bench.experiment import Experiment, TrialSpec, find_tasks
+from oasis_bench.experiment import Experiment, TrialSpec
 from oasis_bench.plugins import Blend, Registry
 from oasis_bench.runs.run import (
     file_names,
@@ -62,7 +62,7 @@ def evaluate_run(
         refuse_missing_plugins(info, plugin_files, folder)
         registry = Registry.load(list(dict.fromkeys(path.resolve() for path in plugin_files)))
         experiment = replace(info.experiment, tasks=tuple(tasks), choose_by=None)
-        wanted = find_tasks(experiment, registry)
+        wanted = experiment.find_tasks(registry)
         if any(task.has_measure(info.experiment.choose_by or "") for task in wanted):
             experiment = replace(experiment, choose_by=info.experiment.choose_by)
         splits = {str(one["split"]) for one in info.identities.values()}
@@ -151,7 +151,7 @@ def export_trec(
         folder, run.info, experiment, registry, plugin_files, on_download
     )
     kept = [one for one in trials.values() if "test" in one.galleries]
-    splits = {task.split for task in find_tasks(experiment, registry)}
+    splits = {task.split for task in experiment.find_tasks(registry)}
     finished = run.trials["split"].isin(splits) & (run.trials["status"] == "ok")
     if missing := int(finished.sum()) - len(kept):
         warnings.warn(

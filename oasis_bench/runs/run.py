@@ -23,7 +23,6 @@ from oasis_bench.experiment import (
     WORDS,
     Experiment,
     TrialSpec,
-    find_tasks,
     match_columns,
     plan,
     refuse_unknown_names,
@@ -287,7 +286,7 @@ def _sources(
         for label, spec in experiment.learners.items()
     }
     splits = {}
-    for task in find_tasks(experiment, registry):
+    for task in experiment.find_tasks(registry):
         split = registry.splits[task.split](experiment).for_rows(rows)
         splits[task.split] = SplitSource(
             summary=split.in_words(),
@@ -315,7 +314,7 @@ def task_sources(experiment: Experiment, registry: Registry) -> dict[str, TaskSo
     fields = ("split", "gallery", "measures", "of_data")
     return {
         task.name: _said(TaskSource, task, **{name: getattr(task, name) for name in fields})
-        for task in find_tasks(experiment, registry)
+        for task in experiment.find_tasks(registry)
     }
 
 
