@@ -23,7 +23,7 @@ from oasis_bench.analysis.statistics import (
     holm,
     reach_of,
 )
-from oasis_bench.experiment import WORDS, TrialSpec
+from oasis_bench.experiment import TrialSpec
 from oasis_bench.runs import StoredRun
 from oasis_bench.tasks import Split
 
@@ -31,7 +31,7 @@ MUST_AGREE = ("algorithm", "data", "seed", "classes", "replicates", "sizes", "sc
 """What must be equal in both runs, so that an algorithm gets the same items in a partition."""
 
 NAMES = {
-    **WORDS,
+    **TrialSpec.IDENTITY_IN_WORDS,
     "sizes": "the numbers of training and test items",
     "scaling": "the scaling of rows",
 }

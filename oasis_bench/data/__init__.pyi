@@ -5,7 +5,6 @@ from .matrices import (
     far_middle as far_middle,
     joint_distribution as joint_distribution,
     row_hashes as row_hashes,
-    symmetric_part as symmetric_part,
     symmetry_index as symmetry_index,
     without_offset as without_offset,
 )

@@ -1,4 +1,4 @@
-"""Matrices: canonical CSR, relevance as probabilities, symmetric parts.
+"""Matrices: canonical CSR, relevance as probabilities, symmetry.
 
 Also numbers that are too large, too small or too far from zero.
 """
@@ -29,12 +29,6 @@ FAR = 10.0
 """Columns are far from zero whose middle is more than so many of their ranges away from it."""
 
 
-def symmetric_part(W: FloatArray) -> FloatArray:
-    """Return (W + W') / 2, the symmetric matrix nearest to W (d, d) in the Frobenius norm."""
-    total = W + W.T
-    return np.divide(total, 2, out=total)
-
-
 def symmetry_index(W: npt.ArrayLike) -> float:
     r"""Return how symmetric W (d, d) is: :math:`\|(W + W^\top) / 2\|_F / \|W\|_F`.
 
@@ -48,7 +42,7 @@ def symmetry_index(W: npt.ArrayLike) -> float:
     norm = float(np.linalg.norm(matrix))
     if not (0 < norm < np.inf):
         raise ValueError(f"a matrix of norm {norm} has no symmetry index: give a finite one, not 0")
-    return float(np.linalg.norm(symmetric_part(matrix))) / norm
+    return float(np.linalg.norm((matrix + matrix.T) / 2)) / norm
 
 
 def canonical(X: Any) -> Any:

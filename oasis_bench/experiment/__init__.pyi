@@ -3,7 +3,6 @@ from .data_use import (
     refuse_unknown_subsets as refuse_unknown_subsets,
 )
 from .identity import (
-    WORDS as WORDS,
     package_hash as package_hash,
 )
 from .saved_model import (

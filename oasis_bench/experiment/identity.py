@@ -19,17 +19,6 @@ DECIDING = (
 
 CODE = {".py", ".pyx", ".h", ".so"}
 
-WORDS = {
-    "data": "the rows of the data set",
-    "source": "the source code",
-    "version": "the version of oasis-bench",
-    "code": "the code of oasis-bench",
-    "libraries": "the version of numpy, scipy or scikit-learn",
-    "kernel": "OASIS_BENCH_KERNEL",
-    "grid": "the hyper-parameters to try",
-    "model": "the model file",
-}
-
 
 def source_hash(plugin: type[MetricLearner]) -> str:
     """Hash the source files of a learner and of its bases in its package and in oasis_bench."""

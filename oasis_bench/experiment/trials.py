@@ -14,7 +14,7 @@ from functools import cached_property
 from importlib.metadata import version
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.model_selection import ParameterGrid
@@ -125,6 +125,18 @@ class TrialSpec:
     encoding
         What the columns of a table are (see `Prepare`); None: rows are used as they are.
     """
+
+    IDENTITY_IN_WORDS: ClassVar = {
+        "data": "the rows of the data set",
+        "source": "the source code",
+        "version": "the version of oasis-bench",
+        "code": "the code of oasis-bench",
+        "libraries": "the version of numpy, scipy or scikit-learn",
+        "kernel": "OASIS_BENCH_KERNEL",
+        "grid": "the hyper-parameters to try",
+        "model": "the model file",
+    }
+    """What decides a result, for messages; a key that is not here says it itself."""
 
     experiment: Experiment
     learner: str

@@ -32,14 +32,17 @@ from oasis_bench.runs.schema import RunFacts
 from oasis_bench.runs.store import Store, StoredRun, read_run
 from oasis_bench.system import Folder, Progress, UsageError, no_progress, slices, whole_file
 from oasis_bench.tasks import (
-    PART_SCORES,
     Numbers,
     Retrieval,
     SharedLabels,
     Task,
+    block_size,
     rank_others,
 )
 from oasis_bench.trial import Predictions
+
+PART_BYTES = 2**25
+"""Size of the scores of the queries that are ranked at once; their orders take twice as much."""
 
 WHERE = ("learner", "subset", "partition", "split")
 """Columns that name a trial of a run."""
@@ -219,7 +222,7 @@ def _write(scores: Predictions, y: Labels, run_path: Path, qrels_path: Path) -> 
 def _parts(scores: Predictions) -> Iterator[tuple[Numbers, npt.NDArray[np.floating]]]:
     """Yield places of queries among the test items with their scores, some millions at a time."""
     for start, block in scores.blended():
-        for part in slices(len(block), max(1, PART_SCORES // block.shape[1])):
+        for part in slices(len(block), block_size(block.shape[1], block.dtype, PART_BYTES)):
             yield np.arange(start + part.start, start + part.stop), block[part]
 
 

@@ -20,7 +20,6 @@ from typing import Any, TypeVar
 from oasis_bench.data import LabelledRows
 from oasis_bench.execution import Executor, executor
 from oasis_bench.experiment import (
-    WORDS,
     Experiment,
     TrialSpec,
     match_columns,
@@ -175,7 +174,7 @@ def refuse_what_changed(
 ) -> None:
     """Raise a UsageError that names what has changed since a run began, if anything has."""
     changes = [
-        f"{WORDS.get(key, key)} of {name}"
+        f"{TrialSpec.IDENTITY_IN_WORDS.get(key, key)} of {name}"
         for name, identity in before.items()
         for key, value in identity.items()
         if key != "partition" and now.get(name, {}).get(key) != value

@@ -4,7 +4,6 @@ from .classification import (
 )
 from .judged_tasks import PRECISION as PRECISION, human_level as human_level
 from .ranking import (
-    PART_SCORES as PART_SCORES,
     Numbers as Numbers,
     Scores as Scores,
     Similarity as Similarity,
