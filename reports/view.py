@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from oasis_bench.analysis import RunAnalysis
-from oasis_bench.experiment import cell_name
+from oasis_bench.experiment import TrialSpec
 from oasis_bench.plugins import PATH_DATASETS
 from oasis_bench.reports.table import Column, clip, plural
 from oasis_bench.runs import StoredRun
@@ -97,7 +97,7 @@ class RunView(RunAnalysis):
 
     def class_names(self, subset: str, split: str) -> dict[int, str]:
         """Return the names of a subset's classes by their number in the data set, in its order."""
-        cells = (cell_name(learner, subset, split) for learner in self.learners)
+        cells = (TrialSpec.cell_name(learner, subset, split) for learner in self.learners)
         identity = next(self.info.identities[it] for it in cells if it in self.info.identities)
         return dict(zip(identity["classes"], self.info.classes[subset], strict=True))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, astuple
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ from oasis_bench.reports.table import (
     seconds_text,
 )
 from oasis_bench.system import UsageError
-from oasis_bench.web_scale import checkpoints_of, read_records
+from oasis_bench.web_scale import TrainingRecord
 
 TRAINING = ["images", "steps", "batch_size", "seed"]
 """The columns that identify a training; batch_size is NaN of exact OASIS."""
@@ -44,7 +45,7 @@ LEAST_SIZES = 3
 
 def write_web_scale_report(folder: Path) -> Path:
     """Write 'tables/', 'figures/' and the page of the trainings whose records are in a folder."""
-    records = [record for record in read_records(folder) if record.checkpoints]
+    records = [record for record in TrainingRecord.read_all(folder) if record.checkpoints]
     if not records:
         raise UsageError(
             f"{folder} has no record of a training: 'web-scale --output {folder}' makes them"
@@ -74,6 +75,27 @@ def write_web_scale_report(folder: Path) -> Path:
 def schedule_name(batch_size: float) -> str:
     """Name a schedule; NaN is exact OASIS."""
     return "exact" if math.isnan(batch_size) else f"batch {batch_size:,.0f}"
+
+
+def checkpoints_of(records: Sequence[TrainingRecord]) -> pd.DataFrame:
+    """Return a row for each checkpoint, in the order of images, steps, batch size and seed.
+
+    The columns are these four, threads, and the fields of `Checkpoint`, where precision_at_1 and
+    so on stand for its precisions; batch_size is NaN of exact OASIS.
+    """
+    rows = [
+        {
+            **dict(zip(TRAINING, astuple(record.training), strict=True)),
+            "threads": record.n_threads,
+            **asdict(point),
+            **{f"precision_at_{k}": value for k, value in point.precision_at.items()},
+        }
+        for record in records
+        for point in record.checkpoints
+    ]
+    frame = pd.DataFrame(rows).drop(columns="precision_at")
+    frame = frame.astype({"batch_size": float, "peak_bytes": float})
+    return frame.sort_values([*TRAINING, "n_steps"], na_position="first", ignore_index=True)
 
 
 def with_schedules(checkpoints: pd.DataFrame) -> pd.DataFrame:

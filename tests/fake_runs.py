@@ -8,7 +8,7 @@ import json
 from collections import defaultdict
 from dataclasses import asdict, replace
 
-from oasis_bench.experiment import LearnerSpec, cell_name
+from oasis_bench.experiment import LearnerSpec, TrialSpec
 from oasis_bench.plugins import Registry
 from oasis_bench.runs import RunFacts, read_run
 from oasis_bench.runs.store import Store
@@ -257,7 +257,7 @@ def fake_info(title="run", rows=(), experiment=None, identity=None, **info):
     usual = {
         "experiment": settings,
         "identities": {
-            cell_name(row["learner"], row["subset"], row["split"]): _identity(row)
+            TrialSpec.cell_name(row["learner"], row["subset"], row["split"]): _identity(row)
             | (identity or {})
             for row in rows
         },

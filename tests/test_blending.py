@@ -22,11 +22,8 @@ from oasis_bench.command_line import main, model_experiment
 from oasis_bench.datasets import Digits
 from oasis_bench.experiment import Experiment, LearnerSpec, plan
 from oasis_bench.plugins import (
-    WEIGHTS,
     Blend,
     Registry,
-    as_inner_product,
-    baseline_scores,
     load_blend,
     load_model,
     save_model,
@@ -138,18 +135,18 @@ def test_the_weight_is_the_best_on_inner_folds_that_are_fitted_again(done):
     for spec, trial, X, y, arrays, _ in trials_of(done):
         X, y = X[arrays["training_rows"]], y[arrays["training_rows"]]
         folds = spec.split.inner_folds(y, None, FOLDS, spec.seed_for("folds"))
-        values = np.empty((len(folds), len(WEIGHTS)))
+        values = np.empty((len(folds), len(Blend.WEIGHTS)))
         for number, fold in enumerate(folds):
             learner = MADE[spec.learner](**PARAMS[spec.learner])
             learner.set_params(random_state=spec.seed_for(f"fold {number}", of_learner=True))
             similarity = similarity_of(learner.fit(X[fold.train], y[fold.train]))
             sds = deviations(similarity, X[fold.train], spec.seed_for("blend"))
             s0, s1 = (score(X[fold.test], X[fold.test]) for score in (baseline, similarity))
-            for place, b in enumerate(WEIGHTS):
+            for place, b in enumerate(Blend.WEIGHTS):
                 scores = (1 - b) * s0 / sds[0] + b * s1 / sds[1]
                 values[number, place] = average_precision(scores, y[fold.test])
         means = values.mean(axis=0)
-        assert means[WEIGHTS.index(trial.blend)] == pytest.approx(means.max(), abs=1e-9)
+        assert means[Blend.WEIGHTS.index(trial.blend)] == pytest.approx(means.max(), abs=1e-9)
         seen = done[1].validation
         of_trial = (seen["trial_id"] == trial.trial_id) & (seen["task"] == spec.tasks[0])
         seen = seen[of_trial].sort_values("fold")["value"]
@@ -317,19 +314,19 @@ def test_what_is_blended():
 
 def test_distances_are_blended_as_squares_and_other_scores_as_they_are():
     scores = np.array([[-3.0, -0.5, 0.0]])
-    assert as_inner_product(LDA, scores).tolist() == [[-4.5, -0.125, 0.0]]
-    assert as_inner_product(OASIS, scores).tolist() == scores.tolist()
+    assert Blend.as_inner_product(LDA, scores).tolist() == [[-4.5, -0.125, 0.0]]
+    assert Blend.as_inner_product(OASIS, scores).tolist() == scores.tolist()
 
 
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
 def test_the_score_of_the_baseline_is_minus_half_the_squared_distance(make):
     X = np.random.default_rng(0).normal(size=(7, 3))
-    np.testing.assert_allclose(baseline_scores(make(X[:3]), make(X)), baseline(X[:3], X))
+    np.testing.assert_allclose(Blend.baseline_scores(make(X[:3]), make(X)), baseline(X[:3], X))
 
 
 def test_far_from_zero_the_baseline_keeps_its_digits():
     X = np.random.default_rng(0).normal(size=(9, 3))
-    far = baseline_scores(X[:4] + 1e8, X + 1e8)
+    far = Blend.baseline_scores(X[:4] + 1e8, X + 1e8)
     exact = baseline(X[:4] + 1e8, X + 1e8)  # cdist takes differences
     np.testing.assert_allclose(far, exact, rtol=1e-12)
 

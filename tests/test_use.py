@@ -26,7 +26,6 @@ from oasis_bench.command_line import main
 from oasis_bench.data import row_hashes
 from oasis_bench.experiment import Experiment, LearnerSpec
 from oasis_bench.plugins import (
-    WEIGHTS,
     Blend,
     load_blend,
     load_model,
@@ -115,8 +114,8 @@ def test_the_values_are_those_of_the_folds_of_a_run(folder, tmp_path):
     best = max(values, key=lambda scaling: np.mean(values[scaling]["LDA"]))
     assert fitted.tuned == {"scaling": best, **PARAMS}
     assert fitted.values["LDA"] == pytest.approx(values[best]["LDA"], abs=1e-9)
-    means = {b: np.mean(values[best][b]) for b in WEIGHTS}
-    b = max(WEIGHTS, key=lambda b: (round(means[b], 12), b))
+    means = {b: np.mean(values[best][b]) for b in Blend.WEIGHTS}
+    b = max(Blend.WEIGHTS, key=lambda b: (round(means[b], 12), b))
     assert fitted.blend == load_blend(tmp_path / "lda.npz").weight == b
     assert fitted.blend_values == pytest.approx(values[best][b], abs=1e-9)
     best = max(values, key=lambda scaling: np.mean(values[scaling]["Euclidean"]))
@@ -169,7 +168,7 @@ def fold_values(e, scale, of_baseline=None):
     of_baseline = of_baseline or scale
     seed = derive_seed(e.seed, "folds", "all", 0)
     ties = derive_seed(e.seed, "ties", "all", 0)
-    values = {"LDA": [], "Euclidean": [], **{b: [] for b in WEIGHTS[:-1]}}
+    values = {"LDA": [], "Euclidean": [], **{b: [] for b in Blend.WEIGHTS[:-1]}}
     values[1.0] = values["LDA"]  # on one axis many scores are equal but for rounding
     folds = StratifiedKFold(e.inner_folds, shuffle=True, random_state=seed)
     for train, test in folds.split(ROWS, Y):
@@ -192,7 +191,7 @@ def fold_values(e, scale, of_baseline=None):
                     for place, it in enumerate((of_baseline, scale))
                 ]
                 numbers = np.arange(len(test))
-                for b in WEIGHTS[:-1]:
+                for b in Blend.WEIGHTS[:-1]:
                     scores = (1 - b) * s0 / sds[0] + b * s1 / sds[1]
                     found = evaluate_ranking(
                         lambda X, Y, scores=scores: scores[np.ix_(X, Y)],

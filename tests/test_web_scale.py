@@ -14,8 +14,8 @@ from oasis_bench.system import UsageError
 from oasis_bench.tasks import evaluate_ranking
 from oasis_bench.web_scale import (
     Training,
+    TrainingRecord,
     chance_level,
-    read_records,
     test_queries as queries_of_tests,
     train,
 )
@@ -51,13 +51,13 @@ def test_a_training_is_partial_fit_on_the_first_images(data, tmp_path, batch_siz
     assert last.n_steps == 2_000
     assert 0 < last.n_queries <= 50  # some have no other relevant test image
     assert last.n_updates == pytest.approx(learner.n_updates_, abs=2)
-    assert read_records(tmp_path) == [record]
+    assert TrainingRecord.read_all(tmp_path) == [record]
     (path,) = tmp_path.glob("*.json")
     older = json.loads(path.read_text())
     for point in older["checkpoints"]:
         point["rank_seconds"] = 3.0
     path.write_text(json.dumps(older))
-    assert read_records(tmp_path) == [record]
+    assert TrainingRecord.read_all(tmp_path) == [record]
 
 
 def test_the_first_checkpoint_is_the_cosine_and_all_queries_are_ranked_where_few(data, tmp_path):
@@ -130,7 +130,7 @@ def test_an_interrupted_training_goes_on_to_the_same_bits(data, tmp_path):
     mine.touch()
     with pytest.raises(KeyboardInterrupt):
         train(data, TRAINING, tmp_path / "two", 1, 50, on_checkpoint=interrupt)
-    begun = read_records(tmp_path / "two")[0].checkpoints
+    begun = TrainingRecord.read_all(tmp_path / "two")[0].checkpoints
     told = []
     parts = train(
         *(data, TRAINING, tmp_path / "two", 1, 50),
@@ -160,7 +160,7 @@ def test_what_would_mix_unlike_trainings_is_refused(data, tmp_path):
     (path,) = tmp_path.glob("*.json")
     path.write_text(path.read_text()[:-20])
     with pytest.raises(UsageError, match="is no record of a training"):
-        read_records(tmp_path)
+        TrainingRecord.read_all(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from report_helpers import texts
 
 from oasis_bench.datasets.web_scale import WebScaleParameters, prepare_web_scale
 from oasis_bench.reports.web_scale import (
+    checkpoints_of,
     curves,
     ends_of,
     fit_power_law,
@@ -22,7 +23,7 @@ from oasis_bench.reports.web_scale import (
     write_web_scale_report,
 )
 from oasis_bench.system import UsageError
-from oasis_bench.web_scale import Checkpoint, Training, TrainingRecord, checkpoints_of, train
+from oasis_bench.web_scale import Checkpoint, Training, TrainingRecord, train
 
 DATA = {"n_train": 10_000, "n_test": 4096, "n_visterms": 1000, "seed": 0}
 

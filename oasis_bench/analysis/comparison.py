@@ -23,7 +23,7 @@ from oasis_bench.analysis.statistics import (
     holm,
     reach_of,
 )
-from oasis_bench.experiment import WORDS, cell_name
+from oasis_bench.experiment import TrialSpec
 from oasis_bench.runs import StoredRun
 from oasis_bench.tasks import Split
 
@@ -31,7 +31,7 @@ MUST_AGREE = ("algorithm", "data", "seed", "classes", "replicates", "sizes", "sc
 """What must be equal in both runs, so that an algorithm gets the same items in a partition."""
 
 NAMES = {
-    **WORDS,
+    **TrialSpec.IDENTITY_IN_WORDS,
     "sizes": "the numbers of training and test items",
     "scaling": "the scaling of rows",
 }
@@ -110,7 +110,7 @@ def compare_runs(
         in_words = "".join(f" ({name})" for name in Split.named_unless_usual(split))
         cell = f"{learner} on classes {subset}{in_words}"
         if not of_old.empty and not of_new.empty:
-            differences = _differences(old, new, cell_name(learner, subset, split))
+            differences = _differences(old, new, TrialSpec.cell_name(learner, subset, split))
             if decisive := [text for key, text in differences.items() if key in MUST_AGREE]:
                 reason = f"not compared, as OLD and NEW differ in {', '.join(decisive)}"
                 left_out[reason].append(cell)

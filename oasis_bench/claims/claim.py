@@ -24,7 +24,6 @@ from oasis_bench.claims.paper_figures import Runs, published_figures
 from oasis_bench.experiment import Experiment
 from oasis_bench.runs import StoredRun, read_run
 from oasis_bench.system import UsageError
-from oasis_bench.tasks import RECOGNITION_BY_FROME
 from oasis_bench.trial import TRAINING
 
 analysis_of = lru_cache(maxsize=16)(RunAnalysis)
@@ -363,7 +362,7 @@ KINDS: dict[str, Callable[..., Effect]] = {
     "of_trials": of_trials,
     "from_published": from_published,
     "judged": partial(gain, measure="similarity precision", task="judged-triplets"),
-    "recognised": partial(gain, measure=RECOGNITION_BY_FROME, task="classification"),
+    "recognised": partial(gain, measure="mean recognition by Frome's rule", task="classification"),
     "saturated": partial(on_curve, number=_saturated),
     "later": partial(on_curve, number=_later),
 }

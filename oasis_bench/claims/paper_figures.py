@@ -12,7 +12,6 @@ import pandas as pd
 from oasis_bench.experiment import Experiment
 from oasis_bench.plugins import Registry
 from oasis_bench.runs import StoredRun
-from oasis_bench.tasks import ACCURACY, RECOGNITION_BY_FROME
 
 Runs = Mapping[str, Mapping[str, StoredRun]]
 """The runs of each experiment, by experiment and then by the name of the run."""
@@ -48,13 +47,13 @@ def published_figures(run: StoredRun) -> pd.DataFrame:
     found = pd.DataFrame(columns=["measure", "k", "learner", "published"])
     if e.dataset == "keel" and of_all_folds:
         cells = pd.read_csv(PUBLISHED / "knn_keel.csv").rename(columns={"accuracy": "published"})
-        found = cells[cells["table"] == e.dataset_options["table"]].assign(measure=ACCURACY)
+        found = cells[cells["table"] == e.dataset_options["table"]].assign(measure="accuracy")
     elif e.dataset == "caltech101" and run.trials["n_classes"].max() == CALTECH101_CLASSES:
         cells = pd.read_csv(PUBLISHED / "frome_caltech101.csv")
         found = cells[cells["train_per_class"] == e.train_per_class].rename(
             columns={"mean_recognition": "published"}
         )
-        found = found.assign(measure=RECOGNITION_BY_FROME, k=math.nan)
+        found = found.assign(measure="mean recognition by Frome's rule", k=math.nan)
     kept = found[["measure", "k", "learner", "published"]]
     return kept.astype({"k": float, "published": float})
 

@@ -20,7 +20,6 @@ from oasis_bench.experiment import Experiment
 from oasis_bench.plugins import (
     PATH_DATASETS,
     BilinearLearner,
-    BrokenPluginError,
     Catalogue,
     Dataset,
     EmbeddingLearner,
@@ -29,7 +28,7 @@ from oasis_bench.plugins import (
     MetricLearner,
     Registry,
 )
-from oasis_bench.system import require_packages
+from oasis_bench.system import UsageError, require_packages
 from oasis_bench.tasks import Split, Task
 
 BROKEN = "BROKEN: "
@@ -110,7 +109,7 @@ def described(catalogue: Catalogue[Any], about: Callable[[Any], list[str]] | Non
     for name in catalogue:
         try:
             plugin = catalogue[name]
-        except BrokenPluginError as error:
+        except UsageError as error:
             groups.setdefault("broken", []).append((name, f"{BROKEN}{error}"))
             continue
         is_learner = issubclass(plugin, MetricLearner)

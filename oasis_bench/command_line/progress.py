@@ -12,7 +12,7 @@ from typing import Any
 
 from tqdm.auto import tqdm
 
-from oasis_bench.experiment import cell_name
+from oasis_bench.experiment import TrialSpec
 from oasis_bench.runs import StoredRun
 from oasis_bench.system import Text
 from oasis_bench.trial import TrialResult
@@ -46,7 +46,7 @@ class ProgressDisplay:
             self._open("trials", total=planned, unit="trial")
             return
         columns = record.columns
-        cell = cell_name(columns["learner"], columns["subset"], columns["split"])
+        cell = TrialSpec.cell_name(columns["learner"], columns["subset"], columns["split"])
         name = f"{cell}, partition {columns['partition']}"
         problem = "" if columns["status"] == "ok" else f": {columns['status']}, {columns['reason']}"
         if self._live:

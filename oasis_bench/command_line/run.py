@@ -24,15 +24,12 @@ from oasis_bench.command_line.options import EVERY_LEARNER, MODEL_SETTINGS, make
 from oasis_bench.command_line.progress import ProgressDisplay
 from oasis_bench.data import LabelledRows, Scaling
 from oasis_bench.experiment import (
-    LIMITS,
     Experiment,
     LearnerSpec,
     package_hash,
     saved_steps,
-    tasks_by_option,
 )
 from oasis_bench.plugins import (
-    BrokenPluginError,
     Dataset,
     Registry,
     learner_of,
@@ -103,7 +100,7 @@ def model_experiment(
     title = f"{name} of {model.name} on {Path(dataset).name}"
     # There are no inner folds; for fewer of them fewer training items are enough.
     defaults: dict[str, Any] = {"classes": ("all",), "inner_folds": 2}
-    settings = {**tasks_by_option(settings.get("dataset_options", {})), **settings}
+    settings = {**Experiment.tasks_by_option(settings.get("dataset_options", {})), **settings}
     splits = [registry.splits[registry.tasks[task].split] for task in settings.get("tasks", ())]
     if splits and "split" not in settings and all(split.all_may_test for split in splits):
         if "partitions" not in settings and settings.get("test_share", 1.0) == 1:
@@ -136,11 +133,11 @@ def _evaluate_run(options: argparse.Namespace) -> int:
 
 
 def _resume(options: argparse.Namespace) -> int:
-    kept = Experiment.settings().keys() - set(LIMITS)
+    kept = Experiment.settings().keys() - set(LearnerSpec.LIMITS)
     others = {"dataset", "data_options", "experiment", "algorithms", "params", "output"}
     why = "cannot be given with --resume: a continued run keeps its settings"
     _refuse_given(options, kept | others, why)
-    how = {"retry": options.retry, "limits": _given(options, LIMITS)}
+    how = {"retry": options.retry, "limits": _given(options, LearnerSpec.LIMITS)}
     return _run_into(options.resume, partial(resume_experiment, options.resume, **how), options)
 
 
@@ -186,7 +183,7 @@ def _that_take(
         try:
             Registry.refuse_unlike_inputs(registry.algorithms[name], source, rows)
             names.append(name)
-        except (BrokenPluginError, UsageError) as error:
+        except UsageError as error:
             left_out.append(f"{name} is left out: {error}")
     return names, left_out, source, rows
 

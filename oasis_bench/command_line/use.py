@@ -14,6 +14,7 @@ import pandas as pd
 
 from oasis_bench.command_line.progress import ProgressDisplay
 from oasis_bench.command_line.run import data_options, experiment_of
+from oasis_bench.data import Prepare
 from oasis_bench.experiment import Experiment, LearnerSpec
 from oasis_bench.plugins import (
     Blend,
@@ -22,7 +23,6 @@ from oasis_bench.plugins import (
     learner_of,
     load_model_of,
     neighbours as find_neighbours,
-    prepare_of,
 )
 from oasis_bench.runs import fit_on_all
 from oasis_bench.system import UsageError, require_packages, whole_file
@@ -98,7 +98,7 @@ def _load(
     registry = Registry.load(options.plugin)
     model = load_model_of(registry, options.model)
     takes, columns = learner_of(model, [])[0].takes, getattr(model, "feature_names_in_", None)
-    prepare = prepare_of(model)
+    prepare = Prepare.of_model(model)
     needed = columns if columns is None or prepare is None else prepare.needed(columns)
     loaded: list[_Items] = []
     for source in sources:

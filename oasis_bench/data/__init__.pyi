@@ -2,11 +2,9 @@ from .matrices import (
     FloatArray as FloatArray,
     canonical as canonical,
     check_magnitude as check_magnitude,
-    coordinates as coordinates,
     far_middle as far_middle,
     joint_distribution as joint_distribution,
     row_hashes as row_hashes,
-    symmetric_part as symmetric_part,
     symmetry_index as symmetry_index,
     without_offset as without_offset,
 )

@@ -1,4 +1,4 @@
-"""Matrices: canonical CSR, relevance as probabilities, symmetric parts, the span of few rows.
+"""Matrices: canonical CSR, relevance as probabilities, symmetry.
 
 Also numbers that are too large, too small or too far from zero.
 """
@@ -12,7 +12,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from scipy.linalg import qr
 
 from oasis_bench.system import UsageError
 
@@ -30,12 +29,6 @@ FAR = 10.0
 """Columns are far from zero whose middle is more than so many of their ranges away from it."""
 
 
-def symmetric_part(W: FloatArray) -> FloatArray:
-    """Return (W + W') / 2, the symmetric matrix nearest to W (d, d) in the Frobenius norm."""
-    total = W + W.T
-    return np.divide(total, 2, out=total)
-
-
 def symmetry_index(W: npt.ArrayLike) -> float:
     r"""Return how symmetric W (d, d) is: :math:`\|(W + W^\top) / 2\|_F / \|W\|_F`.
 
@@ -49,7 +42,7 @@ def symmetry_index(W: npt.ArrayLike) -> float:
     norm = float(np.linalg.norm(matrix))
     if not (0 < norm < np.inf):
         raise ValueError(f"a matrix of norm {norm} has no symmetry index: give a finite one, not 0")
-    return float(np.linalg.norm(symmetric_part(matrix))) / norm
+    return float(np.linalg.norm((matrix + matrix.T) / 2)) / norm
 
 
 def canonical(X: Any) -> Any:
@@ -111,16 +104,6 @@ def joint_distribution(R: Any) -> sparse.csr_array:
         )
     joint.data /= total
     return joint
-
-
-def coordinates(X: npt.NDArray[Any]) -> FloatArray:
-    """Return rows X (n, d) in an orthonormal basis of their span: (n, min(n, d)).
-
-    Of the type of X, or float64 for integers; inner products and distances stay, up to rounding.
-    """
-    dtype = np.result_type(X.dtype, np.float32)
-    (triangle,) = qr(X.T.astype(np.float64), mode="r", overwrite_a=True, check_finite=False)
-    return np.ascontiguousarray(triangle[: len(X)].T, dtype=dtype)
 
 
 def row_hashes(rows: Any) -> npt.NDArray[np.uint64]:

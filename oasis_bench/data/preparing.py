@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.pipeline import Pipeline
 
 from oasis_bench.system import UsageError
 
@@ -62,6 +63,12 @@ class Prepare(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(self, encoding: Encoding) -> None:
         self.encoding = encoding
+
+    @classmethod
+    def of_model(cls, model: Any) -> Self | None:
+        """Return the step of a loaded model that prepares raw values of a table, if it has one."""
+        first = model[0] if isinstance(model, Pipeline) else None
+        return first if isinstance(first, cls) else None
 
     def fit(self, X: Any, y: object = None) -> Self:
         """Learn from training rows: a matrix in this encoding, or a DataFrame of raw values."""

@@ -3,8 +3,6 @@ from .data_use import (
     refuse_unknown_subsets as refuse_unknown_subsets,
 )
 from .identity import (
-    WORDS as WORDS,
-    cell_name as cell_name,
     package_hash as package_hash,
 )
 from .saved_model import (
@@ -13,16 +11,13 @@ from .saved_model import (
 )
 from .setting import Duration as Duration, Search as Search
 from .settings import (
-    LIMITS as LIMITS,
     Experiment as Experiment,
     LearnerSpec as LearnerSpec,
-    tasks_by_option as tasks_by_option,
 )
 from .trials import (
     Candidate as Candidate,
     ChooseBy as ChooseBy,
     TrialSpec as TrialSpec,
-    find_tasks as find_tasks,
     plan as plan,
     refuse_unknown_names as refuse_unknown_names,
     remarks_on as remarks_on,

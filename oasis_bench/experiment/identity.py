@@ -10,7 +10,6 @@ from importlib import import_module
 from pathlib import Path
 
 from oasis_bench.plugins import MetricLearner
-from oasis_bench.tasks import Split
 
 DECIDING = (
     *("system", "data", "sampling", "tasks", "plugins", "experiment", "trial", "execution"),
@@ -19,22 +18,6 @@ DECIDING = (
 """The packages whose code decides results."""
 
 CODE = {".py", ".pyx", ".h", ".so"}
-
-WORDS = {
-    "data": "the rows of the data set",
-    "source": "the source code",
-    "version": "the version of oasis-bench",
-    "code": "the code of oasis-bench",
-    "libraries": "the version of numpy, scipy or scikit-learn",
-    "kernel": "OASIS_BENCH_KERNEL",
-    "grid": "the hyper-parameters to try",
-    "model": "the model file",
-}
-
-
-def cell_name(learner: str, subset: str, split: str) -> str:
-    """Name a learner's label, a class subset and a split, the key of their identity."""
-    return ", ".join([f"{learner}, classes {subset}", *Split.named_unless_usual(split)])
 
 
 def source_hash(plugin: type[MetricLearner]) -> str:

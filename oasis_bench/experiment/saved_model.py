@@ -19,7 +19,6 @@ from oasis_bench.plugins import (
     Registry,
     learner_of,
     load_model_of,
-    prepare_of,
     training_rows_of,
 )
 from oasis_bench.system import Text, UsageError, open_regular
@@ -87,7 +86,7 @@ def match_columns(e: Experiment, registry: Registry, rows: LabelledRows) -> Labe
     if spec.model is None or registry.algorithms[spec.algorithm].takes != "rows":
         return rows
     model = load_model_of(registry, spec.model)
-    prepare, known = prepare_of(model), getattr(model, "feature_names_in_", None)
+    prepare, known = Prepare.of_model(model), getattr(model, "feature_names_in_", None)
     if (known is None) != (rows.columns is None):
         of = "the data" if rows.columns is None else "the model"
         remark = f"{label}: {of} has no names of columns, which are taken in their order"
@@ -117,7 +116,7 @@ def _with_left_out(rows: LabelledRows, names: set[str]) -> LabelledRows:
 
 def _encoded_as(model: Any, path: str, rows: LabelledRows) -> LabelledRows:
     """Return rows with the codes of the model's preparation; refuse what it cannot take."""
-    prepare, columns = prepare_of(model), rows.columns or range(rows.X.shape[1])
+    prepare, columns = Prepare.of_model(model), rows.columns or range(rows.X.shape[1])
     if prepare is None and rows.encoding is not None:
         if np.isfinite(rows.X.sum()) and not any(texts for _, *texts in rows.encoding):
             return replace(rows, encoding=None)

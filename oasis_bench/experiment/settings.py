@@ -31,12 +31,11 @@ from oasis_bench.experiment.setting import (
     setting,
     subsets_of_text,
 )
+from oasis_bench.plugins import Registry
 from oasis_bench.system import Text, UsageError, Value, open_regular
+from oasis_bench.tasks import Task
 
 BUILT_IN = Path(__file__).parent / "built_in"
-
-LIMITS: Mapping[str, type[Limit]] = {"budget": Duration, "memory": Size}
-"""Settings that a resumed run may change, and that may be given for each learner."""
 
 DEFAULT_PARTITIONS, DEFAULT_TRAIN, DEFAULT_TEST = 5, 40, 25
 """Partitions of data sets without folds, training and test items a class (JMLR 2010, 5.3.2)."""
@@ -49,9 +48,6 @@ TASK_OF_OPTION = {"pairs": "verification", "triplets": "judged-triplets"}
 
 MOST_TRIALS = 100_000
 """Of a run; more would take gigabytes before the first one begins."""
-
-NOT_HYPER_PARAMETERS = ("algorithm", "features", *LIMITS)
-"""Keys of a learner's table in a file that are not its hyper-parameters."""
 
 NOT_KEYS = {"dataset_options", "built_in"}
 """Fields of an experiment that a file does not have as keys."""
@@ -75,6 +71,9 @@ class LearnerSpec:
         +; None: all.
     """
 
+    LIMITS: ClassVar[Mapping[str, type[Limit]]] = {"budget": Duration, "memory": Size}
+    """The settings that a run which goes on may change, and a learner may have of its own."""
+
     algorithm: str
     params: Mapping[str, Any] = field(default_factory=dict)
     budget: Duration | None = None
@@ -83,9 +82,13 @@ class LearnerSpec:
     features: str | None = None
 
     def __post_init__(self) -> None:
-        for name, kind in LIMITS.items():
+        for name, kind in self.LIMITS.items():
             if (given := getattr(self, name)) is not None:
                 object.__setattr__(self, name, kind.of(name, given))
+
+
+NOT_HYPER_PARAMETERS = ("algorithm", "features", *LearnerSpec.LIMITS)
+"""Keys of a learner's table in a file that are not its hyper-parameters."""
 
 
 @dataclass(frozen=True)
@@ -467,7 +470,7 @@ class Experiment:
         learners; with `quick` the settings of a quick run hold where none are given.  `params` are
         hyper-parameters, as in 'LMNN.pull_weight=0.5,0.9': one value, or a list to search.
         """
-        changes = {name: value for name, value in given.items() if name not in LIMITS}
+        changes = {name: value for name, value in given.items() if name not in LearnerSpec.LIMITS}
         if quick:
             changes = {**self.quick_settings(), **changes}
             if changes.get("replicates"):
@@ -487,13 +490,13 @@ class Experiment:
             too_few = [isinstance(size, int) and size < LEAST_FOR_UNSEEN for size in sizes]
             if "dataset" in changes or (too_few and all(too_few)):
                 changes["tasks"] = self.settings()["tasks"].default
-        changes |= {} if "tasks" in given else tasks_by_option(dataset_options or {})
+        changes |= {} if "tasks" in given else self.tasks_by_option(dataset_options or {})
         changes["dataset_options"] = {**options, **(dataset_options or {})}
         changes["learners"] = _with_params(learners or self.learners, params)
         if title is not None:
             changes["title"] = title
         changes["each"] = {name: v for name, v in self.each.items() if name not in changes}
-        limits = {name: given[name] for name in LIMITS if name in given}
+        limits = {name: given[name] for name in LearnerSpec.LIMITS if name in given}
         return replace(self, **changes).limited(limits)
 
     def quick_settings(self) -> dict[str, Any]:
@@ -535,11 +538,27 @@ class Experiment:
         n_test = self.test_per_class or before.test_per_class
         return self.with_numbers(partitions, n_train, n_test)
 
+    @staticmethod
+    def tasks_by_option(dataset_options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the setting `tasks` that options of a data set ask by default, if they do."""
+        tasks = tuple(task for name, task in TASK_OF_OPTION.items() if name in dataset_options)
+        return {"tasks": tasks} if tasks else {}
 
-def tasks_by_option(dataset_options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the setting `tasks` that options of a data set ask by default, if they do."""
-    tasks = tuple(task for name, task in TASK_OF_OPTION.items() if name in dataset_options)
-    return {"tasks": tasks} if tasks else {}
+    def find_tasks(self, registry: Registry) -> list[Task]:
+        """Return its tasks, each with the split that it is evaluated on.
+
+        Unknown tasks and splits, and a measure to choose by that none of them has, are refused.
+        """
+        tasks = [registry.tasks[name]() for name in self.tasks]
+        if self.split is not None:
+            split = registry.splits[self.split]
+            for task in tasks:
+                if task.split in split.in_place_of:
+                    task.split = split.name
+        if (text := self.choose_by) is not None:
+            for task in [task for task in tasks if task.has_measure(text)] or tasks[:1]:
+                Task.parse_measure(text, task)  # raises where there is no such measure
+        return tasks
 
 
 def _with_params(

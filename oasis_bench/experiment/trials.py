@@ -14,7 +14,7 @@ from functools import cached_property
 from importlib.metadata import version
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.model_selection import ParameterGrid
@@ -32,7 +32,7 @@ from oasis_bench.experiment.data_use import (
     settle,
     size_remarks,
 )
-from oasis_bench.experiment.identity import cell_name, package_hash, source_hash
+from oasis_bench.experiment.identity import package_hash, source_hash
 from oasis_bench.experiment.setting import Duration, Search, Size
 from oasis_bench.experiment.settings import Experiment, LearnerSpec
 from oasis_bench.plugins import Dataset, MetricLearner, Registry, is_the_baseline
@@ -126,6 +126,18 @@ class TrialSpec:
         What the columns of a table are (see `Prepare`); None: rows are used as they are.
     """
 
+    IDENTITY_IN_WORDS: ClassVar = {
+        "data": "the rows of the data set",
+        "source": "the source code",
+        "version": "the version of oasis-bench",
+        "code": "the code of oasis-bench",
+        "libraries": "the version of numpy, scipy or scikit-learn",
+        "kernel": "OASIS_BENCH_KERNEL",
+        "grid": "the hyper-parameters to try",
+        "model": "the model file",
+    }
+    """What decides a result, for messages; a key that is not here says it itself."""
+
     experiment: Experiment
     learner: str
     where: Where
@@ -153,7 +165,12 @@ class TrialSpec:
     @property
     def cell(self) -> str:
         """Its learner, class subset and split: the trials of a cell have one identity each."""
-        return cell_name(self.learner, self.where.subset, self.where.split)
+        return self.cell_name(self.learner, self.where.subset, self.where.split)
+
+    @staticmethod
+    def cell_name(learner: str, subset: str, split: str) -> str:
+        """Name a learner's label, a class subset and a split, the key of their identity."""
+        return ", ".join([f"{learner}, classes {subset}", *Split.named_unless_usual(split)])
 
     @property
     def _of_learner(self) -> LearnerSpec:
@@ -461,23 +478,6 @@ def candidates(
     return tuple(all_of_them[i] for i in [first, *others][:n_tried])
 
 
-def find_tasks(experiment: Experiment, registry: Registry) -> list[Task]:
-    """Return the tasks of an experiment, each with the split that it is evaluated on.
-
-    Unknown tasks and splits, and a measure to choose by that none of them has, are refused.
-    """
-    tasks = [registry.tasks[name]() for name in experiment.tasks]
-    if experiment.split is not None:
-        split = registry.splits[experiment.split]
-        for task in tasks:
-            if task.split in split.in_place_of:
-                task.split = split.name
-    if (text := experiment.choose_by) is not None:
-        for task in [task for task in tasks if task.has_measure(text)] or tasks[:1]:
-            Task.parse_measure(text, task)  # raises where there is no such measure
-    return tasks
-
-
 def refuse_unknown_names(experiment: Experiment, registry: Registry) -> None:
     """Raise UsageError for what can be seen of an experiment before its data set is loaded.
 
@@ -487,7 +487,7 @@ def refuse_unknown_names(experiment: Experiment, registry: Registry) -> None:
     e = experiment
     refuse_unknown_subsets(e, Registry.open_dataset(e.dataset, registry, e.dataset_options))
     find_grids(experiment, registry)
-    tasks = find_tasks(experiment, registry)
+    tasks = experiment.find_tasks(registry)
     if experiment.split is None:
         return
     split = registry.splits[experiment.split]
@@ -510,7 +510,7 @@ def _split(name: str, e: Experiment, rows: LabelledRows, registry: Registry) -> 
 def _tasks_by_split(e: Experiment, rows: LabelledRows, registry: Registry) -> dict[str, list[Task]]:
     """Return the tasks of each split, in their order."""
     by_split: dict[str, list[Task]] = {}
-    for task in find_tasks(e, registry):
+    for task in e.find_tasks(registry):
         if reason := task.refusal(rows):
             raise UsageError(f"{e.dataset} cannot be asked for {task.name}: {reason}")
         by_split.setdefault(task.split, []).append(task)

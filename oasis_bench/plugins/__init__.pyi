@@ -1,11 +1,6 @@
 from .blending import (
-    WEIGHTS as WEIGHTS,
     Blend as Blend,
-    as_inner_product as as_inner_product,
-    baseline_scores as baseline_scores,
-    baseline_sd as baseline_sd,
     is_the_baseline as is_the_baseline,
-    learned_sd as learned_sd,
 )
 from .check import check_plugins as check_plugins
 from .contract import (
@@ -37,7 +32,6 @@ from .model_file import (
     load_blend as load_blend,
     load_model as load_model,
     load_model_of as load_model_of,
-    prepare_of as prepare_of,
     read_model as read_model,
     save_model as save_model,
     training_rows_of as training_rows_of,

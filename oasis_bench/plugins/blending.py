@@ -9,7 +9,7 @@ rows.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +19,6 @@ from oasis_bench.plugins.learner import EmbeddingLearner, ExemplarLearner, squar
 from oasis_bench.plugins.metric_learner import MetricLearner
 from oasis_bench.system import Text, UsageError
 from oasis_bench.tasks import Scores, kernel_ready
-
-WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)
-"""The values of b that are tried."""
 
 PAIRED, PAIRED_WITH = 50, 40
 """Training rows, and others that each is compared with, for the standard deviations."""
@@ -44,6 +41,9 @@ class Blend:
         What prepares rows for the baseline, as they are before those of the learner.  Default:
         the baseline takes the learner's rows.
     """
+
+    WEIGHTS: ClassVar = (0.0, 0.25, 0.5, 0.75, 1.0)
+    """The values of b that are tried."""
 
     weight: float
     baseline_sd: float
@@ -84,8 +84,8 @@ class Blend:
         baseline_X : array or CSR of shape (n_rows, n_features), optional
             The training rows as `steps` make them.  Default: `X`.
         """
-        of_baseline = baseline_sd(X if steps is None else baseline_X, seed)
-        return cls(weight, of_baseline, learned_sd(learner, X, seed), steps)
+        of_baseline = cls.sd_of_baseline(X if steps is None else baseline_X, seed)
+        return cls(weight, of_baseline, cls.sd_of_learned(learner, X, seed), steps)
 
     def mix(self, baseline: Scores, learned: Scores) -> Scores:
         """Return the blend of scores s0 and s1 of the same pairs."""
@@ -121,10 +121,53 @@ class Blend:
         ndarray of shape (n_queries, n_gallery)
             Larger is more similar.
         """
-        learned = as_inner_product(type(learner), learner.similarity(queries, gallery))
+        learned = self.as_inner_product(type(learner), learner.similarity(queries, gallery))
         if baseline_queries is None:
             baseline_queries, baseline_gallery = queries, gallery
-        return self.mix(baseline_scores(baseline_queries, baseline_gallery), learned)
+        return self.mix(self.baseline_scores(baseline_queries, baseline_gallery), learned)
+
+    @staticmethod
+    def as_inner_product(learner: type[MetricLearner], scores: Scores) -> Scores:
+        """Return s1: -d^2 / 2 where the scores are minus a distance d, else the scores."""
+        of_distances = (
+            issubclass(learner, EmbeddingLearner)
+            and learner.score_embeddings is EmbeddingLearner.score_embeddings
+            and learner.similarity is MetricLearner.similarity
+        )
+        if not of_distances:
+            return scores
+        squares = scores.astype(np.float64)
+        return np.multiply(squares, squares, out=squares) / -2
+
+    @staticmethod
+    def baseline_scores(queries: Any, gallery: Any) -> Scores:
+        """Return s0, -|x - y|^2 / 2, of every query and every gallery row, dense or sparse."""
+        queries, gallery = (
+            rows.to_numpy() if hasattr(rows, "to_numpy") else rows for rows in (queries, gallery)
+        )
+        if (middle := far_middle(gallery)) is not None:  # the digits of rows far from zero stay
+            queries, gallery = (without_offset(rows, middle) for rows in (queries, gallery))
+        return squared_distances(queries, gallery) / -2
+
+    @staticmethod
+    def sd_of_baseline(X: Any, seed: int) -> float:
+        """Return the standard deviation of s0 over pairs of training rows."""
+        left, right = _pairs(X.shape[0], seed)
+        return _deviation(Blend.baseline_scores(X[left], X[right])) if len(right) else 0.0
+
+    @staticmethod
+    def sd_of_learned(learner: MetricLearner, X: Any, seed: int) -> float:
+        """Return the standard deviation of s1 over the same pairs of training rows."""
+        left, right = _pairs(X.shape[0], seed)
+        if not len(right):
+            return 0.0
+        if isinstance(learner, ExemplarLearner):
+            scores = learner.similarity_to_training(X[left])[:, right]
+        elif learner.has_embedding:  # `similarity` refuses scores that are not finite
+            scores = learner.score_embeddings(learner.embed(X[left]), learner.embed(X[right]))
+        else:
+            scores = learner.similarity(X[left], X[right])
+        return _deviation(Blend.as_inner_product(type(learner), kernel_ready(scores)))
 
 
 def is_the_baseline(learner: type[MetricLearner]) -> bool:
@@ -133,49 +176,6 @@ def is_the_baseline(learner: type[MetricLearner]) -> bool:
     A class that is derived from the baseline is another learner.
     """
     return bool(vars(learner).get("is_baseline", False))
-
-
-def as_inner_product(learner: type[MetricLearner], scores: Scores) -> Scores:
-    """Return s1: of a learner whose scores are minus a distance d, -d^2 / 2; else its scores."""
-    of_distances = (
-        issubclass(learner, EmbeddingLearner)
-        and learner.score_embeddings is EmbeddingLearner.score_embeddings
-        and learner.similarity is MetricLearner.similarity
-    )
-    if not of_distances:
-        return scores
-    squares = scores.astype(np.float64)
-    return np.multiply(squares, squares, out=squares) / -2
-
-
-def baseline_scores(queries: Any, gallery: Any) -> Scores:
-    """Return s0, -|x - y|^2 / 2, of every query and every gallery row, dense or sparse."""
-    queries, gallery = (
-        rows.to_numpy() if hasattr(rows, "to_numpy") else rows for rows in (queries, gallery)
-    )
-    if (middle := far_middle(gallery)) is not None:  # the digits of rows far from zero stay
-        queries, gallery = (without_offset(rows, middle) for rows in (queries, gallery))
-    return squared_distances(queries, gallery) / -2
-
-
-def baseline_sd(X: Any, seed: int) -> float:
-    """Return the standard deviation of s0 over pairs of training rows."""
-    left, right = _pairs(X.shape[0], seed)
-    return _deviation(baseline_scores(X[left], X[right])) if len(right) else 0.0
-
-
-def learned_sd(learner: MetricLearner, X: Any, seed: int) -> float:
-    """Return the standard deviation of s1 over the same pairs of training rows."""
-    left, right = _pairs(X.shape[0], seed)
-    if not len(right):
-        return 0.0
-    if isinstance(learner, ExemplarLearner):
-        scores = learner.similarity_to_training(X[left])[:, right]
-    elif learner.has_embedding:  # `similarity` refuses scores that are not finite
-        scores = learner.score_embeddings(learner.embed(X[left]), learner.embed(X[right]))
-    else:
-        scores = learner.similarity(X[left], X[right])
-    return _deviation(as_inner_product(type(learner), kernel_ready(scores)))
 
 
 def _pairs(n_rows: int, seed: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:

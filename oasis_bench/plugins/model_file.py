@@ -23,7 +23,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from oasis_bench import __version__
-from oasis_bench.data import Patches, PatchKind, Prepare, Scaling, row_hashes
+from oasis_bench.data import Patches, PatchKind, Scaling, row_hashes
 from oasis_bench.plugins.blending import Blend
 from oasis_bench.plugins.metric_learner import FittedArray, MetricLearner
 from oasis_bench.plugins.registry import Registry
@@ -213,12 +213,6 @@ def load_model_of(registry: Registry, path: str | os.PathLike[str]) -> Any:
             f"{path}: cannot be read as a model file ({_one_line(error)}): give an undamaged file "
             "that `save_model` wrote and that fits into memory"
         ) from error
-
-
-def prepare_of(model: Any) -> Prepare | None:
-    """Return the step of a loaded model that prepares raw values of a table, where it has one."""
-    first = model[0] if isinstance(model, Pipeline) else None
-    return first if isinstance(first, Prepare) else None
 
 
 def read_model(file: BinaryIO, registry: Registry) -> MetricLearner:

@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 
 from oasis_bench.data import FloatArray
-from oasis_bench.plugins.blending import Blend, as_inner_product, baseline_scores
+from oasis_bench.plugins.blending import Blend
 from oasis_bench.plugins.learner import (
     BilinearLearner,
     EmbeddingLearner,
@@ -95,7 +95,7 @@ def neighbours(
             return top_k(learner.similarity, asked, items, k, TIES_SEED, progress=progress)
         others, own = as_items(*baseline_rows(estimator, given, prepared))
         if blend.weight == 0:
-            return top_k(baseline_scores, own, others, k, TIES_SEED, progress=progress)
+            return top_k(blend.baseline_scores, own, others, k, TIES_SEED, progress=progress)
         similarity = _blended(learner, blend, (asked, own), (items, others))
         rows_asked, rows = (np.arange(X.shape[0]) for X in (asked, items))
         return top_k(similarity, rows_asked, rows, k, TIES_SEED, progress=progress)
@@ -124,8 +124,8 @@ def _blended(
             scores = learner.finite_scores(learner.embed(own), held)
         else:
             scores = learner.similarity(own, held)
-        learned = as_inner_product(type(learner), scores)
-        return blend.mix(baseline_scores(of_baseline, others), learned)
+        learned = blend.as_inner_product(type(learner), scores)
+        return blend.mix(blend.baseline_scores(of_baseline, others), learned)
 
     return similarity
 

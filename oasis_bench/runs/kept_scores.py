@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from oasis_bench.data import LabelledRows, Labels
-from oasis_bench.experiment import Experiment, TrialSpec, find_tasks
+from oasis_bench.experiment import Experiment, TrialSpec
 from oasis_bench.plugins import Blend, Registry
 from oasis_bench.runs.run import (
     file_names,
@@ -32,14 +32,17 @@ from oasis_bench.runs.schema import RunFacts
 from oasis_bench.runs.store import Store, StoredRun, read_run
 from oasis_bench.system import Folder, Progress, UsageError, no_progress, slices, whole_file
 from oasis_bench.tasks import (
-    PART_SCORES,
     Numbers,
     Retrieval,
     SharedLabels,
     Task,
+    block_size,
     rank_others,
 )
 from oasis_bench.trial import Predictions
+
+PART_BYTES = 2**25
+"""Size of the scores of the queries that are ranked at once; their orders take twice as much."""
 
 WHERE = ("learner", "subset", "partition", "split")
 """Columns that name a trial of a run."""
@@ -62,7 +65,7 @@ def evaluate_run(
         refuse_missing_plugins(info, plugin_files, folder)
         registry = Registry.load(list(dict.fromkeys(path.resolve() for path in plugin_files)))
         experiment = replace(info.experiment, tasks=tuple(tasks), choose_by=None)
-        wanted = find_tasks(experiment, registry)
+        wanted = experiment.find_tasks(registry)
         if any(task.has_measure(info.experiment.choose_by or "") for task in wanted):
             experiment = replace(experiment, choose_by=info.experiment.choose_by)
         splits = {str(one["split"]) for one in info.identities.values()}
@@ -151,7 +154,7 @@ def export_trec(
         folder, run.info, experiment, registry, plugin_files, on_download
     )
     kept = [one for one in trials.values() if "test" in one.galleries]
-    splits = {task.split for task in find_tasks(experiment, registry)}
+    splits = {task.split for task in experiment.find_tasks(registry)}
     finished = run.trials["split"].isin(splits) & (run.trials["status"] == "ok")
     if missing := int(finished.sum()) - len(kept):
         warnings.warn(
@@ -219,7 +222,7 @@ def _write(scores: Predictions, y: Labels, run_path: Path, qrels_path: Path) -> 
 def _parts(scores: Predictions) -> Iterator[tuple[Numbers, npt.NDArray[np.floating]]]:
     """Yield places of queries among the test items with their scores, some millions at a time."""
     for start, block in scores.blended():
-        for part in slices(len(block), max(1, PART_SCORES // block.shape[1])):
+        for part in slices(len(block), block_size(block.shape[1], block.dtype, PART_BYTES)):
             yield np.arange(start + part.start, start + part.stop), block[part]
 
 

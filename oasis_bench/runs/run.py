@@ -20,10 +20,8 @@ from typing import Any, TypeVar
 from oasis_bench.data import LabelledRows
 from oasis_bench.execution import Executor, executor
 from oasis_bench.experiment import (
-    WORDS,
     Experiment,
     TrialSpec,
-    find_tasks,
     match_columns,
     plan,
     refuse_unknown_names,
@@ -176,7 +174,7 @@ def refuse_what_changed(
 ) -> None:
     """Raise a UsageError that names what has changed since a run began, if anything has."""
     changes = [
-        f"{WORDS.get(key, key)} of {name}"
+        f"{TrialSpec.IDENTITY_IN_WORDS.get(key, key)} of {name}"
         for name, identity in before.items()
         for key, value in identity.items()
         if key != "partition" and now.get(name, {}).get(key) != value
@@ -287,7 +285,7 @@ def _sources(
         for label, spec in experiment.learners.items()
     }
     splits = {}
-    for task in find_tasks(experiment, registry):
+    for task in experiment.find_tasks(registry):
         split = registry.splits[task.split](experiment).for_rows(rows)
         splits[task.split] = SplitSource(
             summary=split.in_words(),
@@ -315,7 +313,7 @@ def task_sources(experiment: Experiment, registry: Registry) -> dict[str, TaskSo
     fields = ("split", "gallery", "measures", "of_data")
     return {
         task.name: _said(TaskSource, task, **{name: getattr(task, name) for name in fields})
-        for task in find_tasks(experiment, registry)
+        for task in experiment.find_tasks(registry)
     }
 
 

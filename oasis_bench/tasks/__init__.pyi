@@ -1,12 +1,9 @@
 from .chance import average_precision_of_chance as average_precision_of_chance
 from .classification import (
-    ACCURACY as ACCURACY,
-    RECOGNITION_BY_FROME as RECOGNITION_BY_FROME,
     vote as vote,
 )
 from .judged_tasks import PRECISION as PRECISION, human_level as human_level
 from .ranking import (
-    PART_SCORES as PART_SCORES,
     Numbers as Numbers,
     Scores as Scores,
     Similarity as Similarity,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, astuple, dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal
@@ -17,7 +17,6 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from oasis_bench.plugins import Registry, load_model, save_model
@@ -39,9 +38,6 @@ STEPS_PER_IMAGE = 70
 """160 million steps for 2.3 million images (JMLR 2010, 5.2.3)."""
 
 PRECISION_AT = (1, 10, 50)
-
-TRAINING = ["images", "steps", "batch_size", "seed"]
-"""The columns of a frame that identify a training."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +118,23 @@ class TrainingRecord:
         """Steps at the last checkpoint; -1 where there is none, as the first is at step 0."""
         return self.checkpoints[-1].n_steps if self.checkpoints else -1
 
+    @classmethod
+    def read_all(cls, folder: Path, data: dict[str, int] | None = None) -> list[TrainingRecord]:
+        """Read the trainings in a folder, by name; refuse those that cannot be compared.
+
+        They are to be on `data`, or all on the same.  A different number of training images does
+        not matter: all other images are the same.
+        """
+        records = [_read_record(path) for path in sorted(folder.glob("images-*.json"))]
+        for record in records:
+            data = data or record.data
+            if {**record.data, "n_train": 0} != {**data, "n_train": 0}:
+                raise UsageError(
+                    f"{folder} has {record.training.name} on other data, {record.data}, than "
+                    f"{data}: use a separate folder for each data set"
+                )
+        return records
+
 
 def trainings(
     n_images: Sequence[int],
@@ -150,7 +163,7 @@ def train(
     queries are `test_queries`.
     """
     record = TrainingRecord(asdict(data.parameters), training, n_threads, (), Machine.provenance())
-    for begun in read_records(folder, record.data):
+    for begun in TrainingRecord.read_all(folder, record.data):
         if begun.training == training:
             if begun.n_threads != n_threads:  # it would mix their times
                 raise UsageError(
@@ -171,44 +184,6 @@ def train(
             seconds_left = checkpoint.learn_seconds / n_steps * left if n_steps else 0.0
             on_checkpoint(f"{training.name}: {checkpoint.words}", seconds_left)
     return record
-
-
-def read_records(folder: Path, data: dict[str, int] | None = None) -> list[TrainingRecord]:
-    """Read the trainings in a folder, by name; refuse those that cannot be compared.
-
-    They are to be on `data`, or all on the same.  A different number of training images does not
-    matter: all other images are the same.
-    """
-    records = [_read_record(path) for path in sorted(folder.glob("images-*.json"))]
-    for record in records:
-        data = data or record.data
-        if {**record.data, "n_train": 0} != {**data, "n_train": 0}:
-            raise UsageError(
-                f"{folder} has {record.training.name} on other data, {record.data}, than "
-                f"{data}: use a separate folder for each data set"
-            )
-    return records
-
-
-def checkpoints_of(records: Sequence[TrainingRecord]) -> pd.DataFrame:
-    """Return a row for each checkpoint, in the order of images, steps, batch size and seed.
-
-    The columns are these four, n_threads, and the fields of `Checkpoint`, where precision_at_1 and
-    so on stand for its precisions; batch_size is NaN of exact OASIS.
-    """
-    rows = [
-        {
-            **dict(zip(TRAINING, astuple(record.training), strict=True)),
-            "threads": record.n_threads,
-            **asdict(point),
-            **{f"precision_at_{k}": point.precision_at.get(str(k)) for k in PRECISION_AT},
-        }
-        for record in records
-        for point in record.checkpoints
-    ]
-    frame = pd.DataFrame(rows).drop(columns="precision_at")
-    frame = frame.astype({"batch_size": float, "peak_bytes": float})
-    return frame.sort_values([*TRAINING, "n_steps"], na_position="first", ignore_index=True)
 
 
 def _read_record(path: Path) -> TrainingRecord:

@@ -30,7 +30,6 @@ from oasis_bench.plugins import (
     Blend,
     IncrementalLearner,
     MetricLearner,
-    baseline_sd,
     load_blend,
 )
 from oasis_bench.system import Machine, Text
@@ -325,7 +324,7 @@ class Conversation:
             for gallery in self._galleries:
                 won = self._winners[self._places[gallery]]
                 rows = self._sealed(won.baseline_scaling)
-                sds = baseline_sd(rows.training_rows, seed), compared.learned_sd
+                sds = Blend.sd_of_baseline(rows.training_rows, seed), compared.learned_sd
                 steps = None if won.baseline_scaling == won.scaling else tuple(rows.steps)
                 self._begin_blend(gallery, Blend(won.blend or 0.0, *sds, steps), rows)
         yield from self._score()

@@ -18,8 +18,6 @@ from oasis_bench.plugins import (
     Blend,
     ExemplarLearner,
     MetricLearner,
-    as_inner_product,
-    baseline_scores,
 )
 from oasis_bench.tasks import Evaluation, Numbers, Task, kernel_ready, rank_others
 from oasis_bench.trial import wall
@@ -74,8 +72,8 @@ def mix_of(blend: Blend, learner: type[MetricLearner], items: SealedItems, galle
 
     def mix(start: int, scores: wall.ScoreArray) -> wall.ScoreArray:
         others = items.test_rows if gallery == "test" else items.training_rows
-        baseline = baseline_scores(items.test_rows[start : start + len(scores)], others)
-        return blend.mix(baseline, as_inner_product(learner, scores))
+        baseline = blend.baseline_scores(items.test_rows[start : start + len(scores)], others)
+        return blend.mix(baseline, blend.as_inner_product(learner, scores))
 
     return mix
 

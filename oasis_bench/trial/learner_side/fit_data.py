@@ -8,8 +8,9 @@ from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg import qr
 
-from oasis_bench.data import Encoding, JudgedTriplets, Judgements, Labels, Scaling, coordinates
+from oasis_bench.data import Encoding, JudgedTriplets, Judgements, Labels, Scaling
 from oasis_bench.experiment import TrialSpec
 from oasis_bench.plugins import IncrementalLearner, MetricLearner
 from oasis_bench.tasks import NotSplittableError, Truth
@@ -66,7 +67,10 @@ class FitData:
         n_rows = n_learn + self.queries.shape[0]
         if n_rows >= n_features or 8 * n_rows * n_features > SPAN_BYTES:
             return self
-        rows = coordinates(np.vstack([self.X, self.queries]))
+        X = np.vstack([self.X, self.queries])
+        (triangle,) = qr(X.T.astype(np.float64), mode="r", overwrite_a=True, check_finite=False)
+        dtype = np.result_type(X.dtype, np.float32)  # float64 for integers
+        rows = np.ascontiguousarray(triangle[:n_rows].T, dtype=dtype)
         return replace(self, X=rows[:n_learn], queries=rows[n_learn:])
 
     def fit(self, learner: MetricLearner, start: int = 0, stop: int | None = None) -> None:

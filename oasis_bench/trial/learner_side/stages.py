@@ -31,17 +31,12 @@ from threadpoolctl import threadpool_limits
 from oasis_bench.data import Scaling, symmetry_index
 from oasis_bench.experiment import ChooseBy, TrialSpec
 from oasis_bench.plugins import (
-    WEIGHTS,
     BilinearLearner,
     Blend,
     ExemplarLearner,
     MetricLearner,
     Registry,
-    as_inner_product,
-    baseline_scores,
-    baseline_sd,
     is_the_baseline,
-    learned_sd,
     read_model,
     write_model,
 )
@@ -204,7 +199,7 @@ class _Validation:
         each = [data] * len(self._tasks) if baselines is None else baselines
         is_blended = wall.is_blended(self._spec, type(learner))
         seed = self._spec.seed_for("blend")
-        learned = learned_sd(learner, data.X, seed) if is_blended else 0.0
+        learned = Blend.sd_of_learned(learner, data.X, seed) if is_blended else 0.0
         return np.array(
             [
                 self._values(task, by, learner, data, (rows, learned) if is_blended else None)
@@ -215,7 +210,7 @@ class _Validation:
     def of_baseline(self, data: FitData) -> npt.NDArray[np.float64]:
         """Return the value of the Euclidean baseline by each measure."""
         assert data.truth is not None
-        asked = baseline_scores, data.queries, self._seed, data.X
+        asked = Blend.baseline_scores, data.queries, self._seed, data.X
         return np.array(
             [
                 task.evaluate(data.truth, *asked, (by.measure,)).value(by.measure, by.k)
@@ -247,17 +242,17 @@ class _Validation:
             rows, learned = blended_with
             gallery = rows.queries if task.gallery == "test" else rows.X
             ties = tie_order(self._seed, gallery.shape[0])
-            sds = shared(baseline_sd, rows.X, self._spec.seed_for("blend")), learned
+            sds = shared(Blend.sd_of_baseline, rows.X, self._spec.seed_for("blend")), learned
             blends = [
                 (Blend(weight, *sds), task.evaluation(data.truth, ties, only))
-                for weight in WEIGHTS[:-1]
+                for weight in Blend.WEIGHTS[:-1]
             ]
 
         def judge_blends(start: int, scores: wall.ScoreArray) -> None:
             if not blends:
                 return
-            baseline = baseline_scores(rows.queries[start : start + len(scores)], gallery)
-            own = as_inner_product(type(learner), scores)
+            baseline = Blend.baseline_scores(rows.queries[start : start + len(scores)], gallery)
+            own = Blend.as_inner_product(type(learner), scores)
             for blend, evaluation in blends:
                 evaluation.add(start, blend.mix(baseline, own))
 
@@ -311,7 +306,7 @@ def _fit(stage: wall.Stage, channel: Channel) -> None:
     if wall.is_blended(spec, type(learner)):
         # A copy is asked: the learner itself, which is to be timed, has computed nothing yet.
         copied = pickle.loads(wall.map_bytes(model))
-        channel.send(wall.Compared(learned_sd(copied, items["X"], spec.seed_for("blend"))))
+        channel.send(wall.Compared(Blend.sd_of_learned(copied, items["X"], spec.seed_for("blend"))))
         del copied
     _score(learner, stage, channel)
 

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from oasis_bench.experiment import Candidate
-from oasis_bench.plugins import WEIGHTS, IncrementalLearner, MetricLearner
+from oasis_bench.plugins import Blend, IncrementalLearner, MetricLearner
 from oasis_bench.system import Processes, shared
 from oasis_bench.trial import wall
 from oasis_bench.trial.learner_side.fit_data import FitData
@@ -180,7 +180,7 @@ class _Course:
         of_folds = self._of_folds(n_steps, n_folds)[:, measure]
         if of_folds.shape[1] > 1:
             _, tuned.blend, place = max(
-                zip(of_folds.mean(axis=0), WEIGHTS, range(len(WEIGHTS)), strict=True)
+                zip(of_folds.mean(axis=0), Blend.WEIGHTS, range(len(Blend.WEIGHTS)), strict=True)
             )
             tuned.blend_values = of_folds[:, place].tolist()
         return tuned
@@ -243,7 +243,7 @@ def tune(
     ``make(params, fold)`` gives an unfitted learner, ``fit_data_of(scaling)`` the data of the inner
     folds, ``score(learner, data, baselines)`` the values, ``folds_of(work, n_folds)`` what does
     the work of the folds: by default this process, one after the other.  Where the learner is
-    blended, each measure has a value for each of `WEIGHTS`.  The last one, the learner's own,
+    blended, each measure has a value for each of `Blend.WEIGHTS`.  The last one, the learner's own,
     tunes; of the winner the best of them all gives the weight.  `baseline` has the scalings, and
     what gives the baseline's value by each measure: its scaling is tuned apart, on all folds, so
     that each learner may fall back on the same baseline.  The `timer` is entered with each phase;
