@@ -72,7 +72,7 @@ class LearnerSpec:
     """
 
     LIMITS: ClassVar[Mapping[str, type[Limit]]] = {"budget": Duration, "memory": Size}
-    """The settings that a run which goes on may change, and a learner may have of its own."""
+    """Settings that a continued run may change, and that may be given for each learner."""
 
     algorithm: str
     params: Mapping[str, Any] = field(default_factory=dict)
