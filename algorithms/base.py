@@ -60,6 +60,8 @@ class HyperParameters:
 
     def __init_subclass__(cls, kw_only: bool = False, **options: Any) -> None:
         super().__init_subclass__(**options)
+        if not any("ClassVar" not in str(hint) for hint in inspect.get_annotations(cls).values()):
+            return  # no field of its own: it keeps an `__init__` that a base has written
         made: Any = dataclass(eq=False, repr=False, kw_only=kw_only)(cls)
         known = cls._parameter_constraints
         if isinstance(known, dict):  # else a property

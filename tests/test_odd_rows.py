@@ -5,6 +5,7 @@ zero; values near the ends of what floats can hold.
 """
 
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -137,6 +138,17 @@ def test_distances_have_their_digits_where_what_is_asked_is_far_from_what_was_le
     outlier = np.vstack([IRIS, np.full(4, 1e12)])  # as far away as that: others keep theirs
     found = learner.similarity(outlier, outlier)
     np.testing.assert_allclose(found, -cdist(outlier, outlier), rtol=1e-7, atol=1e-12)
+
+
+def test_it_warns_where_rounding_the_rows_has_cost_their_digits():
+    with pytest.warns(UserWarning, match="column 1 varies by .* float32 has rounded off"):
+        Euclidean().fit((IRIS + np.array([0, 1e6, 0, 0])).astype(np.float32))
+    with pytest.warns(UserWarning, match="column 3 varies by .* float64 has rounded off"):
+        Euclidean().fit(IRIS + np.array([0, 0, 0, 1e12]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Euclidean().fit(IRIS + SHIFT)
+        Euclidean().fit((IRIS + SHIFTED_IN_SINGLE).astype(np.float32))
 
 
 # ---- values near the ends of what floats can hold ------------------------------------------

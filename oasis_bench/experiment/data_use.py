@@ -150,10 +150,12 @@ def choose_classes(
         )
     eligible = np.flatnonzero(counts >= n_train + n_test)
     if n_chosen > len(eligible):
+        most = np.sort(counts)[-n_chosen]
+        or_sizes = f", or --train and --test to {most} together" if most >= LEAST else ""
         raise UsageError(
             f"{n_chosen} classes of {n_train} training and {n_test} test items were requested, "
             f"but only {len(eligible)} of the {len(counts)} classes have {n_train + n_test}: lower "
-            "--classes, or --train and --test"
+            f"--classes{or_sizes}"
         )
     order = np.random.default_rng(seed).permutation(len(counts))
     order = order[np.isin(order, eligible)].astype(np.intp)

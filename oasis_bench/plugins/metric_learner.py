@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
@@ -426,6 +427,25 @@ def sides(pairs: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     return array[:, 0], array[:, 1]
 
 
+DIGITS_LOST = {np.dtype(np.float32): 1e4, np.dtype(np.float64): 1e9}
+"""So many ranges away from zero, the values themselves have too few digits left."""
+
+
+def _warn_of_lost_digits(X: Any, middle: FloatArray, stacklevel: int) -> None:
+    """Warn where the values of a column are so far from zero that they have lost their digits."""
+    rows = np.asarray(X, dtype=middle.dtype)
+    ranges = np.ptp(rows, axis=0)
+    lost = (ranges > 0) & (np.abs(middle) / DIGITS_LOST[rows.dtype] > ranges)
+    if lost.any():
+        column = int(np.flatnonzero(lost)[0])
+        warnings.warn(
+            f"column {column} varies by {ranges[column]:.3g} around {middle[column]:.6g}, so that "
+            f"{rows.dtype} has rounded off what tells its values apart: subtract a constant from "
+            "it before it is rounded, or give float64",
+            stacklevel=stacklevel + 1,
+        )
+
+
 def _noting_rows(learn: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a method that learns from rows: check their size, and set `centre_` where it is needed.
 
@@ -443,6 +463,7 @@ def _noting_rows(learn: Callable[..., Any]) -> Callable[..., Any]:
         if self._shift_invariant and not goes_on:
             self.__dict__.pop("centre_", None)
             if (middle := far_middle(X)) is not None:
+                _warn_of_lost_digits(X, middle, stacklevel=2)
                 self.centre_ = middle
         return found
 
