@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from oasis_bench.experiment.setting import (
     CANDIDATES,
@@ -31,9 +31,11 @@ from oasis_bench.experiment.setting import (
     setting,
     subsets_of_text,
 )
-from oasis_bench.plugins import Registry
 from oasis_bench.system import Text, UsageError, Value, open_regular
-from oasis_bench.tasks import Task
+
+if TYPE_CHECKING:  # their imports take a second, and mistakes of a command are told before
+    from oasis_bench.plugins import Registry
+    from oasis_bench.tasks import Task
 
 BUILT_IN = Path(__file__).parent / "built_in"
 
@@ -557,7 +559,7 @@ class Experiment:
                     task.split = split.name
         if (text := self.choose_by) is not None:
             for task in [task for task in tasks if task.has_measure(text)] or tasks[:1]:
-                Task.parse_measure(text, task)  # raises where there is no such measure
+                task.parse_measure(text, task)  # raises if there is no such measure
         return tasks
 
 
