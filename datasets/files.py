@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.client import HTTPException
 from importlib.metadata import version
+from inspect import get_annotations
 from pathlib import Path
 from reprlib import repr as shown
 from ssl import SSLError
@@ -51,6 +52,8 @@ class DatasetWithOptions(Dataset):
 
     def __init_subclass__(cls, kw_only: bool = False, **options: Any) -> None:
         super().__init_subclass__(**options)
+        if not any("ClassVar" not in str(hint) for hint in get_annotations(cls).values()):
+            return  # no field of its own: it keeps an `__init__` that a base has written
         dataclass(eq=False, repr=False, kw_only=kw_only)(cls)
 
 

@@ -337,9 +337,12 @@ def planned(spec, folder):
     Few data sets have neither interval nor p-value.  None where not all learners are ranked yet.
     """
     from oasis_bench.analysis import Leaderboard, holm
+    from oasis_bench.analysis.leaderboard import signed_rank_tests
 
     board = leaderboard(spec, folder)
     if board is None or not {*OLDER, *NEWER, *BASELINES} <= {*board.saved.columns}:
+        return None
+    if len(board.saved) < 2:
         return None
     cells, saved = board.cells, board.saved
     own = cells[~cells["learner"].isin(BASELINES) & cells["learner"].isin(saved.columns)]
@@ -353,7 +356,8 @@ def planned(spec, folder):
         if len(own) >= Leaderboard.LEAST_CORPORA:
             found = stats.bootstrap((own,), np.median, method="percentile", rng=0)
             low, high = found.confidence_interval
-            p_value = stats.wilcoxon(own).pvalue if own.any() else 1
+            against = pd.DataFrame({"own": own, "none": 0.0})
+            p_value = signed_rank_tests(against, "none")["own"]
         rows.append([len(own), own.median(), low, high, p_value])
     columns = ["n", "median", "low", "high", "p"]
     table = pd.DataFrame(rows, index=list(values), columns=columns)

@@ -107,7 +107,7 @@ LINES = {
 }
 POINT = {"kind": "Validated", "scaling": "l2", "params": {"line": "1"}, "n_steps": None}
 POINT |= {"fold": 0, "values": [1.0]}
-STRANGE = {"params": {"line": "2"}, "n_steps": 7}
+STRANGE = {"params": {"line": "2"}, "n_steps": 7, "fold": 5, "values": [1.0, 1.0]}
 """Settings that no inner fold tries."""
 
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from oasis_bench.algorithms import OASIS
+from oasis_bench.algorithms import OASIS, Euclidean
+from oasis_bench.datasets.files import DatasetWithOptions
 from oasis_bench.plugins import BrokenPluginError, Registry
 from oasis_bench.system import UsageError
 from oasis_bench.tasks import Truth
@@ -157,3 +158,26 @@ def test_a_task_in_a_file_is_asked_like_those_that_are_installed(plugins):
     # One relevant item a query, at ranks 2, 2, 3 and 2: its average precision is 1 / rank, too.
     assert found["reciprocal-rank"][0].value == pytest.approx((1 / 2 + 1 / 2 + 1 / 3 + 1 / 2) / 4)
     assert found["reciprocal-rank"][0].value == pytest.approx(found["retrieval"][0].value)
+
+
+def test_a_class_without_fields_of_its_own_keeps_the_constructor_of_its_base():
+    class Written(Euclidean):
+        def __init__(self, log="."):
+            self.log = log
+
+    class Derived(Written):
+        name = "Derived"
+
+    assert Derived("x").get_params() == {"log": "x"}
+
+    class WrittenData(DatasetWithOptions):
+        def __init__(self, size):
+            self.size = size
+
+        def load(self, progress=None):
+            raise NotImplementedError
+
+    class DerivedData(WrittenData):
+        name = "derived"
+
+    assert DerivedData(3).size == 3

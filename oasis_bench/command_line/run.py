@@ -356,7 +356,8 @@ def quick_note(options: argparse.Namespace) -> list[str]:
     """Say of a quick run that it is one, and name the command of the whole one."""
     if not options.quick:
         return []
-    words = without_options(sys.argv[1:], ["--output"], switches=["--quick"])
+    given = getattr(options, "words", sys.argv[1:])
+    words = without_options(given, ["--output"], switches=["--quick"])
     whole = shlex.join(["python", "-m", "oasis_bench", *words])
     return [f"{Experiment.QUICK_REMARK}: {whole}"]
 
@@ -404,6 +405,8 @@ def recommend(options: argparse.Namespace) -> int:
     words += [word for it in options.data_options for word in ("--data-option", "=".join(it))]
     words += [word for file in options.plugin for word in ("--plugin", str(file))]
     every = f"'{shlex.join(['python', '-m', 'oasis_bench', *words])}'"
+    trial = make_parser().parse_args([*words, "--quick"])
+    trial.words = words
     results = options.results or results_folder(Experiment.from_toml("suite"), Path("runs/suite"))
     if not any(results.glob("*")):
         raise UsageError(
@@ -416,7 +419,7 @@ def recommend(options: argparse.Namespace) -> int:
     of_data = source.items, str(given.get("features", "")), sizes
     print(Registry.load_reports().recommend([results], names, *of_data))
     print(f"To measure it on these data: {every}", flush=True)
-    return run(make_parser().parse_args([*words, "--quick"])) if options.trial else 0
+    return run(trial) if options.trial else 0
 
 
 def compare(options: argparse.Namespace) -> int:

@@ -279,19 +279,26 @@ def load_blend(path: str | os.PathLike[str]) -> Blend | None:
     """
     try:
         with open_regular(Path(path)) as file:
-            header, arrays = read_archive(file)
-        steps = None
-        if BASELINE_FILE in header:
-            steps = _steps_of(header[BASELINE_FILE], BASELINE_PLACE, arrays, Registry.load())
-        return _blend_of(arrays.get(BLEND), steps)
+            return read_blend(file)
     except Exception as error:  # see `load_model_of`
         raise UsageError(f"{path}: its blend cannot be read ({_one_line(error)})") from error
+
+
+def read_blend(file: BinaryIO) -> Blend | None:
+    """Read the blend from an open model file, as `load_blend` does."""
+    header, arrays = read_archive(file)
+    steps = None
+    if BASELINE_FILE in header:
+        steps = _steps_of(header[BASELINE_FILE], BASELINE_PLACE, arrays, Registry.load())
+    return _blend_of(arrays.get(BLEND), steps)
 
 
 def _blend_of(held: npt.NDArray[Any] | None, steps: list[Any] | None) -> Blend | None:
     """Return the blend that an array of a file holds, with the steps of its baseline."""
     if held is None:
         return None
+    if held.shape != (3,) or held.dtype != np.float64 or not (held >= 0).all():
+        raise UsageError(f"{BLEND} is not three numbers of double precision, none negative")
     weight, baseline_sd, learned_sd = held.tolist()
     return Blend(weight, baseline_sd, learned_sd, None if steps is None else tuple(steps))
 

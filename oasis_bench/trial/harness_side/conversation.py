@@ -19,6 +19,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
@@ -30,7 +31,7 @@ from oasis_bench.plugins import (
     Blend,
     IncrementalLearner,
     MetricLearner,
-    load_blend,
+    read_blend,
 )
 from oasis_bench.system import Machine, Text
 from oasis_bench.tasks import Task
@@ -245,7 +246,8 @@ class Conversation:
         """Take what the inner folds validate, and what they chose."""
         candidates = json.loads(json.dumps(self.spec.candidates))  # as messages have them
         steps = [None, *wall.checkpoints(self.spec.experiment.max_steps)]
-        most = len(candidates) * len(steps) * self.spec.experiment.inner_folds
+        n_folds, n_measures = self.spec.experiment.inner_folds, len(self.spec.chooses_by)
+        most = len(candidates) * len(steps) * n_folds
         n_begun: Counter[str] = Counter()
         clock = None
         self._give(self._sealed(None).training)
@@ -260,7 +262,9 @@ class Conversation:
                 clock = clock or HarnessClock(self._server, ROUGH_SECONDS, ROUGH_SECONDS)
             else:
                 is_candidate = [message.scaling, message.params] in candidates
-                if not is_candidate or message.n_steps not in steps:
+                is_point = message.n_steps in steps and message.fold < n_folds
+                is_point &= len(message.values) == n_measures
+                if not (is_candidate and is_point and len(self._validation) < most * n_measures):
                     self._refuse(message)
                 row = {**msgspec.structs.asdict(message), "params": json.dumps(message.params)}
                 self._validation += [
@@ -268,8 +272,14 @@ class Conversation:
                     for by, value in zip(self.spec.chooses_by, row.pop("values"), strict=True)
                 ]
         self._winners = [message]
-        while len(self._winners) < len(self.spec.chooses_by):
+        while len(self._winners) < n_measures:
             self._winners.append((yield wall.Tuned))
+        for winner in self._winners:
+            is_candidate = [winner.scaling, winner.params] in candidates
+            is_blend = winner.blend in (Blend.WEIGHTS if self._is_blended else (None,))
+            is_blend &= winner.blend is None or winner.baseline_scaling in self.spec.scalings
+            if not (is_candidate and is_blend):
+                raise wall.MessageError("what was tuned is not among what was to be tried")
         self._validation.sort(  # folds side by side give their values in any order
             key=lambda row: (
                 candidates.index([row["scaling"], json.loads(row["params"])]),
@@ -340,8 +350,7 @@ class Conversation:
         loaded = yield wall.Loaded
         self._model = self._file_that_came()
         self._columns = self._columns_of_model(loaded)
-        assert self.spec.model is not None
-        blend = load_blend(self.spec.model)
+        blend = read_blend(BytesIO(wall.map_bytes(self._saved_model)))
         if self._is_blended and blend is not None:
             rows = items
             if blend.steps is not None:

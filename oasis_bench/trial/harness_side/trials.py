@@ -16,7 +16,14 @@ from scipy import sparse
 from oasis_bench.data import LabelledRows
 from oasis_bench.experiment import TrialSpec, saved_steps
 from oasis_bench.plugins import Blend, MetricLearner, Registry, load_blend
-from oasis_bench.system import ArrayArchive, Text, UsageError, open_regular, slices
+from oasis_bench.system import (
+    ArrayArchive,
+    OutputError,
+    Text,
+    UsageError,
+    open_regular,
+    slices,
+)
 from oasis_bench.tasks import Task
 from oasis_bench.trial import wall
 from oasis_bench.trial.harness_side.conversation import Conversation
@@ -58,6 +65,8 @@ class Trials:
             return Conversation(spec, items, sealed, learner, tasks, self._log, model)
         except wall.NotApplicableError as error:
             return TrialResult.lost(spec, self._rows.X.shape[1], "not applicable", str(error))
+        except OutputError:  # the run cannot go on, whichever learner it is
+            raise
         except Exception as error:
             return TrialResult.lost(spec, self._rows.X.shape[1], "failed", Text.of_error(error))
 
