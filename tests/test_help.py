@@ -56,7 +56,7 @@ def test_the_long_help_of_run_names_every_key_of_an_experiment_file(capsys):
     text = " ".join(capsys.readouterr().out.split())
     for key in {item.name for item in fields(Experiment)} - NOT_KEYS:
         option, flag = f"--{key.replace('_', '-')}", f"key {key};"
-        assert re.search(rf"[ (]({option}[ ,]|{flag}|{key}: )", text), key
+        assert re.search(rf"[ (]({option}[ ,]|{flag}|{key}(:| \(required\):) )", text), key
     assert all(key in text for key in NOT_HYPER_PARAMETERS)
 
 

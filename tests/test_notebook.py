@@ -74,7 +74,7 @@ def test_quick_and_the_columns_of_a_table_are_those_of_the_command(folder, monke
     assert ours.trials["partition"].nunique() == 2  # of three folds: it is quick
     assert ours._run.info.experiment == theirs._run.info.experiment
     (remark,) = ours._run.info.remarks
-    assert remark.endswith("the whole one is that without quick=True")
+    assert remark.endswith("For the full run, leave out quick=True")
 
 
 def test_what_a_run_keeps_is_there_and_can_go_on(result, folder):

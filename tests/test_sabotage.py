@@ -168,7 +168,7 @@ LONG_NAME = "a" * 300
 @pytest.mark.parametrize(
     ("words", "parts"),
     [
-        (["--partitions", "1000000000"], ["1000000000 trials", "100000 at most", "--partitions"]),
+        (["--partitions", "1000000000"], ["1000000000 trials", "at most 100000", "--partitions"]),
         (["--partitions", DIGITS], ["partitions = '99", "characters", "a whole number"]),
         (["--memory", "99999999999GiB"], ["memory = '99999999999GiB'", "1000TiB at most"]),
         (["--threads", "100000"], ["threads = 100000", "at most 1024"]),
