@@ -64,7 +64,7 @@ def write_report(folder: Path, baseline: str | None = None, run: StoredRun | Non
 
     'tables/', 'figures/' and 'report.html' are written into its folder, each file whole; what
     raters said is read from 'ratings.csv' there.  Differences are taken from the learner
-    `baseline`; from the best in tables, and Euclidean or the first in figures, if not given.
+    `baseline`, by default the best.
     """
     view = view_of(read_run(folder) if run is None else run)
     refuse_baseline(view.stored, baseline)
