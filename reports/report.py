@@ -64,7 +64,7 @@ def write_report(folder: Path, baseline: str | None = None, run: StoredRun | Non
 
     'tables/', 'figures/' and 'report.html' are written into its folder, each file whole; what
     raters said is read from 'ratings.csv' there.  Differences are taken from the learner
-    `baseline`; from the best in tables, and Euclidean or the first in figures, if not given.
+    `baseline`, by default the best.
     """
     view = view_of(read_run(folder) if run is None else run)
     refuse_baseline(view.stored, baseline)
@@ -240,8 +240,9 @@ def _methods(view: RunView) -> Iterator[str]:
         yield "Differences are tested by a bootstrap over queries."
     elif e.n_partitions > 1:
         yield (
-            "Differences from the best learner are tested by the corrected resampled "
-            "t-test~\\cite{nadeau2003}, with Holm's correction~\\cite{holm1979}, at level 0.05."
+            "Differences from the best learner are tested by a resampled t-test that is corrected "
+            "for shared training and test items, after Nadeau and Bengio~\\cite{nadeau2003}, with "
+            "Holm's correction~\\cite{holm1979}, at level 0.05."
         )
     yield f"Each fit runs on {plural(e.threads, 'thread')}."
 

@@ -51,10 +51,10 @@ NAMES = {
 }
 LEGEND = (
     "n partitions. Measures of tasks: means, NEW - OLD, interval corrected for partitions that "
-    "share items (Nadeau & Bengio 2003); of judgements n groups, and a bootstrap over them. Costs: "
-    "geometric means, NEW / OLD, paired t-interval of the logarithm; less than 1 ms (of a query "
-    "10 µs) or 1 MiB (of a model 1 KiB) counts as that; seconds leave out fits that waited for a "
-    "core.",
+    "share training and test items (after Nadeau & Bengio 2003); of judgements n groups, and a "
+    "bootstrap over them. Costs: geometric means, NEW / OLD, paired t-interval of the logarithm; "
+    "less than 1 ms (of a query 10 µs) or 1 MiB (of a model 1 KiB) counts as that; seconds leave "
+    "out fits that waited for a core.",
     "same: no change, one that chance may explain, or one of a cost of up to {tolerance:g} %. The "
     "interval says how large a change may be. It is of its line alone; the verdict depends on p, "
     "Holm, corrected for the number of lines that have it, at level 0.05.",

@@ -1,8 +1,11 @@
 """Claims: effects measured in stored runs, and the verdicts that follow from them."""
 
+import ast
+import inspect
 import math
 import re
 from dataclasses import replace
+from importlib import import_module
 
 import numpy as np
 import pandas as pd
@@ -304,3 +307,22 @@ def test_an_experiment_has_the_learners_and_the_measures_of_its_claims(name):
         measure, *labels = match.groups()
         assert measure in {None, "measure", *measures}
         assert {label for label in labels if label} <= set(e.learners)
+
+
+BY_FROME = "mean recognition by Frome's rule"
+
+
+@pytest.mark.parametrize(
+    ("module", "named"),
+    [
+        ("claims.claim", {"accuracy", BY_FROME, "similarity precision"}),
+        ("claims.paper_figures", {"accuracy", BY_FROME}),
+        ("reports.claims_page", {"similarity precision"}),
+    ],
+)
+def test_measures_that_claims_select_by_name_are_measures_of_tasks(module, named):
+    tasks = Registry.load().tasks
+    measures = {*tasks["classification"].measures, *tasks["judged-triplets"].measures}
+    code = ast.walk(ast.parse(inspect.getsource(import_module(f"oasis_bench.{module}"))))
+    texts = {node.value for node in code if isinstance(node, ast.Constant)}
+    assert named <= texts & measures

@@ -1,8 +1,11 @@
 """A data set by its name or a path, and its options: read from text, checked, refused."""
 
-import pytest
+from types import SimpleNamespace
 
-from oasis_bench.plugins import BrokenPluginError, Registry
+import pytest
+from small_runs import digit_rows
+
+from oasis_bench.plugins import BrokenPluginError, Dataset, Registry
 from oasis_bench.system import UsageError
 
 PLUGIN = """
@@ -104,3 +107,45 @@ def test_the_name_of_a_data_set_goes_before_a_path(registry, tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     assert Registry.open_dataset("digits", registry).name == "digits"
     assert Registry.open_dataset("./digits", registry).name == "images"
+
+
+@pytest.mark.parametrize("name", ["", " ", "a\0b.csv"])
+def test_a_name_that_is_empty_or_holds_nul_is_refused_and_is_not_this_folder(registry, name):
+    with pytest.raises(UsageError, match="NUL characters, is needed") as error:
+        Registry.open_dataset(name, registry)
+    assert str(error.value).startswith(f"data set {name!r}: ")
+
+
+class Pictures(Dataset):
+    name = "pictures"
+
+    def __init__(self, patches=None, features="histograms", pixels=None):
+        pass
+
+    def load(self, progress=None):
+        raise NotImplementedError
+
+
+EITHER = "patches=gb70+gb42 or features=lab+hog"
+
+
+@pytest.mark.parametrize(
+    ("takes", "gives", "advice"),
+    [
+        ("patches", ("rows", "patches"), f": give --data-option {EITHER}"),
+        (
+            *("patches+pixels", ("rows", "pixels", "patches")),
+            f": give --data-option {EITHER} and --data-option pixels=SIZE",
+        ),
+        (  # it has the options, but not for patches
+            *("patches+pixels", ("rows", "pixels")),
+            "gives rows and pixels: choose another learner or data set",
+        ),
+    ],
+)
+def test_the_advice_names_the_options_that_give_what_is_missing(takes, gives, advice):
+    pictures, learner = Pictures(), SimpleNamespace(name="Mine", takes=takes)
+    pictures.gives = gives
+    with pytest.raises(UsageError) as error:
+        Registry.refuse_unlike_inputs(learner, pictures, digit_rows())
+    assert str(error.value).endswith(advice)

@@ -75,13 +75,17 @@ FAULTS = {
     ),
     "class D(Dataset):\n    name = summary = 'd'\n    citation = 3\n"
     "    def load(self, progress): pass": "no class attribute 'citation' of type str",
+    "class D(Dataset):\n    name = summary = citation = 'd'\n    home = 3\n"
+    "    def load(self, progress): pass": "no class attribute 'home' of type str",
+    "class L(MetricLearner):\n    name = summary = citation = 'l'\n    cost = None\n"
+    "    def fit(self, X, y=None): pass": "no class attribute 'cost' of type str",
 }
 
 
 @pytest.mark.parametrize("code", FAULTS)
 def test_whatever_is_wrong_with_a_plugin_is_one_short_line(tmp_path, code):
     path = tmp_path / "mine.py"
-    path.write_text(f"from oasis_bench.plugins import Dataset\n{code}\n")
+    path.write_text(f"from oasis_bench.plugins import Dataset, MetricLearner\n{code}\n")
     with pytest.raises(BrokenPluginError) as raised:
         Registry.load([path])
     text = str(raised.value)

@@ -60,6 +60,14 @@ def test_inner_folds_choose_by_the_measure_that_is_named_where_the_split_has_it(
     assert [[by.measure for by in spec.chooses_by] for spec in specs] == chosen
 
 
+def test_a_k_beyond_an_inner_fold_is_refused_before_the_run():
+    # Of two classes, each of the two inner folds has as many items as one class trains.
+    how = {"choose_by": "precision@10", "classes": (2,), "inner_folds": 2}
+    assert trials_of(experiment("digits", ["OASIS"], ("retrieval",), **how, train_per_class=11))
+    with pytest.raises(UsageError, match="an inner fold of the class subset 2 ranks 9 other"):
+        trials_of(experiment("digits", ["OASIS"], ("retrieval",), **how, train_per_class=10))
+
+
 def test_pixels_and_patches_reach_their_learners_and_what_none_can_answer_is_a_row(
     plugins, tmp_path
 ):

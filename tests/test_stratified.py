@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
-from small_runs import bench
+from small_runs import bench, trials_of
 
 from oasis_bench.command_line import main
 from oasis_bench.data import LabelledRows
+from oasis_bench.experiment import Experiment, LearnerSpec
 from oasis_bench.plugins import Registry
 from oasis_bench.runs import read_run
+from oasis_bench.system import UsageError
 
 IMBALANCED = (211, 97, 60, 31, 13)
 
@@ -91,6 +93,28 @@ def test_inner_folds_are_those_of_scikit_learns_stratified_k_fold():
     for fold, (learn, validate) in zip(folds, theirs, strict=True):
         np.testing.assert_array_equal(fold.train, learn)
         np.testing.assert_array_equal(fold.test, validate)
+
+
+@pytest.mark.parametrize(
+    ("counts", "folds", "advice"),
+    [
+        ((50, 30, 1), None, "take the other classes alone with --classes 2"),
+        ((50, 30, 1), np.arange(81) % 2, "take the other classes alone with --classes 2"),
+        ((1, 1, 1), None, "is the label an id? name another one with --label"),
+    ],
+)
+def test_classes_of_one_item_are_refused_with_advice_that_is_not_followed_yet(
+    counts, folds, advice
+):
+    split = "stratified" if folds is None else None
+    asked = Experiment(
+        *("One", "digits", {"Euclidean": LearnerSpec("Euclidean")}),
+        classes=("all",),
+        split=split,
+    )
+    with pytest.raises(UsageError, match="have fewer than 2 items") as error:
+        trials_of(asked, rows_of(*counts, folds=folds))
+    assert str(error.value).endswith(f"need: {advice}")
 
 
 HOW = ["--dataset", "digits", "--classes", "3", "--partitions", "1", "--no-traces"]

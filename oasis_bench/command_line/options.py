@@ -420,10 +420,7 @@ def _add_report(verbs: Any) -> None:
     what = "remake the report of a run"
     parser = _verb(verbs, "report", "run:report", what, "", "runs/mine --tables")
     parser.reads("run", "RUN", "the output folder of the run")
-    what = (
-        "the learner that tables and box plots of differences are relative to (default: the best "
-        "in tables; Euclidean, or the first, in box plots)"
-    )
+    what = "the learner that the tables of differences are relative to (default: the best)"
     parser.add("--baseline", "LEARNER", what)
     _add_tables(parser)
 

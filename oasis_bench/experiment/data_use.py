@@ -111,14 +111,15 @@ def _numbers(
         least = min(LEAST, sum(needed))  # which no --train or --test can lower
         bound = least if counts.min() < least else sum(needed)
         few, others = int((counts < bound).sum()), int((counts >= least).sum())
-        remedy = (
-            "keep their frequencies with --split stratified, leave those rows out, or take the "
-            f"other classes alone with --classes {others}"
-        )
+        remedy = f"take the other classes alone with --classes {others}"
         if bound > least:
             remedy = "lower --train or --test"
-        elif others < max(2, few):
+        elif others < 2 or (least == LEAST and others < few):
             remedy = "is the label an id? name another one with --label"
+        elif least == LEAST:  # else the split is stratified, or of folds
+            remedy = (
+                f"keep their frequencies with --split stratified, leave those rows out, or {remedy}"
+            )
         raise UsageError(
             f"{few} of {len(counts)} classes of subset {subset!r} have fewer than {bound} items "
             f"(such as {rows.class_names[numbers[counts.argmin()]]!r}, {counts.min()}), which "

@@ -37,7 +37,7 @@ from oasis_bench.experiment.setting import Duration, Search, Size
 from oasis_bench.experiment.settings import Experiment, LearnerSpec
 from oasis_bench.plugins import Dataset, MetricLearner, Registry, is_the_baseline
 from oasis_bench.system import Text, UsageError, derive_seed
-from oasis_bench.tasks import Partition, Split, Task
+from oasis_bench.tasks import Partition, SameClassesSplit, Split, Task
 
 NOT_IN_IDENTITY = (
     *("traces", "examples", "queries", "budget", "memory"),
@@ -326,6 +326,8 @@ def plan(
             classes = class_set(e, of_subset, partition)
             n_train, n_test = split.sizes(rows, classes, partition)
             rho = 0.0 if e.replicates else split.rho(rows, classes, partition)
+            if isinstance(split, SameClassesSplit):
+                _refuse_large_k(chooses_by, subset, n_train // e.inner_folds - 1)
             identity = {
                 **run_identity,
                 **learner_identity,
@@ -535,3 +537,13 @@ def _chooses_by(e: Experiment, tasks: Sequence[Task], rows: LabelledRows) -> tup
             )
         chosen.append(ChooseBy(task.name, measure, k))
     return tuple(chosen)
+
+
+def _refuse_large_k(chooses_by: Sequence[ChooseBy], subset: str, most: int) -> None:
+    """Raise UsageError where an inner fold ranks fewer items than the k by which it chooses."""
+    for by in chooses_by:
+        if by.measure == "precision" and (by.k or 0) > most:
+            raise UsageError(
+                f"--choose-by precision@{by.k}: an inner fold of the class subset {subset} ranks "
+                f"{most} other items: precision@{most} at most, or more training items"
+            )

@@ -51,6 +51,11 @@ def find_dataset(name: str, known: Iterable[str] | None = None) -> tuple[str, Pa
         raise UsageError(
             f"data set {name} is yours: give the path itself in place of {Text.shown(name)}"
         )
+    if not name.strip() or "\0" in name:
+        raise UsageError(
+            f"data set {Text.shown(name)}: a name, or a path without NUL characters, is needed "
+            "(. is this folder)"
+        )
     if known is None:
         known = [point.name for point in installed("data set")]
     names = [one for one in known if one not in PATH_DATASETS]

@@ -220,10 +220,13 @@ class Registry:
         except UsageError as error:
             what = f"{learner.name} takes {kind}, and data set {dataset.name}"
             options = inspect.signature(type(dataset)).parameters
-            missing = [part for part in kind.split("+") if getattr(rows, part, None) is None]
-            asks = [one for part in missing for one in EXAMPLES[part]]
-            asks = [one for one in asks if one.partition("=")[0] in options]
-            if asks:
+            parts = kind.split("+")
+            missing = [part for part in parts if getattr(rows, part, None) is None]
+            asks = [
+                " or ".join(one for one in EXAMPLES[part] if one.partition("=")[0] in options)
+                for part in missing
+            ]
+            if asks and all(asks) and set(parts) <= set(dataset.gives):
                 given = " and ".join(f"--data-option {one}" for one in asks)
                 raise UsageError(
                     f"{what} makes {' and '.join(missing)} only when asked: give {given}"
@@ -292,7 +295,8 @@ def _of_its_group(plugin: Any, base: type[T], where: str) -> Any:
     is_one = isinstance(plugin, type) and issubclass(plugin, base)
     if not is_one:
         raise BrokenPluginError(f"{where} is not a class derived from {base.__name__}")
-    for attribute in ("name", "summary", "citation"):
+    of_kind = {MetricLearner: ("cost",), Dataset: ("items", "licence", "home")}
+    for attribute in ("name", "summary", "citation", *of_kind.get(base, ())):
         if not isinstance(getattr(plugin, attribute, None), str):
             raise BrokenPluginError(f"{where} has no class attribute {attribute!r} of type str")
     if issubclass(plugin, Task):

@@ -102,7 +102,7 @@ class Evaluation(ABC):
 
     @abstractmethod
     def judge(self, start: int, scores: Scores) -> None:
-        """Evaluate a block of queries, as `add`; all is checked, except that scores may be NaN."""
+        """Evaluate a block of queries, as `add`; scores are `kernel_ready`, and may be NaN."""
 
     @abstractmethod
     def values(self, measure: str) -> Mapping[int | None, float]:
