@@ -253,7 +253,7 @@ def _results_of(path: Path) -> pd.DataFrame:
     if (twice := rows.duplicated(keys)).any():
         learner = rows.loc[twice, "learner"].iloc[0]
         raise UsageError(
-            f"{path} has {Text.shown(learner)} twice on a class subset: a file is of one run"
+            f"{path} has {Text.shown(learner)} twice on a class subset: give a file of one run"
         )
     return rows
 
@@ -269,7 +269,7 @@ def read_summary(path: Path) -> pd.DataFrame:
             what = f"its column {lacking[0]!r} is missing" if lacking else "it has no row"
             raise ValueError(f"{what}; make one with 'export RUN --format summary'")
     except (OSError, ValueError) as error:
-        raise UsageError(f"{path} is no summary of a run: {Text.of_error(error)}") from error
+        raise UsageError(f"{path} is not a summary of a run: {Text.of_error(error)}") from error
     for name in (*TEXTS, "partitions"):
         if rows[name].isna().any():
             raise UsageError(f"{path}: {name} is empty in row {rows[name].isna().argmax() + 2}")

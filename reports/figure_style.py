@@ -81,7 +81,7 @@ LearnerStyle: TypeAlias = Mapping[str, Any]
 
 
 class Plot:
-    """Panels of one size, each a separate picture: a narrow page shows them below each other.
+    """Panels of equal size.  Each is a separate picture, so a narrow page can stack them.
 
     Parameters
     ----------
@@ -135,11 +135,11 @@ class Drawing:
         The stem of its files.
     title : str
     caption : str
-        What the lines and bars are.
+        What the lines and bars show.
     parts : sequence of bytes
-        The SVG of each panel, and of the legend: what a page shows.
+        The SVGs of the panels and of the legend, which a page shows.
     svg : bytes
-        Of all parts together: its file.
+        One SVG of all parts, for the file.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The tables of a task's measures: means and spreads, differences, seen beside unseen classes."""
+"""The tables of a task's measures: means and spreads, differences, seen and unseen classes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ABSTAINED = f" = {BASELINE}"
 """Marks a mean of trials in which the learner has weight 0: all values are the baseline's."""
 
 BLEND_NOTE = (
-    "In brackets: the learner alone. The value before it is that of the blend with the Euclidean "
+    "In brackets: the learner alone. The value before it is for the blend with the Euclidean "
     f"baseline, whose weight is tuned on the inner folds. ‘= {BASELINE}’: the learner has weight 0 "
     "on all partitions."
 )
@@ -133,7 +133,7 @@ def _left_out(view: RunView, task: str, subset: str) -> Iterator[str]:
     if images is not None and count > 0:
         yield (
             f"Of the {images[1]:,} test {view.info.items} of a partition, {count:,.1f} on average "
-            "have no relevant other and are no queries."
+            "have no other relevant item, and are not used as queries."
         )
 
 
@@ -239,7 +239,7 @@ def _difference_notes(shown: pd.DataFrame) -> Iterator[str]:
     )
     yield (
         "Last column: with the measured spread, a true difference of this size is significant with "
-        "probability 0.8 in a single comparison (‘none’: it is larger than the measure can have). "
+        "probability 0.8 in a single comparison (‘none’: no difference in the measure's range). "
         "Smaller differences are easily missed, so ‘not significant’ does not mean ‘equal’."
     )
 
@@ -322,7 +322,7 @@ def table_beside(
     return Table(
         name=name,
         title=title
-        + " (in brackets: what was published)" * bool(numbers["published"].notna().any()),
+        + " (in brackets: the published value)" * bool(numbers["published"].notna().any()),
         columns=[
             *(Column(header, rows[key], align="l") for key, header in keys.items()),
             *(Column(str(it), cells(own)) for it, own in numbers.groupby("learner", sort=False)),
@@ -386,8 +386,8 @@ def confusion_tables(view: RunView, task: str) -> list[Table]:
             ],
             numbers=pd.concat(numbers),
             notes=[
-                f"Classes are predicted as for {measure}; the learner shown is the best by it. The "
-                "CSV file has the whole matrices of all learners."
+                f"Classes are predicted as for {measure}, and the best learner by this measure is "
+                "shown. The CSV file has the complete matrices of all learners."
             ],
             of=view.facets(task),
         )

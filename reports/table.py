@@ -102,7 +102,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A table as it is shown, and the numbers behind it.
+    """A table as a report shows it, with its numbers.
 
     Attributes
     ----------
@@ -115,7 +115,7 @@ class Table:
     notes : sequence of str
         Notes on the whole table; they are below the footnotes of the cells.
     of : mapping of str to str
-        What the whole table is of, such as its task: a page can be filtered by it.
+        What the whole table is about, such as its task.  A page can be filtered by it.
     """
 
     name: str

@@ -219,8 +219,8 @@ def precision_table(ends: pd.DataFrame) -> Table:
         ],
         numbers=ends[[*TRAINING, "n_steps", "complete", "n_queries", *measured, *at_k]],
         notes=[
-            "Start: W = I. ± standard deviation over seeds, where there are several. Standard "
-            "error: of the mAP at the end, over queries. P@k: precision at k, at the end."
+            "Start: W = I. ±: standard deviation over seeds, if there are several. Standard "
+            "error: of the final mAP, over queries. P@k: precision at k, at the end."
         ],
     )
 
@@ -238,13 +238,15 @@ def time_table(ends: pd.DataFrame) -> Table:
             Column("Threads", [own["threads"].iloc[0] for own in groups]),
             Column("Learning", learning, _time_text),
             Column("Processor time", processor, _time_text),
-            Column("Microseconds a step", step, lambda x: number_text(x.median(), "{:,.2f}", "-")),
+            Column(
+                "Microseconds per step", step, lambda x: number_text(x.median(), "{:,.2f}", "-")
+            ),
             Column("Peak, MiB", peak, lambda x: number_text(x.median() / 2**20, "{:,.0f}")),
         ],
         numbers=ends[[*TRAINING, "threads", "n_steps", "complete", *measured]],
         notes=[
-            "Of learning only, without ranking: medians over seeds, and [min – max] where there "
-            "are several. Peak: resident memory, with the pages of the mapped rows."
+            "Times are for learning only, without ranking: medians over seeds, and [min – max] if "
+            "there are several. Peak: resident memory, with the pages of the mapped rows."
         ],
     )
 
@@ -268,7 +270,7 @@ def published_table(ends: pd.DataFrame, data: Mapping[str, Any]) -> Table:
     numbers = numbers.assign(ours=numbers["figure"].map(ours).astype(float))
     return Table(
         name="published",
-        title="What the papers say of their experiment, and ours",
+        title="The experiment of the papers, and ours",
         columns=[
             Column("What", numbers["figure"], align="l"),
             Column("Published", numbers["published"], _figure_text),
@@ -278,9 +280,9 @@ def published_table(ends: pd.DataFrame, data: Mapping[str, Any]) -> Table:
         ],
         numbers=numbers[["figure", "published", "ours", "unit", "source"]],
         notes=[
-            "Ours: the largest training that is complete; its steps are given, not tuned by "
-            "saturation, and its time is the processor's. Its images are generated, so that "
-            "precision cannot be compared. '-': not measured here."
+            "Ours: the largest complete training. Its number of steps is given, not tuned until "
+            "saturation, and its time is processor time. Its images are generated, so precision "
+            "cannot be compared. '-': not measured here."
         ],
     )
 
@@ -292,7 +294,7 @@ def growth_table(growths: pd.DataFrame) -> Table:
         title="Growth of learning time with the number of images",
         columns=[
             Column("Schedule", growths["schedule"], align="l"),
-            Column("Steps an image", growths["steps_an_image"], "{:g}".format),
+            Column("Steps per image", growths["steps_an_image"], "{:g}".format),
             Column("Threads", growths["threads"]),
             Column("Numbers of images", growths["n_sizes"]),
             Column("Exponent", growths["exponent"], "{:.3f}".format),
@@ -362,6 +364,6 @@ def web_scale_figures(checkpoints: pd.DataFrame) -> list[fs.Drawing]:
         "mAP along the learning steps",
         figure,
         spread="mean over seeds ± standard error over queries",
-        caption="Of the largest number of images, on a logarithmic scale. Dashed grey: W = I, "
+        caption="For the largest number of images, on a logarithmic scale. Dashed grey: W = I, "
         "before the first step.",
     )
