@@ -69,7 +69,7 @@ def _unpacked(path: Path) -> Iterator[BinaryIO]:
         try:
             yield cast("BinaryIO", gzip.GzipFile(fileobj=file) if is_packed else file)
         except (EOFError, zlib.error) as error:
-            raise UsageError(f"gzip cannot be read ({reason_of(error)}): make it anew") from error
+            raise UsageError(f"gzip cannot be read ({reason_of(error)}): make it again") from error
 
 
 def encoding_of(path: Path) -> str:
@@ -92,7 +92,7 @@ def _encoding(path: Path, n_bytes: int, changed: int) -> str:
         ):
             while part := text.read(2**20):
                 if "\0" in part:
-                    raise UsageError("holds NUL characters, so that it is no text: save it as CSV")
+                    raise UsageError("has NUL characters, so it is not text: save it as CSV")
             return name
     return "latin-1"
 
@@ -192,7 +192,7 @@ def numbered_cells(
     for group in ([i for i in others if i not in left_out], [i for i in others if i in left_out]):
         needed = needed or {sign for i in group if len(fits[i]) == 1 for sign in fits[i]}
     sign = next(iter(needed)) if len(needed) == 1 else "."
-    hint = "write one decimal sign in all columns, " if len(needed) > 1 else ""
+    hint = "use one decimal sign in all columns, " if len(needed) > 1 else ""
     known = [patterns[sign]] if len(needed) == 1 else list(patterns.values())
     signs: dict[str, None] = {}
     remarks = []
@@ -200,7 +200,7 @@ def numbered_cells(
         is_number, has_point = _is_number(cells[i]), any("." in text for text in held[i])
         has_comma = any("," in text for text in held[i])
         if not needed and has_comma and fits[i]:
-            hint = "say --decimal ',' or --thousands ',', "
+            hint = "use --decimal ',' or --thousands ',', "
         elif is_number and (sign == "." or not has_point):
             if not needed and separator != "," and has_point:
                 remarks = [
@@ -256,7 +256,9 @@ def csv_cells(path: Path, **options: Any) -> pd.DataFrame:
     if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1):
         options["float_precision"] = "round_trip"  # exact to the last bit, as newer pandas is
     with (
-        broken("CSV", "give a line of names, each line as many fields, and close each quote"),
+        broken(
+            "CSV", "give a line of names, equally many fields in each line, and close each quote"
+        ),
         warnings.catch_warnings(action="error", category=pd.errors.ParserWarning),
     ):
         cells: pd.DataFrame = pd.read_csv(
@@ -284,7 +286,7 @@ def row_pairs(path: Path, names: Sequence[str]) -> Ratings:
     pairs, first, pair_of_line = np.unique(items, axis=0, return_index=True, return_inverse=True)
     if (other := marks != marks[first][pair_of_line]).any():
         one, two = (Text.shown(names[i]) for i in items[other.argmax()])
-        raise UsageError(f"{path}: rows {one} and {two} are both the same and different")
+        raise UsageError(f"{path}: rows {one} and {two} are marked as the same and as different")
     return Ratings(pairs[:, 0], pairs[:, 1], marks[first][:, None])
 
 
@@ -310,11 +312,11 @@ def _cells_of_rows(path: Path, needed: str, names: Sequence[str]) -> pd.DataFram
     header = [str(name).strip() for name in cells.columns]
     if len(header) != 3 or cells.empty:
         raise UsageError(
-            f"{path} holds {len(cells)} lines of the columns {listed(header)}: three columns below "
+            f"{path} has {len(cells)} lines below the columns {listed(header)}: three columns with "
             f"a line of their names are needed: {needed}"
         )
     if {*header[:2]} <= {*names}:
-        raise UsageError(f"{path}: the first line names rows: write names of the columns above it")
+        raise UsageError(f"{path}: the first line has names of rows: write column names above it")
     return cells.map(str.strip)
 
 
@@ -331,5 +333,5 @@ def _numbers_of_rows(
                 "which column has them (default: rows count from 0)"
             )
         if len({*row}) < len(row):
-            raise UsageError(f"{path}: line {line} names a row twice: different ones are needed")
+            raise UsageError(f"{path}: line {line} names a row twice: name different rows")
     return np.array([[number[name] for name in row] for row in cells.to_numpy()], dtype=np.int64)

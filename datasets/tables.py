@@ -202,8 +202,8 @@ def _read_cells(path: Path, asked: Columns) -> Table:
     places = [i for i in range(len(names)) if i not in (at, fold_at, *dropped)]
     if not n_rows or not places:
         raise UsageError(
-            f"holds {n_rows} rows and {len(places)} columns beside the label"
-            f"{' and the fold' * (fold_at is not None)}: at least one of each is needed"
+            "needs one row or more, and one column or more besides the label"
+            f"{' and the fold' * (fold_at is not None)}: it has {n_rows} and {len(places)}"
         )
     features, feature_names, texts, encoding = [], [], [], []
     for i in places:
@@ -221,8 +221,8 @@ def _read_cells(path: Path, asked: Columns) -> Table:
         without = drop_option([names[i] for i in [*dropped, *texts]])
         problems = (
             f"{len(texts)} column{' is' if len(texts) == 1 else 's are'} not numeric: "
-            f"{first_dozen(each, '; ')}: {sheet.hint}leave out with {without}, write numbers "
-            "in all rows, or name the label with --label",
+            f"{first_dozen(each, '; ')}: {sheet.hint}leave them out with {without}, write "
+            "numbers in all rows, or name the label with --label",
         )
     single = all(values.dtype == np.float32 for values in features)
     X = np.column_stack(features or [np.empty((n_rows, 0))]).astype(
@@ -231,7 +231,7 @@ def _read_cells(path: Path, asked: Columns) -> Table:
     is_complete = not np.isnan(X).any() and all(len(column) == 1 for column in encoding)
     is_left_out = [column[0] in Prepare.LEFT_OUT for column in encoding]
     if asked.prepares and asked.needed and not texts and all(is_left_out) and not is_complete:
-        problems = ("each column is constant or an id: give one that says something of a row",)
+        problems = ("each column is constant or an id: give another column",)
     is_plain = is_complete and (set(encoding) <= {("number",)} or all(is_left_out))
     kinds = tuple(encoding) if asked.prepares and not is_plain else None
     return Table(X, labels, feature_names, folds, tuple(sheet.remarks), kinds, problems)
@@ -397,7 +397,7 @@ def _places(columns: Sequence[str], asked: Columns) -> tuple[int | None, int | N
             raise UsageError(f"--fold-column {shown(asked.fold)} is the label: name another one")
     dropped = [i for i, name in enumerate(columns) if name.strip() in asked.drop]
     if {at, fold_at} & set(dropped):
-        raise UsageError("--drop names the column of the labels or of the folds: leave it there")
+        raise UsageError("--drop names the column of the labels or of the folds: do not drop it")
     return at, fold_at, dropped
 
 
@@ -422,7 +422,7 @@ def _label_column(columns: Sequence[str], asked: Columns) -> int | None:
         return None
     names = names[:1] if LABEL_COLUMN in names else names or [*usual]
     is_row = any(map(NUMBER.fullmatch, columns))
-    more = ", and where these are a row, write a line of names above it" * is_row
+    more = ", and if these are a row, write a line of names above it" * is_row
     return _only(columns, names, "label", "--label COLUMN", more)
 
 
@@ -434,7 +434,7 @@ def _only(
     if len(found) == 1:
         return found[0]
     raise UsageError(
-        f"{'several columns' if found else 'no column'} to take the {what} from "
+        f"{'several columns can be' if found else 'no column is'} the {what} "
         f"({listed(names)}): {_columns_are(columns, names[0])}: name one with {option}"
         f"{'' if found else more}"
     )
@@ -455,7 +455,7 @@ def _read_npz(path: Path, asked: Columns) -> Table:
                 y = None
             elif y not in file.files:
                 raise UsageError(
-                    f"holds a sparse matrix and no array {y!r} of labels: "
+                    f"has a sparse matrix, but no array {y!r} of labels: "
                     f"numpy.savez(path, {y}=labels, **numpy.load(path)) adds it"
                 )
             with broken("the sparse matrix"):
@@ -470,8 +470,8 @@ def _read_npz(path: Path, asked: Columns) -> Table:
         if fold is not None:
             if fold not in file.files or fold == y:
                 raise UsageError(
-                    f"no array {shown(fold)} to take the folds from: the arrays are "
-                    f"{listed(file.files)}: name one beside the labels with --fold-column"
+                    f"there is no array {shown(fold)} of folds: the arrays are "
+                    f"{listed(file.files)}: name another one with --fold-column"
                 )
             folds = _array_labels(load_array(file, fold), fold)
         columns = None
@@ -484,7 +484,7 @@ def _read_npz(path: Path, asked: Columns) -> Table:
 def _read_npy(path: Path, asked: Columns) -> Table:
     """Read features, and the labels from a file beside them."""
     if asked.labels is None and asked.needed:
-        raise UsageError("holds no labels: name a file of them with --labels y.npy")
+        raise UsageError("has no labels: give a file of labels with --labels y.npy")
     labels = None
     if asked.labels is not None:
         try:
@@ -509,8 +509,8 @@ def _array_names(
         return tables[0], lists[0]
     held = listed([f"{name} {shape}" for name, shape in shapes.items()])
     raise UsageError(
-        f"which arrays are meant is not clear in {held}: call the features X (n_rows, n_features) "
-        "and the labels y (n_rows,), or name the labels with --label"
+        f"the arrays are {held}: it is not clear which to use: call the features X (n_rows, "
+        "n_features) and the labels y (n_rows,), or name the labels with --label"
     )
 
 

@@ -183,7 +183,7 @@ def _what_could_be_seen(it: Comparison) -> Iterator[str]:
         return
     seen = [own.detectable for own in tied if own.sd > 0]
     if any(map(math.isnan, seen)):
-        yield f"With {n_partitions} partitions and this spread, differences are hardly significant."
+        yield f"With {n_partitions} partitions of this spread, no difference is likely significant."
     elif seen and max(seen) >= 0.0005:
         yield (
             f"With {n_partitions} partitions, only a difference of at least {max(seen):.3f} is "
