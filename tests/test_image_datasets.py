@@ -257,8 +257,8 @@ class TestRows:
             rows = Caltech256(visterms=8).load()
         assert [str(warning.message) for warning in caught] == list(rows.left_out)
         assert rows.left_out == (
-            f"left out: 3 copies, such as '{dog}/056_0002.jpg': of equal files one is kept, or none "
-            "if their labels differ",
+            f"left out: 3 copies, such as '{dog}/056_0002.jpg': of equal files one is kept, "
+            "or none if their labels differ",
         )
         assert rows.images is not None
         assert [path.stem for path in rows.images] == [

@@ -262,6 +262,6 @@ def test_a_learner_gets_pixels_beside_features_and_labels_beside_triplets(data):
     assert not [line for line in run.info.remarks if line.startswith("warning")]
     without = replace(experiment, dataset_options={"features": "lab+lbp"})
     with pytest.raises(
-        UsageError, match="makes pixels only when asked: give --data-option pixels="
+        UsageError, match="makes pixels only on request: give --data-option pixels="
     ):
         run_experiment(without, data / "wrong", plugin_files=[BY_BOTH])

@@ -1,4 +1,4 @@
-"""The base classes of all metric learners; `plugins.learner` has those for each form."""
+"""The base classes of all metric learners; `plugins.learner` has the base class of each form."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
     def __init_subclass__(cls, **options: Any) -> None:
         """Make each `fit` check its rows and store their centre, as scikit-learn wraps `transform`.
 
-        So a learner whose `fit` only sets its matrix also has precise distances.
+        So a learner has precise distances even if its `fit` only sets the matrix.
         """
         super().__init_subclass__(**options)
         for name in ("fit", "partial_fit", "partial_fit_triplets", "partial_fit_pairs"):

@@ -382,7 +382,7 @@ def _check_array(name: str, value: Any, needed: FittedArray, lengths: dict[str, 
         )
     held = value.data if is_sparse else value
     if held.dtype.kind == "f" and held.size and not np.isfinite([held.min(), held.max()]).all():
-        raise UsageError(f"{name} holds values that are not finite")
+        raise UsageError(f"{name} has values that are not finite")
     if needed.nonzero and not value.any(axis=-1).all():
         raise UsageError(f"{name} is all zeros: no random generator has such a state")
 
@@ -585,7 +585,7 @@ def _form(array: npt.NDArray[Any]) -> dict[str, Any]:
 def _generator_state(generator: np.random.RandomState, place: str) -> dict[str, Any]:
     state: dict[str, Any] = generator.get_state(legacy=False)
     if state["bit_generator"] != "MT19937":
-        raise UsageError(f"{place} draws from {state['bit_generator']}: a file holds MT19937 only")
+        raise UsageError(f"{place} uses {state['bit_generator']}: a file can only have MT19937")
     words, position = state["state"]["key"].tolist(), state["state"]["pos"]
     return {**state, "state": {"key": words, "pos": position}}
 
@@ -594,7 +594,7 @@ def _generator(state: dict[str, Any]) -> np.random.RandomState:
     words, position = np.array(state["state"]["key"], dtype=np.uint32), state["state"]["pos"]
     # numpy checks neither: from a wrong position it draws outside its memory.
     if words.shape != (624,) or position not in range(625):
-        raise UsageError(f"a RandomState has {words.size} words and stands at {position}")
+        raise UsageError(f"a RandomState has {words.size} words and is at position {position}")
     generator = np.random.RandomState()
     generator.set_state({**state, "state": {"key": words, "pos": position}})
     return generator

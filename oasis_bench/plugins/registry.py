@@ -1,7 +1,7 @@
 """Finds learners, data sets, tasks and splits, and makes the data set that a user names.
 
 Plug-ins come from entry points of installed packages and from plugin files.  A broken plugin of an
-installed package raises its error only when it is asked for by name.  The options of a data set are
+installed package raises its error only when it is used by name.  The options of a data set are
 the keyword parameters of its `__init__`: names, types and defaults.
 """
 
@@ -50,7 +50,7 @@ EXAMPLES = {
     "pixels": ("pixels=SIZE",),
     "patches": ("patches=gb70+gb42", "features=lab+hog"),
 }
-"""Options that ask for items; a data set may have one of them or none."""
+"""Options that request a kind of items; a data set has at most one of them."""
 
 
 class BrokenPluginError(UsageError):
@@ -58,7 +58,7 @@ class BrokenPluginError(UsageError):
 
 
 class Catalogue(Generic[T]):
-    """The learners, data sets, tasks or splits, by name: imported when they are asked for.
+    """The learners, data sets, tasks or splits, by name; they are imported when they are used.
 
     Iteration gives the names.  `kind` is 'algorithm', 'data set', 'task' or 'split', and `modules`
     are the plugin files, imported.
@@ -226,7 +226,7 @@ class Registry:
             if asks:
                 given = " and ".join(f"--data-option {one}" for one in asks)
                 raise UsageError(
-                    f"{what} makes {' and '.join(missing)} only when asked: give {given}"
+                    f"{what} makes {' and '.join(missing)} only on request: give {given}"
                 ) from error
             raise UsageError(
                 f"{what} gives {' and '.join(dataset.gives)}: choose another learner or data set"
