@@ -1,4 +1,4 @@
-"""Tests what a plugin file defines by the contract, with pytest, which prints the results.
+"""Tests what a plugin file defines by the contract, with pytest, which prints the results."""
 
 from __future__ import annotations
 
