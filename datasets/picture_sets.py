@@ -286,7 +286,7 @@ SHARE_SET_APART = 5
 """One picture in so many of each class teaches the codebooks."""
 
 NEEDED = (
-    f"give a folder that holds, for each of 2 classes or more, a folder of pictures "
+    f"give a folder with a folder of pictures for each of 2 or more classes "
     f"({', '.join(sorted(ENDINGS))})"
 )
 

@@ -166,7 +166,7 @@ class TableFile(DatasetWithOptions):
         )
 
     def description(self) -> list[str]:
-        """Return what each column of a CSV or Parquet file holds, a line each."""
+        """Return a line for each column of a CSV or Parquet file, which describes its content."""
         with self._named_in_errors():
             if not (is_text(self.path) or self.path.suffix.lower() == ".parquet"):
                 return []
@@ -192,7 +192,7 @@ class TableFile(DatasetWithOptions):
         return str(self.path)
 
     def default_scaling(self, rows: LabelledRows) -> str | tuple[str, ...]:
-        """Return all that scales columns, or 'l2' for sparse rows, which a mean would fill."""
+        """Return 'l2' for sparse rows, which centring makes dense, else all scalings of columns."""
         return "l2" if sparse.issparse(rows.X) else self.scaling
 
     def load_items(
@@ -226,8 +226,8 @@ class TableFile(DatasetWithOptions):
         Raises
         ------
         UsageError
-            Where the file cannot be read or does not hold rows of finite numbers, each with a
-            label, of two classes or more.  Rows and columns count from 1, rows without the header.
+            If the file cannot be read, or does not have labelled rows of finite numbers in two
+            classes or more.  Messages count rows and columns from 1, without the header.
         """
         with self._named_in_errors():
             asked = self._asked()

@@ -85,11 +85,10 @@ def row_of(row: int) -> str:
 
 @dataclass(frozen=True)
 class Table:
-    """What a file holds, not yet checked: features, dense or CSR, labels, names of features.
+    """The unchecked content of a file: features (dense or CSR), labels and names of features.
 
-    `remarks` say how it was read, where that is not the usual way.  `encoding` says what the
-    columns are, where they are more than complete numbers; `problems` what is wrong with those that
-    are not among the features.
+    `remarks` say how the file was read, if this was unusual.  `encoding` has the kinds of columns,
+    if some are not complete numbers.  `problems` describe the columns that cannot be features.
     """
 
     X: Any
@@ -103,11 +102,12 @@ class Table:
 
 @dataclass(frozen=True)
 class Columns:
-    """What the user says of the columns of a file, or of its arrays: labels, folds, which to drop.
+    """The user's options for the columns or arrays of a file: labels, folds, columns to drop.
 
-    `decimal` and `thousands` are the signs of numbers in text.  Of `only`, where it is given, are
-    the features, in this order, and all but the labels is left out; labels need not be there where
-    they are not `needed`.  Whoever `prepares` takes missing values, texts and dates as they are.
+    `decimal` and `thousands` are the signs of numbers in text.  If `only` is given, the features
+    are these columns in this order, and other columns except the labels are left out.  Labels may
+    be missing if they are not `needed`.  If `prepares`, missing values, texts and dates are
+    accepted.
     """
 
     label: str | None = None
@@ -122,7 +122,7 @@ class Columns:
 
 
 def read_table(path: Path, asked: Columns) -> Table:
-    """Read a file in the format that its ending says: one of `READERS`, in capitals or not."""
+    """Read a file in the format of its ending, one of `READERS`, in upper or lower case."""
     refuse_empty(path)
     for ending, (reader, options) in READERS.items():
         if path.name.lower().endswith(ending):

@@ -60,11 +60,12 @@ CITE = re.compile(r"(~\\cite\{[^}]*\})")
 
 
 def write_report(folder: Path, baseline: str | None = None, run: StoredRun | None = None) -> Path:
-    """Make tables, figures and the page of a run from its store; `run` is the store, if read.
+    """Make the tables, the figures and the page of a run from its store.
 
-    'tables/', 'figures/' and 'report.html' are written into its folder, each file whole; what
-    raters said is read from 'ratings.csv' there.  Differences are taken from the learner
-    `baseline`; from the best in tables, and Euclidean or the first in figures, if not given.
+    Writes 'tables/', 'figures/' and 'report.html' into the folder of the run.  The marks of raters
+    are read from 'ratings.csv' there.  Differences are from the learner `baseline`; by default
+    tables use the best learner, and figures use Euclidean or the first learner.  `run` is the
+    store if it has been read already.
     """
     view = view_of(read_run(folder) if run is None else run)
     refuse_baseline(view.stored, baseline)

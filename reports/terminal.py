@@ -190,9 +190,9 @@ def _result(counts: pd.Series[int]) -> str:
 
 
 def summary_html(run: StoredRun) -> str:
-    """Return the summary of a run as a piece of HTML, with its figures, that needs no other file.
+    """Return the summary of a run, with figures, as HTML that needs no other file.
 
-    It has no script, and every value is escaped.  The text of the terminal comes first.
+    It begins with the text of the terminal.  It has no script, and every value is escaped.
     """
     view = view_of(run)
     return render(

@@ -27,7 +27,7 @@ Part = TypeVar("Part")
 
 
 def transductive_note(items: str = "items") -> str:
-    """Say what the dagger means, of a data set that calls its items so."""
+    """Explain the dagger, with the noun for the items of the data set."""
     return (
         f"† transductive: the learner may use the unlabelled test {items}, which the others "
         "never see."
@@ -204,6 +204,6 @@ def view_of(run: StoredRun) -> RunView:
 
 
 def refuse_baseline(run: StoredRun, asked: str | None) -> None:
-    """Raise a UsageError for the label of a learner that a run does not have."""
+    """Raise a UsageError if a run has no learner with this label."""
     if asked is not None and asked not in run.info.experiment.learners:
         raise UsageError(Text.unknown_name("baseline", asked, run.info.experiment.learners))

@@ -1,7 +1,7 @@
 """The report of the web-scale experiment: its page, tables and figures.
 
-A row of a table summarises trainings that differ only in their seed; a schedule (exact, or a batch
-size) keeps its colour, marker and line style in all figures.
+A row of a table summarises trainings that differ only in their seed.  A schedule (exact, or a batch
+size) has the same colour, marker and line style in all figures.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ LEAST_SIZES = 3
 
 
 def write_web_scale_report(folder: Path) -> Path:
-    """Write 'tables/', 'figures/' and the page of the trainings whose records are in a folder."""
+    """Write 'tables/', 'figures/' and the page for the training records in a folder."""
     records = [record for record in TrainingRecord.read_all(folder) if record.checkpoints]
     if not records:
         raise UsageError(
@@ -252,7 +252,7 @@ def time_table(ends: pd.DataFrame) -> Table:
 
 
 def published_table(ends: pd.DataFrame, data: Mapping[str, Any]) -> Table:
-    """Make the table of what the papers say of their experiment, ours beside it where we have it.
+    """Make the table of the papers' values for their experiment, with ours if we have them.
 
     Ours is the largest of the complete trainings, with the smallest batches; means over its seeds.
     `data` are the parameters of the generated data.

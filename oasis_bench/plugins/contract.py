@@ -459,7 +459,7 @@ REGISTERED = [name for name in Registry.load().algorithms if "metric-learn-" not
 
 
 class TestRegisteredLearners(LearnerContract):
-    """The contract for every learner that the registry finds, but for metric-learn's."""
+    """The contract for every learner in the registry, except those of metric-learn."""
 
     n_steps: ClassVar[int | None] = 2000  # for learners that have steps; None: their default
 
@@ -472,7 +472,7 @@ class TestRegisteredLearners(LearnerContract):
 
 
 def quick(learner: MetricLearner, n_steps: int | None = 2000) -> MetricLearner:
-    """Return an unfitted learner with a seed and, where it learns in steps, so many of them."""
+    """Return an unfitted learner with a seed and, if it learns in steps, with `n_steps` steps."""
     seeded = _seeded(learner)
     if n_steps is not None and isinstance(seeded, IncrementalLearner):
         seeded.set_params(n_steps=n_steps)

@@ -216,10 +216,10 @@ class ExemplarLearner(MetricLearner):
 
 
 def learner_of(estimator: Any, items: list[Any]) -> tuple[MetricLearner, list[Any]]:
-    """Return the learner at the end of pipelines and searches, and items as it takes them.
+    """Return the learner at the end of pipelines and searches, and the items as its input.
 
-    Columns of a DataFrame are taken by the names of those that it was fitted on; others are not
-    looked at.
+    Columns of a DataFrame are selected by the names of the columns that it was fitted on.  Other
+    columns are ignored.
     """
     items = _by_names(estimator, items)
     while not isinstance(estimator, MetricLearner):
@@ -240,9 +240,9 @@ def learner_of(estimator: Any, items: list[Any]) -> tuple[MetricLearner, list[An
 
 
 def baseline_rows(estimator: Any, items: list[Any], prepared: list[Any]) -> list[Any]:
-    """Return items as the baseline of an estimator's blend takes them.
+    """Return items as the input of the baseline in an estimator's blend.
 
-    `prepared` are those as the learner takes them.
+    `prepared` are the items as the input of the learner.
     """
     blend = getattr(estimator, "blend_", None)
     if blend is None or blend.steps is None:

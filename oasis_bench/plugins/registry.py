@@ -174,7 +174,7 @@ class Registry:
 
     @staticmethod
     def load_rows(dataset: Dataset, progress: Progress = no_progress) -> LabelledRows:
-        """Load a data set, whose class may be anybody's."""
+        """Load a data set, and check what its `load` returns."""
         rows: object = dataset.load(progress)
         if not isinstance(rows, LabelledRows):
             raise BrokenPluginError(
@@ -207,10 +207,10 @@ class Registry:
         rows: LabelledRows,
         features: str | None = None,
     ) -> None:
-        """Raise UsageError where the items of a data set are not what a learner takes.
+        """Raise UsageError if the items of a data set are not of the kind that a learner takes.
 
-        `rows` are what `dataset` loaded, and `features` the kinds that the learner takes of those
-        that its rows are made of.
+        `rows` are the rows that `dataset` loaded, and `features` are the kinds of features in them
+        that the learner takes.
         """
         kind = learner.takes
         if features is not None:
