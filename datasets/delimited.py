@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
     import pandas as pd
 
 MISSING = ("", *("na", "n/a", "nan", "null"), *("NA", "N/A", "NaN", "NAN", "NULL", "Null"))
-"""Cells that stand for no value."""
+"""Cells that mean a missing value."""
 
 NO_FEATURE = (*MISSING, "?", "-", "--", ".", "none", "None", "<NA>", "NaT")
 """Cells of features that do; a label may have such a name."""
@@ -98,9 +98,9 @@ def _encoding(path: Path, n_bytes: int, changed: int) -> str:
 
 
 def separator_of(path: Path) -> str:
-    """Return what stands between columns: that which divides the first lines alike.
+    """Return the column separator: the one that divides the first lines into equal columns.
 
-    Of several, it is the one that makes the most columns; of equal ones, the usual one.
+    If several do, it is the one with the most columns; among equal ones, the usual one.
     """
     with _unpacked(path) as file:
         raw = file.read(SAMPLE_BYTES)
@@ -153,15 +153,15 @@ def numbered_cells(
     decimal: str | None = None,
     thousands: str | None = None,
 ) -> tuple[pd.DataFrame, list[str], Sequence[re.Pattern[str]], str]:
-    """Read all cells below the names of the columns, whose numbers stand for their names.
+    """Read all cells below the names of the columns; the columns get numbers as names.
 
-    Also return remarks on how, what a number of this file looks like (of several patterns, one
-    holds for each column), and what to do about the signs of numbers in columns that stay text.
+    Also return remarks on how they were read, the patterns of numbers in this file (each column
+    fits one of them), and what to do about the signs of numbers in columns that stay text.
 
-    One decimal sign holds for the whole file: the one that is given, else the one that all numbers
-    of some column need.  Columns that it does not fit, and all where it is not known, stay text.
-    Cells of the columns `texts` stay as they are spelt, '' where they are empty; the columns
-    `left_out` say what the decimal sign is where no other column does.
+    The whole file has one decimal sign: the given one, or the one that all numbers of a column
+    need.  Columns that it does not fit stay text; so do all columns if the sign is unknown.  Cells
+    of the columns `texts` are not converted, and are '' if they are empty.  The columns `left_out`
+    determine the decimal sign only if no other column does.
     """
     import pandas as pd
 
@@ -234,9 +234,9 @@ def _is_number(column: pd.Series[Any]) -> bool:
 
 
 def _has_signs(column: pd.Series[Any], separator: str) -> bool:
-    """Say whether a column may hold numbers whose signs are not those of Python.
+    """Tell whether a column may have numbers with other signs than in Python.
 
-    Beside other separators than commas these may be numbers to pandas, such as 1.234.
+    If the separator is not a comma, pandas may read these as numbers, such as 1.234.
     """
     held = column.dropna()
     if not _is_number(column):

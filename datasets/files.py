@@ -98,7 +98,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def reason_of(error: object) -> str:
-    """Return on one line what the system or a library says of an error; at least its type."""
+    """Return the message of an error on one line, or at least its type."""
     text = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return Text.printable(Text.cut(" ".join(text.split()), LONGEST))
 
@@ -135,7 +135,7 @@ def cache_key(code: Iterable[str], *parts: str) -> str:
 def cached(path: Path, compute: Callable[[], Arrays]) -> Arrays:
     """Read arrays from an npz file; if it is missing or damaged, compute and write them.
 
-    The name of the file holds the `cache_key` of the arrays.
+    The name of the file has the `cache_key` of the arrays.
     """
     try:
         with open_regular(path) as kept, ArrayArchive(kept) as archive:  # it holds checksums
@@ -191,7 +191,7 @@ def load_npy(path: Path) -> npt.NDArray[Any]:
 
 @contextmanager
 def broken(what: str, hint: str = "it is truncated, corrupt or of another kind") -> Iterator[None]:
-    """Tell what a library says of a file's content as an error of the file."""
+    """Report an error of a library about the content of a file as an error of the file."""
     try:
         yield
     except (ImportError, MemoryError, ArrayArchive.HoldsObjectsError):

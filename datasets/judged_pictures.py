@@ -84,14 +84,14 @@ class JudgedPictures(DatasetWithOptions, kw_only=True):
 
     @property
     def title(self) -> str:
-        """The data set, its features where they are no histograms, and the part that is taken."""
+        """The data set, its features if they are not histograms, and the part that is used."""
         features = "+".join(self.asked_features)
         features = "" if features == HISTOGRAMS else f" {features}"
         part = f", first {self.max_triplets} triplets" if self.max_triplets else ""
         return f"{self.name}{features}{part}"
 
     def location(self) -> str | None:
-        """Return the folder of the table, or None where it is not on this machine."""
+        """Return the folder of the table, or None if it is not on this machine."""
         table, _ = self._places()
         return str(table.parent) if table.is_file() else None
 

@@ -1,4 +1,4 @@
-"""Data sets of pictures: those that were released, and a folder of the user's own."""
+"""Data sets of pictures: those that were released, and a folder of the user."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class PictureRelease(ImageDataset):
 def require_images(
     found: Sequence[tuple[Path, Label]], folder: Path, layout: str
 ) -> Sequence[tuple[Path, Label]]:
-    """Return what was found in a data set's folder."""
+    """Return the pictures found in the folder of a data set."""
     if not found:
         raise UsageError(
             f"{folder} has no {layout}: put the official release there, or remove the folder"
@@ -191,7 +191,7 @@ PARTS = (("training_label", "train_jpeg"), ("test_label", "test_jpeg"))
 class Corel5k(ImageDataset):
     """5000 photographs, 192 x 128 pixels, with 1 to 5 of 374 words each.
 
-    The layout is that of Duygulu et al.; the words stand for the papers' text queries (JMLR 2010,
+    The layout is from Duygulu et al.  The words replace the papers' text queries (JMLR 2010,
     5.2.1).
 
     A line of ``labels/training_label`` is ``image-number word-number ...`` and describes
@@ -283,7 +283,7 @@ def _lines(path: Path) -> list[str]:
 ENDINGS = frozenset({".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff"})
 
 SHARE_SET_APART = 5
-"""One picture in so many of each class teaches the codebooks."""
+"""One picture of each class in this number is used for the codebooks."""
 
 NEEDED = (
     f"give a folder with a folder of pictures for each of 2 or more classes "
@@ -335,11 +335,11 @@ class ImageFolder(ImageDataset):
         return self.name
 
     def location(self) -> str | None:
-        """Return the folder, or None where there is none."""
+        """Return the folder, or None if it does not exist."""
         return str(self.path) if self.path.is_dir() else None
 
     def visterm_features(self) -> VistermFeatures:
-        """Return the parameters of the features for blocks of the size asked for.
+        """Return the parameters of the features for blocks of the requested size.
 
         Pictures of caltech101 are about 5 blocks of 64 pixels wide.  For smaller blocks they are
         shrunk to 5 blocks too, so that a block shows an equal part of the picture.

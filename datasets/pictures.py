@@ -37,7 +37,7 @@ from oasis_bench.system import Progress, Text, UsageError, Value, no_progress
 
 
 def warn(line: str) -> None:
-    """Show a line on what is left out as a warning."""
+    """Show a line on a picture that is left out as a warning."""
     warnings.warn(line, stacklevel=3)
 
 
@@ -116,17 +116,17 @@ class ImageDataset(DatasetWithOptions, kw_only=True):
 
     @property
     def title(self) -> str:
-        """The data set, its features where they are no visterms, and the part that is taken."""
+        """The data set, its features if they are not visterms, and the part that is used."""
         features = f" {'+'.join(self.asked_features)}" if self.asked_features else ""
         part = f", first {self.max_classes} classes" if self.max_classes else ""
         return f"{self.name}{features}{part}"
 
     def default_scaling(self, rows: LabelledRows) -> str:
-        """Return 'tfidf' for visterms, and 'l2' for features that were asked for."""
+        """Return 'tfidf' for visterms, and 'l2' for other features."""
         return "l2" if self.asked_features else self.scaling
 
     def location(self) -> str | None:
-        """Return the folder of the release, or None where it is not on this machine."""
+        """Return the folder of the release, or None if it is not on this machine."""
         folder = dataset_folder(self.folder)
         return str(folder) if self.folder and folder.is_dir() else None
 
@@ -134,13 +134,13 @@ class ImageDataset(DatasetWithOptions, kw_only=True):
     def find_images(
         self, progress: Progress = no_progress, tell: Callable[[str], None] = warn
     ) -> Sequence[tuple[Path, Label]]:
-        """Find each picture with its class, or with its words; download them first where needed.
+        """Find each picture with its class or its words; download the pictures first if needed.
 
-        `tell` is called with each line on what is left out.
+        `tell` is called with a line for each picture that is left out.
         """
 
     def visterm_features(self) -> VistermFeatures:
-        """Return the parameters of the features, with the visterms and the block asked for."""
+        """Return the parameters of the features, with the requested visterms and block."""
         features = replace(self.layout_of_blocks, n_visterms=self.visterms)
         if self.block is None:
             return features
@@ -149,7 +149,7 @@ class ImageDataset(DatasetWithOptions, kw_only=True):
     def load(self, progress: Progress = no_progress) -> LabelledRows:
         """Make the row of each picture; the visterms or embeddings of earlier calls are on disk.
 
-        Of files with equal contents one is kept; none where their labels differ.
+        Of files with equal contents one is kept, or none if their labels differ.
         """
         lines: list[str] = []
 
@@ -211,9 +211,9 @@ class ImageDataset(DatasetWithOptions, kw_only=True):
     def set_apart(
         self, contents: Sequence[str], labels: Sequence[Label], tell: Callable[[str], None]
     ) -> set[int]:
-        """Choose pictures of its own that teach the codebooks and are no rows: here none.
+        """Choose own pictures that are used only for the codebooks: by default none.
 
-        `contents` has a hash of each picture; `tell` is called with a line on what is set apart.
+        `contents` has a hash of each picture; `tell` is called with a line on these pictures.
         """
         return set()
 
@@ -261,8 +261,8 @@ def teachers_of(
 ) -> list[Picture]:
     """Find the pictures that the codebooks of data set `name` are learned from.
 
-    They are its `own`, else those of the source, without copies of the evaluated pictures:
-    Caltech256's classes that end in -101 hold pictures of Caltech101.
+    They are its `own`, or those of the source without copies of the evaluated pictures:
+    Caltech256's classes that end in -101 have pictures of Caltech101.
     """
     if not own:
         source: Any = Registry.load().datasets[source_name]()
@@ -284,7 +284,7 @@ def teachers_of(
 
 
 Label: TypeAlias = "str | tuple[str, ...]"
-"""The class of a picture; or its words, where a data set has several labels."""
+"""The class of a picture, or its words if the data set has several labels."""
 
 
 def distinct(contents: Sequence[str], labels: Sequence[Label]) -> list[int]:

@@ -52,12 +52,12 @@ class MNIST(Dataset):
     items = "images"
 
     def location(self) -> str | None:
-        """Return the folder of the four files, or None where one must be downloaded first."""
+        """Return the folder of the four files, or None if one must be downloaded first."""
         folder = dataset_folder("mnist")
         return str(folder) if all((folder / name).is_file() for name in CHECKSUMS) else None
 
     def load(self, progress: Progress = no_progress) -> LabelledRows:
-        """Read the images and labels, downloading them first where they are not on disk.
+        """Read the images and labels; download them first if they are not on disk.
 
         Raises
         ------
@@ -117,7 +117,7 @@ class TwentyNewsgroups(Dataset):
     items = "documents"
 
     def location(self) -> str | None:
-        """Return the path of the file, or None where the user must get it first."""
+        """Return the path of the file, or None if the user must get it first."""
         path = dataset_folder("20newsgroups") / "20newsgroups.mat"
         return str(path) if path.is_file() else None
 

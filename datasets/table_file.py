@@ -203,7 +203,7 @@ class TableFile(DatasetWithOptions):
         progress: Progress = no_progress,
         raw: bool = False,
     ) -> tuple[Any, list[str] | None]:
-        """Return the rows, of `columns` alone where these are given, and the names of the rows."""
+        """Return the rows, of `columns` only if these are given, and the names of the rows."""
         with self._named_in_errors():
             asked = replace(self._asked(), label=name or self.label, needed=False, prepares=raw)
             if columns is not None:
@@ -572,7 +572,7 @@ class Keel(DatasetWithOptions):
         return f"{self.name} {self.table}"
 
     def location(self) -> str | None:
-        """Return the path of the table, or None where the user must get it first."""
+        """Return the path of the table, or None if the user must get it first."""
         return str(self._path) if self._path.is_file() else None
 
     def load(self, progress: Progress = no_progress) -> LabelledRows:
@@ -581,7 +581,7 @@ class Keel(DatasetWithOptions):
         Raises
         ------
         UsageError
-            Where the file is missing or damaged.
+            If the file is missing or damaged.
         """
         if not self._path.is_file():
             raise UsageError(f"there is no {self._path}: {self.home}")

@@ -65,7 +65,7 @@ PLAIN_NUMBERS = tuple(
 )
 
 LIKE_MISSING = frozenset({"none", "<na>", "nat", "?", "-", "--", "."})
-"""Names of classes, in small letters, that may stand for a missing label."""
+"""Names of classes, in lower case, that may mean a missing label."""
 
 DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?", re.ASCII)
 """ISO 8601: dates of other forms do not say which of their numbers is the day."""
@@ -240,7 +240,7 @@ def _read_cells(path: Path, asked: Columns) -> Table:
 def encoded(column: pd.Series[Any]) -> tuple[npt.NDArray[Any], tuple[str, ...]] | None:
     """Return a column as numbers, days or codes, NaN where missing, and what it is (`Encoding`).
 
-    None where it holds something else, such as lists, or text that is mostly numbers.
+    None if it has other values, such as lists, or text that is mostly numbers.
     """
     import pandas as pd
 
@@ -326,7 +326,7 @@ def _plain_numbers(labels: list[str]) -> LabelValues:
 
 
 def values_of(column: pd.Series[Any]) -> LabelValues | None:
-    """Return a column's numbers or strings, NaN and '' where missing; None for other types."""
+    """Return a column's numbers or strings, NaN and '' if missing; None for other types."""
     import pandas as pd
 
     values = pd.Series(np.asarray(column))  # the values behind categories too
@@ -358,9 +358,9 @@ def _not_number(column: pd.Series[Any], sheet: Sheet) -> str:
 
 
 def drop_option(names: Sequence[str]) -> str:
-    """Return the option that leaves columns out, to copy; without the names where it is long.
+    """Return the option that leaves columns out, for copying; without names if it is long.
 
-    A name that holds a comma or a quote is quoted as in CSV.
+    A name with a comma or a quote is quoted as in CSV.
     """
     line = io.StringIO()
     csv.writer(line, lineterminator="").writerow(dict.fromkeys(names))
@@ -415,7 +415,7 @@ def places_of(names: Sequence[str], columns: Sequence[str]) -> list[int]:
 
 
 def _label_column(columns: Sequence[str], asked: Columns) -> int | None:
-    """Return the place of the label column; None where there is none, and none is needed."""
+    """Return the place of the label column; None if there is none, and none is needed."""
     usual = (LABEL_COLUMN, *OTHER_LABEL_COLUMNS)
     names = [asked.label] if asked.label else [name for name in usual if name in columns]
     if not names and not asked.needed:
@@ -441,7 +441,7 @@ def _only(
 
 
 def _columns_are(columns: Sequence[str], asked: str) -> str:
-    """List the columns; where one was asked for that is not there, the nearest before them."""
+    """List the columns; if the requested one does not exist, the nearest name comes first."""
     hint = Text.nearest(asked, columns) if asked not in columns else ""
     return f"{hint}the columns are {listed(columns)}"
 

@@ -281,7 +281,7 @@ BATCH_SIZE = 4096
 more squared error than 25 iterations over all blocks, in a quarter of the time."""
 
 CODE = (picture_files.__file__, __file__)
-"""The modules that decide a codebook, beside parameters and pictures."""
+"""The modules that decide a codebook, besides parameters and pictures."""
 
 
 def _learn(pictures: Sequence[Picture], features: VistermFeatures, progress: Progress) -> Arrays:

@@ -152,7 +152,7 @@ def _n_batches(n_images: int) -> int:
 
 
 def index_type(n_images: int) -> np.dtype[Any]:
-    """Return the type of column indices and row starts: SciPy copies them where types differ."""
+    """Return the type of column indices and row starts: SciPy copies them if types differ."""
     most = n_images * VISTERMS_PER_IMAGE
     return np.dtype(np.int32 if most <= np.iinfo(np.int32).max else np.int64)
 
@@ -168,7 +168,7 @@ class Images(NamedTuple):
     R: sparse.csr_array
 
     def first(self, n_images: int) -> Images:
-        """Return the first images without a copy: what is mapped stays so."""
+        """Return the first images without a copy, so mapped arrays stay mapped."""
 
         def first_rows(matrix: sparse.csr_array) -> sparse.csr_array:
             indptr = matrix.indptr[: n_images + 1]
@@ -479,7 +479,7 @@ class WebScale(DatasetWithOptions):
     def kept(
         n_images: int, n_test_images: int, n_visterms: int, progress: Progress = no_progress
     ) -> WebScaleData:
-        """Map images in the cache folder; draw them first where they are not there yet."""
+        """Map images in the cache folder; generate them first if they do not exist yet."""
         parameters = WebScaleParameters(n_images, n_test_images, n_visterms)
         return prepare_web_scale(parameters.cache_folder, parameters, progress)
 
@@ -491,7 +491,7 @@ class WebScale(DatasetWithOptions):
         return folder, 0.0 if folder.exists() else parameters.most_bytes
 
     def location(self) -> str | None:
-        """Say where the data lies on this machine."""
+        """Say where the data is on this machine."""
         return "in this program"
 
     def load(self, progress: Progress = no_progress) -> LabelledRows:

@@ -185,7 +185,7 @@ def _of_run(view: RunView) -> dict[str, Any]:
 
 
 def kind_of(items: str, features: str) -> str:
-    """Return the kind of a data set, by what it calls its items and its option `features`."""
+    """Return the kind of a data set, by the noun for its items and its option `features`."""
     is_embedded = any(name in features for name in OF_NETWORKS)
     return "embeddings" if is_embedded else KIND_OF_ITEMS.get(items, items)
 
@@ -278,7 +278,7 @@ def read_summary(path: Path) -> pd.DataFrame:
 
 
 def size_group(noun: str, number: float) -> str:
-    """Name the group of corpora that have so many of a noun of `SIZES`."""
+    """Name the group of corpora of this size, for a noun of `SIZES`."""
     _, edges = SIZES[noun]
     if math.isnan(number):
         return f"{noun} not known"

@@ -52,7 +52,7 @@ def panels(
 
 
 def band_of(rows: pd.DataFrame, x: str, y: str, partitions: int | None = None) -> pd.DataFrame:
-    """Return mean and standard error of `y` at each `x`, where there are `partitions` values."""
+    """Return mean and standard error of `y` at each `x` that has `partitions` values."""
     points = rows.groupby(x)[y].agg(["mean", "sem", "size"])
     points = points[points["size"] == (partitions or points["size"])]
     return points.reset_index(names="x").rename(columns={"sem": "se"})
@@ -122,7 +122,7 @@ def draw_against_time(
 
 
 def times_and_values(view: RunView, task: str) -> pd.DataFrame:
-    """Return time and quality of each learner on each subset where both are known.
+    """Return time and quality of each learner on each subset, if both are known.
 
     Its columns: subset, learner, seconds (the median over partitions of tuning and fit
     together), seconds_min, seconds_max; middle, the mean of the task's first headline, with low and

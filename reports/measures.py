@@ -67,7 +67,7 @@ def with_chance(numbers: pd.DataFrame) -> pd.DataFrame:
 def mean_texts(numbers: pd.DataFrame) -> list[str]:
     """Write mean ± standard deviation of each row of `RunView.numbers`; '-' without a result.
 
-    The mean as learned follows where a blend with the baseline changed it.
+    The mean as learned follows if a blend with the baseline changed it.
     """
     columns = (numbers[name] for name in ("mean", "sd", "n", "as_learned", "blend"))
     return [
@@ -124,7 +124,7 @@ def _measure_table(
 
 
 def _left_out(view: RunView, task: str, subset: str) -> Iterator[str]:
-    """Say how many test items are no queries, where there are any."""
+    """Say how many test items are not used as queries, if there are any."""
     answers = view.stored.answers
     answers = answers[(answers["task"] == task) & (answers["subset"] == subset)]
     answers = answers[answers["status"] == "ok"].drop_duplicates("partition")
@@ -147,7 +147,7 @@ def file_name(subset: str) -> str:
 def difference_tables(view: RunView, task: str, baseline: str | None = None) -> list[Table]:
     """Make a table for each subset with a comparison: a row for each learner but one.
 
-    That is the best, or the baseline where one is named.  It shows the first headline of the task;
+    That one is the baseline or, without a baseline, the best.  It shows the first headline only;
     its CSV file has all.
     """
     numbers = _differences(view, task, baseline)
@@ -251,7 +251,7 @@ def side_by_side(views: Mapping[str, RunView], what: str) -> Table:
 
 
 def published_beside(view: RunView) -> list[Table]:
-    """Make the table of a run's figures that were published for its data; none where none was."""
+    """Make the table of published figures for the data of a run; nothing if there are none."""
     name = view.experiment.dataset_options.get("table", view.dataset_name)
     numbers = _beside(str(name), view)
     if numbers["published"].isna().all():

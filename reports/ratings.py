@@ -69,10 +69,11 @@ def data_key(run: StoredRun) -> str:
 
 
 def questions(run: StoredRun, n_queries: int, n_candidates: int) -> list[Question]:
-    """Select queries and candidates with a picture: at most so many.
+    """Select queries and candidates with a picture, at most the given numbers.
 
-    Candidates are the first that the learners retrieve, all learners' first ones before any second
-    one, each once; their order on the page is random, and shows nothing of ranks or learners.
+    Candidates are the first pictures that the learners retrieve: the first ones of all learners,
+    then the second ones, each picture once.  Their order on the page is random, so it does not
+    show ranks or learners.
     """
     seen = run.pictures.loc[run.pictures["thumbnail"].notna(), "row"]
     rows = view_of(run).retrievals
@@ -165,7 +166,7 @@ def _count(ratings: pd.DataFrame) -> str:
 
 
 def read_ratings(folder: Path) -> pd.DataFrame | None:
-    """Return the ratings that a run keeps, a row for each mark; None where it has none.
+    """Return the ratings that a run stores, a row for each mark; None if it has none.
 
     The columns are `COLUMNS`: `rater` is a name, or ''; query and candidate are row numbers of the
     data set; mark is one of `MARKS`.
@@ -218,7 +219,7 @@ def _read_file(path: Path, data: str, asked: Collection[tuple[int, int]]) -> pd.
 def precision_of_raters(marks: Floats) -> Floats:
     """Return the precision at each k by each rater, of marks (n_ranks, n_raters), best first.
 
-    The mean of the rater's marks among the first k; NaN where he marked none of them.
+    This is the mean of the rater's marks among the first k; NaN if there are none.
     """
     hits, n = np.nan_to_num(marks).cumsum(axis=0), (~np.isnan(marks)).cumsum(axis=0)
     shares: Floats = np.divide(hits, n, out=np.full(hits.shape, np.nan), where=n > 0)
@@ -235,7 +236,7 @@ def marks_of(ratings: pd.DataFrame) -> pd.DataFrame:
 
 
 def rating_tables(view: RunView, ratings: pd.DataFrame) -> list[Table]:
-    """Make the table of precision at k by raters; none where too little is rated."""
+    """Make the table of precision at k by raters; none if too little is rated."""
     marks = marks_of(ratings)
     rows = view.retrievals
     rows = rows[rows["query"].isin(marks.index.get_level_values("query"))].sort_values("rank")
@@ -319,7 +320,7 @@ def _of_subset(
 
 
 def _mean(values: Floats) -> Floats:
-    """Return the mean over queries of what is there; NaN where nothing is."""
+    """Return the mean over the queries that have a value; NaN if there are none."""
     means: Floats = np.ma.filled(np.ma.masked_invalid(values).mean(axis=0), np.nan)
     return means
 

@@ -234,7 +234,7 @@ def _latex_row(table: Table, row: Sequence[Cell]) -> str:
 
 
 def clip(text: str, width: int) -> str:
-    """Shorten `text` to `width` characters; the last one is an ellipsis where that cuts it."""
+    """Shorten `text` to `width` characters; the last one is an ellipsis if it is shortened."""
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
@@ -266,7 +266,7 @@ def numbers_as(pattern: str, missing: str = "n/a") -> Callable[[float], str]:
 
 
 def interval_text(low: float, high: float, pattern: str = "{:z.3f}", missing: str = "-") -> str:
-    """Write an interval by a pattern for each end, or `missing` where the ends are NaN."""
+    """Write an interval by a pattern for each end, or `missing` if the ends are NaN."""
     return missing if pd.isna(low) else f"{pattern.format(low)} to {pattern.format(high)}"
 
 
@@ -293,7 +293,7 @@ def params_text(params: str) -> str:
 
 
 def counted(texts: Iterable[str]) -> str:
-    """Write texts that may be equal, each once, with their numbers where they differ."""
+    """Write each different text once, with its count if there are several."""
     numbers = Counter(texts).most_common()
     return "; ".join(f"{text} ({number})" if numbers[1:] else text for text, number in numbers)
 

@@ -171,12 +171,12 @@ def _gap(it: PairedInterval) -> str:
 
 
 def _side(it: PairedInterval) -> str:
-    """Say where a learner is that was subtracted from the best."""
+    """Say whether the learner that was subtracted from the best is lower or higher."""
     return "lower" if it.mean >= 0 else "higher"
 
 
 def _what_could_be_seen(it: Comparison) -> Iterator[str]:
-    """Say what difference few partitions can show, where some were not significant."""
+    """Say what difference few partitions can show, if some were not significant."""
     tied = [own for name, own in it.differences.items() if it.verdicts[name] == "tied"]
     n_partitions = max((own.n for own in tied), default=MANY_ENOUGH)
     if n_partitions >= MANY_ENOUGH:
@@ -203,7 +203,7 @@ def _caveats(view: RunView, task: str, it: Comparison) -> Iterator[str]:
 
 
 def _near_chance(view: RunView, task: str, it: Comparison) -> Iterator[str]:
-    """Say where no mean is above chance by two standard deviations."""
+    """Say if no mean is above chance by two standard deviations."""
     own = _numbers(view, task, it)
     least, chance = (own["mean"] - 2 * own["sd"].fillna(0)).dropna(), own["chance"].iloc[0]
     if (least <= chance).all():
@@ -318,7 +318,7 @@ def _next_steps(view: RunView) -> Iterator[NextStep]:
 def again(view: RunView, options: dict[str, str]) -> str:
     """Write the command of a run with other options, and without its folder.
 
-    Only the options where the command is not known.
+    If the command is not known, write only the options.
     """
     words = shlex.split(view.info.command or "")
     is_whole = words[3:4] == ["run"]

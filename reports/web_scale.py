@@ -34,7 +34,7 @@ from oasis_bench.system import UsageError
 from oasis_bench.web_scale import TrainingRecord
 
 TRAINING = ["images", "steps", "batch_size", "seed"]
-"""The columns that identify a training; batch_size is NaN of exact OASIS."""
+"""The columns that identify a training; batch_size is NaN for exact OASIS."""
 
 SCHEDULE = ["schedule", "steps_an_image", "threads"]
 """Learning times are compared where these columns are the same."""
@@ -80,8 +80,8 @@ def schedule_name(batch_size: float) -> str:
 def checkpoints_of(records: Sequence[TrainingRecord]) -> pd.DataFrame:
     """Return a row for each checkpoint, in the order of images, steps, batch size and seed.
 
-    The columns are these four, threads, and the fields of `Checkpoint`, where precision_at_1 and
-    so on stand for its precisions; batch_size is NaN of exact OASIS.
+    The columns are these four, threads, and the fields of `Checkpoint`, with columns such as
+    precision_at_1 for its precisions.  batch_size is NaN for exact OASIS.
     """
     rows = [
         {
@@ -171,7 +171,7 @@ def growths(ends: pd.DataFrame) -> pd.DataFrame:
 def fit_power_law(x: npt.ArrayLike, y: npt.ArrayLike) -> dict[str, float]:
     """Fit y = factor * x ** exponent by least squares of the logarithms.
 
-    low and high are NaN where the points lie on the line, so that nothing says how far off it is.
+    low and high are NaN if the points are on the line, because there is no residual.
     """
     log_x, log_y = np.log(np.asarray(x)), np.log(np.asarray(y))
     fit = stats.linregress(log_x, log_y)
@@ -187,7 +187,7 @@ def fit_power_law(x: npt.ArrayLike, y: npt.ArrayLike) -> dict[str, float]:
 
 
 def web_scale_tables(ends: pd.DataFrame, data: Mapping[str, Any]) -> dict[str, Table]:
-    """Make the tables by name; those of growth and of batches where there is something to say."""
+    """Make the tables by name; the table of growth only if it has rows."""
     tables = [precision_table(ends), time_table(ends), published_table(ends, data)]
     if not (grown := growths(ends)).empty:
         tables.append(growth_table(grown))

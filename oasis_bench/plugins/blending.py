@@ -128,7 +128,7 @@ class Blend:
 
     @staticmethod
     def as_inner_product(learner: type[MetricLearner], scores: Scores) -> Scores:
-        """Return s1: -d^2 / 2 where the scores are minus a distance d, else the scores."""
+        """Return s1: -d^2 / 2 if the scores are minus a distance d, else the scores."""
         of_distances = (
             issubclass(learner, EmbeddingLearner)
             and learner.score_embeddings is EmbeddingLearner.score_embeddings

@@ -553,7 +553,7 @@ def assert_close(found: FloatArray, expected: FloatArray, what: str = "") -> Non
 
 
 def only(condition: bool, otherwise: str) -> None:
-    """Skip a test where the condition does not hold."""
+    """Skip a test if the condition is false."""
     if not condition:
         pytest.skip(otherwise)
 

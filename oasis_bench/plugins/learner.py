@@ -277,7 +277,7 @@ def blocks(n_rows: int, row_bytes: int) -> Iterator[slice]:
 def squared_distances(queries: Any, gallery: Any) -> FloatArray:
     """Return |x - y|^2 of rows, dense or sparse (n_queries, n_gallery).
 
-    Where rows are dense, those that are small beside |x|^2 + |y|^2 have all their digits too.
+    For dense rows, distances that are small relative to |x|^2 + |y|^2 keep all their digits.
     """
     if not queries.shape[1]:  # no direction is left, as with M = 0: scikit-learn refuses such rows
         return np.zeros((queries.shape[0], gallery.shape[0]))

@@ -251,9 +251,9 @@ def _steps_of(item: Any, place: str, arrays: Arrays, registry: Registry) -> list
 
 
 def training_rows_of(path: Path) -> npt.NDArray[np.uint64] | None:
-    """Return the `row_hashes` of what the model in a sound file was fitted on; None where unknown.
+    """Return the `row_hashes` of the rows that a saved model was fitted on; None if unknown.
 
-    A run writes them, and `save_model` where it is given the rows.
+    A run writes them; `save_model` writes them if it gets the rows.
     """
     with open_regular(path) as file:
         return read_archive(file)[1].get(TRAINING_ROWS)
@@ -434,9 +434,9 @@ def complete_model(
     hashes: npt.NDArray[np.uint64] | None,
     blend: Blend | None,
 ) -> None:
-    """Add to a learner's file what the harness knows of it.
+    """Add the knowledge of the harness to a learner's file.
 
-    The steps that prepare rows, the `row_hashes` of what it was fitted on, and its blend.
+    This is: the steps that prepare rows, the `row_hashes` of its training rows, and its blend.
     """
     with ArrayArchive(path, "a") as archive:
         _write_known(archive, steps, hashes, blend)

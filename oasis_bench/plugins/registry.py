@@ -131,7 +131,7 @@ class Registry:
 
     @staticmethod
     def place_of(error: BaseException) -> str | None:
-        """Return the file and line of a plugin that an error comes from; None where from none."""
+        """Return the file and line of the plugin that raised an error; None if no plugin did."""
         packages = {point.module.partition(".")[0] for kind in BASES for point in installed(kind)}
         for frame, line in reversed([*walk_tb(error.__traceback__)]):
             module = str(frame.f_globals.get("__name__"))
