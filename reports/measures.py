@@ -44,7 +44,7 @@ FILE_NAME_WIDTH = 60
 VERDICTS = {
     "worse": "worse",
     "tied": "not significant",
-    "better": "better where both finished",
+    "better": "better on shared partitions",
     "untested": "not testable",
 }
 BESIDE_BASELINE = {**VERDICTS, "better": "better"}

@@ -124,7 +124,7 @@ class LearnerContract:
     def test_embeddings_have_the_scores_of_their_items(
         self, fitted: MetricLearner, items: Items
     ) -> None:
-        only(fitted.has_embedding, "it has a similarity of its own")
+        only(fitted.has_embedding, "it overrides the similarity")
         only(not fitted.transductive, "it is transductive")
         X, _ = items
         embedded = fitted.embed(X)

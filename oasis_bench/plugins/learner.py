@@ -204,8 +204,8 @@ class ExemplarLearner(MetricLearner):
             Always.
         """
         raise UsageError(
-            f"{self.name} knows how similar an item is to its training items alone: call "
-            "similarity_to_training, and ask a task whose gallery is the training items, such as "
+            f"{self.name} has only a similarity to its training items: call "
+            "similarity_to_training, and use a task whose gallery is the training items, such as "
             "classification"
         )
 

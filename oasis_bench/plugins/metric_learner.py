@@ -202,7 +202,7 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
             Larger is more similar.
         """
         raise NotImplementedError(
-            f"{type(self).__name__} says of no two items how similar they are: define `similarity` "
+            f"{type(self).__name__} does not say how similar two items are: define `similarity` "
             "or `score_embeddings`, or derive it from a form such as EmbeddingLearner"
         )
 
@@ -428,20 +428,20 @@ def sides(pairs: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
 
 
 DIGITS_LOST = {np.dtype(np.float32): 1e4, np.dtype(np.float64): 1e9}
-"""So many ranges away from zero, the values themselves have too few digits left."""
+"""Beyond this number of ranges away from zero, the values have too few digits left."""
 
 
 def _warn_of_lost_digits(X: Any, middle: FloatArray, stacklevel: int) -> None:
-    """Warn where the values of a column are so far from zero that they have lost their digits."""
+    """Warn if the values of a column are so far from zero that they have lost their digits."""
     rows = np.asarray(X, dtype=middle.dtype)
     ranges = np.ptp(rows, axis=0)
     lost = (ranges > 0) & (np.abs(middle) / DIGITS_LOST[rows.dtype] > ranges)
     if lost.any():
         column = int(np.flatnonzero(lost)[0])
         warnings.warn(
-            f"column {column} varies by {ranges[column]:.3g} around {middle[column]:.6g}, so that "
-            f"{rows.dtype} has rounded off what tells its values apart: subtract a constant from "
-            "it before it is rounded, or give float64",
+            f"column {column} varies by {ranges[column]:.3g} around {middle[column]:.6g}, so "
+            f"{rows.dtype} has rounded off the differences between its values: subtract a constant "
+            "before the rounding, or give float64",
             stacklevel=stacklevel + 1,
         )
 

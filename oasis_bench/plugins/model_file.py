@@ -90,7 +90,7 @@ def save_model(
         steps = [step for _, step in learner.steps[:-1] if step not in (None, "passthrough")]
         if Scaling.of(steps) is None:
             raise UsageError(
-                f"{steps} is none of the scalings ({', '.join(Scaling.WORDS)}), and a file holds "
+                f"{steps} is none of the scalings ({', '.join(Scaling.WORDS)}), and a file has "
                 "no code: save the last step alone (pipeline[-1]), or the whole with "
                 "`skops.io.dump`"
             )
@@ -314,7 +314,7 @@ def _check_name(learner_class: type[MetricLearner]) -> None:
     if name in catalogue and catalogue[name] is not learner_class:
         raise UsageError(
             f"the name {name!r} of {learner_class.__qualname__} belongs to another class: give it "
-            "a `name` of its own"
+            "another `name`"
         )
 
 
@@ -527,11 +527,11 @@ def encode(value: Any, place: str, arrays: Arrays) -> Any:
             return {"array" if type(value) is np.ndarray else "scalar": _form(array)}
     if isinstance(value, BaseEstimator):
         raise UsageError(
-            f"{place} is a {type(value).__name__} of scikit-learn, and a file holds no code: keep "
+            f"{place} is a {type(value).__name__} of scikit-learn, and a file has no code: keep "
             "the whole with `skops.io.dump`, whose `load` asks which types you trust"
         )
     raise UsageError(
-        f"{place} is of type {type(value).__name__}: a file holds numbers, strings, dense arrays "
+        f"{place} is of type {type(value).__name__}: a file can have numbers, strings, dense arrays "
         "of them, csr_array, Patches, lists, tuples, dicts with names and RandomState"
     )
 
