@@ -531,7 +531,7 @@ def encode(value: Any, place: str, arrays: Arrays) -> Any:
             "the whole with `skops.io.dump`, whose `load` asks which types you trust"
         )
     raise UsageError(
-        f"{place} is of type {type(value).__name__}: a file can have numbers, strings, dense arrays "
+        f"{place} is of type {type(value).__name__}: a file has numbers, strings, dense arrays "
         "of them, csr_array, Patches, lists, tuples, dicts with names and RandomState"
     )
 
