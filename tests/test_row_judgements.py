@@ -82,7 +82,7 @@ def test_without_a_column_of_names_rows_count_from_0(faces):
         ("a,b,c\n0,0,1", "line 2 names a row twice"),
         ("a,b,c\n0,1,1\n1,0,no", "rows '0' and '1' are marked as the same and as different"),
         ("a,b\n0,1", r"has 1 lines below the columns 'a', 'b': three columns"),
-        ("a,b,c\n", "holds 0 lines"),
+        ("a,b,c\n", "has 0 lines"),
         ("0,1,1\n1,2,0", "the first line has names of rows"),
     ],
 )
