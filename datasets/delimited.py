@@ -323,7 +323,7 @@ def _cells_of_rows(path: Path, needed: str, names: Sequence[str]) -> pd.DataFram
 def _numbers_of_rows(
     path: Path, cells: pd.DataFrame, names: Sequence[str]
 ) -> npt.NDArray[np.int64]:
-    """Return the number of the row that each cell names; those of a line are different."""
+    """Return the row number for each name in the cells; a line cannot name a row twice."""
     number = {name: i for i, name in enumerate(names)}
     for line, row in enumerate(cells.itertuples(index=False), 2):
         if unknown := [name for name in row if name not in number]:

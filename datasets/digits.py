@@ -40,7 +40,7 @@ class Digits(DatasetWithOptions):
         check_side(self.pixels)
 
     def location(self) -> str | None:
-        """Say where the data is on this machine."""
+        """Return where the data is on this machine."""
         return "in scikit-learn"
 
     def load(self, progress: Progress = no_progress) -> LabelledRows:

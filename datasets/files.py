@@ -364,7 +364,7 @@ def locate(archive: Archive, progress: Progress = no_progress) -> Path:
 
 
 def _make(folder: Path, path: Path, archive: Archive, progress: Progress) -> None:
-    """Check the archive, unpack it into a folder beside `folder`, and rename that."""
+    """Check the archive, unpack it into a folder next to `folder`, and rename that folder."""
     if fault := wrong_checksum(path, archive.checksum):
         raise UsageError(f"{path} {fault}: it is another file or not complete: {DELETE}")
     beside = folder.with_name(f"{folder.name}.unpacking")

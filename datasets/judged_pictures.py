@@ -145,8 +145,8 @@ def judged_by_name(
 
     With a column text_query, this is a triplet's group, and a picture's class is its text query,
     the first of those that it was found for.  Else triplets are grouped by their query, and each
-    picture is a class of its own.  Columns votes_positive and votes_negative are votes.  A triplet
-    that holds a picture twice is left out.
+    picture is a separate class.  Columns votes_positive and votes_negative are votes.  A triplet
+    with the same picture twice is left out.
     """
     names, items = numbered(cells[["query", "positive", "negative"]])
     class_names, y, groups = [Path(name).stem for name in names], np.arange(len(names)), items[:, 0]

@@ -267,7 +267,7 @@ class TableFile(DatasetWithOptions):
     def _judgements(
         self, table: Table
     ) -> tuple[Sequence[str], Ratings | None, JudgedTriplets | None]:
-        """Return the names of the rows, and pairs and triplets of them, where there are some."""
+        """Return the names of the rows, and their pairs and triplets if there are any."""
         names = [f"{i}" for i in range(table.X.shape[0])]
         if self.name_column and table.folds is not None:
             numbers, called = _numbered(table.folds, "names", "--name-column")
@@ -398,7 +398,7 @@ def _not_finite(
 def _classes(
     values: LabelValues | None, bins: int | None
 ) -> tuple[npt.NDArray[np.int64] | None, tuple[str, ...]]:
-    """Return the number of each row's class, and their names; with `bins` those of quantiles."""
+    """Return each row's class number, and the class names; with `bins` classes are quantiles."""
     if bins is None or values is None:
         return _numbered(values, "labels", "--label")
     if not 2 <= bins <= MOST_BINS:
@@ -459,7 +459,7 @@ def _refuse_missing(missing: npt.NDArray[np.bool_], what: str) -> None:
 
 
 def _summary(sheet: Sheet, place: int, role: str | None, prepares: bool) -> str:
-    """Say what a column is for, what it holds and how much of it is missing."""
+    """Describe the use of a column, its values, and how many are missing."""
     import pandas as pd
 
     name, column = sheet.names[place], sheet.cells.iloc[:, place]
@@ -503,7 +503,7 @@ def _summary(sheet: Sheet, place: int, role: str | None, prepares: bool) -> str:
 
 
 def _prepared_as(values: npt.NDArray[Any], column: tuple[str, ...]) -> str:
-    """Say what becomes of a column, '' where it stays as it is."""
+    """Say how a column is changed, or '' if it is not."""
     kind, n_missing = column[0], np.count_nonzero(np.isnan(values))
     if kind == "constant":
         return "left out, as it is constant"

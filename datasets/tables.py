@@ -238,7 +238,7 @@ def _read_cells(path: Path, asked: Columns) -> Table:
 
 
 def encoded(column: pd.Series[Any]) -> tuple[npt.NDArray[Any], tuple[str, ...]] | None:
-    """Return a column as numbers, days or codes, NaN where missing, and what it is (`Encoding`).
+    """Return a column as numbers, days or codes, NaN if missing, and its `Encoding`.
 
     None if it has other values, such as lists, or text that is mostly numbers.
     """
@@ -312,7 +312,7 @@ def _names_of(column: pd.Series[Any], what: str, spelt: bool) -> LabelValues:
 
 
 def _plain_numbers(labels: list[str]) -> LabelValues:
-    """Make numbers of labels such as '1.0' or '2.5', where none of these is spelt in two ways.
+    """Make numbers of labels such as '1.0' or '2.5', if none of them is spelt in two ways.
 
     Names, and whole numbers, stay as they are spelt.
     """
@@ -482,7 +482,7 @@ def _read_npz(path: Path, asked: Columns) -> Table:
 
 
 def _read_npy(path: Path, asked: Columns) -> Table:
-    """Read features, and the labels from a file beside them."""
+    """Read features, and the labels from another file."""
     if asked.labels is None and asked.needed:
         raise UsageError("has no labels: give a file of labels with --labels y.npy")
     labels = None
@@ -497,7 +497,7 @@ def _read_npy(path: Path, asked: Columns) -> Table:
 def _array_names(
     file: NpzFile, label: str | None, fold: str | None = None, needed: bool = True
 ) -> tuple[str, str | None]:
-    """Choose the arrays of features and of labels; that of folds is neither."""
+    """Choose the arrays of features and of labels; the array of folds is neither."""
     if "X" in file and (label or "y") in file:
         return "X", label or "y"
     if "X" in file and not (needed or label):

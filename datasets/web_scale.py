@@ -54,7 +54,7 @@ OTHER_QUERIES, OTHER_SHARE = 3, 0.2
 
 LEAST_STRENGTH = 0.1
 LARGEST_FOREGROUND = 0.8
-"""Share of an image's visterms that come from its query's topics, where the strength is 1."""
+"""Share of an image's visterms that come from its query's topics if the strength is 1."""
 
 REFERENCE_BATCHES = 8
 
@@ -491,7 +491,7 @@ class WebScale(DatasetWithOptions):
         return folder, 0.0 if folder.exists() else parameters.most_bytes
 
     def location(self) -> str | None:
-        """Say where the data is on this machine."""
+        """Return where the data is on this machine."""
         return "in this program"
 
     def load(self, progress: Progress = no_progress) -> LabelledRows:

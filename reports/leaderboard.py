@@ -329,7 +329,7 @@ MOST_NAMED = 5
 
 
 def _subject(names: Sequence[str], n_others: int) -> str:
-    """Write learners, of so many others, as the subject of a sentence, with its verb."""
+    """Write some of the other learners as the subject of a sentence, with its verb."""
     if len(names) > MOST_NAMED:
         of = f"All {n_others}" if len(names) == n_others else f"{len(names)} of {n_others}"
         return f"{of} others are"

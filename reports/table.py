@@ -320,7 +320,7 @@ def aligned(lines: Sequence[Sequence[str]], left: Collection[int]) -> list[str]:
 def table_lines(table: Table, bold: str = "", least: int = 8) -> list[str]:
     """Write a table without its notes as text of at most 110 columns; labels are cut for that.
 
-    At least so many characters of a label are left.  `bold` is what follows a bold cell.
+    At least this number of characters of a label is left.  `bold` follows a bold cell.
     """
     at, width = table.row_header, SUMMARY_WIDTH
     rows = [list(table.header)]

@@ -106,7 +106,7 @@ def summary_text(run: StoredRun, in_python: bool = False) -> str:
 
 
 def _gaps(view: RunView) -> Iterator[str]:
-    """Say where learners have fewer results than planned, once for all with the same reason."""
+    """Report learners with fewer results than planned, in one line for each reason."""
     same: dict[tuple[str, str], list[str]] = {}
     for task in view.tasks:
         for subset, learner, _ in view.by_subset_and_learner(view.trials):

@@ -37,7 +37,7 @@ TRAINING = ["images", "steps", "batch_size", "seed"]
 """The columns that identify a training; batch_size is NaN for exact OASIS."""
 
 SCHEDULE = ["schedule", "steps_an_image", "threads"]
-"""Learning times are compared where these columns are the same."""
+"""Learning times are compared if these columns are equal."""
 
 LEAST_SIZES = 3
 """Numbers of images that an exponent needs: two leave no residual."""
@@ -109,7 +109,7 @@ def with_schedules(checkpoints: pd.DataFrame) -> pd.DataFrame:
 def ends_of(checkpoints: pd.DataFrame) -> pd.DataFrame:
     """Return the last checkpoint of each training.
 
-    `mean_average_precision_at_start` is that of W = I, measured at the first checkpoint;
+    `mean_average_precision_at_start` is the value for W = I, from the first checkpoint;
     `peak_bytes` is the largest of all checkpoints; `complete` says whether all steps are done.
     """
     trainings = checkpoints.groupby(TRAINING, dropna=False, sort=False)
@@ -321,7 +321,7 @@ def _steps_text(end: pd.Series[Any]) -> str:
 
 
 def _mean_text(pattern: str, values: pd.Series[float]) -> str:
-    """Write a mean, with its standard deviation where there is one."""
+    """Write a mean, with its standard deviation if there is one."""
     spread = number_text(values.std(), " ± " + pattern, missing="")
     return number_text(values.mean(), pattern) + spread
 
@@ -331,7 +331,7 @@ def _figure_text(value: float) -> str:
 
 
 def _time_text(seconds: pd.Series[float]) -> str:
-    """Write the median, and both ends where there are several, in seconds or minutes."""
+    """Write the median and, if there are several values, the range, in seconds or minutes."""
     size, unit = (60, "min") if seconds.median() >= 120 else (1, "s")
     low, median, high = (
         seconds_text(value / size) for value in (seconds.min(), seconds.median(), seconds.max())

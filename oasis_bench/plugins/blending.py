@@ -186,7 +186,7 @@ def _pairs(n_rows: int, seed: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np
 
 
 def _deviation(scores: Scores) -> float:
-    """Return the standard deviation of scores; 0 where they are constant or not finite."""
+    """Return the standard deviation of scores; 0 if they are constant or not finite."""
     least = CONSTANT * np.finfo(scores.dtype).eps * np.abs(scores).max()
     with np.errstate(over="ignore", invalid="ignore"):
         deviation = float(scores.std(dtype=np.float64))

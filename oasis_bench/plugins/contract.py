@@ -1,7 +1,7 @@
 """Tests of what every learner, data set, task and split must do, for any plugin.
 
-``python -m oasis_bench check FILE`` tests those of a plugin file, and ``pytest --pyargs
-oasis_bench.plugins.contract`` all learners that are registered.  A plugin's own tests derive from
+``python -m oasis_bench check FILE`` tests the plugins of a file, and ``pytest --pyargs
+oasis_bench.plugins.contract`` tests all registered learners.  The tests of a plugin can derive from
 `LearnerContract`::
 
     class TestMine(LearnerContract):

@@ -447,9 +447,9 @@ def _warn_of_lost_digits(X: Any, middle: FloatArray, stacklevel: int) -> None:
 
 
 def _noting_rows(learn: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a method that learns from rows: check their size, and set `centre_` where it is needed.
+    """Wrap a method that learns from rows: check their size, and set `centre_` if it is needed.
 
-    The centre is that of the rows of the first call: it changes no score but by rounding.
+    The centre is from the rows of the first call.  It changes scores only by rounding.
     """
 
     @wraps(learn)

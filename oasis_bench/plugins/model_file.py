@@ -39,7 +39,7 @@ FORMAT_VERSION = 1
 HEADER = "header.json"
 
 TRAINING_ROWS = "training-rows"
-"""The array of hashes beside those of the learner; no attribute can have this name."""
+"""The array of hashes, besides the learner's arrays; no attribute can have this name."""
 
 BLEND = "euclidean-blend"
 """The array of a `Blend`: weight, baseline_sd and learned_sd; likewise."""
@@ -223,7 +223,7 @@ def read_model(file: BinaryIO, registry: Registry) -> MetricLearner:
 def _read(
     file: BinaryIO, registry: Registry
 ) -> tuple[MetricLearner, list[Any] | None, Blend | None]:
-    """Read a learner, and the steps before it and its blend where the file has them."""
+    """Read a learner and, if the file has them, the steps before it and its blend."""
     header, arrays = read_archive(file)
     steps, baseline_steps = (
         _steps_of(header[name], place, arrays, registry) if name in header else None
@@ -333,7 +333,7 @@ def _unfitted(name: str, params: dict[str, Any], registry: Registry) -> MetricLe
 
 
 def _fitted(learner: Any) -> dict[str, Any]:
-    """Return all that a learner, or a step before it, holds beside its parameters."""
+    """Return all attributes of a learner, or of a step before it, besides its parameters."""
     params = learner.get_params(deep=False)
     return {name: value for name, value in vars(learner).items() if name not in params}
 

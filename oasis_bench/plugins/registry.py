@@ -54,7 +54,7 @@ EXAMPLES = {
 
 
 class BrokenPluginError(UsageError):
-    """A plugin that cannot be imported, or is not what its group asks for."""
+    """A plugin that cannot be imported, or does not fit its group."""
 
 
 class Catalogue(Generic[T]):
@@ -282,7 +282,7 @@ def _plugins_in(module: ModuleType, base: type[T]) -> list[type[T]]:
 
 
 def _checked(plugin: object, base: type[T], where: str) -> type[T]:
-    """Return the plugin, or raise BrokenPluginError where it is not what its group asks for."""
+    """Return the plugin, or raise BrokenPluginError if it does not fit its group."""
     with _as_broken_plugin(f"{where} cannot be used"):
         checked: type[T] = _of_its_group(plugin, base, where)
     return checked
@@ -354,7 +354,7 @@ def _find(name: str, registry: Registry) -> tuple[type[Dataset], dict[str, Path]
 def _option_kinds(
     name: str, dataset: type[Dataset], arguments: Mapping[str, Path]
 ) -> dict[str, type | None]:
-    """Return the type of each option, those of `arguments` apart; None: a type not in `NEEDED`."""
+    """Return the type of each option except `arguments`; None: a type not in `NEEDED`."""
     try:
         hints = get_type_hints(dataset.__init__)
     except NameError as error:
@@ -370,7 +370,7 @@ def _option_kinds(
 
 
 def _parameters(dataset: type[Dataset]) -> list[tuple[str, inspect.Parameter]]:
-    """Return the parameters of `__init__` by name, those of ``*args`` and ``**kwargs`` apart."""
+    """Return the parameters of `__init__` by name, except ``*args`` and ``**kwargs``."""
     return [
         (name, parameter)
         for name, parameter in inspect.signature(dataset).parameters.items()
