@@ -65,14 +65,14 @@ def whitening(scatter: FloatArray, floor: float) -> FloatArray:
 
 
 class WithinClassLearner(LabelLearner):
-    """Project rows on principal axes, leave out where no class varies, then learn.
+    """Project rows on principal axes, leave out directions without variation, then learn.
 
     Parameters
     ----------
     n_axes : int or None, default None
-        Principal axes of all rows, the largest variance first, on which it learns; never more
-        than the rank of the rows.  None takes them all where n - c, the degrees of freedom of
-        n rows in c classes, is at least that rank, and the first (n - c) // 2 where it is not.
+        The number of principal axes of the rows, those of largest variance first; at most the
+        rank of the rows.  None: all axes if n - c, the degrees of freedom of n rows in c classes,
+        is at least the rank, and otherwise (n - c) // 2.
 
     Attributes
     ----------
@@ -134,12 +134,12 @@ class RCA(WithinClassLearner):
         M = C^{-1}, \qquad
         C = \frac{1}{n} \sum_i (x_i - m_{y_i}) (x_i - m_{y_i})^\top ,
 
-    where m_k is the mean of class k.  C of n rows in c classes has n - c degrees of freedom.
-    Where the rank of the rows is higher, C is singular, and the rows are projected on their first
-    (n - c) // 2 principal axes: at n - c axes C could be inverted, but its least eigenvalues
-    would come close to 0 (the law of Marchenko and Pastur) and the inverse would be all noise; at
-    half as many they still come out at 9 % of the true ones.  Directions along which no class
-    varies would weigh infinitely: they are left out.
+    where m_k is the mean of class k.  With n rows in c classes, C has n - c degrees of freedom.  If
+    the rank of the rows is higher, C is singular, so the rows are projected on their first
+    (n - c) // 2 principal axes.  With n - c axes C could be inverted, but its smallest eigenvalues
+    would be close to 0 (the law of Marchenko and Pastur), and noise would dominate the inverse.
+    With half as many axes the smallest eigenvalues are still 9 % of the true ones.  Directions
+    along which no class varies would have infinite weight, so they are left out.
 
     Time n d min(n, d), memory 3 n d + 4 min(n, d)^2 numbers.
 

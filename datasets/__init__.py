@@ -1,6 +1,6 @@
 """The data sets, found by the registry through the entry points.
 
-`TableFile`, `ImageFolder` and `OwnTriplets` are the user's own: they are made from a path.
+`TableFile`, `ImageFolder` and `OwnTriplets` read the user's own data from a path.
 """
 
 import lazy_loader

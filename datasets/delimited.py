@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
     import pandas as pd
 
 MISSING = ("", *("na", "n/a", "nan", "null"), *("NA", "N/A", "NaN", "NAN", "NULL", "Null"))
-"""Cells that stand for no value."""
+"""Cells that mean a missing value."""
 
 NO_FEATURE = (*MISSING, "?", "-", "--", ".", "none", "None", "<NA>", "NaT")
 """Cells of features that do; a label may have such a name."""
@@ -69,7 +69,7 @@ def _unpacked(path: Path) -> Iterator[BinaryIO]:
         try:
             yield cast("BinaryIO", gzip.GzipFile(fileobj=file) if is_packed else file)
         except (EOFError, zlib.error) as error:
-            raise UsageError(f"gzip cannot be read ({reason_of(error)}): make it anew") from error
+            raise UsageError(f"gzip cannot be read ({reason_of(error)}): make it again") from error
 
 
 def encoding_of(path: Path) -> str:
@@ -92,15 +92,15 @@ def _encoding(path: Path, n_bytes: int, changed: int) -> str:
         ):
             while part := text.read(2**20):
                 if "\0" in part:
-                    raise UsageError("holds NUL characters, so that it is no text: save it as CSV")
+                    raise UsageError("has NUL characters, so it is not text: save it as CSV")
             return name
     return "latin-1"
 
 
 def separator_of(path: Path) -> str:
-    """Return what stands between columns: that which divides the first lines alike.
+    """Return the column separator: the one that divides the first lines into equal columns.
 
-    Of several, it is the one that makes the most columns; of equal ones, the usual one.
+    If several do, it is the one with the most columns; among equal ones, the usual one.
     """
     with _unpacked(path) as file:
         raw = file.read(SAMPLE_BYTES)
@@ -153,15 +153,15 @@ def numbered_cells(
     decimal: str | None = None,
     thousands: str | None = None,
 ) -> tuple[pd.DataFrame, list[str], Sequence[re.Pattern[str]], str]:
-    """Read all cells below the names of the columns, whose numbers stand for their names.
+    """Read all cells below the names of the columns; the columns get numbers as names.
 
-    Also return remarks on how, what a number of this file looks like (of several patterns, one
-    holds for each column), and what to do about the signs of numbers in columns that stay text.
+    Also return remarks on how they were read, the patterns of numbers in this file (each column
+    fits one of them), and what to do about the signs of numbers in columns that stay text.
 
-    One decimal sign holds for the whole file: the one that is given, else the one that all numbers
-    of some column need.  Columns that it does not fit, and all where it is not known, stay text.
-    Cells of the columns `texts` stay as they are spelt, '' where they are empty; the columns
-    `left_out` say what the decimal sign is where no other column does.
+    The whole file has one decimal sign: the given one, or the one that all numbers of a column
+    need.  Columns that it does not fit stay text; so do all columns if the sign is unknown.  Cells
+    of the columns `texts` are not converted, and are '' if they are empty.  The columns `left_out`
+    determine the decimal sign only if no other column does.
     """
     import pandas as pd
 
@@ -192,7 +192,7 @@ def numbered_cells(
     for group in ([i for i in others if i not in left_out], [i for i in others if i in left_out]):
         needed = needed or {sign for i in group if len(fits[i]) == 1 for sign in fits[i]}
     sign = next(iter(needed)) if len(needed) == 1 else "."
-    hint = "write one decimal sign in all columns, " if len(needed) > 1 else ""
+    hint = "use one decimal sign in all columns, " if len(needed) > 1 else ""
     known = [patterns[sign]] if len(needed) == 1 else list(patterns.values())
     signs: dict[str, None] = {}
     remarks = []
@@ -200,7 +200,7 @@ def numbered_cells(
         is_number, has_point = _is_number(cells[i]), any("." in text for text in held[i])
         has_comma = any("," in text for text in held[i])
         if not needed and has_comma and fits[i]:
-            hint = "say --decimal ',' or --thousands ',', "
+            hint = "use --decimal ',' or --thousands ',', "
         elif is_number and (sign == "." or not has_point):
             if not needed and separator != "," and has_point:
                 remarks = [
@@ -234,9 +234,9 @@ def _is_number(column: pd.Series[Any]) -> bool:
 
 
 def _has_signs(column: pd.Series[Any], separator: str) -> bool:
-    """Say whether a column may hold numbers whose signs are not those of Python.
+    """Tell whether a column may have numbers with other signs than in Python.
 
-    Beside other separators than commas these may be numbers to pandas, such as 1.234.
+    If the separator is not a comma, pandas may read these as numbers, such as 1.234.
     """
     held = column.dropna()
     if not _is_number(column):
@@ -256,7 +256,9 @@ def csv_cells(path: Path, **options: Any) -> pd.DataFrame:
     if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1):
         options["float_precision"] = "round_trip"  # exact to the last bit, as newer pandas is
     with (
-        broken("CSV", "give a line of names, each line as many fields, and close each quote"),
+        broken(
+            "CSV", "give a line of names, equally many fields in each line, and close each quote"
+        ),
         warnings.catch_warnings(action="error", category=pd.errors.ParserWarning),
     ):
         cells: pd.DataFrame = pd.read_csv(
@@ -284,7 +286,7 @@ def row_pairs(path: Path, names: Sequence[str]) -> Ratings:
     pairs, first, pair_of_line = np.unique(items, axis=0, return_index=True, return_inverse=True)
     if (other := marks != marks[first][pair_of_line]).any():
         one, two = (Text.shown(names[i]) for i in items[other.argmax()])
-        raise UsageError(f"{path}: rows {one} and {two} are both the same and different")
+        raise UsageError(f"{path}: rows {one} and {two} are marked as the same and as different")
     return Ratings(pairs[:, 0], pairs[:, 1], marks[first][:, None])
 
 
@@ -310,18 +312,18 @@ def _cells_of_rows(path: Path, needed: str, names: Sequence[str]) -> pd.DataFram
     header = [str(name).strip() for name in cells.columns]
     if len(header) != 3 or cells.empty:
         raise UsageError(
-            f"{path} holds {len(cells)} lines of the columns {listed(header)}: three columns below "
+            f"{path} has {len(cells)} lines below the columns {listed(header)}: three columns with "
             f"a line of their names are needed: {needed}"
         )
     if {*header[:2]} <= {*names}:
-        raise UsageError(f"{path}: the first line names rows: write names of the columns above it")
+        raise UsageError(f"{path}: the first line has names of rows: write column names above it")
     return cells.map(str.strip)
 
 
 def _numbers_of_rows(
     path: Path, cells: pd.DataFrame, names: Sequence[str]
 ) -> npt.NDArray[np.int64]:
-    """Return the number of the row that each cell names; those of a line are different."""
+    """Return the row number for each name in the cells; a line cannot name a row twice."""
     number = {name: i for i, name in enumerate(names)}
     for line, row in enumerate(cells.itertuples(index=False), 2):
         if unknown := [name for name in row if name not in number]:
@@ -331,5 +333,5 @@ def _numbers_of_rows(
                 "which column has them (default: rows count from 0)"
             )
         if len({*row}) < len(row):
-            raise UsageError(f"{path}: line {line} names a row twice: different ones are needed")
+            raise UsageError(f"{path}: line {line} names a row twice: name different rows")
     return np.array([[number[name] for name in row] for row in cells.to_numpy()], dtype=np.int64)

@@ -19,8 +19,8 @@ class Digits(DatasetWithOptions):
     Parameters
     ----------
     pixels : int, optional
-        Make pictures too, for learners that take pixels: so many pixels wide and high, grey, of
-        0 to 255; 8 is their own size, and others are interpolated.
+        Also make pictures of this width and height, for learners of pixels: grey, 0 to 255.  The
+        original size is 8; other sizes are interpolated.
     """
 
     name = "digits"
@@ -40,7 +40,7 @@ class Digits(DatasetWithOptions):
         check_side(self.pixels)
 
     def location(self) -> str | None:
-        """Say where the data lies on this machine."""
+        """Return where the data is on this machine."""
         return "in scikit-learn"
 
     def load(self, progress: Progress = no_progress) -> LabelledRows:

@@ -1,6 +1,6 @@
-"""Files of data sets: where they lie, downloads and archives, what the cache keeps, arrays in them.
+"""Files of data sets: their folders, downloads, archives, the cache, and arrays in files.
 
-They lie in the user's own folder of data, or in the cache folder.  Nothing is unpickled.
+They are in the user's folder of data, or in the cache folder.  Nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ OTHER_FOLDER = "free or correct it, or set OASIS_BENCH_CACHE to another folder"
 
 
 def data_folder(name: str) -> Path | None:
-    """Return the folder `name` of the folder that `OASIS_BENCH_DATA` names; None: there is none."""
+    """Return the folder `name` in the folder `OASIS_BENCH_DATA`, or None if it does not exist."""
     value = os.environ.get("OASIS_BENCH_DATA")
     if not value:
         return None
@@ -98,7 +98,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def reason_of(error: object) -> str:
-    """Return on one line what the system or a library says of an error; at least its type."""
+    """Return the message of an error on one line, or at least its type."""
     text = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return Text.printable(Text.cut(" ".join(text.split()), LONGEST))
 
@@ -133,9 +133,9 @@ def cache_key(code: Iterable[str], *parts: str) -> str:
 
 
 def cached(path: Path, compute: Callable[[], Arrays]) -> Arrays:
-    """Read arrays from an npz file; where it is missing or damaged, compute and write them.
+    """Read arrays from an npz file; if it is missing or damaged, compute and write them.
 
-    The name of the file holds the `cache_key` of the arrays.
+    The name of the file has the `cache_key` of the arrays.
     """
     try:
         with open_regular(path) as kept, ArrayArchive(kept) as archive:  # it holds checksums
@@ -155,7 +155,7 @@ def cached(path: Path, compute: Callable[[], Arrays]) -> Arrays:
 
 
 def refuse_empty(path: Path) -> None:
-    """Raise UsageError where a file is empty, and OSError where it is no file to read."""
+    """Raise UsageError if a file is empty, and OSError if it cannot be read."""
     with open_regular(path) as file:
         if not file.read(1):
             raise UsageError("is empty")
@@ -173,7 +173,7 @@ def open_npz(path: Path) -> NpzFile:
 
 
 def load_array(file: NpzFile, name: str) -> npt.NDArray[Any]:
-    """Read one array; raise UsageError where it is damaged, too large or holds Python objects."""
+    """Read one array; raise UsageError if it is damaged, too large or has Python objects."""
     with broken(f"array {shown(name)}"):
         assert file.zip is not None  # as long as the file is open
         entry = file.zip.getinfo(f"{name}.npy")
@@ -183,7 +183,7 @@ def load_array(file: NpzFile, name: str) -> npt.NDArray[Any]:
 
 
 def load_npy(path: Path) -> npt.NDArray[Any]:
-    """Read an npy file; raise UsageError where it is damaged, too large or holds Python objects."""
+    """Read an npy file; raise UsageError if it is damaged, too large or has Python objects."""
     with open_regular(path) as file, broken("npy"):
         require_memory(os.fstat(file.fileno()).st_size, "it", "give fewer rows or columns")
         return np.asarray(np.load(file, allow_pickle=False))
@@ -191,7 +191,7 @@ def load_npy(path: Path) -> npt.NDArray[Any]:
 
 @contextmanager
 def broken(what: str, hint: str = "it is truncated, corrupt or of another kind") -> Iterator[None]:
-    """Tell what a library says of a file's content as an error of the file."""
+    """Report an error of a library about the content of a file as an error of the file."""
     try:
         yield
     except (ImportError, MemoryError, ArrayArchive.HoldsObjectsError):
@@ -234,10 +234,10 @@ def fetch(
 ) -> None:
     """Download a file over HTTP or HTTPS, unless `path` exists.
 
-    The bytes go to ``<path>.part``, which is renamed to `path` once it is complete and its
-    checksum, ``'md5:...'`` or ``'sha256:...'``, is right.  A later call continues where an earlier
-    one stopped. If several processes want the file, one downloads it and the others wait.  `pauses`
-    are the seconds before each further attempt after an error of the network.
+    The bytes are written to ``<path>.part``.  It is renamed to `path` when it is complete and has
+    the right checksum, ``'md5:...'`` or ``'sha256:...'``.  A later call continues an interrupted
+    download. If several processes need the file, one downloads it and the others wait.  `pauses`
+    are the seconds before each further attempt after a network error.
     """
     if path.exists():
         return
@@ -273,7 +273,7 @@ def _download(
                 return
             part.unlink()
             # What an earlier call left may be at fault: then the whole file is another attempt.
-            reason, temporary = f"the file {fault}: it is another one", continued
+            reason, temporary = f"the file {fault}, so it is another file", continued
         except OF_THE_NETWORK as error:
             reason, temporary = reason_of(error), True
             if isinstance(error, HTTPError):
@@ -317,9 +317,9 @@ def _receive(url: str, part: Path, what: str, progress: Progress) -> None:
 class Archive:
     """A data set's archive on the network: tar, tar.gz or zip.
 
-    `folder` is the name of the data set's folder, in `OASIS_BENCH_DATA` and in the cache folder;
-    `top` the folder within the archive that becomes it, '' for all; `inner` the archive within the
-    archive that holds the data.  `checksum` is as `fetch` takes it.
+    `folder` is the name of the data set's folder, in `OASIS_BENCH_DATA` and in the cache folder.
+    `top` is the folder in the archive that becomes it, or '' for the whole archive.  `inner` is an
+    archive in the archive that has the data.  `checksum` is the same as for `fetch`.
     """
 
     url: str
@@ -335,12 +335,12 @@ class Archive:
 
 
 def locate(archive: Archive, progress: Progress = no_progress) -> Path:
-    """Return the folder of a data set; download and unpack its archive where it is missing.
+    """Return the folder of a data set; download and unpack its archive if the folder is missing.
 
-    The folder in `OASIS_BENCH_DATA` is used where it exists, else the one in the cache folder.
-    The latter is made from the archive, which is looked for in ``archives`` of both places and
-    downloaded to ``archives`` of the cache folder where it is in neither.  If several processes
-    want the folder, one makes it and the others wait.
+    The folder in `OASIS_BENCH_DATA` is used if it exists, and otherwise the one in the cache
+    folder.  The latter is unpacked from the archive in ``archives`` of one of these places.  If
+    both lack the archive, it is downloaded to ``archives`` of the cache folder.  If several
+    processes need the folder, one makes it and the others wait.
     """
     folder = dataset_folder(archive.folder)
     if folder.is_dir():
@@ -364,7 +364,7 @@ def locate(archive: Archive, progress: Progress = no_progress) -> Path:
 
 
 def _make(folder: Path, path: Path, archive: Archive, progress: Progress) -> None:
-    """Check the archive, unpack it into a folder beside `folder`, and rename that."""
+    """Check the archive, unpack it into a folder next to `folder`, and rename that folder."""
     if fault := wrong_checksum(path, archive.checksum):
         raise UsageError(f"{path} {fault}: it is another file or not complete: {DELETE}")
     beside = folder.with_name(f"{folder.name}.unpacking")
@@ -378,7 +378,7 @@ def _make(folder: Path, path: Path, archive: Archive, progress: Progress) -> Non
             _unpack(inner, content)
         progress(what, 1, 1)
         if not (content / archive.top).is_dir():
-            raise UsageError(f"cannot use {path}: it holds no folder {archive.top}: replace it")
+            raise UsageError(f"cannot use {path}: it has no folder {archive.top}: replace it")
         (content / archive.top).rename(folder)
     finally:
         shutil.rmtree(beside, ignore_errors=True)

@@ -280,7 +280,7 @@ TEACHING, SAMPLED = 1000, 200_000
 CODE = (picture_files.__file__, visterms.__file__, patches.__file__, __file__)
 
 Teachers: TypeAlias = "Callable[[], Sequence[Picture]]"
-"""Finds the pictures that codebooks are learned from; asked only where one is needed."""
+"""Finds the pictures that codebooks are learned from; called only if one is needed."""
 
 HISTOGRAMS = "histograms"
 
@@ -303,7 +303,7 @@ HAND_MADE = (*WHOLE, *WORDS)
 
 
 def check_packages(option: str) -> None:
-    """Raise UsageError where a package is missing that the features of this name need."""
+    """Raise UsageError if a package is missing that the features of this name need."""
     for module, package in EXTRA.items():
         if option != HISTOGRAMS and find_spec(module) is None:
             raise UsageError(

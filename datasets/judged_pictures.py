@@ -38,31 +38,30 @@ Numbers: TypeAlias = "npt.NDArray[np.int64]"
 class JudgedPictures(DatasetWithOptions, kw_only=True):
     """Pictures with triplets that people judged.
 
-    A row is, by default, the histograms of a picture's quarters: 59 local binary patterns and 64
-    colours each, 492 numbers, for which nothing is learned.
+    By default, a row has histograms of the four quarters of a picture: 59 local binary patterns and
+    64 colours each, together 492 numbers.  Nothing is learned for them.
 
     Class attributes
     ----------------
     folder, table : str
         The folder, in `OASIS_BENCH_DATA` or in the cache folder, and the CSV file in it.
     columns : tuple of str
-        The columns that the table needs.
+        The columns that the table must have.
     meanings : mapping of str to str
-        What columns of other names are, as `judged_by_name` names them.
+        For columns with other names: their names in `judged_by_name`.
     home_of_pictures : str
         The folder of pictures in the folder of the table.
 
     Parameters
     ----------
     pixels : int, optional
-        Decode each picture to so many pixels in width and height too, for learners that take
-        pixels.
+        Also decode each picture to this width and height in pixels, for learners of pixels.
     features : str, default 'histograms'
-        What a row is: what `ImageDataset` takes beside visterms.  Codebooks of hand-made features
-        are learned from caltech101.
+        The features of a row: those of `ImageDataset`, except visterms.  The codebooks of hand-made
+        features are learned from caltech101.
     max_triplets : int, optional
-        Use only the first `max_triplets` triplets of the table, and their pictures: for a quick try
-        of features that take long.
+        Use only the first `max_triplets` triplets of the table, and their pictures, for a quick try
+        of slow features.
     """
 
     items = "images"
@@ -85,14 +84,14 @@ class JudgedPictures(DatasetWithOptions, kw_only=True):
 
     @property
     def title(self) -> str:
-        """The data set, its features where they are no histograms, and the part that is taken."""
+        """The data set, its features if they are not histograms, and the part that is used."""
         features = "+".join(self.asked_features)
         features = "" if features == HISTOGRAMS else f" {features}"
         part = f", first {self.max_triplets} triplets" if self.max_triplets else ""
         return f"{self.name}{features}{part}"
 
     def location(self) -> str | None:
-        """Return the folder of the table, or None where it is not on this machine."""
+        """Return the folder of the table, or None if it is not on this machine."""
         table, _ = self._places()
         return str(table.parent) if table.is_file() else None
 
@@ -130,7 +129,7 @@ class JudgedPictures(DatasetWithOptions, kw_only=True):
                 f"there is no column {missing[0]}: {', '.join(self.columns)} are needed"
             )
         if cells.empty:
-            raise UsageError("there is no line below the names of the columns: give triplets")
+            raise UsageError("there are no triplets below the names of the columns: add some")
         if (empty := (cells == "").any(axis=1)).any():
             raise UsageError(f"line {int(empty.argmax()) + 2} has an empty field: fill it in")
         return cells
@@ -146,8 +145,8 @@ def judged_by_name(
 
     With a column text_query, this is a triplet's group, and a picture's class is its text query,
     the first of those that it was found for.  Else triplets are grouped by their query, and each
-    picture is a class of its own.  Columns votes_positive and votes_negative are votes.  A triplet
-    that holds a picture twice is left out.
+    picture is a separate class.  Columns votes_positive and votes_negative are votes.  A triplet
+    with the same picture twice is left out.
     """
     names, items = numbered(cells[["query", "positive", "negative"]])
     class_names, y, groups = [Path(name).stem for name in names], np.arange(len(names)), items[:, 0]
@@ -166,7 +165,7 @@ def judged_by_name(
         votes = texts.to_numpy(dtype=np.int64)
     sound = np.array([len(set(triplet)) == 3 for triplet in items.tolist()])
     if not sound.any():
-        raise UsageError("each triplet holds a picture twice: three different ones are needed")
+        raise UsageError("each triplet has a picture twice: three different ones are needed")
     return (
         names,
         y,
@@ -185,12 +184,12 @@ def numbered(values: pd.DataFrame) -> tuple[list[str], Numbers]:
 class SimilarityTriplets(JudgedPictures):
     """Triplets of pictures that web search found for one text query, judged by three people each.
 
-    All three chose the same picture as more similar to the query, so that there are no votes.  The
-    class of a picture is its text query, the first of those that it was found for; triplets are
-    grouped by their text query.  A triplet whose query is its own positive is left out.
+    All three people chose the same picture as more similar to the query, so there are no votes.
+    The class of a picture is the first text query that found it.  Triplets are grouped by their
+    text query.  A triplet with the same picture as query and positive is left out.
 
-    Read from ``triplets.csv``, a line a triplet: text_query, query, positive, negative, the last
-    three as paths below the folder.
+    The file ``triplets.csv`` has a line for each triplet: text_query, query, positive, negative.
+    The last three are paths in the folder.
     """
 
     name = "similarity-triplets"
@@ -209,12 +208,12 @@ class SimilarityTriplets(JudgedPictures):
 class MaterialAppearance(JudgedPictures):
     """Which of two materials looks more like a reference: 22801 triplets of 100 pictures.
 
-    Each material has one picture, 298 x 298 pixels, and is a class of its own.  Triplets are
-    grouped by their reference; each has the votes for a and for b, ties among them.  The best
+    Each material has one picture, 298 x 298 pixels, and is a separate class.  Triplets are grouped
+    by their reference.  Each triplet has the votes for a and for b, which may be equal.  The best
     possible answers agree with .838 of the votes.
 
-    Read from ``judgements.csv``, a line a triplet: reference, a, b, votes_a, votes_b; the pictures
-    are in ``images``.
+    The file ``judgements.csv`` has a line for each triplet: reference, a, b, votes_a, votes_b.  The
+    pictures are in ``images``.
     """
 
     name = "material-appearance"
@@ -237,20 +236,21 @@ class MaterialAppearance(JudgedPictures):
 
 
 class OwnTriplets(JudgedPictures):
-    """Triplets of the user's: which of two pictures people found more similar to a third.
+    """Triplets of the user: which of two pictures people found more similar to a third picture.
 
-    A CSV file has the columns query, positive and negative, names of picture files; and may have
-    text_query (what else groups triplets: a split never parts a group; default: the query), and
-    votes_positive and votes_negative (default: all chose the positive).
+    A CSV file has the columns query, positive and negative with the names of picture files.  The
+    optional column text_query groups triplets, so that a split keeps a group together; by default
+    the query does so.  The optional columns votes_positive and votes_negative have votes; by
+    default all votes are for the positive.
 
     Parameters
     ----------
     path : Path
-        The CSV file, or a folder that holds it as ``triplets.csv``.
+        The CSV file, or a folder with the CSV file ``triplets.csv``.
     images : str, optional
-        The folder that the names of pictures are below.  Default: that of the CSV file.
+        The folder of the pictures.  Default: the folder of the CSV file.
     pixels, features, max_triplets
-        As `JudgedPictures` has them.
+        As for `JudgedPictures`.
     """
 
     name = "judged-triplets"

@@ -1,4 +1,4 @@
-"""Data sets of pictures: those that were released, and a folder of the user's own."""
+"""Data sets of pictures: those that were released, and a folder of the user."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ CALTECH256_FOLDERS, CALTECH256_SUBSETS = _caltech256()
 
 
 class PictureRelease(ImageDataset):
-    """Pictures of an archive that has a folder for each class.
+    """Pictures from an archive with a folder for each class.
 
     Class attributes
     ----------------
     archive : Archive
-        It is downloaded and unpacked where its folder is missing.
+        The archive, which is downloaded and unpacked if its folder is missing.
     layout : str
-        A pattern of the pictures' paths below the folder; the class is the second part of a path.
+        The pattern of the paths in the folder.  The second part of a path is the class.
     no_classes : tuple of str
-        Folders that are no class.
+        Folders that are not classes.
     """
 
     archive: ClassVar[Archive]
@@ -74,10 +74,10 @@ class PictureRelease(ImageDataset):
 def require_images(
     found: Sequence[tuple[Path, Label]], folder: Path, layout: str
 ) -> Sequence[tuple[Path, Label]]:
-    """Return what was found in a data set's folder."""
+    """Return the pictures found in the folder of a data set."""
     if not found:
         raise UsageError(
-            f"{folder} holds no {layout}: put the official release there, or remove the folder"
+            f"{folder} has no {layout}: put the official release there, or remove the folder"
         )
     return found
 
@@ -90,9 +90,9 @@ LICENCE = (
 class Caltech256(PictureRelease):
     """29780 pictures of 256 classes of objects, 80 or more a class; some 300 x 300 pixels.
 
-    Read from ``256_ObjectCategories/NNN.name/NNN_MMMM.jpg``; the classes are named as the folders
-    are, and a class whose folder is not on disk has no rows.  The folder 257.clutter is left out:
-    it is no class of objects.
+    The files are ``256_ObjectCategories/NNN.name/NNN_MMMM.jpg``.  Classes have the names of the
+    folders, and a class whose folder is not on disk has no rows.  The folder 257.clutter is left
+    out, because it is not a class of objects.
     """
 
     name = "caltech256"
@@ -125,8 +125,8 @@ class Caltech256(PictureRelease):
 class Caltech101(PictureRelease):
     """8677 pictures of 101 classes of objects, 31 to 800 a class; some 300 x 200 pixels.
 
-    Read from ``101_ObjectCategories/name/image_MMMM.jpg``.  The folder BACKGROUND_Google is left
-    out: it is no class of objects.
+    The files are ``101_ObjectCategories/name/image_MMMM.jpg``.  The folder BACKGROUND_Google is
+    left out, because it is not a class of objects.
     """
 
     name = "caltech101"
@@ -156,10 +156,10 @@ class TinyImageNet(PictureRelease):
     """100000 pictures of 200 classes, 500 a class, 64 x 64 pixels: the training part.
 
     The test part has no labels, and 50 images a class of the validation part are too few for the
-    papers' protocol.  Read from ``train/WNID/images/*.JPEG``; a class is named by its WordNet
-    number.  Blocks are 16 x 16 pixels every 8, a quarter of the papers' as the pictures are, which
-    makes 90 of them; the pictures that the codebooks are learned from are shrunk to fit 64 x 64
-    first.
+    papers' protocol.  The files are ``train/WNID/images/*.JPEG``, and the name of a class is its
+    WordNet number.  Blocks are 16 x 16 pixels, every 8 pixels: a quarter of the papers' size, as
+    the pictures are smaller too.  A picture has 90 of them.  The pictures for the codebooks are
+    first shrunk to fit 64 x 64 pixels.
     """
 
     name = "tiny-imagenet"
@@ -191,17 +191,17 @@ PARTS = (("training_label", "train_jpeg"), ("test_label", "test_jpeg"))
 class Corel5k(ImageDataset):
     """5000 photographs, 192 x 128 pixels, with 1 to 5 of 374 words each.
 
-    The layout is that of Duygulu et al.; the words stand for the papers' text queries (JMLR 2010,
+    The layout is from Duygulu et al.  The words replace the papers' text queries (JMLR 2010,
     5.2.1).
 
-    A line of ``labels/training_label`` is ``image-number word-number ...`` and belongs to
-    ``train_jpeg/image-number.jpeg``; likewise ``test_label`` and ``test_jpeg``; line i of
-    ``labels/words`` is word i, from 1.  Training and test images are joined, training first.
-    A word is a query, with relevance 1 for the images that have it; words of no image are left
-    out.  An image that is missing is left out with a warning.
+    A line of ``labels/training_label`` is ``image-number word-number ...`` and describes
+    ``train_jpeg/image-number.jpeg``.  ``test_label`` and ``test_jpeg`` are similar.  Line i of
+    ``labels/words``, from 1, is word i.  Training and test images are joined, training images
+    first.  Each word is a query, and its images have relevance 1.  Words without an image are left
+    out.  Missing images are left out with a warning.
 
-    Blocks are 32 x 32 pixels every 16, half of the papers' as the photographs are; the pictures
-    that the codebooks are learned from are shrunk to fit 192 x 192 first.
+    Blocks are 32 x 32 pixels, every 16 pixels: half of the papers' size, as the photographs are
+    smaller too.  The pictures for the codebooks are first shrunk to fit 192 x 192 pixels.
     """
 
     name = "corel5k"
@@ -240,9 +240,9 @@ class Corel5k(ImageDataset):
 
 
 class Corel5kCDs(Corel5k):
-    """The photographs of Corel5k, each of the class of the CD that it was sold on: one label each.
+    """The photographs of Corel5k, with one label each: the CD on which it was sold.
 
-    Photograph N is of CD N // 1000; there are 50, each of 100 photographs of one theme.
+    Photograph N is from CD N // 1000.  There are 50 CDs, each with 100 photographs of one theme.
     """
 
     name = "corel5k-cds"
@@ -283,20 +283,20 @@ def _lines(path: Path) -> list[str]:
 ENDINGS = frozenset({".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff"})
 
 SHARE_SET_APART = 5
-"""One picture in so many of each class teaches the codebooks."""
+"""One picture of each class in this number is used for the codebooks."""
 
 NEEDED = (
-    f"give a folder that holds, for each of 2 classes or more, a folder of pictures "
+    f"give a folder with a folder of pictures for each of 2 or more classes "
     f"({', '.join(sorted(ENDINGS))})"
 )
 
 
 class ImageFolder(ImageDataset):
-    """Pictures of the user's: each folder directly in `path` is a class, and has its name.
+    """Pictures of the user: each folder directly in `path` is a class.
 
-    A class's pictures may lie in folders within its folder.  Pictures are the files that end in
-    jpg, jpeg, png, gif, bmp, webp, tif or tiff, in capitals or not.  Hidden files and folders are
-    ignored, and links to folders.
+    The pictures of a class may be in subfolders of its folder.  Pictures are the files that end in
+    jpg, jpeg, png, gif, bmp, webp, tif or tiff, in upper or lower case.  Hidden files, hidden
+    folders and links to folders are ignored.
 
     Parameters
     ----------
@@ -305,19 +305,19 @@ class ImageFolder(ImageDataset):
     visterms : int, default 1000
         The number of features.
     block : int, default 64
-        Width and height of a block in pixels; a block begins every ``block // 2`` (JMLR 2010,
-        section 3).
-        Pictures with fewer than 10 blocks are left out: choose a smaller one for small pictures.
+        Width and height of a block in pixels.  A block begins every ``block // 2`` pixels (JMLR
+        2010, section 3).  Pictures with fewer than 10 blocks are left out, so choose a smaller
+        block for small pictures.
     pixels : int, optional
-        Decode each picture to so many pixels in width and height too.
+        Also decode each picture to this width and height in pixels.
     patches : str, optional
-        Kinds of patches, joined by +, as `ImageDataset` has them.
+        Kinds of patches, joined by +, as for `ImageDataset`.
     n_points : int, default 400
-        Patches of each kind a picture, at most.
+        Largest number of patches of each kind per picture.
     features : str, default 'visterms'
-        What a row is, as `ImageDataset` has it.
+        The features of a row, as for `ImageDataset`.
     max_classes : int, optional
-        Take the first so many classes by name.
+        Use only the first classes by name.
     """
 
     name = "images"
@@ -335,11 +335,11 @@ class ImageFolder(ImageDataset):
         return self.name
 
     def location(self) -> str | None:
-        """Return the folder, or None where there is none."""
+        """Return the folder, or None if it does not exist."""
         return str(self.path) if self.path.is_dir() else None
 
     def visterm_features(self) -> VistermFeatures:
-        """Return the parameters of the features for blocks of the size asked for.
+        """Return the parameters of the features for blocks of the requested size.
 
         Pictures of caltech101 are about 5 blocks of 64 pixels wide.  For smaller blocks they are
         shrunk to 5 blocks too, so that a block shows an equal part of the picture.
@@ -370,9 +370,8 @@ class ImageFolder(ImageDataset):
                 f"'data prepare {source.name}' gets it"
             )
         tell(
-            f"set apart: {len(chosen)} of {len(labels)} pictures, from which the codebooks are "
-            f"learned, as {source.name} is not on this machine ('data prepare {source.name}' gets "
-            "it)"
+            f"set apart: {len(chosen)} of {len(labels)} pictures, to learn the codebooks from, "
+            f"because {source.name} is not on this machine ('data prepare {source.name}' gets it)"
         )
         return chosen
 
@@ -394,13 +393,13 @@ class ImageFolder(ImageDataset):
                 if path.suffix.lower() not in ENDINGS:
                     continue
                 if path.parent == root:
-                    tell(f"left out: {str(path)!r}: it lies in no folder of a class")
+                    tell(f"left out: {str(path)!r}: it is not in a folder of a class")
                 else:
                     found.append((path, _text(path.relative_to(root).parts[0])))
         classes = {label for _, label in found}
         if len(classes) < 2:
             held = f"only 1 folder of pictures, {classes.pop()!r}" if classes else "no pictures"
-            raise UsageError(f"{self.path} holds {held}: {NEEDED}")
+            raise UsageError(f"{self.path} has {held}: {NEEDED}")
         return found
 
 

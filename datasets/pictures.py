@@ -37,7 +37,7 @@ from oasis_bench.system import Progress, Text, UsageError, Value, no_progress
 
 
 def warn(line: str) -> None:
-    """Show a line on what is left out as a warning."""
+    """Show a line on a picture that is left out as a warning."""
     warnings.warn(line, stacklevel=3)
 
 
@@ -45,47 +45,47 @@ class ImageDataset(DatasetWithOptions, kw_only=True):
     """Pictures as bags of visual words (JMLR 2010, section 3): raw counts of visterms, CSR.
 
     The codebooks of colours and of blocks are learned from the pictures of another data set (the
-    papers took pictures from the web), without those that `near_duplicates` finds among the
-    evaluated ones; it does not find mirrored or cropped copies.  The harness learns the idf
-    weights from the training images of each partition.
+    papers used pictures from the web).  Copies of evaluated pictures are not used for this, if
+    `near_duplicates` finds them; it does not find mirrored or cropped copies.  The harness learns
+    the idf weights from the training images of each partition.
 
-    A picture that cannot be used is left out with a warning that says why.
+    Pictures that cannot be used are left out, and a warning gives the reason.
 
     Class attributes
     ----------------
     layout_of_blocks : VistermFeatures
-        Block size and the like, of visterms.
+        The parameters of visterms, such as the block size.
     codebook_source : str
-        The name of the data set, an `ImageDataset` too, that the codebooks are learned from.
+        The name of the data set for the codebooks, also an `ImageDataset`.
     folder : str
-        The name of its folder, in `OASIS_BENCH_DATA` or in the cache folder.
+        The name of the folder, in `OASIS_BENCH_DATA` or in the cache folder.
 
     Parameters
     ----------
     visterms : int, default 1000
-        Visual words in the codebook: the number of features (JMLR 2010, 5.3: 1000 where dense
-        methods take part, else 10000).
+        Visual words in the codebook: the number of features (JMLR 2010, 5.3: 1000 if dense methods
+        are compared, otherwise 10000).
     block : int, optional
-        Width and height of a block in pixels; a block begins every ``block // 2``.  By default
-        as `layout_of_blocks` says.
+        Width and height of a block in pixels.  A block begins every ``block // 2`` pixels.
+        Default: the block of `layout_of_blocks`.
     pixels : int, optional
-        Decode each picture to so many pixels in width and height too, for learners that take
-        pixels.
+        Also decode each picture to this width and height in pixels, for learners of pixels.
     patches : str, optional
-        Describe patches of each picture too, for learners that take patches: kinds joined by +, of
-        gb70, gb42 (geometric blur of 70 and 42 pixels), hsv (colours) and sift (with OpenCV).  A
-        picture without edges is left out.
+        Also describe patches of each picture, for learners of patches.  One or more kinds, joined
+        by +: gb70 and gb42 (geometric blur of 70 and 42 pixels), hsv (colours) and sift (needs
+        OpenCV).  Pictures without edges are left out.
     n_points : int, default 400
-        Patches of each kind a picture, at most.
+        Largest number of patches of each kind per picture.
     features : str, default 'visterms'
-        What a row is: visterms; or, scaled by l2 where an experiment does not say, hand-made
-        features ('histograms', 'lab', 'hog', 'lbp', 'wavelet', 'sift-bow', 'fisher', 'texton'), the
-        pooled features of a pretrained network ('efficientnet-lite0', or 'timm:NAME' for one of the
-        library timm), several of these joined by +, each of unit length, or features of the user's
-        in 'FILE.npz'.  'none' makes no rows, for learners that take pixels or patches alone.
+        The features of a row.  Besides visterms there are hand-made features ('histograms', 'lab',
+        'hog', 'lbp', 'wavelet', 'sift-bow', 'fisher', 'texton'), the pooled features of a
+        pretrained network ('efficientnet-lite0', or 'timm:NAME' for a network of timm), and the
+        user's features in 'FILE.npz'.  Names joined by + give several kinds, each of unit length.
+        All of these are scaled by l2 by default.  'none' makes no rows, for learners that take only
+        pixels or patches.
     max_classes : int, optional
-        Use only the first `max_classes` classes, sorted by name: for a quick try of features that
-        take long.  Not for data sets of several labels a picture.
+        Use only the first `max_classes` classes, sorted by name, for a quick try of slow features.
+        Not for data sets with several labels per picture.
     """
 
     scaling = "tfidf"
@@ -116,17 +116,17 @@ class ImageDataset(DatasetWithOptions, kw_only=True):
 
     @property
     def title(self) -> str:
-        """The data set, its features where they are no visterms, and the part that is taken."""
+        """The data set, its features if they are not visterms, and the part that is used."""
         features = f" {'+'.join(self.asked_features)}" if self.asked_features else ""
         part = f", first {self.max_classes} classes" if self.max_classes else ""
         return f"{self.name}{features}{part}"
 
     def default_scaling(self, rows: LabelledRows) -> str:
-        """Return 'tfidf' for visterms, and 'l2' for features that were asked for."""
+        """Return 'tfidf' for visterms, and 'l2' for other features."""
         return "l2" if self.asked_features else self.scaling
 
     def location(self) -> str | None:
-        """Return the folder of the release, or None where it is not on this machine."""
+        """Return the folder of the release, or None if it is not on this machine."""
         folder = dataset_folder(self.folder)
         return str(folder) if self.folder and folder.is_dir() else None
 
@@ -134,13 +134,13 @@ class ImageDataset(DatasetWithOptions, kw_only=True):
     def find_images(
         self, progress: Progress = no_progress, tell: Callable[[str], None] = warn
     ) -> Sequence[tuple[Path, Label]]:
-        """Find each picture with its class, or with its words; download them first where needed.
+        """Find each picture with its class or its words; download the pictures first if needed.
 
-        `tell` is called with each line on what is left out.
+        `tell` is called with a line for each picture that is left out.
         """
 
     def visterm_features(self) -> VistermFeatures:
-        """Return the parameters of the features, with the visterms and the block asked for."""
+        """Return the parameters of the features, with the requested visterms and block."""
         features = replace(self.layout_of_blocks, n_visterms=self.visterms)
         if self.block is None:
             return features
@@ -149,7 +149,7 @@ class ImageDataset(DatasetWithOptions, kw_only=True):
     def load(self, progress: Progress = no_progress) -> LabelledRows:
         """Make the row of each picture; the visterms or embeddings of earlier calls are on disk.
 
-        Of files with equal contents one is kept; none where their labels differ.
+        Of files with equal contents one is kept, or none if their labels differ.
         """
         lines: list[str] = []
 
@@ -178,8 +178,8 @@ class ImageDataset(DatasetWithOptions, kw_only=True):
         if dropped := sorted(set(range(len(usable))) - set(rows)):
             example, _ = usable[dropped[0]]
             tell(
-                f"left out: {len(dropped)} copies: of equal files one is kept, none where labels "
-                f"differ: such as {str(example)!r}"
+                f"left out: {len(dropped)} copies, such as {str(example)!r}: of equal files one is "
+                "kept, or none if their labels differ"
             )
         patches = None if result.patches is None else result.patches[rows]
         if self.kinds_of_patches:
@@ -211,9 +211,9 @@ class ImageDataset(DatasetWithOptions, kw_only=True):
     def set_apart(
         self, contents: Sequence[str], labels: Sequence[Label], tell: Callable[[str], None]
     ) -> set[int]:
-        """Choose pictures of its own that teach the codebooks and are no rows: here none.
+        """Choose own pictures that are used only for the codebooks: by default none.
 
-        `contents` has a hash of each picture; `tell` is called with a line on what is set apart.
+        `contents` has a hash of each picture; `tell` is called with a line on these pictures.
         """
         return set()
 
@@ -261,8 +261,8 @@ def teachers_of(
 ) -> list[Picture]:
     """Find the pictures that the codebooks of data set `name` are learned from.
 
-    They are its `own`, else those of the source, without copies of the evaluated pictures:
-    Caltech256's classes that end in -101 hold pictures of Caltech101.
+    They are its `own`, or those of the source without copies of the evaluated pictures:
+    Caltech256's classes that end in -101 have pictures of Caltech101.
     """
     if not own:
         source: Any = Registry.load().datasets[source_name]()
@@ -277,14 +277,14 @@ def teachers_of(
     others = [picture for picture in own if picture.content not in copies]
     if not others:
         raise UsageError(
-            f"the codebooks of {name} are learned from pictures that are all among those to be "
-            f"evaluated: where these are {source_name}, run it by its name"
+            f"the pictures for the codebooks of {name} are all among the evaluated pictures: if "
+            f"these are {source_name}, use this name as the data set"
         )
     return others
 
 
 Label: TypeAlias = "str | tuple[str, ...]"
-"""The class of a picture; or its words, where a data set has several labels."""
+"""The class of a picture, or its words if the data set has several labels."""
 
 
 def distinct(contents: Sequence[str], labels: Sequence[Label]) -> list[int]:

@@ -36,9 +36,9 @@ CHECKSUMS = {
 class MNIST(Dataset):
     """70000 handwritten digits, 28 x 28 pixels, 10 classes: training and test files joined.
 
-    The four files are read from ``$OASIS_BENCH_DATA/mnist`` where that folder exists, else from
-    ``mnist`` in the cache folder; files that this one lacks are downloaded (11 MB).  Pixel values
-    are 0 to 255, float32; the rows of the training files come first.
+    The four files are read from ``$OASIS_BENCH_DATA/mnist`` if that folder exists, and otherwise
+    from ``mnist`` in the cache folder, where missing files are downloaded (11 MB).  Pixel values
+    are 0 to 255, float32.  The rows of the training files come first.
     """
 
     name = "mnist"
@@ -52,17 +52,17 @@ class MNIST(Dataset):
     items = "images"
 
     def location(self) -> str | None:
-        """Return the folder of the four files, or None where one must be downloaded first."""
+        """Return the folder of the four files, or None if one must be downloaded first."""
         folder = dataset_folder("mnist")
         return str(folder) if all((folder / name).is_file() for name in CHECKSUMS) else None
 
     def load(self, progress: Progress = no_progress) -> LabelledRows:
-        """Read the images and labels, downloading them first where they are not on disk.
+        """Read the images and labels; download them first if they are not on disk.
 
         Raises
         ------
         UsageError
-            Where a file cannot be downloaded, or is broken or does not fit the others.
+            If a file cannot be downloaded, is broken or does not fit the others.
         """
         # All four come from one folder: labels of another source may be in another order.
         folder = data_folder("mnist")
@@ -101,8 +101,8 @@ COMPRESSED = 15
 class TwentyNewsgroups(Dataset):
     """18221 postings to 20 newsgroups: counts of 36568 words, 49 different ones a posting.
 
-    Read from ``20newsgroups/20newsgroups.mat``: a sparse matrix `A` of counts (postings x words)
-    and labels `gnd3`, 1 to 20.
+    The file ``20newsgroups/20newsgroups.mat`` has a sparse matrix `A` of counts (postings x words)
+    and the labels `gnd3`, 1 to 20.
     """
 
     name = "20newsgroups"
@@ -117,7 +117,7 @@ class TwentyNewsgroups(Dataset):
     items = "documents"
 
     def location(self) -> str | None:
-        """Return the path of the file, or None where the user must get it first."""
+        """Return the path of the file, or None if the user must get it first."""
         path = dataset_folder("20newsgroups") / "20newsgroups.mat"
         return str(path) if path.is_file() else None
 
@@ -127,7 +127,7 @@ class TwentyNewsgroups(Dataset):
         Raises
         ------
         UsageError
-            Where the file is missing, broken or not of that form.
+            If the file is missing, broken or of another form.
         """
         path = dataset_folder("20newsgroups") / "20newsgroups.mat"
         if not path.is_file():

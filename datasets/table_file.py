@@ -60,58 +60,59 @@ SHOWN_CLASSES = 12
 
 
 class TableFile(DatasetWithOptions):
-    """A file of the user's: a row for each example, with a class label.
+    """A file of the user with a row for each example and, usually, a class label.
 
-    ``.npz`` holds arrays `X` (n, d) and `y` (n,), or just one array of 2 dimensions and one of 1,
-    or what `scipy.sparse.save_npz` writes, joined by `y`.  ``.csv`` and ``.tsv``, also with
-    ``.gz``, are UTF-8, UTF-16 or, where they are neither, Latin-1; their first line names the
-    columns; commas, semicolons or tabs stand between these.  ``.parquet``
-    needs pyarrow; pandas' index is no feature.  ``.svmlight``, ``.libsvm`` and ``.svm``, also with
-    ``.gz``, hold sparse rows, the label first.  ``.npy`` holds features alone.
+    ``.npz`` files have arrays `X` (n, d) and `y` (n,); or only one array of 2 dimensions and one of
+    1 dimension; or what `scipy.sparse.save_npz` writes, and the array `y`.  ``.csv`` and ``.tsv``
+    files, also with ``.gz``, are UTF-8 or UTF-16, and otherwise Latin-1.  Their first line has the
+    names of the columns, and commas, semicolons or tabs separate the columns.  ``.parquet`` files
+    need pyarrow; the index of pandas is not a feature.  ``.svmlight``, ``.libsvm`` and ``.svm``
+    files, also with ``.gz``, have sparse rows that begin with the label.  ``.npy`` files have
+    features only.
 
-    Features are float64, or float32 where the file has float32; sparse ones stay sparse (CSR).
-    True and false are 1 and 0.
-    In text, one decimal sign holds for all columns: where one of them, such as 1.234,5, shows that
-    it is the comma, points are signs of thousands, and the other way round.
-    Labels are strings or whole numbers; the classes are in numerical order where all of them are
-    numbers, else in the order of their characters.  Those of text are as they are spelt, without
-    spaces around them: 1E2 and 10E1, 07 and 7 are different classes.  Only where all are numbers
-    with a point, each spelt in one way, they are numbers: 1.0 is the class 1.
+    Features are float64, or float32 if the file has float32.  Sparse features stay sparse (CSR).
+    True and false become 1 and 0.  In text, all columns have the same decimal sign.  If a number
+    such as 1.234,5 shows that this is the comma, points separate thousands, and vice versa.
+
+    Labels are strings or whole numbers.  Classes are in numerical order if all of them are numbers,
+    and otherwise in the order of texts.  Labels in text files are not converted, except that spaces
+    around them are removed: 1E2 and 10E1 are different classes, and so are 07 and 7.  Labels with a
+    point are converted if all labels are such numbers and each is always written in the same way:
+    1.0 is then the class 1.
 
     Parameters
     ----------
     path : Path
         The file.
     label : str, optional
-        The column of the labels (CSV, Parquet) or their array (npz).  Default: the column
-        'label', else the one of 'class', 'target' and 'y' that is there; the array `y`.
+        The column (CSV, Parquet) or array (npz) of the labels.  Default: the column 'label', or
+        otherwise the column 'class', 'target' or 'y'; the array `y`.
     fold_column : str, optional
-        A column (CSV, Parquet) or array (npz) that says which fold each row tests in: strings or
-        whole numbers, in the order in which classes would be.  Default: there is none, and
-        partitions are drawn at random.
+        The column (CSV, Parquet) or array (npz) with the fold in which each row is a test row:
+        strings or whole numbers, in the same order as classes.  Default: partitions are random.
     drop : str, optional
-        Columns (CSV, Parquet) to leave out, their names joined by commas; one that holds a comma
-        stands in double quotes, as in CSV.
+        Names of columns (CSV, Parquet) to leave out, separated by commas.  A name with a comma
+        needs double quotes, as in CSV.
     decimal : {'.', ','}, optional
-        The decimal sign of numbers in text.  Default: as the columns show.
+        The decimal sign of numbers in text.  Default: detected from the columns.
     thousands : {',', '.', ' ', "'"}, optional
-        The sign between thousands of numbers in text.  Default: as the columns show.
+        The thousands separator of numbers in text.  Default: detected from the columns.
     prepare : {'auto', 'none'}, default 'auto'
         Whether missing values, texts and dates become numbers, and constant columns and ids are
-        left out (see `oasis_bench.data.Prepare`); with 'none' they are refused.
+        left out (see `oasis_bench.data.Prepare`).  With 'none', only complete numbers are accepted.
     bins : int, optional
-        Make so many classes of a target of numbers, of about as many rows each: from 2 to 100.
+        Divide a numeric target into this number of classes of about equal size, from 2 to 100.
     pairs : str, optional
         A CSV file with a line of names and three columns: the names of two rows, and whether they
-        are the same (1, true, yes, same) or not (0, -1, false, no, different).  Then labels need
-        not be there: rows that pairs join are a class.
+        are the same (1, true, yes, same) or not (0, -1, false, no, different).  Then labels are
+        optional: without them, rows that are connected by pairs are a class.
     triplets : str, optional
-        A CSV file as well: the names of a query, of a nearer row and of a farther one.  Without
-        labels each row is a class.
+        A CSV file with a line of names and three columns: the names of a query, of a nearer row and
+        of a farther row.  Then labels are optional: without them, each row is a class.
     name_column : str, optional
-        The column that has these names.  Default: rows count from 0.
+        The column with the names of rows.  Default: row numbers from 0.
     labels : str, optional
-        The ``.npy`` file of the labels of a ``.npy`` file.
+        The ``.npy`` file with the labels, for a ``.npy`` file of features.
     """
 
     name = "file"
@@ -155,9 +156,7 @@ class TableFile(DatasetWithOptions):
         names = tuple(name.strip() for line in lines for name in line)
         is_judged = self.pairs is not None or self.triplets is not None
         if self.fold_column and (is_judged or self.name_column):
-            raise UsageError(
-                "--fold-column divides the rows, as pairs and triplets do: leave it out"
-            )
+            raise UsageError("pairs and triplets already divide the rows: leave out --fold-column")
         aside = self.fold_column or self.name_column
         return Columns(
             *(self.label, aside, names, self.decimal, self.thousands),
@@ -167,7 +166,7 @@ class TableFile(DatasetWithOptions):
         )
 
     def description(self) -> list[str]:
-        """Return what each column of a CSV or Parquet file holds, a line each."""
+        """Return a line for each column of a CSV or Parquet file, which describes its content."""
         with self._named_in_errors():
             if not (is_text(self.path) or self.path.suffix.lower() == ".parquet"):
                 return []
@@ -193,7 +192,7 @@ class TableFile(DatasetWithOptions):
         return str(self.path)
 
     def default_scaling(self, rows: LabelledRows) -> str | tuple[str, ...]:
-        """Return all that scales columns, or 'l2' for sparse rows, which a mean would fill."""
+        """Return 'l2' for sparse rows, which centring makes dense, else all scalings of columns."""
         return "l2" if sparse.issparse(rows.X) else self.scaling
 
     def load_items(
@@ -204,7 +203,7 @@ class TableFile(DatasetWithOptions):
         progress: Progress = no_progress,
         raw: bool = False,
     ) -> tuple[Any, list[str] | None]:
-        """Return the rows, of `columns` alone where these are given, and the names of the rows."""
+        """Return the rows, of `columns` only if these are given, and the names of the rows."""
         with self._named_in_errors():
             asked = replace(self._asked(), label=name or self.label, needed=False, prepares=raw)
             if columns is not None:
@@ -227,8 +226,8 @@ class TableFile(DatasetWithOptions):
         Raises
         ------
         UsageError
-            Where the file cannot be read or does not hold rows of finite numbers, each with a
-            label, of two classes or more.  Rows and columns count from 1, rows without the header.
+            If the file cannot be read, or does not have labelled rows of finite numbers in two
+            classes or more.  Messages count rows and columns from 1, without the header.
         """
         with self._named_in_errors():
             asked = self._asked()
@@ -268,7 +267,7 @@ class TableFile(DatasetWithOptions):
     def _judgements(
         self, table: Table
     ) -> tuple[Sequence[str], Ratings | None, JudgedTriplets | None]:
-        """Return the names of the rows, and pairs and triplets of them, where there are some."""
+        """Return the names of the rows, and their pairs and triplets if there are any."""
         names = [f"{i}" for i in range(table.X.shape[0])]
         if self.name_column and table.folds is not None:
             numbers, called = _numbered(table.folds, "names", "--name-column")
@@ -316,7 +315,7 @@ def _ids(table: Table, asked: Columns) -> list[str]:
         return []
     what = " and ".join(map(shown, ids[:3])) + f" and {len(ids) - 3} more" * (len(ids) > 3)
     option = drop_option([*asked.drop, *ids])
-    return [f"a different whole number in each row of column {what}: if it is an id, {option}"]
+    return [f"a different whole number in each row of column {what}: if it is an id, use {option}"]
 
 
 def _doubtful(class_names: Sequence[str]) -> list[str]:
@@ -329,16 +328,16 @@ def _doubtful(class_names: Sequence[str]) -> list[str]:
         key: str | Decimal = numbers.create_decimal(text) if is_number else text.casefold()
         alike[key].append(name)
     remarks = [
-        f"classes {listed(names)} are different, as they are spelt: where they are one, spell them "
-        "alike"
+        f"classes {listed(names)} are different because of their spelling: if they are one class, "
+        "spell them alike"
         for names in alike.values()
         if len(names) > 1
     ]
     missing = [name for name in class_names if name.strip().casefold() in LIKE_MISSING]
     if missing:
         remarks.append(
-            f"{listed(missing)} is taken as the name of a class: where it stands for a missing "
-            "label, leave those rows out"
+            f"{listed(missing)} is taken as the name of a class: if it means a missing label, "
+            "leave those rows out"
         )
     return remarks
 
@@ -399,7 +398,7 @@ def _not_finite(
 def _classes(
     values: LabelValues | None, bins: int | None
 ) -> tuple[npt.NDArray[np.int64] | None, tuple[str, ...]]:
-    """Return the number of each row's class, and their names; with `bins` those of quantiles."""
+    """Return each row's class number, and the class names; with `bins` classes are quantiles."""
     if bins is None or values is None:
         return _numbered(values, "labels", "--label")
     if not 2 <= bins <= MOST_BINS:
@@ -409,7 +408,11 @@ def _classes(
         missing = np.array([text in MISSING for text in values]) if is_text else np.isnan(values)
         numbers = np.asarray(values)[~missing].astype(np.float64)
     except ValueError as error:
-        raise UsageError(f"--bins is for labels that are numbers: {error}") from error
+        text = next((it for it in values if it not in MISSING and not NUMBER.fullmatch(it)), "")
+        raise UsageError(
+            f"--bins makes classes of numbers, but the label {shown(text)} is text: leave out "
+            "--bins, or name another column with --label"
+        ) from error
     _refuse_missing(missing, "labels")
     edges = np.unique(np.quantile(numbers, np.arange(1, bins) / bins))
     held, y = np.unique(np.searchsorted(edges, numbers), return_inverse=True)
@@ -450,13 +453,13 @@ def _refuse_missing(missing: npt.NDArray[np.bool_], what: str) -> None:
         are = f"{what.removesuffix('s')} is" if n == 1 else f"{what} are"
         raise UsageError(
             f"{n} {are} missing, the first in {row_of(int(missing.argmax()))}: fill them in or "
-            "leave those rows out; a name that means no missing one, such as NA, must be spelt "
-            "otherwise"
+            "leave those rows out; if a name such as NA does not mean a missing one, spell it "
+            "differently"
         )
 
 
 def _summary(sheet: Sheet, place: int, role: str | None, prepares: bool) -> str:
-    """Say what a column is for, what it holds and how much of it is missing."""
+    """Describe the use of a column, its values, and how many are missing."""
     import pandas as pd
 
     name, column = sheet.names[place], sheet.cells.iloc[:, place]
@@ -487,7 +490,7 @@ def _summary(sheet: Sheet, place: int, role: str | None, prepares: bool) -> str:
         is_date = kind == "date"
         ends = [f"{np.datetime64(int(it), 'D')}" if is_date else f"{it:.4g}" for it in (low, high)]
         what = f"{kind or 'number'}, "
-        what += " to ".join(ends) if high > low else f"always {ends[0]}: tells nothing"
+        what += " to ".join(ends) if high > low else f"always {ends[0]}"
         if is_id(values.to_numpy()) and not how:
             what += f", all different: an id? {drop_option([name])}"
     else:
@@ -500,7 +503,7 @@ def _summary(sheet: Sheet, place: int, role: str | None, prepares: bool) -> str:
 
 
 def _prepared_as(values: npt.NDArray[Any], column: tuple[str, ...]) -> str:
-    """Say what becomes of a column, '' where it stays as it is."""
+    """Say how a column is changed, or '' if it is not."""
     kind, n_missing = column[0], np.count_nonzero(np.isnan(values))
     if kind == "constant":
         return "left out, as it is constant"
@@ -527,17 +530,16 @@ TABLES = (
 class Keel(DatasetWithOptions):
     """A table of the KEEL repository: 150 to 20 000 rows of 2 to 64 numbers, of 2 to 26 classes.
 
-    Read from ``keel/TABLE.csv``: numbers, the label `class`, and `fold`, 1 to 10, the fold of
-    KEEL's ten-fold cross-validation in which the row tests.  KEEL has an archive for each table,
-    ``TABLE-10-fold.zip``: its ``TABLE-10-Ntst.dat`` holds the rows of fold N, which the file here
-    joins.
+    The file ``keel/TABLE.csv`` has numbers, the label `class`, and `fold`, 1 to 10: the fold of
+    KEEL's ten-fold cross-validation in which the row is a test row.  It joins the files of KEEL's
+    archive ``TABLE-10-fold.zip``, where ``TABLE-10-Ntst.dat`` has the rows of fold N.
 
     Parameters
     ----------
     table : str
-        The table: one of `TABLES`.
+        The name of the table, one of `TABLES`.
     folds : bool, default True
-        Whether items are divided by KEEL's folds; False: as of any other data set.
+        Whether partitions are KEEL's folds.  If False, they are random, as for other data sets.
     """
 
     name = "keel"
@@ -570,7 +572,7 @@ class Keel(DatasetWithOptions):
         return f"{self.name} {self.table}"
 
     def location(self) -> str | None:
-        """Return the path of the table, or None where the user must get it first."""
+        """Return the path of the table, or None if the user must get it first."""
         return str(self._path) if self._path.is_file() else None
 
     def load(self, progress: Progress = no_progress) -> LabelledRows:
@@ -579,7 +581,7 @@ class Keel(DatasetWithOptions):
         Raises
         ------
         UsageError
-            Where the file is missing or damaged.
+            If the file is missing or damaged.
         """
         if not self._path.is_file():
             raise UsageError(f"there is no {self._path}: {self.home}")

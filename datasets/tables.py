@@ -65,7 +65,7 @@ PLAIN_NUMBERS = tuple(
 )
 
 LIKE_MISSING = frozenset({"none", "<na>", "nat", "?", "-", "--", "."})
-"""Names of classes, in small letters, that may stand for a missing label."""
+"""Names of classes, in lower case, that may mean a missing label."""
 
 DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?", re.ASCII)
 """ISO 8601: dates of other forms do not say which of their numbers is the day."""
@@ -85,11 +85,10 @@ def row_of(row: int) -> str:
 
 @dataclass(frozen=True)
 class Table:
-    """What a file holds, not yet checked: features, dense or CSR, labels, names of features.
+    """The unchecked content of a file: features (dense or CSR), labels and names of features.
 
-    `remarks` say how it was read, where that is not the usual way.  `encoding` says what the
-    columns are, where they are more than complete numbers; `problems` what is wrong with those that
-    are not among the features.
+    `remarks` say how the file was read, if this was unusual.  `encoding` has the kinds of columns,
+    if some are not complete numbers.  `problems` describe the columns that cannot be features.
     """
 
     X: Any
@@ -103,11 +102,12 @@ class Table:
 
 @dataclass(frozen=True)
 class Columns:
-    """What the user says of the columns of a file, or of its arrays: labels, folds, which to drop.
+    """The user's options for the columns or arrays of a file: labels, folds, columns to drop.
 
-    `decimal` and `thousands` are the signs of numbers in text.  Of `only`, where it is given, are
-    the features, in this order, and all but the labels is left out; labels need not be there where
-    they are not `needed`.  Whoever `prepares` takes missing values, texts and dates as they are.
+    `decimal` and `thousands` are the signs of numbers in text.  If `only` is given, the features
+    are these columns in this order, and other columns except the labels are left out.  Labels may
+    be missing if they are not `needed`.  If `prepares`, missing values, texts and dates are
+    accepted.
     """
 
     label: str | None = None
@@ -122,7 +122,7 @@ class Columns:
 
 
 def read_table(path: Path, asked: Columns) -> Table:
-    """Read a file in the format that its ending says: one of `READERS`, in capitals or not."""
+    """Read a file in the format of its ending, one of `READERS`, in upper or lower case."""
     refuse_empty(path)
     for ending, (reader, options) in READERS.items():
         if path.name.lower().endswith(ending):
@@ -202,8 +202,8 @@ def _read_cells(path: Path, asked: Columns) -> Table:
     places = [i for i in range(len(names)) if i not in (at, fold_at, *dropped)]
     if not n_rows or not places:
         raise UsageError(
-            f"holds {n_rows} rows and {len(places)} columns beside the label"
-            f"{' and the fold' * (fold_at is not None)}: at least one of each is needed"
+            "needs one row or more, and one column or more besides the label"
+            f"{' and the fold' * (fold_at is not None)}: it has {n_rows} and {len(places)}"
         )
     features, feature_names, texts, encoding = [], [], [], []
     for i in places:
@@ -221,8 +221,8 @@ def _read_cells(path: Path, asked: Columns) -> Table:
         without = drop_option([names[i] for i in [*dropped, *texts]])
         problems = (
             f"{len(texts)} column{' is' if len(texts) == 1 else 's are'} not numeric: "
-            f"{first_dozen(each, '; ')}: {sheet.hint}leave out with {without}, write numbers "
-            "in all rows, or name the label with --label",
+            f"{first_dozen(each, '; ')}: {sheet.hint}leave them out with {without}, write "
+            "numbers in all rows, or name the label with --label",
         )
     single = all(values.dtype == np.float32 for values in features)
     X = np.column_stack(features or [np.empty((n_rows, 0))]).astype(
@@ -231,16 +231,16 @@ def _read_cells(path: Path, asked: Columns) -> Table:
     is_complete = not np.isnan(X).any() and all(len(column) == 1 for column in encoding)
     is_left_out = [column[0] in Prepare.LEFT_OUT for column in encoding]
     if asked.prepares and asked.needed and not texts and all(is_left_out) and not is_complete:
-        problems = ("each column is constant or an id: give one that says something of a row",)
+        problems = ("each column is constant or an id: give another column",)
     is_plain = is_complete and (set(encoding) <= {("number",)} or all(is_left_out))
     kinds = tuple(encoding) if asked.prepares and not is_plain else None
     return Table(X, labels, feature_names, folds, tuple(sheet.remarks), kinds, problems)
 
 
 def encoded(column: pd.Series[Any]) -> tuple[npt.NDArray[Any], tuple[str, ...]] | None:
-    """Return a column as numbers, days or codes, NaN where missing, and what it is (`Encoding`).
+    """Return a column as numbers, days or codes, NaN if missing, and its `Encoding`.
 
-    None where it holds something else, such as lists, or text that is mostly numbers.
+    None if it has other values, such as lists, or text that is mostly numbers.
     """
     import pandas as pd
 
@@ -312,7 +312,7 @@ def _names_of(column: pd.Series[Any], what: str, spelt: bool) -> LabelValues:
 
 
 def _plain_numbers(labels: list[str]) -> LabelValues:
-    """Make numbers of labels such as '1.0' or '2.5', where none of these is spelt in two ways.
+    """Make numbers of labels such as '1.0' or '2.5', if none of them is spelt in two ways.
 
     Names, and whole numbers, stay as they are spelt.
     """
@@ -326,7 +326,7 @@ def _plain_numbers(labels: list[str]) -> LabelValues:
 
 
 def values_of(column: pd.Series[Any]) -> LabelValues | None:
-    """Return a column's numbers or strings, NaN and '' where missing; None for other types."""
+    """Return a column's numbers or strings, NaN and '' if missing; None for other types."""
     import pandas as pd
 
     values = pd.Series(np.asarray(column))  # the values behind categories too
@@ -358,9 +358,9 @@ def _not_number(column: pd.Series[Any], sheet: Sheet) -> str:
 
 
 def drop_option(names: Sequence[str]) -> str:
-    """Return the option that leaves columns out, to copy; without the names where it is long.
+    """Return the option that leaves columns out, for copying; without names if it is long.
 
-    A name that holds a comma or a quote is quoted as in CSV.
+    A name with a comma or a quote is quoted as in CSV.
     """
     line = io.StringIO()
     csv.writer(line, lineterminator="").writerow(dict.fromkeys(names))
@@ -397,7 +397,7 @@ def _places(columns: Sequence[str], asked: Columns) -> tuple[int | None, int | N
             raise UsageError(f"--fold-column {shown(asked.fold)} is the label: name another one")
     dropped = [i for i, name in enumerate(columns) if name.strip() in asked.drop]
     if {at, fold_at} & set(dropped):
-        raise UsageError("--drop names the column of the labels or of the folds: leave it there")
+        raise UsageError("--drop names the column of the labels or of the folds: do not drop it")
     return at, fold_at, dropped
 
 
@@ -415,14 +415,14 @@ def places_of(names: Sequence[str], columns: Sequence[str]) -> list[int]:
 
 
 def _label_column(columns: Sequence[str], asked: Columns) -> int | None:
-    """Return the place of the label column; None where there is none, and none is needed."""
+    """Return the place of the label column; None if there is none, and none is needed."""
     usual = (LABEL_COLUMN, *OTHER_LABEL_COLUMNS)
     names = [asked.label] if asked.label else [name for name in usual if name in columns]
     if not names and not asked.needed:
         return None
     names = names[:1] if LABEL_COLUMN in names else names or [*usual]
     is_row = any(map(NUMBER.fullmatch, columns))
-    more = ", and where these are a row, write a line of names above it" * is_row
+    more = ", and if these are a row, write a line of names above it" * is_row
     return _only(columns, names, "label", "--label COLUMN", more)
 
 
@@ -434,14 +434,14 @@ def _only(
     if len(found) == 1:
         return found[0]
     raise UsageError(
-        f"{'several columns' if found else 'no column'} to take the {what} from "
+        f"{'several columns can be' if found else 'no column is'} the {what} "
         f"({listed(names)}): {_columns_are(columns, names[0])}: name one with {option}"
         f"{'' if found else more}"
     )
 
 
 def _columns_are(columns: Sequence[str], asked: str) -> str:
-    """List the columns; where one was asked for that is not there, the nearest before them."""
+    """List the columns; if the requested one does not exist, the nearest name comes first."""
     hint = Text.nearest(asked, columns) if asked not in columns else ""
     return f"{hint}the columns are {listed(columns)}"
 
@@ -455,7 +455,7 @@ def _read_npz(path: Path, asked: Columns) -> Table:
                 y = None
             elif y not in file.files:
                 raise UsageError(
-                    f"holds a sparse matrix and no array {y!r} of labels: "
+                    f"has a sparse matrix, but no array {y!r} of labels: "
                     f"numpy.savez(path, {y}=labels, **numpy.load(path)) adds it"
                 )
             with broken("the sparse matrix"):
@@ -470,8 +470,8 @@ def _read_npz(path: Path, asked: Columns) -> Table:
         if fold is not None:
             if fold not in file.files or fold == y:
                 raise UsageError(
-                    f"no array {shown(fold)} to take the folds from: the arrays are "
-                    f"{listed(file.files)}: name one beside the labels with --fold-column"
+                    f"there is no array {shown(fold)} of folds: the arrays are "
+                    f"{listed(file.files)}: name another one with --fold-column"
                 )
             folds = _array_labels(load_array(file, fold), fold)
         columns = None
@@ -482,9 +482,9 @@ def _read_npz(path: Path, asked: Columns) -> Table:
 
 
 def _read_npy(path: Path, asked: Columns) -> Table:
-    """Read features, and the labels from a file beside them."""
+    """Read features, and the labels from another file."""
     if asked.labels is None and asked.needed:
-        raise UsageError("holds no labels: name a file of them with --labels y.npy")
+        raise UsageError("has no labels: give a file of labels with --labels y.npy")
     labels = None
     if asked.labels is not None:
         try:
@@ -497,7 +497,7 @@ def _read_npy(path: Path, asked: Columns) -> Table:
 def _array_names(
     file: NpzFile, label: str | None, fold: str | None = None, needed: bool = True
 ) -> tuple[str, str | None]:
-    """Choose the arrays of features and of labels; that of folds is neither."""
+    """Choose the arrays of features and of labels; the array of folds is neither."""
     if "X" in file and (label or "y") in file:
         return "X", label or "y"
     if "X" in file and not (needed or label):
@@ -509,8 +509,8 @@ def _array_names(
         return tables[0], lists[0]
     held = listed([f"{name} {shape}" for name, shape in shapes.items()])
     raise UsageError(
-        f"which arrays are meant is not clear in {held}: call the features X (n_rows, n_features) "
-        "and the labels y (n_rows,), or name the labels with --label"
+        f"the arrays are {held}: it is not clear which to use: call the features X (n_rows, "
+        "n_features) and the labels y (n_rows,), or name the labels with --label"
     )
 
 

@@ -126,25 +126,25 @@ STRIP_ROWS = 64
 
 @dataclass(frozen=True)
 class VistermFeatures:
-    """What decides the features of a set of pictures (JMLR 2010, section 3).
+    """The parameters of visual words (JMLR 2010, section 3).
 
     Parameters
     ----------
     block, stride : int, default 64 and 32
-        Width and height of a block in pixels, and how far blocks are apart, which divides `block`.
+        Width and height of a block in pixels, and the distance between blocks, which divides it.
     scale : float, default 1.25
         Each scale is smaller than the one before by this factor.
     min_blocks : int, default 10
-        Scales of fewer blocks are left out.
+        Scales with fewer blocks are left out.
     n_colours : int, default 20
-        Colours of the colour codebook, at most 256; pictures of fewer colours give fewer.
+        Size of the colour codebook, at most 256, or the number of colours if there are fewer.
     n_visterms : int, default 1000
-        Visual terms, the features; the paper has 10000, and 1000 where learners need dense rows.
+        Visual terms, the features.  The paper uses 10000, and 1000 if learners need dense rows.
     codebook_size : tuple of int, optional
-        (width, height) that codebook images are shrunk to fit before all else: for a set of
-        small pictures whose codebook comes from larger ones.
+        (width, height) to which codebook images are shrunk first: for a data set of small
+        pictures whose codebook comes from larger ones.
     seed : int, default 0
-        Of the drawn samples and of both k-means.
+        Seed of the samples and of both k-means.
     """
 
     block: int = 64
@@ -179,9 +179,9 @@ class VistermFeatures:
             size = (round(width / factor), round(height / factor))
         if not sizes:
             raise TooSmallError(
-                f"{width} x {height} pixels have room for {self.n_blocks(width, height)} blocks of "
-                f"{self.block} x {self.block} pixels, but visual words need "
-                f"{self.min_blocks}: use larger pictures or a smaller --block"
+                f"visual words need {self.min_blocks} blocks of {self.block} x {self.block} "
+                f"pixels, but {width} x {height} pixels have room for "
+                f"{self.n_blocks(width, height)} only: use larger pictures or a smaller --block"
             )
         return sizes
 
@@ -281,7 +281,7 @@ BATCH_SIZE = 4096
 more squared error than 25 iterations over all blocks, in a quarter of the time."""
 
 CODE = (picture_files.__file__, __file__)
-"""The modules that decide a codebook, beside parameters and pictures."""
+"""The modules that decide a codebook, besides parameters and pictures."""
 
 
 def _learn(pictures: Sequence[Picture], features: VistermFeatures, progress: Progress) -> Arrays:

@@ -54,7 +54,7 @@ OTHER_QUERIES, OTHER_SHARE = 3, 0.2
 
 LEAST_STRENGTH = 0.1
 LARGEST_FOREGROUND = 0.8
-"""Share of an image's visterms that come from its query's topics, where the strength is 1."""
+"""Share of an image's visterms that come from its query's topics if the strength is 1."""
 
 REFERENCE_BATCHES = 8
 
@@ -93,7 +93,7 @@ class WebScaleParameters:
     Parameters
     ----------
     n_train, n_test : int
-        Images, at least 1 each.  By default those of JMLR 2010, table 1.
+        Numbers of images, at least 1.  Default: those of JMLR 2010, table 1.
     n_visterms : int, default 10000
         d (section 3); 400 to 50000.
     seed : int, default 0
@@ -102,7 +102,7 @@ class WebScaleParameters:
     Raises
     ------
     UsageError
-        Where a number is out of these bounds.
+        If a number is out of these bounds.
     """
 
     n_train: int = 2_292_259
@@ -152,13 +152,13 @@ def _n_batches(n_images: int) -> int:
 
 
 def index_type(n_images: int) -> np.dtype[Any]:
-    """Return the type of column indices and row starts: SciPy copies them where types differ."""
+    """Return the type of column indices and row starts: SciPy copies them if types differ."""
     most = n_images * VISTERMS_PER_IMAGE
     return np.dtype(np.int32 if most <= np.iinfo(np.int32).max else np.int64)
 
 
 class Images(NamedTuple):
-    """Images and how relevant they are to queries: canonical csr_arrays of float32.
+    """Images and their relevance to queries: canonical csr_arrays of float32.
 
     `X` (n_images, n_visterms) has rows of length 1; `R` (n_images, n_queries), from 0.1 to 1, is
     R_QI transposed (JMLR 2010, 5.2.1).
@@ -168,7 +168,7 @@ class Images(NamedTuple):
     R: sparse.csr_array
 
     def first(self, n_images: int) -> Images:
-        """Return the first images without a copy: what is mapped stays so."""
+        """Return the first images without a copy, so mapped arrays stay mapped."""
 
         def first_rows(matrix: sparse.csr_array) -> sparse.csr_array:
             indptr = matrix.indptr[: n_images + 1]
@@ -182,20 +182,20 @@ class Images(NamedTuple):
 class WebImages:
     """Web images as bags of visual words, with the text queries that they are relevant to.
 
-    *Visterms* are of a codebook so fine that it splits what looks alike: they are dealt into 200
-    topics, and the d / 200 visterms of a topic mean the same.  A *query* has three topics.
-    An *image* has 1 to 4 queries (1.6 in the mean), each with a strength r from 0.1 to 1.  Of its
-    visterms, a share 0.8 r / n_queries comes from the topics of a query, the rest from anywhere.
-    So two images of a query share topics but often no visterm: a bilinear similarity can learn
-    what means the same, and what goes together, which the cosine does not see.
+    The codebook of *visterms* is so fine that similar blocks get different visterms: there are 200
+    topics, and the d / 200 visterms of a topic mean the same.  A *query* has three topics.  An
+    *image* has 1 to 4 queries (1.6 on average), each with a strength r from 0.1 to 1.  A share
+    0.8 r / n_queries of its visterms comes from the topics of a query, and the others from any
+    topic.  So two images of a query share topics, but often no visterm.  A bilinear similarity can
+    learn which visterms mean the same or occur together, and the cosine cannot.
 
-    Within topics and anywhere, visterms are drawn by their popularity.  That, the counts and the
-    spread of the visterms an image has follow the Caltech images; for d = 10000 their mean is
-    about 70 (JMLR 2010, section 3).
+    Visterms are sampled by their popularity.  Popularity, counts and the number of visterms per
+    image follow the Caltech images; for d = 10000 an image has about 70 visterms on average (JMLR
+    2010, section 3).
 
-    Images come in batches of 4096, each with queries of its own.  So the images of a query, and
-    those relevant to an image, are as many in 10 batches as in 500.  A batch depends on the seed
-    and its number alone.
+    Images are generated in batches of 4096, and each batch has different queries.  So the numbers
+    of images of a query, and of images relevant to an image, are the same in 10 batches and in 500.
+    A batch depends only on the seed and its number.
 
     Weights are f_i d_i / |f d|_2 (section 3) with d_i = -log(r_i), r_i the share of images with
     visterm i among 32768 images of a set apart, so that they depend on no other image either.
@@ -336,32 +336,32 @@ class WebScaleData(NamedTuple):
 def prepare_web_scale(
     folder: Path, parameters: WebScaleParameters | None = None, progress: Progress = no_progress
 ) -> WebScaleData:
-    """Map web-scale data; draw them first where the folder does not exist.
+    """Map web-scale data into memory; generate them first if the folder does not exist.
 
-    The first images are the same for any number of images, so that scaling studies can take the
-    first rows of one folder; only the column numbers of queries without a training image differ.
-    About 100 other training images are relevant to one (5.2.1), and 65 other test images to a
-    test image, from 4096 images on.
+    The first images are the same for any number of images, so scaling studies can use the first
+    rows of one folder.  Only the column numbers of queries without a training image differ.  With
+    4096 images or more, about 100 other training images are relevant to a training image (5.2.1),
+    and 65 other test images to a test image.
 
-    The folder gets its name when it is complete.  It holds ``header.json`` (version and
-    parameters) and, in ``train`` and ``test``, the arrays of `X` and `R`.  Drawing takes less than
+    The folder gets its name when it is complete.  It has ``header.json`` (version and parameters)
+    and, in ``train`` and ``test``, the arrays of `X` and `R`.  Generating the data takes less than
     100 MB of memory for any number of images.  The paper's 2.7 million images take 1.5 GB of disk
     and less than a minute.
 
     Parameters
     ----------
     folder : Path
-        It is made, or was made by an earlier call.
+        A folder that does not exist yet, or that an earlier call made.
     parameters : WebScaleParameters
-        By default those of the paper's experiment.
+        Default: those of the paper's experiment.
     progress : callable, default no_progress
-        Called with the number of images drawn.
+        Called with the number of generated images.
 
     Raises
     ------
     UsageError
-        Where the folder holds something else, was made with other parameters, or cannot be
-        written, also for lack of space.
+        If the folder has other content, was made with other parameters, or cannot be written, for
+        example for lack of space.
     """
     parameters = parameters or WebScaleParameters()
     header = {"version": VERSION, "parameters": asdict(parameters)}
@@ -403,7 +403,7 @@ def _make(
                     add_X(images.X)
                     add_R(images.R)
                     done += images.X.shape[0]
-                    progress("drawing web images", done, total)
+                    progress("generating web images", done, total)
         (made / HEADER).write_text(json.dumps(header, indent=1) + "\n", "utf-8")
 
 
@@ -446,13 +446,13 @@ def map_csr(folder: Path, name: str, n_columns: int, index: npt.DTypeLike) -> sp
 
 
 class WebScale(DatasetWithOptions):
-    """The first training images of the web-scale data, small enough for memory.
+    """The first training images of the web-scale data, which fit into memory.
 
     Parameters
     ----------
     visterms : int, default 1000
-        Visual words in the codebook: the number of features, 400 to 50000.  The harder data of
-        the web-scale experiment have 10000.
+        Visual words in the codebook: the number of features, 400 to 50000.  The web-scale
+        experiment is harder, with 10000.
     n_images : int, default 5000
     seed : int, default 0
     """
@@ -468,7 +468,7 @@ class WebScale(DatasetWithOptions):
     scaling = "none"
     items = "images"
     notes: ClassVar[Mapping[str, str]] = {
-        "all": "the images are drawn from a model of web images: they are no photographs"
+        "all": "the images are generated by a model of web images: they are not photographs"
     }
 
     visterms: int = 1000
@@ -479,7 +479,7 @@ class WebScale(DatasetWithOptions):
     def kept(
         n_images: int, n_test_images: int, n_visterms: int, progress: Progress = no_progress
     ) -> WebScaleData:
-        """Map images in the cache folder; draw them first where they are not there yet."""
+        """Map images in the cache folder; generate them first if they do not exist yet."""
         parameters = WebScaleParameters(n_images, n_test_images, n_visterms)
         return prepare_web_scale(parameters.cache_folder, parameters, progress)
 
@@ -491,7 +491,7 @@ class WebScale(DatasetWithOptions):
         return folder, 0.0 if folder.exists() else parameters.most_bytes
 
     def location(self) -> str | None:
-        """Say where the data lies on this machine."""
+        """Return where the data is on this machine."""
         return "in this program"
 
     def load(self, progress: Progress = no_progress) -> LabelledRows:
@@ -500,7 +500,7 @@ class WebScale(DatasetWithOptions):
         batches = []
         for images in WebImages(p).batches(TRAINING, p.n_train):
             batches.append(images)
-            progress("drawing web images", min(len(batches) * BATCH, p.n_train), p.n_train)
+            progress("generating web images", min(len(batches) * BATCH, p.n_train), p.n_train)
         X, R = (sparse.vstack(matrices, format="csr") for matrices in zip(*batches, strict=True))
         used, columns = np.unique(R.indices, return_inverse=True)
         R = sparse.csr_array((R.data, columns, R.indptr), (p.n_train, len(used)))

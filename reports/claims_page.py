@@ -1,6 +1,6 @@
-"""The page of 'paper': each claim with its verdict, and the papers' tables beside ours.
+"""The page of 'paper': each claim with its verdict, and the papers' tables compared with ours.
 
-Published figures enter no test.
+Published figures are not used in any test.
 """
 
 from __future__ import annotations
@@ -47,22 +47,22 @@ TABLES = {
 """By experiments: the tables of precision and of time that they repeat, with their titles."""
 
 STAND_IN_NOTE = (
-    "'for B10' and the like: other classes stand in for that list of the papers, so that the order "
-    "of learners can be compared, values cannot."
+    "'for B10' and similar: other classes replace this list of the papers. The order of learners "
+    "can be compared, but the values cannot."
 )
 
 
 def write_claims(folder: Path, remarks: Sequence[str] = ()) -> tuple[Path, str]:
-    """Decide the claims by the runs in a folder, and write tables and page into it.
+    """Decide the claims by the runs in a folder, and write the tables and the page into it.
 
     Parameters
     ----------
     folder : Path
-        A folder that the verb `paper` has written; 'claims.html', 'claims.csv' with a row for each
-        claim, 'effects.csv' with one for each effect, and 'tables/' in it are written, each file
-        whole.
+        A folder that the command `paper` has written.  The function writes 'claims.html',
+        'claims.csv' with a row for each claim, 'effects.csv' with a row for each effect, and the
+        folder 'tables' into it.  If it is interrupted, no file is incomplete.
     remarks : sequence of str, default none
-        Lines at the top of the page, such as that the runs are quick ones.
+        Lines at the top of the page, for example to say that the runs are quick ones.
 
     Returns
     -------
@@ -74,7 +74,7 @@ def write_claims(folder: Path, remarks: Sequence[str] = ()) -> tuple[Path, str]:
     Raises
     ------
     UsageError
-        Where the files cannot be written.
+        If the files cannot be written.
     """
     verdicts, effects, runs, left_out = decided_by(folder)
     beside = beside_published(runs)
@@ -116,7 +116,7 @@ def class_sentences(runs: Runs) -> Iterator[str]:
             lists = ", ".join(it.name for it in found)
             if any(it.stand_in for it in found):
                 yield (
-                    f"{name}: {run.info.experiment.dataset} has classes that stand in for the "
+                    f"{name}: {run.info.experiment.dataset} has other classes in place of the "
                     f"papers' ({lists}), which need all of Caltech256 on disk."
                 )
             elif found:

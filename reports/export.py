@@ -59,12 +59,12 @@ SIZES = {"training items": ("n_train", (300, 1000)), "features": ("n_features", 
 
 
 def export_run(folder: Path, kind: str, output: Path | None = None) -> list[Path]:
-    """Write a run's numbers as files into `output`, 'export' in its folder if not given.
+    """Write a run's numbers as files into `output`, by default the folder 'export' of the run.
 
-    `kind` is 'csv' or 'parquet', a file for each table of the store, or 'summary', one CSV file of
-    `result_rows`, named after the folder.  Tables of trials also have their learner, subset,
-    partition and split; the values of the table `run` are JSON; pictures are JPEG, in CSV as
-    base64.
+    With `kind` 'csv' or 'parquet' there is a file for each table of the store.  With 'summary'
+    there is one CSV file of `result_rows`, with the name of the run's folder.  Tables of trials
+    also have the learner, subset, partition and split.  The values of the table `run` are JSON.
+    Pictures are JPEG, encoded in base64 in CSV.
     """
     output = Folder(folder).path(Folder.EXPORT) if output is None else output
     run = read_run(folder)
@@ -120,15 +120,14 @@ KINDS: dict[str, Callable[[StoredRun], dict[str, bytes]]] = {
 def result_rows(view: RunView) -> pd.DataFrame:
     """Return a row for each learner, class subset, task, headline and k.
 
-    Its columns are `COLUMNS`: mean, sd, as_learned and chance are over the `partitions` that have
-    a result, of the `planned` ones; `note` says why where they are fewer; `verdict` is that of the
-    comparison with the best (see `analysis.statistics.BestLearners`).  Costs are medians over
-    partitions, with _min and _max their range.  The inner folds might tune among `scalings`
-    with the budget `search`, and compared `candidates` (median); `scaling`, `params` and `blend`,
-    the weight of what was learned, are what they tuned, with the number of partitions where that
-    differs.  `total_seconds` are tuning and fit together.  `corpus` is the data set whatever its
-    features are, and `kind` one of `KIND_OF_ITEMS`, 'embeddings', or what else it calls its items.
-    `commit` names all commits that the run was made with.
+    The columns are `COLUMNS`.  mean, sd, as_learned and chance are over the `partitions` with a
+    result; if these are fewer than `planned`, `note` gives the reason.  `verdict` is from the
+    comparison with the best learner (see `analysis.statistics.BestLearners`).  Costs are medians
+    over partitions, and _min and _max are their range.  `scalings`, `search` and `candidates`
+    (median) describe the search space.  `scaling`, `params` and `blend` (the weight of the
+    learner) are the tuned values, with numbers of partitions if these differ.  `total_seconds` is
+    the time of tuning and fit.  `corpus` is the data set without its features.  `kind` is one of
+    `KIND_OF_ITEMS`, 'embeddings', or the noun for the items.  `commit` has all commits of the run.
     """
     parts = []
     for task in view.tasks:
@@ -186,7 +185,7 @@ def _of_run(view: RunView) -> dict[str, Any]:
 
 
 def kind_of(items: str, features: str) -> str:
-    """Return the kind of a data set, by what it calls its items and its option `features`."""
+    """Return the kind of a data set, by the noun for its items and its option `features`."""
     is_embedded = any(name in features for name in OF_NETWORKS)
     return "embeddings" if is_embedded else KIND_OF_ITEMS.get(items, items)
 
@@ -213,11 +212,11 @@ def _of_cell(view: RunView, trials: pd.DataFrame) -> dict[str, Any]:
 
 
 def read_results(paths: Sequence[Path]) -> pd.DataFrame:
-    """Return the `result_rows` of runs and of summaries, each once, with what they are grouped by.
+    """Return the `result_rows` of runs and summaries, each once, and the groups of their corpora.
 
-    Of a folder that is no run they are those in it.  Further columns: cell, what learners are
-    compared on (a class subset of a run); option, the measure as options name it; seconds; source;
-    and the group of each of `SIZES`.
+    A folder that is not a run means the runs or summaries in it.  Further columns: cell (a
+    class subset of a run, on which learners are compared), option (the measure as in options),
+    seconds, source, and the group for each of `SIZES`.
     """
     found: dict[Path, Path] = {}
     for path in paths:
@@ -253,7 +252,7 @@ def _results_of(path: Path) -> pd.DataFrame:
     if (twice := rows.duplicated(keys)).any():
         learner = rows.loc[twice, "learner"].iloc[0]
         raise UsageError(
-            f"{path} has {Text.shown(learner)} twice on a class subset: a file is of one run"
+            f"{path} has {Text.shown(learner)} twice on a class subset: give a file of one run"
         )
     return rows
 
@@ -269,7 +268,7 @@ def read_summary(path: Path) -> pd.DataFrame:
             what = f"its column {lacking[0]!r} is missing" if lacking else "it has no row"
             raise ValueError(f"{what}; make one with 'export RUN --format summary'")
     except (OSError, ValueError) as error:
-        raise UsageError(f"{path} is no summary of a run: {Text.of_error(error)}") from error
+        raise UsageError(f"{path} is not a summary of a run: {Text.of_error(error)}") from error
     for name in (*TEXTS, "partitions"):
         if rows[name].isna().any():
             raise UsageError(f"{path}: {name} is empty in row {rows[name].isna().argmax() + 2}")
@@ -279,7 +278,7 @@ def read_summary(path: Path) -> pd.DataFrame:
 
 
 def size_group(noun: str, number: float) -> str:
-    """Name the group of corpora that have so many of a noun of `SIZES`."""
+    """Name the group of corpora of this size, for a noun of `SIZES`."""
     _, edges = SIZES[noun]
     if math.isnan(number):
         return f"{noun} not known"

@@ -81,7 +81,7 @@ LearnerStyle: TypeAlias = Mapping[str, Any]
 
 
 class Plot:
-    """Panels of one size, each a separate picture: a narrow page shows them below each other.
+    """Panels of equal size.  Each is a separate picture, so a narrow page can stack them.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class Plot:
             self.panels.append(axes)
 
     def add_picture(self, width: float, height: float) -> Figure:
-        """Add an empty picture of so many inches."""
+        """Add an empty picture of this size in inches."""
         layout: Any = "none"  # matplotlib has it, its stubs do not
         picture = Figure(figsize=(width, height), layout=layout)
         self.pictures.append(picture)
@@ -135,11 +135,11 @@ class Drawing:
         The stem of its files.
     title : str
     caption : str
-        What the lines and bars are.
+        What the lines and bars show.
     parts : sequence of bytes
-        The SVG of each panel, and of the legend: what a page shows.
+        The SVGs of the panels and of the legend, which a page shows.
     svg : bytes
-        Of all parts together: its file.
+        One SVG of all parts, for the file.
     """
 
     name: str
@@ -152,8 +152,8 @@ class Drawing:
 def finish(name: str, title: str, plot: Plot | None, spread: str, caption: str) -> list[Drawing]:
     """Render a figure; none if it is None.
 
-    `spread` says what bars and bands are.  Title and caption are beside the figure in a page, and
-    as a description in its file.
+    `spread` says what bars and bands are.  A page shows title and caption next to the figure, and
+    its file has them as a description.
     """
     if plot is None:
         return []
@@ -193,15 +193,15 @@ def _style(name: str, place: int) -> LearnerStyle:
 
 
 def styles_in_order(names: Sequence[str]) -> dict[str, LearnerStyle]:
-    """Give what is no learner a colour, a marker and a line style, by its place."""
+    """Give items that are not learners a colour, a marker and a line style, by their place."""
     return {name: _style(name, place) for place, name in enumerate(names)}
 
 
 def learner_styles(names: Sequence[str]) -> dict[str, LearnerStyle]:
     """Give each learner a colour, a marker and a line style by its name, the same in all reports.
 
-    A name that is not in `LEARNERS` has the place of its hash, and takes the next where another
-    of these learners has that.
+    A name that is not in `LEARNERS` gets the place of its hash, or the next one if another of
+    these learners has that place.
     """
     taken: dict[int, str] = {LEARNERS.index(name): name for name in names if name in LEARNERS}
     for name in sorted(set(names).difference(LEARNERS)):

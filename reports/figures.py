@@ -52,7 +52,7 @@ def panels(
 
 
 def band_of(rows: pd.DataFrame, x: str, y: str, partitions: int | None = None) -> pd.DataFrame:
-    """Return mean and standard error of `y` at each `x`, where there are `partitions` values."""
+    """Return mean and standard error of `y` at each `x` that has `partitions` values."""
     points = rows.groupby(x)[y].agg(["mean", "sem", "size"])
     points = points[points["size"] == (partitions or points["size"])]
     return points.reset_index(names="x").rename(columns={"sem": "se"})
@@ -122,7 +122,7 @@ def draw_against_time(
 
 
 def times_and_values(view: RunView, task: str) -> pd.DataFrame:
-    """Return time and quality of each learner on each subset where both are known.
+    """Return time and quality of each learner on each subset, if both are known.
 
     Its columns: subset, learner, seconds (the median over partitions of tuning and fit
     together), seconds_min, seconds_max; middle, the mean of the task's first headline, with low and
@@ -284,10 +284,10 @@ def step_figures(view: RunView) -> list[fs.Drawing]:
             f"{measure} along the learning steps" + "".join(view.of_splits(f", {split}")),
             draw_along_steps(view, split),
             spread=f"mean ± standard error over {view.partitions_text}",
-            caption=f"{measure} of the task {task}, as far as every partition was followed. Solid: "
+            caption=f"{measure} of the task {task}, up to the last step of every partition. Solid: "
             f"test {items}; dashed: training {items}; dotted: validation {items} of the inner "
             "folds, for the tuned hyper-parameters (mean only). A learner without steps is a "
-            f"level line at its value on test {items}.",
+            f"horizontal line at its value on test {items}.",
         )
     ]
 
@@ -349,16 +349,14 @@ def space_figures(view: RunView) -> list[fs.Drawing]:
     n_shown, n_classes = points["label"].nunique(), len(view.class_names(subset, split))
     present = set(points["learner"])
     shown = [name for name in view.learners if name in present][:MOST_LEARNERS]
-    of_classes = (
-        f"of {n_shown} classes, a random part of those that test, " if n_shown < n_classes else ""
-    )
+    of_classes = f"of {n_shown} test classes, chosen at random, " if n_shown < n_classes else ""
     return fs.finish(
         "learned_space",
         "Test " + view.info.items + " before and after learning",
         draw_spaces(view, points, shown),
         spread=f"first partition, {view.subset_title(subset)}, at most {MOST_LEARNERS} learners",
         caption=f"At most {points.groupby(['learner', 'label']).size().max()} test "
-        f"{view.info.items} of a class, {of_classes}in the plane of the two principal axes of "
+        f"{view.info.items} per class, {of_classes}in the plane of the two principal axes of "
         "their similarity (classical scaling of the learner’s scores, centred and made symmetric). "
         "Before learning: the principal components of the scaled rows. The title of a panel gives "
         "the share of the variance in its plane. Classes that overlap here may be separate along "

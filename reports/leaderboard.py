@@ -1,7 +1,7 @@
-"""The leaderboard: learners over the corpora of runs and summaries, on one page.
+"""The leaderboard: a page that compares learners over the corpora of runs and summaries.
 
-`ranks` writes it for any runs and summaries, `run` for the values of a setting or a data set, which
-stand side by side on it.
+The command `ranks` writes it for any runs and summaries.  The command `run` writes it for several
+values of a setting or several data sets, and shows their runs side by side.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ from oasis_bench.system import Text, UsageError
 
 PAGE, PAGE_OF_VALUES = "leaderboard.html", "side_by_side.html"
 LEAST_SHOWN = -100
-"""Per cent of error reduction where the axis of the figure ends: others would be hard to read."""
+"""The axis of the figure ends at this error reduction, in per cent, to keep others readable."""
 
 ALL = "all"
-"""What a page is filtered by where nothing of the corpora is left out."""
+"""The value of the filter that shows all corpora."""
 
 FACETS = ("kind", *SIZES)
 
@@ -61,8 +61,9 @@ def write_ranks(
 ) -> tuple[Path, str]:
     """Compare learners over the corpora of runs and summaries; return the page and a summary.
 
-    `paths` are of runs, of summaries, or of folders of these.  Learners are compared by a
-    measure, such as 'accuracy@3', of a task, or of each; if none is given by its first.
+    `paths` are runs, summaries, or folders of these.  `measure`, such as 'accuracy@3', is the
+    measure of the comparison; the default is the first one of the task.  Without `task`, learners
+    are compared on each task.
     """
     boards, notes = read_boards(paths, task, measure, baseline)
     try:
@@ -77,7 +78,7 @@ def write_ranks(
 def write_side_by_side(folders: Mapping[str, Path], output: Path, what: str) -> Path:
     """Write the page of runs that differ in the value of `what`, a setting or a data set's option.
 
-    Where their values are data sets, learners are compared over them too.
+    If the values are data sets, the page also compares learners over them.
     """
     views = {name: view_of(read_run(folder)) for name, folder in folders.items()}
     if what in Experiment.settings():
@@ -99,8 +100,8 @@ def read_boards(
 ) -> tuple[list[Leaderboard], list[str]]:
     """Read runs and summaries and compare their learners, a board for each task.
 
-    After that of all corpora those of each group that has some of them, and not all.  Also
-    returned: what a reader must know of the inputs.
+    The first board of a task is over all corpora.  Further boards are over each group that has
+    several corpora, but not all.  Remarks on the inputs, for the reader, are returned too.
     """
     results = read_results(paths)
     results = results[results["task"].isin(results.loc[results["partitions"] > 0, "task"])]
@@ -119,9 +120,7 @@ def read_boards(
             "; ".join(reasons) or f"no learner has a result in {some(list(map(str, paths)))}"
         )
     budgets = results["search"].dropna().unique().tolist()
-    notes = [f"The budget of tuning differs between the runs: {some(budgets)}."] * (
-        len(budgets) > 1
-    )
+    notes = [f"The tuning budget differs between the runs: {some(budgets)}."] * (len(budgets) > 1)
     notes += [transductive_note()] * bool((results["transductive"] > 0).any())
     return boards, [*notes, *(f"Without {reason}." for reason in reasons)]
 
@@ -140,11 +139,11 @@ def _boards_of(results: pd.DataFrame, measure: str | None, baseline: str) -> Ite
     cells = cells[cells["cell"].isin(has_baseline)]
     if cells["corpus"].nunique() < 2:
         raise UsageError(
-            f"{baseline} has a result on {cells['corpus'].nunique()} data sets, of which 2 are "
-            "needed: name more runs, or another --baseline"
+            f"{baseline} has results on {plural(cells['corpus'].nunique(), 'data set')}, but at "
+            "least 2 are needed: name more runs, or another --baseline"
         )
     if cells["learner"].nunique() < 2:
-        raise UsageError(f"{baseline} is the only learner: name runs of others too")
+        raise UsageError(f"{baseline} is the only learner: name runs of other learners too")
     if cells["score"].max() > 1:
         raise UsageError(f"{measure} has values above 1: it has no error to reduce")
     groups = {ALL: cells}
@@ -237,8 +236,8 @@ def standing_table(board: Leaderboard) -> Table:
         ],
         numbers=rows.round(dict.fromkeys(rows.columns[4:7], 6)),
         notes=[
-            "Listed last, not ranked: those with stand-ins on more than "
-            f"{100 * board.MOST_STAND_INS:.0f} % of the corpora. Their figures are of the others."
+            f"Learners with stand-ins on more than {100 * board.MOST_STAND_INS:.0f} % of the "
+            "corpora are listed last and not ranked. Their figures are for the other corpora."
         ]
         * (not rows["ranked"].all()),
         of={"Task": task_title(board.task), "Corpora": board.group},
@@ -246,17 +245,17 @@ def standing_table(board: Leaderboard) -> Table:
 
 
 def _wins_table(board: Leaderboard) -> Table:
-    """Make the matrix of the shares of corpora where the row is above the column."""
+    """Make the matrix of the shares of corpora on which the row beats the column."""
     wins = board.wins
     return Table(
         name=f"wins_{board.task}",
-        title=f"{task_title(board.task)}: share of the corpora where the row is above the column",
+        title=f"{task_title(board.task)}: share of corpora on which the row beats the column",
         columns=[
             Column("Learner", wins.index, align="l"),
             *(Column(str(name), wins[name], numbers_as("{:.2f}", "-")) for name in wins),
         ],
         numbers=wins.rename_axis("learner").reset_index(),
-        notes=["A tie counts a half."],
+        notes=["A tie counts as a half."],
         of={"Task": task_title(board.task)},
     )
 
@@ -330,7 +329,7 @@ MOST_NAMED = 5
 
 
 def _subject(names: Sequence[str], n_others: int) -> str:
-    """Write learners, of so many others, as the subject of a sentence, with its verb."""
+    """Write some of the other learners as the subject of a sentence, with its verb."""
     if len(names) > MOST_NAMED:
         of = f"All {n_others}" if len(names) == n_others else f"{len(names)} of {n_others}"
         return f"{of} others are"
@@ -398,15 +397,16 @@ def _recommendation(board: Leaderboard) -> str:
     if better:
         return f"{text} Better for some data: {'; '.join(better)}."
     return (
-        f"{text} For no kind or size of data is another learner significantly better: each corpus "
-        "was left out in turn, and the best of its group compared with the best of all."
+        f"{text} No other learner is significantly better for any kind or size of data. For this "
+        "test each corpus is left out in turn, and the best learner of its group is compared with "
+        "the best of all."
     )
 
 
 def _regret(row: Mapping[Any, Any]) -> str:
     """Write the figures of a row of `Leaderboard.recommendations`."""
     return (
-        f"regret {row['regret_of_group']:.3f} in place of {row['regret_of_all']:.3f}, gain "
+        f"regret {row['regret_of_group']:.3f} instead of {row['regret_of_all']:.3f}, gain "
         f"{row['gain']:.3f} [{row['low']:.3f}, {row['high']:.3f}]"
     )
 
@@ -418,10 +418,10 @@ def recommend(
     features: str,
     sizes: Mapping[str, int],
 ) -> str:
-    """Say which of `learners` to take for a data set, task by task, by results as `write_ranks`.
+    """Recommend one of `learners` for a data set on each task, by the results in `paths`.
 
-    `items` is what it calls its items, `features` its option of this name, and `sizes` has the
-    numbers of `SIZES`.
+    `items` is the noun for the items of the data set, `features` is its option of this name, and
+    `sizes` has the numbers of `SIZES`.
     """
     groups = [kind_of(items, features), *(size_group(noun, sizes[noun]) for noun in SIZES)]
     texts = [f"{', '.join(groups)}:"]
@@ -435,11 +435,11 @@ def recommend(
             texts.append(f"{by}: {_recommendation(board)}")
             continue
         best = board.best_on_average
-        why = "the best on average; for data of this kind or size no other is significantly better"
+        why = "the best on average; no other is significantly better for data of this kind or size"
         found = board.recommendations(FACETS).to_dict("records")
         if of_data := [row for row in found if row["group"] in groups and row["low"] > 0]:
             row = max(of_data, key=lambda it: float(it["gain"]))
-            why = f"for {row['group']} better than {best}, the best on average ({_regret(row)})"
+            why = f"better for {row['group']} than {best}, the best on average ({_regret(row)})"
             best = row["learner"]
             board = Leaderboard.of(cells[cells[row["facet"]] == row["group"]], board.baseline)
         values = board.learners.loc[best].filter(like="error_reduction")
@@ -451,7 +451,7 @@ def recommend(
 
 
 def _scores_table(board: Leaderboard) -> Table:
-    """Make the table of scores: a row for each class subset of each run, a column a learner."""
+    """Make the table of scores: a row for each class subset of a run, a column for each learner."""
     cells, names = board.cells, list(map(str, board.learners.index))
     rows = cells.drop_duplicates("cell").set_index("cell")
     columns = []
@@ -472,7 +472,7 @@ def _scores_table(board: Leaderboard) -> Table:
         numbers=cells.pivot(
             index=["corpus", "cell"], columns="learner", values="score"
         ).reset_index(),
-        notes=[f"'-': no result, so that of {board.baseline} stands in."],
+        notes=[f"'-': no result. The value of {board.baseline} is used instead."],
         of={"Task": task_title(board.task)},
     )
 
@@ -498,7 +498,7 @@ def _results_table(board: Leaderboard) -> Table:
     )
     return Table(
         name=f"results_{board.task}",
-        title=f"{task_title(board.task)}, {board.measure}: what stands behind each score",
+        title=f"{task_title(board.task)}, {board.measure}: details of each score",
         columns=[
             Column("Learner", of_learners, align="l"),
             Column("Data set", rows["dataset"], align="l"),

@@ -1,4 +1,4 @@
-"""The tables of a task's measures: means and spreads, differences, seen beside unseen classes."""
+"""The tables of a task's measures: means and spreads, differences, seen and unseen classes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ABSTAINED = f" = {BASELINE}"
 """Marks a mean of trials in which the learner has weight 0: all values are the baseline's."""
 
 BLEND_NOTE = (
-    "In brackets: the learner alone. The value before it is that of the blend with the Euclidean "
+    "In brackets: the learner alone. The value before it is for the blend with the Euclidean "
     f"baseline, whose weight is tuned on the inner folds. ‘= {BASELINE}’: the learner has weight 0 "
     "on all partitions."
 )
@@ -44,7 +44,7 @@ FILE_NAME_WIDTH = 60
 VERDICTS = {
     "worse": "worse",
     "tied": "not significant",
-    "better": "better where both finished",
+    "better": "better on shared partitions",
     "untested": "not testable",
 }
 BESIDE_BASELINE = {**VERDICTS, "better": "better"}
@@ -67,7 +67,7 @@ def with_chance(numbers: pd.DataFrame) -> pd.DataFrame:
 def mean_texts(numbers: pd.DataFrame) -> list[str]:
     """Write mean ± standard deviation of each row of `RunView.numbers`; '-' without a result.
 
-    The mean as learned follows where a blend with the baseline changed it.
+    The mean as learned follows if a blend with the baseline changed it.
     """
     columns = (numbers[name] for name in ("mean", "sd", "n", "as_learned", "blend"))
     return [
@@ -124,7 +124,7 @@ def _measure_table(
 
 
 def _left_out(view: RunView, task: str, subset: str) -> Iterator[str]:
-    """Say how many test items are no queries, where there are any."""
+    """Say how many test items are not used as queries, if there are any."""
     answers = view.stored.answers
     answers = answers[(answers["task"] == task) & (answers["subset"] == subset)]
     answers = answers[answers["status"] == "ok"].drop_duplicates("partition")
@@ -133,7 +133,7 @@ def _left_out(view: RunView, task: str, subset: str) -> Iterator[str]:
     if images is not None and count > 0:
         yield (
             f"Of the {images[1]:,} test {view.info.items} of a partition, {count:,.1f} on average "
-            "have no relevant other and are no queries."
+            "have no other relevant item, and are not used as queries."
         )
 
 
@@ -147,7 +147,7 @@ def file_name(subset: str) -> str:
 def difference_tables(view: RunView, task: str, baseline: str | None = None) -> list[Table]:
     """Make a table for each subset with a comparison: a row for each learner but one.
 
-    That is the best, or the baseline where one is named.  It shows the first headline of the task;
+    That one is the baseline or, without a baseline, the best.  It shows the first headline only;
     its CSV file has all.
     """
     numbers = _differences(view, task, baseline)
@@ -239,7 +239,7 @@ def _difference_notes(shown: pd.DataFrame) -> Iterator[str]:
     )
     yield (
         "Last column: with the measured spread, a true difference of this size is significant with "
-        "probability 0.8 in a single comparison (‘none’: it is larger than the measure can have). "
+        "probability 0.8 in a single comparison (‘none’: no difference in the measure's range). "
         "Smaller differences are easily missed, so ‘not significant’ does not mean ‘equal’."
     )
 
@@ -251,7 +251,7 @@ def side_by_side(views: Mapping[str, RunView], what: str) -> Table:
 
 
 def published_beside(view: RunView) -> list[Table]:
-    """Make the table of a run's figures that were published for its data; none where none was."""
+    """Make the table of published figures for the data of a run; nothing if there are none."""
     name = view.experiment.dataset_options.get("table", view.dataset_name)
     numbers = _beside(str(name), view)
     if numbers["published"].isna().all():
@@ -322,7 +322,7 @@ def table_beside(
     return Table(
         name=name,
         title=title
-        + " (in brackets: what was published)" * bool(numbers["published"].notna().any()),
+        + " (in brackets: the published value)" * bool(numbers["published"].notna().any()),
         columns=[
             *(Column(header, rows[key], align="l") for key, header in keys.items()),
             *(Column(str(it), cells(own)) for it, own in numbers.groupby("learner", sort=False)),
@@ -386,8 +386,8 @@ def confusion_tables(view: RunView, task: str) -> list[Table]:
             ],
             numbers=pd.concat(numbers),
             notes=[
-                f"Classes are predicted as for {measure}; the learner shown is the best by it. The "
-                "CSV file has the whole matrices of all learners."
+                f"Classes are predicted as for {measure}, and the best learner by this measure is "
+                "shown. The CSV file has the complete matrices of all learners."
             ],
             of=view.facets(task),
         )

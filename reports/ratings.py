@@ -69,18 +69,19 @@ def data_key(run: StoredRun) -> str:
 
 
 def questions(run: StoredRun, n_queries: int, n_candidates: int) -> list[Question]:
-    """Select queries and candidates with a picture: at most so many.
+    """Select queries and candidates with a picture, at most the given numbers.
 
-    Candidates are the first that the learners retrieve, all learners' first ones before any second
-    one, each once; their order on the page is random, and shows nothing of ranks or learners.
+    Candidates are the first pictures that the learners retrieve: the first ones of all learners,
+    then the second ones, each picture once.  Their order on the page is random, so it does not
+    show ranks or learners.
     """
     seen = run.pictures.loc[run.pictures["thumbnail"].notna(), "row"]
     rows = view_of(run).retrievals
     rows = rows[rows["query"].isin(seen) & rows["retrieved"].isin(seen)]
     if rows.empty:
         raise UsageError(
-            "the run keeps no retrieved pictures to judge: they are of a data set of pictures, a "
-            "task among test items such as retrieval, and 'run --examples 25'"
+            "the run has no retrieved pictures to judge: it needs a data set of pictures, a task "
+            "among test items such as retrieval, and 'run --examples 25'"
         )
     rng = np.random.default_rng(ORDER_SEED)
     first = rows.sort_values("rank", kind="stable").drop_duplicates(["query", "retrieved"])
@@ -109,10 +110,10 @@ def whole_depths(rows: pd.DataFrame, marked: Sequence[tuple[int, int]]) -> pd.Se
 def write_rating_page(
     folder: Path, n_queries: int = 25, n_candidates: int = 20, output: Path | None = None
 ) -> tuple[Path, str]:
-    """Write the rating page of a run, which names no learner and no class; say what it asks.
+    """Write the rating page of a run; return its path and a summary of it.
 
-    It asks at most `n_queries` queries and `n_candidates` candidates of each; it is judge.html in
-    the run's folder where no `output` is given.
+    The page has at most `n_queries` queries with at most `n_candidates` candidates each.  It names
+    no learner and no class.  Without `output` it is judge.html in the run's folder.
     """
     run = read_run(folder)
     asked = questions(run, n_queries, n_candidates)
@@ -136,15 +137,15 @@ def write_rating_page(
     rows = view_of(run).retrievals
     depths = whole_depths(rows[rows["query"].isin([query for query, _ in asked])], pairs)
     return path, (
-        f"asked: {plural(len(pairs), 'candidate')} of {plural(len(asked), 'query picture')}, with "
-        f"the first {depths.min()} of every learner; 'run --examples N' keeps more queries"
+        f"{plural(len(pairs), 'candidate')} for {plural(len(asked), 'query picture')}, with the "
+        f"first {depths.min()} of every learner; 'run --examples N' stores more queries"
     )
 
 
 def collect_ratings(folder: Path, files: Sequence[Path]) -> str:
-    """Add files of a run's rating page to its ratings, all or nothing, and say what it has now.
+    """Add the raters' files to the ratings of a run, all or none, and return a summary.
 
-    A rater's later mark of a pair replaces an earlier one.
+    If a rater marked a pair several times, the last mark counts.
     """
     run = read_run(folder)
     before = read_ratings(folder)
@@ -165,7 +166,7 @@ def _count(ratings: pd.DataFrame) -> str:
 
 
 def read_ratings(folder: Path) -> pd.DataFrame | None:
-    """Return the ratings that a run keeps, a row for each mark; None where it has none.
+    """Return the ratings that a run stores, a row for each mark; None if it has none.
 
     The columns are `COLUMNS`: `rater` is a name, or ''; query and candidate are row numbers of the
     data set; mark is one of `MARKS`.
@@ -179,7 +180,7 @@ def read_ratings(folder: Path) -> pd.DataFrame | None:
             raise ValueError(f"its columns are {', '.join(map(str, ratings.columns))}")
         ratings = ratings.astype({"query": int, "candidate": int})
         if not ratings["mark"].isin(MARKS).all() or ratings.duplicated(ONCE).any():
-            raise ValueError("a mark is unknown, or comes twice")
+            raise ValueError("a mark is unknown, or occurs twice")
     except FileNotFoundError:
         return None
     except (OSError, ValueError, OverflowError) as error:  # ParserError is a ValueError
@@ -199,17 +200,18 @@ def _read_file(path: Path, data: str, asked: Collection[tuple[int, int]]) -> pd.
             raise ValueError(f"it has more than {MOST_BYTES:,} bytes")
         sent = msgspec.json.decode(content, type=RatingFile)
         if sent.data != data:
-            raise ValueError("it is of a page of another data set")
+            raise ValueError("it is from the page of another data set")
         marks = pd.DataFrame(sent.ratings, columns=COLUMNS[2:])
         pairs = [(query, candidate) for query, candidate, _ in sent.ratings]
         if others := [Text.shown(pair) for pair in pairs if pair not in asked]:
             raise ValueError(f"the run does not retrieve (query, candidate) = {others[0]}")
         if len(set(pairs)) < len(pairs):
-            raise ValueError("a query and candidate come twice")
+            raise ValueError("a pair of query and candidate occurs twice")
     except (OSError, ValueError, RecursionError) as error:
         reason = (isinstance(error, OSError) and error.strerror) or Text.printable(str(error))
         raise UsageError(
-            f"{path}: {reason}: nothing is collected: have the rater save it again, or leave it out"
+            f"{path}: {reason}: nothing is collected: ask the rater to save it again, or leave it "
+            "out"
         ) from error
     return marks.assign(rater_id=sent.rater_id, rater=Text.printable(sent.rater.strip()))[COLUMNS]
 
@@ -217,7 +219,7 @@ def _read_file(path: Path, data: str, asked: Collection[tuple[int, int]]) -> pd.
 def precision_of_raters(marks: Floats) -> Floats:
     """Return the precision at each k by each rater, of marks (n_ranks, n_raters), best first.
 
-    The mean of the rater's marks among the first k; NaN where he marked none of them.
+    This is the mean of the rater's marks among the first k; NaN if there are none.
     """
     hits, n = np.nan_to_num(marks).cumsum(axis=0), (~np.isnan(marks)).cumsum(axis=0)
     shares: Floats = np.divide(hits, n, out=np.full(hits.shape, np.nan), where=n > 0)
@@ -234,7 +236,7 @@ def marks_of(ratings: pd.DataFrame) -> pd.DataFrame:
 
 
 def rating_tables(view: RunView, ratings: pd.DataFrame) -> list[Table]:
-    """Make the table of precision at k by raters; none where too little is rated."""
+    """Make the table of precision at k by raters; none if too little is rated."""
     marks = marks_of(ratings)
     rows = view.retrievals
     rows = rows[rows["query"].isin(marks.index.get_level_values("query"))].sort_values("rank")
@@ -263,12 +265,13 @@ def rating_tables(view: RunView, ratings: pd.DataFrame) -> list[Table]:
             ],
             numbers=pd.concat(numbers),
             notes=[
-                "Mean ± standard error over the raters. k is the last rank to which the pictures "
-                "of every learner are rated; a query of fewer is left out. Human level: what a "
-                "rater marked as relevant comes first, judged by the other raters. A random order "
-                f"of the rated candidates has {by_chance:.3f}.",
+                "Mean ± standard error over the raters. k is the last rank up to which the "
+                "pictures of all learners are rated; queries with fewer rated ranks are left out. "
+                "Human level: the pictures that one rater marked as relevant are ranked first, and "
+                "the other raters judge this ranking. A random order of the rated candidates has "
+                f"precision {by_chance:.3f}.",
                 f"{(ratings['mark'] == MARKS[2]).sum()} of {len(ratings)} marks are ‘{MARKS[2]}’, "
-                "and count nowhere.",
+                "and are not counted.",
             ],
         )
     ]
@@ -317,7 +320,7 @@ def _of_subset(
 
 
 def _mean(values: Floats) -> Floats:
-    """Return the mean over queries of what is there; NaN where nothing is."""
+    """Return the mean over the queries that have a value; NaN if there are none."""
     means: Floats = np.ma.filled(np.ma.masked_invalid(values).mean(axis=0), np.nan)
     return means
 

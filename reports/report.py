@@ -45,7 +45,7 @@ from oasis_bench.trial import CLOCK_IN_WORDS
 
 PAGE = "report.html"
 SHOWN_RANKS = 5
-"""Of what an example query retrieves a report shows so many, best first; the store has more."""
+"""A report shows so many results of an example query, best first; the store has more."""
 
 LOG_WIDTH = 20_000
 """Bytes of the log that the page shows, the last ones."""
@@ -54,17 +54,17 @@ LOG_WIDTH = 20_000
 WORDS = tomllib.loads(
     resources.files("oasis_bench.reports").joinpath("templates/words.toml").read_text("utf-8")
 )
-"""What measures are, also those that mean something else in one task; references of our own."""
+"""Definitions of measures, also for tasks where they differ; references of our own."""
 
 CITE = re.compile(r"(~\\cite\{[^}]*\})")
 
 
 def write_report(folder: Path, baseline: str | None = None, run: StoredRun | None = None) -> Path:
-    """Make tables, figures and the page of a run from its store; `run` is the store, if read.
+    """Make the tables, the figures and the page of a run from its store.
 
-    'tables/', 'figures/' and 'report.html' are written into its folder, each file whole; what
-    raters said is read from 'ratings.csv' there.  Differences are taken from the learner
-    `baseline`, by default the best.
+    Writes 'tables/', 'figures/' and 'report.html' into the folder of the run.  The marks of raters
+    are read from 'ratings.csv' there.  Differences are from the learner `baseline`, by default from
+    the best one.  `run` is the store if it has been read already.
     """
     view = view_of(read_run(folder) if run is None else run)
     refuse_baseline(view.stored, baseline)
@@ -224,8 +224,8 @@ def _methods(view: RunView) -> Iterator[str]:
     version = view.info.provenance.get("versions", {}).get("oasis-bench", "")
     yield (
         f"We compare {plural(len(learners), 'learner')} ({series(learners)}) on "
-        f"{_cited(view.dataset_name, sources.dataset.citation)} with {series(scope)}{noun}, by "
-        f"oasis-bench {version}~\\cite{{oasisbench}}."
+        f"{_cited(view.dataset_name, sources.dataset.citation)} with {series(scope)}{noun}, "
+        f"using oasis-bench {version}~\\cite{{oasisbench}}."
     )
     yield _partitions(view)
     yield scaling_text(view)
@@ -235,7 +235,7 @@ def _methods(view: RunView) -> Iterator[str]:
         yield from (f"Split {name}: {about.summary}." for name, about in sources.splits.items())
     yield protocol_text(view)
     if e.replicates:
-        yield "Differences over the class sets, which share nothing, are tested by a paired t-test."
+        yield "Class sets share no items, so differences are tested by a paired t-test over them."
     elif view.judged:
         yield "Differences are tested by a bootstrap over queries."
     elif e.n_partitions > 1:
@@ -253,7 +253,7 @@ def _partitions(view: RunView) -> str:
     outer = plural(e.n_partitions, "outer partition")
     train, test = next((f"{a:,}", f"{b:,}") for a, b in [*view.sizes.values(), (0, 0)])
     seed, per_class = f"sampled at random (seed {e.seed})", f"{e.train_per_class} training and "
-    per_class += f"{e.test_per_class} test {items} a class"
+    per_class += f"{e.test_per_class} test {items} per class"
     if view.info.n_folds:
         text = f"{outer} of the {view.info.n_folds} folds of the data set are used: one fold for"
         return f"{text} testing ({test} {items} on average), the others for training ({train})."
@@ -327,7 +327,7 @@ def _budget(view: RunView) -> str:
     search = view.experiment.search
     if search.candidates is None:
         return "no limit"
-    time = "" if search.seconds is None else f" and {search} of processor time a trial"
+    time = "" if search.seconds is None else f" and {search} of processor time per trial"
     return plural(search.candidates, "candidate") + time
 
 

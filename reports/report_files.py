@@ -39,7 +39,7 @@ GROUP_ID = re.compile(r'<g id="[^"]*"')
 
 
 def render(template: str, script: str = "report.js", **context: Any) -> str:
-    """Fill a template of `reports/templates` with the script beside it; every value is escaped."""
+    """Fill a template of `reports/templates`, and add its script; every value is escaped."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("oasis_bench.reports"),
         autoescape=True,

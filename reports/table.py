@@ -102,7 +102,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A table as it is shown, and the numbers behind it.
+    """A table as a report shows it, with its numbers.
 
     Attributes
     ----------
@@ -115,7 +115,7 @@ class Table:
     notes : sequence of str
         Notes on the whole table; they are below the footnotes of the cells.
     of : mapping of str to str
-        What the whole table is of, such as its task: a page can be filtered by it.
+        What the whole table is about, such as its task.  A page can be filtered by it.
     """
 
     name: str
@@ -234,7 +234,7 @@ def _latex_row(table: Table, row: Sequence[Cell]) -> str:
 
 
 def clip(text: str, width: int) -> str:
-    """Shorten `text` to `width` characters; the last one is an ellipsis where that cuts it."""
+    """Shorten `text` to `width` characters; the last one is an ellipsis if it is shortened."""
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
@@ -266,7 +266,7 @@ def numbers_as(pattern: str, missing: str = "n/a") -> Callable[[float], str]:
 
 
 def interval_text(low: float, high: float, pattern: str = "{:z.3f}", missing: str = "-") -> str:
-    """Write an interval by a pattern for each end, or `missing` where the ends are NaN."""
+    """Write an interval by a pattern for each end, or `missing` if the ends are NaN."""
     return missing if pd.isna(low) else f"{pattern.format(low)} to {pattern.format(high)}"
 
 
@@ -293,7 +293,7 @@ def params_text(params: str) -> str:
 
 
 def counted(texts: Iterable[str]) -> str:
-    """Write texts that may be equal, each once, with their numbers where they differ."""
+    """Write each different text once, with its count if there are several."""
     numbers = Counter(texts).most_common()
     return "; ".join(f"{text} ({number})" if numbers[1:] else text for text, number in numbers)
 
@@ -320,7 +320,7 @@ def aligned(lines: Sequence[Sequence[str]], left: Collection[int]) -> list[str]:
 def table_lines(table: Table, bold: str = "", least: int = 8) -> list[str]:
     """Write a table without its notes as text of at most 110 columns; labels are cut for that.
 
-    At least so many characters of a label are left.  `bold` is what follows a bold cell.
+    At least this number of characters of a label is left.  `bold` follows a bold cell.
     """
     at, width = table.row_header, SUMMARY_WIDTH
     rows = [list(table.header)]

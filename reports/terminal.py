@@ -50,14 +50,16 @@ NAMES = {
     "model_bytes": "model, KiB",
 }
 LEGEND = (
-    "n partitions. Measures of tasks: means, NEW - OLD, interval corrected for partitions that "
-    "share training and test items (after Nadeau & Bengio 2003); of judgements n groups, and a "
-    "bootstrap over them. Costs: geometric means, NEW / OLD, paired t-interval of the logarithm; "
-    "less than 1 ms (of a query 10 µs) or 1 MiB (of a model 1 KiB) counts as that; seconds leave "
-    "out fits that waited for a core.",
-    "same: no change, one that chance may explain, or one of a cost of up to {tolerance:g} %. The "
-    "interval says how large a change may be. It is of its line alone; the verdict depends on p, "
-    "Holm, corrected for the number of lines that have it, at level 0.05.",
+    "n: the number of partitions. Measures: OLD and NEW are means, and the change is NEW - OLD. "
+    "The interval is corrected for partitions that share items (after Nadeau & Bengio 2003). For "
+    "human judgements n is the number of groups, and the interval is a bootstrap over them. Costs: "
+    "OLD and NEW are geometric means, the change is NEW / OLD, and the interval is a paired t-interval "
+    "of the logarithm. Less than 1 ms (10 µs for a query) or 1 MiB (1 KiB for a model) counts as "
+    "that value. Seconds leave out fits that waited for a core.",
+    "same: no change, a change that chance may explain, or a change of a cost by at most "
+    "{tolerance:g} %. The interval shows how large a change may be, for its line alone. The "
+    "verdict depends on 'p, Holm', which is corrected for the number of lines with a p-value, at "
+    "level 0.05.",
 )
 
 
@@ -68,7 +70,7 @@ def answer_text(run: StoredRun) -> str:
     """
     view = view_of(run)
     gaps = [line for gap in dict.fromkeys(_gaps(view)) for line in wrapped(gap)]
-    more = [f"  (of {len(gaps)} lines on what failed; all are in the report)"]
+    more = [f"  (first of {len(gaps)} lines on failures; all are in the report)"]
     *first, last = [wrapped(line) for line in answers(view, brief=True)] or [[]]
     lines = [line for own in first for line in own]
     last += gaps if len(gaps) < 3 else [gaps[0], *more]
@@ -83,7 +85,7 @@ def answer_text(run: StoredRun) -> str:
 def summary_text(run: StoredRun, in_python: bool = False) -> str:
     """Summarise a run as plain text of at most 110 columns: the answer, each task, the costs.
 
-    What to do next is a command, or in Python an argument of `oasis_bench.run`.
+    The next step is a command or, in Python, an argument of `oasis_bench.run`.
     """
     view = view_of(run)
     text = [part for line in answers(view) for part in (*wrapped(line), "")]
@@ -94,7 +96,7 @@ def summary_text(run: StoredRun, in_python: bool = False) -> str:
         notes += [note.replace("Bold:", "*") for note in table.notes]
     if count := int(view.finished["noisy"].sum()):
         notes.append(
-            f"{plural(count, 'fit time')} noisy: the fit waited for a core (marked in the report)"
+            f"{plural(count, 'noisy fit time')}: the fit waited for a core (marked in the report)"
         )
     text += [line for note in dict.fromkeys([*notes, *_gaps(view)]) for line in wrapped(note)]
     for step in next_steps(view)[:1]:
@@ -104,7 +106,7 @@ def summary_text(run: StoredRun, in_python: bool = False) -> str:
 
 
 def _gaps(view: RunView) -> Iterator[str]:
-    """Say where learners have fewer results than planned, once for all with the same reason."""
+    """Report learners with fewer results than planned, in one line for each reason."""
     same: dict[tuple[str, str], list[str]] = {}
     for task in view.tasks:
         for subset, learner, _ in view.by_subset_and_learner(view.trials):
@@ -120,9 +122,9 @@ def _gaps(view: RunView) -> Iterator[str]:
 def comparison_text(
     lines: pd.DataFrame, notes: Sequence[str], runs: Mapping[str, StoredRun], tolerance: float
 ) -> str:
-    """Write a comparison, of `compare_runs`: the runs, its lines, its notes, and the result.
+    """Write a comparison by `compare_runs`: the runs, its lines, its notes, and the result.
 
-    `runs` are the two, by the names that the text has for them.
+    `runs` maps the name of each of the two runs in the text to the run.
     """
     transductive = {name for run in runs.values() for name in view_of(run).transductive}
     text = [Text.printable(line) for line in map(_origin, runs, runs.values())]
@@ -181,16 +183,16 @@ def _result(counts: pd.Series[int]) -> str:
     better, not_judged, worse = (counts.get(it, 0) for it in ("better", "not judged", "worse"))
     of_all = f"{plural(n_lines, 'line')}, {better} better, {not_judged} not judged"
     if not_judged == n_lines:
-        return f"nothing could be judged: {of_all}: take more partitions"
+        return f"nothing could be judged: {of_all}: use more partitions"
     if worse:
-        return f"{worse} worse beyond noise: of {of_all}"
+        return f"{worse} worse beyond noise, of {of_all}"
     return f"nothing got worse beyond noise: {of_all}"
 
 
 def summary_html(run: StoredRun) -> str:
-    """Return the summary of a run as a piece of HTML, with its figures, that needs no other file.
+    """Return the summary of a run, with figures, as HTML that needs no other file.
 
-    It has no script, and every value is escaped.  The text of the terminal comes first.
+    It begins with the text of the terminal.  It has no script, and every value is escaped.
     """
     view = view_of(run)
     return render(

@@ -21,11 +21,11 @@ from oasis_bench.reports.table import (
 )
 from oasis_bench.reports.view import RunView, task_title
 
-SHARED_NOTE = "Other trials ran on the same cores: not comparable with times without other trials."
+SHARED_NOTE = "Other trials ran on the same cores, so the times are not comparable with others."
 NOISY_NOTE = (
     "Noisy in {}: because of other programs, the fit waited for a core for over 5 % of its time."
 )
-PROCESSORS_NOTE = "Trials ran on different processors: their times do not compare with each other."
+PROCESSORS_NOTE = "Trials ran on different processors, so their times are not comparable."
 
 three_digits = numbers_as("{:.3f}", "none")
 
@@ -45,7 +45,7 @@ def selection_table(view: RunView) -> Table:
     columns += ["tuning_seconds", "fit_seconds"]
     return Table(
         name="selection",
-        title="Tuned hyper-parameters and steps (a row for each trial: in the CSV file)",
+        title="Tuned hyper-parameters and steps (the CSV file has a row for each trial)",
         columns=[
             view.subset_column(rows),
             *view.split_columns(rows),
@@ -55,7 +55,7 @@ def selection_table(view: RunView) -> Table:
             Column(
                 "Tuned (in how many partitions)", (_tuned(view, own) for own in trials), align="l"
             ),
-            Column("Steps, a partition each", map(_steps, trials), align="l"),
+            Column("Steps in each partition", map(_steps, trials), align="l"),
             Column("At an end", (_n_at_end(view, own) for own in trials)),
             Column("Validation", (own["validation"].mean() for own in trials), three_digits),
             *[
@@ -79,7 +79,7 @@ def _blend_notes(view: RunView) -> list[str]:
     """Say which values are of the learner alone, and which of its blend."""
     return [
         "b: the weight of the learner in the blend with the Euclidean baseline, tuned on the inner "
-        "folds. Test is the value of this blend; validation and ‘as learned’ are those of the "
+        "folds. Test is the value of this blend. Validation and ‘as learned’ are values of the "
         "learner alone."
     ] * view.is_blended
 

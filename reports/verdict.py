@@ -152,7 +152,7 @@ def _leads(view: RunView, it: Comparison) -> Iterator[str]:
         unit = "partitions" if it.sizes is None else "queries"
         yield (
             f"{view.marked(name)} is {abs(own[name].mean):.3f} {_side(own[name])} on each of "
-            f"{own[name].n} {unit}: without spread there is no test."
+            f"{own[name].n} {unit}. Without spread there is no test."
         )
     if len(of["untested"]) < len(own):
         yield "Brackets are 95 % intervals."
@@ -171,23 +171,23 @@ def _gap(it: PairedInterval) -> str:
 
 
 def _side(it: PairedInterval) -> str:
-    """Say where a learner is that was subtracted from the best."""
+    """Say whether the learner that was subtracted from the best is lower or higher."""
     return "lower" if it.mean >= 0 else "higher"
 
 
 def _what_could_be_seen(it: Comparison) -> Iterator[str]:
-    """Say what difference few partitions can show, where some were not significant."""
+    """Say what difference few partitions can show, if some were not significant."""
     tied = [own for name, own in it.differences.items() if it.verdicts[name] == "tied"]
     n_partitions = max((own.n for own in tied), default=MANY_ENOUGH)
     if n_partitions >= MANY_ENOUGH:
         return
     seen = [own.detectable for own in tied if own.sd > 0]
     if any(map(math.isnan, seen)):
-        yield f"With {n_partitions} partitions of such spread no difference is likely significant."
+        yield f"With {n_partitions} partitions of this spread, no difference is likely significant."
     elif seen and max(seen) >= 0.0005:
         yield (
-            f"With {n_partitions} partitions only a difference of {max(seen):.3f} or more is "
-            "likely significant."
+            f"With {n_partitions} partitions, only a difference of at least {max(seen):.3f} is "
+            "likely to be significant."
         )
 
 
@@ -196,14 +196,14 @@ def _caveats(view: RunView, task: str, it: Comparison) -> Iterator[str]:
     own = _numbers(view, task, it)
     if names := [view.marked(name) for name in own.loc[own["blend"] == 0, "learner"]]:
         yield (
-            f"{series(names)} got weight 0 in the blend on all partitions: the values are those of "
-            "the Euclidean baseline."
+            f"{series(names)} got weight 0 in the blend on all partitions, so the values are the "
+            "Euclidean baseline's."
         )
     yield from _near_chance(view, task, it)
 
 
 def _near_chance(view: RunView, task: str, it: Comparison) -> Iterator[str]:
-    """Say where no mean is above chance by two standard deviations."""
+    """Say if no mean is above chance by two standard deviations."""
     own = _numbers(view, task, it)
     least, chance = (own["mean"] - 2 * own["sd"].fillna(0)).dropna(), own["chance"].iloc[0]
     if (least <= chance).all():
@@ -221,10 +221,10 @@ def _why_not_compared(view: RunView, it: Comparison) -> str:
         return "there is no other learner to compare it with"
     if view.experiment.replicates:
         n_sets = view.experiment.n_partitions
-        return f"a test takes {view.LEAST_SETS} class sets, and there are {n_sets}"
+        return f"a test needs {view.LEAST_SETS} class sets, and there are {n_sets}"
     if it.sizes is not None:
         return f"{len(it.sizes)} queries of judgements are too few for a test"
-    return "one partition allows no test"
+    return "a test needs more than one partition"
 
 
 def _other_leader(view: RunView, best: str, it: Comparison) -> str:
@@ -303,14 +303,13 @@ def _next_steps(view: RunView) -> Iterator[NextStep]:
     cap = view.experiment.max_steps
     if searched and len(steps) and (steps == cap).mean() >= 0.5:
         yield NextStep(
-            f"The tuned number of steps was mostly the largest one, {cap:,}. More steps may be "
-            "better",
+            f"The tuned number of steps was mostly the maximum, {cap:,}. More steps may be better",
             again(view, {"--max-steps": str(4 * cap)}),
             f"max_steps={4 * cap}",
         )
     if any(remark.startswith("warning: columns") for remark in view.info.remarks):
         yield NextStep(
-            "Columns of unlike scales: tune how rows are scaled on the inner folds",
+            "The columns have very different scales. Tune the scaling of rows on the inner folds",
             again(view, {"--scaling": "standard,standard+l2,minmax"}),
             'scaling="standard,standard+l2,minmax"',
         )
@@ -319,7 +318,7 @@ def _next_steps(view: RunView) -> Iterator[NextStep]:
 def again(view: RunView, options: dict[str, str]) -> str:
     """Write the command of a run with other options, and without its folder.
 
-    Only the options where the command is not known.
+    If the command is not known, write only the options.
     """
     words = shlex.split(view.info.command or "")
     is_whole = words[3:4] == ["run"]

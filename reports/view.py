@@ -27,7 +27,7 @@ Part = TypeVar("Part")
 
 
 def transductive_note(items: str = "items") -> str:
-    """Say what the dagger means, of a data set that calls its items so."""
+    """Explain the dagger, with the noun for the items of the data set."""
     return (
         f"† transductive: the learner may use the unlabelled test {items}, which the others "
         "never see."
@@ -44,7 +44,7 @@ class RunView(RunAnalysis):
 
     @cached_property
     def dataset_name(self) -> str:
-        """What the data set is called; a file or a folder of the user's by its own name."""
+        """The name of the data set, or the name of the user's file or folder."""
         source = self.info.sources.dataset.name
         own = source in PATH_DATASETS
         return Text.encodable(Path(self.experiment.dataset).name) if own else source
@@ -61,11 +61,11 @@ class RunView(RunAnalysis):
 
     @property
     def dagger_notes(self) -> list[str]:
-        """What the dagger means, where a learner has one."""
+        """The meaning of the dagger, if a learner has one."""
         return [transductive_note(self.info.items)] * bool(self.transductive)
 
     def of_splits(self, *parts: Part) -> tuple[Part, ...]:
-        """Return texts or columns that name splits: none where the run has one split."""
+        """Return texts or columns that name splits: none if the run has one split."""
         return parts if len(self.splits) > 1 else ()
 
     @cached_property
@@ -102,7 +102,7 @@ class RunView(RunAnalysis):
         return dict(zip(identity["classes"], self.info.classes[subset], strict=True))
 
     def facets(self, task: str, subset: str | None = None) -> dict[str, str]:
-        """Return what a page is filtered by, of what belongs to one task, and to one subset."""
+        """Return the filter values for a part of a page about one task, or one subset."""
         of = {"Task": task_title(task)}
         if subset is not None:
             of[self.class_noun.capitalize()] = self.subset_label(subset)
@@ -117,7 +117,7 @@ class RunView(RunAnalysis):
         return Column(self.class_noun.capitalize(), rows["subset"], self.subset_label)
 
     def split_columns(self, rows: pd.DataFrame) -> tuple[Column, ...]:
-        """Return the column of the splits of rows; none where the run has one split."""
+        """Return the column of the splits of rows; none if the run has one split."""
         return self.of_splits(Column("Split", rows["split"], align="l"))
 
     @cached_property
@@ -173,7 +173,7 @@ class RunView(RunAnalysis):
     ) -> tuple[str, ...]:
         """Say why a learner has results on fewer partitions than planned; nothing if it has all.
 
-        With a task, also where a trial gave a result but none for the task.
+        With a task, also if a trial gave a result, but not for the task.
         """
         if subset not in self.subsets_of(split):
             return ()
@@ -204,6 +204,6 @@ def view_of(run: StoredRun) -> RunView:
 
 
 def refuse_baseline(run: StoredRun, asked: str | None) -> None:
-    """Raise a UsageError for the label of a learner that a run does not have."""
+    """Raise a UsageError if a run has no learner with this label."""
     if asked is not None and asked not in run.info.experiment.learners:
         raise UsageError(Text.unknown_name("baseline", asked, run.info.experiment.learners))

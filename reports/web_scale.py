@@ -1,7 +1,7 @@
 """The report of the web-scale experiment: its page, tables and figures.
 
-A row of a table summarises trainings that differ only in their seed; a schedule (exact, or a batch
-size) keeps its colour, marker and line style in all figures.
+A row of a table summarises trainings that differ only in their seed.  A schedule (exact, or a batch
+size) has the same colour, marker and line style in all figures.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from oasis_bench.system import UsageError
 from oasis_bench.web_scale import TrainingRecord
 
 TRAINING = ["images", "steps", "batch_size", "seed"]
-"""The columns that identify a training; batch_size is NaN of exact OASIS."""
+"""The columns that identify a training; batch_size is NaN for exact OASIS."""
 
 SCHEDULE = ["schedule", "steps_an_image", "threads"]
-"""Learning times are compared where these columns are the same."""
+"""Learning times are compared if these columns are equal."""
 
 LEAST_SIZES = 3
 """Numbers of images that an exponent needs: two leave no residual."""
 
 
 def write_web_scale_report(folder: Path) -> Path:
-    """Write 'tables/', 'figures/' and the page of the trainings whose records are in a folder."""
+    """Write 'tables/', 'figures/' and the page for the training records in a folder."""
     records = [record for record in TrainingRecord.read_all(folder) if record.checkpoints]
     if not records:
         raise UsageError(
@@ -80,8 +80,8 @@ def schedule_name(batch_size: float) -> str:
 def checkpoints_of(records: Sequence[TrainingRecord]) -> pd.DataFrame:
     """Return a row for each checkpoint, in the order of images, steps, batch size and seed.
 
-    The columns are these four, threads, and the fields of `Checkpoint`, where precision_at_1 and
-    so on stand for its precisions; batch_size is NaN of exact OASIS.
+    The columns are these four, threads, and the fields of `Checkpoint`, with columns such as
+    precision_at_1 for its precisions.  batch_size is NaN for exact OASIS.
     """
     rows = [
         {
@@ -109,7 +109,7 @@ def with_schedules(checkpoints: pd.DataFrame) -> pd.DataFrame:
 def ends_of(checkpoints: pd.DataFrame) -> pd.DataFrame:
     """Return the last checkpoint of each training.
 
-    `mean_average_precision_at_start` is that of W = I, measured at the first checkpoint;
+    `mean_average_precision_at_start` is the value for W = I, from the first checkpoint;
     `peak_bytes` is the largest of all checkpoints; `complete` says whether all steps are done.
     """
     trainings = checkpoints.groupby(TRAINING, dropna=False, sort=False)
@@ -171,7 +171,7 @@ def growths(ends: pd.DataFrame) -> pd.DataFrame:
 def fit_power_law(x: npt.ArrayLike, y: npt.ArrayLike) -> dict[str, float]:
     """Fit y = factor * x ** exponent by least squares of the logarithms.
 
-    low and high are NaN where the points lie on the line, so that nothing says how far off it is.
+    low and high are NaN if the points are on the line, because there is no residual.
     """
     log_x, log_y = np.log(np.asarray(x)), np.log(np.asarray(y))
     fit = stats.linregress(log_x, log_y)
@@ -187,7 +187,7 @@ def fit_power_law(x: npt.ArrayLike, y: npt.ArrayLike) -> dict[str, float]:
 
 
 def web_scale_tables(ends: pd.DataFrame, data: Mapping[str, Any]) -> dict[str, Table]:
-    """Make the tables by name; those of growth and of batches where there is something to say."""
+    """Make the tables by name; the table of growth only if it has rows."""
     tables = [precision_table(ends), time_table(ends), published_table(ends, data)]
     if not (grown := growths(ends)).empty:
         tables.append(growth_table(grown))
@@ -219,8 +219,8 @@ def precision_table(ends: pd.DataFrame) -> Table:
         ],
         numbers=ends[[*TRAINING, "n_steps", "complete", "n_queries", *measured, *at_k]],
         notes=[
-            "Start: W = I. ± standard deviation over seeds, where there are several. Standard "
-            "error: of the mAP at the end, over queries. P@k: precision at k, at the end."
+            "Start: W = I. ±: standard deviation over seeds, if there are several. Standard "
+            "error: of the final mAP, over queries. P@k: precision at k, at the end."
         ],
     )
 
@@ -238,19 +238,21 @@ def time_table(ends: pd.DataFrame) -> Table:
             Column("Threads", [own["threads"].iloc[0] for own in groups]),
             Column("Learning", learning, _time_text),
             Column("Processor time", processor, _time_text),
-            Column("Microseconds a step", step, lambda x: number_text(x.median(), "{:,.2f}", "-")),
+            Column(
+                "Microseconds per step", step, lambda x: number_text(x.median(), "{:,.2f}", "-")
+            ),
             Column("Peak, MiB", peak, lambda x: number_text(x.median() / 2**20, "{:,.0f}")),
         ],
         numbers=ends[[*TRAINING, "threads", "n_steps", "complete", *measured]],
         notes=[
-            "Of learning only, without ranking: medians over seeds, and [min – max] where there "
-            "are several. Peak: resident memory, with the pages of the mapped rows."
+            "Times are for learning only, without ranking: medians over seeds, and [min – max] if "
+            "there are several. Peak: resident memory, with the pages of the mapped rows."
         ],
     )
 
 
 def published_table(ends: pd.DataFrame, data: Mapping[str, Any]) -> Table:
-    """Make the table of what the papers say of their experiment, ours beside it where we have it.
+    """Make the table of the papers' values for their experiment, with ours if we have them.
 
     Ours is the largest of the complete trainings, with the smallest batches; means over its seeds.
     `data` are the parameters of the generated data.
@@ -268,7 +270,7 @@ def published_table(ends: pd.DataFrame, data: Mapping[str, Any]) -> Table:
     numbers = numbers.assign(ours=numbers["figure"].map(ours).astype(float))
     return Table(
         name="published",
-        title="What the papers say of their experiment, and ours",
+        title="The experiment of the papers, and ours",
         columns=[
             Column("What", numbers["figure"], align="l"),
             Column("Published", numbers["published"], _figure_text),
@@ -278,9 +280,9 @@ def published_table(ends: pd.DataFrame, data: Mapping[str, Any]) -> Table:
         ],
         numbers=numbers[["figure", "published", "ours", "unit", "source"]],
         notes=[
-            "Ours: the largest training that is complete; its steps are given, not tuned by "
-            "saturation, and its time is the processor's. Its images are generated, so that "
-            "precision cannot be compared. '-': not measured here."
+            "Ours: the largest complete training. Its number of steps is given, not tuned until "
+            "saturation, and its time is processor time. Its images are generated, so precision "
+            "cannot be compared. '-': not measured here."
         ],
     )
 
@@ -292,7 +294,7 @@ def growth_table(growths: pd.DataFrame) -> Table:
         title="Growth of learning time with the number of images",
         columns=[
             Column("Schedule", growths["schedule"], align="l"),
-            Column("Steps an image", growths["steps_an_image"], "{:g}".format),
+            Column("Steps per image", growths["steps_an_image"], "{:g}".format),
             Column("Threads", growths["threads"]),
             Column("Numbers of images", growths["n_sizes"]),
             Column("Exponent", growths["exponent"], "{:.3f}".format),
@@ -319,7 +321,7 @@ def _steps_text(end: pd.Series[Any]) -> str:
 
 
 def _mean_text(pattern: str, values: pd.Series[float]) -> str:
-    """Write a mean, with its standard deviation where there is one."""
+    """Write a mean, with its standard deviation if there is one."""
     spread = number_text(values.std(), " ± " + pattern, missing="")
     return number_text(values.mean(), pattern) + spread
 
@@ -329,7 +331,7 @@ def _figure_text(value: float) -> str:
 
 
 def _time_text(seconds: pd.Series[float]) -> str:
-    """Write the median, and both ends where there are several, in seconds or minutes."""
+    """Write the median and, if there are several values, the range, in seconds or minutes."""
     size, unit = (60, "min") if seconds.median() >= 120 else (1, "s")
     low, median, high = (
         seconds_text(value / size) for value in (seconds.min(), seconds.median(), seconds.max())
@@ -362,6 +364,6 @@ def web_scale_figures(checkpoints: pd.DataFrame) -> list[fs.Drawing]:
         "mAP along the learning steps",
         figure,
         spread="mean over seeds ± standard error over queries",
-        caption="Of the largest number of images, on a logarithmic scale. Dashed grey: W = I, "
+        caption="For the largest number of images, on a logarithmic scale. Dashed grey: W = I, "
         "before the first step.",
     )

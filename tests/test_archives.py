@@ -194,7 +194,7 @@ def test_callers_at_the_same_time_unpack_once(publish: Publish, server: LocalSer
 
 @pytest.mark.parametrize(
     ("more", "reason"),
-    [({"top": "other"}, "holds no folder other"), ({"inner": "b.tar"}, "No such file")],
+    [({"top": "other"}, "has no folder other"), ({"inner": "b.tar"}, "No such file")],
 )
 def test_an_archive_without_what_is_looked_for_is_refused(
     publish: Publish, cache: Path, more: dict[str, str], reason: str

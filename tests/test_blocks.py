@@ -79,7 +79,7 @@ class TestLayout:
 
     def test_a_picture_of_too_few_blocks_is_unusable(self):
         with pytest.raises(
-            UnusableImageError, match="150 x 150 pixels have room for 9 blocks of 64 x 64"
+            UnusableImageError, match="64 x 64 pixels, but 150 x 150 pixels have room for 9 only"
         ):
             VistermFeatures().sizes(150, 150)
         assert VistermFeatures(min_blocks=9).sizes(150, 150) == [(150, 150)]

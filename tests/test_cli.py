@@ -44,7 +44,7 @@ def finished(tmp_path_factory):
         ("--algorithms OASSIS", ["unknown algorithm 'OASSIS'", "did you mean 'OASIS'"]),
         ("--dataset no/such.csv", ["no/such.csv", "No such file"]),
         ("--data-option label", ["--data-option", "'label'", "NAME=VALUE is needed"]),
-        ("--dataset images", ["data set images is yours", "give the path"]),
+        ("--dataset images", ["data set images is your own data", "give its path"]),
         ("--classes 11", ["11 classes", "has 10", "2 to 10"]),
         ("--train 100 --test 80", ["100 training", "80 test", "have 180", "to 174 together"]),
         ("--jobs 0", ["--jobs: '0'", "at least 1"]),

@@ -60,7 +60,7 @@ def test_precision_that_fell_beyond_the_corrected_interval_is_worse(compare):
         == "10 A retrieval mAP 5 0.5800 0.5300 -0.0500 [-0.0678, -0.0322] 0.0044 worse"
     )
     assert text.splitlines()[-1] == (
-        "3 worse beyond noise: of 9 lines, 0 better, 0 not judged"  # P@1, P@10 fell with mAP
+        "3 worse beyond noise, of 9 lines, 0 better, 0 not judged"  # P@1, P@10 fell with mAP
     )
 
 

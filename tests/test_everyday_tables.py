@@ -167,7 +167,7 @@ def test_a_target_of_numbers_becomes_classes_of_equal_size(tmp_path):
     assert rows.class_names[1] == "({:.6g}, {:.6g}]".format(*table["price"].quantile([0.2, 0.4]))
     for bins, label, message in (
         (1, "price", "--bins 1: a number from 2"),
-        (3, "kind", "--bins is for labels that are numbers"),
+        (3, "kind", "--bins makes classes of numbers, but the label 'x' is text"),
     ):
         table.assign(kind="x").to_csv(tmp_path / "t.csv", index=False)
         with pytest.raises(UsageError, match=message):

@@ -84,7 +84,7 @@ def test_differences_over_all_sets_are_tested_by_student_s_t(tmp_path):
 def test_four_sets_are_described_and_not_tested(tmp_path):
     run = of_sets(tmp_path / "run", 4, A=OF_A, B=OF_B)
     first = answers(view_of(run))[0]
-    assert "A has the highest mAP, 0.762; a test takes 5 class sets, and there are 4" in first
+    assert "A has the highest mAP, 0.762; a test needs 5 class sets, and there are 4" in first
     assert not [step for step in next_steps(view_of(run)) if "--partitions" in step.command]
     lines, _ = compare_runs(run, of_sets(tmp_path / "new", 4, A=OF_B))
     assert {line.verdict for line in lines.itertuples() if line.measure == "mAP"} == {"not judged"}

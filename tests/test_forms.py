@@ -48,7 +48,7 @@ def test_folds_of_one_class_are_refused_and_the_folds_named_make_a_score(scoring
 def test_an_exemplar_learner_has_no_similarity_of_test_items(learner):
     patches, y = digit_items("patches")
     fitted = learner("patch_sets", "SetDistance").fit(patches, y)
-    with pytest.raises(UsageError, match=r"SetDistance knows .* training items alone: call sim"):
+    with pytest.raises(UsageError, match=r"SetDistance has only .* training items: call sim"):
         fitted.similarity(patches, patches)
     assert not fitted.has_embedding
     assert not hasattr(fitted, "score")

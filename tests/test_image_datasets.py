@@ -241,8 +241,8 @@ class TestRows:
             assert text.startswith(f"left out: '{caltech256}/056.dog/056_{i:04}.jpg': no picture")
         assert texts[12] == (
             f"left out: 12 too small: such as '{caltech256}/250.zebra/250_0010.jpg': "
-            "74 x 64 pixels have room for 1 blocks of 64 x 64 pixels, but visual words need 10: "
-            "use larger pictures or a smaller --block"
+            "visual words need 10 blocks of 64 x 64 pixels, but 74 x 64 pixels have room for 1 "
+            "only: use larger pictures or a smaller --block"
         )
         assert rows.left_out == tuple(texts)
         assert len(rows.y.data) == 6
@@ -257,8 +257,8 @@ class TestRows:
             rows = Caltech256(visterms=8).load()
         assert [str(warning.message) for warning in caught] == list(rows.left_out)
         assert rows.left_out == (
-            "left out: 3 copies: of equal files one is kept, none where labels differ: "
-            f"such as '{dog}/056_0002.jpg'",
+            f"left out: 3 copies, such as '{dog}/056_0002.jpg': of equal files one is kept, "
+            "or none if their labels differ",
         )
         assert rows.images is not None
         assert [path.stem for path in rows.images] == [

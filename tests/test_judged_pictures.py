@@ -194,8 +194,8 @@ def test_the_first_triplets_may_be_taken_alone(data):
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        (OWN.splitlines()[0], r"triplets\.csv: there is no line below the names"),
-        ("query,positive,negative\nb.png,a.png,a.png\n", "each triplet holds a picture twice"),
+        (OWN.splitlines()[0], r"triplets\.csv: there are no triplets below the names"),
+        ("query,positive,negative\nb.png,a.png,a.png\n", "each triplet has a picture twice"),
         ("query,positive,negative,votes_positive\nb.png,a.png,c.png,1\n", "no column votes_neg"),
     ],
 )
@@ -262,6 +262,6 @@ def test_a_learner_gets_pixels_beside_features_and_labels_beside_triplets(data):
     assert not [line for line in run.info.remarks if line.startswith("warning")]
     without = replace(experiment, dataset_options={"features": "lab+lbp"})
     with pytest.raises(
-        UsageError, match="makes pixels only when asked: give --data-option pixels="
+        UsageError, match="makes pixels only on request: give --data-option pixels="
     ):
         run_experiment(without, data / "wrong", plugin_files=[BY_BOTH])

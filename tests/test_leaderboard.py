@@ -186,7 +186,7 @@ def test_the_learner_for_data_of_a_kind_and_size(recommended, tmp_path):
     assert (status, err) == (0, "")
     assert out.startswith("tables, up to 300 training items, up to 10 features: mAP (retrieval): ")
     assert "take LDA: median error reduction against Euclidean +35 % [+20, +50], mean +35 %" in out
-    assert "over 12 corpora. It is the best on average; for data of this kind or size no" in out
+    assert "over 12 corpora. It is the best on average; no other is" in out
     assert f"run --dataset {table} --algorithms all --data-option label=kind'" in out
     status, out, err = recommended("--for", "digits")
     assert (status, err) == (0, "")
@@ -194,8 +194,8 @@ def test_the_learner_for_data_of_a_kind_and_size(recommended, tmp_path):
     assert (
         "take OASIS: median error reduction against Euclidean +50 % [+40, +60], mean +50 %" in out
     )
-    assert "over 6 corpora. It is for pictures better than LDA, the best on average (regret" in out
-    assert "regret 0.000 in place of 0.300, gain 0.300 [0." in out
+    assert "over 6 corpora. It is better for pictures than LDA, the best on average (regret" in out
+    assert "regret 0.000 instead of 0.300, gain 0.300 [0." in out
 
 
 def test_without_results_no_learner_is_recommended(recommended, tmp_path):
@@ -328,7 +328,7 @@ def test_each_task_has_its_board_and_a_measure_can_be_asked_for(ranks, tmp_path)
     for wrong, said in (
         (["--task", "clasification"], "unknown task 'clasification': did you mean 'classification"),
         (["--measure", "accuracy@2"], "unknown measure 'accuracy@2'"),
-        (["--baseline", "euclid"], "euclid has a result on 0 data sets"),
+        (["--baseline", "euclid"], "euclid has results on 0 data sets"),
     ):
         status, _, err, _ = ranks(*runs, *wrong)
         assert status == 2

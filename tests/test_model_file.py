@@ -376,7 +376,7 @@ def test_what_could_not_be_loaded_is_not_saved(learner, tmp_path):
         save_model(learner, tmp_path / "model.npz")
     learner.set_params(aggressiveness=1.0)
     learner.bilinear_matrix_[0, 1] = np.nan
-    with pytest.raises(UsageError, match="bilinear_matrix_ holds values that are not finite"):
+    with pytest.raises(UsageError, match="bilinear_matrix_ has values that are not finite"):
         save_model(learner, tmp_path / "model.npz")
     assert not list(tmp_path.iterdir())
 
@@ -450,7 +450,7 @@ def test_a_header_that_does_not_fit_is_refused(path, change, message):
 @pytest.mark.parametrize(
     ("name", "array", "message"),
     [
-        ("bilinear_matrix_", np.full((3, 3), np.nan), "holds values that are not finite"),
+        ("bilinear_matrix_", np.full((3, 3), np.nan), "has values that are not finite"),
         ("bilinear_matrix_", np.eye(3, dtype=int), "has type int64: floating is needed"),
         ("_sampler_state", np.ones(2, np.uint64), r"has shape \(2,\): \(4\) is needed"),
         # from which a draw would never return

@@ -75,7 +75,7 @@ OTHERS = {
     "ratings": ({"ratings": {"0": 1}}, r"got `object` - at `\$\.ratings`"),
     "mark": ({"ratings": [[0, 1, "<script>"]]}, r"'<script>' - at `\$\.ratings\[0\]\[2\]`"),
     "pair": ({"ratings": [[1, 0, "relevant"]]}, r"\(1, 0\)"),
-    "twice": ({"ratings": [[0, 1, "relevant"], [0, 1, "not relevant"]]}, "come twice"),
+    "twice": ({"ratings": [[0, 1, "relevant"], [0, 1, "not relevant"]]}, "occurs twice"),
 }
 
 

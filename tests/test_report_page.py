@@ -156,7 +156,7 @@ def test_curves_along_the_steps_end_where_a_partition_was_followed_no_further(tm
 @pytest.mark.parametrize(
     ("trials", "said"),
     [
-        ([], "cut short: 0 of 5 trials"),
+        ([], "incomplete: 0 of 5 trials"),
         (
             [
                 fake_trial("A", partition=p, status="crashed", reason="killed by signal 9")
@@ -164,7 +164,7 @@ def test_curves_along_the_steps_end_where_a_partition_was_followed_no_further(tm
             ],
             "killed by signal 9",
         ),
-        ([fake_trial("A")], "cut short: 1 of 5 trials"),
+        ([fake_trial("A")], "incomplete: 1 of 5 trials"),
     ],
     ids=["no trial", "all crashed", "one trial"],
 )

@@ -231,7 +231,7 @@ def test_a_fit_that_waited_for_a_core_is_marked(tmp_path, waiting, seconds, is_n
     run = make_run(tmp_path / "run", trials, ["A"])
     (table,) = cost_tables(view_of(run))
     assert any("Noisy in 1 of 5 partitions:" in text for _, text in table.marked_notes) == is_noisy
-    assert ("1 fit time noisy: the fit waited" in summary_text(run)) == is_noisy
+    assert ("1 noisy fit time: the fit waited" in summary_text(run)) == is_noisy
 
 
 def test_selection_shows_what_was_chosen_and_what_its_folds_scored(tmp_path):

@@ -131,7 +131,7 @@ def test_one_partition_allows_no_test(tmp_path):
     trials = [fake_trial(name, partition=0, mAP=values[0]) for name, values in SCORES.items()]
     (first, _) = answers(view_of(make_run(tmp_path / "run", trials, list(SCORES), partitions=1)))
     highest = "Retrieval, 10 classes: C has the highest mAP, 0.710"
-    assert first == f"{highest}; one partition allows no test."
+    assert first == f"{highest}; a test needs more than one partition."
 
 
 def test_a_search_that_ended_at_its_cap_asks_for_more_steps(tmp_path):

@@ -80,10 +80,10 @@ def test_without_a_column_of_names_rows_count_from_0(faces):
         ("a,b,c\n0,1,maybe", r"p\.csv: line 2: 'maybe' is neither same nor different"),
         ("a,b,c\n0,1,1\n0,120,1", r"line 3: no row is called '120': .*--name-column"),
         ("a,b,c\n0,0,1", "line 2 names a row twice"),
-        ("a,b,c\n0,1,1\n1,0,no", "rows '0' and '1' are both the same and different"),
-        ("a,b\n0,1", r"holds 1 lines of the columns 'a', 'b': three columns"),
-        ("a,b,c\n", "holds 0 lines"),
-        ("0,1,1\n1,2,0", "the first line names rows"),
+        ("a,b,c\n0,1,1\n1,0,no", "rows '0' and '1' are marked as the same and as different"),
+        ("a,b\n0,1", r"has 1 lines below the columns 'a', 'b': three columns"),
+        ("a,b,c\n", "has 0 lines"),
+        ("0,1,1\n1,2,0", "the first line has names of rows"),
     ],
 )
 def test_what_is_wrong_with_pairs_is_told(faces, tmp_path, lines, message):
@@ -95,7 +95,7 @@ def test_what_is_wrong_with_pairs_is_told(faces, tmp_path, lines, message):
 def test_what_does_not_go_with_pairs_is_told(faces, tmp_path):
     with pytest.raises(UsageError, match=r"no\.csv: No such file"):
         table(pairs="no.csv")
-    with pytest.raises(UsageError, match="--fold-column divides the rows"):
+    with pytest.raises(UsageError, match="pairs and triplets already divide the rows"):
         table(pairs="pairs.csv", fold_column="a")
     twice = pd.read_csv("faces.csv").assign(photo=["x"] * 2 + [*"y" * 118])
     twice.to_csv("faces.csv", index=False)

@@ -219,10 +219,10 @@ def test_the_label_column_that_is_asked_for_goes_before_the_usual_ones(tmp_path:
 
 CSV = {
     "": "is empty",
-    "a,b\n1,2\n": "no column to take the label .*'label', 'class', 'target', 'y'.*'a', 'b': "
+    "a,b\n1,2\n": "no column is the label .*'label', 'class', 'target', 'y'.*'a', 'b': "
     "name one with --label COLUMN",
     "a,target,y\n1,2,3\n": r"several columns .*\('target', 'y'\).*--label COLUMN",
-    "a,label\n": "holds 0 rows and 1 columns beside the label: at least one",
+    "a,label\n": "needs one row or more, and one column or more besides the label: it has 0 and 1",
     "a,label\n1,x\n2,y,\n": ".*Expected 2 fields in line 3, saw 3",
     "a,b,label\n1,red,x\n2,3,y\n": "1 column is not numeric: 'b': 'red' in row 1.*--label",
     "a,label\n1,x\n2,x\n": r"only 1 class",
@@ -249,7 +249,7 @@ def test_a_faulty_csv_is_told_in_one_line(tmp_path: Path, text: str, reason: str
 NPZ: dict[str, tuple[dict[str, Any], str]] = {
     "no labels": (
         {"X": X},
-        r"which arrays are meant is not clear in 'X \(6, 3\)': call the features X .* the labels y",
+        r"the arrays are 'X \(6, 3\)': .* call the features X .* the labels y",
     ),
     "objects": ({"X": X, "y": np.array(ANIMALS, object)}, "array 'y' holds .*refused: .*astype"),
     "lengths": ({"X": X, "y": Y[:5]}, "6 rows but 5 labels"),
@@ -412,7 +412,7 @@ def test_a_text_is_read_in_its_encoding_packed_or_not(tmp_path, encoding, name, 
     ("name", "content", "message"),
     [
         ("t.txt", b"1 2 3", "unknown kind of file"),
-        ("t.csv", b"PK\3\4\0\0", "holds NUL characters"),
+        ("t.csv", b"PK\3\4\0\0", "has NUL characters"),
         (
             "t.csv.gz",
             gzip.compress(b"a,label\n" * 99, mtime=0)[:30],
@@ -438,7 +438,7 @@ def test_arrays_in_files_of_their_own(tmp_path):
     np.save(tmp_path / "o.npy", np.array([None]), allow_pickle=True)
     (tmp_path / "t.csv").write_text("a,label\n1,x\n")
     for name, options, message in (
-        ("X.npy", {}, "name a file of them with --labels"),
+        ("X.npy", {}, "give a file of labels with --labels"),
         ("X.npy", {"label": "y"}, r"--label is not for a file of \.npy"),
         ("X.npy", {"labels": str(tmp_path / "no.npy")}, r"no\.npy: No such file"),
         ("X.npy", {"labels": str(tmp_path / "o.npy")}, r"o\.npy: npy cannot be read"),

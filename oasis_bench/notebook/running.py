@@ -42,7 +42,7 @@ LABEL = "label"
 OF_DATA = [name.replace("-", "_") for name, *_ in DATA_OPTIONS]
 """Options of data sets that are also keyword arguments of `run` and `fit`."""
 
-OTHER_OUTPUT = "rows are kept beside the run: give another output"
+OTHER_OUTPUT = "rows are stored next to the run: give another output"
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -96,7 +96,7 @@ def run(
     dataset : str, Path, DataFrame or tuple of (X, y), optional
         One of: a name of ``data list``; the path of a file or of a folder of pictures; a table of
         pandas, polars or Arrow with a column of labels; or rows X of shape (n_rows, n_features) and
-        labels y of shape (n_rows,).  Rows in memory are written to a file beside the run's folder,
+        labels y of shape (n_rows,).  Rows in memory are written to a file next to the run's folder,
         with the same name.  Default: the data set of the experiment.
     learners : str, class, MetricLearner, list of these or dict, optional
         A dict maps labels to learners.  Names and classes are tuned on the inner folds.  An

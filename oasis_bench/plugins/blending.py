@@ -1,8 +1,8 @@
-"""Blends of a learned similarity with the Euclidean baseline: the right to abstain, for each.
+"""Blends of a learned similarity with the Euclidean baseline.
 
 A blend is (1 - b) s0 / sd0 + b s1 / sd1 of two rows x and y: s0 is -|x - y|^2 / 2, and s1 the
-learner's similarity, -d^2 / 2 where it learns a distance d.  Each takes rows in its own scaling,
-which may be the same.  The standard deviations sd0 and sd1 are over the same pairs of training
+learner's similarity, or -d^2 / 2 if it learns a distance d.  The baseline and the learner may need
+differently scaled rows.  The standard deviations sd0 and sd1 are over the same pairs of training
 rows.
 """
 
@@ -34,12 +34,12 @@ class Blend:
     Attributes
     ----------
     weight : float
-        b: 1 is the learner alone, 0 the baseline alone.
+        b, from 0 (only the baseline) to 1 (only the learner).
     baseline_sd, learned_sd : float
-        sd0 and sd1; 0 where the scores are constant or not finite.
+        sd0 and sd1; 0 if the scores are constant or not finite.
     steps : tuple of fitted transformers, optional
-        What prepares rows for the baseline, as they are before those of the learner.  Default:
-        the baseline takes the learner's rows.
+        The scaling of rows for the baseline, in place of the learner's scaling.  Default: the
+        baseline gets the same rows as the learner.
     """
 
     WEIGHTS: ClassVar = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -74,15 +74,15 @@ class Blend:
         ----------
         learner : MetricLearner
         X : array or CSR of shape (n_rows, n_features)
-            Its training rows; for a learner of similarities to these, all of them, in their order.
+            Its training rows, all and in their order if it learns similarities to these rows.
         weight : float
             b, from 0 to 1.
         seed : int, default 0
-            Draws the pairs of rows.
+            Seed of the sample of row pairs.
         steps : tuple of fitted transformers, optional
             See the attributes.
         baseline_X : array or CSR of shape (n_rows, n_features), optional
-            The training rows as `steps` make them.  Default: `X`.
+            The training rows, transformed by `steps`.  Default: `X`.
         """
         of_baseline = cls.sd_of_baseline(X if steps is None else baseline_X, seed)
         return cls(weight, of_baseline, cls.sd_of_learned(learner, X, seed), steps)
@@ -110,11 +110,11 @@ class Blend:
         Parameters
         ----------
         learner : MetricLearner
-            That of which this is the blend.
+            The learner that the blend was made for.
         queries, gallery : array or CSR of shape (n, n_features)
-            Rows as the learner takes them: scaled as its training rows were.
+            Rows with the scaling of the learner's training rows.
         baseline_queries, baseline_gallery : array or CSR, optional
-            The same rows as `steps` make them.  Default: as the learner takes them.
+            The same rows, transformed by `steps`.  Default: the rows of the learner.
 
         Returns
         -------
@@ -128,7 +128,7 @@ class Blend:
 
     @staticmethod
     def as_inner_product(learner: type[MetricLearner], scores: Scores) -> Scores:
-        """Return s1: -d^2 / 2 where the scores are minus a distance d, else the scores."""
+        """Return s1: -d^2 / 2 if the scores are minus a distance d, else the scores."""
         of_distances = (
             issubclass(learner, EmbeddingLearner)
             and learner.score_embeddings is EmbeddingLearner.score_embeddings
@@ -186,7 +186,7 @@ def _pairs(n_rows: int, seed: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np
 
 
 def _deviation(scores: Scores) -> float:
-    """Return the standard deviation of scores; 0 where they are constant or not finite."""
+    """Return the standard deviation of scores; 0 if they are constant or not finite."""
     least = CONSTANT * np.finfo(scores.dtype).eps * np.abs(scores).max()
     with np.errstate(over="ignore", invalid="ignore"):
         deviation = float(scores.std(dtype=np.float64))

@@ -1,4 +1,4 @@
-"""Runs the contract over what a plugin file defines, with pytest, which prints the results."""
+"""Tests what a plugin file defines by the contract, with pytest, which prints the results."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ FIXTURES = {
 
 
 def check_plugins(path: Path) -> bool:
-    """Run the contract over each learner, data set, task and split that a plugin file defines.
+    """Test each learner, data set, task and split of a plugin file by the contract.
 
-    Tell whether all checks passed.  Call this once in a process: it sets environment variables that
-    pytest reads.
+    Return whether all tests passed.  Call this only once in a process, because it sets environment
+    variables for pytest.
     """
     plugins = Registry.plugins_in(path)
     os.environ.pop("PYTEST_ADDOPTS", None)

@@ -1,7 +1,7 @@
-"""What every learner, data set and task must do, as tests that any plugin can be put through.
+"""Tests of what every learner, data set, task and split must do, for any plugin.
 
-``python -m oasis_bench check FILE`` tests those of a plugin file, and ``pytest --pyargs
-oasis_bench.plugins.contract`` all learners that are registered.  A plugin's own tests derive from
+``python -m oasis_bench check FILE`` tests the plugins of a file, and ``pytest --pyargs
+oasis_bench.plugins.contract`` tests all registered learners.  The tests of a plugin can derive from
 `LearnerContract`::
 
     class TestMine(LearnerContract):
@@ -48,13 +48,13 @@ Items: TypeAlias = tuple[Any, Any]
 """Items and their labels."""
 
 IN_ANOTHER_ORDER = "scores of the items in another order"
-ALONE = "a pair asked alone has another score (a learner may set `transductive = True`)"
+ALONE = "a pair alone has another score (a learner may set `transductive = True`)"
 
 
 class LearnerContract:
-    """The tests; a subclass sets `learner`, an unfitted estimator.
+    """The tests of a learner; a subclass sets `learner`, an unfitted estimator.
 
-    A learner that no installed package registers is in one of `plugin_files`.
+    If no installed package registers the learner, `plugin_files` has the file that defines it.
     """
 
     learner: MetricLearner
@@ -124,7 +124,7 @@ class LearnerContract:
     def test_embeddings_have_the_scores_of_their_items(
         self, fitted: MetricLearner, items: Items
     ) -> None:
-        only(fitted.has_embedding, "it has a similarity of its own")
+        only(fitted.has_embedding, "it overrides the similarity")
         only(not fitted.transductive, "it is transductive")
         X, _ = items
         embedded = fitted.embed(X)
@@ -359,7 +359,7 @@ class DatasetContract:
 class TaskContract:
     """The tests of a task; a subclass has a fixture `task`, its class.
 
-    Each of twelve items of four classes is a query, by a similarity of 1 in a class and 0 outside.
+    Twelve items of four classes are queries.  The similarity is 1 within a class, otherwise 0.
     """
 
     def test_it_says_what_it_is(self, task: type[Task]) -> None:
@@ -384,7 +384,7 @@ SIZES: Any = SimpleNamespace(per_class=(2, 1), seed=0, test_share=0.25, most_ite
 class SplitContract:
     """The tests of a split; a subclass has a fixture `split`, its class.
 
-    It divides twelve items of four classes, which people judged.
+    It divides twelve judged items of four classes.
     """
 
     def test_it_says_what_it_is(self, split: type[Split]) -> None:
@@ -459,7 +459,7 @@ REGISTERED = [name for name in Registry.load().algorithms if "metric-learn-" not
 
 
 class TestRegisteredLearners(LearnerContract):
-    """The contract for every learner that the registry finds, but for metric-learn's."""
+    """The contract for every learner in the registry, except those of metric-learn."""
 
     n_steps: ClassVar[int | None] = 2000  # for learners that have steps; None: their default
 
@@ -472,7 +472,7 @@ class TestRegisteredLearners(LearnerContract):
 
 
 def quick(learner: MetricLearner, n_steps: int | None = 2000) -> MetricLearner:
-    """Return an unfitted learner with a seed and, where it learns in steps, so many of them."""
+    """Return an unfitted learner with a seed and, if it learns in steps, with `n_steps` steps."""
     seeded = _seeded(learner)
     if n_steps is not None and isinstance(seeded, IncrementalLearner):
         seeded.set_params(n_steps=n_steps)
@@ -553,7 +553,7 @@ def assert_close(found: FloatArray, expected: FloatArray, what: str = "") -> Non
 
 
 def only(condition: bool, otherwise: str) -> None:
-    """Skip a test where the condition does not hold."""
+    """Skip a test if the condition is false."""
     if not condition:
         pytest.skip(otherwise)
 

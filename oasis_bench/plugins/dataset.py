@@ -40,7 +40,7 @@ class Dataset(ABC):
         The kinds of input that the data set has for learners.  If a kind is only made on request,
         the option for it has the name of the kind, such as `pixels`.
     notes : mapping of str to str, default {}
-        For the name of a subset, what a reader of results on it must know.
+        Notes for the reader of results on a subset, by the name of the subset.
     """
 
     name: ClassVar[str]

@@ -1,8 +1,8 @@
-"""The forms of metric learners: what a plugin derives from.
+"""The forms of metric learners, which are the base classes for plugins.
 
 `BilinearLearner` is x'Wy, `MahalanobisLearner` |Lx - Ly|, `EmbeddingLearner` |f(x) - f(y)|, and
-`ExemplarLearner` a similarity to each training item alone.  One that learns step by step derives
-from `IncrementalLearner` as well.
+`ExemplarLearner` a similarity to training items only.  A learner that learns in steps also derives
+from `IncrementalLearner`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from oasis_bench.system import Text, UsageError, slices
 from oasis_bench.tasks import score_bilinear
 
 BLOCK_BYTES = 64 * 2**20
-"""Working memory of a `similarity` beyond its result."""
+"""Working memory of `similarity`, besides the result."""
 
 CANCELS = 1e-8
 """Squared distances below this share of the squared lengths of two rows are computed anew from
@@ -76,7 +76,7 @@ class BilinearLearner(MetricLearner):
 
 
 class EmbeddingLearner(TransformerMixin, MetricLearner):  # type: ignore[misc]
-    """A learner of d(x, y) = |f(x) - f(y)|, f any function of an item: it defines `embed`."""
+    """A learner of d(x, y) = |f(x) - f(y)| for any function f; a subclass defines `embed`."""
 
     @abstractmethod
     def embed(self, X: Any) -> Any:
@@ -104,18 +104,18 @@ class EmbeddingLearner(TransformerMixin, MetricLearner):  # type: ignore[misc]
 class MahalanobisLearner(ClassNamePrefixFeaturesOutMixin, EmbeddingLearner):  # type: ignore[misc]
     """A learner of d(x, y) = |Lx - Ly|, a distance: M = L'L is positive semi-definite.
 
-    A shift of all rows changes no distance, but far from zero it costs their digits.  So `fit`
-    notes a centre c, and `embed` takes it off before it projects.  It is of the training rows, not
-    of those that are asked about, so that a pair has one score whatever is asked beside it; and
-    the base class notes it, so that a learner has only to set `components_`.
+    A shift of all rows changes no distance, but rows far from zero lose digits.  So `fit` stores a
+    centre c, and `embed` subtracts it before the projection.  The centre depends only on the
+    training rows, so the score of a pair does not depend on the other rows.  The base class stores
+    it, so a learner only has to set `components_`.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
         L.
     centre_ : ndarray of shape (n_features,)
-        c: of a column that lies more than ten of its ranges away from zero the middle, of others
-        0.  It is there where the rows of `fit` are dense and have such a column.
+        c: the middle of a column if the column is more than ten of its ranges away from zero,
+        otherwise 0.  It exists if the rows of `fit` are dense and have such a column.
     """
 
     _shift_invariant: ClassVar[bool] = True
@@ -131,8 +131,8 @@ class MahalanobisLearner(ClassNamePrefixFeaturesOutMixin, EmbeddingLearner):  # 
     def get_metric(self) -> Callable[..., float]:
         """Return the distance as a function of two rows: metric-learn's name and meaning.
 
-        It goes where scikit-learn takes a metric, ``KNeighborsClassifier(metric=...)``, and does
-        not change with a later fit.  `transform` first is faster: it maps each row once.
+        Use it as a metric of scikit-learn, such as ``KNeighborsClassifier(metric=...)``.  A later
+        fit does not change it.  Calling `transform` first is faster, because it maps each row once.
         """
         check_is_fitted(self)
         return partial(learned_distance, self.components_.copy())
@@ -157,7 +157,7 @@ class MahalanobisLearner(ClassNamePrefixFeaturesOutMixin, EmbeddingLearner):  # 
     def transform(self, X: Any) -> Any:
         """Return X L' (n_rows, n_components): rows whose Euclidean distance is d.
 
-        It is not centred, as in metric-learn: columns far from zero cost it digits that
+        As in metric-learn, rows are not centred.  So columns far from zero lose digits that
         `similarity`, `embed` and `pair_distance` keep.
         """
         return self._project(self._check_rows(X))
@@ -182,10 +182,10 @@ def learned_distance(L: FloatArray, u: Any, v: Any, squared: bool = False) -> fl
 
 
 class ExemplarLearner(MetricLearner):
-    """A learner of a similarity to each training item alone, such as a distance function for each.
+    """A learner of a similarity to training items only, such as a distance function for each.
 
-    Two items that it has not seen have no similarity, so that it answers only the tasks whose
-    gallery is the training items.  Frome, Sha, Singer & Malik, ICCV 2007.
+    Two unseen items have no similarity, so it can only be evaluated on tasks whose gallery is the
+    training items.  Frome, Sha, Singer & Malik, ICCV 2007.
     """
 
     @abstractmethod
@@ -196,7 +196,7 @@ class ExemplarLearner(MetricLearner):
         """
 
     def similarity(self, queries: Any, gallery: Any) -> FloatArray:
-        """Refuse: there is a similarity to training items alone.
+        """Raise an error, because only the similarity to training items is known.
 
         Raises
         ------
@@ -204,22 +204,22 @@ class ExemplarLearner(MetricLearner):
             Always.
         """
         raise UsageError(
-            f"{self.name} knows how similar an item is to its training items alone: call "
-            "similarity_to_training, and ask a task whose gallery is the training items, such as "
+            f"{self.name} has only a similarity to its training items: call "
+            "similarity_to_training, and use a task whose gallery is the training items, such as "
             "classification"
         )
 
     @property
     def score(self) -> Any:
-        """There is none: mean average precision needs a similarity of items not seen before."""
+        """Raise an error, because mean average precision needs a similarity of unseen items."""
         raise AttributeError(f"{self.name} has no similarity of test items, and so no score")
 
 
 def learner_of(estimator: Any, items: list[Any]) -> tuple[MetricLearner, list[Any]]:
-    """Return the learner at the end of pipelines and searches, and items as it takes them.
+    """Return the learner at the end of pipelines and searches, and the items as its input.
 
-    Columns of a DataFrame are taken by the names of those that it was fitted on; others are not
-    looked at.
+    Columns of a DataFrame are selected by the names of the columns that it was fitted on.  Other
+    columns are ignored.
     """
     items = _by_names(estimator, items)
     while not isinstance(estimator, MetricLearner):
@@ -240,9 +240,9 @@ def learner_of(estimator: Any, items: list[Any]) -> tuple[MetricLearner, list[An
 
 
 def baseline_rows(estimator: Any, items: list[Any], prepared: list[Any]) -> list[Any]:
-    """Return items as the baseline of an estimator's blend takes them.
+    """Return items as the input of the baseline in an estimator's blend.
 
-    `prepared` are those as the learner takes them.
+    `prepared` are the items as the input of the learner.
     """
     blend = getattr(estimator, "blend_", None)
     if blend is None or blend.steps is None:
@@ -277,7 +277,7 @@ def blocks(n_rows: int, row_bytes: int) -> Iterator[slice]:
 def squared_distances(queries: Any, gallery: Any) -> FloatArray:
     """Return |x - y|^2 of rows, dense or sparse (n_queries, n_gallery).
 
-    Where rows are dense, those that are small beside |x|^2 + |y|^2 have all their digits too.
+    For dense rows, distances that are small relative to |x|^2 + |y|^2 keep all their digits.
     """
     if not queries.shape[1]:  # no direction is left, as with M = 0: scikit-learn refuses such rows
         return np.zeros((queries.shape[0], gallery.shape[0]))

@@ -1,4 +1,4 @@
-"""The base classes of all metric learners; `plugins.learner` has those for each form."""
+"""The base classes of all metric learners; `plugins.learner` has the base class of each form."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
     def __init_subclass__(cls, **options: Any) -> None:
         """Make each `fit` check its rows and store their centre, as scikit-learn wraps `transform`.
 
-        So a learner whose `fit` only sets its matrix also has precise distances.
+        So a learner has precise distances even if its `fit` only sets the matrix.
         """
         super().__init_subclass__(**options)
         for name in ("fit", "partial_fit", "partial_fit_triplets", "partial_fit_pairs"):
@@ -202,7 +202,7 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
             Larger is more similar.
         """
         raise NotImplementedError(
-            f"{type(self).__name__} says of no two items how similar they are: define `similarity` "
+            f"{type(self).__name__} does not say how similar two items are: define `similarity` "
             "or `score_embeddings`, or derive it from a form such as EmbeddingLearner"
         )
 
@@ -428,28 +428,28 @@ def sides(pairs: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
 
 
 DIGITS_LOST = {np.dtype(np.float32): 1e4, np.dtype(np.float64): 1e9}
-"""So many ranges away from zero, the values themselves have too few digits left."""
+"""Beyond this number of ranges away from zero, the values have too few digits left."""
 
 
 def _warn_of_lost_digits(X: Any, middle: FloatArray, stacklevel: int) -> None:
-    """Warn where the values of a column are so far from zero that they have lost their digits."""
+    """Warn if the values of a column are so far from zero that they have lost their digits."""
     rows = np.asarray(X, dtype=middle.dtype)
     ranges = np.ptp(rows, axis=0)
     lost = (ranges > 0) & (np.abs(middle) / DIGITS_LOST[rows.dtype] > ranges)
     if lost.any():
         column = int(np.flatnonzero(lost)[0])
         warnings.warn(
-            f"column {column} varies by {ranges[column]:.3g} around {middle[column]:.6g}, so that "
-            f"{rows.dtype} has rounded off what tells its values apart: subtract a constant from "
-            "it before it is rounded, or give float64",
+            f"column {column} varies by {ranges[column]:.3g} around {middle[column]:.6g}, so "
+            f"{rows.dtype} has rounded off the differences between its values: subtract a constant "
+            "before the rounding, or give float64",
             stacklevel=stacklevel + 1,
         )
 
 
 def _noting_rows(learn: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a method that learns from rows: check their size, and set `centre_` where it is needed.
+    """Wrap a method that learns from rows: check their size, and set `centre_` if it is needed.
 
-    The centre is that of the rows of the first call: it changes no score but by rounding.
+    The centre is from the rows of the first call.  It changes scores only by rounding.
     """
 
     @wraps(learn)

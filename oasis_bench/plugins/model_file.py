@@ -39,7 +39,7 @@ FORMAT_VERSION = 1
 HEADER = "header.json"
 
 TRAINING_ROWS = "training-rows"
-"""The array of hashes beside those of the learner; no attribute can have this name."""
+"""The array of hashes, besides the learner's arrays; no attribute can have this name."""
 
 BLEND = "euclidean-blend"
 """The array of a `Blend`: weight, baseline_sd and learned_sd; likewise."""
@@ -90,7 +90,7 @@ def save_model(
         steps = [step for _, step in learner.steps[:-1] if step not in (None, "passthrough")]
         if Scaling.of(steps) is None:
             raise UsageError(
-                f"{steps} is none of the scalings ({', '.join(Scaling.WORDS)}), and a file holds "
+                f"{steps} is none of the scalings ({', '.join(Scaling.WORDS)}), and a file has "
                 "no code: save the last step alone (pipeline[-1]), or the whole with "
                 "`skops.io.dump`"
             )
@@ -223,7 +223,7 @@ def read_model(file: BinaryIO, registry: Registry) -> MetricLearner:
 def _read(
     file: BinaryIO, registry: Registry
 ) -> tuple[MetricLearner, list[Any] | None, Blend | None]:
-    """Read a learner, and the steps before it and its blend where the file has them."""
+    """Read a learner and, if the file has them, the steps before it and its blend."""
     header, arrays = read_archive(file)
     steps, baseline_steps = (
         _steps_of(header[name], place, arrays, registry) if name in header else None
@@ -251,9 +251,9 @@ def _steps_of(item: Any, place: str, arrays: Arrays, registry: Registry) -> list
 
 
 def training_rows_of(path: Path) -> npt.NDArray[np.uint64] | None:
-    """Return the `row_hashes` of what the model in a sound file was fitted on; None where unknown.
+    """Return the `row_hashes` of the rows that a saved model was fitted on; None if unknown.
 
-    A run writes them, and `save_model` where it is given the rows.
+    A run writes them; `save_model` writes them if it gets the rows.
     """
     with open_regular(path) as file:
         return read_archive(file)[1].get(TRAINING_ROWS)
@@ -314,7 +314,7 @@ def _check_name(learner_class: type[MetricLearner]) -> None:
     if name in catalogue and catalogue[name] is not learner_class:
         raise UsageError(
             f"the name {name!r} of {learner_class.__qualname__} belongs to another class: give it "
-            "a `name` of its own"
+            "another `name`"
         )
 
 
@@ -333,7 +333,7 @@ def _unfitted(name: str, params: dict[str, Any], registry: Registry) -> MetricLe
 
 
 def _fitted(learner: Any) -> dict[str, Any]:
-    """Return all that a learner, or a step before it, holds beside its parameters."""
+    """Return all attributes of a learner, or of a step before it, besides its parameters."""
     params = learner.get_params(deep=False)
     return {name: value for name, value in vars(learner).items() if name not in params}
 
@@ -382,7 +382,7 @@ def _check_array(name: str, value: Any, needed: FittedArray, lengths: dict[str, 
         )
     held = value.data if is_sparse else value
     if held.dtype.kind == "f" and held.size and not np.isfinite([held.min(), held.max()]).all():
-        raise UsageError(f"{name} holds values that are not finite")
+        raise UsageError(f"{name} has values that are not finite")
     if needed.nonzero and not value.any(axis=-1).all():
         raise UsageError(f"{name} is all zeros: no random generator has such a state")
 
@@ -434,9 +434,9 @@ def complete_model(
     hashes: npt.NDArray[np.uint64] | None,
     blend: Blend | None,
 ) -> None:
-    """Add to a learner's file what the harness knows of it.
+    """Add the knowledge of the harness to a learner's file.
 
-    The steps that prepare rows, the `row_hashes` of what it was fitted on, and its blend.
+    This is: the steps that prepare rows, the `row_hashes` of its training rows, and its blend.
     """
     with ArrayArchive(path, "a") as archive:
         _write_known(archive, steps, hashes, blend)
@@ -527,11 +527,11 @@ def encode(value: Any, place: str, arrays: Arrays) -> Any:
             return {"array" if type(value) is np.ndarray else "scalar": _form(array)}
     if isinstance(value, BaseEstimator):
         raise UsageError(
-            f"{place} is a {type(value).__name__} of scikit-learn, and a file holds no code: keep "
+            f"{place} is a {type(value).__name__} of scikit-learn, and a file has no code: keep "
             "the whole with `skops.io.dump`, whose `load` asks which types you trust"
         )
     raise UsageError(
-        f"{place} is of type {type(value).__name__}: a file holds numbers, strings, dense arrays "
+        f"{place} is of type {type(value).__name__}: a file has numbers, strings, dense arrays "
         "of them, csr_array, Patches, lists, tuples, dicts with names and RandomState"
     )
 
@@ -585,7 +585,7 @@ def _form(array: npt.NDArray[Any]) -> dict[str, Any]:
 def _generator_state(generator: np.random.RandomState, place: str) -> dict[str, Any]:
     state: dict[str, Any] = generator.get_state(legacy=False)
     if state["bit_generator"] != "MT19937":
-        raise UsageError(f"{place} draws from {state['bit_generator']}: a file holds MT19937 only")
+        raise UsageError(f"{place} uses {state['bit_generator']}: a file can only have MT19937")
     words, position = state["state"]["key"].tolist(), state["state"]["pos"]
     return {**state, "state": {"key": words, "pos": position}}
 
@@ -594,7 +594,7 @@ def _generator(state: dict[str, Any]) -> np.random.RandomState:
     words, position = np.array(state["state"]["key"], dtype=np.uint32), state["state"]["pos"]
     # numpy checks neither: from a wrong position it draws outside its memory.
     if words.shape != (624,) or position not in range(625):
-        raise UsageError(f"a RandomState has {words.size} words and stands at {position}")
+        raise UsageError(f"a RandomState has {words.size} words and is at position {position}")
     generator = np.random.RandomState()
     generator.set_state({**state, "state": {"key": words, "pos": position}})
     return generator

@@ -31,9 +31,9 @@ def installed(kind: str) -> list[EntryPoint]:
 
 
 def refuse_unknown(kind: str, name: str, also: Iterable[str] = ()) -> None:
-    """Raise UsageError, with the nearest name, where no installed package has this one.
+    """Raise UsageError, with the nearest name, if no installed package has this name.
 
-    Names in `also`, such as the labels of an experiment's learners, are proposed too.
+    Names in `also`, such as labels of learners in an experiment, are suggested too.
     """
     known = dict.fromkeys([*also, *(point.name for point in installed(kind))])
     if name not in known:
@@ -41,15 +41,15 @@ def refuse_unknown(kind: str, name: str, also: Iterable[str] = ()) -> None:
 
 
 def find_dataset(name: str, known: Iterable[str] | None = None) -> tuple[str, Path | None]:
-    """Find what a user's name of a data set means: one that is known (or installed), or a path.
+    """Find the data set that a user's name means: a known (or installed) data set, or a path.
 
-    A name that is both is that of the known one.  A CSV file with the columns query, positive and
-    negative holds judged triplets, and so does a folder with such a file ``triplets.csv``.  The
-    path is what the data set, one of `PATH_DATASETS`, is to read.
+    A known data set has priority over a path of the same name.  A CSV file with the columns query,
+    positive and negative has judged triplets; the same is true of a folder with such a file
+    ``triplets.csv``.  Returns the name of the data set and, for `PATH_DATASETS`, the path to read.
     """
     if name in PATH_DATASETS:
         raise UsageError(
-            f"data set {name} is yours: give the path itself in place of {Text.shown(name)}"
+            f"data set {name} is your own data: give its path in place of {Text.shown(name)}"
         )
     if not name.strip() or "\0" in name:
         raise UsageError(

@@ -1,7 +1,7 @@
 """Finds learners, data sets, tasks and splits, and makes the data set that a user names.
 
 Plug-ins come from entry points of installed packages and from plugin files.  A broken plugin of an
-installed package raises its error only when it is asked for by name.  The options of a data set are
+installed package raises its error only when it is used by name.  The options of a data set are
 the keyword parameters of its `__init__`: names, types and defaults.
 """
 
@@ -50,15 +50,15 @@ EXAMPLES = {
     "pixels": ("pixels=SIZE",),
     "patches": ("patches=gb70+gb42", "features=lab+hog"),
 }
-"""Options that ask for items; a data set may have one of them or none."""
+"""Options that request a kind of items; a data set has at most one of them."""
 
 
 class BrokenPluginError(UsageError):
-    """A plugin that cannot be imported, or is not what its group asks for."""
+    """A plugin that cannot be imported, or does not fit its group."""
 
 
 class Catalogue(Generic[T]):
-    """The learners, data sets, tasks or splits, by name: imported when they are asked for.
+    """The learners, data sets, tasks or splits, by name; they are imported when they are used.
 
     Iteration gives the names.  `kind` is 'algorithm', 'data set', 'task' or 'split', and `modules`
     are the plugin files, imported.
@@ -131,7 +131,7 @@ class Registry:
 
     @staticmethod
     def place_of(error: BaseException) -> str | None:
-        """Return the file and line of a plugin that an error comes from; None where from none."""
+        """Return the file and line of the plugin that raised an error; None if no plugin did."""
         packages = {point.module.partition(".")[0] for kind in BASES for point in installed(kind)}
         for frame, line in reversed([*walk_tb(error.__traceback__)]):
             module = str(frame.f_globals.get("__name__"))
@@ -174,7 +174,7 @@ class Registry:
 
     @staticmethod
     def load_rows(dataset: Dataset, progress: Progress = no_progress) -> LabelledRows:
-        """Load a data set, whose class may be anybody's."""
+        """Load a data set, and check what its `load` returns."""
         rows: object = dataset.load(progress)
         if not isinstance(rows, LabelledRows):
             raise BrokenPluginError(
@@ -207,10 +207,10 @@ class Registry:
         rows: LabelledRows,
         features: str | None = None,
     ) -> None:
-        """Raise UsageError where the items of a data set are not what a learner takes.
+        """Raise UsageError if the items of a data set are not of the kind that a learner takes.
 
-        `rows` are what `dataset` loaded, and `features` the kinds that the learner takes of those
-        that its rows are made of.
+        `rows` are the rows that `dataset` loaded, and `features` are the kinds of features in them
+        that the learner takes.
         """
         kind = learner.takes
         if features is not None:
@@ -229,7 +229,7 @@ class Registry:
             if asks and all(asks) and set(parts) <= set(dataset.gives):
                 given = " and ".join(f"--data-option {one}" for one in asks)
                 raise UsageError(
-                    f"{what} makes {' and '.join(missing)} only when asked: give {given}"
+                    f"{what} makes {' and '.join(missing)} only on request: give {given}"
                 ) from error
             raise UsageError(
                 f"{what} gives {' and '.join(dataset.gives)}: choose another learner or data set"
@@ -285,7 +285,7 @@ def _plugins_in(module: ModuleType, base: type[T]) -> list[type[T]]:
 
 
 def _checked(plugin: object, base: type[T], where: str) -> type[T]:
-    """Return the plugin, or raise BrokenPluginError where it is not what its group asks for."""
+    """Return the plugin, or raise BrokenPluginError if it does not fit its group."""
     with _as_broken_plugin(f"{where} cannot be used"):
         checked: type[T] = _of_its_group(plugin, base, where)
     return checked
@@ -358,7 +358,7 @@ def _find(name: str, registry: Registry) -> tuple[type[Dataset], dict[str, Path]
 def _option_kinds(
     name: str, dataset: type[Dataset], arguments: Mapping[str, Path]
 ) -> dict[str, type | None]:
-    """Return the type of each option, those of `arguments` apart; None: a type not in `NEEDED`."""
+    """Return the type of each option except `arguments`; None: a type not in `NEEDED`."""
     try:
         hints = get_type_hints(dataset.__init__)
     except NameError as error:
@@ -374,7 +374,7 @@ def _option_kinds(
 
 
 def _parameters(dataset: type[Dataset]) -> list[tuple[str, inspect.Parameter]]:
-    """Return the parameters of `__init__` by name, those of ``*args`` and ``**kwargs`` apart."""
+    """Return the parameters of `__init__` by name, except ``*args`` and ``**kwargs``."""
     return [
         (name, parameter)
         for name, parameter in inspect.signature(dataset).parameters.items()

@@ -122,7 +122,7 @@
     find("saved").value = `ratings-${state.id}.json: ${rated.length} of ${pairs.length} marks`;
   });
   find("another").addEventListener("click", () => {
-    if (!confirm("Forget the marks of this page? Save the file first.")) return;
+    if (!confirm("Delete the marks of this page? Save the file first.")) return;
     state = { id: newId(), rater: "", marks: {} };
     keep();
     find("rater").value = "";
