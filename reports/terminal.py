@@ -54,8 +54,8 @@ LEGEND = (
     "The interval is corrected for partitions that share items (after Nadeau & Bengio 2003). For "
     "human judgements n is the number of groups, and the interval is a bootstrap over them. Costs: "
     "OLD and NEW are geometric means, the change is NEW / OLD, and the interval is a paired "
-    "t-interval of the logarithm. Less than 1 ms (10 µs for a query) or 1 MiB (1 KiB for a model) counts as "
-    "that value. Seconds leave out fits that waited for a core.",
+    "t-interval of the logarithm. Less than 1 ms (10 µs for a query) or 1 MiB (1 KiB for a model) "
+    "counts as that value. Seconds leave out fits that waited for a core.",
     "same: no change, a change that chance may explain, or a change of a cost by at most "
     "{tolerance:g} %. The interval shows how large a change may be, for its line alone. The "
     "verdict depends on 'p, Holm', which is corrected for the number of lines with a p-value, at "

@@ -295,6 +295,7 @@ def _of_its_group(plugin: Any, base: type[T], where: str) -> Any:
     is_one = isinstance(plugin, type) and issubclass(plugin, base)
     if not is_one:
         raise BrokenPluginError(f"{where} is not a class derived from {base.__name__}")
+    of_kind: dict[type, tuple[str, ...]]
     of_kind = {MetricLearner: ("cost",), Dataset: ("items", "licence", "home")}
     for attribute in ("name", "summary", "citation", *of_kind.get(base, ())):
         if not isinstance(getattr(plugin, attribute, None), str):
