@@ -32,7 +32,6 @@ from .model_file import (
     load_blend as load_blend,
     load_model as load_model,
     load_model_of as load_model_of,
-    read_blend as read_blend,
     read_model as read_model,
     save_model as save_model,
     training_rows_of as training_rows_of,

@@ -11,6 +11,7 @@ import os
 import textwrap
 import zipfile
 from collections.abc import Sequence
+from io import BytesIO
 from numbers import Integral
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
@@ -259,13 +260,13 @@ def training_rows_of(path: Path) -> npt.NDArray[np.uint64] | None:
         return read_archive(file)[1].get(TRAINING_ROWS)
 
 
-def load_blend(path: str | os.PathLike[str]) -> Blend | None:
+def load_blend(path: str | os.PathLike[str] | BytesIO) -> Blend | None:
     """Read the blend with the Euclidean baseline from a model file.
 
     Parameters
     ----------
-    path : str or path-like
-        A model file, as for `load_model`.
+    path : str, path-like or BytesIO
+        A model file, as for `load_model`, or its content.
 
     Returns
     -------
@@ -278,19 +279,17 @@ def load_blend(path: str | os.PathLike[str]) -> Blend | None:
         If the file cannot be read, or is not a model file.
     """
     try:
-        with open_regular(Path(path)) as file:
-            return read_blend(file)
+        if isinstance(path, BytesIO):
+            header, arrays = read_archive(path)
+        else:
+            with open_regular(Path(path)) as file:
+                header, arrays = read_archive(file)
+        steps = None
+        if BASELINE_FILE in header:
+            steps = _steps_of(header[BASELINE_FILE], BASELINE_PLACE, arrays, Registry.load())
+        return _blend_of(arrays.get(BLEND), steps)
     except Exception as error:  # see `load_model_of`
         raise UsageError(f"{path}: its blend cannot be read ({_one_line(error)})") from error
-
-
-def read_blend(file: BinaryIO) -> Blend | None:
-    """Read the blend from an open model file, as `load_blend` does."""
-    header, arrays = read_archive(file)
-    steps = None
-    if BASELINE_FILE in header:
-        steps = _steps_of(header[BASELINE_FILE], BASELINE_PLACE, arrays, Registry.load())
-    return _blend_of(arrays.get(BLEND), steps)
 
 
 def _blend_of(held: npt.NDArray[Any] | None, steps: list[Any] | None) -> Blend | None:

@@ -31,7 +31,7 @@ from oasis_bench.plugins import (
     Blend,
     IncrementalLearner,
     MetricLearner,
-    read_blend,
+    load_blend,
 )
 from oasis_bench.system import Machine, Text
 from oasis_bench.tasks import Task
@@ -350,7 +350,7 @@ class Conversation:
         loaded = yield wall.Loaded
         self._model = self._file_that_came()
         self._columns = self._columns_of_model(loaded)
-        blend = read_blend(BytesIO(wall.map_bytes(self._saved_model)))
+        blend = load_blend(BytesIO(wall.map_bytes(self._saved_model)))
         if self._is_blended and blend is not None:
             rows = items
             if blend.steps is not None:
