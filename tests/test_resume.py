@@ -106,7 +106,7 @@ def test_a_run_goes_on_where_it_stopped_and_gives_what_it_would_have_given(cut, 
     before = read_run(folder)
     assert len(before.trials) == 2
     assert all(getattr(before, table).empty for table in NEED_LABELS)
-    assert "need the labels of the test items" in write_report(folder).read_text()
+    assert "need the labels of test items" in write_report(folder).read_text()
 
     def look(record, done, planned):
         told.append((done, planned))
@@ -130,7 +130,7 @@ def test_a_run_goes_on_where_it_stopped_and_gives_what_it_would_have_given(cut, 
     assert load_digits().target[whole.projections["row"]].tolist() == (
         whole.projections["label"].tolist()
     )
-    assert "need the labels of the test items" not in write_report(folder).read_text()
+    assert "need the labels of test items" not in write_report(folder).read_text()
     # A trial that is run again runs without them, too.
     resume_experiment(folder, plugin_files=[cut[1]], retry=["ok"], on_trial=look)
     assert seen == [0] * len(seen)
