@@ -336,8 +336,7 @@ def planned(spec, folder):
 
     Few data sets have neither interval nor p-value.  None where not all learners are ranked yet.
     """
-    from oasis_bench.analysis import Leaderboard, holm
-    from oasis_bench.analysis.leaderboard import signed_rank_tests
+    from oasis_bench.analysis import Leaderboard, holm, signed_rank_tests
 
     board = leaderboard(spec, folder)
     if board is None or not {*OLDER, *NEWER, *BASELINES} <= {*board.saved.columns}:

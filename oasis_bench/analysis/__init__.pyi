@@ -1,5 +1,5 @@
 from .comparison import compare_runs as compare_runs
-from .leaderboard import Leaderboard as Leaderboard
+from .leaderboard import Leaderboard as Leaderboard, signed_rank_tests as signed_rank_tests
 from .measurements import (
     RunAnalysis as RunAnalysis,
     measure_name as measure_name,
