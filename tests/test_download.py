@@ -59,7 +59,7 @@ def test_a_wrong_checksum_leaves_nothing_and_is_not_tried_again(
     server: LocalServer, path: Path
 ) -> None:
     with pytest.raises(
-        UsageError, match=f"{re.escape(server.url('file.bin'))}: .*{MD5[4:]}, not 0123:"
+        UsageError, match=f"{re.escape(server.url('file.bin'))}: .*{MD5[4:]}, not 0123,"
     ):
         fetch(server.url("file.bin"), path, "md5:0123", pauses=NO_PAUSES)
     assert files_beside(path) == []

@@ -510,7 +510,7 @@ def test_confusion_is_by_the_rule_that_the_run_chooses_by_also_when_judged_again
     before = measured(folder, "classification")
     assert evaluate_run(folder, ["classification"]) == 0
     assert measured(folder, "classification") == before
-    assert f"Classes are predicted as for {by_frome};" in html.unescape(page(folder))
+    assert f"Classes are predicted as for {by_frome}, and" in html.unescape(page(folder))
 
 
 def page(folder):

@@ -43,7 +43,7 @@ def test_tables_of_a_case_worked_by_hand(by_hand, tmp_path):
     of_b = precision.numbers[precision.numbers["learner"] == "B"]
     np.testing.assert_allclose(of_b["by_raters"], [1 / 2, 3 / 4, 7 / 12])
     np.testing.assert_allclose(of_b["by_labels"], [0, 1 / 2, 2 / 3])
-    assert "A random order of the rated candidates has 0.500." in precision.notes[0]
+    assert "A random order of the rated candidates has precision 0.500." in precision.notes[0]
 
 
 def test_the_report_has_them_and_escapes_names(by_hand, tmp_path):

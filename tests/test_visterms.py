@@ -140,7 +140,7 @@ class TestFilesLeftOut:
             assert list(reasons) == [text, cut, tiny, gone]
             assert "no picture in any of" in reasons[text]
             assert "truncated" in reasons[cut]
-            assert "1 x 1 pixels have room for 0 blocks" in reasons[tiny]
+            assert "1 x 1 pixels have room for 0 only" in reasons[tiny]
             assert reasons[gone] == "No such file or directory"
             assert [path for path, fault in found.left_out if fault.too_small] == [tiny]
             assert [path for path, _ in codebook_left_out] == [text, tiny]
