@@ -11,7 +11,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from numbers import Integral, Real
 from typing import (
     Annotated,
@@ -20,7 +20,7 @@ from typing import (
     Literal,
     Self,
     TypeAlias,
-    dataclass_transform,
+    cast,
     get_args,
     get_origin,
 )
@@ -34,7 +34,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
 
 from oasis_bench.data import FloatArray, check_magnitude, checked_labels, without_offset
-from oasis_bench.plugins import FittedArray, IncrementalLearner, MahalanobisLearner
+from oasis_bench.plugins import Fields, FittedArray, IncrementalLearner, MahalanobisLearner
 from oasis_bench.sampling import ClassTripletSampler, RelevanceTripletSampler, seed_state
 from oasis_bench.system import Progress, UsageError, no_progress, require_memory, shared, slices
 
@@ -46,9 +46,7 @@ Positive = Annotated[float, Interval(Real, 0, None, closed="neither")]
 FromZero = Annotated[float, Interval(Real, 0, None, closed="left")]
 
 
-@dataclass_transform(eq_default=False, field_specifiers=(field,))
-@dataclass(eq=False, repr=False, kw_only=True)
-class HyperParameters:
+class HyperParameters(Fields, kw_only=True):
     """Makes the fields of a learner its hyper-parameters, which `__init__` takes in their order.
 
     scikit-learn checks them by their types: ``Annotated[int, Interval(...)]`` bounds a number.
@@ -58,16 +56,14 @@ class HyperParameters:
 
     random_state: int | np.random.RandomState | None = None
 
-    def __init_subclass__(cls, kw_only: bool = False, **options: Any) -> None:
+    def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if not any("ClassVar" not in str(hint) for hint in inspect.get_annotations(cls).values()):
-            return  # no field of its own: it keeps an `__init__` that a base has written
-        made: Any = dataclass(eq=False, repr=False, kw_only=kw_only)(cls)
-        known = cls._parameter_constraints
-        if isinstance(known, dict):  # else a property
+        made, known = cast(Any, cls), cls._parameter_constraints
+        own = [f.name for f in fields(made) if f.name in inspect.get_annotations(cls)]
+        if own and isinstance(known, dict):  # else a property
             hints = inspect.get_annotations(cls, eval_str=True)
-            own = {f.name: _constraints(hints[f.name]) for f in fields(made) if f.name in hints}
-            cls._parameter_constraints = known | {k: v for k, v in own.items() if any(v)}
+            constraints = {name: _constraints(hints[name]) for name in own}
+            cls._parameter_constraints = known | {k: v for k, v in constraints.items() if any(v)}
 
 
 def _constraints(hint: Any) -> list[Any]:

@@ -6,12 +6,12 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 from oasis_bench.data import FloatArray, LabelledRows, Pixels
-from oasis_bench.datasets.files import DatasetWithOptions
 from oasis_bench.datasets.picture_files import check_side
+from oasis_bench.plugins import Dataset, Fields
 from oasis_bench.system import Progress, no_progress
 
 
-class Digits(DatasetWithOptions):
+class Digits(Fields, Dataset):
     """1797 scanned handwritten digits, 8 x 8 pixels of 17 grey levels, 10 classes.
 
     The test part of the UCI set, as scikit-learn ships it: pixel values 0 to 16, float64.

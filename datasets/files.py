@@ -16,14 +16,13 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http.client import HTTPException
 from importlib.metadata import version
-from inspect import get_annotations
 from pathlib import Path
 from reprlib import repr as shown
 from ssl import SSLError
-from typing import Any, TypeAlias, dataclass_transform
+from typing import Any, TypeAlias
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
@@ -32,7 +31,6 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.npyio import NpzFile
 
-from oasis_bench.plugins import Dataset
 from oasis_bench.system import (
     ArrayArchive,
     Progress,
@@ -44,18 +42,6 @@ from oasis_bench.system import (
     require_memory,
     whole_file,
 )
-
-
-@dataclass_transform(eq_default=False, field_specifiers=(field,))
-class DatasetWithOptions(Dataset):
-    """A data set whose fields are its options, which `__init__` takes in their order."""
-
-    def __init_subclass__(cls, kw_only: bool = False, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        if not any("ClassVar" not in str(hint) for hint in get_annotations(cls).values()):
-            return  # no field of its own: it keeps an `__init__` that a base has written
-        dataclass(eq=False, repr=False, kw_only=kw_only)(cls)
-
 
 LONGEST = 500
 """Characters of a library's message that are repeated: some quote the file."""

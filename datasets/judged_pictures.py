@@ -14,7 +14,7 @@ import numpy.typing as npt
 from oasis_bench.data import JudgedTriplets, LabelledRows
 from oasis_bench.datasets.delimited import csv_cells
 from oasis_bench.datasets.features import asked_features, feature_rows
-from oasis_bench.datasets.files import DatasetWithOptions, dataset_folder
+from oasis_bench.datasets.files import dataset_folder
 from oasis_bench.datasets.hand_made import HISTOGRAMS
 from oasis_bench.datasets.picture_files import (
     check_side,
@@ -23,6 +23,7 @@ from oasis_bench.datasets.picture_files import (
     refuse_left_out,
 )
 from oasis_bench.datasets.pictures import teachers_of, warn
+from oasis_bench.plugins import Dataset, Fields
 from oasis_bench.system import Progress, UsageError, Value, no_progress
 
 if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
@@ -35,7 +36,7 @@ VOTES = ("votes_positive", "votes_negative")
 Numbers: TypeAlias = "npt.NDArray[np.int64]"
 
 
-class JudgedPictures(DatasetWithOptions, kw_only=True):
+class JudgedPictures(Fields, Dataset, kw_only=True):
     """Pictures with triplets that people judged.
 
     By default, a row has histograms of the four quarters of a picture: 59 local binary patterns and

@@ -20,7 +20,7 @@ from sklearn.preprocessing import MultiLabelBinarizer
 
 from oasis_bench.data import LabelledRows, Patches
 from oasis_bench.datasets.features import VISTERMS, asked_features, feature_rows
-from oasis_bench.datasets.files import DatasetWithOptions, dataset_folder
+from oasis_bench.datasets.files import dataset_folder
 from oasis_bench.datasets.patches import patch_options, patches_of
 from oasis_bench.datasets.picture_files import (
     Picture,
@@ -32,7 +32,7 @@ from oasis_bench.datasets.picture_files import (
     pixels_of,
 )
 from oasis_bench.datasets.visterms import VistermFeatures, visterm_counts
-from oasis_bench.plugins import Registry
+from oasis_bench.plugins import Dataset, Fields, Registry
 from oasis_bench.system import Progress, Text, UsageError, Value, no_progress
 
 
@@ -41,7 +41,7 @@ def warn(line: str) -> None:
     warnings.warn(line, stacklevel=3)
 
 
-class ImageDataset(DatasetWithOptions, kw_only=True):
+class ImageDataset(Fields, Dataset, kw_only=True):
     """Pictures as bags of visual words (JMLR 2010, section 3): raw counts of visterms, CSR.
 
     The codebooks of colours and of blocks are learned from the pictures of another data set (the

@@ -28,7 +28,6 @@ from oasis_bench.datasets.delimited import (
     row_triplets,
 )
 from oasis_bench.datasets.files import (
-    DatasetWithOptions,
     dataset_folder,
     first_dozen,
     listed,
@@ -52,6 +51,7 @@ from oasis_bench.datasets.tables import (
     row_of,
     values_of,
 )
+from oasis_bench.plugins import Dataset, Fields
 from oasis_bench.system import Progress, Text, UsageError, no_progress
 
 MOST_BINS = 100
@@ -59,7 +59,7 @@ SHOWN_COLUMNS = 40
 SHOWN_CLASSES = 12
 
 
-class TableFile(DatasetWithOptions):
+class TableFile(Fields, Dataset):
     """A file of the user with a row for each example and, usually, a class label.
 
     ``.npz`` files have arrays `X` (n, d) and `y` (n,); or only one array of 2 dimensions and one of
@@ -527,7 +527,7 @@ TABLES = (
 """The ten of which accuracies on the same folds are published (Suárez et al. 2021) first."""
 
 
-class Keel(DatasetWithOptions):
+class Keel(Fields, Dataset):
     """A table of the KEEL repository: 150 to 20 000 rows of 2 to 64 numbers, of 2 to 26 classes.
 
     The file ``keel/TABLE.csv`` has numbers, the label `class`, and `fold`, 1 to 10: the fold of

@@ -19,7 +19,8 @@ from scipy import sparse
 from scipy.special import ndtri
 
 from oasis_bench.data import LabelledRows
-from oasis_bench.datasets.files import DatasetWithOptions, cannot_write, reason_of
+from oasis_bench.datasets.files import cannot_write, reason_of
+from oasis_bench.plugins import Dataset, Fields
 from oasis_bench.system import Folder, Progress, UsageError, Value, cache_home, no_progress
 
 VERSION = 2
@@ -445,7 +446,7 @@ def map_csr(folder: Path, name: str, n_columns: int, index: npt.DTypeLike) -> sp
     return sparse.csr_array((data, indices, indptr), shape=shape, copy=False)
 
 
-class WebScale(DatasetWithOptions):
+class WebScale(Fields, Dataset):
     """The first training images of the web-scale data, which fit into memory.
 
     Parameters

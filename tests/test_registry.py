@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from oasis_bench.algorithms import OASIS, Euclidean
-from oasis_bench.datasets.files import DatasetWithOptions
-from oasis_bench.plugins import BrokenPluginError, Registry
+from oasis_bench.plugins import BrokenPluginError, Dataset, Fields, Registry
 from oasis_bench.system import UsageError
 from oasis_bench.tasks import Truth
 
@@ -174,7 +173,7 @@ def test_a_class_without_fields_of_its_own_keeps_the_constructor_of_its_base():
 
     assert Derived("x").get_params() == {"log": "x"}
 
-    class WrittenData(DatasetWithOptions):
+    class WrittenData(Fields, Dataset):
         def __init__(self, size):
             self.size = size
 

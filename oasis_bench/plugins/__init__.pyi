@@ -10,6 +10,7 @@ from .contract import (
     digit_rows as digit_rows,
 )
 from .dataset import Dataset as Dataset
+from .fields import Fields as Fields
 from .learner import (
     BilinearLearner as BilinearLearner,
     EmbeddingLearner as EmbeddingLearner,
