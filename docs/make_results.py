@@ -53,7 +53,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 DOCS = Path(__file__).parent
 PUBLISHED = DOCS.parent / "oasis_bench" / "claims" / "published" / "knn_keel.csv"
@@ -336,7 +335,7 @@ def planned(spec, folder):
 
     Few data sets have neither interval nor p-value.  None where not all learners are ranked yet.
     """
-    from oasis_bench.analysis import Leaderboard, holm, signed_rank_tests
+    from oasis_bench.analysis import Leaderboard, bootstrap_intervals, signed_rank_tests
 
     board = leaderboard(spec, folder)
     if board is None or not {*OLDER, *NEWER, *BASELINES} <= {*board.saved.columns}:
@@ -348,38 +347,26 @@ def planned(spec, folder):
     own = own.assign(score=own["as_learned"].fillna(own["score"]))
     both = pd.concat([own, cells[cells["learner"] == board.baseline]])
     learned = Leaderboard.of(both, board.baseline).saved.drop(columns=board.baseline)
-    values = {name: compare(saved, learned) for name, compare in PLANNED.items()}
-    rows = []
-    for own in values.values():
-        low = high = p_value = np.nan
-        if len(own) >= Leaderboard.LEAST_CORPORA:
-            found = stats.bootstrap((own,), np.median, method="percentile", rng=0)
-            low, high = found.confidence_interval
-            against = pd.DataFrame({"own": own, "none": 0.0})
-            p_value = signed_rank_tests(against, "none")["own"]
-        rows.append([len(own), own.median(), low, high, p_value])
-    columns = ["n", "median", "low", "high", "p"]
-    table = pd.DataFrame(rows, index=list(values), columns=columns)
-    return table.assign(p=holm(table["p"]))
-
-
-def points(share):
-    """Write a share in points of 100, with its sign; without one where it is 0."""
-    return f"{100 * share:+.0f}".replace("+0", "0").replace("-0", "0")
+    values = pd.DataFrame({name: compare(saved, learned) for name, compare in PLANNED.items()})
+    low, high = bootstrap_intervals(values.to_numpy(), np.median)
+    p_values = signed_rank_tests(values.assign(nothing=0.0), "nothing")[values.columns]
+    ends = {"low": low, "high": high, "p": p_values.where(np.isfinite(low))}
+    return pd.DataFrame({"n": len(values), "median": values.median(), **ends})
 
 
 def make_planned(spec, folder):
     """Write the planned comparisons of a task as a table."""
+    from oasis_bench.reports.leaderboard import percent, percents
+
     table = planned(spec, folder)
     if table is None:
         return NOTHING_YET
     head = ["Compared", "Error reduction, points", "95 % interval", "p", "Data sets"]
     lines = [head, ["---"] * len(head)]
     for name, row in table.iterrows():
-        tested = ["-", "-"]
-        if pd.notna(row["p"]):
-            tested = [f"{points(row['low'])} to {points(row['high'])}", f"{row['p']:.2g}"]
-        lines.append([name, points(row["median"]), *tested, f"{row['n']:.0f}"])
+        p_value = "-" if pd.isna(row["p"]) else f"{row['p']:.2g}"
+        interval = percents(row["low"], row["high"])
+        lines.append([name, percent(row["median"]), interval, p_value, f"{row['n']:.0f}"])
     return piped(lines)
 
 
@@ -397,14 +384,16 @@ def make_words(specs, folder):
 
 def in_words(spec, folder):
     """Write what a typical metric, the best one and the classifier gain over Euclidean."""
+    from oasis_bench.reports.leaderboard import percent, percents
+
     table, task = planned(spec, folder), TASKS[spec.split(" ", 1)[0]]
     if table is None:
         return f"**{task}**: {NOTHING_YET.strip()}"
     texts = []
     for row in table.head(3).itertuples():
-        texts.append(f"{points(row.median).lstrip('+')} %")
+        texts.append(f"{percent(row.median).lstrip('+')} %")
         if pd.notna(row.p):
-            texts[-1] += f" ({points(row.low)} to {points(row.high)} %, p = {row.p:.2g})"
+            texts[-1] += f" ({percents(row.low, row.high)} %, p = {row.p:.2g})"
     few = " These are too few for a test." if table["p"].isna().all() else ""
     return (
         f"**{task}**, {table['n'].iloc[0]} data sets so far: a typical learned metric removes "

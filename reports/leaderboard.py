@@ -213,7 +213,7 @@ def standing_table(board: Leaderboard) -> Table:
     first = board.cells.drop_duplicates("learner").reset_index().set_index("learner")["index"]
     ends = zip(rows["error_reduction_low"], rows["error_reduction_high"], strict=True)
     saved = [
-        Cell(_percent(value), link=_anchor(board, first[name]))
+        Cell(percent(value), link=_anchor(board, first[name]))
         for name, value in zip(rows["learner"], rows["error_reduction"], strict=True)
     ]
     n_corpora, leader = len(board.corpora), board.ranked[0]
@@ -228,7 +228,7 @@ def standing_table(board: Leaderboard) -> Table:
             ),
             Column("Average rank", rows["average_rank"], numbers_as("{:.1f}", "-")),
             Column("Error reduction, %", saved),
-            Column("95 % interval", [_percents(*pair) for pair in ends]),
+            Column("95 % interval", [percents(*pair) for pair in ends]),
             Column(f"p, {board.baseline}", rows["p_baseline"], p_text),
             *[Column(f"p, {leader}", rows["p_leader"], p_text)] * (leader != board.baseline),
             Column("Seconds", rows["seconds"], lambda it: "-" if pd.isna(it) else seconds_text(it)),
@@ -284,22 +284,24 @@ def _against_time(board: Leaderboard) -> list[fs.Drawing]:
     )
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
+    """Write a share in per cent, with its sign; 0 without one."""
     return number_text(100 * share, "{:+.0f}", "-").replace("-0", "0").replace("+0", "0")
 
 
-def _percents(low: float, high: float) -> str:
-    return "-" if pd.isna(low) else f"{_percent(low)} to {_percent(high)}"
+def percents(low: float, high: float) -> str:
+    """Write an interval of shares in per cent."""
+    return "-" if pd.isna(low) else f"{percent(low)} to {percent(high)}"
 
 
 def sentences(board: Leaderboard) -> Iterator[str]:
     """Say in three sentences who leads, what is significant, and what it costs."""
     rows, ranked = board.learners, board.ranked
     leader, best = ranked[0], rows.to_dict("index")[ranked[0]]
-    between = _percents(best["error_reduction_low"], best["error_reduction_high"])
+    between = percents(best["error_reduction_low"], best["error_reduction_high"])
     saves = (
         f" Its median error reduction against {board.baseline} is "
-        f"{_percent(best['error_reduction'])} %"
+        f"{percent(best['error_reduction'])} %"
         + f" (95 % interval {between} %)" * (between != "-")
         + "."
     )
@@ -443,7 +445,7 @@ def recommend(
             best = row["learner"]
             board = Leaderboard.of(cells[cells[row["facet"]] == row["group"]], board.baseline)
         values = board.learners.loc[best].filter(like="error_reduction")
-        median, low, high, mean = map(_percent, values)
+        median, low, high, mean = map(percent, values)
         saves = f": median error reduction against {board.baseline} {median} % [{low}, {high}], "
         saves += f"mean {mean} %, over {len(board.corpora)} corpora"
         texts.append(f"{by}: take {best}{saves * (best != board.baseline)}. It is {why}.")

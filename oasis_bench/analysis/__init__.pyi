@@ -1,5 +1,9 @@
 from .comparison import compare_runs as compare_runs
-from .leaderboard import Leaderboard as Leaderboard, signed_rank_tests as signed_rank_tests
+from .leaderboard import (
+    Leaderboard as Leaderboard,
+    bootstrap_intervals as bootstrap_intervals,
+    signed_rank_tests as signed_rank_tests,
+)
 from .measurements import (
     RunAnalysis as RunAnalysis,
     measure_name as measure_name,

@@ -75,7 +75,7 @@ class Leaderboard:
         ranks = of_ranked.rank(axis=1, ascending=False).mean().sort_values(kind="stable")
         names = [*ranks.index, *stand_ins[~ranked].sort_values(kind="stable").index]
         own_saved = saved.where(is_own | ranked)
-        low, high = _bootstrap(saved[ranks.index].to_numpy(), np.median)
+        low, high = bootstrap_intervals(saved[ranks.index].to_numpy(), np.median)
         seconds = cells.assign(seconds=cells["seconds"].where(cells["score"].notna()))
         learners = pd.DataFrame(
             {
@@ -169,7 +169,7 @@ class Leaderboard:
                     ]
                 )
                 gains = regrets[:, 1] - regrets[:, 0]
-                (low,), (high,) = _bootstrap(gains[:, None], np.mean)
+                (low,), (high,) = bootstrap_intervals(gains[:, None], np.mean)
                 best = str(own.mean().idxmax())
                 rows.append(
                     {
@@ -205,7 +205,7 @@ def _error_reductions(
     return saved.fillna(0), is_own.eq(True)
 
 
-def _bootstrap(
+def bootstrap_intervals(
     values: npt.NDArray[np.float64], statistic: Callable[..., Any]
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Return the bootstrap percentile interval of a statistic of each column.

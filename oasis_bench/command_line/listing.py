@@ -59,7 +59,7 @@ def list_all(options: argparse.Namespace) -> int:
         from oasis_bench.command_line.run import recommend  # its imports take a second
 
         return recommend(options)
-    if getattr(options, "trial", False):
+    if options.trial:
         raise UsageError("--try is for data: name them with --for")
     registry = Registry.load(options.plugin)
     experiments = [(name, Experiment.from_toml(name).title) for name in Experiment.built_in_names()]

@@ -343,7 +343,7 @@ def _add_data(verbs: Any) -> None:
     actions = data.add_subparsers(required=True, metavar="ACTION", title="arguments")
     what = "list the data sets, and how to get each; 'list datasets' does the same"
     add_plugin(parser := _verb(actions, "list", "listing:list_all", what))
-    parser.set_defaults(what="datasets", dataset=None)
+    parser.set_defaults(what="datasets", dataset=None, trial=False)
     for action, what in (
         ("describe", "describe a data set, and prepare its features if needed"),
         ("prepare", "download and make the features of a data set now"),

@@ -336,7 +336,7 @@ def _run_into(
         cluster=options.cluster,
         plugin_files=options.plugin,
         keep=[it for it, on in kinds.items() if on or (before and (before / it).is_dir())],
-        command=shlex.join(["python", "-m", "oasis_bench", *sys.argv[1:]]),
+        command=_command(_words_of(options)),
     )
     if reported:
         report_on(folder, options.tables)
@@ -356,10 +356,19 @@ def quick_note(options: argparse.Namespace) -> list[str]:
     """Say of a quick run that it is one, and name the command of the whole one."""
     if not options.quick:
         return []
-    given = getattr(options, "words", sys.argv[1:])
-    words = without_options(given, ["--output"], switches=["--quick"])
-    whole = shlex.join(["python", "-m", "oasis_bench", *words])
-    return [f"{Experiment.QUICK_REMARK}: {whole}"]
+    words = without_options(_words_of(options), ["--output"], switches=["--quick"])
+    return [f"{Experiment.QUICK_REMARK}: {_command(words)}"]
+
+
+def _words_of(options: argparse.Namespace) -> Sequence[str]:
+    """Return the words of the command: as typed, or those that another command made."""
+    words: Sequence[str] = getattr(options, "words", sys.argv[1:])
+    return words
+
+
+def _command(words: Iterable[str]) -> str:
+    """Write a command as a shell takes it."""
+    return shlex.join(["python", "-m", "oasis_bench", *words])
 
 
 def report(options: argparse.Namespace) -> int:
@@ -404,9 +413,7 @@ def recommend(options: argparse.Namespace) -> int:
     words = ["run", "--dataset", options.dataset, "--algorithms", "all"]
     words += [word for it in options.data_options for word in ("--data-option", "=".join(it))]
     words += [word for file in options.plugin for word in ("--plugin", str(file))]
-    every = f"'{shlex.join(['python', '-m', 'oasis_bench', *words])}'"
-    trial = make_parser().parse_args([*words, "--quick"])
-    trial.words = words
+    every = f"'{_command(words)}'"
     results = options.results or results_folder(Experiment.from_toml("suite"), Path("runs/suite"))
     if not any(results.glob("*")):
         raise UsageError(
@@ -419,7 +426,10 @@ def recommend(options: argparse.Namespace) -> int:
     of_data = source.items, str(given.get("features", "")), sizes
     print(Registry.load_reports().recommend([results], names, *of_data))
     print(f"To measure it on these data: {every}", flush=True)
-    return run(trial) if options.trial else 0
+    if not options.trial:
+        return 0
+    words.append("--quick")
+    return run(make_parser().parse_args(words, argparse.Namespace(words=words)))
 
 
 def compare(options: argparse.Namespace) -> int:
