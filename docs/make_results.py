@@ -6,7 +6,7 @@
 A table stands between two comments of the page.  The first says which files, each with a subset
 after a colon or all of its subsets, and which columns:
 
-    <!-- results: competitors, mnist:10; retrieval mAP; classification accuracy@1; fit CPU -->
+    <!-- results: libraries, mnist:10; retrieval mAP; classification accuracy@1; fit CPU -->
     <!-- end of results -->
 
 A column is a task and one of its measures, or a key of `FACTS`, which are those of the first
@@ -22,12 +22,6 @@ A leaderboard over all corpora, or over a group of them, is marked so; it is wha
 'ranks docs/results/suite' shows, or 'ranks docs/results' where the suite has no results:
 
     <!-- leaderboard: classification accuracy@1; pictures -->
-    <!-- end of results -->
-
-Of all files but the suite's, the learners that no other beats both in time (tuning and fit
-together) and in a measure are marked so; learners that are named do not compete:
-
-    <!-- front: retrieval mAP; ClassifierPosterior, NearestNeighbourMemory -->
     <!-- end of results -->
 
 The planned comparisons of the suite's learners, by a task and one of its measures, are marked so:
@@ -57,7 +51,7 @@ import pandas as pd
 DOCS = Path(__file__).parent
 PUBLISHED = DOCS.parent / "oasis_bench" / "claims" / "published" / "knn_keel.csv"
 MARKED = re.compile(
-    r"(<!-- (results|published|front|leaderboard|planned|in words|claims): (.*?) -->\n)"
+    r"(<!-- (results|published|leaderboard|planned|in words|claims): (.*?) -->\n)"
     r".*?(<!-- end of results -->)",
     re.DOTALL,
 )
@@ -199,33 +193,6 @@ def make_published(spec, folder):
         f"\n{name}: `{first['command']}`, {first['started'][:10]}, commit {first['commit'][:8]}; "
         f"mean accuracy over {first['planned']} folds, k = {k}; in brackets: published values.\n"
     )
-
-
-def make_front(spec, folder):
-    """Write the learners that no other beats in time and measure together, in Markdown."""
-    from oasis_bench.reports.figures import pareto_front
-
-    column, _, others = (part.strip() for part in spec.partition(";"))
-    left_out = [name.strip() for name in others.split(",")]
-    lines = [["data", "training items", "learner", "tuning and fit, s", column]]
-    lines += [["---"] * len(lines[0])]
-    for path in sorted(folder.rglob("*.csv")):
-        if path.parent.name == "suite":
-            continue
-        rows = pd.read_csv(path, dtype={"subset": str})
-        whole = (rows["partitions"] > 0) & (rows["partitions"] == rows["planned"])
-        asked = (rows["task"] + " " + rows["name"] == column) & ~rows["learner"].isin(left_out)
-        rows = rows[whole & asked]
-        rows = rows.assign(seconds=rows["tuning_seconds"] + rows["fit_seconds"])
-        for (data, subset, n_train), own in rows.groupby(
-            ["dataset", "subset_title", "n_train"], sort=False
-        ):
-            front = own[pareto_front(own["seconds"].to_numpy(), own["mean"].to_numpy())]
-            about = [f"{data}, {subset} ({path.stem})", f"{n_train:.0f}"]
-            for at in front.sort_values("seconds").itertuples():
-                lines.append([*about, at.learner, f"{at.seconds:.2g}", measure_cell(at._asdict())])
-                about = ["", ""]
-    return piped(lines)
 
 
 NOTHING_YET = "The suite has no results for this task yet.\n"
@@ -505,7 +472,6 @@ def make_page(text, folder):
     make = {
         "results": make_table,
         "published": make_published,
-        "front": make_front,
         "leaderboard": make_leaderboard,
         "planned": make_planned,
         "in words": make_words,

@@ -118,30 +118,6 @@ def test_published_figures_stand_in_brackets(tmp_path):
     assert "keel: `run`, 2026-11-22, commit abc; mean accuracy over 10 folds" in made
 
 
-def test_a_front_has_the_learners_that_none_beats_in_time_and_measure(tmp_path):
-    rows = pd.DataFrame(
-        [
-            ("slow and best", 0.8, 20.0, 5.0, 3),
-            ("beaten", 0.6, 4.0, 4.0, 3),  # by the next one, which is faster and better
-            ("good", 0.7, 1.0, 2.0, 3),
-            ("fast", 0.5, 0.0, 0.25, 3),
-            ("left out", 0.9, 0.0, 0.1, 3),
-            ("not on all partitions", 0.9, 0.0, 0.1, 2),
-        ],
-        columns=["learner", "mean", "tuning_seconds", "fit_seconds", "partitions"],
-    )
-    rows = rows.assign(dataset="digits", subset="10", subset_title="10 classes", n_train=400)
-    rows = rows.assign(task="retrieval", name="mAP", sd=0.01, verdict="", planned=3)
-    rows.to_csv(tmp_path / "file.csv", index=False)
-    page = "<!-- front: retrieval mAP; left out -->\n<!-- end of results -->\n"
-    lines = make_results.make_page(page, tmp_path).splitlines()[3:-1]
-    assert lines == [
-        "| digits, 10 classes (file) | 400 | fast | 0.25 | 0.500 ± 0.010 |",
-        "|  |  | good | 3 | 0.700 ± 0.010 |",
-        "|  |  | slow and best | 25 | 0.800 ± 0.010 |",
-    ]
-
-
 def test_the_best_learner_elsewhere_is_chosen_without_the_data_set_itself():
     """A hand case, with the means over the others in the comment."""
     saved = pd.DataFrame({"a": [0.0, 4.0, 2.0], "b": [4.0, 2.0, 2.0]}, index=["x", "y", "z"])
