@@ -29,7 +29,11 @@ The planned comparisons of the suite's learners, by a task and one of its measur
     <!-- planned: retrieval mAP -->
     <!-- end of results -->
 
-with 'in words' in place of 'planned' for some of them in sentences.
+with 'in words' in place of 'planned' for some of them in sentences.  What tuning gains on the data
+sets that 'suite-defaults' has, too (the suite with `search = "1"`), for tasks and their measures:
+
+    <!-- tuning: retrieval mAP; classification accuracy@1 -->
+    <!-- end of results -->
 
 What the command 'paper' found is marked so, with 'verdicts' (decided by docs/claims/effects.csv),
 'counts' (of the verdicts), 'notes' (of the claims themselves) or the name of a file in
@@ -51,7 +55,7 @@ import pandas as pd
 DOCS = Path(__file__).parent
 PUBLISHED = DOCS.parent / "oasis_bench" / "claims" / "published" / "knn_keel.csv"
 MARKED = re.compile(
-    r"(<!-- (results|published|leaderboard|planned|in words|claims): (.*?) -->\n)"
+    r"(<!-- (results|published|leaderboard|planned|in words|tuning|claims): (.*?) -->\n)"
     r".*?(<!-- end of results -->)",
     re.DOTALL,
 )
@@ -369,6 +373,46 @@ def in_words(spec, folder):
     )
 
 
+@cache
+def tuning_gains(spec, folder):
+    """Return what tuning gains on each data set, in error reduction: the median over metrics.
+
+    Written on 2026-11-26, before anything was measured with defaults.  Both sides choose the number
+    of steps and the blend on inner folds; only the tuned one tries values and scalings.
+    """
+    tuned, default = (leaderboard(spec, folder / name) for name in ("suite", "suite-defaults"))
+    if tuned is None or default is None:
+        return pd.Series(dtype=float)
+    gains = tuned.saved - default.saved
+    return gains.drop(columns=[*BASELINES]).dropna(axis=1, how="all").dropna().median(axis=1)
+
+
+def make_tuning(specs, folder):
+    """Write for each task what tuning gains a typical metric over its defaults, as a table."""
+    from oasis_bench.analysis import bootstrap_intervals, holm, signed_rank_tests
+    from oasis_bench.reports.leaderboard import percent, percents
+
+    gains = {spec.strip(): tuning_gains(spec.strip(), folder) for spec in specs.split(";")}
+    gains = {spec: own for spec, own in gains.items() if len(own)}
+    if not gains:
+        return NOTHING_YET
+    ends = {spec: bootstrap_intervals(own.to_frame().to_numpy(), np.median) for spec, own in gains.items()}
+    p_values = [
+        signed_rank_tests(pd.DataFrame({"gain": own, "nothing": 0.0}), "nothing")["gain"]
+        if np.isfinite(ends[spec][0])
+        else np.nan
+        for spec, own in gains.items()
+    ]
+    head = ["Task", "Error reduction, points", "95 % interval", "p", "Data sets"]
+    lines = [head, ["---"] * len(head)]
+    for (spec, own), p_value in zip(gains.items(), holm(p_values), strict=True):
+        (low,), (high,) = ends[spec]
+        written = "-" if np.isnan(p_value) else f"{p_value:.2g}"
+        name = TASKS[spec.split(" ", 1)[0]]
+        lines.append([name, percent(own.median()), percents(low, high), written, f"{len(own)}"])
+    return piped(lines)
+
+
 MEASURED = {
     "O1": "claims.md#table-4-of-the-jmlr-paper",
     "O2": "claims.md#table-5-of-the-jmlr-paper",
@@ -475,6 +519,7 @@ def make_page(text, folder):
         "leaderboard": make_leaderboard,
         "planned": make_planned,
         "in words": make_words,
+        "tuning": make_tuning,
         "claims": make_claims,
     }
     return MARKED.sub(lambda found: found[1] + make[found[2]](found[3], folder) + found[4], text)

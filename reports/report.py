@@ -225,7 +225,7 @@ def _methods(view: RunView) -> Iterator[str]:
     yield (
         f"We compare {plural(len(learners), 'learner')} ({series(learners)}) on "
         f"{_cited(view.dataset_name, sources.dataset.citation)} with {series(scope)}{noun}, "
-        f"using oasis-bench {version}~\\cite{{oasisbench}}."
+        f"using oasis-bench {version}~\\cite{{oasisbench}} (protocol {view.experiment.protocol})."
     )
     yield _partitions(view)
     yield scaling_text(view)

@@ -115,7 +115,8 @@ class Experiment:
         Data sets of a suite, by name: a run for each of them.  The table of a corpus has its
         `dataset`, the names of its `learners` where they are not all, and settings.
     protocol
-        The version of a suite's protocol, which its exported results name (`runs.suite`).
+        The version of the rules by which learners are tuned, blended and compared, and of a suite
+        its settings, too.  Results of different protocols cannot be compared.
     quick
         Settings of a quick run that are not the usual ones; of a suite also `corpora`, a list of
         names.
@@ -136,7 +137,7 @@ class Experiment:
     dataset_options: Mapping[str, Any] = field(default_factory=dict)
     each: Mapping[str, Any] = field(default_factory=dict)
     corpora: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    protocol: int | None = None
+    protocol: int = 1
     quick: Mapping[str, Any] = field(default_factory=dict)
     built_in: str | None = None
     classes: tuple[int | str | tuple[str, ...], ...] = setting(
@@ -484,7 +485,7 @@ class Experiment:
             if "classes" not in given:
                 changes["classes"] = ("all",)
             changes |= {"dataset": dataset, "title": Path(dataset).name, "built_in": None}
-            changes |= {"corpora": {}, "protocol": None}
+            changes["corpora"] = {}
             options = {}
         if self.built_in == "default" and "tasks" not in given:
             classes = self.settings()["classes"].held(changes.get("classes", ()))
