@@ -232,10 +232,6 @@ def _add_neighbours(verbs: Any) -> None:
     parser.add("queries", "QUERIES", "the table, or data set, of the queries")
     count: dict[str, Any] = {"type": positive_of_text}
     parser.add("-k", "N", "neighbours of each query (default 10)", default=10, **count)
-    what = "search only part of a large gallery: faster, but misses some; extra [faiss]"
-    parser.switch("--faiss", what)
-    what = "with --faiss: number of lists to search for each query (default 8)"
-    parser.add("--probes", "N", what, default=8, **count)
     parser.writes("--output", "FILE.csv", "where to write them (default: the terminal)")
     _add_named_rows(parser)
 

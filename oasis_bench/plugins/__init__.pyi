@@ -50,7 +50,6 @@ from .registry import (
     Registry as Registry,
 )
 from .use import (
-    ApproximateGallery as ApproximateGallery,
     embed as embed,
     neighbours as neighbours,
 )
