@@ -62,13 +62,12 @@ SHOWN_CLASSES = 12
 class TableFile(Fields, Dataset):
     """A file of the user with a row for each example and, usually, a class label.
 
-    ``.npz`` files have arrays `X` (n, d) and `y` (n,); or only one array of 2 dimensions and one of
-    1 dimension; or what `scipy.sparse.save_npz` writes, and the array `y`.  ``.csv`` and ``.tsv``
-    files, also with ``.gz``, are UTF-8 or UTF-16, and otherwise Latin-1.  Their first line has the
-    names of the columns, and commas, semicolons or tabs separate the columns.  ``.parquet`` files
-    need pyarrow; the index of pandas is not a feature.  ``.svmlight``, ``.libsvm`` and ``.svm``
-    files, also with ``.gz``, have sparse rows that begin with the label.  ``.npy`` files have
-    features only.
+    ``.npz`` files have arrays `X` (n, d) and `y` (n,); or what `scipy.sparse.save_npz` writes, and
+    the array `y`.  ``.csv`` and ``.tsv`` files, also with ``.gz``, are UTF-8 or UTF-16, and
+    otherwise Latin-1.  Their first line has the names of the columns, and commas, semicolons or
+    tabs separate the columns.  ``.parquet`` files need pyarrow; the index of pandas is not a
+    feature.  ``.svmlight``, ``.libsvm`` and ``.svm`` files, also with ``.gz``, have sparse rows
+    that begin with the label.  ``.npy`` files have features only.
 
     Features are float64, or float32 if the file has float32.  Sparse features stay sparse (CSR).
     True and false become 1 and 0.  In text, all columns have the same decimal sign.  If a number
