@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from oasis_bench.analysis.measurements import RunAnalysis, with_costs
+from oasis_bench.analysis.measurements import RunAnalysis
 from oasis_bench.analysis.statistics import (
     LEAST_CLUSTERS,
     LEAST_SETS,
@@ -161,7 +161,7 @@ def _groups(
 
 def _with_measures(run: RunAnalysis, measures: Mapping[str, Sequence[str]]) -> pd.DataFrame:
     """Return the trials with every cost, the measures of each task and its status as columns."""
-    trials = with_costs(run.stored.trials)
+    trials = run.trials.copy()
     failed = trials["status"] + ": " + trials["reason"].fillna("")
     for task, names in measures.items():
         answers = run.stored.answers
