@@ -211,26 +211,19 @@ UNREADABLE = (shutil.ReadError, tarfile.TarError, zipfile.BadZipFile, zlib.error
 DELETE = "delete it, and it is downloaded again"
 
 
-def fetch(
-    url: str,
-    path: Path,
-    checksum: str,
-    progress: Progress = no_progress,
-    pauses: Sequence[float] = PAUSES,
-) -> None:
+def fetch(url: str, path: Path, checksum: str, progress: Progress = no_progress) -> None:
     """Download a file over HTTP or HTTPS, unless `path` exists.
 
     The bytes are written to ``<path>.part``.  It is renamed to `path` when it is complete and has
     the right checksum, ``'md5:...'`` or ``'sha256:...'``.  A later call continues an interrupted
-    download. If several processes need the file, one downloads it and the others wait.  `pauses`
-    are the seconds before each further attempt after a network error.
+    download. If several processes need the file, one downloads it and the others wait.
     """
     if path.exists():
         return
     try:
         with locked(path.parent):
             if not path.exists():  # another process may have downloaded it meanwhile
-                _download(url, path, checksum, progress, pauses)
+                _download(url, path, checksum, progress)
     except OSError as error:
         raise cannot_write(path, error) from error
 
@@ -245,12 +238,10 @@ def wrong_checksum(path: Path, checksum: str) -> str | None:
     return None if found == wanted else f"has {algorithm} {found}, not {wanted}"
 
 
-def _download(
-    url: str, path: Path, checksum: str, progress: Progress, pauses: Sequence[float]
-) -> None:
+def _download(url: str, path: Path, checksum: str, progress: Progress) -> None:
     """Make `path` from `url`, with another attempt after each temporary error."""
     part = path.with_name(path.name + ".part")
-    for pause in (*pauses, None):
+    for pause in (*PAUSES, None):
         continued = part.exists()
         try:
             _receive(url, part, path.name, progress)

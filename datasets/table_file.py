@@ -148,10 +148,7 @@ class TableFile(Fields, Dataset):
             raise UsageError(f"--prepare {shown(self.prepare)}: auto or none")
         if self.decimal is not None and self.decimal == self.thousands:
             raise UsageError(f"--decimal and --thousands are both {self.decimal!r}: one sign each")
-        try:
-            lines = list(csv.reader(io.StringIO(self.drop or ""), skipinitialspace=True))
-        except csv.Error as error:
-            raise UsageError(f"--drop is no list of names with commas ({error})") from error
+        lines = csv.reader(io.StringIO(self.drop or "", newline=None), skipinitialspace=True)
         names = tuple(name.strip() for line in lines for name in line)
         is_judged = self.pairs is not None or self.triplets is not None
         if self.fold_column and (is_judged or self.name_column):

@@ -512,13 +512,13 @@ def _read_svmlight(path: Path, _: Columns) -> Table:
 
 
 _ARRAYS, _COLUMNS = ("label", "fold"), ("label", "fold", "drop")
+SVMLIGHT = ("svmlight", "libsvm", "svm")
 
 READERS: Mapping[str, tuple[Callable[[Path, Columns], Table], tuple[str, ...]]] = {
     ".npz": (_read_npz, _ARRAYS),
     ".parquet": (_read_cells, _COLUMNS),
     **dict.fromkeys(ENDINGS, (_read_cells, (*_COLUMNS, "decimal", "thousands"))),
     ".npy": (_read_npy, ("labels",)),
-    **dict.fromkeys((".svmlight", ".libsvm", ".svm"), (_read_svmlight, ())),
-    **dict.fromkeys((".svmlight.gz", ".libsvm.gz", ".svm.gz"), (_read_svmlight, ())),
+    **{f".{name}{gz}": (_read_svmlight, ()) for name in SVMLIGHT for gz in ("", ".gz")},
 }
 """What reads a file of each ending, and the options of `Columns` that it heeds."""
