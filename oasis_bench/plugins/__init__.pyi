@@ -40,9 +40,7 @@ from .model_file import (
 )
 from .names import (
     PATH_DATASETS as PATH_DATASETS,
-    find_dataset as find_dataset,
     installed as installed,
-    refuse_unknown as refuse_unknown,
 )
 from .registry import (
     BrokenPluginError as BrokenPluginError,
