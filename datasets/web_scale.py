@@ -29,8 +29,8 @@ HEADER = "header.json"
 CSR = "data", "indices", "indptr"
 LEAST_VISTERMS, MOST_VISTERMS = 400, 50_000
 
-VISTERMS_PER_IMAGE, QUERIES_PER_IMAGE = 82, 1.7
-"""Upper bounds of the means over images."""
+VISTERMS_PER_IMAGE = 82
+"""Upper bound of the mean over images."""
 
 BATCH = 4096
 """Images of a batch.  Batches of one part share no query."""
@@ -133,18 +133,6 @@ class WebScaleParameters:
     def n_queries(self) -> int:
         """The number of queries, some of which may have no image."""
         return self.first_own_query + _n_batches(self.n_test) * TEST.n_own
-
-    @property
-    def cache_folder(self) -> Path:
-        """Where the data lie that are kept for other programs."""
-        return cache_home() / "web-scale" / "-".join(map(str, asdict(self).values()))
-
-    @property
-    def most_bytes(self) -> float:
-        """The disk that the images take at most."""
-        entries = VISTERMS_PER_IMAGE + QUERIES_PER_IMAGE
-        sizes = [(n, index_type(n).itemsize) for _, n in self.parts.values()]
-        return sum(n * (entries * (4 + index) + 2 * index) for n, index in sizes)
 
 
 def _n_batches(n_images: int) -> int:
@@ -471,14 +459,8 @@ class WebScale(Fields, Dataset):
     ) -> WebScaleData:
         """Map images in the cache folder; generate them first if they do not exist yet."""
         parameters = WebScaleParameters(n_images, n_test_images, n_visterms)
-        return prepare_web_scale(parameters.cache_folder, parameters, progress)
-
-    @staticmethod
-    def to_write(n_images: int, n_test_images: int, n_visterms: int) -> tuple[Path, float]:
-        """Return where `kept` keeps the images, and the bytes that are not there yet, at most."""
-        parameters = WebScaleParameters(n_images, n_test_images, n_visterms)
-        folder = parameters.cache_folder
-        return folder, 0.0 if folder.exists() else parameters.most_bytes
+        name = "-".join(map(str, asdict(parameters).values()))
+        return prepare_web_scale(cache_home() / "web-scale" / name, parameters, progress)
 
     def location(self) -> str | None:
         """Return where the data is on this machine."""
