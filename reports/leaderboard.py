@@ -383,16 +383,14 @@ def _recommendation(board: Leaderboard) -> str:
     """Say which learner to take, for all data or for a kind of them."""
     if len(board.corpora) < Leaderboard.LEAST_CORPORA:
         return f"Fewer than {Leaderboard.LEAST_CORPORA} corpora are too few for a recommendation."
-    overall, groups = (
-        board.best_on_average,
-        board.recommendations(FACETS),
-    )
     better = [
         f"{row['learner']} for {row['group']} ({_regret(row)})"
-        for row in groups.to_dict("records")
+        for row in board.recommendations(FACETS).to_dict("records")
         if row["low"] > 0
     ]
-    text = f"Take {overall}: it has the highest mean error reduction over the corpora."
+    text = (
+        f"Take {board.best_on_average}: it has the highest mean error reduction over the corpora."
+    )
     if better:
         return f"{text} Better for some data: {'; '.join(better)}."
     return (
