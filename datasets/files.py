@@ -186,6 +186,20 @@ def broken(what: str, hint: str = "it is truncated, corrupt or of another kind")
         raise UsageError(f"{what} cannot be read ({reason_of(error)}): {hint}") from error
 
 
+@contextmanager
+def named_in_errors(file: object) -> Iterator[None]:
+    """Begin what is wrong with a file of the user with its name, as a UsageError."""
+    called = Text.cut(str(file), Text.LONGEST_PATH)
+    try:
+        yield
+    except UsageError as error:
+        raise UsageError(f"{called}: {error}") from error
+    except MemoryError as error:
+        raise UsageError(f"{called}: does not fit into memory: {error}") from error
+    except OSError as error:
+        raise UsageError(f"{called}: {reason_of(error)}: give a file to read") from error
+
+
 def listed(names: Sequence[str]) -> str:
     """List names, the first dozen of many."""
     return first_dozen([shown(name) for name in names]) or "none"

@@ -6,8 +6,7 @@ import csv
 import io
 import shlex
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Context, Decimal
 from pathlib import Path
@@ -31,7 +30,7 @@ from oasis_bench.datasets.files import (
     dataset_folder,
     first_dozen,
     listed,
-    reason_of,
+    named_in_errors,
     refuse_empty,
 )
 from oasis_bench.datasets.tables import (
@@ -163,7 +162,7 @@ class TableFile(Fields, Dataset):
 
     def description(self) -> list[str]:
         """Return a line for each column of a CSV or Parquet file, which describes its content."""
-        with self._named_in_errors():
+        with named_in_errors(self.path):
             if not (is_text(self.path) or self.path.suffix.lower() == ".parquet"):
                 return []
             refuse_empty(self.path)
@@ -200,7 +199,7 @@ class TableFile(Fields, Dataset):
         raw: bool = False,
     ) -> tuple[Any, list[str] | None]:
         """Return the rows, of `columns` only if these are given, and the names of the rows."""
-        with self._named_in_errors():
+        with named_in_errors(self.path):
             asked = replace(self._asked(), label=name or self.label, needed=False, prepares=raw)
             if columns is not None:
                 asked = replace(asked, label=name, only=tuple(columns))
@@ -225,7 +224,7 @@ class TableFile(Fields, Dataset):
             If the file cannot be read, or does not have labelled rows of finite numbers in two
             classes or more.  Messages count rows and columns from 1, without the header.
         """
-        with self._named_in_errors():
+        with named_in_errors(self.path):
             asked = self._asked()
             table = read_table(self.path, asked)
             folds = table.folds if self.fold_column else None
@@ -278,19 +277,6 @@ class TableFile(Fields, Dataset):
             None if pairs is None else row_pairs(Path(pairs), names),
             None if triplets is None else row_triplets(Path(triplets), names),
         )
-
-    @contextmanager
-    def _named_in_errors(self) -> Iterator[None]:
-        """Word what is wrong with the file as a UsageError that names it."""
-        called = Text.cut(str(self.path), Text.LONGEST_PATH)
-        try:
-            yield
-        except UsageError as error:
-            raise UsageError(f"{called}: {error}") from error
-        except MemoryError as error:
-            raise UsageError(f"{called}: does not fit into memory: {error}") from error
-        except OSError as error:
-            raise UsageError(f"{called}: {reason_of(error)}: give a file to read") from error
 
 
 def _refuse(problems: Sequence[str]) -> None:

@@ -39,8 +39,8 @@ from oasis_bench.datasets.files import (
     listed,
     load_array,
     load_npy,
+    named_in_errors,
     open_npz,
-    reason_of,
     refuse_empty,
 )
 from oasis_bench.system import Text, UsageError
@@ -486,10 +486,8 @@ def _read_npy(path: Path, asked: Columns) -> Table:
         raise UsageError("has no labels: give a file of labels with --labels y.npy")
     labels = None
     if asked.labels is not None:
-        try:
+        with named_in_errors(f"labels {asked.labels}"):
             labels = _array_labels(load_npy(asked.labels), asked.labels.name)
-        except (OSError, UsageError) as error:
-            raise UsageError(f"labels {asked.labels}: {reason_of(error)}") from error
     return Table(load_npy(path), labels)
 
 
