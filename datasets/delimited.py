@@ -24,7 +24,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from oasis_bench.data import JudgedTriplets, Ratings
-from oasis_bench.datasets.files import broken, listed, reason_of
+from oasis_bench.datasets.files import broken, listed, named_in_errors, reason_of
 from oasis_bench.system import Text, UsageError, open_regular
 
 if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
@@ -305,10 +305,8 @@ def groups_of_pairs(pairs: Ratings, n_rows: int) -> npt.NDArray[np.int64]:
 
 
 def _cells_of_rows(path: Path, needed: str, names: Sequence[str]) -> pd.DataFrame:
-    try:
+    with named_in_errors(path):
         cells = csv_cells(path, sep=separator_of(path), dtype=str, na_filter=False)
-    except (UsageError, OSError) as error:
-        raise UsageError(f"{path}: {reason_of(error)}") from error
     header = [str(name).strip() for name in cells.columns]
     if len(header) != 3 or cells.empty:
         raise UsageError(

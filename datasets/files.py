@@ -186,6 +186,20 @@ def broken(what: str, hint: str = "it is truncated, corrupt or of another kind")
         raise UsageError(f"{what} cannot be read ({reason_of(error)}): {hint}") from error
 
 
+@contextmanager
+def named_in_errors(file: object) -> Iterator[None]:
+    """Begin what is wrong with a file of the user with its name, as a UsageError."""
+    called = Text.cut(str(file), Text.LONGEST_PATH)
+    try:
+        yield
+    except UsageError as error:
+        raise UsageError(f"{called}: {error}") from error
+    except MemoryError as error:
+        raise UsageError(f"{called}: does not fit into memory: {error}") from error
+    except OSError as error:
+        raise UsageError(f"{called}: {reason_of(error)}: give a file to read") from error
+
+
 def listed(names: Sequence[str]) -> str:
     """List names, the first dozen of many."""
     return first_dozen([shown(name) for name in names]) or "none"
@@ -211,26 +225,19 @@ UNREADABLE = (shutil.ReadError, tarfile.TarError, zipfile.BadZipFile, zlib.error
 DELETE = "delete it, and it is downloaded again"
 
 
-def fetch(
-    url: str,
-    path: Path,
-    checksum: str,
-    progress: Progress = no_progress,
-    pauses: Sequence[float] = PAUSES,
-) -> None:
+def fetch(url: str, path: Path, checksum: str, progress: Progress = no_progress) -> None:
     """Download a file over HTTP or HTTPS, unless `path` exists.
 
     The bytes are written to ``<path>.part``.  It is renamed to `path` when it is complete and has
     the right checksum, ``'md5:...'`` or ``'sha256:...'``.  A later call continues an interrupted
-    download. If several processes need the file, one downloads it and the others wait.  `pauses`
-    are the seconds before each further attempt after a network error.
+    download. If several processes need the file, one downloads it and the others wait.
     """
     if path.exists():
         return
     try:
         with locked(path.parent):
             if not path.exists():  # another process may have downloaded it meanwhile
-                _download(url, path, checksum, progress, pauses)
+                _download(url, path, checksum, progress)
     except OSError as error:
         raise cannot_write(path, error) from error
 
@@ -245,12 +252,10 @@ def wrong_checksum(path: Path, checksum: str) -> str | None:
     return None if found == wanted else f"has {algorithm} {found}, not {wanted}"
 
 
-def _download(
-    url: str, path: Path, checksum: str, progress: Progress, pauses: Sequence[float]
-) -> None:
+def _download(url: str, path: Path, checksum: str, progress: Progress) -> None:
     """Make `path` from `url`, with another attempt after each temporary error."""
     part = path.with_name(path.name + ".part")
-    for pause in (*pauses, None):
+    for pause in (*PAUSES, None):
         continued = part.exists()
         try:
             _receive(url, part, path.name, progress)

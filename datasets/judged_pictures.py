@@ -14,7 +14,7 @@ import numpy.typing as npt
 from oasis_bench.data import JudgedTriplets, LabelledRows
 from oasis_bench.datasets.delimited import csv_cells
 from oasis_bench.datasets.features import asked_features, feature_rows
-from oasis_bench.datasets.files import dataset_folder
+from oasis_bench.datasets.files import dataset_folder, named_in_errors
 from oasis_bench.datasets.hand_made import HISTOGRAMS
 from oasis_bench.datasets.picture_files import (
     check_side,
@@ -104,11 +104,9 @@ class JudgedPictures(Fields, Dataset, kw_only=True):
     def load(self, progress: Progress = no_progress) -> LabelledRows:
         """Read the triplets, and describe each picture; earlier descriptions are on disk."""
         table, folder = self._places()
-        try:
+        with named_in_errors(table):
             cells = self._cells(table).rename(columns=self.meanings)
             names, y, class_names, triplets, left_out = judged_by_name(cells[: self.max_triplets])
-        except UsageError as error:
-            raise UsageError(f"{table}: {error}") from error
         images = tuple(folder / name for name in names)
         pictures = hashed_pictures(images, progress)
         teachers = partial(teachers_of, CODEBOOK_SOURCE, self.name, pictures, progress, warn)

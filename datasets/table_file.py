@@ -6,8 +6,7 @@ import csv
 import io
 import shlex
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Context, Decimal
 from pathlib import Path
@@ -31,7 +30,7 @@ from oasis_bench.datasets.files import (
     dataset_folder,
     first_dozen,
     listed,
-    reason_of,
+    named_in_errors,
     refuse_empty,
 )
 from oasis_bench.datasets.tables import (
@@ -62,13 +61,12 @@ SHOWN_CLASSES = 12
 class TableFile(Fields, Dataset):
     """A file of the user with a row for each example and, usually, a class label.
 
-    ``.npz`` files have arrays `X` (n, d) and `y` (n,); or only one array of 2 dimensions and one of
-    1 dimension; or what `scipy.sparse.save_npz` writes, and the array `y`.  ``.csv`` and ``.tsv``
-    files, also with ``.gz``, are UTF-8 or UTF-16, and otherwise Latin-1.  Their first line has the
-    names of the columns, and commas, semicolons or tabs separate the columns.  ``.parquet`` files
-    need pyarrow; the index of pandas is not a feature.  ``.svmlight``, ``.libsvm`` and ``.svm``
-    files, also with ``.gz``, have sparse rows that begin with the label.  ``.npy`` files have
-    features only.
+    ``.npz`` files have arrays `X` (n, d) and `y` (n,); or what `scipy.sparse.save_npz` writes, and
+    the array `y`.  ``.csv`` and ``.tsv`` files, also with ``.gz``, are UTF-8 or UTF-16, and
+    otherwise Latin-1.  Their first line has the names of the columns, and commas, semicolons or
+    tabs separate the columns.  ``.parquet`` files need pyarrow; the index of pandas is not a
+    feature.  ``.svmlight``, ``.libsvm`` and ``.svm`` files, also with ``.gz``, have sparse rows
+    that begin with the label.  ``.npy`` files have features only.
 
     Features are float64, or float32 if the file has float32.  Sparse features stay sparse (CSR).
     True and false become 1 and 0.  In text, all columns have the same decimal sign.  If a number
@@ -149,10 +147,7 @@ class TableFile(Fields, Dataset):
             raise UsageError(f"--prepare {shown(self.prepare)}: auto or none")
         if self.decimal is not None and self.decimal == self.thousands:
             raise UsageError(f"--decimal and --thousands are both {self.decimal!r}: one sign each")
-        try:
-            lines = list(csv.reader(io.StringIO(self.drop or ""), skipinitialspace=True))
-        except csv.Error as error:
-            raise UsageError(f"--drop is no list of names with commas ({error})") from error
+        lines = csv.reader(io.StringIO(self.drop or "", newline=None), skipinitialspace=True)
         names = tuple(name.strip() for line in lines for name in line)
         is_judged = self.pairs is not None or self.triplets is not None
         if self.fold_column and (is_judged or self.name_column):
@@ -167,7 +162,7 @@ class TableFile(Fields, Dataset):
 
     def description(self) -> list[str]:
         """Return a line for each column of a CSV or Parquet file, which describes its content."""
-        with self._named_in_errors():
+        with named_in_errors(self.path):
             if not (is_text(self.path) or self.path.suffix.lower() == ".parquet"):
                 return []
             refuse_empty(self.path)
@@ -204,7 +199,7 @@ class TableFile(Fields, Dataset):
         raw: bool = False,
     ) -> tuple[Any, list[str] | None]:
         """Return the rows, of `columns` only if these are given, and the names of the rows."""
-        with self._named_in_errors():
+        with named_in_errors(self.path):
             asked = replace(self._asked(), label=name or self.label, needed=False, prepares=raw)
             if columns is not None:
                 asked = replace(asked, label=name, only=tuple(columns))
@@ -229,7 +224,7 @@ class TableFile(Fields, Dataset):
             If the file cannot be read, or does not have labelled rows of finite numbers in two
             classes or more.  Messages count rows and columns from 1, without the header.
         """
-        with self._named_in_errors():
+        with named_in_errors(self.path):
             asked = self._asked()
             table = read_table(self.path, asked)
             folds = table.folds if self.fold_column else None
@@ -282,19 +277,6 @@ class TableFile(Fields, Dataset):
             None if pairs is None else row_pairs(Path(pairs), names),
             None if triplets is None else row_triplets(Path(triplets), names),
         )
-
-    @contextmanager
-    def _named_in_errors(self) -> Iterator[None]:
-        """Word what is wrong with the file as a UsageError that names it."""
-        called = Text.cut(str(self.path), Text.LONGEST_PATH)
-        try:
-            yield
-        except UsageError as error:
-            raise UsageError(f"{called}: {error}") from error
-        except MemoryError as error:
-            raise UsageError(f"{called}: does not fit into memory: {error}") from error
-        except OSError as error:
-            raise UsageError(f"{called}: {reason_of(error)}: give a file to read") from error
 
 
 def _refuse(problems: Sequence[str]) -> None:

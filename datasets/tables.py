@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from numpy.lib.npyio import NpzFile
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
@@ -40,8 +39,8 @@ from oasis_bench.datasets.files import (
     listed,
     load_array,
     load_npy,
+    named_in_errors,
     open_npz,
-    reason_of,
     refuse_empty,
 )
 from oasis_bench.system import Text, UsageError
@@ -447,37 +446,37 @@ def _columns_are(columns: Sequence[str], asked: str) -> str:
 
 
 def _read_npz(path: Path, asked: Columns) -> Table:
-    label, fold = asked.label, asked.fold
+    """Read the array `X`, or a sparse matrix of SciPy, and the arrays of labels and of folds."""
     with open_npz(path) as file:
-        if {"format", "shape", "data"} <= set(file.files):
-            y: str | None = label or "y"
-            if y not in file.files and not (asked.needed or label):
-                y = None
-            elif y not in file.files:
-                raise UsageError(
-                    f"has a sparse matrix, but no array {y!r} of labels: "
-                    f"numpy.savez(path, {y}=labels, **numpy.load(path)) adds it"
-                )
+        y: str | None = asked.label or "y"
+        if y not in file.files and not (asked.needed or asked.label):
+            y = None
+        is_sparse = {"format", "shape", "data"} <= set(file.files)
+        needed = [] if is_sparse else ["X"]
+        needed += [name for name in (y, asked.fold) if name is not None]
+        if missing := [name for name in needed if name not in file.files]:
+            raise UsageError(
+                f"there is no array {shown(missing[0])}: the arrays are {listed(file.files)}: call "
+                "the features X and the labels y, or name labels with --label and folds with "
+                f"--fold-column; numpy.savez(path, {missing[0]}=..., **numpy.load(path)) adds one"
+            )
+        if asked.fold is not None and asked.fold in ("X", y):
+            raise UsageError(f"--fold-column {shown(asked.fold)}: name another array than X and y")
+        if is_sparse:
             with broken("the sparse matrix"):
                 matrix: Any = sparse.load_npz(path)
                 if matrix.format in ("csr", "csc", "bsr"):
                     matrix.check_format(full_check=True)  # wrong indices would crash what follows
                 X: Any = sparse.csr_array(matrix)
         else:
-            x, y = _array_names(file, label, fold, asked.needed)
-            X = load_array(file, x)
-        folds = None
-        if fold is not None:
-            if fold not in file.files or fold == y:
-                raise UsageError(
-                    f"there is no array {shown(fold)} of folds: the arrays are "
-                    f"{listed(file.files)}: name another one with --fold-column"
-                )
-            folds = _array_labels(load_array(file, fold), fold)
+            X = load_array(file, "X")
+        labels, folds = (
+            None if name is None else _array_labels(load_array(file, name), name)
+            for name in (y, asked.fold)
+        )
         columns = None
         if "columns" in file.files and (names := load_array(file, "columns")).dtype.kind == "U":
             columns = names.tolist() if names.shape == X.shape[1:] else None
-        labels = None if y is None else _array_labels(load_array(file, y), y)
         return Table(X, labels, columns, folds)
 
 
@@ -487,31 +486,9 @@ def _read_npy(path: Path, asked: Columns) -> Table:
         raise UsageError("has no labels: give a file of labels with --labels y.npy")
     labels = None
     if asked.labels is not None:
-        try:
+        with named_in_errors(f"labels {asked.labels}"):
             labels = _array_labels(load_npy(asked.labels), asked.labels.name)
-        except (OSError, UsageError) as error:
-            raise UsageError(f"labels {asked.labels}: {reason_of(error)}") from error
     return Table(load_npy(path), labels)
-
-
-def _array_names(
-    file: NpzFile, label: str | None, fold: str | None = None, needed: bool = True
-) -> tuple[str, str | None]:
-    """Choose the arrays of features and of labels; the array of folds is neither."""
-    if "X" in file and (label or "y") in file:
-        return "X", label or "y"
-    if "X" in file and not (needed or label):
-        return "X", None
-    shapes = {name: np.shape(load_array(file, name)) for name in file if name != fold}
-    tables = [name for name, shape in shapes.items() if len(shape) == 2]
-    lists = [name for name, shape in shapes.items() if len(shape) == 1 and label in (None, name)]
-    if len(tables) == len(lists) == 1:
-        return tables[0], lists[0]
-    held = listed([f"{name} {shape}" for name, shape in shapes.items()])
-    raise UsageError(
-        f"the arrays are {held}: it is not clear which to use: call the features X (n_rows, "
-        "n_features) and the labels y (n_rows,), or name the labels with --label"
-    )
 
 
 def _array_labels(labels: npt.NDArray[Any], name: str) -> LabelValues:
@@ -533,13 +510,13 @@ def _read_svmlight(path: Path, _: Columns) -> Table:
 
 
 _ARRAYS, _COLUMNS = ("label", "fold"), ("label", "fold", "drop")
+SVMLIGHT = ("svmlight", "libsvm", "svm")
 
 READERS: Mapping[str, tuple[Callable[[Path, Columns], Table], tuple[str, ...]]] = {
     ".npz": (_read_npz, _ARRAYS),
     ".parquet": (_read_cells, _COLUMNS),
     **dict.fromkeys(ENDINGS, (_read_cells, (*_COLUMNS, "decimal", "thousands"))),
     ".npy": (_read_npy, ("labels",)),
-    **dict.fromkeys((".svmlight", ".libsvm", ".svm"), (_read_svmlight, ())),
-    **dict.fromkeys((".svmlight.gz", ".libsvm.gz", ".svm.gz"), (_read_svmlight, ())),
+    **{f".{name}{gz}": (_read_svmlight, ()) for name in SVMLIGHT for gz in ("", ".gz")},
 }
 """What reads a file of each ending, and the options of `Columns` that it heeds."""

@@ -7,8 +7,7 @@ visual words ('visterms'), and the text queries that find them, with the papers'
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -30,8 +29,8 @@ HEADER = "header.json"
 CSR = "data", "indices", "indptr"
 LEAST_VISTERMS, MOST_VISTERMS = 400, 50_000
 
-VISTERMS_PER_IMAGE, QUERIES_PER_IMAGE = 82, 1.7
-"""Upper bounds of the means over images."""
+VISTERMS_PER_IMAGE = 82
+"""Upper bound of the mean over images."""
 
 BATCH = 4096
 """Images of a batch.  Batches of one part share no query."""
@@ -134,18 +133,6 @@ class WebScaleParameters:
     def n_queries(self) -> int:
         """The number of queries, some of which may have no image."""
         return self.first_own_query + _n_batches(self.n_test) * TEST.n_own
-
-    @property
-    def cache_folder(self) -> Path:
-        """Where the data lie that are kept for other programs."""
-        return cache_home() / "web-scale" / "-".join(map(str, asdict(self).values()))
-
-    @property
-    def most_bytes(self) -> float:
-        """The disk that the images take at most."""
-        entries = VISTERMS_PER_IMAGE + QUERIES_PER_IMAGE
-        sizes = [(n, index_type(n).itemsize) for _, n in self.parts.values()]
-        return sum(n * (entries * (4 + index) + 2 * index) for n, index in sizes)
 
 
 def _n_batches(n_images: int) -> int:
@@ -399,44 +386,34 @@ def _make(
         for name, (part, n_images) in parameters.parts.items():
             place, index = made / name, index_type(n_images)
             place.mkdir()
-            with csr_writer(place, "X", index) as add_X, csr_writer(place, "R", index) as add_R:
-                for images in model.batches(part, n_images):
-                    add_X(images.X)
-                    add_R(images.R)
-                    done += images.X.shape[0]
-                    progress("generating web images", done, total)
+            for images in model.batches(part, n_images):
+                append_csr(place, "X", images.X, index)
+                append_csr(place, "R", images.R, index)
+                done += images.X.shape[0]
+                progress("generating web images", done, total)
         (made / HEADER).write_text(json.dumps(header, indent=1) + "\n", "utf-8")
 
 
-@contextmanager
-def csr_writer(
-    folder: Path, name: str, index: npt.DTypeLike
-) -> Iterator[Callable[[sparse.csr_array], None]]:
-    """Write a CSR matrix to the files ``NAME_data``, ``NAME_indices`` and ``NAME_indptr``.
+def append_csr(folder: Path, name: str, rows: sparse.csr_array, index: npt.DTypeLike) -> None:
+    """Append rows to a CSR matrix in the files ``NAME_data``, ``NAME_indices`` and ``NAME_indptr``.
 
-    Yields what appends rows, of canonical format and all of as many columns.  The files hold
-    nothing but the numbers.  `indices` and `indptr` have the type `index`: SciPy would copy arrays
-    of different types.
+    The rows have canonical format, and always as many columns.  The files hold nothing but the
+    numbers.  `indices` and `indptr` have the type `index`: SciPy would copy arrays of different
+    types.
     """
-    with ExitStack() as stack:
-        data, indices, indptr = (
-            stack.enter_context((folder / f"{name}_{part}").open("wb")) for part in CSR
-        )
-        n_entries = 0
-        np.zeros(1, index).tofile(indptr)
-
-        def append(rows: sparse.csr_array) -> None:
-            nonlocal n_entries
-            (n_entries + rows.indptr[1:]).astype(index).tofile(indptr)
-            rows.data.astype(np.float32).tofile(data)
-            rows.indices.astype(index).tofile(indices)
-            n_entries += rows.nnz
-
-        yield append
+    paths = [folder / f"{name}_{part}" for part in CSR]
+    data = rows.data.astype(np.float32)
+    starts = rows.indptr
+    if paths[0].exists():
+        starts = paths[0].stat().st_size // data.itemsize + starts[1:]
+    arrays = data, rows.indices.astype(index), starts.astype(index)
+    for path, array in zip(paths, arrays, strict=True):
+        with path.open("ab") as file:
+            array.tofile(file)
 
 
 def map_csr(folder: Path, name: str, n_columns: int, index: npt.DTypeLike) -> sparse.csr_array:
-    """Map the files of `csr_writer`, read-only: an entry is read when it is used."""
+    """Map the files of `append_csr`, read-only: an entry is read when it is used."""
     types = np.float32, index, index
     data, indices, indptr = (
         np.asarray(np.memmap(folder / f"{name}_{part}", dtype, mode="r"))
@@ -482,14 +459,8 @@ class WebScale(Fields, Dataset):
     ) -> WebScaleData:
         """Map images in the cache folder; generate them first if they do not exist yet."""
         parameters = WebScaleParameters(n_images, n_test_images, n_visterms)
-        return prepare_web_scale(parameters.cache_folder, parameters, progress)
-
-    @staticmethod
-    def to_write(n_images: int, n_test_images: int, n_visterms: int) -> tuple[Path, float]:
-        """Return where `kept` keeps the images, and the bytes that are not there yet, at most."""
-        parameters = WebScaleParameters(n_images, n_test_images, n_visterms)
-        folder = parameters.cache_folder
-        return folder, 0.0 if folder.exists() else parameters.most_bytes
+        name = "-".join(map(str, asdict(parameters).values()))
+        return prepare_web_scale(cache_home() / "web-scale" / name, parameters, progress)
 
     def location(self) -> str | None:
         """Return where the data is on this machine."""

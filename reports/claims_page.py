@@ -155,33 +155,30 @@ def _details(name: str, effects: pd.DataFrame) -> Table:
 
 def beside_published(runs: Runs) -> list[Table]:
     """Make the tables of which there are runs: of precision, and of CPU seconds of a fit."""
-    tables = []
+    tables, keys = [], {"classes": "Classes", "name": "Measure"}
     for names, titles in TABLES.items():
         lists = [
-            (run, subset, found)
+            (run, subset, view_of(run).subsets[subset], found)
             for name in names
             for run in runs.get(name, {}).values()
             for subset in view_of(run).subsets
             if (found := ClassList.of(run, subset)) is not None
         ]
+        notes = [STAND_IN_NOTE] * any(found.stand_in for *_, found in lists)
         for (name, title), make, text in zip(
             titles.items(), (_precision, _seconds), ("{:.2f}".format, seconds_text), strict=True
         ):
             parts = [
                 make(run, subset, found).assign(
-                    n_classes=view_of(run).subsets[subset],
+                    n_classes=n,
                     class_list=found.name,
                     stand_in=found.stand_in,
+                    classes=f"{n} for {found.name}" if found.stand_in else found.name,
                 )
-                for run, subset, found in lists
+                for run, subset, n, found in lists
             ]
-            notes = [STAND_IN_NOTE] * any(found.stand_in for *_, found in lists)
-            keys = {"classes": "Classes", "name": "Measure"}
             if parts:
-                rows = pd.concat(parts)
-                instead = rows["n_classes"].astype(str) + " for " + rows["class_list"]
-                rows["classes"] = rows["class_list"].where(~rows["stand_in"], instead)
-                tables.append(table_beside(name, title, keys, rows, text, notes))
+                tables.append(table_beside(name, title, keys, pd.concat(parts), text, notes))
     return [*tables, *_of_deep_ranking(runs)]
 
 

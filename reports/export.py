@@ -9,7 +9,7 @@ import base64
 import io
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +72,7 @@ def export_run(folder: Path, kind: str, output: Path | None = None) -> list[Path
         content = to_csv(result_rows(view_of(run)), float_format="%.6g")
         files = {f"{folder.resolve().name}.csv": content}
     else:
-        files = KINDS[kind](run)
+        files = {f"{name}.{kind}": WRITERS[kind](table) for name, table in _tables(run).items()}
     with Folder(output).exporting():
         for name, content in files.items():
             Folder(output).write(name, content)
@@ -88,33 +88,25 @@ def _tables(run: StoredRun) -> dict[str, pd.DataFrame]:
     }
 
 
-def _csv(run: StoredRun) -> dict[str, bytes]:
-    tables = _tables(run)
-    thumbnails = tables["pictures"]["thumbnail"]
-    tables["pictures"]["thumbnail"] = [
-        None if jpeg is None else base64.b64encode(jpeg).decode() for jpeg in thumbnails
-    ]
-    return {f"{name}.csv": to_csv(table) for name, table in tables.items()}
+def _csv(table: pd.DataFrame) -> bytes:
+    if "thumbnail" in table:
+        encoded = [jpeg and base64.b64encode(jpeg).decode() for jpeg in table["thumbnail"]]
+        table = table.assign(thumbnail=encoded)
+    return to_csv(table)
 
 
-def _parquet(run: StoredRun) -> dict[str, bytes]:
-    files = {}
-    for name, table in _tables(run).items():
-        content = io.BytesIO()
-        try:
-            table.to_parquet(content, engine="pyarrow", index=False)
-        except ImportError as error:
-            raise UsageError(
-                'pyarrow, which writes Parquet, is missing: pip install "oasis-bench[parquet]"'
-            ) from error
-        files[f"{name}.parquet"] = content.getvalue()
-    return files
+def _parquet(table: pd.DataFrame) -> bytes:
+    content = io.BytesIO()
+    try:
+        table.to_parquet(content, engine="pyarrow", index=False)
+    except ImportError as error:
+        raise UsageError(
+            'pyarrow, which writes Parquet, is missing: pip install "oasis-bench[parquet]"'
+        ) from error
+    return content.getvalue()
 
 
-KINDS: dict[str, Callable[[StoredRun], dict[str, bytes]]] = {
-    "csv": _csv,
-    "parquet": _parquet,
-}
+WRITERS = {"csv": _csv, "parquet": _parquet}
 
 
 def result_rows(view: RunView) -> pd.DataFrame:

@@ -300,7 +300,10 @@ def draw_along_steps(view: RunView, split: str) -> fs.Plot | None:
         return None
     styles, trials = fs.learner_styles(view.learners), view.finished_on(split)
     scores = pd.concat([traces, _tuned_validation(view, trials)])
-    figure, of_subset = panels(view, traces, STEPS_LABEL, view.tuned_by[split][1])
+    task, measure = view.tuned_by[split]
+    values = view.values[task]
+    values = values[values["name"] == measure]
+    figure, of_subset = panels(view, traces, STEPS_LABEL, measure)
     for subset, axes in of_subset.items():
         fs.log_counts(axes)
         for learner, style in styles.items():
@@ -311,8 +314,9 @@ def draw_along_steps(view: RunView, split: str) -> fs.Plot | None:
                 band = band_of(of_part, "n_steps", "value", partitions=len(own))
                 drawn = {**style, "markersize": 3, "linestyle": line}
                 fs.draw_band(axes, band, drawn, shade=part != "validation")
-            if own["n_steps"].isna().all() and own["test"].notna().any():
-                _draw_level(axes, own["test"].mean(), style)
+            level = values.loc[values["trial_id"].isin(own["trial_id"]), "value"].mean()
+            if own["n_steps"].isna().all() and not math.isnan(level):
+                _draw_level(axes, level, style)
     others: dict[str, Artist] = {
         part: Line2D([], [], color="0.3", linestyle=line) for part, line in PARTS.items()
     }

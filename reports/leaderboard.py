@@ -40,7 +40,7 @@ from oasis_bench.reports.table import (
 )
 from oasis_bench.reports.view import BASELINE, task_title, transductive_note, view_of
 from oasis_bench.runs import read_run
-from oasis_bench.system import Text, UsageError
+from oasis_bench.system import Folder, Text, UsageError
 
 PAGE, PAGE_OF_VALUES = "leaderboard.html", "side_by_side.html"
 LEAST_SHOWN = -100
@@ -66,10 +66,7 @@ def write_ranks(
     are compared on each task.
     """
     boards, notes = read_boards(paths, task, measure, baseline)
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"cannot write to {output}: {error.strerror}") from error
+    Folder(output).make_writable()
     title = f"Learners over {max(len(it.corpora) for it in boards)} corpora"
     page = _write(output, PAGE, title, boards, notes)
     return page, "\n".join(_summary(boards, notes))
@@ -386,16 +383,14 @@ def _recommendation(board: Leaderboard) -> str:
     """Say which learner to take, for all data or for a kind of them."""
     if len(board.corpora) < Leaderboard.LEAST_CORPORA:
         return f"Fewer than {Leaderboard.LEAST_CORPORA} corpora are too few for a recommendation."
-    overall, groups = (
-        board.best_on_average,
-        board.recommendations(FACETS),
-    )
     better = [
         f"{row['learner']} for {row['group']} ({_regret(row)})"
-        for row in groups.to_dict("records")
+        for row in board.recommendations(FACETS).to_dict("records")
         if row["low"] > 0
     ]
-    text = f"Take {overall}: it has the highest mean error reduction over the corpora."
+    text = (
+        f"Take {board.best_on_average}: it has the highest mean error reduction over the corpora."
+    )
     if better:
         return f"{text} Better for some data: {'; '.join(better)}."
     return (

@@ -266,17 +266,12 @@ def _beside(name: str, view: RunView) -> pd.DataFrame:
     gave it), published (NaN where nothing is), difference, chance.
     """
     task, chosen = view.tuned_by[view.splits[0]]
-    known, values = view.measures[task], view.values[task]
+    known: pd.DataFrame = view.measures[task]
+    rows: pd.DataFrame = view.numbers[task]
     measure = known.loc[known["name"] == chosen, "measure"].iloc[0]
-    values = values[values["subset"] == list(view.subsets)[-1]]
-    means = values.groupby(["name", "learner"]).agg(
-        ours=("value", "mean"), sd=("value", "std"), n=("value", "count"), chance=("chance", "mean")
-    )
-    means = means[means["n"] == view.experiment.n_partitions].drop(columns="n")
-    rows: pd.DataFrame = known[known["measure"] == measure].merge(
-        pd.DataFrame({"learner": view.learners}), how="cross"
-    )
-    rows = rows.merge(means, on=["name", "learner"], how="left").assign(dataset=name)
+    rows = rows[(rows["measure"] == measure) & (rows["subset"] == list(view.subsets)[-1])]
+    whole = rows["n"] == view.experiment.n_partitions
+    rows = rows.assign(dataset=name, ours=rows["mean"].where(whole), sd=rows["sd"].where(whole))
     rows = rows.merge(published_figures(view.stored), on=["measure", "k", "learner"], how="left")
     rows["difference"] = rows["ours"] - rows["published"]
     columns = ["name", "k", "learner", "ours", "sd", "published", "difference", "chance"]

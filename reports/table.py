@@ -265,9 +265,9 @@ def numbers_as(pattern: str, missing: str = "n/a") -> Callable[[float], str]:
     return lambda value: number_text(value, pattern, missing)
 
 
-def interval_text(low: float, high: float, pattern: str = "{:z.3f}", missing: str = "-") -> str:
-    """Write an interval by a pattern for each end, or `missing` if the ends are NaN."""
-    return missing if pd.isna(low) else f"{pattern.format(low)} to {pattern.format(high)}"
+def interval_text(low: float, high: float) -> str:
+    """Write an interval, or '-' if the ends are NaN."""
+    return "-" if pd.isna(low) else f"{low:z.3f} to {high:z.3f}"
 
 
 def seconds_text(seconds: float) -> str:

@@ -25,6 +25,11 @@ SHARED_NOTE = "Other trials ran on the same cores, so the times are not comparab
 NOISY_NOTE = (
     "Noisy in {}: because of other programs, the fit waited for a core for over 5 % of its time."
 )
+BLEND_NOTE = (
+    "b: the weight of the learner in the blend with the Euclidean baseline, tuned on the inner "
+    "folds. Test is the value of this blend. Validation and ‘as learned’ are values of the learner "
+    "alone."
+)
 PROCESSORS_NOTE = "Trials ran on different processors, so their times are not comparable."
 
 three_digits = numbers_as("{:.3f}", "none")
@@ -68,20 +73,11 @@ def selection_table(view: RunView) -> Table:
         numbers=view.tuned[columns],
         notes=[
             *tuned_by_notes(view),
-            *_blend_notes(view),
+            *[BLEND_NOTE] * view.is_blended,
             "At an end: the number of partitions in which the smallest or largest value of a range "
             "was tuned, if values beyond are possible.",
         ],
     )
-
-
-def _blend_notes(view: RunView) -> list[str]:
-    """Say which values are of the learner alone, and which of its blend."""
-    return [
-        "b: the weight of the learner in the blend with the Euclidean baseline, tuned on the inner "
-        "folds. Test is the value of this blend. Validation and ‘as learned’ are values of the "
-        "learner alone."
-    ] * view.is_blended
 
 
 def _n_at_end(view: RunView, trials: pd.DataFrame) -> int:
@@ -209,9 +205,9 @@ def _cost_table(view: RunView, split: str) -> Table:
     medians = numbers.set_index([*keys, "quantity"])["median"].unstack()
     medians = medians.loc[list(rows.itertuples(index=False, name=None))]
 
-    def column(header: str, values: Any, text: Any = str, align: str = "r") -> Column:
+    def column(header: str, values: Any, text: Any) -> Column:
         shown = [it if len(own) else Cell("-") for it, own in zip(values, trials, strict=True)]
-        return Column(header, shown, text, align)
+        return Column(header, shown, text)
 
     several_processors = view.trials["processor"].nunique() > 1
     return Table(

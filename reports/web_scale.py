@@ -50,7 +50,7 @@ def write_web_scale_report(folder: Path) -> Path:
         raise UsageError(
             f"{folder} has no record of a training: 'web-scale --output {folder}' makes them"
         )
-    data, checkpoints = records[0].data, with_schedules(checkpoints_of(records))
+    data, checkpoints = records[0].data, checkpoints_of(records)
     ends = ends_of(checkpoints)
     tables, figures = web_scale_tables(ends, data), web_scale_figures(checkpoints)
     origins = [record.provenance for record in records]
@@ -80,8 +80,9 @@ def schedule_name(batch_size: float) -> str:
 def checkpoints_of(records: Sequence[TrainingRecord]) -> pd.DataFrame:
     """Return a row for each checkpoint, in the order of images, steps, batch size and seed.
 
-    The columns are these four, threads, and the fields of `Checkpoint`, with columns such as
-    precision_at_1 for its precisions.  batch_size is NaN for exact OASIS.
+    The columns are these four, threads, schedule (its name), steps_an_image, and the fields of
+    `Checkpoint`, with columns such as precision_at_1 for its precisions.  batch_size is NaN for
+    exact OASIS.
     """
     rows = [
         {
@@ -94,16 +95,11 @@ def checkpoints_of(records: Sequence[TrainingRecord]) -> pd.DataFrame:
         for point in record.checkpoints
     ]
     frame = pd.DataFrame(rows).drop(columns="precision_at")
-    frame = frame.astype({"batch_size": float, "peak_bytes": float})
-    return frame.sort_values([*TRAINING, "n_steps"], na_position="first", ignore_index=True)
-
-
-def with_schedules(checkpoints: pd.DataFrame) -> pd.DataFrame:
-    """Add the columns schedule, the name of one, and steps_an_image."""
-    return checkpoints.assign(
-        schedule=checkpoints["batch_size"].map(schedule_name),
-        steps_an_image=checkpoints["steps"] / checkpoints["images"],
+    frame = frame.astype({"batch_size": float, "peak_bytes": float}).assign(
+        schedule=frame["batch_size"].astype(float).map(schedule_name),
+        steps_an_image=frame["steps"] / frame["images"],
     )
+    return frame.sort_values([*TRAINING, "n_steps"], na_position="first", ignore_index=True)
 
 
 def ends_of(checkpoints: pd.DataFrame) -> pd.DataFrame:

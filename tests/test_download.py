@@ -15,12 +15,12 @@ from oasis_bench.system import UsageError, cache_home
 CONTENT = bytes(i * i % 251 for i in range(300_000))
 MD5 = "md5:" + hashlib.md5(CONTENT).hexdigest()
 SHA256 = "sha256:" + hashlib.sha256(CONTENT).hexdigest()
-NO_PAUSES = (0.0, 0.0)
 
 
 @pytest.fixture
-def server(server: LocalServer) -> LocalServer:
-    """A server with a file that holds CONTENT."""
+def server(server: LocalServer, monkeypatch: pytest.MonkeyPatch) -> LocalServer:
+    """A server with a file that holds CONTENT, which is asked again without a pause."""
+    monkeypatch.setattr("oasis_bench.datasets.files.PAUSES", (0.0, 0.0))
     (server.folder / "file.bin").write_bytes(CONTENT)
     return server
 
@@ -61,21 +61,21 @@ def test_a_wrong_checksum_leaves_nothing_and_is_not_tried_again(
     with pytest.raises(
         UsageError, match=f"{re.escape(server.url('file.bin'))}: .*{MD5[4:]}, not 0123,"
     ):
-        fetch(server.url("file.bin"), path, "md5:0123", pauses=NO_PAUSES)
+        fetch(server.url("file.bin"), path, "md5:0123")
     assert files_beside(path) == []
     assert server.ranges == [None]
 
 
 def test_a_connection_that_dies_is_resumed_where_it_died(server: LocalServer, path: Path) -> None:
     server.dies_after = [100_000, 50_000]
-    fetch(server.url("file.bin"), path, MD5, pauses=NO_PAUSES)
+    fetch(server.url("file.bin"), path, MD5)
     assert path.read_bytes() == CONTENT
     assert server.ranges == [None, "bytes=100000-", "bytes=150000-"]
 
 
 def test_a_server_that_ignores_ranges_sends_it_all_again(server: LocalServer, path: Path) -> None:
     server.dies_after, server.knows_ranges = [100_000], False
-    fetch(server.url("file.bin"), path, MD5, pauses=NO_PAUSES)
+    fetch(server.url("file.bin"), path, MD5)
     assert path.read_bytes() == CONTENT
     assert server.ranges == [None, "bytes=100000-"]
 
@@ -95,7 +95,7 @@ def test_what_an_earlier_run_left_is_used_only_where_it_is_right(
 ) -> None:
     path.parent.mkdir()
     path.with_name("file.bin.part").write_bytes(left)
-    fetch(server.url("file.bin"), path, MD5, pauses=NO_PAUSES)
+    fetch(server.url("file.bin"), path, MD5)
     assert path.read_bytes() == CONTENT
     assert files_beside(path) == ["file.bin"]
     assert server.ranges == asked
@@ -103,7 +103,7 @@ def test_what_an_earlier_run_left_is_used_only_where_it_is_right(
 
 def test_a_busy_server_is_asked_again(server: LocalServer, path: Path) -> None:
     server.statuses = [503, 429]
-    fetch(server.url("file.bin"), path, MD5, pauses=NO_PAUSES)
+    fetch(server.url("file.bin"), path, MD5)
     assert path.read_bytes() == CONTENT
     assert len(server.ranges) == 3
 
@@ -114,7 +114,7 @@ def test_a_refusal_is_told_in_one_line_with_the_remedy(
 ) -> None:
     server.statuses = [status] * 9
     with pytest.raises(UsageError) as caught:
-        fetch(server.url("file.bin"), path, MD5, pauses=NO_PAUSES)
+        fetch(server.url("file.bin"), path, MD5)
     message = str(caught.value)
     assert message.startswith(f"cannot download {server.url('file.bin')}: HTTP Error {status}: ")
     assert f"put it at {path}, or in new/ of the folder that OASIS_BENCH_DATA names" in message

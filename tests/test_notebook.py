@@ -208,7 +208,6 @@ class TakenName(Euclidean):
         ({"dataset": (X, Y), "label": "kind"}, "label = 'kind' of .X, y.: y has the labels"),
         ({"experiment": "keel"}, "10 data sets: name one with dataset_options"),
         ({"dataset": "digits", "queries": 3}, "queries chooses pictures, and digits has none"),
-        ({"dataset": (X, ["1", 1] * 75)}, "texts and numbers that are written alike"),
     ],
 )
 def test_what_cannot_run_is_one_clear_line_and_leaves_nothing(

@@ -274,22 +274,6 @@ def test_neighbours_of_a_blend_are_those_of_brute_force(folder, command, tmp_pat
         np.testing.assert_allclose(np.load(tmp_path / "points.npy"), model.transform(X))
 
 
-def test_faiss_says_that_it_ranks_as_learned(folder, command, tmp_path):
-    pytest.importorskip("faiss", reason='pip install "oasis-bench[faiss]" is needed')
-    model = make_pipeline(StandardScaler(), LDA()).fit(X, Y)
-    model.blend_ = Blend.of(model[-1], model[0].transform(X), 0.25)
-    save_model(model, tmp_path / "m.npz")
-    words = [tmp_path / "m.npz", folder / "table.csv", folder / "table.csv", "-k", 3, "--faiss"]
-    status, printed, (line,) = command("neighbours", *words, "--probes", 99)
-    assert status == 0
-    assert line.startswith("--faiss ranks as learned")
-    assert line.endswith("(b = 0.25)")
-    found = pd.read_csv(pd.io.common.StringIO(printed))["similarity"]
-    points = model.transform(X)
-    best = np.sort(cdist(points, points), axis=1)[:, :3]
-    np.testing.assert_allclose(-found, best.ravel(), atol=1e-3)
-
-
 def test_rows_are_called_by_a_column_and_printed_without_an_output(metric, folder, command):
     words = ["neighbours", metric, folder / "gallery.csv", folder / "gallery.csv", "-k", 1]
     status, printed, said = command(*words, "--name", "id")
@@ -346,8 +330,6 @@ def test_python_does_the_same_in_three_lines(metric, folder, tmp_path):
     np.testing.assert_array_equal(oasis_bench.embed(other, X), oasis_bench.embed(model, X))
     with pytest.raises(UsageError, match="unknown setting 'scalling': did you mean 'scaling'"):
         oasis_bench.fit((X, Y), "LMNN", scalling="none")
-    with pytest.raises(UsageError, match=r"index = 'falss': 'faiss' or None"):
-        oasis_bench.neighbours(model, X, X, index="falss")
 
 
 def test_the_best_of_a_run_is_saved_without_a_pickle(folder, tmp_path):

@@ -1,7 +1,6 @@
 """The web-scale experiment: what it keeps, goes on from and refuses."""
 
 import json
-import re
 
 import numpy as np
 import pytest
@@ -70,7 +69,7 @@ def test_the_first_checkpoint_is_the_cosine_and_all_queries_are_ranked_where_few
     assert first.precision_at["10"] == pytest.approx(cosine.precision_at_k[9], abs=1e-6)
 
 
-def test_what_is_written_and_the_chance_level_are_said_before_the_first_training(
+def test_steps_and_the_chance_level_are_said_before_the_first_training(
     tmp_path, monkeypatch, capfd
 ):
     monkeypatch.setenv("OASIS_BENCH_CACHE", str(tmp_path / "cache"))
@@ -79,23 +78,13 @@ def test_what_is_written_and_the_chance_level_are_said_before_the_first_training
     command = ["web-scale", *small.split(), "--batch", "64,exact", "--output", "out"]
     assert main(command) == 0
     out, errors = capfd.readouterr()
-    images, learning, _ = out.splitlines()
     folder = tmp_path / "cache" / "web-scale" / "600-200-400-0"
-    held = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    pattern = r"images: up to (.*) MB are generated and written to (.*)"
-    said, place = re.fullmatch(pattern, images).groups()
-    assert place == str(folder)
-    assert held / 1e6 <= float(said) < 2 * held / 1e6
-    models_held = sum(path.stat().st_size for path in (tmp_path / "out").glob("*.npz"))
-    said = re.search(r" in 2 trainings, (.*) MB of models, are written to out;", learning).group(1)
-    assert float(said) == pytest.approx(models_held / 1e6, abs=0.06)
-    assert learning.startswith("learning: 2,400 steps in 2 trainings, ")  # 600 images, 2 each
-
+    assert "learning: 2,400 steps in 2 trainings;" in errors  # 600 images, 2 each
+    assert out == "report: out/web-scale.html\n"
     assert (tmp_path / "out" / "web-scale.html").exists()
     assert main(command) == 0
-    again = capfd.readouterr()
-    assert again.out.startswith(f"images: those in {folder} are used\n")
-    assert "steps" not in again.err  # nothing was left to do
+    assert "generating" not in (again := capfd.readouterr().err)
+    assert "1,200 steps, " not in again  # nothing was left to do
 
     data = prepare_web_scale(folder, WebScaleParameters(600, 200, 400))
     found = evaluate_ranking(

@@ -22,7 +22,7 @@ from oasis_bench.datasets.web_scale import (
     WebImages,
     WebScaleData,
     WebScaleParameters,
-    csr_writer,
+    append_csr,
     index_type,
     map_csr,
     prepare_web_scale,
@@ -226,9 +226,8 @@ class TestTheFolder:
 @pytest.mark.parametrize("index", [np.int32, np.int64])
 def test_csr_files_hold_what_was_written_in_pieces(tmp_path: Path, index: type) -> None:
     X = sparse.random_array((50, 9), density=0.2, format="csr", rng=0, dtype=np.float32)
-    with csr_writer(tmp_path, "A", index) as append:
-        for rows in (X[:0], X[:20], X[20:21], X[21:]):
-            append(rows)
+    for rows in (X[:0], X[:20], X[20:21], X[21:]):
+        append_csr(tmp_path, "A", rows, index)
     mapped = map_csr(tmp_path, "A", 9, index)
     assert same(mapped, X)
     assert mapped.indices.dtype == mapped.indptr.dtype == index

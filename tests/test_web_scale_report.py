@@ -19,7 +19,6 @@ from oasis_bench.reports.web_scale import (
     growths,
     precision_table,
     published_table,
-    with_schedules,
     write_web_scale_report,
 )
 from oasis_bench.system import UsageError
@@ -65,7 +64,7 @@ def write(folder, *records):
 
 
 def checkpoints(*records):
-    return with_schedules(checkpoints_of(records))
+    return checkpoints_of(records)
 
 
 def ends(*records):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from oasis_bench.analysis.measurements import RunAnalysis, with_costs
+from oasis_bench.analysis.measurements import RunAnalysis
 from oasis_bench.analysis.statistics import (
     LEAST_CLUSTERS,
     LEAST_SETS,
@@ -161,7 +161,7 @@ def _groups(
 
 def _with_measures(run: RunAnalysis, measures: Mapping[str, Sequence[str]]) -> pd.DataFrame:
     """Return the trials with every cost, the measures of each task and its status as columns."""
-    trials = with_costs(run.stored.trials)
+    trials = run.trials.copy()
     failed = trials["status"] + ": " + trials["reason"].fillna("")
     for task, names in measures.items():
         answers = run.stored.answers
@@ -208,8 +208,8 @@ def cell_lines(
     split: str,
     measures: Mapping[str, Sequence[str]],
     tolerance: float,
-    doubt: str = "",
-    groups: Mapping[str, pd.DataFrame] | None = None,
+    doubt: str,
+    groups: Mapping[str, pd.DataFrame],
 ) -> Iterator[dict[str, Any]]:
     """Compare a learner on one class subset: a row of `pairs` is a partition that both runs have.
 
@@ -222,8 +222,7 @@ def cell_lines(
         yield from _results_line(task, pairs)
         for name in names:
             column = column_of(task, name)
-            own = None if groups is None else groups.get(column)
-            yield from _line(task, name, column, pairs, tolerance, doubt, own)
+            yield from _line(task, name, column, pairs, tolerance, doubt, groups.get(column))
     both = pairs[(pairs["status_old"] == "ok") & (pairs["status_new"] == "ok")]
     timed, of_time = _timed(both)
     for cost in COMPARED_COSTS:
@@ -286,7 +285,7 @@ def _line(
     column: str,
     pairs: pd.DataFrame,
     tolerance: float,
-    doubt: str = "",
+    doubt: str,
     groups: pd.DataFrame | None = None,
 ) -> Iterator[dict[str, Any]]:
     """Compare a column over the partitions where both runs have it; no line where none has.

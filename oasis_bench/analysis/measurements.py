@@ -129,25 +129,18 @@ class RunAnalysis:
 
     @cached_property
     def trials(self) -> pd.DataFrame:
-        """All trials: costs and steps as numbers, whether a fit's time is noisy, what was tuned.
+        """All trials, with each of `COSTS`, NaN if it is not known, and `noisy`.
 
-        measure names what the inner folds tuned by on the trial's split; test is its value on test
-        items, as_learned that of the learner alone, training that of the learner alone on training
-        items among themselves, NaN if it is not known.
+        tuning_seconds is what the inner folds took, learning and validation, as if one had followed
+        the other; seconds_per_query what embedding and scoring took, over the number of queries;
+        noisy says whether other programs used the cores during the fit.
         """
-        trials = with_costs(self.stored.trials)
-        numbers = self.stored.fit_numbers
-        training = numbers[numbers["name"] == TRAINING].set_index("trial_id")["value"]
-        found = [self.values[task] for task, _ in self.tuned_by.values()]
-        names = [name for _, name in self.tuned_by.values()]
-        chosen = pd.concat(
-            [own[own["name"] == name] for own, name in zip(found, names, strict=True)]
-        ).set_index("trial_id")
+        trials = self.stored.trials
+        waiting = trials["fit_waiting_seconds"]  # NaN where not measurable
         return trials.assign(
-            measure=trials["split"].map(dict(zip(self.tuned_by, names, strict=True))),
-            test=trials["trial_id"].map(chosen["value"]).astype(float),
-            as_learned=trials["trial_id"].map(chosen["as_learned"]).astype(float),
-            training=trials["trial_id"].map(training).astype(float),
+            tuning_seconds=trials["tuning_fit_seconds"] + trials["tuning_score_seconds"],
+            seconds_per_query=trials["query_seconds"] / trials["n_timed_queries"],
+            noisy=(waiting > NOISY_SHARE * trials["fit_seconds"]) & (waiting > NOISY_SECONDS),
         )
 
     @cached_property
@@ -183,11 +176,11 @@ class RunAnalysis:
 
         A row for each trial and measure: its `task` and `measure`, what was tuned, and the value of
         the measure on the inner folds (validation), on test items (test), and of the learner alone
-        (as_learned).
+        (as_learned).  training is that of the learner alone on training items among themselves,
+        by the first measure; NaN if it is not known.
         """
-        tuned, values_of = ["scaling", "params", "n_steps", "blend"], ["test", "as_learned"]
-        trials = self.finished.sort_values("partition")
-        trials = trials.drop(columns=[*tuned, "measure", *values_of])
+        tuned = ["scaling", "params", "n_steps", "blend"]
+        trials = self.finished.sort_values("partition").drop(columns=tuned)
         own = self.stored.tuned.drop_duplicates(["trial_id", "task"])
         names = [measure_name(*pair) for pair in zip(own["measure"], own["k"], strict=True)]
         own = own[["trial_id", "task", *tuned]]
@@ -199,9 +192,11 @@ class RunAnalysis:
         values = values.drop(columns="measure")
         values = values.rename(columns={"name": "measure", "value": "test"})
         keys = ["trial_id", "task", "measure"]
-        rows = rows.merge(values[[*keys, *values_of]], on=keys, how="left")
+        rows = rows.merge(values[[*keys, "test", "as_learned"]], on=keys, how="left")
         first = rows["task"] == rows.groupby("trial_id")["task"].transform("first")
-        rows["training"] = rows["training"].where(first)
+        numbers = self.stored.fit_numbers
+        training = numbers[numbers["name"] == TRAINING].set_index("trial_id")["value"]
+        rows["training"] = rows["trial_id"].map(training).astype(float).where(first)
         return pd.concat([rows[rows["split"] == split] for split in self.splits])
 
     @cached_property
@@ -449,18 +444,3 @@ class RunAnalysis:
         columns = ["subset", "n_classes", "learner", "measure", "k", "name", "mean", "sd", "n"]
         columns += ["as_learned", "blend", "n_measured", "chance", "verdict", "bold"]
         return numbers[columns]
-
-
-def with_costs(trials: pd.DataFrame) -> pd.DataFrame:
-    """Return trials with each of `COSTS`, NaN if it is not known, and `noisy`.
-
-    tuning_seconds is what the inner folds took, learning and validation, as if one had followed the
-    other; seconds_per_query what embedding and scoring took, over the number of queries; noisy says
-    whether other programs used the cores during the fit.
-    """
-    waiting = trials["fit_waiting_seconds"]  # NaN where not measurable
-    return trials.assign(
-        tuning_seconds=trials["tuning_fit_seconds"] + trials["tuning_score_seconds"],
-        seconds_per_query=trials["query_seconds"] / trials["n_timed_queries"],
-        noisy=(waiting > NOISY_SHARE * trials["fit_seconds"]) & (waiting > NOISY_SECONDS),
-    )

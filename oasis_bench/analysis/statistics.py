@@ -183,10 +183,7 @@ def reach_of(values: npt.ArrayLike) -> float:
 
 
 def paired_interval(
-    differences: npt.ArrayLike,
-    rho: float,
-    confidence: float = CONFIDENCE,
-    reach: float = math.inf,
+    differences: npt.ArrayLike, rho: float, reach: float = math.inf
 ) -> PairedInterval:
     """Return the corrected resampled t-interval and the t-test of a mean difference (n,).
 
@@ -200,7 +197,7 @@ def paired_interval(
     if n < 2 or np.ptp(array) <= ROUNDING:
         return PairedInterval(mean, math.nan, math.nan, n, 0 * sd, math.nan, reach, rho)
     standard_error = sd * _standard_error(n, rho)
-    half = float(stats.t.ppf((1 + confidence) / 2, df=n - 1)) * standard_error
+    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, df=n - 1)) * standard_error
     p_value = 2 * float(stats.t.sf(abs(mean) / standard_error, df=n - 1))
     low, high = max(mean - half, -reach), min(mean + half, reach)
     return PairedInterval(mean, low, high, n, sd, p_value, reach, rho)
@@ -251,7 +248,6 @@ def holm(p_values: npt.ArrayLike) -> npt.NDArray[np.float64]:
 def compare_to_best(
     scores: pd.DataFrame,
     rho: float,
-    level: float = LEVEL,
     baseline: str | None = None,
     least: int = 2,
     sizes: pd.Series[float] | None = None,
@@ -268,10 +264,9 @@ def compare_to_best(
     errors are not controlled over several tables or measures.
 
     `holm` supposes that the best was named beforehand, but it is found in the same data, where
-    chance has raised its mean.  The truly best is still called 'worse' in less than `level` of the
-    runs.  That some learner as good as the best is called 'worse' is more frequent than `level`:
-    among ten equal learners on five partitions in 11 % of simulated runs, for level 0.05
-    (uncorrected: 56 %).
+    chance has raised its mean.  The truly best is still called 'worse' in less than `LEVEL` of the
+    runs.  That some learner as good as the best is called 'worse' is more frequent than `LEVEL`:
+    among ten equal learners on five partitions in 11 % of simulated runs (uncorrected: 56 %).
 
     `scores` (n_partitions, n_learners) are NaN where a trial gave no result, and larger is better.
     A `baseline` is a learner that takes the place of the best.  On fewer than `least` partitions
@@ -301,16 +296,16 @@ def compare_to_best(
         return nothing
     corrected = holm([difference.p_value for difference in differences.values()])
     p_values = dict(zip(differences, corrected.tolist(), strict=True))
-    verdicts = {name: _verdict(differences[name], p, level) for name, p in p_values.items()}
+    verdicts = {name: _verdict(differences[name], p) for name, p in p_values.items()}
     verdicts = {**untold, **verdicts, best: "best"}
     return replace(
         nothing, best=best, verdicts=verdicts, differences=differences, p_values=p_values
     )
 
 
-def _verdict(difference: PairedInterval, p_value: float, level: float) -> str:
+def _verdict(difference: PairedInterval, p_value: float) -> str:
     """Say how a learner compares with the best, from which it was subtracted."""
-    if p_value > level or abs(difference.mean) <= ROUNDING:
+    if p_value > LEVEL or abs(difference.mean) <= ROUNDING:
         return "tied"
     if math.isnan(p_value):
         return "untested"

@@ -485,13 +485,14 @@ def decide(claims: Sequence[Claim], effects: pd.DataFrame) -> tuple[pd.DataFrame
     outcomes, verdicts = pd.Series("inconclusive", effects.index), {}
     for claim in claims:
         own = effects[effects["id"] == claim.id]
+        measured = {*zip(own["experiment"], own["effect"], strict=True)}
         p = own["p_value"].astype(float)
         against = 1 - p <= LEVEL / max(1, len(own))
         every = bool((p <= LEVEL).all())
         shown = p <= LEVEL if every else pd.Series(holm(p) <= LEVEL, own.index)
         if against.any():
             verdict = "contradicted"
-        elif not claim.effects or claim.needed - _kinds(own):
+        elif not claim.effects or claim.needed - measured:
             verdict = "not tested"
         else:
             verdict = (
@@ -515,7 +516,3 @@ def decide(claims: Sequence[Claim], effects: pd.DataFrame) -> tuple[pd.DataFrame
         found.loc[tested, "q_value"] = stats.false_discovery_control(p_values)
     found["verdict"] = pd.Categorical(found["verdict"], OUTCOMES)
     return found, effects.assign(outcome=outcomes)
-
-
-def _kinds(effects: pd.DataFrame) -> set[tuple[str, str]]:
-    return set(effects[["experiment", "effect"]].itertuples(index=False, name=None))

@@ -17,11 +17,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NoReturn, cast
 
-from oasis_bench.command_line.options import EVERY_LEARNER, make_parser
-from oasis_bench.command_line.parsing import refuse_missing
+from oasis_bench.command_line.options import make_parser
 from oasis_bench.command_line.printed import Printed, printed_streams
 from oasis_bench.experiment import Experiment
-from oasis_bench.plugins import find_dataset, refuse_unknown
 from oasis_bench.system import Text, UsageError
 
 USAGE = 2
@@ -98,38 +96,11 @@ def _status(arguments: Sequence[str] | None) -> int:
 
 
 def parse_words(words: Sequence[str] | None = None) -> argparse.Namespace:
-    """Parse the words of a command, read its experiment, and look for what its words name.
-
-    Mistakes in them are reported before imports that take two seconds.
-    """
+    """Parse the words of a command, and read its experiment."""
     options = make_parser().parse_args(words)
     if getattr(options, "experiment", None) is not None:
         options.experiment = Experiment.from_toml(options.experiment)
-    if not getattr(options, "plugin", None) and getattr(options, "resume", None) is None:
-        _refuse_unknown_words(options)
     return options
-
-
-def _refuse_unknown_words(options: argparse.Namespace) -> None:
-    """Raise UsageError for a name that no installed package has, or a path with nothing there."""
-    dataset = getattr(options, "dataset", None)
-    if options.verb in ("run", "fit"):
-        experiment = options.experiment or Experiment.from_toml("default")
-        own, every = experiment.learners, [EVERY_LEARNER] * (options.verb == "run")
-        for label in options.algorithms or own:
-            name = own[label].algorithm if label in own else label
-            refuse_unknown("algorithm", name, also=[*own, *every])
-        for task in options.tasks or experiment.tasks:
-            refuse_unknown("task", task)
-        if (split := options.split or experiment.split) is not None:
-            refuse_unknown("split", split)
-        dataset = experiment.dataset if dataset is None else dataset
-    elif options.verb == "evaluate" and options.evaluated.is_dir():
-        return  # a run has its own data
-    if dataset is not None:
-        _, path = find_dataset(dataset)
-        if path is not None:
-            refuse_missing(path)
 
 
 def _carry_out(verb: Callable[[], int]) -> int:

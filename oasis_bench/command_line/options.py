@@ -230,12 +230,8 @@ def _add_neighbours(verbs: Any) -> None:
     parser.reads("model", "MODEL", "a model file")
     parser.add("gallery", "GALLERY", "the table, or data set, to search")
     parser.add("queries", "QUERIES", "the table, or data set, of the queries")
-    count: dict[str, Any] = {"type": positive_of_text}
-    parser.add("-k", "N", "neighbours of each query (default 10)", default=10, **count)
-    what = "search only part of a large gallery: faster, but misses some; extra [faiss]"
-    parser.switch("--faiss", what)
-    what = "with --faiss: number of lists to search for each query (default 8)"
-    parser.add("--probes", "N", what, default=8, **count)
+    what = "neighbours of each query (default 10)"
+    parser.add("-k", "N", what, type=positive_of_text, default=10)
     parser.writes("--output", "FILE.csv", "where to write them (default: the terminal)")
     _add_named_rows(parser)
 
@@ -438,11 +434,10 @@ def _add_judge(verbs: Any) -> None:
         "runs/pictures --collect anna.csv ben.csv",
     )
     parser.reads("run", "RUN", "the output folder of a run on pictures")
-    count: dict[str, Any] = {"type": positive_of_text}
     what = "largest number of query pictures, from those that 'run --examples' keeps (default: 25)"
-    parser.add("--queries", "N", what, **count)
+    parser.add("--queries", "N", what, type=positive_of_text)
     what = "largest number of pictures to rate for each query (default: 20)"
-    parser.add("--candidates", "N", what, **count)
+    parser.add("--candidates", "N", what, type=positive_of_text)
     parser.writes("--output", "FILE", "the page (default: RUN/judge.html)")
     what = "files that raters saved: add their marks to RUN/ratings.csv (default: write the page)"
     parser.reads("--collect", "FILE", what, nargs="+")

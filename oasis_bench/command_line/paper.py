@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -97,7 +96,7 @@ def paper_experiment(name: str, quick: bool) -> Experiment:
 
 
 def run_web_scale(options: argparse.Namespace) -> int:
-    """Say what will be written, train, and write the report."""
+    """Train, and write the report."""
     n_threads = options.threads or Machine.cores()
     planned = trainings(options.images, options.batch, options.seeds, options.steps_per_image)
 
@@ -107,12 +106,14 @@ def run_web_scale(options: argparse.Namespace) -> int:
 
     size = max(options.images), options.test_images, options.visterms
     dataset: Any = Registry.load().datasets["web-scale"]
-    steps = [training.n_steps for training in planned]
-    forecast = _forecast(dataset.to_write(*size), options.visterms, steps, options.output)
-    Folder(options.output).make_writable()
-    print(forecast, flush=True)
     with closing(ProgressDisplay()) as display:
         data = dataset.kept(*size, display.download)
+        Folder(options.output).make_writable()
+        n_steps = sum(training.n_steps for training in planned)
+        display.line(
+            f"learning: {n_steps:,} steps in {len(planned)} trainings; a million steps take 11 s "
+            "on two cores in batches of 65,536, minutes in small ones"
+        )
         display.line(f"chance: mAP {chance_level(data, options.queries):.4f}")
         try:
             for training in planned:
@@ -127,16 +128,3 @@ def run_web_scale(options: argparse.Namespace) -> int:
             ) from None
     print(f"report: {Registry.load_reports().write_web_scale_report(options.output)}")
     return 0
-
-
-def _forecast(to_write: tuple[Path, float], d: int, steps: Sequence[int], folder: Path) -> str:
-    """Say what is written where, and how much there is to learn; a training keeps W in float32."""
-    place, n_bytes = to_write
-    images = f"those in {place} are used"
-    if n_bytes:
-        images = f"up to {n_bytes / 1e6:,.1f} MB are generated and written to {place}"
-    models = f"{4 * d**2 * len(steps) / 1e6:,.1f} MB of models, are written to {folder}"
-    return (
-        f"images: {images}\nlearning: {sum(steps):,} steps in {len(steps)} trainings, {models}; a "
-        "million steps take 11 s on two cores in batches of 65,536, minutes in small ones"
-    )

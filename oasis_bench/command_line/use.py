@@ -51,18 +51,15 @@ def neighbours(options: argparse.Namespace) -> int:
     """Write the nearest rows of a gallery for each query."""
     with closing(ProgressDisplay()) as display:
         model, (gallery, queries) = _load(options, [options.gallery, options.queries], display)
-        if options.faiss:
-            _say_as_learned("--faiss ranks", model, display)
-        how = {"index": "faiss" if options.faiss else None, "n_probes": options.probes}
         rows, similarities = find_neighbours(
-            model, gallery[0], queries[0], options.k, **how, progress=display.bar
+            model, gallery[0], queries[0], options.k, progress=display.bar
         )
-    query, rank = np.nonzero(rows >= 0)  # faiss may find fewer
+    query, rank = np.indices(rows.shape).reshape(2, -1)
     table = {
         "query": _called(queries, query),
         "rank": rank + 1,
-        "neighbour": _called(gallery, rows[query, rank]),
-        "similarity": similarities[query, rank],
+        "neighbour": _called(gallery, rows.ravel()),
+        "similarity": similarities.ravel(),
     }
     _write(pd.DataFrame(table), options.output)
     return 0
@@ -77,7 +74,12 @@ def embed(options: argparse.Namespace) -> int:
         require_packages("a .parquet file", ["pyarrow"], "parquet")
     with closing(ProgressDisplay()) as display:
         model, ((X, names),) = _load(options, [options.dataset], display)
-        _say_as_learned("points are", model, display)
+        blend: Blend | None = getattr(model, "blend_", None)
+        if blend is not None and blend.weight < 1:
+            display.line(
+                "points are as learned, without the blend with the Euclidean baseline "
+                f"(b = {blend.weight:g})"
+            )
     table = pd.DataFrame(embed_items(model, X)).add_prefix("x")
     if names is not None and ending != ".npy":
         table.insert(0, options.name or "name", names)
@@ -116,14 +118,6 @@ def _load(
             X = pd.DataFrame(X, columns=needed).reindex(columns=columns)
         loaded.append((X, names))
     return model, loaded
-
-
-def _say_as_learned(what: str, model: Any, display: ProgressDisplay) -> None:
-    """Say that something leaves the model's blend with the Euclidean baseline out."""
-    blend: Blend | None = getattr(model, "blend_", None)
-    if blend is not None and blend.weight < 1:
-        b = f"b = {blend.weight:g}"
-        display.line(f"{what} as learned, without the blend with the Euclidean baseline ({b})")
 
 
 def _write(table: pd.DataFrame, path: Path | None) -> None:

@@ -327,17 +327,7 @@ def rows_as_file(data: Any) -> tuple[str, bytes]:
             f"y of shape {y.shape} for {n_rows} rows of X: one label for each row, ({n_rows},), is "
             "needed"
         )
-    if y.dtype.kind == "U" and not hasattr(given, "dtype"):
-        y = np.asarray(given, dtype=object)  # a list's '1' and 1 are not the same text
-    if y.dtype == object:
-        spelt = {(isinstance(label, str), str(label)) for label in y}
-        y = y.astype(str)
-        if len(set(y)) < len(spelt):
-            raise UsageError(
-                "labels are texts and numbers that are written alike, such as '1' and 1: make them "
-                "all texts or all numbers"
-            )
-    arrays: dict[str, Any] = {"y": y}
+    arrays: dict[str, Any] = {"y": y.astype(str) if y.dtype == object else y}
     content = BytesIO()
     if is_sparse:
         sparse.save_npz(content, sparse.csr_array(X), compressed=False)

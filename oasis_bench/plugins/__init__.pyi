@@ -40,9 +40,7 @@ from .model_file import (
 )
 from .names import (
     PATH_DATASETS as PATH_DATASETS,
-    find_dataset as find_dataset,
     installed as installed,
-    refuse_unknown as refuse_unknown,
 )
 from .registry import (
     BrokenPluginError as BrokenPluginError,
@@ -50,7 +48,6 @@ from .registry import (
     Registry as Registry,
 )
 from .use import (
-    ApproximateGallery as ApproximateGallery,
     embed as embed,
     neighbours as neighbours,
 )

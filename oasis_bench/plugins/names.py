@@ -1,7 +1,7 @@
 """The names of learners, data sets, tasks and splits, by the entry points of installed packages.
 
-Nothing of them is imported, so that the command line refuses an unknown name at once.  Not for
-plugin files, whose names are known when they have been imported: see `plugins.registry`.
+Nothing of them is imported.  Not for plugin files, whose names are known when they have been
+imported: see `plugins.registry`.
 """
 
 from __future__ import annotations
@@ -30,18 +30,8 @@ def installed(kind: str) -> list[EntryPoint]:
     return sorted(_entry_points(tuple(sys.path)).select(group=group))
 
 
-def refuse_unknown(kind: str, name: str, also: Iterable[str] = ()) -> None:
-    """Raise UsageError, with the nearest name, if no installed package has this name.
-
-    Names in `also`, such as labels of learners in an experiment, are suggested too.
-    """
-    known = dict.fromkeys([*also, *(point.name for point in installed(kind))])
-    if name not in known:
-        raise UsageError(Text.unknown_name(kind, name, known))
-
-
-def find_dataset(name: str, known: Iterable[str] | None = None) -> tuple[str, Path | None]:
-    """Find the data set that a user's name means: a known (or installed) data set, or a path.
+def find_dataset(name: str, known: Iterable[str]) -> tuple[str, Path | None]:
+    """Find the data set that a user's name means: a known data set, or a path.
 
     A known data set has priority over a path of the same name.  A CSV file with the columns query,
     positive and negative has judged triplets; the same is true of a folder with such a file
@@ -56,8 +46,6 @@ def find_dataset(name: str, known: Iterable[str] | None = None) -> tuple[str, Pa
             f"data set {Text.shown(name)}: a name, or a path without NUL characters, is needed "
             "(. is this folder)"
         )
-    if known is None:
-        known = [point.name for point in installed("data set")]
     names = [one for one in known if one not in PATH_DATASETS]
     path = Path(name)
     if name in names:

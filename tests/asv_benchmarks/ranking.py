@@ -1,4 +1,4 @@
-"""Ranking: mean average precision, queries against large galleries, approximate search."""
+"""Ranking: mean average precision, queries against large galleries."""
 
 import statistics
 import time
@@ -8,7 +8,6 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from oasis_bench.algorithms import OASIS, Euclidean
-from oasis_bench.plugins import ApproximateGallery
 from oasis_bench.tasks import evaluate_ranking, top_k
 
 
@@ -29,36 +28,6 @@ class Ranking:
 
     def peakmem_mean_average_precision(self):
         evaluate_ranking(self.look_up, self.X, self.y, seed=0)
-
-
-class ApproximateSearch:
-    """The best 10 of 60 000 rows of 784 numbers, for 1000 queries; needs the extra [faiss]."""
-
-    params = (1, 8, 64)
-    param_names = ("n_probes",)
-    timeout = 300
-
-    def setup(self, n_probes):
-        try:
-            import faiss  # noqa: F401
-        except ImportError as error:
-            raise NotImplementedError from error  # asv leaves it out
-        rng = np.random.default_rng(0)
-        centres = rng.standard_normal((200, 784), dtype=np.float32)
-        X = centres[rng.integers(200, size=61_000)]
-        X += 0.5 * rng.standard_normal(X.shape, dtype=np.float32)
-        self.gallery, self.queries = X[1000:], X[:1000]
-        self.learner = OASIS(n_steps=1000, random_state=0).fit(X[:400], np.arange(400) % 10)
-        self.index = ApproximateGallery(self.learner, self.gallery)
-
-    def time_top_10(self, n_probes):
-        self.index.top_k(self.queries, 10, n_probes)
-
-    def time_exact_top_10(self, n_probes):
-        top_k(self.learner.similarity, self.queries, self.gallery, 10, seed=0)
-
-    def track_recall(self, n_probes):
-        return self.index.recall(self.queries, 10, n_probes)
 
 
 class DenseGallery:
