@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from oasis_bench.command_line import has_result, main
+from oasis_bench.command_line import expected_seconds, has_result, main
 from oasis_bench.experiment import Experiment, package_hash
 from oasis_bench.experiment.identity import _meaning
 
@@ -112,6 +112,19 @@ def test_a_result_of_other_learners_or_code_is_made_again(suite, tmp_path):
     assert not has_result(file, one)
     (tmp_path / "equal-code.txt").write_text("a" * 64 + " the same values on iris\n")
     assert has_result(file, one)
+
+
+def test_the_time_of_corpora_is_that_of_their_committed_results(suite, tmp_path, monkeypatch):
+    each = Experiment.from_toml(str(suite())).one_for_each_value()
+    results = tmp_path / "results"
+    results.mkdir()
+    monkeypatch.setattr("oasis_bench.command_line.run.PUBLISHED", results)
+    assert expected_seconds(each) is None
+    rows = pd.DataFrame({"learner": ["Euclidean", "LDA"], "split": "stratified", "subset": "all"})
+    costs = rows.assign(tuning_seconds=[0, 7], fit_seconds=[1, 2], partitions=2)
+    for name in each:
+        costs.to_csv(results / f"{name}.csv")
+    assert expected_seconds(each) == 2 * (1 + 9) + 2 * 1  # 'far' has the first learner alone
 
 
 @pytest.mark.parametrize(

@@ -62,20 +62,19 @@ def list_all(options: argparse.Namespace) -> int:
     if options.trial:
         raise UsageError("--try is for data: name them with --for")
     registry = Registry.load(options.plugin)
-    about: dict[str, Callable[[Any], list[str]]] = {
-        "algorithms": about_learner,
-        "datasets": about_dataset,
-        "tasks": partial(about_task, registry.splits),
-        "splits": about_split,
+    experiments = [(name, Experiment.from_toml(name).title) for name in Experiment.built_in_names()]
+    tables: dict[str, Callable[[], list[str]]] = {
+        "algorithms": lambda: described(registry.algorithms, options.what and about_learner),
+        "datasets": lambda: described(registry.datasets, options.what and about_dataset),
+        "tasks": lambda: described(
+            registry.tasks, options.what and partial(about_task, registry.splits)
+        ),
+        "splits": lambda: described(registry.splits, options.what and about_split),
+        "experiments": lambda: aligned(experiments),
     }
-    for what in about:
+    for what, lines in tables.items():
         if options.what in (None, what):
-            lines = described(getattr(registry, what), options.what and about[what])
-            print("\n  ".join([f"{what}:", *lines]))
-    if options.what in (None, "experiments"):
-        names = Experiment.built_in_names()
-        titles = aligned([(name, Experiment.from_toml(name).title) for name in names])
-        print("\n  ".join(["experiments:", *titles]))
+            print("\n  ".join([f"{what}:", *lines()]))
     return 0
 
 

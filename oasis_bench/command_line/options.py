@@ -230,8 +230,8 @@ def _add_neighbours(verbs: Any) -> None:
     parser.reads("model", "MODEL", "a model file")
     parser.add("gallery", "GALLERY", "the table, or data set, to search")
     parser.add("queries", "QUERIES", "the table, or data set, of the queries")
-    what = "neighbours of each query (default 10)"
-    parser.add("-k", "N", what, type=positive_of_text, default=10)
+    count: dict[str, Any] = {"type": positive_of_text}
+    parser.add("-k", "N", "neighbours of each query (default 10)", default=10, **count)
     parser.writes("--output", "FILE.csv", "where to write them (default: the terminal)")
     _add_named_rows(parser)
 
@@ -434,10 +434,11 @@ def _add_judge(verbs: Any) -> None:
         "runs/pictures --collect anna.csv ben.csv",
     )
     parser.reads("run", "RUN", "the output folder of a run on pictures")
+    count: dict[str, Any] = {"type": positive_of_text}
     what = "largest number of query pictures, from those that 'run --examples' keeps (default: 25)"
-    parser.add("--queries", "N", what, type=positive_of_text)
+    parser.add("--queries", "N", what, **count)
     what = "largest number of pictures to rate for each query (default: 20)"
-    parser.add("--candidates", "N", what, type=positive_of_text)
+    parser.add("--candidates", "N", what, **count)
     parser.writes("--output", "FILE", "the page (default: RUN/judge.html)")
     what = "files that raters saved: add their marks to RUN/ratings.csv (default: write the page)"
     parser.reads("--collect", "FILE", what, nargs="+")

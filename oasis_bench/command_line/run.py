@@ -14,7 +14,7 @@ from contextlib import closing
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 
@@ -212,6 +212,8 @@ def _run_suite(suite: Experiment, folder: Path, options: argparse.Namespace) -> 
         name: one for name, one in corpora.items() if not has_result(results / f"{name}.csv", one)
     }
     print(f"{len(left)} of {len(corpora)} corpora have no result in {results} yet")
+    if seconds := expected_seconds(left):
+        print(f"they took {seconds / 3600:.1f} h on the machine of the committed results")
     export = partial(Registry.load_reports().export_run, kind="summary", output=results)
     failed = _go_on_with_each(left, folder, options, export)
     print(f"results: {results}: 'python -m oasis_bench ranks {results}' makes their page")
@@ -241,6 +243,23 @@ def has_result(file: Path, experiment: Experiment) -> bool:
     wanted = {"protocol": {experiment.protocol}, "learner": set(experiment.learners)}
     are_equal = all(name in rows and set(rows[name]) == it for name, it in wanted.items())
     return are_equal and "code" in rows and set(rows["code"]) <= codes
+
+
+def expected_seconds(experiments: Mapping[str, Experiment]) -> float | None:
+    """Return how long experiments take by the committed results, or None where some lack.
+
+    A learner that these do not have is expected to take the mean of the others.
+    """
+    total = 0.0
+    for name, one in experiments.items():
+        file = PUBLISHED / f"{name}.csv"
+        if not file.is_file():
+            return None
+        rows = pd.read_csv(file).drop_duplicates(["learner", "split", "subset"])
+        seconds = (rows["tuning_seconds"] + rows["fit_seconds"]) * rows["partitions"]
+        of_each = seconds.groupby(rows["learner"]).sum()
+        total += of_each.reindex(list(one.learners)).fillna(of_each.mean()).sum()
+    return total
 
 
 def _go_on_with_each(
@@ -279,21 +298,29 @@ def go_on(
         (what,) = experiment.lists_of_values
         print(f"report: {Registry.load_reports().write_side_by_side(folders, folder, what)}")
         return failed
-    start = _new_run(experiment, folder, options)
-    if StoredRun.is_in(folder):
-        info = read_run(folder).info
-        before, now = info.experiment, experiment.settled_as(info.experiment)
-        names = [one.name for one in fields(now)]
-        if changed := [name for name in names if getattr(now, name) != getattr(before, name)]:
-            raise UsageError(
-                f"{folder} has a run with other settings ({', '.join(changed)}): choose another "
-                "--output, or give the settings of that run to continue it"
-            )
-        if info.finished is not None:
-            print(f"{folder} is finished")
-            return 0
-        start = partial(resume_experiment, folder)
+    state = how_far(folder, experiment)
+    if state == "finished":
+        print(f"{folder} is finished")
+        return 0
+    begun = partial(resume_experiment, folder)
+    start = begun if state == "begun" else _new_run(experiment, folder, options)
     return _run_into(folder, start, options, reported)
+
+
+def how_far(folder: Path, experiment: Experiment) -> Literal["new", "begun", "finished"]:
+    """Tell how far the run of an experiment in a folder is; a run of another one is refused."""
+    if not StoredRun.is_in(folder):
+        return "new"
+    info = read_run(folder).info
+    before, now = info.experiment, experiment.settled_as(info.experiment)
+    if before != now:
+        names = [one.name for one in fields(now)]
+        changed = [name for name in names if getattr(now, name) != getattr(before, name)]
+        raise UsageError(
+            f"{folder} has a run with other settings ({', '.join(changed)}): choose another "
+            "--output, or give the settings of that run to continue it"
+        )
+    return "begun" if info.finished is None else "finished"
 
 
 def _run_into(
