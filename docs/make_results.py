@@ -384,7 +384,8 @@ def tuning_gains(spec, folder):
     if tuned is None or default is None:
         return pd.Series(dtype=float)
     gains = tuned.saved - default.saved
-    return gains.drop(columns=[*BASELINES]).dropna(axis=1, how="all").dropna().median(axis=1)
+    gains = gains.drop(columns=[*BASELINES], errors="ignore").dropna(axis=1, how="all")
+    return gains.dropna().median(axis=1)
 
 
 def make_tuning(specs, folder):
@@ -396,7 +397,10 @@ def make_tuning(specs, folder):
     gains = {spec: own for spec, own in gains.items() if len(own)}
     if not gains:
         return NOTHING_YET
-    ends = {spec: bootstrap_intervals(own.to_frame().to_numpy(), np.median) for spec, own in gains.items()}
+    ends = {
+        spec: bootstrap_intervals(own.to_frame().to_numpy(), np.median)
+        for spec, own in gains.items()
+    }
     p_values = [
         signed_rank_tests(pd.DataFrame({"gain": own, "nothing": 0.0}), "nothing")["gain"]
         if np.isfinite(ends[spec][0])

@@ -77,6 +77,15 @@ class Hangs(EndsInFold):
             time.sleep(3600)
 
 
+class Imports(EndsInFold):
+    name = "Imports"
+    imports = ("wave",)
+
+    def end(self, n_rows):
+        if "wave" not in sys.modules:
+            raise ImportError("each process of a fold would import it, on the clock of tuning")
+
+
 class Notes(EndsInFold):
     name = "Notes"
     inner_params = {"tol": 0.5}
@@ -143,7 +152,7 @@ def run(tmp_path_factory):
     (folder / "ends.py").write_text(PLUGIN)
     names = ("Raises", "Exits", "Dies", "RunsOut")
     learners = {name: LearnerSpec(name) for name in names}
-    learners["Hangs"] = LearnerSpec("Hangs", budget="2s")
+    learners |= {"Hangs": LearnerSpec("Hangs", budget="2s"), "Imports": LearnerSpec("Imports")}
     for tol in ({}, {"tol": 0.3}):
         params = {"log": str(folder / f"log {tol.get('tol')}"), **tol}
         learners[f"Notes {tol.get('tol')}"] = LearnerSpec("Notes", params)
@@ -159,6 +168,10 @@ def test_a_fold_that_does_not_end_well_ends_the_trial_as_it_would_alone(run):
     assert found["Exits"] == ("crashed", f"exited with status 1 during {LEARNING}")
     assert found["Dies"] == ("crashed", f"killed by SIGSEGV during {LEARNING}")
     assert found["RunsOut"] == ("out of memory", "MemoryError: too large")
+
+
+def test_what_a_learner_imports_is_there_before_the_folds(run):
+    assert outcomes(run)["Imports"][0] == "ok"
 
 
 @pytest.mark.parametrize("memory", ["off", "8GiB"])  # in turn with a limit

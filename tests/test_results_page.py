@@ -125,3 +125,27 @@ def test_the_best_learner_elsewhere_is_chosen_without_the_data_set_itself():
     found = make_results.best_elsewhere(saved)
     # without x: a 3, b 1; without y: a 1, b 2; without z: a 2, b 3
     assert found.to_dict() == {"x": 0.0, "y": 2.0, "z": 0.0}
+
+
+def test_what_tuning_gains_is_the_difference_of_error_reductions(write_run, tmp_path):
+    """A hand case: Euclidean's error is .5 everywhere."""
+    mAP = {  # what A and B save is in the comment, of two data sets
+        "suite": [{"A": 0.8, "B": 0.7}, {"A": 0.6, "B": 0.5}],  # .6 and .4, .2 and 0
+        "suite-defaults": [{"A": 0.7, "B": 0.7}, {"A": 0.63, "B": 0.55}],  # .4, .4; .26, .1
+    }  # so tuning gains .2 and 0, median .1; -.06 and -.1, median -.08; of both .01
+    for name, data_sets in mAP.items():
+        for number, scores in enumerate(data_sets):
+            trials = [
+                trial
+                for learner, score in {"Euclidean": 0.5, **scores}.items()
+                for trial in fake_trials(learner, (score, score), tasks=("retrieval",))
+            ]
+            settings = {"dataset": f"set{number}", "tasks": ["retrieval"]}
+            run = write_run(f"{name} {number}", trials, experiment=settings)
+            output = ["--output", str(tmp_path / name)]
+            assert main(["export", str(run), "--format", "summary", *output]) == 0
+    gains = make_results.tuning_gains("retrieval mAP", tmp_path)
+    assert gains.to_numpy() == pytest.approx([0.1, -0.08])
+    page = "<!-- tuning: retrieval mAP -->\n<!-- end of results -->\n"
+    lines = make_results.make_page(page, tmp_path).splitlines()
+    assert lines[3] == "| Retrieval among classes seen in training | +1 | - | - | 2 |"

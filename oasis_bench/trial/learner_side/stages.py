@@ -138,10 +138,11 @@ def _ended(error: Exception) -> wall.Ended:
 def _tune(stage: wall.Stage, channel: Channel) -> None:
     """Tune on the inner folds."""
     spec, e = stage.spec, stage.spec.experiment
+    learner, by_scaling = _learner_class(spec), attrgetter("scaling")
+    _import_packages(learner)  # off the clock, and once for the processes of all folds
     items = wall.map_items(channel.receive_file())
     stopwatch = Stopwatch(lambda phase: channel.send(wall.PhaseBegan(phase)))
     start = time.perf_counter()
-    learner, by_scaling = _learner_class(spec), attrgetter("scaling")
     for scaling, of_scaling in groupby(sorted(spec.candidates, key=by_scaling), by_scaling):
         X = Scaling.prepared_by(
             wall.learn_preparation(learner, scaling, items["X"], spec.encoding)
@@ -446,6 +447,13 @@ def _scorer(
     return lambda part: learner.score_embeddings(queries[part], embedded)
 
 
+def _import_packages(learner: type[MetricLearner]) -> None:
+    """Import what a learner needs, however long it takes: half of an import is of no use."""
+    for package in learner.imports:
+        with suppress(ImportError):
+            import_module(package)
+
+
 def _warm_up(stage: wall.Stage, channel: Channel) -> None:
     """Fit and ask a few items, so that the clock sees no lazy import and no first call.
 
@@ -455,9 +463,7 @@ def _warm_up(stage: wall.Stage, channel: Channel) -> None:
     few = wall.map_items(channel.receive_file())
     n_steps = None if stage.tuned.n_steps is None else 10
     learner = _make(stage.spec, stage.tuned.params, "warm-up", n_steps)
-    for package in learner.imports:  # an import that is cut short leaves half of a package
-        with suppress(ImportError):
-            import_module(package)
+    _import_packages(type(learner))
     # Some learners fail on so few items.  Any other error occurs again on the clock.
     seconds = min(WARM_UP_SECONDS, (stage.spec.budget.seconds or math.inf) / 2)
     with suppress(Exception), time_limit(seconds):
