@@ -116,7 +116,7 @@ def draw_against_time(
             xytext=(4, 5) if x < middle else (-4, 5),
             horizontalalignment="left" if x < middle else "right",
             textcoords="offset points",
-            fontsize="x-small",
+            fontsize="small",
             parse_math=False,
         )
 

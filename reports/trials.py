@@ -222,7 +222,7 @@ def _cost_table(view: RunView, split: str) -> Table:
     several_processors = view.trials["processor"].nunique() > 1
     return Table(
         name="_".join(["costs", *view.of_splits(split)]),
-        title="The three costs, tuning, fit and query, and memory: medians over partitions"
+        title="Time of tuning, fit and query, and memory: medians over partitions"
         + "".join(view.of_splits(f", split {split}")),
         columns=[
             view.subset_column(rows),
