@@ -37,9 +37,9 @@ class OASIS(TripletLearner, BilinearLearner):
         W \leftarrow W + \min(C, \ell / \|V\|^2)\, V .
 
     A step costs nnz(q) (nnz(p) + nnz(n)) for CSR rows, independent of the number of features d, and
-    nnz(q) d for dense rows.  W has d^2 numbers of the rows' precision.  Some methods lead to the
-    same W up to rounding, and are used if they are faster.  With many features, memory access is
-    the bottleneck; then steps are computed in blocks, which read W only once for sparse rows and
+    nnz(q) d for dense rows.  W has d^2 numbers of the rows' precision.  Other ways to compute the
+    same W, up to rounding, are used if they are faster.  With many features, memory access is the
+    bottleneck; then steps are computed in blocks, which read W only once for sparse rows and
     use matrix products for dense rows.  For up to about 1500 rows and many steps, the dual form is
     used: n_rows numbers a step, a few products with the rows, and up to about 64 MiB beside W.
 

@@ -479,9 +479,10 @@ def _summary(sheet: Sheet, place: int, role: str | None, prepares: bool) -> str:
         what = f"text, {n_distinct} different, such as {shown(values.dropna().iloc[0])}"
         if not how:
             what += f": {sheet.hint}--drop it, or make numbers of it"
-        if sheet.at is None and 1 < n_distinct <= len(column) // 2:
-            what += f"; perhaps the label: --label {shlex.quote(name)}"
-    return what + f", {n_missing} missing" * bool(n_missing) + (f": {how}" if how else "")
+    what += f", {n_missing} missing" * bool(n_missing) + (f": {how}" if how else "")
+    if what.startswith("text") and sheet.at is None and 1 < n_distinct <= len(column) // 2:
+        what += f". Perhaps the label: --label {shlex.quote(name)}"
+    return what
 
 
 def _prepared_as(values: npt.NDArray[Any], column: tuple[str, ...]) -> str:
@@ -492,7 +493,7 @@ def _prepared_as(values: npt.NDArray[Any], column: tuple[str, ...]) -> str:
     if kind == "id":
         return "left out, as an id"
     if kind == "category":
-        return f"one-hot, those in fewer than {Prepare.RARE:.0%} of the training rows joined"
+        return f"one-hot; texts in under {Prepare.RARE:.0%} of the training rows share a column"
     parts = ["days since 1970"] if kind == "date" else []
     if n_missing:
         parts.append("missing ones get the median of the training rows")

@@ -432,9 +432,10 @@ def _only(
     found = [i for i, name in enumerate(columns) if name in names]
     if len(found) == 1:
         return found[0]
+    asked = names[0] if len(names) == 1 else ""  # nothing is like a name that nobody gave
     raise UsageError(
         f"{'several columns can be' if found else 'no column is'} the {what} "
-        f"({listed(names)}): {_columns_are(columns, names[0])}: name one with {option}"
+        f"({listed(names)}): {_columns_are(columns, asked)}: name one with {option}"
         f"{'' if found else more}"
     )
 

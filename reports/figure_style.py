@@ -281,6 +281,7 @@ def draw_legend(
         [str(number) for number in range(len(entries))],
         loc="center",
         ncols=columns,
+        columnspacing=0.8,  # by default, columns of short names are wider than the picture
         frameon=False,
     )
     for text, (label, _) in zip(legend.get_texts(), entries, strict=True):

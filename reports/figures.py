@@ -116,7 +116,7 @@ def draw_against_time(
             xytext=(4, 5) if x < middle else (-4, 5),
             horizontalalignment="left" if x < middle else "right",
             textcoords="offset points",
-            fontsize="x-small",
+            fontsize="small",
             parse_math=False,
         )
 
@@ -358,10 +358,11 @@ def space_figures(view: RunView) -> list[fs.Drawing]:
         "learned_space",
         "Test " + view.info.items + " before and after learning",
         draw_spaces(view, points, shown),
-        spread=f"first partition, {view.subset_title(subset)}, at most {MOST_LEARNERS} learners",
+        spread=f"first partition, {view.subset_title(subset)}"
+        + f", the first {MOST_LEARNERS} learners" * (len(present) > MOST_LEARNERS),
         caption=f"At most {points.groupby(['learner', 'label']).size().max()} test "
         f"{view.info.items} per class, {of_classes}in the plane of the two principal axes of "
-        "their similarity (classical scaling of the learner’s scores, centred and made symmetric). "
+        "their similarity (classical multidimensional scaling of the learner’s scores). "
         "Before learning: the principal components of the scaled rows. The title of a panel gives "
         "the share of the variance in its plane. Classes that overlap here may be separate along "
         "other axes; the measures use the whole space. Each plane is rotated to fit the first "

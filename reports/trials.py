@@ -64,7 +64,7 @@ def selection_table(view: RunView) -> Table:
             Column("At an end", (_n_at_end(view, own) for own in trials)),
             Column("Validation", (own["validation"].mean() for own in trials), three_digits),
             *[
-                Column("b", [counted(it["blend"].map("{:g}".format)) for it in trials]),
+                Column("b", [counted(it["blend"].map(_weight)) for it in trials]),
                 Column("As learned", [it["as_learned"].mean() for it in trials], three_digits),
             ]
             * view.is_blended,
@@ -74,10 +74,15 @@ def selection_table(view: RunView) -> Table:
         notes=[
             *tuned_by_notes(view),
             *[BLEND_NOTE] * view.is_blended,
-            "At an end: the number of partitions in which the smallest or largest value of a range "
-            "was tuned, if values beyond are possible.",
+            "At an end: the number of partitions in which tuning selected the smallest or largest "
+            "value that was tried, if values beyond it are possible.",
         ],
     )
+
+
+def _weight(b: float) -> str:
+    """Write the weight of a blend; learners that are not blended have none."""
+    return "none" if pd.isna(b) else f"{b:g}"
 
 
 def _n_at_end(view: RunView, trials: pd.DataFrame) -> int:
@@ -122,7 +127,8 @@ class TunedEnd:
         numbers = [value for value in self.tried if is_number(value)]
         which, value = ("largest", max(numbers)) if self.is_largest else ("smallest", min(numbers))
         of_all = plural(self.n_trials, "partition")
-        return f"in {len(self.trial_ids)} of {of_all} the {which} {self.name} was tuned ({value:g})"
+        tuned = f"tuning selected the {which} {self.name} that was tried ({value:g})"
+        return f"in {len(self.trial_ids)} of {of_all} {tuned}"
 
     @property
     def wider(self) -> str:
@@ -212,7 +218,7 @@ def _cost_table(view: RunView, split: str) -> Table:
     several_processors = view.trials["processor"].nunique() > 1
     return Table(
         name="_".join(["costs", *view.of_splits(split)]),
-        title="The three costs, tuning, fit and query, and memory: medians over partitions"
+        title="Time of tuning, fit and query, and memory: medians over partitions"
         + "".join(view.of_splits(f", split {split}")),
         columns=[
             view.subset_column(rows),

@@ -156,6 +156,11 @@ def _leads(view: RunView, it: Comparison) -> Iterator[str]:
         )
     if len(of["untested"]) < len(own):
         yield "Brackets are 95 % intervals."
+    if any(own[name].low > 0 or own[name].high < 0 for name in of["tied"]):
+        yield (
+            "The interval of a tied learner may exclude 0, because only the test is corrected for "
+            "the number of learners."
+        )
     if _is_classifier(view, best):
         yield f"{view.marked(best)} is a classifier and learns no metric."
         others = {k: v for k, v in it.means.items() if not _is_classifier(view, k) and v == v}

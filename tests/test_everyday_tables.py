@@ -115,7 +115,7 @@ def test_each_decision_is_described_and_remarked(path, capsys):
         r"'name' .*left out, as an id",
         r"'age' .*, 1 missing: missing ones get the median of the training rows$",
         r"'income' .* missing: missing ones get the median of the training rows and an indicator",
-        r"'colour' .*one-hot, those in fewer than 1% of the training rows joined",
+        r"'colour' .*one-hot; texts in under 1% of the training rows share a column",
         r"'seen' .*date.*: days since 1970",
         r"'member' .*number, 0 to 1.*: missing ones get the median",
         r"'version' .*left out, as it is constant",

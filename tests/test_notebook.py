@@ -205,6 +205,10 @@ class TakenName(Euclidean):
             },
             "^the rows given: 1 value is NaN or missing",
         ),
+        (
+            {"dataset": pd.DataFrame({"a": [1, 2], "kind": [0, 1]}), "label": "knd"},
+            "did you mean 'kind'.* name one with label$",
+        ),
         ({"dataset": (X, Y), "label": "kind"}, "label = 'kind' of .X, y.: y has the labels"),
         ({"experiment": "keel"}, "10 data sets: name one with dataset_options"),
         ({"dataset": "digits", "queries": 3}, "queries chooses pictures, and digits has none"),

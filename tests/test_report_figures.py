@@ -1,10 +1,19 @@
 """The figures of time, their numbers, and what every trial tuned."""
 
+import matplotlib as mpl
 import numpy as np
 import pytest
 from fake_runs import fake_trial, make_run
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from oasis_bench.reports.figure_style import LEARNERS, learner_styles
+from oasis_bench.reports.figure_style import (
+    LEARNERS,
+    STYLE,
+    Plot,
+    draw_legend,
+    learner_styles,
+    styles_in_order,
+)
 from oasis_bench.reports.figures import (
     draw_by_classes,
     draw_costs,
@@ -13,6 +22,27 @@ from oasis_bench.reports.figures import (
 )
 from oasis_bench.reports.report_files import inline_svg
 from oasis_bench.reports.view import view_of
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        tuple("0123456789"),
+        ("cedar", "oak", "pine", "birch", "maple", "elm"),
+        tuple(f"digit {number}" for number in range(10)),
+        LEARNERS[:8],
+    ],
+)
+def test_a_legend_is_no_wider_than_its_picture(names):
+    with mpl.rc_context(STYLE):
+        figure = Plot(1, (2, 2))
+        draw_legend(figure, styles_in_order(names), {}, lines=False)
+        picture = figure.pictures[-1]
+        picture.canvas = FigureCanvasAgg(picture)
+        picture.canvas.draw()
+        (legend,) = picture.legends
+        own, whole = legend.get_window_extent(), picture.bbox
+    assert whole.x0 <= own.x0 < own.x1 <= whole.x1
 
 
 def by_definition(seconds, values):

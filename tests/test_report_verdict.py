@@ -58,10 +58,10 @@ def test_what_to_do_next_is_a_command_without_the_folder(run):
 @pytest.mark.parametrize(
     ("tried", "tuned", "words", "wider"),
     [
-        ([1.5, 5, 10], 10, "largest C was tuned (10)", "1.5,5,10,20"),
-        ([0.5, 0.9, 0.97], 0.97, "largest C was tuned (0.97)", "0.5,0.9,0.97,0.991"),
-        ([0.01, 0.03, 1.0], 0.01, "smallest C was tuned (0.01)", "0.0033,0.01,0.03,1.0"),
-        (["auto", 3, 5, 9], 3, "smallest C was tuned (3)", "2,auto,3,5,9"),
+        ([1.5, 5, 10], 10, "largest C that was tried (10)", "1.5,5,10,20"),
+        ([0.5, 0.9, 0.97], 0.97, "largest C that was tried (0.97)", "0.5,0.9,0.97,0.991"),
+        ([0.01, 0.03, 1.0], 0.01, "smallest C that was tried (0.01)", "0.0033,0.01,0.03,1.0"),
+        (["auto", 3, 5, 9], 3, "smallest C that was tried (3)", "2,auto,3,5,9"),
         ([1, 3, 5], 1, None, None),  # natural ends
         ([None, 16, 8, 32], 32, None, None),
         ([0.1, 0.3, 0.4, 1.0], 0.3, None, None),
@@ -85,7 +85,8 @@ def test_a_tuned_end_of_a_range_is_told_with_the_command_that_widens_it(
     found = [step for step in next_steps(view) if "--param A" in step.command]
     assert len(found) == (words is not None)
     for step in found:
-        assert step.why == f"A: in 2 of 3 partitions the {words}. A wider range may be better"
+        told = f"A: in 2 of 3 partitions tuning selected the {words}. A wider range may be better"
+        assert step.why == told
         told = f"python -m oasis_bench run --seed 1 --param B.x=2 --param A.C={wider}"
         assert step.command == told
 

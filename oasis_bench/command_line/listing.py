@@ -146,7 +146,7 @@ def about_dataset(dataset: type[Dataset]) -> list[str]:
     here: str | None = "the path that you give"
     if dataset.name not in PATH_DATASETS:
         needed = ", ".join(Registry.needed_options(dataset))
-        here = f"known with its options ({needed})" if needed else dataset().location()
+        here = f"depends on its options ({needed})" if needed else dataset().location()
     return [f"here: {here or 'not yet'}", f"how to get it: {dataset.home}"]
 
 
@@ -161,7 +161,7 @@ def about_task(splits: Catalogue[Split], task: type[Task]) -> list[str]:
 def about_split(split: type[Split]) -> list[str]:
     """Return whether `--split` takes a split."""
     if not split.in_place_of:
-        return ["of the tasks that name it"]
+        return ["used by the tasks that name it"]
     return [f"with --split {split.name}, in place of {' or '.join(split.in_place_of)}"]
 
 

@@ -133,7 +133,7 @@ def _add_run(verbs: Any) -> None:
     run.switch(
         "--quick",
         "a first answer in some seconds: one class subset, 2 partitions, 2 inner folds, 4 "
-        "candidates, 64000 steps and no traces, unless you set them",
+        "candidates, 64000 steps and no learning curves, unless you set them",
     )
     run.writes("--output", "DIR", "a new folder (default: runs/DATASET-TIME)")
     what = "continue an interrupted run; name its plugin files again with --plugin"

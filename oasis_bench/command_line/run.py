@@ -21,6 +21,7 @@ import pandas as pd
 import oasis_bench
 from oasis_bench.analysis import compare_runs
 from oasis_bench.command_line.options import EVERY_LEARNER, MODEL_SETTINGS, make_parser
+from oasis_bench.command_line.parsing import DATA_OPTIONS
 from oasis_bench.command_line.progress import ProgressDisplay
 from oasis_bench.data import LabelledRows, Scaling
 from oasis_bench.experiment import (
@@ -411,7 +412,9 @@ def recommend(options: argparse.Namespace) -> int:
     if options.what != "algorithms":
         raise UsageError("--for is for learners: 'list algorithms --for FILE'")
     words = ["run", "--dataset", options.dataset, "--algorithms", "all"]
-    words += [word for it in options.data_options for word in ("--data-option", "=".join(it))]
+    short = {name.replace("-", "_"): f"--{name}" for name, *_ in DATA_OPTIONS}
+    for name, value in options.data_options:
+        words += [short[name], value] if name in short else ["--data-option", f"{name}={value}"]
     words += [word for file in options.plugin for word in ("--plugin", str(file))]
     every = f"'{_command(words)}'"
     results = options.results or results_folder(Experiment.from_toml("suite"), Path("runs/suite"))

@@ -117,9 +117,8 @@ def _numbers(
         elif others < 2 or (least == LEAST and others < few):
             remedy = "is the label an id? name another one with --label"
         elif least == LEAST:  # else the split is stratified, or of folds
-            remedy = (
-                f"keep their frequencies with --split stratified, leave those rows out, or {remedy}"
-            )
+            split = "keep their frequencies with --split stratified, " * bool(counts.min() > 1)
+            remedy = f"{split}leave those rows out, or {remedy}"
         raise UsageError(
             f"{few} of {len(counts)} classes of subset {subset!r} have fewer than {bound} items "
             f"(such as {rows.class_names[numbers[counts.argmin()]]!r}, {counts.min()}), which "

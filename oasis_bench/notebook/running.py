@@ -53,7 +53,7 @@ def _with_names_of_python(function: Callable[P, R]) -> Callable[P, R]:
     flags = {one.flag: name for name, one in Experiment.settings().items() if one.flag}
 
     def parameter(match: re.Match[str]) -> str:
-        name = flags.get(match[0], match[0].removeprefix("--").replace("-", "_"))
+        name = flags.get(match[1], match[1].removeprefix("--").replace("-", "_"))
         known = {*Experiment.settings(), *OF_DATA, *signature(function).parameters}
         return name if name in known else match[0]
 
@@ -63,7 +63,7 @@ def _with_names_of_python(function: Callable[P, R]) -> Callable[P, R]:
             return function(*args, **kwargs)
         except UsageError as error:
             if "oasis_bench run " not in (text := str(error)):  # a whole command stays one
-                error.args = (re.sub(r"--[a-z]+(-[a-z]+)*", parameter, text),)
+                error.args = (re.sub(r"(--[a-z]+(?:-[a-z]+)*)( [A-Z]+\b)?", parameter, text),)
             raise
 
     return with_names

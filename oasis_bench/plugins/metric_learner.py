@@ -62,8 +62,9 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
     """A scikit-learn estimator that learns how similar two items are.
 
     Derive from this class only if none of its forms fits (`MahalanobisLearner`, `BilinearLearner`,
-    `EmbeddingLearner`, `ExemplarLearner`).  Then define `fit`, and either `similarity`, or
-    `score_embeddings` and, if something can be computed once for each item, `embed`.
+    `EmbeddingLearner`, `ExemplarLearner`).  Then define `fit` and one of
+    these: `similarity`; or `score_embeddings`, with `embed` if something can be computed once for
+    each item.
 
     Class attributes
     ----------------

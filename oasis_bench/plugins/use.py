@@ -35,9 +35,10 @@ def neighbours(
     Parameters
     ----------
     estimator : MetricLearner, Pipeline or search
-        A fitted estimator, such as `oasis_bench.fit` or `oasis_bench.plugins.load_model` return.
+        A fitted estimator, for example from `oasis_bench.fit` or `oasis_bench.plugins.load_model`.
     gallery, queries : array, CSR, DataFrame or Patches
-        Items for the first step of the estimator, such as rows of shape (n_items, n_features).
+        Items for the first step of the estimator, such as rows of shape (n_items, n_features).  A
+        query that is also in the gallery is ranked too, usually first.
     k : int, default 10
         Number of neighbours, at most the number of gallery items.
     progress : callable, default no_progress

@@ -331,20 +331,25 @@ def evaluate_ranking(
         Class labels: rows of one class are relevant to each other.  Or relevance to text queries:
         rows that share a text query are relevant to each other (JMLR 2010, 5.2.2, theta = 0).
     seed : int
-        Decides the order within ties, and that in which rows are scored.
+        Seed of the random order within ties.
     k_max : int, default 50
-        The last k of the precision curve.
+        The largest k of ``precision_at_k``.
     queries : array of integers, optional
         Numbers of the rows that are queries, such as a sample; all other rows are ranked for each
         of them.  By default every row is a query.
     progress : callable, default no_progress
         Called as ``progress('ranking', done, total)`` after each block of queries.
 
+    Returns
+    -------
+    RankingMeasures
+        Means over the queries, such as ``mean_average_precision``.
+
     Raises
     ------
     ValueError
-        Where a similarity is NaN or not of its shape, where there is not a label for each row,
-        where a query is no row, or where no query has a relevant other.
+        If a similarity is NaN or has a wrong shape, if y does not have one label for each row, if a
+        query is not the number of a row, or if no query has another row that is relevant to it.
     """
     (X,) = as_items(X)
     n_rows = X.shape[0]

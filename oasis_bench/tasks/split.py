@@ -451,10 +451,7 @@ def too_few_for_folds(n_train_classes: int) -> str | None:
     """Say why folds of so few training classes cannot hold classes apart, or return None."""
     if n_train_classes >= 4:
         return None
-    return (
-        f"{n_train_classes} training classes: 4 are needed to choose on inner folds, so 8 in all "
-        "(7 where their number is odd)"
-    )
+    return f"{n_train_classes} training classes: 4 are needed to tune on inner folds, so 7 in all"
 
 
 def even_folds(y: Labels, n_folds: int, seed: int) -> list[Partition]:

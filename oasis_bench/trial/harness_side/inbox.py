@@ -115,12 +115,12 @@ UNCLOCKED_RATE = 100e6
 """Bytes a second that a stage copies for the harness."""
 
 CLOCK_IN_WORDS = (
-    "The harness reads the clocks of all processes of a learner from outside. What the learner’s "
-    f"own process says stands where the harness reads at most {SHARE:.0%} more, and "
-    f"{1000 * CPU_SECONDS:.0f} ms of processor time or {1000 * WALL_SECONDS:.0f} ms of wall-clock "
-    f"time ({ROUGH_SECONDS:g} s of tuning, and of wall-clock time where trials share cores), and "
-    f"{1e9 / UNCLOCKED_RATE:.0f} ms for each MB of the learner or of scores that it sends. Else "
-    "what the harness reads is the cost, of both clocks where processor time is beyond."
+    "The learner’s process reports its times, and the harness also measures them from outside. The "
+    "reported time is used if the time measured from outside is hardly longer: by at most "
+    f"{SHARE:.0%}, plus {1000 * CPU_SECONDS:.0f} ms of processor time or {1000 * WALL_SECONDS:.0f} "
+    f"ms of wall-clock time ({ROUGH_SECONDS:g} s for tuning, and for wall-clock time if trials "
+    f"share cores), plus {1e9 / UNCLOCKED_RATE:.0f} ms for each MB that the process sends. "
+    "Otherwise the time measured from outside is used."
 )
 """For reports."""
 
