@@ -6,7 +6,6 @@ Each checks its rows, labels and memory, and a learner gives it what is its own.
 from __future__ import annotations
 
 import inspect
-import os
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -117,6 +116,11 @@ class TripletLearner(HyperParameters, IncrementalLearner, kw_only=True):
 
     _learned: ClassVar[str] = "bilinear_matrix_"
     _matrix_type: ClassVar[type[np.floating] | None] = None  # that of the rows
+    _fitted_arrays: ClassVar[Mapping[str, FittedArray]] = {
+        "_sampler_state": FittedArray((4,), np.uint64, nonzero=True),
+        "n_steps_": FittedArray((), np.integer),
+        "n_updates_": FittedArray((), np.integer),
+    }
     _sampler_state: npt.NDArray[np.uint64] = field(init=False)
 
     n_steps: Whole = 30_000
@@ -306,23 +310,13 @@ class TripletLearner(HyperParameters, IncrementalLearner, kw_only=True):
         return int(afresh)
 
     def _fitted_state(self) -> dict[str, FittedArray]:
-        return {
-            **super()._fitted_state(),
-            self._learned: FittedArray(("n_features", "n_features")),
-            "_sampler_state": FittedArray((4,), np.uint64, nonzero=True),
-            "n_steps_": FittedArray((), np.integer),
-            "n_updates_": FittedArray((), np.integer),
-        }
+        learned = FittedArray(("n_features", "n_features"))
+        return {self._learned: learned, **super()._fitted_state()}
 
     def _precision(self) -> npt.DTypeLike:
         """Return the type of the rows that learning goes on with."""
         dtype: npt.DTypeLike = getattr(self, self._learned).dtype
         return dtype
-
-
-def uses_twin() -> bool:
-    """Tell whether OASIS_BENCH_KERNEL=numpy asks for the NumPy twin of a kernel."""
-    return os.environ.get("OASIS_BENCH_KERNEL") == "numpy"
 
 
 def _aligned_identity(d: int, dtype: npt.DTypeLike) -> FloatArray:

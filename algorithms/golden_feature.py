@@ -75,6 +75,12 @@ class GoldenFeature(HyperParameters, EmbeddingLearner):
     takes: ClassVar = "patches"
     takes_triplets: ClassVar = True
 
+    _fitted_arrays: ClassVar = {
+        "kinds_": FittedArray(("n_kinds",), np.object_),
+        "weights_": FittedArray(("n_kinds",)),
+        "widths_": FittedArray(("n_kinds",), np.integer),
+        "_differences": FittedArray(("n_triplets", "n_kinds")),
+    }
     kinds_: npt.NDArray[np.object_] = field(init=False)
     weights_: Float64Array = field(init=False)
     widths_: npt.NDArray[np.int64] = field(init=False)
@@ -162,14 +168,6 @@ class GoldenFeature(HyperParameters, EmbeddingLearner):
         LabelledRows.check_items("patches", X)
         ClassTripletSampler(class_labels(y, len(X)), seed_state(0))
         X.of_kinds(self.kinds)
-
-    def _fitted_state(self) -> dict[str, FittedArray]:
-        return {
-            "kinds_": FittedArray(("n_kinds",), np.object_),
-            "weights_": FittedArray(("n_kinds",)),
-            "widths_": FittedArray(("n_kinds",), np.integer),
-            "_differences": FittedArray(("n_triplets", "n_kinds")),
-        }
 
 
 def largest_margin(differences: Float64Array, C: float) -> tuple[Float64Array, float]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -132,7 +131,6 @@ class TrialSpec:
         "version": "the version of oasis-bench",
         "code": "the code of oasis-bench",
         "libraries": "the version of numpy, scipy or scikit-learn",
-        "kernel": "OASIS_BENCH_KERNEL",
         "grid": "the hyper-parameters to try",
         "model": "the model file",
     }
@@ -285,7 +283,6 @@ def plan(
         "version": __version__,
         "code": package_hash(),
         "libraries": {name: version(name) for name in LIBRARIES},
-        "kernel": os.environ.get("OASIS_BENCH_KERNEL"),
     }
     scalings = {label: _scalings(label, e, dataset, rows, registry) for label in grids}
     learner_identities = {

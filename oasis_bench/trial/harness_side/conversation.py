@@ -524,50 +524,51 @@ class Conversation:
             status, traceback = "ok", None
         if status == "ok":
             reason = "; ".join(self._notes) or None
-        evaluator = self._evaluator if self._is_measured else None
-        takes_rows = evaluator is not None and self._learner.takes == "rows"
-        prepared = self._sealed(self._tuned.scaling).test_items if takes_rows else None
-        tables = {} if evaluator is None else evaluator.tables()
-        tuned = self._tuned_rows.values() if evaluator else ()
-        if evaluator is not None:
-            refused = [answer(name, "not applicable", why) for name, why in self._refused.items()]
-            tables["answers"] += refused
-            tables |= {
-                "retrievals": evaluator.retrievals(),
-                "projections": evaluator.projections(prepared),
-            }
+        columns, tables = self._measured() if self._is_measured else ({}, {})
         self.result = TrialResult(
             {
                 **columns_of(self.spec, self._items.n_features, status, reason, traceback),
                 "n_train": len(self._items.ties["training"]),
                 "n_test": len(self._items.test_rows),
                 "transductive": int(self._is_transductive),
-                **(self._columns | self._query_columns() if evaluator else {}),
+                **columns,
             },
-            **tables,
-            tuned=sorted(tuned, key=lambda row: self._places[row["gallery"]]),
-            files=self._kept.finish(self._blend) if evaluator else {},
             validation=self._validation,
             traces=self._traces.values,
             symmetry=self._traces.symmetry,
-            fit_numbers=self._fit_numbers() if evaluator else (),
-            blend_values=self._winners[0].blend_values if evaluator else (),
+            **tables,
         )
         self.close()
 
-    def _query_columns(self) -> dict[str, Any]:
+    def _measured(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the columns, and the other fields of the result, of a trial that is measured."""
+        prepared = None
+        if self._learner.takes == "rows":
+            prepared = self._sealed(self._tuned.scaling).test_items
+        tables: dict[str, Any] = self._evaluator.tables()
+        for name, why in self._refused.items():
+            tables["answers"].append(answer(name, "not applicable", why))
+        numbers, training = self._numbers, self._traces.training_value(self._columns["n_steps"])
+        if training is not None:
+            numbers = {**numbers, TRAINING: training}
         seconds, cpu_seconds, n_queries = self._queried.tolist()
-        return {
+        columns = {
+            **self._columns,
             "query_seconds": seconds,
             "query_cpu_seconds": cpu_seconds,
             "n_timed_queries": int(n_queries),
         }
-
-    def _fit_numbers(self) -> list[dict[str, Any]]:
-        """Return what the learner says in numbers, and the measure on training items."""
-        training = self._traces.training_value(self._columns["n_steps"])
-        named = {} if training is None else {TRAINING: training}
-        return [{"name": name, "value": value} for name, value in (self._numbers | named).items()]
+        return columns, {
+            **tables,
+            "retrievals": self._evaluator.retrievals(),
+            "projections": self._evaluator.projections(prepared),
+            "tuned": sorted(
+                self._tuned_rows.values(), key=lambda row: self._places[row["gallery"]]
+            ),
+            "fit_numbers": [{"name": name, "value": value} for name, value in numbers.items()],
+            "blend_values": self._winners[0].blend_values,
+            "files": self._kept.finish(self._blend),
+        }
 
     def close(self) -> None:
         """Close the file of the fitted learner, and remove what is not finished."""

@@ -28,6 +28,7 @@ from oasis_bench.tasks import Task
 from oasis_bench.trial import wall
 from oasis_bench.trial.harness_side.conversation import Conversation
 from oasis_bench.trial.harness_side.evaluator import (
+    TABLES,
     Evaluator,
     Rows,
     answer,
@@ -153,8 +154,8 @@ class Predictions:
                     raise
                 except Exception as error:  # of a task of the user's own
                     status, reason = "failed", Text.of_error(error)
-            nothing: dict[str, Rows] = {"measures": [], "groups": [], "predicted_classes": []}
-            yield task.name, {"answers": [answer(task.name, status, reason)], **nothing}
+            nothing: dict[str, Rows] = {name: [] for name in TABLES}
+            yield task.name, {**nothing, "answers": [answer(task.name, status, reason)]}
 
     def blended(self) -> Iterator[tuple[int, wall.ScoreArray]]:
         """Yield the scores among test items as tasks are evaluated by them, with their start."""

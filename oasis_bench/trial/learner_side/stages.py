@@ -43,7 +43,6 @@ from oasis_bench.plugins import (
 from oasis_bench.system import Text, Threads, shared, slices
 from oasis_bench.tasks import (
     Evaluation,
-    Similarity,
     Task,
     block_size,
     kernel_ready,
@@ -231,7 +230,7 @@ class _Validation:
         They are with a baseline of these rows and the standard deviation of the learner's scores.
         """
         assert data.truth is not None
-        similarity: Similarity = learner.similarity
+        similarity: Callable[[Any, Any], wall.ScoreArray] = learner.similarity
         training = data.X
         if task.gallery == "training" and isinstance(learner, ExemplarLearner):
             similarity = partial(_similarity_to_training, learner)

@@ -1,7 +1,4 @@
-"""OASIS, its family and LEGO in plain NumPy: what the compiled kernels must compute.
-
-OASIS_BENCH_KERNEL=numpy makes the learners use it; the tests compare the two.
-"""
+"""OASIS, its family and LEGO in plain NumPy: what the compiled kernels must compute."""
 
 from __future__ import annotations
 
