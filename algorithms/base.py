@@ -116,7 +116,7 @@ class TripletLearner(HyperParameters, IncrementalLearner, kw_only=True):
 
     _learned: ClassVar[str] = "bilinear_matrix_"
     _matrix_type: ClassVar[type[np.floating] | None] = None  # that of the rows
-    _fitted_arrays: ClassVar[Mapping[str, FittedArray]] = {
+    _fitted_arrays: ClassVar = {
         "_sampler_state": FittedArray((4,), np.uint64, nonzero=True),
         "n_steps_": FittedArray((), np.integer),
         "n_updates_": FittedArray((), np.integer),
@@ -173,11 +173,11 @@ class TripletLearner(HyperParameters, IncrementalLearner, kw_only=True):
         up to rounding.  Errors are those of `fit`.  `progress` is called now and then as
         ``progress('learning', done, n_steps)``.
         """
-        n_steps = self.n_steps if n_steps is None else n_steps
-        if not _is_count(n_steps):
-            raise ValueError(f"n_steps is {n_steps!r}: it must be a whole number, 0 or more")
+        count: Any = self.n_steps if n_steps is None else n_steps
+        if not (isinstance(count, Integral) and int(count) >= 0):
+            raise ValueError(f"n_steps is {count!r}: it must be a whole number, 0 or more")
         afresh = not hasattr(self, self._learned)
-        return self._learn(X, y, n_steps, afresh, progress)
+        return self._learn(X, y, int(count), afresh, progress)
 
     def partial_fit_triplets(self, X: Any, triplets: npt.ArrayLike) -> Self:
         """Learn from given triplets, in their order.
@@ -327,10 +327,6 @@ def _aligned_identity(d: int, dtype: npt.DTypeLike) -> FloatArray:
     identity: FloatArray = memory[start : start + n_bytes].view(dtype).reshape(d, d)
     np.fill_diagonal(identity, 1)
     return identity
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, Integral) and int(value) >= 0
 
 
 def check_triplets(triplets: npt.ArrayLike, n_items: int, width: int = 3) -> npt.NDArray[np.intp]:

@@ -1,14 +1,13 @@
 """Deep Ranking: a network that learns from triplets of pictures where to embed them.
 
-Its triplets come from class labels, relevance, or what people judged: `source_of` gives what draws
-them.
+Its triplets come from class labels, relevance, or what people judged.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import field
-from functools import lru_cache
+from functools import lru_cache, partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
@@ -266,9 +265,37 @@ class DeepRanking(HyperParameters, EmbeddingLearner, IncrementalLearner):
     def _source(
         self, X: Pixels, y: Any, relevance: Any = None, triplets: Any = None, seed: int = 0
     ) -> Draw:
-        names = ("capacity", "sampling", "out_of_class", "margin", "relevance_cap")
-        sampling = {name: getattr(self, name) for name in names}
-        return source_of(len(X), y, relevance, triplets, seed, **sampling)
+        """Return what draws triplets: judged ones, or by labels, or by labels and relevance."""
+        n_pictures = len(X)
+        if triplets is not None:
+            given = check_triplets(triplets, n_pictures)
+            if not len(given):
+                raise UsageError("there are no triplets: give at least one")
+            return lambda n_triplets, rng: given[rng.integers(len(given), size=n_triplets)]
+        if y is None:
+            raise UsageError("there is nothing to learn from: give labels (y) or triplets")
+        y = class_labels(y, n_pictures)
+        if relevance is None:
+            state = np.ones(4, np.uint64)
+            sampler = ClassTripletSampler(y, state)
+
+            def draw(n_triplets: int, rng: np.random.Generator) -> Triplets:
+                state[:] = rng.integers(1, 2**63, size=4)
+                return np.asarray(sampler.draw(n_triplets), np.int64)
+
+            return draw
+        R = check_relevance(relevance, n_pictures)
+        items, categories = np.arange(n_pictures), np.unique(y, return_inverse=True)[1]
+        pairs = R.tocoo()
+        counts = (categories[pairs.row] == categories[pairs.col]) & (pairs.row != pairs.col)
+        totals: Any = np.bincount(pairs.row[counts], pairs.data[counts], n_pictures)
+        if self.sampling == "reservoir":
+            reservoir = Reservoir(self.capacity, seed)
+            reservoir.add(items, categories, totals)
+            items, categories, totals = reservoir.kept()
+        options = self.sampling, self.out_of_class, self.margin, self.relevance_cap
+        of_pairs = partial(_entries, R)
+        return RelevanceSampler(items, categories, totals, of_pairs, *options).draw
 
     def _start(self, seed: int) -> None:
         from oasis_bench.algorithms import _ranking_network as network
@@ -385,51 +412,8 @@ ROWS_KEPT = 10_000
 """Queries whose relevance to their category is kept at hand."""
 
 
-def source_of(
-    n_pictures: int,
-    y: Any,
-    relevance: Any,
-    triplets: Any,
-    seed: int,
-    capacity: int = 1000,
-    **sampling: Any,
-) -> Draw:
-    """Return what draws triplets of what a learner is given, as `DeepRanking.fit` takes it.
-
-    That is judged triplets, labels, or labels with relevance.  `capacity` is of a `Reservoir`, and
-    `sampling` are the parameters of `RelevanceSampler`.
-    """
-    if triplets is not None:
-        given = check_triplets(triplets, n_pictures)
-        if not len(given):
-            raise UsageError("there are no triplets: give at least one")
-        return lambda n_triplets, rng: given[rng.integers(len(given), size=n_triplets)]
-    if y is None:
-        raise UsageError("there is nothing to learn from: give labels (y) or triplets")
-    y = class_labels(y, n_pictures)
-    if relevance is None:
-        state = np.ones(4, np.uint64)
-        sampler = ClassTripletSampler(y, state)
-
-        def draw(n_triplets: int, rng: np.random.Generator) -> Triplets:
-            state[:] = rng.integers(1, 2**63, size=4)
-            return np.asarray(sampler.draw(n_triplets), np.int64)
-
-        return draw
-    R = check_relevance(relevance, n_pictures)
-    items, categories = np.arange(n_pictures), np.unique(y, return_inverse=True)[1]
-    pairs = R.tocoo()
-    counts = (categories[pairs.row] == categories[pairs.col]) & (pairs.row != pairs.col)
-    totals: Any = np.bincount(pairs.row[counts], pairs.data[counts], n_pictures)
-    if sampling["sampling"] == "reservoir":
-        reservoir = Reservoir(capacity, seed)
-        reservoir.add(items, categories, totals)
-        items, categories, totals = reservoir.kept()
-
-    def of_pairs(a: Items, b: Items) -> Floats:
-        return np.asarray(R[a, b], np.float64)
-
-    return RelevanceSampler(items, categories, totals, of_pairs, **sampling).draw
+def _entries(R: Any, rows: Items, columns: Items) -> Floats:
+    return np.asarray(R[rows, columns], np.float64)
 
 
 def check_relevance(relevance: Any, n_pictures: int) -> Any:

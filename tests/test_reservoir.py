@@ -12,7 +12,7 @@ import pytest
 from scipy import sparse
 from scipy.stats import binomtest, chisquare
 
-from oasis_bench.algorithms.deep_ranking import RelevanceSampler, Reservoir, source_of
+from oasis_bench.algorithms.deep_ranking import DeepRanking, RelevanceSampler, Reservoir
 from oasis_bench.system import UsageError
 
 LEAST_P = 1e-3
@@ -225,7 +225,8 @@ def source(
 ) -> Any:
     sampling = "weighted" if weighted else "uniform"
     settings = {"sampling": sampling, "out_of_class": out_of_class, "margin": margin}
-    draw: Any = source_of(len(y), y, R, None, 0, **settings, relevance_cap=cap)
+    learner: Any = DeepRanking(**settings, relevance_cap=cap)
+    draw = learner._source(y, y, R)  # of as many pictures
     return draw.__self__
 
 

@@ -138,7 +138,7 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
     with_transform: ClassVar[str] = "a learner of a distance, such as LMNN"
 
     _shift_invariant: ClassVar[bool] = False  # whether `centre_` is subtracted from rows
-    _fitted_arrays: ClassVar[Mapping[str, FittedArray]] = {}  # all that a kernel does not check
+    _fitted_arrays: ClassVar[dict[str, FittedArray]] = {}  # all that a kernel does not check
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Make each `fit` check its rows and store their centre, as scikit-learn wraps `transform`.

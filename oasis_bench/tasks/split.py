@@ -240,8 +240,23 @@ class SameClassesSplit(Split):
     def inner_folds(
         self, y: Labels, judgements: Judgements | None, n_folds: int, seed: int
     ) -> list[Partition]:
-        """Split each class evenly; with several labels an item, all items at random."""
-        return even_folds(y, n_folds, seed)
+        """Split the training items into folds; each validates once.
+
+        With class labels `y` (n_train,), each class is split evenly: one of fewer than `n_folds`
+        items is missing in some folds, and where all classes are that small there are fewer folds,
+        as many as the largest has items.  With relevance `y`, CSR (n_train, n_queries), all items
+        are split at random.  Of a fold of more than `MOST_VALIDATED` items so many validate, drawn
+        at random.
+        """
+        if isinstance(y, sparse.csr_array):
+            folds = KFold(n_folds, shuffle=True, random_state=seed)
+        else:
+            n_folds = min(n_folds, int(np.unique(y, return_counts=True)[1].max()))
+            folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+            parts = list(folds.split(np.empty((y.shape[0], 0)), y))
+        return [Partition(learn, _few(validate, seed)) for learn, validate in parts]
 
 
 class SeenClassesSplit(SameClassesSplit):
@@ -455,25 +470,6 @@ def too_few_for_folds(n_train_classes: int) -> str | None:
         f"{n_train_classes} training classes: 4 are needed to choose on inner folds, so 8 in all "
         "(7 where their number is odd)"
     )
-
-
-def even_folds(y: Labels, n_folds: int, seed: int) -> list[Partition]:
-    """Split the training items into folds; each validates once.
-
-    With class labels `y` (n_train,), each class is split evenly: one of fewer than `n_folds` items
-    is missing in some folds, and where all classes are that small there are fewer folds, as many
-    as the largest has items.  With relevance `y`, CSR (n_train, n_queries), all items are split
-    at random.  Of a fold of more than `MOST_VALIDATED` items so many validate, drawn at random.
-    """
-    if isinstance(y, sparse.csr_array):
-        folds = KFold(n_folds, shuffle=True, random_state=seed)
-    else:
-        n_folds = min(n_folds, int(np.unique(y, return_counts=True)[1].max()))
-        folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-        parts = list(folds.split(np.empty((y.shape[0], 0)), y))
-    return [Partition(learn, _few(validate, seed)) for learn, validate in parts]
 
 
 def unseen_class_folds(y: Labels, n_folds: int, seed: int) -> list[Partition]:

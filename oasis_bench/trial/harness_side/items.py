@@ -88,6 +88,10 @@ def draw_items(spec: TrialSpec, rows: LabelledRows, learner: type[MetricLearner]
     whole = (rows.secret, spec.where.subset, spec.where.partition, "order")
     rng = np.random.default_rng([derive_seed(*whole, part) for part in range(4)])
     order = rng.permutation(len(partition.test))
+    if partition.tested is None:
+        truth = Truth(y=rows.y[partition.test[order]], training=rows.y[partition.train])
+    else:  # the test items are in another order than in the judgements
+        truth = Truth.of(partition.tested.among(order))
     return TrialItems(
         X=X,
         encoding=spec.encoding,
@@ -96,9 +100,7 @@ def draw_items(spec: TrialSpec, rows: LabelledRows, learner: type[MetricLearner]
         train_rows=partition.train,
         original_order=order,
         judgements=partition.training,
-        truth=_truth(
-            rows.y[partition.test[order]], rows.y[partition.train], partition.tested, order
-        ),
+        truth=truth,
         ties={
             "test": rng.permutation(len(order)),
             "training": tie_order(spec.seed_for("ties"), len(partition.train)),
@@ -128,13 +130,6 @@ def divide(spec: TrialSpec, rows: LabelledRows) -> Partition:
         return spec.drawn(rows)
     except NotSplittableError as error:
         raise wall.NotApplicableError(str(error)) from error
-
-
-def _truth(y: Labels, training: Labels, tested: Judgements | None, order: Numbers) -> Truth:
-    """Return what is known of the test items, which are in another order than the judgements."""
-    if tested is None:
-        return Truth(y=y, training=training)
-    return Truth.of(tested.among(order))
 
 
 class SealedItems:
