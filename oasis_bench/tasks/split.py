@@ -60,15 +60,12 @@ class Partition(NamedTuple):
     training, tested : JudgedTriplets, Ratings or None
         The judgements of the training and of the test set, if judgements are split.  Their items
         are indices of `train` and of `test`.
-    n_dropped : int
-        The number of training judgements that are left out because they have a test item.
     """
 
     train: Numbers
     test: Numbers
     training: Judgements | None = None
     tested: Judgements | None = None
-    n_dropped: int = 0
 
 
 def shared_part(n_train: float, n_test: float, n_pool: Numbers | float) -> Any:

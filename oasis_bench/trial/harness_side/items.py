@@ -155,7 +155,8 @@ class SealedItems:
             else wall.learn_preparation(learner, scaling, training, items.encoding, saved)
         )
         self._prepare = Scaling.prepared_by(self.steps)
-        self._training = self._prepare(training)
+        self.training_rows = self._prepare(training)
+        """The training items, as the learner gets them."""
         self._descriptors: list[int] = []
         # The files are closed when no trial has the items any more; processes keep theirs.
         weakref.finalize(self, _close_all, self._descriptors)
@@ -171,12 +172,7 @@ class SealedItems:
             few = np.concatenate(
                 [np.flatnonzero(y == number)[:FEW_PER_CLASS] for number in classes]
             )
-        return self._seal(X=self._training[few], y=y[few])
-
-    @property
-    def training_rows(self) -> Any:
-        """The training items, as the learner gets them."""
-        return self._training
+        return self._seal(X=self.training_rows[few], y=y[few])
 
     @cached_property
     def test_rows(self) -> Any:
@@ -187,12 +183,12 @@ class SealedItems:
     def training(self) -> int:
         """A file of the training items with labels."""
         items = self._items
-        return self._seal(X=self._training, y=items.y, judgements=items.judgements)
+        return self._seal(X=self.training_rows, y=items.y, judgements=items.judgements)
 
     @cached_property
     def gallery(self) -> int:
         """A file of the training items without labels."""
-        return self._seal(X=self._training)
+        return self._seal(X=self.training_rows)
 
     @cached_property
     def test(self) -> int:
