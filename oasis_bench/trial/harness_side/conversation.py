@@ -205,16 +205,20 @@ class Conversation:
         """
         try:
             while self.result is None:
+                came: Any
                 if isinstance(self._expected, int):
-                    content = self.inbox.next_bytes(self._expected)
-                    if content is None:
-                        return False
-                    self._expected = self._talk.send(content)
+                    came, wanted = self.inbox.next_bytes(self._expected), bytearray
                 else:
-                    message, self._file = self.inbox.next_message()
-                    if message is None:
-                        return False
-                    self._take(message, self._expected)
+                    (came, self._file), wanted = self.inbox.next_message(), self._expected
+                if came is None:
+                    return False
+                if isinstance(came, wall.Ended) and came.status != "ok":
+                    self.end(came.status, came.reason, came.traceback)
+                elif isinstance(came, wanted):
+                    self._expected = self._talk.send(came)
+                else:
+                    self._refuse(came)
+                self._close_file()
         except StopIteration:
             return True
         except EndsTrialError as error:
@@ -224,17 +228,6 @@ class Conversation:
         finally:
             self._close_file()
         return False
-
-    def _take(
-        self, message: wall.Message, expected: type[wall.Message] | tuple[type[wall.Message], ...]
-    ) -> None:
-        if isinstance(message, wall.Ended) and message.status != "ok":
-            self.end(message.status, message.reason, message.traceback)
-        elif isinstance(message, expected):
-            self._expected = self._talk.send(message)
-        else:
-            self._refuse(message)
-        self._close_file()
 
     def _whole(self, work: Talk) -> Talk:
         """Take the messages of one process."""
