@@ -22,11 +22,7 @@ from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted
 
 from oasis_bench.data import FloatArray, Prepare, Scaling
-from oasis_bench.plugins.metric_learner import (
-    FittedArray,
-    MetricLearner,
-    sides,
-)
+from oasis_bench.plugins.metric_learner import FittedArray, MetricLearner, sides
 from oasis_bench.system import Text, UsageError, slices
 from oasis_bench.tasks import score_bilinear
 

@@ -27,12 +27,7 @@ import msgspec
 import numpy as np
 
 from oasis_bench.experiment import ChooseBy, TrialSpec
-from oasis_bench.plugins import (
-    Blend,
-    IncrementalLearner,
-    MetricLearner,
-    load_blend,
-)
+from oasis_bench.plugins import Blend, IncrementalLearner, MetricLearner, load_blend
 from oasis_bench.system import Machine, Text
 from oasis_bench.tasks import Task
 from oasis_bench.trial import wall
@@ -45,19 +40,9 @@ from oasis_bench.trial.harness_side.evaluator import (
     galleries_of,
     reason_against,
 )
-from oasis_bench.trial.harness_side.inbox import (
-    ROUGH_SECONDS,
-    WALL_SECONDS,
-    HarnessClock,
-    Inbox,
-)
+from oasis_bench.trial.harness_side.inbox import ROUGH_SECONDS, WALL_SECONDS, HarnessClock, Inbox
 from oasis_bench.trial.harness_side.items import Sealed, SealedItems, TrialItems
-from oasis_bench.trial.harness_side.result import (
-    KeptFiles,
-    PrintedOutput,
-    TrialResult,
-    columns_of,
-)
+from oasis_bench.trial.harness_side.result import KeptFiles, PrintedOutput, TrialResult, columns_of
 
 Expected: TypeAlias = type[wall.Message] | tuple[type[wall.Message], ...] | int
 """The type of the message that is to come next, the types of those that may, or so many bytes."""

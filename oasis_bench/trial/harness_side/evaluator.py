@@ -14,11 +14,7 @@ import numpy.typing as npt
 from scipy.stats import rankdata
 
 from oasis_bench.experiment import ChooseBy
-from oasis_bench.plugins import (
-    Blend,
-    ExemplarLearner,
-    MetricLearner,
-)
+from oasis_bench.plugins import Blend, ExemplarLearner, MetricLearner
 from oasis_bench.tasks import Evaluation, Numbers, Task, kernel_ready, rank_others
 from oasis_bench.trial import wall
 from oasis_bench.trial.harness_side.items import SealedItems, TrialItems

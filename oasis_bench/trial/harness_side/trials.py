@@ -16,14 +16,7 @@ from scipy import sparse
 from oasis_bench.data import LabelledRows
 from oasis_bench.experiment import TrialSpec, saved_steps
 from oasis_bench.plugins import Blend, MetricLearner, Registry, load_blend
-from oasis_bench.system import (
-    ArrayArchive,
-    OutputError,
-    Text,
-    UsageError,
-    open_regular,
-    slices,
-)
+from oasis_bench.system import ArrayArchive, OutputError, Text, UsageError, open_regular, slices
 from oasis_bench.tasks import Task
 from oasis_bench.trial import wall
 from oasis_bench.trial.harness_side.conversation import Conversation

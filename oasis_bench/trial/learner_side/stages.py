@@ -41,13 +41,7 @@ from oasis_bench.plugins import (
     write_model,
 )
 from oasis_bench.system import Text, Threads, shared, slices
-from oasis_bench.tasks import (
-    Evaluation,
-    Task,
-    block_size,
-    kernel_ready,
-    tie_order,
-)
+from oasis_bench.tasks import Evaluation, Task, block_size, kernel_ready, tie_order
 from oasis_bench.trial import wall
 from oasis_bench.trial.learner_side.fit_data import FitData, inner_fit_data, whole_fit_data
 from oasis_bench.trial.learner_side.meter import Meter, Stopwatch, time_limit
