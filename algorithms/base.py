@@ -54,6 +54,10 @@ class HyperParameters(Fields, kw_only=True):
             constraints = {name: _constraints(hints[name]) for name in own}
             cls._parameter_constraints = known | {k: v for k, v in constraints.items() if any(v)}
 
+    def _new_seed(self) -> int:
+        """Draw a seed by the parameter `random_state`."""
+        return int(check_random_state(self.random_state).randint(2**31))
+
 
 def _constraints(hint: Any) -> list[Any]:
     """Return what scikit-learn may take for a hyper-parameter of this type; [None] says nothing."""
@@ -247,10 +251,7 @@ class TripletLearner(HyperParameters, IncrementalLearner, kw_only=True):
 
     def _seeded(self) -> npt.NDArray[np.uint64]:
         """Return the state in which a sampler starts."""
-        return seed_state(self._seed())
-
-    def _seed(self) -> int:
-        return int(check_random_state(self.random_state).randint(2**31))
+        return seed_state(self._new_seed())
 
     def _validate_rows(self, X: Any, afresh: bool, y: Any = "no_validation") -> Any:
         if sparse.issparse(y):  # the sampler checks its values

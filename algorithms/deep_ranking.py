@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeA
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from sklearn.utils import check_random_state, check_scalar
+from sklearn.utils import check_scalar
 from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms.base import (
@@ -258,9 +258,6 @@ class DeepRanking(HyperParameters, EmbeddingLearner, IncrementalLearner):
         self._validate_params()
         _require_torch(self.backbone)
         LabelledRows.check_items("pixels", X)
-
-    def _new_seed(self) -> int:
-        return int(check_random_state(self.random_state).randint(2**31))
 
     def _source(
         self, X: Pixels, y: Any, relevance: Any = None, triplets: Any = None, seed: int = 0

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize
-from sklearn.utils import check_random_state
 
 from oasis_bench.algorithms.base import HyperParameters, Positive, check_triplets
 from oasis_bench.data import LabelledRows, Patches, PatchKind, class_labels
@@ -106,7 +105,7 @@ class GoldenFeature(HyperParameters, EmbeddingLearner):
         """
         self._validate_params()
         self._check(X, y)
-        state = seed_state(int(check_random_state(self.random_state).randint(2**31)))
+        state = seed_state(self._new_seed())
         triplets = ClassTripletSampler(class_labels(y), state).draw(N_TRIPLETS)
         return self._learn(X, triplets, afresh=True)
 

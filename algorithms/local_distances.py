@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
@@ -151,7 +150,7 @@ class LocalDistances(HyperParameters, ExemplarLearner):
         self._validate_params()
         X, y = self._check_training(X, y)
         check_classification_targets(y)
-        seed = int(check_random_state(self.random_state).randint(2**31))
+        seed = self._new_seed()
         if self.max_passes == 0:
             self.exemplars_ = X
             self.weights_ = [np.ones(width) for width in self._widths(X)]

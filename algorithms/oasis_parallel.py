@@ -79,7 +79,7 @@ class AveragedOASIS(OASIS):
 
     def _seeded(self) -> npt.NDArray[np.uint64]:
         """Return the state of each learner's stream, (n_learners, 4)."""
-        seed = self._seed()
+        seed = self._new_seed()
         streams = [seed_state(derive_seed(seed, "stream", k)) for k in range(self.n_learners)]
         return np.stack(streams)
 
@@ -323,7 +323,7 @@ def _submit(
     client: Client, learner: TripletLearner, shards: Sequence[Shard]
 ) -> tuple[Future, list[Future], Future]:
     """Send all tasks: the form of shard 0, the learning of each shard and their sum."""
-    run, seed = uuid.uuid4().hex, learner._seed()
+    run, seed = uuid.uuid4().hex, learner._new_seed()
     form = client.submit(_first_form, learner, shards[0], key=f"oasis-form-{run}")
     learning = [
         client.submit(

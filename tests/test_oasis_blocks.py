@@ -191,7 +191,7 @@ def test_oasis_on_wide_sparse_rows_takes_the_steps_of_the_twin():
     y, n_steps = np.arange(200) % 5, 320
     assert 0 < block_size(X, np.arange(n_steps) % 200) < n_steps
     learner = OASIS(n_steps=n_steps, random_state=0).fit(X, y)
-    triplets = ClassTripletSampler(y, seed_state(learner._seed())).draw(n_steps)
+    triplets = ClassTripletSampler(y, seed_state(learner._new_seed())).draw(n_steps)
     W = np.eye(1600)
     assert learner.n_updates_ == oasis_twins.step(X, triplets, learner.aggressiveness, W)
     np.testing.assert_allclose(learner.bilinear_matrix_, W, atol=1e-12)

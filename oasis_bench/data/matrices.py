@@ -52,7 +52,8 @@ def canonical(X: Any) -> Any:
     bounds: with indices that were changed later a kernel would write outside its arrays.  All else
     is given as it is.
     """
-    if not sparse.issparse(X) or len(X.shape) != 2:  # scipy has sparse vectors too
+    is_sparse = sparse.issparse(X)  # apart: the type checker would take X for less than it is
+    if not is_sparse or len(X.shape) != 2:  # scipy has sparse vectors too
         return X
     try:
         fresh = _checked_in_full(X).tocsr()

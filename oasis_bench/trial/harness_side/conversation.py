@@ -191,10 +191,11 @@ class Conversation:
         try:
             while self.result is None:
                 came: Any
-                if isinstance(self._expected, int):
-                    came, wanted = self.inbox.next_bytes(self._expected), bytearray
+                wanted: Any = self._expected
+                if isinstance(wanted, int):
+                    came, wanted = self.inbox.next_bytes(wanted), bytearray
                 else:
-                    (came, self._file), wanted = self.inbox.next_message(), self._expected
+                    came, self._file = self.inbox.next_message()
                 if came is None:
                     return False
                 if isinstance(came, wall.Ended) and came.status != "ok":
