@@ -73,7 +73,7 @@ cdef inline double advance(
 
 
 cdef inline double lego_weight(double distance, double target, double eta) noexcept nogil:
-    """(ybar / yhat - 1) / yhat, with ybar the distance after the step: see `_reference.move`."""
+    """(ybar / yhat - 1) / yhat, with ybar the distance after the step: see `move` of the twin."""
     cdef double a = eta * target * distance - 1
     cdef double root = sqrt(a * a + 4 * eta * distance * distance)
     cdef double ratio  # ybar / yhat
