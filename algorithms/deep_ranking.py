@@ -369,37 +369,27 @@ class Reservoir:
     def __init__(self, capacity: int, random_state: int | list[int]) -> None:
         self.capacity = capacity
         self._rng = np.random.default_rng(random_state)
-        self._buffers: dict[int, tuple[Floats, Items, Floats]] = {}
+        numbers, values = np.zeros((2, 0), np.int64), np.zeros((2, 0))
+        self._kept = *numbers, *values  # pictures, categories, r_j and keys
 
     def add(self, items: npt.ArrayLike, categories: npt.ArrayLike, totals: npt.ArrayLike) -> None:
         """Read the next part of the stream: numbers of pictures, categories, and r_j (eq. 6)."""
         items, categories = np.asarray(items, np.int64), np.asarray(categories, np.int64)
         totals = np.asarray(totals, np.float64)
-        if totals.size and not (totals.min() >= 0 and np.isfinite(totals).all()):
-            raise UsageError(
-                f"total relevance from {totals.min()} to {totals.max()}: finite numbers of at "
-                "least 0 are needed"
-            )
         u = 1 - self._rng.random(len(items))
         relevant = totals > 0  # others are never kept
-        items, categories, totals = items[relevant], categories[relevant], totals[relevant]
-        keys = np.log(u[relevant]) / totals  # in the order of u^(1/r), which is 0 for a small r
-        order = np.argsort(categories, kind="stable")
-        names, starts = np.unique(categories[order], return_index=True)
-        for category, part in zip(names.tolist(), np.split(order, starts[1:]), strict=True):
-            new = (keys[part], items[part], totals[part])
-            old = self._buffers.get(category, tuple(values[:0] for values in new))
-            both = [np.concatenate(pair) for pair in zip(old, new, strict=True)]
-            kept = np.argsort(-both[0], kind="stable")[: self.capacity]
-            self._buffers[category] = (both[0][kept], both[1][kept], both[2][kept])
+        keys = np.log(u[relevant]) / totals[relevant]  # in the order of u^(1/r), 0 for a small r
+        new = items[relevant], categories[relevant], totals[relevant], keys
+        both = [np.concatenate(pair) for pair in zip(self._kept, new, strict=True)]
+        order = np.lexsort((-both[3], both[1]))
+        _, sizes = np.unique(both[1], return_counts=True)
+        place = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        kept = order[place < self.capacity]
+        self._kept = tuple(part[kept] for part in both)
 
     def kept(self) -> tuple[Items, Items, Floats]:
         """Return the pictures, by category and largest key first; their categories; their r_j."""
-        if not self._buffers:
-            return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
-        _, items, totals = map(np.concatenate, zip(*self._buffers.values(), strict=True))
-        sizes = [len(items) for _, items, _ in self._buffers.values()]
-        return items, np.repeat(list(self._buffers), sizes), totals
+        return self._kept[:3]
 
 
 MOST_DROPPED = 10_000
