@@ -1,6 +1,6 @@
 """Kernel: OASIS steps in blocks of triplets that go over W once, row after row.
 
-The loops are in `_oasis_blocks_loops.h`, the readable twin is `_oasis_reference.py`.  A block is an
+The loops are in `_oasis_blocks_loops.h`, the readable twin is `tests/oasis_twins.py`.  A block is an
 object `Block` of `_oasis_block_schedule.py`, which says what its arrays hold.  Nothing here is
 checked: that module does that.
 """

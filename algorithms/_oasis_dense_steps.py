@@ -32,7 +32,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 from sklearn.utils.extmath import row_norms
 
 from oasis_bench.algorithms import _oasis_steps as _oasis
@@ -223,13 +222,18 @@ def learn_in_dual(X: Any, triplets: Triplets, aggressiveness: float, W: FloatArr
         Changed in place; of the type of `X`.
     """
     n, m = X.shape[0], len(triplets)
-    rows = _dense_if_faster(X)
-    K = _gram(rows)
+    is_thin = not isinstance(X, np.ndarray) and X.nnz < 0.02 * X.shape[0] * X.shape[1]
+    rows: Any = X if is_thin or isinstance(X, np.ndarray) else X.toarray()  # for quicker products
+    product = rows @ rows.T
+    K: FloatArray = product.toarray() if is_thin else product
     D = np.zeros_like(K)
+    is_identity = (W.diagonal() == 1).all() and np.count_nonzero(W) == len(W)
+    S = K if is_identity else (rows @ (rows @ W).T).T
+    query, positive, negative = triplets.T
     n_updates = _oasis.step_dual(
         K,
         triplets,
-        _scores(rows, K, triplets, W),
+        S[query, positive].astype(np.float64) - S[query, negative],
         _squared_norms(X, K, triplets),
         aggressiveness,
         D,
@@ -241,30 +245,6 @@ def learn_in_dual(X: Any, triplets: Triplets, aggressiveness: float, W: FloatArr
     for part in slices(W.shape[1], COLUMNS):
         W[:, part] += rows.T @ np.ascontiguousarray(changes[:, part])
     return int(n_updates)
-
-
-def _dense_if_faster(X: Any) -> Any:
-    """Make rows dense where products with them are quicker then."""
-    if isinstance(X, np.ndarray) or X.nnz < 0.02 * X.shape[0] * X.shape[1]:
-        return X
-    return X.toarray()
-
-
-def _gram(rows: Any) -> FloatArray:
-    product = rows @ rows.T
-    K: FloatArray = product.toarray() if sparse.issparse(rows) else product
-    return K
-
-
-def _scores(rows: Any, K: FloatArray, triplets: Triplets, W: FloatArray) -> Numbers:
-    """Return q'W(p - n) of each triplet."""
-    S = K if _is_identity(W) else (rows @ (rows @ W).T).T
-    q, p, n = triplets.T
-    return np.asarray(S[q, p].astype(np.float64) - S[q, n])
-
-
-def _is_identity(W: FloatArray) -> bool:
-    return bool((W.diagonal() == 1).all()) and np.count_nonzero(W) == len(W)
 
 
 def _squared_norms(X: Any, K: FloatArray, triplets: Triplets) -> Numbers:

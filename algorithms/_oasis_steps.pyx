@@ -2,7 +2,7 @@
 
 Each step reads q'W(p - n) and, where the loss is positive, adds tau q(p - n)' to W.  Nothing here
 is checked: the faces `oasis.py` and `_oasis_dense_steps.py` do that.  The readable twin is
-`_oasis_reference.py`.
+`tests/oasis_twins.py`.
 
 What makes it fast: the loops over a row of W are compiled for the machine's vector instructions
 (`_rows.h`); rows of W that q does not touch are passed over; and where p - n has a non-zero in

@@ -3,7 +3,7 @@
 Each step forms two sparse vectors from its rows, dense or CSR alike: their non-zero entries, and
 the same spread out over d numbers.  Cost is then non-zeros times non-zeros, but d^2 for LogDet,
 whose update is dense.  Nothing here is checked: `oasis_symmetric.py` does that.
-The readable twin is `_oasis_reference.py`.
+The readable twin is `tests/oasis_twins.py`.
 """
 
 from libc.math cimport sqrt

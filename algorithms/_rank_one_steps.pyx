@@ -3,7 +3,7 @@
 Each step is A += weight (Az)(Az)' with z the difference of a pair.  Within a block A itself is
 not touched: `products` has Az for the A before the block, the steps before are added to it, and
 `_rank_one_blocks.py` brings A up to date afterwards.  Nothing here is checked.  The readable twins
-are in `_oasis_reference.py` and, for ITML, in its tests.
+are in `tests/oasis_twins.py` and, for ITML, in its tests.
 """
 
 from libc.math cimport sqrt
@@ -73,7 +73,7 @@ cdef inline double advance(
 
 
 cdef inline double lego_weight(double distance, double target, double eta) noexcept nogil:
-    """(ybar / yhat - 1) / yhat, with ybar the distance after the step: see `_reference.move`."""
+    """(ybar / yhat - 1) / yhat, with ybar the distance after the step: see `move` of the twin."""
     cdef double a = eta * target * distance - 1
     cdef double root = sqrt(a * a + 4 * eta * distance * distance)
     cdef double ratio  # ybar / yhat

@@ -199,19 +199,13 @@ def pair_scatter(rows: FloatArray, classes: list[slice]) -> FloatArray:
     return total
 
 
-def _by_class(X: Any, y: Any) -> tuple[FloatArray, list[slice]]:
-    """Copy rows in float64 so that classes lie together, with the slice of each class."""
+def _by_class_with_axes(X: Any, y: Any) -> tuple[FloatArray, list[slice], FloatArray, FloatArray]:
+    """Return rows less their mean, classes together, their slices, and the `principal_axes`."""
     _, labels, counts = np.unique(y, return_inverse=True, return_counts=True)
     ends = np.cumsum([0, *counts]).tolist()
     rows = np.asarray(X, dtype=np.float64)[np.argsort(labels, kind="stable")]
-    return rows, [slice(start, end) for start, end in pairwise(ends)]
-
-
-def _by_class_with_axes(X: Any, y: Any) -> tuple[FloatArray, list[slice], FloatArray, FloatArray]:
-    """Return `_by_class` of rows, less their mean, and their `principal_axes`."""
-    rows, classes = _by_class(X, y)
     rows -= rows.mean(axis=0)
-    return rows, classes, *principal_axes(rows)
+    return rows, [slice(start, end) for start, end in pairwise(ends)], *principal_axes(rows)
 
 
 def _on_axes(X: Any, y: Any, n_axes: int) -> tuple[FloatArray, FloatArray]:

@@ -6,24 +6,13 @@ Each checks its rows, labels and memory, and a learner gives it what is its own.
 from __future__ import annotations
 
 import inspect
-import os
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field, fields
 from numbers import Integral, Real
-from typing import (
-    Annotated,
-    Any,
-    ClassVar,
-    Literal,
-    Self,
-    TypeAlias,
-    cast,
-    get_args,
-    get_origin,
-)
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, cast, get_args, get_origin
 
 import numpy as np
 import numpy.typing as npt
@@ -64,6 +53,10 @@ class HyperParameters(Fields, kw_only=True):
             hints = inspect.get_annotations(cls, eval_str=True)
             constraints = {name: _constraints(hints[name]) for name in own}
             cls._parameter_constraints = known | {k: v for k, v in constraints.items() if any(v)}
+
+    def _new_seed(self) -> int:
+        """Draw a seed by the parameter `random_state`."""
+        return int(check_random_state(self.random_state).randint(2**31))
 
 
 def _constraints(hint: Any) -> list[Any]:
@@ -117,6 +110,11 @@ class TripletLearner(HyperParameters, IncrementalLearner, kw_only=True):
 
     _learned: ClassVar[str] = "bilinear_matrix_"
     _matrix_type: ClassVar[type[np.floating] | None] = None  # that of the rows
+    _fitted_arrays: ClassVar = {
+        "_sampler_state": FittedArray((4,), np.uint64, nonzero=True),
+        "n_steps_": FittedArray((), np.integer),
+        "n_updates_": FittedArray((), np.integer),
+    }
     _sampler_state: npt.NDArray[np.uint64] = field(init=False)
 
     n_steps: Whole = 30_000
@@ -169,11 +167,11 @@ class TripletLearner(HyperParameters, IncrementalLearner, kw_only=True):
         up to rounding.  Errors are those of `fit`.  `progress` is called now and then as
         ``progress('learning', done, n_steps)``.
         """
-        n_steps = self.n_steps if n_steps is None else n_steps
-        if not _is_count(n_steps):
-            raise ValueError(f"n_steps is {n_steps!r}: it must be a whole number, 0 or more")
+        count: Any = self.n_steps if n_steps is None else n_steps
+        if not (isinstance(count, Integral) and int(count) >= 0):
+            raise ValueError(f"n_steps is {count!r}: it must be a whole number, 0 or more")
         afresh = not hasattr(self, self._learned)
-        return self._learn(X, y, n_steps, afresh, progress)
+        return self._learn(X, y, int(count), afresh, progress)
 
     def partial_fit_triplets(self, X: Any, triplets: npt.ArrayLike) -> Self:
         """Learn from given triplets, in their order.
@@ -253,10 +251,7 @@ class TripletLearner(HyperParameters, IncrementalLearner, kw_only=True):
 
     def _seeded(self) -> npt.NDArray[np.uint64]:
         """Return the state in which a sampler starts."""
-        return seed_state(self._seed())
-
-    def _seed(self) -> int:
-        return int(check_random_state(self.random_state).randint(2**31))
+        return seed_state(self._new_seed())
 
     def _validate_rows(self, X: Any, afresh: bool, y: Any = "no_validation") -> Any:
         if sparse.issparse(y):  # the sampler checks its values
@@ -306,23 +301,13 @@ class TripletLearner(HyperParameters, IncrementalLearner, kw_only=True):
         return int(afresh)
 
     def _fitted_state(self) -> dict[str, FittedArray]:
-        return {
-            **super()._fitted_state(),
-            self._learned: FittedArray(("n_features", "n_features")),
-            "_sampler_state": FittedArray((4,), np.uint64, nonzero=True),
-            "n_steps_": FittedArray((), np.integer),
-            "n_updates_": FittedArray((), np.integer),
-        }
+        learned = FittedArray(("n_features", "n_features"))
+        return {self._learned: learned, **super()._fitted_state()}
 
     def _precision(self) -> npt.DTypeLike:
         """Return the type of the rows that learning goes on with."""
         dtype: npt.DTypeLike = getattr(self, self._learned).dtype
         return dtype
-
-
-def uses_twin() -> bool:
-    """Tell whether OASIS_BENCH_KERNEL=numpy asks for the NumPy twin of a kernel."""
-    return os.environ.get("OASIS_BENCH_KERNEL") == "numpy"
 
 
 def _aligned_identity(d: int, dtype: npt.DTypeLike) -> FloatArray:
@@ -333,10 +318,6 @@ def _aligned_identity(d: int, dtype: npt.DTypeLike) -> FloatArray:
     identity: FloatArray = memory[start : start + n_bytes].view(dtype).reshape(d, d)
     np.fill_diagonal(identity, 1)
     return identity
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, Integral) and int(value) >= 0
 
 
 def check_triplets(triplets: npt.ArrayLike, n_items: int, width: int = 3) -> npt.NDArray[np.intp]:

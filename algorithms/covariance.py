@@ -55,6 +55,7 @@ class StandardizedEuclidean(HyperParameters, MahalanobisLearner):
     takes_relevance: ClassVar = True
     needs_labels: ClassVar = False
 
+    _fitted_arrays: ClassVar = {"scale_": FittedArray(("n_features",))}
     scale_: FloatArray = field(init=False)
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -72,9 +73,6 @@ class StandardizedEuclidean(HyperParameters, MahalanobisLearner):
         """The diagonal L, shape (n_features, n_features)."""
         check_is_fitted(self)
         return np.diag(1 / self.scale_)
-
-    def _fitted_state(self) -> dict[str, FittedArray]:
-        return {**super()._fitted_state(), "scale_": FittedArray(("n_features",))}
 
     def _project(self, X: Any) -> Any:
         if isinstance(X, np.ndarray):

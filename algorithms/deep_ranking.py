@@ -1,21 +1,20 @@
 """Deep Ranking: a network that learns from triplets of pictures where to embed them.
 
-Its triplets come from class labels, relevance, or what people judged: each source draws triplets of
-picture numbers from a generator, and keeps no state but counts.
+Its triplets come from class labels, relevance, or what people judged.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import field
-from functools import lru_cache
+from functools import lru_cache, partial
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from sklearn.utils import check_random_state, check_scalar
+from sklearn.utils import check_scalar
 from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms.base import (
@@ -40,6 +39,9 @@ Triplets = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 PairRelevance: TypeAlias = Callable[[Items, Items], Floats]
 """r_ij of pairs: two arrays of item numbers of one shape, to an array of that shape."""
+
+Draw: TypeAlias = Callable[[int, np.random.Generator], Triplets]
+"""``draw(n_triplets, rng)`` gives triplets (n_triplets, 3): query, positive, negative."""
 
 
 class DeepRanking(HyperParameters, EmbeddingLearner, IncrementalLearner):
@@ -130,6 +132,11 @@ class DeepRanking(HyperParameters, EmbeddingLearner, IncrementalLearner):
     takes: ClassVar = "pixels"
     takes_triplets: ClassVar = True
 
+    _fitted_arrays: ClassVar = {
+        "parameters_": FittedArray(("n_parameters",), np.float32),
+        "_momentum": FittedArray(("n_learned",), np.float32),
+        "n_steps_": FittedArray((), np.integer),
+    }
     parameters_: npt.NDArray[np.float32] = field(init=False)
     n_steps_: int = field(init=False)
     _momentum: npt.NDArray[np.float32] = field(init=False)
@@ -192,9 +199,9 @@ class DeepRanking(HyperParameters, EmbeddingLearner, IncrementalLearner):
         """
         self._check_all(X)
         seed = self._new_seed()
-        source = self._source(X, y, relevance, triplets, seed)
+        draw = self._source(X, y, relevance, triplets, seed)
         self._start(seed)
-        self._run(self._trainer(X), source, self.n_steps, progress)
+        self._run(self._trainer(X), draw, self.n_steps, progress)
         return self
 
     def partial_fit(
@@ -216,10 +223,10 @@ class DeepRanking(HyperParameters, EmbeddingLearner, IncrementalLearner):
         self._check_all(X)
         afresh = not hasattr(self, "parameters_")
         seed = self._new_seed() if afresh else self._seed
-        source = self._source(X, y, relevance, triplets, seed)
+        draw = self._source(X, y, relevance, triplets, seed)
         if afresh:
             self._start(seed)
-        self._run(self._trainer(X), source, n_steps, progress)
+        self._run(self._trainer(X), draw, n_steps, progress)
         return self
 
     def partial_fit_triplets(self, X: Any, triplets: npt.ArrayLike) -> Self:
@@ -252,15 +259,40 @@ class DeepRanking(HyperParameters, EmbeddingLearner, IncrementalLearner):
         _require_torch(self.backbone)
         LabelledRows.check_items("pixels", X)
 
-    def _new_seed(self) -> int:
-        return int(check_random_state(self.random_state).randint(2**31))
-
     def _source(
         self, X: Pixels, y: Any, relevance: Any = None, triplets: Any = None, seed: int = 0
-    ) -> Source:
-        names = ("capacity", "sampling", "out_of_class", "margin", "relevance_cap")
-        sampling = {name: getattr(self, name) for name in names}
-        return source_of(len(X), y, relevance, triplets, seed, **sampling)
+    ) -> Draw:
+        """Return what draws triplets: judged ones, or by labels, or by labels and relevance."""
+        n_pictures = len(X)
+        if triplets is not None:
+            given = check_triplets(triplets, n_pictures)
+            if not len(given):
+                raise UsageError("there are no triplets: give at least one")
+            return lambda n_triplets, rng: given[rng.integers(len(given), size=n_triplets)]
+        if y is None:
+            raise UsageError("there is nothing to learn from: give labels (y) or triplets")
+        y = class_labels(y, n_pictures)
+        if relevance is None:
+            state = np.ones(4, np.uint64)
+            sampler = ClassTripletSampler(y, state)
+
+            def draw(n_triplets: int, rng: np.random.Generator) -> Triplets:
+                state[:] = rng.integers(1, 2**63, size=4)
+                return np.asarray(sampler.draw(n_triplets), np.int64)
+
+            return draw
+        R = check_relevance(relevance, n_pictures)
+        items, categories = np.arange(n_pictures), np.unique(y, return_inverse=True)[1]
+        pairs = R.tocoo()
+        counts = (categories[pairs.row] == categories[pairs.col]) & (pairs.row != pairs.col)
+        totals: Any = np.bincount(pairs.row[counts], pairs.data[counts], n_pictures)
+        if self.sampling == "reservoir":
+            reservoir = Reservoir(self.capacity, seed)
+            reservoir.add(items, categories, totals)
+            items, categories, totals = reservoir.kept()
+        options = self.sampling, self.out_of_class, self.margin, self.relevance_cap
+        of_pairs = partial(_entries, R)
+        return RelevanceSampler(items, categories, totals, of_pairs, *options).draw
 
     def _start(self, seed: int) -> None:
         from oasis_bench.algorithms import _ranking_network as network
@@ -301,23 +333,15 @@ class DeepRanking(HyperParameters, EmbeddingLearner, IncrementalLearner):
         trainer.step(triplets, rng)
         self.n_steps_ += len(triplets)
 
-    def _run(self, trainer: Trainer, source: Source, n_steps: int, progress: Progress) -> None:
+    def _run(self, trainer: Trainer, draw: Draw, n_steps: int, progress: Progress) -> None:
         for part in slices(n_steps, self.batch_size):
             rng = self._rng()
-            self._step(trainer, source.draw(part.stop - part.start, rng), rng)
+            self._step(trainer, draw(part.stop - part.start, rng), rng)
             progress("learning", part.stop, n_steps)
         self._keep(trainer)
 
     def _keep(self, trainer: Trainer) -> None:
         self.parameters_, self._momentum = trainer.weights(), trainer.velocity()
-
-    def _fitted_state(self) -> dict[str, FittedArray]:
-        return {
-            **super()._fitted_state(),
-            "parameters_": FittedArray(("n_parameters",), np.float32),
-            "_momentum": FittedArray(("n_learned",), np.float32),
-            "n_steps_": FittedArray((), np.integer),
-        }
 
 
 def _require_torch(backbone: str) -> None:
@@ -340,52 +364,32 @@ class Reservoir:
         Pictures that a buffer holds at most.
     random_state : int or sequence of int
         Seeds u.  However the stream is cut into parts, the buffers are the same.
-
-    Attributes
-    ----------
-    n_seen, n_irrelevant : int
-        Pictures that came, and those among them with r_j = 0, which are never kept.
     """
 
     def __init__(self, capacity: int, random_state: int | list[int]) -> None:
-        if capacity < 1:
-            raise UsageError(f"capacity is {capacity}: a buffer holds at least 1 picture")
         self.capacity = capacity
-        self.n_seen = self.n_irrelevant = 0
         self._rng = np.random.default_rng(random_state)
-        self._buffers: dict[int, tuple[Floats, Items, Floats]] = {}
+        numbers, values = np.zeros((2, 0), np.int64), np.zeros((2, 0))
+        self._kept = *numbers, *values  # pictures, categories, r_j and keys
 
     def add(self, items: npt.ArrayLike, categories: npt.ArrayLike, totals: npt.ArrayLike) -> None:
         """Read the next part of the stream: numbers of pictures, categories, and r_j (eq. 6)."""
         items, categories = np.asarray(items, np.int64), np.asarray(categories, np.int64)
         totals = np.asarray(totals, np.float64)
-        if totals.size and not (totals.min() >= 0 and np.isfinite(totals).all()):
-            raise UsageError(
-                f"total relevance from {totals.min()} to {totals.max()}: finite numbers of at "
-                "least 0 are needed"
-            )
         u = 1 - self._rng.random(len(items))
-        relevant = totals > 0
-        self.n_seen += len(items)
-        self.n_irrelevant += int(len(items) - relevant.sum())
-        items, categories, totals = items[relevant], categories[relevant], totals[relevant]
-        keys = np.log(u[relevant]) / totals  # in the order of u^(1/r), which is 0 for a small r
-        order = np.argsort(categories, kind="stable")
-        names, starts = np.unique(categories[order], return_index=True)
-        for category, part in zip(names.tolist(), np.split(order, starts[1:]), strict=True):
-            new = (keys[part], items[part], totals[part])
-            old = self._buffers.get(category, tuple(values[:0] for values in new))
-            both = [np.concatenate(pair) for pair in zip(old, new, strict=True)]
-            kept = np.argsort(-both[0], kind="stable")[: self.capacity]
-            self._buffers[category] = (both[0][kept], both[1][kept], both[2][kept])
+        relevant = totals > 0  # others are never kept
+        keys = np.log(u[relevant]) / totals[relevant]  # in the order of u^(1/r), 0 for a small r
+        new = items[relevant], categories[relevant], totals[relevant], keys
+        both = [np.concatenate(pair) for pair in zip(self._kept, new, strict=True)]
+        order = np.lexsort((-both[3], both[1]))
+        _, sizes = np.unique(both[1], return_counts=True)
+        place = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        kept = order[place < self.capacity]
+        self._kept = tuple(part[kept] for part in both)
 
     def kept(self) -> tuple[Items, Items, Floats]:
         """Return the pictures, by category and largest key first; their categories; their r_j."""
-        if not self._buffers:
-            return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
-        _, items, totals = map(np.concatenate, zip(*self._buffers.values(), strict=True))
-        sizes = [len(items) for _, items, _ in self._buffers.values()]
-        return items, np.repeat(list(self._buffers), sizes), totals
+        return self._kept[:3]
 
 
 MOST_DROPPED = 10_000
@@ -395,75 +399,8 @@ ROWS_KEPT = 10_000
 """Queries whose relevance to their category is kept at hand."""
 
 
-def source_of(
-    n_pictures: int,
-    y: Any,
-    relevance: Any,
-    triplets: Any,
-    seed: int,
-    capacity: int = 1000,
-    **sampling: Any,
-) -> Source:
-    """Return what draws triplets of what a learner is given, as `DeepRanking.fit` takes it.
-
-    That is judged triplets, labels, or labels with relevance.  `capacity` is of a `Reservoir`, and
-    `sampling` are the parameters of `RelevanceSampler`.
-    """
-    if triplets is not None:
-        given = check_triplets(triplets, n_pictures)
-        if not len(given):
-            raise UsageError("there are no triplets: give at least one")
-        return JudgedSource(given)
-    if y is None:
-        raise UsageError("there is nothing to learn from: give labels (y) or triplets")
-    y = class_labels(y, n_pictures)
-    if relevance is None:
-        return LabelSource(y)
-    R = check_relevance(relevance, n_pictures)
-    items, categories = np.arange(n_pictures), np.unique(y, return_inverse=True)[1]
-    pairs = R.tocoo()
-    counts = (categories[pairs.row] == categories[pairs.col]) & (pairs.row != pairs.col)
-    totals: Any = np.bincount(pairs.row[counts], pairs.data[counts], n_pictures)
-    if sampling["sampling"] == "reservoir":
-        reservoir = Reservoir(capacity, seed)
-        reservoir.add(items, categories, totals)
-        items, categories, totals = reservoir.kept()
-
-    def of_pairs(a: Items, b: Items) -> Floats:
-        return np.asarray(R[a, b], np.float64)
-
-    return RelevanceSampler(items, categories, totals, of_pairs, **sampling)
-
-
-class Source(Protocol):
-    """Gives triplets."""
-
-    def draw(self, n_triplets: int, rng: np.random.Generator) -> Triplets:
-        """Draw triplets (n_triplets, 3): query, positive, negative."""
-
-
-class LabelSource:
-    """Uniform triplets of pictures, from their labels `y` (n,)."""
-
-    def __init__(self, y: npt.NDArray[Any]) -> None:
-        self._state = np.ones(4, np.uint64)
-        self._sampler = ClassTripletSampler(y, self._state)
-
-    def draw(self, n_triplets: int, rng: np.random.Generator) -> Triplets:
-        """Draw triplets."""
-        self._state[:] = rng.integers(1, 2**63, size=4)
-        return np.asarray(self._sampler.draw(n_triplets), np.int64)
-
-
-class JudgedSource:
-    """Given triplets (n, 3), in random order with repetition."""
-
-    def __init__(self, triplets: Triplets) -> None:
-        self._triplets = triplets
-
-    def draw(self, n_triplets: int, rng: np.random.Generator) -> Triplets:
-        """Draw triplets."""
-        return np.asarray(self._triplets[rng.integers(len(self._triplets), size=n_triplets)])
+def _entries(R: Any, rows: Items, columns: Items) -> Floats:
+    return np.asarray(R[rows, columns], np.float64)
 
 
 def check_relevance(relevance: Any, n_pictures: int) -> Any:
@@ -516,8 +453,8 @@ class RelevanceSampler:
 
     Attributes
     ----------
-    n_triplets, n_dropped : int
-        Triplets, and dropped queries, of all draws.
+    n_dropped : int
+        Dropped queries of all draws.
     """
 
     def __init__(
@@ -534,7 +471,7 @@ class RelevanceSampler:
         self._relevance, self.sampling = relevance, sampling
         self.out_of_class, self.margin = out_of_class, margin
         self._cap = np.inf if relevance_cap is None else relevance_cap
-        self.n_triplets = self.n_dropped = 0
+        self.n_dropped = 0
         order = np.argsort(categories, kind="stable")
         self._items, self._totals = items[order], totals[order]
         _, numbers, sizes = np.unique(categories[order], return_inverse=True, return_counts=True)
@@ -555,7 +492,6 @@ class RelevanceSampler:
         """Draw triplets of item numbers (n_triplets, 3)."""
         outside = rng.random(n_triplets) < self.out_of_class
         places = [self._triplet(bool(other), rng) for other in outside]
-        self.n_triplets += n_triplets
         return np.asarray(self._items[np.array(places, np.int64).reshape(-1, 3)])
 
     def _triplet(self, outside: bool, rng: np.random.Generator) -> tuple[int, int, int]:

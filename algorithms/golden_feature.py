@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize
-from sklearn.utils import check_random_state
 
 from oasis_bench.algorithms.base import HyperParameters, Positive, check_triplets
 from oasis_bench.data import LabelledRows, Patches, PatchKind, class_labels
@@ -75,6 +74,12 @@ class GoldenFeature(HyperParameters, EmbeddingLearner):
     takes: ClassVar = "patches"
     takes_triplets: ClassVar = True
 
+    _fitted_arrays: ClassVar = {
+        "kinds_": FittedArray(("n_kinds",), np.object_),
+        "weights_": FittedArray(("n_kinds",)),
+        "widths_": FittedArray(("n_kinds",), np.integer),
+        "_differences": FittedArray(("n_triplets", "n_kinds")),
+    }
     kinds_: npt.NDArray[np.object_] = field(init=False)
     weights_: Float64Array = field(init=False)
     widths_: npt.NDArray[np.int64] = field(init=False)
@@ -100,7 +105,7 @@ class GoldenFeature(HyperParameters, EmbeddingLearner):
         """
         self._validate_params()
         self._check(X, y)
-        state = seed_state(int(check_random_state(self.random_state).randint(2**31)))
+        state = seed_state(self._new_seed())
         triplets = ClassTripletSampler(class_labels(y), state).draw(N_TRIPLETS)
         return self._learn(X, triplets, afresh=True)
 
@@ -162,14 +167,6 @@ class GoldenFeature(HyperParameters, EmbeddingLearner):
         LabelledRows.check_items("patches", X)
         ClassTripletSampler(class_labels(y, len(X)), seed_state(0))
         X.of_kinds(self.kinds)
-
-    def _fitted_state(self) -> dict[str, FittedArray]:
-        return {
-            "kinds_": FittedArray(("n_kinds",), np.object_),
-            "weights_": FittedArray(("n_kinds",)),
-            "widths_": FittedArray(("n_kinds",), np.integer),
-            "_differences": FittedArray(("n_triplets", "n_kinds")),
-        }
 
 
 def largest_margin(differences: Float64Array, C: float) -> tuple[Float64Array, float]:

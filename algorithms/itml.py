@@ -133,6 +133,7 @@ class ITML(LabelLearner):
     rotation_invariant: ClassVar = True
     takes_pairs: ClassVar = True
 
+    _fitted_arrays: ClassVar = {"bounds_": FittedArray((2,), np.float64)}
     _least_in_largest: ClassVar[int] = 2
     _remedy: ClassVar[str] = "use fewer features or fewer pairs (n_pairs)"
 
@@ -140,9 +141,6 @@ class ITML(LabelLearner):
     n_pairs: Count | None = None
     max_iter: Count = 1000
     tol: FromZero = 1e-3
-
-    def _fitted_state(self) -> dict[str, FittedArray]:
-        return {**super()._fitted_state(), "bounds_": FittedArray((2,), np.float64)}
 
     def _fit(self, X: Any, y: Any) -> None:
         X = np.ascontiguousarray(X)

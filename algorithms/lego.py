@@ -13,7 +13,7 @@ from scipy import sparse
 from scipy.linalg import cholesky
 from sklearn.utils import check_array
 
-from oasis_bench.algorithms import _oasis_reference, _rank_one_steps
+from oasis_bench.algorithms import _rank_one_steps
 from oasis_bench.algorithms._rank_one_blocks import (
     PAIRS_PER_BLOCK,
     differences,
@@ -21,7 +21,7 @@ from oasis_bench.algorithms._rank_one_blocks import (
     squared_distances,
     take_steps,
 )
-from oasis_bench.algorithms.base import LogDetLearner, TripletSampler, check_triplets, uses_twin
+from oasis_bench.algorithms.base import LogDetLearner, TripletSampler, check_triplets
 from oasis_bench.data import FloatArray
 from oasis_bench.plugins import FittedArray
 from oasis_bench.sampling import seed_state
@@ -93,6 +93,7 @@ class LEGO(LogDetLearner):
     cost: ClassVar = "time d^2 a step, d^3 at the end, memory 3 d^2"
     takes_pairs: ClassVar = True
 
+    _fitted_arrays: ClassVar = {"bounds_": FittedArray((2,), np.float64, required=False)}
     bounds_: npt.NDArray[np.float64] = field(init=False)
 
     def partial_fit_pairs(self, X: Any, alike: npt.ArrayLike, unlike: npt.ArrayLike) -> Self:
@@ -135,9 +136,6 @@ class LEGO(LogDetLearner):
     def _n_matrices(self, afresh: bool) -> int:
         return 2 * afresh + 1
 
-    def _fitted_state(self) -> dict[str, FittedArray]:
-        return {**super()._fitted_state(), "bounds_": FittedArray((2,), np.float64, required=False)}
-
     def _start(self, X: Any) -> None:
         super()._start(X)
         self.__dict__.pop("bounds_", None)
@@ -162,8 +160,6 @@ class LEGO(LogDetLearner):
 
     def _step(self, X: Any, triplets: npt.NDArray[np.intp], W: npt.NDArray[Any]) -> int:
         eta, (upper, lower) = float(self.eta), self.bounds_
-        if uses_twin():
-            return _oasis_reference.step_lego(X, triplets, eta, upper, lower, W)
         n_updates = 0
         try:
             for start in range(0, len(triplets), PAIRS_PER_BLOCK // 2):

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
@@ -25,11 +24,8 @@ from oasis_bench.algorithms._dual_ascent import (
 )
 from oasis_bench.algorithms.base import Count, FromZero, HyperParameters, Positive, Whole
 from oasis_bench.data import FloatArray
-from oasis_bench.plugins import ExemplarLearner, FittedArray, blocks, checked_scores
+from oasis_bench.plugins import ExemplarLearner, FittedArray, blocks
 from oasis_bench.system import Progress, Threads, no_progress, require_memory
-
-DUALS = {"duals_": FittedArray(("n_passes + 1",))}
-"""The fitted array that both learners have."""
 
 
 class LocalDistances(HyperParameters, ExemplarLearner):
@@ -111,6 +107,10 @@ class LocalDistances(HyperParameters, ExemplarLearner):
     citation: ClassVar = "Frome, Sha, Singer & Malik, ICCV 2007"
     cost: ClassVar = "time n^2 d + n^3 a pass, memory n^2 d + n^3, less by pruning"
 
+    _fitted_arrays: ClassVar = {
+        "exemplars_": FittedArray(("n_items", "n_features")),
+        "duals_": FittedArray(("n_passes + 1",)),
+    }
     exemplars_: Any = field(init=False)
     weights_: list[Float64Array] = field(init=False)
     C_: float = field(init=False)
@@ -150,7 +150,7 @@ class LocalDistances(HyperParameters, ExemplarLearner):
         self._validate_params()
         X, y = self._check_training(X, y)
         check_classification_targets(y)
-        seed = int(check_random_state(self.random_state).randint(2**31))
+        seed = self._new_seed()
         if self.max_passes == 0:
             self.exemplars_ = X
             self.weights_ = [np.ones(width) for width in self._widths(X)]
@@ -190,7 +190,7 @@ class LocalDistances(HyperParameters, ExemplarLearner):
         scores = np.empty((len(queries), len(self.weights_)))
         for part in blocks(len(queries), row_bytes=self._row_bytes()):
             scores[part] = -np.column_stack(self._distances_to(queries[part]))
-        return checked_scores(scores)
+        return self._checked_scores(scores)
 
     def _constraints(self, X: Any, y: npt.NDArray[np.intp], progress: Progress) -> Constraints:
         """Return the triplets of the pairs of the short lists."""
@@ -242,10 +242,6 @@ class LocalDistances(HyperParameters, ExemplarLearner):
             return np.asarray(np.abs(queries[:, used] - self.exemplars_[j, used]) @ weights[used])
 
         return Threads.side_by_side(distance, range(len(self.weights_)))
-
-    def _fitted_state(self) -> dict[str, FittedArray]:
-        exemplars = FittedArray(("n_items", "n_features"))
-        return {**super()._fitted_state(), "exemplars_": exemplars, **DUALS}
 
 
 def short_list(distances: FloatArray, j: int, n_nearest: int | None) -> Numbers:

@@ -182,6 +182,8 @@ class Objective:
 
     Attributes
     ----------
+    pull : ndarray of shape (d, d)
+        C.
     infimum : float
         The sum of log(n_c - 1), which f comes to where rows of a class collapse and the classes
         part: f less this is the Kullback-Leibler divergence that the paper minimises.
@@ -191,21 +193,16 @@ class Objective:
         self.rows = rows
         counts = np.bincount(labels)
         self.infimum = float((counts * np.log(counts - 1)).sum())
-        self._pull = np.zeros((rows.shape[1], rows.shape[1]))
+        self.pull = np.zeros((rows.shape[1], rows.shape[1]))
         for number, count in enumerate(counts):
             members = rows[labels == number]
             members -= members.mean(axis=0)
-            self._pull += 2 * count / (count - 1) * (members.T @ members)
-
-    @property
-    def pull(self) -> FloatArray:
-        """C, shape (d, d)."""
-        return self._pull
+            self.pull += 2 * count / (count - 1) * (members.T @ members)
 
     def value_and_slope(self, L: FloatArray) -> tuple[float, FloatArray]:
         """Return f and its derivative 2 L G by L, shape (k, d); time n^2 k + n^2 min(2k, d)."""
         log_sums, pushed = slope(self.rows, L, self.rows @ L.T, choose_neighbours, row_sum=1.0)
-        pulled = L @ self._pull
+        pulled = L @ self.pull
         return float(np.vdot(pulled, L)) + log_sums, 2 * (pulled - pushed)
 
     def coarsely(self, L: FloatArray) -> tuple[float, FloatArray]:
@@ -213,12 +210,12 @@ class Objective:
         found = coarse_slope(self.rows, L, choose_neighbours, row_sum=1.0)
         if found is None:
             return self.value_and_slope(L)
-        pulled = L @ self._pull
+        pulled = L @ self.pull
         return float(np.vdot(pulled, L)) + found[0], 2 * (pulled - found[1])
 
     def gradient(self, L: FloatArray) -> FloatArray:
         """Return the gradient G of f by A, shape (d, d), symmetric; time n^2 (k + d)."""
-        return self._pull - laplacian(self.rows, self.rows @ L.T, choose_neighbours, row_sum=1.0)[1]
+        return self.pull - laplacian(self.rows, self.rows @ L.T, choose_neighbours, row_sum=1.0)[1]
 
 
 def minimise(objective: Objective, L: FloatArray, tol: float, max_iter: int) -> Minimum:

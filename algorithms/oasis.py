@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from oasis_bench.algorithms import _oasis_reference, _oasis_steps as _oasis
+from oasis_bench.algorithms import _oasis_steps as _oasis
 from oasis_bench.algorithms._oasis_block_schedule import block_size, learn_in_blocks
 from oasis_bench.algorithms._oasis_dense_steps import (
     BLOCK,
@@ -18,7 +18,7 @@ from oasis_bench.algorithms._oasis_dense_steps import (
     learn_in_dense_blocks,
     learn_in_dual,
 )
-from oasis_bench.algorithms.base import TRIPLETS_PER_DRAW, Positive, TripletLearner, uses_twin
+from oasis_bench.algorithms.base import TRIPLETS_PER_DRAW, Positive, TripletLearner
 from oasis_bench.data import FloatArray
 from oasis_bench.plugins import BilinearLearner
 from oasis_bench.system import slices
@@ -106,8 +106,6 @@ class OASIS(TripletLearner, BilinearLearner):
 
     def _step(self, X: Any, triplets: npt.NDArray[np.intp], W: FloatArray) -> int:
         C = float(self.aggressiveness)
-        if uses_twin():
-            return _oasis_reference.step(X, triplets, C, W)
         if dual_pays(X, min(len(triplets), TRIPLETS_PER_DRAW)):
             parts = slices(len(triplets), TRIPLETS_PER_DRAW)
             return sum(learn_in_dual(X, triplets[part], C, W) for part in parts)

@@ -14,16 +14,9 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import clone
 
-from oasis_bench.algorithms import _oasis_reference
 from oasis_bench.algorithms._oasis_block_schedule import MAX_FEATURES, learn_in_blocks
 from oasis_bench.algorithms._oasis_dense_steps import is_wide_and_dense, learn_in_dense_blocks
-from oasis_bench.algorithms.base import (
-    TRIPLETS_PER_DRAW,
-    Count,
-    TripletLearner,
-    TripletSampler,
-    uses_twin,
-)
+from oasis_bench.algorithms.base import TRIPLETS_PER_DRAW, Count, TripletLearner, TripletSampler
 from oasis_bench.algorithms.oasis import OASIS
 from oasis_bench.data import FloatArray
 from oasis_bench.plugins import FittedArray
@@ -73,6 +66,11 @@ class AveragedOASIS(OASIS):
     cost: ClassVar = "time and memory of OASIS for each of n_learners"
 
     _learned: ClassVar[str] = "matrices_"
+    _fitted_arrays: ClassVar = {
+        "matrices_": FittedArray(("n_learners", "n_features", "n_features")),
+        "_sampler_state": FittedArray(("n_learners", 4), np.uint64, nonzero=True),
+        "_n_dealt": FittedArray((), np.integer),
+    }
     matrices_: FloatArray = field(init=False)
     _n_dealt: int = field(init=False)
 
@@ -81,7 +79,7 @@ class AveragedOASIS(OASIS):
 
     def _seeded(self) -> npt.NDArray[np.uint64]:
         """Return the state of each learner's stream, (n_learners, 4)."""
-        seed = self._seed()
+        seed = self._new_seed()
         streams = [seed_state(derive_seed(seed, "stream", k)) for k in range(self.n_learners)]
         return np.stack(streams)
 
@@ -123,14 +121,6 @@ class AveragedOASIS(OASIS):
         n_threads = self.n_threads or Threads.of_blas()
         with Threads.one_of_blas:  # here: of a limit that a thread sets, the others need not know
             return sum(Threads.side_by_side(learn, range(len(self.matrices_)), n_threads))
-
-    def _fitted_state(self) -> dict[str, FittedArray]:
-        return {
-            **super()._fitted_state(),
-            "matrices_": FittedArray(("n_learners", "n_features", "n_features")),
-            "_sampler_state": FittedArray(("n_learners", 4), np.uint64, nonzero=True),
-            "_n_dealt": FittedArray((), np.integer),
-        }
 
     def _finish(self, X: Any = None) -> None:
         self.bilinear_matrix_ = self.matrices_.mean(axis=0)
@@ -205,8 +195,6 @@ class MiniBatchOASIS(OASIS):
 
     def _learn_batches(self, X: Any, batches: Iterator[npt.NDArray[np.intp]]) -> int:
         C, W = float(self.aggressiveness), self.bilinear_matrix_
-        if uses_twin():
-            return sum(_oasis_reference.step_mini_batch(X, batch, C, W) for batch in batches)
         if isinstance(X, np.ndarray) and self.batch_size > 1 and is_wide_and_dense(X):
             return learn_in_dense_blocks(X, batches, C, W, in_order=False)
         n_threads = self.n_threads or Threads.of_blas()
@@ -335,7 +323,7 @@ def _submit(
     client: Client, learner: TripletLearner, shards: Sequence[Shard]
 ) -> tuple[Future, list[Future], Future]:
     """Send all tasks: the form of shard 0, the learning of each shard and their sum."""
-    run, seed = uuid.uuid4().hex, learner._seed()
+    run, seed = uuid.uuid4().hex, learner._new_seed()
     form = client.submit(_first_form, learner, shards[0], key=f"oasis-form-{run}")
     learning = [
         client.submit(

@@ -16,15 +16,15 @@ import numpy.typing as npt
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import eigh, get_lapack_funcs, qr
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.preprocessing import normalize
 from sklearn.utils._param_validation import Interval
 
-from oasis_bench.algorithms import _oasis_reference, _oasis_symmetric_steps as _oasis_symmetric
-from oasis_bench.algorithms.base import Count, LogDetLearner, Positive, TripletLearner, uses_twin
+from oasis_bench.algorithms import _oasis_symmetric_steps as _oasis_symmetric
+from oasis_bench.algorithms.base import Count, LogDetLearner, Positive, TripletLearner
 from oasis_bench.algorithms.oasis import OASIS
 from oasis_bench.data import FloatArray
-from oasis_bench.plugins import FittedArray, blocks
+from oasis_bench.plugins import FittedArray, LinearMap, blocks
 
 
 def symmetric_part(W: FloatArray) -> FloatArray:
@@ -86,8 +86,6 @@ class OnlineProjOASIS(OASIS):
 
     def _step(self, X: Any, triplets: NDArray[np.intp], W: FloatArray) -> int:
         C = float(self.aggressiveness)
-        if uses_twin():
-            return _oasis_reference.step_online_proj(X, triplets, C, W)
         return _oasis_symmetric.step(*rows_of(X), triplets, C, False, W, *workspace(X))
 
 
@@ -152,8 +150,6 @@ class DissimOASIS(TripletLearner):
 
     def _step(self, X: Any, triplets: NDArray[np.intp], W: FloatArray) -> int:
         C = float(self.aggressiveness)
-        if uses_twin():
-            return _oasis_reference.step_dissim(X, triplets, C, W)
         return _oasis_symmetric.step(*rows_of(X), triplets, C, True, W, *workspace(X))
 
 
@@ -246,25 +242,15 @@ def _psd_factor_in_span(W: FloatArray, rows: Any) -> FloatArray | None:
     return turned(factor).T
 
 
-class Factored(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TripletLearner):  # type: ignore[misc]
+class Factored(LinearMap, TransformerMixin, TripletLearner):  # type: ignore[misc]
     """Learns W, `raw_matrix_`, by steps; its model is L, with L'L the PSD part of W."""
 
     _learned: ClassVar[str] = "raw_matrix_"
     raw_matrix_: FloatArray = field(init=False)
     components_: FloatArray = field(init=False)
 
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.components_.shape[0])
-
     def _n_matrices(self, afresh: bool) -> int:
         return afresh + MATRICES_OF_PSD_FACTOR
-
-    def _fitted_state(self) -> dict[str, FittedArray]:
-        return {
-            **super()._fitted_state(),
-            "components_": FittedArray(("n_components", "n_features")),
-        }
 
     def _finish(self, X: Any = None) -> None:
         self.components_ = psd_factor(self.raw_matrix_, X)
@@ -388,8 +374,6 @@ class LogDetOASIS(LogDetLearner):
 
     def _step(self, X: Any, triplets: npt.NDArray[np.intp], W: npt.NDArray[Any]) -> int:
         eta, margin = float(self.eta), float(self.margin)
-        if uses_twin():
-            return _oasis_reference.step_logdet(X, triplets, eta, margin, W)
         products = np.empty((2, X.shape[1]))
         return _oasis_symmetric.step_logdet(
             *rows_of(X), triplets, eta, margin, W, products, *workspace(X)
@@ -510,6 +494,7 @@ class WhitenedOASIS(CosineOASIS):
         "aggressiveness": (0.1, 0.01, 1.0),
     }
 
+    _fitted_arrays: ClassVar = {"start_": FittedArray(("n_features", "n_features"))}
     start_: FloatArray = field(init=False)
 
     shrinkage: Annotated[float, Interval(Real, 0, 1, closed="right")] = 0.8
@@ -517,9 +502,6 @@ class WhitenedOASIS(CosineOASIS):
 
     def _n_matrices(self, afresh: bool) -> int:
         return super()._n_matrices(afresh) + afresh
-
-    def _fitted_state(self) -> dict[str, FittedArray]:
-        return {**super()._fitted_state(), "start_": FittedArray(("n_features", "n_features"))}
 
     def _validate_rows(self, X: Any, afresh: bool, y: Any = "no_validation") -> Any:
         """Return the whitened rows, on which the steps are; the first ones decide how."""

@@ -39,6 +39,9 @@ class _OnEmbedding(HyperParameters, MetricLearner):
 
     embedder: MetricLearner | str
     learner: MetricLearner | str
+    _fitted_arrays: ClassVar = dict.fromkeys(
+        ("embedder_", "learner_"), FittedArray((), MetricLearner)
+    )
     embedder_: MetricLearner = field(init=False)
     learner_: MetricLearner = field(init=False)
 
@@ -129,9 +132,6 @@ class _OnEmbedding(HyperParameters, MetricLearner):
                 "use fewer pictures a category",
             )
         parts["embedder"]._check(_pixels(X), y)
-
-    def _fitted_state(self) -> dict[str, FittedArray]:
-        return {name: FittedArray((), MetricLearner) for name in ("embedder_", "learner_")}
 
 
 class OnEmbedding(_OnEmbedding):

@@ -9,7 +9,6 @@ from types import new_class
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, cast
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.preprocessing import normalize
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
@@ -18,7 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from oasis_bench.algorithms.axes import principal_axes
 from oasis_bench.algorithms.base import TORCH, Count, HyperParameters, Positive
 from oasis_bench.data import FloatArray
-from oasis_bench.plugins import EmbeddingLearner, FittedArray
+from oasis_bench.plugins import EmbeddingLearner, LinearMap
 from oasis_bench.system import require_memory, require_packages
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ PROXY_RATE = 100
 """Proxies learn so many times as fast as the map (Kim et al., CVPR 2020)."""
 
 
-class TrainedMap(HyperParameters, ClassNamePrefixFeaturesOutMixin, EmbeddingLearner):  # type: ignore[misc]
+class TrainedMap(HyperParameters, LinearMap, EmbeddingLearner):
     r"""A linear map whose embedding has unit length, trained by Adam on batches of rows.
 
     .. math:: f(x) = \frac{Lx}{|Lx|}, \qquad S(x, y) = f(x)^\top f(y) .
@@ -108,10 +107,6 @@ class TrainedMap(HyperParameters, ClassNamePrefixFeaturesOutMixin, EmbeddingLear
         """Return `transform`."""
         return self.transform(X)
 
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.components_.shape[0])
-
     def _check(self, X: Any, y: Any) -> None:
         super()._check(X, y)
         require_packages(self.name, ("torch", "pytorch_metric_learning"), "pml")
@@ -164,12 +159,6 @@ class TrainedMap(HyperParameters, ClassNamePrefixFeaturesOutMixin, EmbeddingLear
             return np.eye(d, dtype=np.float32)
         axes = principal_axes(X - X.mean(axis=0))[1]
         return axes[: self.n_components].astype(np.float32)
-
-    def _fitted_state(self) -> dict[str, FittedArray]:
-        return {
-            **super()._fitted_state(),
-            "components_": FittedArray(("n_components", "n_features")),
-        }
 
 
 def _trained_by(

@@ -107,6 +107,10 @@ class ClassifierPosterior(HyperParameters, MetricLearner):
     takes_relevance: ClassVar = True
 
     _shift_invariant: ClassVar = True
+    _fitted_arrays: ClassVar = {
+        "coef_": FittedArray(("n_classes", "n_features")),
+        "intercept_": FittedArray(("n_classes",)),
+    }
     coef_: FloatArray = field(init=False)
     intercept_: FloatArray = field(init=False)
 
@@ -180,13 +184,6 @@ class ClassifierPosterior(HyperParameters, MetricLearner):
             "use fewer rows, features or classes",
         )
 
-    def _fitted_state(self) -> dict[str, FittedArray]:
-        return {
-            **super()._fitted_state(),
-            "coef_": FittedArray(("n_classes", "n_features")),
-            "intercept_": FittedArray(("n_classes",)),
-        }
-
 
 ROUNDING = 1e-12
 """Squared distances that differ by this share of the squared lengths of the rows are equal."""
@@ -236,6 +233,10 @@ class NearestNeighbourMemory(HyperParameters, MetricLearner):
 
     _shift_invariant: ClassVar = True
 
+    _fitted_arrays: ClassVar = {
+        "rows_": FittedArray(("n_rows", "n_features"), may_be_sparse=True),
+        "labels_": FittedArray(("n_rows", "n_classes"), may_be_sparse=True),
+    }
     rows_: Any = field(init=False)
     labels_: sparse.csr_array = field(init=False)
 
@@ -281,10 +282,3 @@ class NearestNeighbourMemory(HyperParameters, MetricLearner):
         for part in blocks(len(scores), row_bytes=32 * gallery.shape[0]):
             scores[part] = (queries[part] @ gallery.T).sign().toarray()
         return scores
-
-    def _fitted_state(self) -> dict[str, FittedArray]:
-        return {
-            **super()._fitted_state(),
-            "rows_": FittedArray(("n_rows", "n_features"), may_be_sparse=True),
-            "labels_": FittedArray(("n_rows", "n_classes"), may_be_sparse=True),
-        }

@@ -73,7 +73,8 @@ def test_relevance_is_sampled_as_asked(sampling: Any) -> None:
     y, R = np.array([0, 0, 0, 1, 1, 1]), np.ones((6, 6))
     settings = {"sampling": sampling, "out_of_class": 0.3, "margin": 0.1, "relevance_cap": 0.7}
     learner = DeepRanking(**settings, capacity=2)
-    sampler: Any = learner._source(pictures(6), y, R)
+    draw: Any = learner._source(pictures(6), y, R)
+    sampler = draw.__self__
     assert isinstance(sampler, RelevanceSampler)
     assert (sampler.sampling, sampler.out_of_class, sampler.margin) == (sampling, 0.3, 0.1)
     assert sampler._cap == 0.7

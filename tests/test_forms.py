@@ -1,5 +1,7 @@
 """The forms of learners: what each computes and refuses, and scikit-learn's own tools on them."""
 
+import json
+
 import numpy as np
 import pytest
 from definitions import mean_average_precision
@@ -8,8 +10,8 @@ from sklearn.model_selection import KFold, StratifiedKFold, cross_val_score
 from oasis_bench import scorers
 from oasis_bench.algorithms import RCA, Euclidean
 from oasis_bench.plugins import Registry, digit_items, digit_rows, load_model, save_model
-from oasis_bench.plugins.model_file import read_archive, write_archive
-from oasis_bench.system import UsageError
+from oasis_bench.plugins.model_file import read_archive
+from oasis_bench.system import ArrayArchive, UsageError
 
 X, Y = digit_rows()
 
@@ -65,8 +67,10 @@ def test_a_file_of_patches_that_do_not_fit_each_other_is_refused(learner, plugin
     offsets = arrays["exemplars_.block.1"]
     np.testing.assert_array_equal(offsets, patches.kinds["block"].offsets)
     offsets[1] += 10**6  # a picture's descriptors would be read outside their array
-    with path.open("wb") as file:
-        write_archive(file, header, arrays)
+    with ArrayArchive(path, "w") as archive:
+        archive.writestr("header.json", json.dumps(header))
+        for name, array in arrays.items():
+            archive.write_array(f"{name}.npy", array)
     with pytest.raises(UsageError, match=r"model\.npz: picture 1 has -\d+ patches of a kind"):
         load_model(path, [plugins / "patch_sets.py"])
 

@@ -102,12 +102,13 @@ def test_no_item_of_a_test_triplet_trains(seed):
     left = [tuple(row) for row in judged.items[~of_test]]
     expected = {row for row in left if not set(row) & set(split.test)}
     assert trained == expected
-    assert split.n_dropped == sum(bool(set(row) & set(split.test)) for row in left)
 
 
 def test_a_triplet_that_shares_an_item_with_a_test_group_is_dropped():
-    splits = [draw_fold(of_own_items(), N_ITEMS, 0.2, 0, seed) for seed in range(30)]
-    assert {split.n_dropped for split in splits} > {0, 1}
+    judged = of_own_items()
+    splits = [draw_fold(judged, N_ITEMS, 0.2, 0, seed) for seed in range(30)]
+    counts = [len(split.training.items) + len(split.tested.items) for split in splits]
+    assert {len(judged.items) - count for count in counts} > {0, 1}
 
 
 def test_where_all_items_are_shared_no_test_reference_trains():
@@ -120,9 +121,9 @@ def test_where_all_items_are_shared_no_test_reference_trains():
     assert len(split.train) == 16
     kept = [row for row in judged.items.tolist() if not references & set(row)]
     assert whole(split.training.items, split.train).tolist() == kept
-    assert split.n_dropped + len(kept) + len(split.tested.items) == len(judged.items)
     # Of triplets of other references, 15/19 * 14/18 have none of 4 in the other two places.
-    assert len(kept) / (len(kept) + split.n_dropped) == pytest.approx(15 * 14 / 19 / 18, abs=0.05)
+    n_others = len(judged.items) - len(split.tested.items)
+    assert len(kept) / n_others == pytest.approx(15 * 14 / 19 / 18, abs=0.05)
 
 
 def test_folds_of_groups_validate_each_group_once():
@@ -156,7 +157,7 @@ def test_rated_queries_are_split_with_their_candidates():
     assert split.test[split.tested.candidates].tolist() == [
         10 + 4 * q + i for q in np.unique(split.test[split.tested.queries]) for i in range(4)
     ]
-    assert (len(split.training.queries), split.n_dropped) == (24, 0)
+    assert len(split.training.queries) == 24  # none is dropped
     np.testing.assert_array_equal(split.test[split.tested.queries], split.tested.groups)
 
 

@@ -1,6 +1,7 @@
 """LEGO against its equations, its twin, steps worked by hand and a million steps."""
 
 import numpy as np
+import oasis_twins
 import pytest
 from scipy import sparse
 from scipy.optimize import minimize_scalar
@@ -8,7 +9,7 @@ from scipy.spatial.distance import pdist, squareform
 from sklearn.preprocessing import normalize
 from test_oasis_family import random_triplets
 
-from oasis_bench.algorithms import LEGO, _oasis_reference
+from oasis_bench.algorithms import LEGO
 from oasis_bench.plugins import digit_rows
 
 X_AND_Z = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
@@ -104,20 +105,10 @@ def test_the_kernel_computes_what_the_twin_does(rows, form, eta):
     learner = with_bounds(form(X), 1.2, 1.0, eta=eta)
     learner.partial_fit_triplets(form(X), triplets)
     A = np.eye(X.shape[1])
-    n_updates = _oasis_reference.step_lego(X, triplets, eta, 1.2, 1.0, A)
+    n_updates = oasis_twins.step_lego(X, triplets, eta, 1.2, 1.0, A)
     np.testing.assert_allclose(learner.mahalanobis_matrix_, A, rtol=0, atol=1e-12 * np.abs(A).max())
     assert (learner.n_updates_, learner.n_steps_) == (n_updates, 500)
     assert 0 < n_updates < 500
-
-
-def test_the_variable_that_selects_the_twin_gives_its_numbers(rows, monkeypatch):
-    X, y = rows
-    compiled = LEGO(n_steps=100, random_state=0).fit(X, y)
-    monkeypatch.setenv("OASIS_BENCH_KERNEL", "numpy")
-    for form in (np.asarray, sparse.csr_array):
-        twin = LEGO(n_steps=100, random_state=0).fit(form(X), y)
-        found, expected = compiled.mahalanobis_matrix_, twin.mahalanobis_matrix_
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
 
 
 def test_calls_of_any_length_give_one_model(rows):

@@ -1,13 +1,13 @@
 """OASIS against its NumPy twin, the paper's equations and cases worked by hand."""
 
 import numpy as np
+import oasis_twins
 import pytest
 from scipy import sparse
 from sklearn.preprocessing import normalize
 from test_oasis_family import as_csr, random_triplets
 
 from oasis_bench.algorithms import OASIS, oasis
-from oasis_bench.algorithms._oasis_reference import step as reference_step
 from oasis_bench.sampling import RelevanceTripletSampler, seed_state
 
 
@@ -42,7 +42,7 @@ def test_the_kernel_computes_what_the_twin_does(rows, form):
     X, _ = rows
     triplets = random_triplets(len(X))
     W = np.eye(X.shape[1])
-    n_updates = reference_step(X, triplets, 0.1, W)
+    n_updates = oasis_twins.step(X, triplets, 0.1, W)
     learner = OASIS(aggressiveness=0.1).partial_fit_triplets(form(X), triplets)
     np.testing.assert_allclose(learner.bilinear_matrix_, W, rtol=0, atol=1e-12)
     assert (learner.n_updates_, learner.n_steps_) == (n_updates, 500)
@@ -110,7 +110,7 @@ def test_csr_steps_are_the_twins_whether_differences_are_spread_out_or_not(n_fea
         row[rng.choice(n_features, 9, replace=False)] = rng.normal(size=9)
     X = normalize(X)
     W = np.eye(n_features)
-    reference_step(X, random_triplets(40), 0.1, W)
+    oasis_twins.step(X, random_triplets(40), 0.1, W)
     learner = OASIS().partial_fit_triplets(as_csr(X), random_triplets(40))
     np.testing.assert_allclose(learner.bilinear_matrix_, W, rtol=0, atol=1e-12)
 
@@ -124,5 +124,5 @@ def test_several_labels_are_sampled_as_the_parameters_say(rows):
         R, OASIS(random_state=0)._seeded(), weighted=True, negatives="any", threshold=1e-4
     )
     W = np.eye(X.shape[1])
-    reference_step(X, sampler.draw(200), 0.1, W)
+    oasis_twins.step(X, sampler.draw(200), 0.1, W)
     np.testing.assert_allclose(learner.bilinear_matrix_, W, rtol=0, atol=1e-12)

@@ -3,11 +3,12 @@
 import tracemalloc
 
 import numpy as np
+import oasis_twins
 import pytest
 from scipy import sparse
 from sklearn.preprocessing import normalize
 
-from oasis_bench.algorithms import OASIS, CosineOASIS, PsdOASIS, _oasis_reference, oasis
+from oasis_bench.algorithms import OASIS, CosineOASIS, PsdOASIS, oasis
 from oasis_bench.algorithms._oasis_dense_steps import dual_pays, learn_in_dual
 
 
@@ -38,7 +39,7 @@ def test_steps_in_the_dual_form_are_single_steps(d, density, index_type, dtype, 
     expected, W = np.eye(d), np.eye(d, dtype=dtype)
     for seed in (1, 2):  # from the identity, and from where the first left off
         triplets = random_triplets(30, 200, seed)
-        n_expected = _oasis_reference.step(X, triplets, 0.3, expected)
+        n_expected = oasis_twins.step(X, triplets, 0.3, expected)
         n_updates = learn_in_dual(given, triplets, 0.3, W)
         assert abs(n_updates - n_expected) <= (dtype == np.float32)  # a loss of 1e-8, or none
         assert 0 < n_expected < 200
@@ -50,7 +51,7 @@ def test_rows_that_nearly_coincide_take_the_step_that_they_should():
     X = some_rows(30, 300, 0.5)
     triplets = np.array([[0, 4, 6], [1, 6, 4], [2, 4, 5]])
     expected, W = np.eye(300), np.eye(300)
-    _oasis_reference.step(X, triplets, 1e12, expected)  # tau = loss / |V|^2
+    oasis_twins.step(X, triplets, 1e12, expected)  # tau = loss / |V|^2
     assert learn_in_dual(X, triplets, 1e12, W) == 2
     np.testing.assert_allclose(W - np.eye(300), expected - np.eye(300), rtol=1e-6)
 
@@ -76,7 +77,7 @@ def test_rows_that_differ_by_little_beside_their_length_are_learned_from_on_w():
     triplets = random_triplets(400, 500)
     found = OASIS().partial_fit_triplets(far, triplets).bilinear_matrix_ - np.eye(784)
     W = np.eye(784)
-    _oasis_reference.step(far.astype(np.float64), triplets, 0.1, W)
+    oasis_twins.step(far.astype(np.float64), triplets, 0.1, W)
     # in the dual form it would be 0.014
     assert np.linalg.norm(found - (W - np.eye(784))) < 1e-3 * np.linalg.norm(W - np.eye(784))
 

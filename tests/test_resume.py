@@ -176,17 +176,14 @@ def test_failed_trials_are_run_again_where_that_is_asked_for(tiny, plugin, tmp_p
     [
         ("code", "the source code of Flaky, classes 1+7"),
         ("settings", "max_steps of Euclidean, classes 1+7 and 2 more"),
-        ("kernel", "OASIS_BENCH_KERNEL of"),
     ],
 )
-def test_what_changed_since_is_named_and_nothing_is_mixed(cut, tmp_path, monkeypatch, change, what):
+def test_what_changed_since_is_named_and_nothing_is_mixed(cut, tmp_path, change, what):
     tiny, plugin, run = cut
     shutil.copytree(run, tmp_path / "run")
     if change == "code":
         plugin = tmp_path / plugin.name
         plugin.write_text(FLAKY.replace("no marker", "no such marker"))
-    elif change == "kernel":
-        monkeypatch.setenv("OASIS_BENCH_KERNEL", "numpy")
     else:
         with Store.open(tmp_path / "run") as store:
             store.write_info(experiment=replace(tiny, max_steps=2000).to_dict())

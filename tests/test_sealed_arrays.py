@@ -80,10 +80,10 @@ def test_a_file_of_which_something_holds_a_page_is_sealed_once_it_is_free(monkey
     descriptor = wall.memory_file()
     os.write(descriptor, bytes(4096))
     held = mmap.mmap(descriptor, 4096)  # as the kernel does now and then
-    monkeypatch.setattr(wall.sealed, "SEAL_SECONDS", 0.05)
+    monkeypatch.setattr(wall, "SEAL_SECONDS", 0.05)
     with pytest.raises(OSError, match="busy"):
         wall.seal_memory_file(descriptor)
-    monkeypatch.setattr(wall.sealed, "SEAL_SECONDS", 60)
+    monkeypatch.setattr(wall, "SEAL_SECONDS", 60)
     release = threading.Timer(0.2, held.close)
     release.start()
     wall.seal_memory_file(descriptor)
@@ -94,7 +94,7 @@ def test_a_file_of_which_something_holds_a_page_is_sealed_once_it_is_free(monkey
 
 def test_no_name_is_left_in_the_folder_of_temporary_files(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr("oasis_bench.trial.wall.sealed.memory_file", lambda: None)  # another system
+    monkeypatch.setattr("oasis_bench.trial.wall.memory_file", lambda: None)  # another system
     descriptor = seal_items(**ARRAYS)
     assert list(tmp_path.iterdir()) == []
     np.testing.assert_array_equal(map_items(descriptor)["X"], ARRAYS["X"])

@@ -64,9 +64,9 @@ def _status(arguments: Sequence[str] | None) -> int:
     try:
         options = parse_words(arguments)  # --help ends here, by SystemExit
         if options.verb == "run" and options.cluster is None:
-            from oasis_bench.execution import borrow, give_back
+            from oasis_bench.execution import start_early
 
-            give_back(borrow())  # a fork server imports while this process does: a second less
+            start_early()  # a fork server imports while this process does: a second less
         gc.disable()  # imports leave no garbage, and looking for it takes a fifth of their time
         verb = partial(pkgutil.resolve_name(options.function), options)  # it may take a second
         if arguments is None:  # the process is the command's, and its imports live as long

@@ -46,17 +46,15 @@ def symmetry_index(W: npt.ArrayLike) -> float:
 
 
 def canonical(X: Any) -> Any:
-    """Give sparse rows by `canonical_csr`, and all else as it is."""
-    is_matrix = len(getattr(X, "shape", ())) == 2  # scipy has sparse vectors too
-    return canonical_csr(X) if is_matrix and sparse.issparse(X) else X
-
-
-def canonical_csr(X: Any) -> Any:
     """Check a sparse matrix and give it as CSR, sorted and without duplicates (their sums).
 
     It is a copy where that changes anything.  scipy checks only once whether entries are within
-    bounds: with indices that were changed later a kernel would write outside its arrays.
+    bounds: with indices that were changed later a kernel would write outside its arrays.  All else
+    is given as it is.
     """
+    is_sparse = sparse.issparse(X)  # apart: the type checker would take X for less than it is
+    if not is_sparse or len(X.shape) != 2:  # scipy has sparse vectors too
+        return X
     try:
         fresh = _checked_in_full(X).tocsr()
     except ValueError as error:

@@ -1,2 +1,2 @@
-from .fork_server import borrow as borrow, give_back as give_back
+from .fork_server import start_early as start_early
 from .machine import Executor as Executor, executor as executor

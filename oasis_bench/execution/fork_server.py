@@ -198,6 +198,11 @@ def give_back(server: ForkServer) -> None:
         _idle.append(server)
 
 
+def start_early() -> None:
+    """Start a server, if none is idle: it imports while this process does something else."""
+    give_back(borrow())
+
+
 @atexit.register
 def _close_idle() -> None:
     while _idle:

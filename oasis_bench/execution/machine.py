@@ -18,7 +18,7 @@ from multiprocessing import connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-from oasis_bench.execution.fork_server import END_SECONDS, borrow, give_back
+from oasis_bench.execution.fork_server import END_SECONDS, borrow, give_back, start_early
 from oasis_bench.system import OutputError, Processes, UsageError
 from oasis_bench.trial import Conversation, TrialResult, Trials, learner_process
 
@@ -62,7 +62,7 @@ class ThisMachine:
 
     def __enter__(self) -> Self:
         """Start a fork server: it imports while the data set is loaded."""
-        give_back(borrow())
+        start_early()
         return self
 
     def __exit__(self, *exc: object) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -33,7 +32,7 @@ from oasis_bench.experiment.data_use import (
     size_remarks,
 )
 from oasis_bench.experiment.identity import package_hash, source_hash
-from oasis_bench.experiment.setting import Duration, Search, Size
+from oasis_bench.experiment.setting import OFF, Duration, Search, Size
 from oasis_bench.experiment.settings import Experiment, LearnerSpec
 from oasis_bench.plugins import Dataset, MetricLearner, Registry, is_the_baseline
 from oasis_bench.system import Text, UsageError, derive_seed
@@ -132,7 +131,6 @@ class TrialSpec:
         "version": "the version of oasis-bench",
         "code": "the code of oasis-bench",
         "libraries": "the version of numpy, scipy or scikit-learn",
-        "kernel": "OASIS_BENCH_KERNEL",
         "grid": "the hyper-parameters to try",
         "model": "the model file",
     }
@@ -285,7 +283,6 @@ def plan(
         "version": __version__,
         "code": package_hash(),
         "libraries": {name: version(name) for name in LIBRARIES},
-        "kernel": os.environ.get("OASIS_BENCH_KERNEL"),
     }
     scalings = {label: _scalings(label, e, dataset, rows, registry) for label in grids}
     learner_identities = {
@@ -295,13 +292,11 @@ def plan(
     tried = {}
     for label, grid in grids.items():
         name = e.learners[label].algorithm
-        if is_the_baseline(registry.algorithms[name]):
-            # Each scaling, in their order: as others tune the baseline that they fall back on.
-            each = (Candidate(s, p) for s in scalings[label] for p in ParameterGrid(dict(grid)))
-            tried[label] = tuple(each)
-            continue
-        defaults = registry.algorithms[name]().get_params()
-        tried[label] = candidates(grid, scalings[label], defaults, e.search, e.seed, name)
+        learner = registry.algorithms[name]
+        # Of the baseline each scaling, in their order: as others tune the one they fall back on.
+        search = Search.of("search", OFF) if is_the_baseline(learner) else e.search
+        defaults = learner().get_params()
+        tried[label] = candidates(grid, scalings[label], defaults, search, e.seed, name)
     trials, named, encoding = [], named_queries(e, rows), Prepare.without_texts(rows.encoding)
     queries = None if named is None else np.unique(np.concatenate([*named.values()])).tolist()
     for spec in e.learners.values():

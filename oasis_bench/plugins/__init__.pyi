@@ -15,6 +15,7 @@ from .learner import (
     BilinearLearner as BilinearLearner,
     EmbeddingLearner as EmbeddingLearner,
     ExemplarLearner as ExemplarLearner,
+    LinearMap as LinearMap,
     MahalanobisLearner as MahalanobisLearner,
     baseline_rows as baseline_rows,
     blocks as blocks,
@@ -25,7 +26,6 @@ from .metric_learner import (
     FittedArray as FittedArray,
     IncrementalLearner as IncrementalLearner,
     MetricLearner as MetricLearner,
-    checked_scores as checked_scores,
     ranked_labels as ranked_labels,
 )
 from .model_file import (

@@ -22,11 +22,7 @@ from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted
 
 from oasis_bench.data import FloatArray, Prepare, Scaling
-from oasis_bench.plugins.metric_learner import (
-    FittedArray,
-    MetricLearner,
-    sides,
-)
+from oasis_bench.plugins.metric_learner import FittedArray, MetricLearner, sides
 from oasis_bench.system import Text, UsageError, slices
 from oasis_bench.tasks import score_bilinear
 
@@ -47,18 +43,14 @@ class BilinearLearner(MetricLearner):
         W.
     """
 
+    _fitted_arrays: ClassVar = {"bilinear_matrix_": FittedArray(("n_features", "n_features"))}
+
     bilinear_matrix_: FloatArray
 
     def get_bilinear_matrix(self) -> FloatArray:
         """Return a copy of W, shape (n_features, n_features)."""
         check_is_fitted(self)
         return self.bilinear_matrix_.copy()
-
-    def _fitted_state(self) -> dict[str, FittedArray]:
-        return {
-            **super()._fitted_state(),
-            "bilinear_matrix_": FittedArray(("n_features", "n_features")),
-        }
 
     def pair_score(self, pairs: Any) -> FloatArray:
         """Return x'Wy for each pair (x, y) of `pairs` (n_pairs, 2, n_features), order kept."""
@@ -101,7 +93,19 @@ class EmbeddingLearner(TransformerMixin, MetricLearner):  # type: ignore[misc]
         return -self.pair_distance(pairs)
 
 
-class MahalanobisLearner(ClassNamePrefixFeaturesOutMixin, EmbeddingLearner):  # type: ignore[misc]
+class LinearMap(ClassNamePrefixFeaturesOutMixin):  # type: ignore[misc]
+    """What learners of a matrix L, `components_`, have in common: the number of its rows."""
+
+    _fitted_arrays: ClassVar = {"components_": FittedArray(("n_components", "n_features"))}
+
+    components_: FloatArray
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.components_.shape[0])
+
+
+class MahalanobisLearner(LinearMap, EmbeddingLearner):
     """A learner of d(x, y) = |Lx - Ly|, a distance: M = L'L is positive semi-definite.
 
     A shift of all rows changes no distance, but rows far from zero lose digits.  So `fit` stores a
@@ -120,7 +124,6 @@ class MahalanobisLearner(ClassNamePrefixFeaturesOutMixin, EmbeddingLearner):  # 
 
     _shift_invariant: ClassVar[bool] = True
 
-    components_: FloatArray
     centre_: FloatArray
 
     def get_mahalanobis_matrix(self) -> FloatArray:
@@ -136,16 +139,6 @@ class MahalanobisLearner(ClassNamePrefixFeaturesOutMixin, EmbeddingLearner):  # 
         """
         check_is_fitted(self)
         return partial(learned_distance, self.components_.copy())
-
-    def _fitted_state(self) -> dict[str, FittedArray]:
-        return {
-            **super()._fitted_state(),
-            "components_": FittedArray(("n_components", "n_features")),
-        }
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.components_.shape[0])
 
     def _project(self, X: Any) -> Any:
         return X @ self.components_.T

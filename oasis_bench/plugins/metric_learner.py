@@ -139,6 +139,7 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
     with_transform: ClassVar[str] = "a learner of a distance, such as LMNN"
 
     _shift_invariant: ClassVar[bool] = False  # whether `centre_` is subtracted from rows
+    _fitted_arrays: ClassVar[dict[str, FittedArray]] = {}  # all that a kernel does not check
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Make each `fit` check its rows and store their centre, as scikit-learn wraps `transform`.
@@ -231,7 +232,7 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
 
     def finite_scores(self, queries: Any, gallery: Any) -> FloatArray:
         """Return `score_embeddings`; raise UsageError if a score is not finite."""
-        return checked_scores(self.score_embeddings(queries, gallery))
+        return self._checked_scores(self.score_embeddings(queries, gallery))
 
     def score(self, X: Any, y: Any) -> float:
         """Return the mean average precision of the ranking of X by each of its items.
@@ -313,10 +314,13 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
         return tags
 
     def _fitted_state(self) -> dict[str, FittedArray]:
-        """Describe the fitted attributes; all arrays that a kernel does not check must be here."""
-        names = FittedArray(("n_features",), np.object_, required=False)
-        centre = FittedArray(("n_features",), required=False)
-        return {"feature_names_in_": names} | ({"centre_": centre} if self._shift_invariant else {})
+        """Describe the fitted attributes, by the `_fitted_arrays` of the class and its bases."""
+        state = {"feature_names_in_": FittedArray(("n_features",), np.object_, required=False)}
+        if self._shift_invariant:
+            state["centre_"] = FittedArray(("n_features",), required=False)
+        for cls in reversed(type(self).__mro__):
+            state |= vars(cls).get("_fitted_arrays", {})
+        return state
 
     def _check_items(self, X: Any) -> Any:
         """Validate items of the kind that the fitted learner accepts."""
@@ -361,6 +365,18 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
         left, right = sides(pairs)
         return self._check_rows(left), self._check_rows(right)
 
+    def _checked_scores(self, scores: FloatArray) -> FloatArray:
+        """Return scores; raise UsageError if one is not finite."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = scores.sum(dtype=np.float64)  # one pass without a temporary
+        if not np.isfinite(total) and (lost := np.count_nonzero(~np.isfinite(scores))):
+            raise UsageError(
+                f"{lost} of {scores.size} similarities are NaN or infinite: the rows or the "
+                "learned matrix are too large: scale the rows (run --scaling standard, or "
+                "StandardScaler) before fit"
+            )
+        return scores
+
 
 class IncrementalLearner(MetricLearner):
     """A learner that learns in steps, such as one step for each triplet.
@@ -392,19 +408,6 @@ class IncrementalLearner(MetricLearner):
         IncrementalLearner
             The learner itself.
         """
-
-
-def checked_scores(scores: FloatArray) -> FloatArray:
-    """Return scores; raise UsageError if one is not finite."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = scores.sum(dtype=np.float64)  # one pass without a temporary
-    if not np.isfinite(total) and (lost := np.count_nonzero(~np.isfinite(scores))):
-        raise UsageError(
-            f"{lost} of {scores.size} similarities are NaN or infinite: the rows or the "
-            "learned matrix are too large: scale the rows (run --scaling standard, or "
-            "StandardScaler) before fit"
-        )
-    return scores
 
 
 def ranked_labels(y: Any, n_items: int) -> Any:

@@ -11,6 +11,7 @@ import os
 import textwrap
 import zipfile
 from collections.abc import Sequence
+from contextlib import nullcontext
 from io import BytesIO
 from numbers import Integral
 from pathlib import Path
@@ -45,9 +46,8 @@ TRAINING_ROWS = "training-rows"
 BLEND = "euclidean-blend"
 """The array of a `Blend`: weight, baseline_sd and learned_sd; likewise."""
 STEPS_PLACE, BASELINE_PLACE = "scaling-steps", "baseline-steps"
-STEPS_FILE, BASELINE_FILE = f"{STEPS_PLACE}.json", f"{BASELINE_PLACE}.json"
-"""The entries of the transformers that prepare rows, of the learner and of its baseline where that
-takes others; and what the names of their arrays begin with."""
+"""What the names of the transformers that prepare rows begin with, and of their arrays: those of
+the learner, and of its baseline where that takes others."""
 
 
 def save_model(
@@ -97,14 +97,14 @@ def save_model(
             )
         blend = blend or getattr(learner, "blend_", None)
         learner = learner[-1]
-    header, arrays = _contents(learner)
     hashes = None
     if training_rows is not None:
         rows = training_rows if sparse.issparse(training_rows) else np.asarray(training_rows)
         hashes = row_hashes(rows)
     try:
-        with whole_file(Path(path)) as file:
-            write_archive(file, header, arrays, steps, hashes, blend)
+        with whole_file(Path(path)) as file, ArrayArchive(file, "w") as archive:
+            _write_learner(archive, learner)
+            _write_known(archive, steps, hashes, blend)
     except OSError as error:
         raise UsageError(
             f"cannot write {path}: {error.strerror or error}: give a file in a folder that is "
@@ -114,11 +114,12 @@ def save_model(
 
 def write_model(learner: MetricLearner, file: BinaryIO) -> None:
     """Write a fitted learner into an open file, as `save_model` does."""
-    write_archive(file, *_contents(learner))
+    with ArrayArchive(file, "w") as archive:
+        _write_learner(archive, learner)
 
 
-def _contents(learner: MetricLearner) -> tuple[dict[str, Any], Arrays]:
-    """Return the header and the arrays of a fitted learner's file."""
+def _write_learner(archive: ArrayArchive, learner: MetricLearner) -> None:
+    """Write the header and the arrays of a fitted learner.  Equal models make equal files."""
     if not isinstance(learner, MetricLearner):
         raise UsageError(
             f"a {type(learner).__name__} is no learner of oasis-bench: give a learner, or a "
@@ -127,9 +128,12 @@ def _contents(learner: MetricLearner) -> tuple[dict[str, Any], Arrays]:
     check_is_fitted(learner)
     arrays: Arrays = {}
     try:
-        return _encode_learner(learner, "", arrays), arrays
+        described = _encode_learner(learner, "", arrays)
     except ValueError as error:
         raise UsageError(f"this {learner.name} cannot be saved: {_one_line(error)}") from error
+    versions = {"oasis-bench": __version__, "numpy": np.__version__}
+    head = {"format": FORMAT, "format_version": FORMAT_VERSION, "versions": versions}
+    _write(archive, HEADER, head | described, arrays)
 
 
 def _encode_learner(learner: MetricLearner, place: str, arrays: Arrays) -> dict[str, Any]:
@@ -226,29 +230,41 @@ def _read(
 ) -> tuple[MetricLearner, list[Any] | None, Blend | None]:
     """Read a learner and, if the file has them, the steps before it and its blend."""
     header, arrays = read_archive(file)
-    steps, baseline_steps = (
-        _steps_of(header[name], place, arrays, registry) if name in header else None
-        for name, place in ((STEPS_FILE, STEPS_PLACE), (BASELINE_FILE, BASELINE_PLACE))
-    )
-    blend = _blend_of(arrays.get(BLEND), baseline_steps)
+    steps = _steps_in(header, STEPS_PLACE, arrays, registry)
+    blend = _blend_in(header, arrays, registry)
     learner = _decode_learner(header, "", arrays, registry)
     check_is_fitted(learner)
     names = learner.__dict__.pop("feature_names_in_", None) if steps else None
-    for first, *_ in filter(None, (steps, baseline_steps)):
-        if names is not None:  # of a run, the learner had them
-            vars(first).setdefault("feature_names_in_", names)
+    for prepared in (steps, blend.steps if blend else None):
+        if prepared and names is not None:  # of a run, the learner had them
+            prepared[0].__dict__.setdefault("feature_names_in_", names)
     return learner, steps, blend
 
 
-def _steps_of(item: Any, place: str, arrays: Arrays, registry: Registry) -> list[Any]:
-    """Return the transformers that `_write_steps` described."""
+def _steps_in(
+    header: dict[str, Any], place: str, arrays: Arrays, registry: Registry
+) -> list[Any] | None:
+    """Return the transformers that `_write_steps` described, if there are any."""
+    if (described := header.get(f"{place}.json")) is None:
+        return None
     steps = []
-    for held in decode(item, place, arrays, registry):
+    for held in decode(described, place, arrays, registry):
         step = Scaling.STEPS[held["name"]](**held["params"])
         for name, value in held["fitted"].items():
             setattr(step, name, value)
         steps.append(step)
     return steps
+
+
+def _blend_in(header: dict[str, Any], arrays: Arrays, registry: Registry) -> Blend | None:
+    """Return the blend, if there is one, with the steps of its baseline."""
+    if (held := arrays.get(BLEND)) is None:
+        return None
+    if held.shape != (3,) or held.dtype != np.float64 or not (held >= 0).all():
+        raise UsageError(f"{BLEND} is not three numbers of double precision, none negative")
+    steps = _steps_in(header, BASELINE_PLACE, arrays, registry)
+    weight, baseline_sd, learned_sd = held.tolist()
+    return Blend(weight, baseline_sd, learned_sd, None if steps is None else tuple(steps))
 
 
 def training_rows_of(path: Path) -> npt.NDArray[np.uint64] | None:
@@ -279,27 +295,10 @@ def load_blend(path: str | os.PathLike[str] | BytesIO) -> Blend | None:
         If the file cannot be read, or is not a model file.
     """
     try:
-        if isinstance(path, BytesIO):
-            header, arrays = read_archive(path)
-        else:
-            with open_regular(Path(path)) as file:
-                header, arrays = read_archive(file)
-        steps = None
-        if BASELINE_FILE in header:
-            steps = _steps_of(header[BASELINE_FILE], BASELINE_PLACE, arrays, Registry.load())
-        return _blend_of(arrays.get(BLEND), steps)
+        with nullcontext(path) if isinstance(path, BytesIO) else open_regular(Path(path)) as file:
+            return _blend_in(*read_archive(file), Registry.load())
     except Exception as error:  # see `load_model_of`
         raise UsageError(f"{path}: its blend cannot be read ({_one_line(error)})") from error
-
-
-def _blend_of(held: npt.NDArray[Any] | None, steps: list[Any] | None) -> Blend | None:
-    """Return the blend that an array of a file holds, with the steps of its baseline."""
-    if held is None:
-        return None
-    if held.shape != (3,) or held.dtype != np.float64 or not (held >= 0).all():
-        raise UsageError(f"{BLEND} is not three numbers of double precision, none negative")
-    weight, baseline_sd, learned_sd = held.tolist()
-    return Blend(weight, baseline_sd, learned_sd, None if steps is None else tuple(steps))
 
 
 def _one_line(error: Exception) -> str:
@@ -392,26 +391,12 @@ def _check_array(name: str, value: Any, needed: FittedArray, lengths: dict[str, 
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 
 
-def write_archive(
-    file: BinaryIO,
-    header: dict[str, Any],
-    arrays: Arrays,
-    steps: Sequence[Any] | None = None,
-    hashes: npt.NDArray[np.uint64] | None = None,
-    blend: Blend | None = None,
-) -> None:
-    """Write a header (for JSON), arrays, and what `complete_model` adds.
-
-    Equal models make equal files.
-    """
-    versions = {"oasis-bench": __version__, "numpy": np.__version__}
-    header = {"format": FORMAT, "format_version": FORMAT_VERSION, "versions": versions, **header}
-    text = json.dumps(header, indent=1, allow_nan=False).encode()
-    with ArrayArchive(file, "w") as archive:
-        archive.writestr(zipfile.ZipInfo(HEADER), text)
-        for name, array in arrays.items():
-            archive.write_array(f"{name}.npy", array)
-        _write_known(archive, steps, hashes, blend)
+def _write(archive: ArrayArchive, name: str, described: Any, arrays: Arrays) -> None:
+    """Write what `encode` made: a description as JSON, and the arrays."""
+    text = json.dumps(described, indent=1, allow_nan=False).encode()
+    archive.writestr(zipfile.ZipInfo(name), text)
+    for place, array in arrays.items():
+        archive.write_array(f"{place}.npy", array)
 
 
 def _write_steps(archive: ArrayArchive, steps: Sequence[Any], place: str) -> None:
@@ -421,10 +406,7 @@ def _write_steps(archive: ArrayArchive, steps: Sequence[Any], place: str) -> Non
         for step in steps
     ]
     arrays: Arrays = {}
-    text = json.dumps(encode(held, place, arrays), indent=1).encode()
-    archive.writestr(zipfile.ZipInfo(f"{place}.json"), text)
-    for name, array in arrays.items():
-        archive.write_array(f"{name}.npy", array)
+    _write(archive, f"{place}.json", encode(held, place, arrays), arrays)
 
 
 def complete_model(
@@ -461,8 +443,8 @@ def _write_known(
 def read_archive(file: BinaryIO) -> tuple[dict[str, Any], Arrays]:
     """Read the header and the arrays; sizes are checked before memory is taken for them.
 
-    The arrays are those of the header, `TRAINING_ROWS`, `BLEND`, and those of `STEPS_FILE` and
-    `BASELINE_FILE`, where the file has them; what the last two say is in the header.
+    The arrays are those of the header, `TRAINING_ROWS`, `BLEND`, and those of the transformers,
+    where the file has them; what describes these is in the header.
     """
     with ArrayArchive(file) as archive:
         names = archive.namelist()
@@ -477,7 +459,9 @@ def read_archive(file: BinaryIO) -> tuple[dict[str, Any], Arrays]:
                 f"{header['versions']['oasis-bench']}: this {__version__} reads version "
                 f"{FORMAT_VERSION}: install one that reads it"
             )
-        steps = [name for name in (STEPS_FILE, BASELINE_FILE) if name in names]
+        steps = [
+            name for name in names if name in (f"{STEPS_PLACE}.json", f"{BASELINE_PLACE}.json")
+        ]
         header |= {name: json.loads(archive.read(name)) for name in steps}
         arrays = {
             name.removesuffix(".npy"): archive.read_array(name)

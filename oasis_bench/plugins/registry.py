@@ -20,7 +20,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from traceback import walk_tb
 from types import ModuleType, UnionType
-from typing import Any, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Generic, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from oasis_bench.data import LabelledRows, Patches
 from oasis_bench.plugins.dataset import Dataset
@@ -287,11 +287,11 @@ def _plugins_in(module: ModuleType, base: type[T]) -> list[type[T]]:
 def _checked(plugin: object, base: type[T], where: str) -> type[T]:
     """Return the plugin, or raise BrokenPluginError if it does not fit its group."""
     with _as_broken_plugin(f"{where} cannot be used"):
-        checked: type[T] = _of_its_group(plugin, base, where)
-    return checked
+        _check(plugin, base, where)
+    return cast("type[T]", plugin)
 
 
-def _of_its_group(plugin: Any, base: type[T], where: str) -> Any:
+def _check(plugin: Any, base: type[T], where: str) -> None:
     is_one = isinstance(plugin, type) and issubclass(plugin, base)
     if not is_one:
         raise BrokenPluginError(f"{where} is not a class derived from {base.__name__}")
@@ -319,7 +319,6 @@ def _of_its_group(plugin: Any, base: type[T], where: str) -> Any:
                 f"{where}: load cannot be called with a progress ({error}): "
                 "def load(self, progress=no_progress) is needed"
             ) from error
-    return plugin
 
 
 def _check_task(task: type[Task], where: str) -> None:

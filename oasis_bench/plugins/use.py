@@ -6,6 +6,7 @@ DataFrame are matched by name.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from oasis_bench.plugins.blending import Blend
 from oasis_bench.plugins.learner import EmbeddingLearner, baseline_rows, learner_of
 from oasis_bench.plugins.metric_learner import TIES_SEED, MetricLearner
 from oasis_bench.system import Progress, UsageError, no_progress
-from oasis_bench.tasks import Numbers, Scores, Similarity, as_items, take_items, top_k
+from oasis_bench.tasks import Numbers, Scores, as_items, take_items, top_k
 
 
 def neighbours(
@@ -75,7 +76,7 @@ def neighbours(
 
 def _blended(
     learner: MetricLearner, blend: Blend, queries: tuple[Any, Any], gallery: tuple[Any, Any]
-) -> Similarity:
+) -> Callable[[Numbers, Numbers], Scores]:
     """Return the similarity of a blend, as a function of row numbers.
 
     Queries and gallery are pairs: the rows for the learner, and the rows for the baseline.  The

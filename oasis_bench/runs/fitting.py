@@ -14,12 +14,7 @@ import numpy as np
 
 from oasis_bench.data import LabelledRows
 from oasis_bench.execution import executor
-from oasis_bench.experiment import (
-    Experiment,
-    LearnerSpec,
-    TrialSpec,
-    plan,
-)
+from oasis_bench.experiment import Experiment, LearnerSpec, TrialSpec, plan
 from oasis_bench.plugins import Registry
 from oasis_bench.system import Folder, Progress, UsageError, no_progress, whole_file
 from oasis_bench.trial import TrialResult, needs_tuning

@@ -31,14 +31,7 @@ from oasis_bench.runs.run import (
 from oasis_bench.runs.schema import RunFacts
 from oasis_bench.runs.store import Store, StoredRun, read_run
 from oasis_bench.system import Folder, Progress, UsageError, no_progress, slices, whole_file
-from oasis_bench.tasks import (
-    Numbers,
-    Retrieval,
-    SharedLabels,
-    Task,
-    block_size,
-    rank_others,
-)
+from oasis_bench.tasks import Numbers, Retrieval, SharedLabels, Task, block_size, rank_others
 from oasis_bench.trial import Predictions
 
 PART_BYTES = 2**25

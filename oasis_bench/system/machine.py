@@ -284,7 +284,6 @@ class Machine:
             "cores": Machine.cores(),
             "governor": _frequency_governor(),
             "commit": _commit(),
-            "kernel": os.environ.get("OASIS_BENCH_KERNEL", "compiled"),
             "versions": _versions(),
             "thread pools": [
                 {key: pool.get(key) for key in ("internal_api", "version", "architecture")}

@@ -127,7 +127,7 @@ def draw_fold(
         every = np.ones(len(judgements.groups), dtype=np.bool_)
         test = np.unique(_flat(judgements)).astype(np.intp)
         items = np.arange(n_items, dtype=np.intp)
-        return Partition(items, test, judgements.part(~every), judgements.among(test), 0)
+        return Partition(items, test, judgements.part(~every), judgements.among(test))
     groups = _shuffled_groups(judgements, seed)
     tested = np.array_split(groups, count_folds(judgements, test_share))[fold]
     return _hold_out(judgements, n_items, tested, items_are_shared(judgements))
@@ -167,8 +167,7 @@ def _hold_out(
             f"all {n_items} items are in the judgements that test: lower the share that tests"
         )
     training = judgements.part(~tests).among(train)
-    n_dropped = int(np.count_nonzero(~tests)) - len(training.items)
-    return Partition(train, test, training, tested.among(test), n_dropped)
+    return Partition(train, test, training, tested.among(test))
 
 
 def _flat(judgements: Judgements) -> npt.NDArray[np.int64]:
@@ -272,9 +271,7 @@ def _hold_out_rows(pairs: Ratings | None, tests: npt.NDArray[np.bool_]) -> Parti
     test, train = np.flatnonzero(tests), np.flatnonzero(~tests)
     if pairs is None:
         return Partition(train, test)
-    tested, training = pairs.among(test), pairs.among(train)
-    n_dropped = len(pairs.queries) - len(tested.queries) - len(training.queries)
-    return Partition(train, test, training, tested, n_dropped)
+    return Partition(train, test, pairs.among(train), pairs.among(test))
 
 
 def _few_of_each(y: Any, rows: Numbers, most: int, seed: int) -> Numbers:

@@ -60,15 +60,12 @@ class Partition(NamedTuple):
     training, tested : JudgedTriplets, Ratings or None
         The judgements of the training and of the test set, if judgements are split.  Their items
         are indices of `train` and of `test`.
-    n_dropped : int
-        The number of training judgements that are left out because they have a test item.
     """
 
     train: Numbers
     test: Numbers
     training: Judgements | None = None
     tested: Judgements | None = None
-    n_dropped: int = 0
 
 
 def shared_part(n_train: float, n_test: float, n_pool: Numbers | float) -> Any:
@@ -240,8 +237,23 @@ class SameClassesSplit(Split):
     def inner_folds(
         self, y: Labels, judgements: Judgements | None, n_folds: int, seed: int
     ) -> list[Partition]:
-        """Split each class evenly; with several labels an item, all items at random."""
-        return even_folds(y, n_folds, seed)
+        """Split the training items into folds; each validates once.
+
+        With class labels `y` (n_train,), each class is split evenly: one of fewer than `n_folds`
+        items is missing in some folds, and where all classes are that small there are fewer folds,
+        as many as the largest has items.  With relevance `y`, CSR (n_train, n_queries), all items
+        are split at random.  Of a fold of more than `MOST_VALIDATED` items so many validate, drawn
+        at random.
+        """
+        if isinstance(y, sparse.csr_array):
+            folds = KFold(n_folds, shuffle=True, random_state=seed)
+        else:
+            n_folds = min(n_folds, int(np.unique(y, return_counts=True)[1].max()))
+            folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+            parts = list(folds.split(np.empty((y.shape[0], 0)), y))
+        return [Partition(learn, _few(validate, seed)) for learn, validate in parts]
 
 
 class SeenClassesSplit(SameClassesSplit):
@@ -452,25 +464,6 @@ def too_few_for_folds(n_train_classes: int) -> str | None:
     if n_train_classes >= 4:
         return None
     return f"{n_train_classes} training classes: 4 are needed to tune on inner folds, so 7 in all"
-
-
-def even_folds(y: Labels, n_folds: int, seed: int) -> list[Partition]:
-    """Split the training items into folds; each validates once.
-
-    With class labels `y` (n_train,), each class is split evenly: one of fewer than `n_folds` items
-    is missing in some folds, and where all classes are that small there are fewer folds, as many
-    as the largest has items.  With relevance `y`, CSR (n_train, n_queries), all items are split
-    at random.  Of a fold of more than `MOST_VALIDATED` items so many validate, drawn at random.
-    """
-    if isinstance(y, sparse.csr_array):
-        folds = KFold(n_folds, shuffle=True, random_state=seed)
-    else:
-        n_folds = min(n_folds, int(np.unique(y, return_counts=True)[1].max()))
-        folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-        parts = list(folds.split(np.empty((y.shape[0], 0)), y))
-    return [Partition(learn, _few(validate, seed)) for learn, validate in parts]
 
 
 def unseen_class_folds(y: Labels, n_folds: int, seed: int) -> list[Partition]:

@@ -220,6 +220,6 @@ class ChangesGlobals(Euclidean):
         np.seterr(all="raise")
         warnings.simplefilter("error")
         os.chdir("/")
-        os.environ["OASIS_BENCH_KERNEL"] = "numpy"
+        os.environ["OMP_NUM_THREADS"] = "7"
         threadpool_limits(7)
         return super().fit(X, y)

@@ -27,12 +27,7 @@ import msgspec
 import numpy as np
 
 from oasis_bench.experiment import ChooseBy, TrialSpec
-from oasis_bench.plugins import (
-    Blend,
-    IncrementalLearner,
-    MetricLearner,
-    load_blend,
-)
+from oasis_bench.plugins import Blend, IncrementalLearner, MetricLearner, load_blend
 from oasis_bench.system import Machine, Text
 from oasis_bench.tasks import Task
 from oasis_bench.trial import wall
@@ -45,19 +40,9 @@ from oasis_bench.trial.harness_side.evaluator import (
     galleries_of,
     reason_against,
 )
-from oasis_bench.trial.harness_side.inbox import (
-    ROUGH_SECONDS,
-    WALL_SECONDS,
-    HarnessClock,
-    Inbox,
-)
+from oasis_bench.trial.harness_side.inbox import ROUGH_SECONDS, WALL_SECONDS, HarnessClock, Inbox
 from oasis_bench.trial.harness_side.items import Sealed, SealedItems, TrialItems
-from oasis_bench.trial.harness_side.result import (
-    KeptFiles,
-    PrintedOutput,
-    TrialResult,
-    columns_of,
-)
+from oasis_bench.trial.harness_side.result import KeptFiles, PrintedOutput, TrialResult, columns_of
 
 Expected: TypeAlias = type[wall.Message] | tuple[type[wall.Message], ...] | int
 """The type of the message that is to come next, the types of those that may, or so many bytes."""
@@ -205,16 +190,21 @@ class Conversation:
         """
         try:
             while self.result is None:
-                if isinstance(self._expected, int):
-                    content = self.inbox.next_bytes(self._expected)
-                    if content is None:
-                        return False
-                    self._expected = self._talk.send(content)
+                came: Any
+                wanted: Any = self._expected
+                if isinstance(wanted, int):
+                    came, wanted = self.inbox.next_bytes(wanted), bytearray
                 else:
-                    message, self._file = self.inbox.next_message()
-                    if message is None:
-                        return False
-                    self._take(message, self._expected)
+                    came, self._file = self.inbox.next_message()
+                if came is None:
+                    return False
+                if isinstance(came, wall.Ended) and came.status != "ok":
+                    self.end(came.status, came.reason, came.traceback)
+                elif isinstance(came, wanted):
+                    self._expected = self._talk.send(came)
+                else:
+                    self._refuse(came)
+                self._close_file()
         except StopIteration:
             return True
         except EndsTrialError as error:
@@ -224,17 +214,6 @@ class Conversation:
         finally:
             self._close_file()
         return False
-
-    def _take(
-        self, message: wall.Message, expected: type[wall.Message] | tuple[type[wall.Message], ...]
-    ) -> None:
-        if isinstance(message, wall.Ended) and message.status != "ok":
-            self.end(message.status, message.reason, message.traceback)
-        elif isinstance(message, expected):
-            self._expected = self._talk.send(message)
-        else:
-            self._refuse(message)
-        self._close_file()
 
     def _whole(self, work: Talk) -> Talk:
         """Take the messages of one process."""
@@ -524,50 +503,51 @@ class Conversation:
             status, traceback = "ok", None
         if status == "ok":
             reason = "; ".join(self._notes) or None
-        evaluator = self._evaluator if self._is_measured else None
-        takes_rows = evaluator is not None and self._learner.takes == "rows"
-        prepared = self._sealed(self._tuned.scaling).test_items if takes_rows else None
-        tables = {} if evaluator is None else evaluator.tables()
-        tuned = self._tuned_rows.values() if evaluator else ()
-        if evaluator is not None:
-            refused = [answer(name, "not applicable", why) for name, why in self._refused.items()]
-            tables["answers"] += refused
-            tables |= {
-                "retrievals": evaluator.retrievals(),
-                "projections": evaluator.projections(prepared),
-            }
+        columns, tables = self._measured() if self._is_measured else ({}, {})
         self.result = TrialResult(
             {
                 **columns_of(self.spec, self._items.n_features, status, reason, traceback),
                 "n_train": len(self._items.ties["training"]),
                 "n_test": len(self._items.test_rows),
                 "transductive": int(self._is_transductive),
-                **(self._columns | self._query_columns() if evaluator else {}),
+                **columns,
             },
-            **tables,
-            tuned=sorted(tuned, key=lambda row: self._places[row["gallery"]]),
-            files=self._kept.finish(self._blend) if evaluator else {},
             validation=self._validation,
             traces=self._traces.values,
             symmetry=self._traces.symmetry,
-            fit_numbers=self._fit_numbers() if evaluator else (),
-            blend_values=self._winners[0].blend_values if evaluator else (),
+            **tables,
         )
         self.close()
 
-    def _query_columns(self) -> dict[str, Any]:
+    def _measured(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the columns, and the other fields of the result, of a trial that is measured."""
+        prepared = None
+        if self._learner.takes == "rows":
+            prepared = self._sealed(self._tuned.scaling).test_items
+        tables: dict[str, Any] = self._evaluator.tables()
+        for name, why in self._refused.items():
+            tables["answers"].append(answer(name, "not applicable", why))
+        numbers, training = self._numbers, self._traces.training_value(self._columns["n_steps"])
+        if training is not None:
+            numbers = {**numbers, TRAINING: training}
         seconds, cpu_seconds, n_queries = self._queried.tolist()
-        return {
+        columns = {
+            **self._columns,
             "query_seconds": seconds,
             "query_cpu_seconds": cpu_seconds,
             "n_timed_queries": int(n_queries),
         }
-
-    def _fit_numbers(self) -> list[dict[str, Any]]:
-        """Return what the learner says in numbers, and the measure on training items."""
-        training = self._traces.training_value(self._columns["n_steps"])
-        named = {} if training is None else {TRAINING: training}
-        return [{"name": name, "value": value} for name, value in (self._numbers | named).items()]
+        return columns, {
+            **tables,
+            "retrievals": self._evaluator.retrievals(),
+            "projections": self._evaluator.projections(prepared),
+            "tuned": sorted(
+                self._tuned_rows.values(), key=lambda row: self._places[row["gallery"]]
+            ),
+            "fit_numbers": [{"name": name, "value": value} for name, value in numbers.items()],
+            "blend_values": self._winners[0].blend_values,
+            "files": self._kept.finish(self._blend),
+        }
 
     def close(self) -> None:
         """Close the file of the fitted learner, and remove what is not finished."""

@@ -14,11 +14,7 @@ import numpy.typing as npt
 from scipy.stats import rankdata
 
 from oasis_bench.experiment import ChooseBy
-from oasis_bench.plugins import (
-    Blend,
-    ExemplarLearner,
-    MetricLearner,
-)
+from oasis_bench.plugins import Blend, ExemplarLearner, MetricLearner
 from oasis_bench.tasks import Evaluation, Numbers, Task, kernel_ready, rank_others
 from oasis_bench.trial import wall
 from oasis_bench.trial.harness_side.items import SealedItems, TrialItems
@@ -42,6 +38,9 @@ TRAINING = "training"
 """The measure on the training items, among the numbers of a fit."""
 
 HIGHEST = float(np.finfo(float).max)
+
+TABLES = ("answers", "measures", "groups", "predicted_classes")
+"""The tables of what each task measures."""
 
 Scores2D = npt.NDArray[np.float64]
 Rows = list[dict[str, Any]]
@@ -224,44 +223,23 @@ class Evaluator:
 
     def tables(self) -> dict[str, Rows]:
         """Return rows of the tables of answers and their measures, by their names."""
-        names = ("answers", "measures", "groups", "predicted_classes")
-        return {name: getattr(self, f"_{name}")() for name in names}
-
-    def _answers(self) -> Rows:
-        """Return rows of the table `answers`."""
-        return [
-            answer(name, "ok", None, evaluation.n_queries, evaluation.n_left_out)
-            for name, evaluation in self._evaluations.items()
-        ]
-
-    def _measures(self) -> Rows:
-        """Return rows of the table `measures`."""
-        return [
-            {"task": name, **tuned._asdict(), "as_learned": own.value}
-            for name, evaluation in self._evaluations.items()
-            for tuned, own in zip(
-                evaluation.measurements(), self._as_learned[name].measurements(), strict=True
-            )
-            if not np.isnan(tuned.value)  # no query of this trial has such a value
-        ]
-
-    def _groups(self) -> Rows:
-        """Return rows of the table `groups`."""
-        return [
-            {"task": name, **one}
-            for name, evaluation in self._evaluations.items()
-            for one in evaluation.of_groups()
-        ]
-
-    def _predicted_classes(self) -> Rows:
-        """Return rows of the table `predicted_classes`."""
-        rows, rules = [], {by.task: (by.measure, by.k) for by in self._chooses_by}
-        for name, evaluation in self._evaluations.items():
-            predicted = evaluation.predicted(*rules.get(name, ()))
+        found: dict[str, Rows] = {name: [] for name in TABLES}
+        rules = {by.task: (by.measure, by.k) for by in self._chooses_by}
+        for name, own in self._evaluations.items():
+            found["answers"].append(answer(name, "ok", None, own.n_queries, own.n_left_out))
+            as_learned = self._as_learned[name].measurements()
+            found["measures"] += [
+                {"task": name, **one._asdict(), "as_learned": alone.value}
+                for one, alone in zip(own.measurements(), as_learned, strict=True)
+                if not np.isnan(one.value)  # no query of this trial has such a value
+            ]
+            found["groups"] += [{"task": name, **one} for one in own.of_groups()]
+            predicted = own.predicted(*rules.get(name, ()))
             for number in () if predicted is None else np.unique(predicted).tolist():
                 of_class = np.sort(self._items.test_rows[predicted == number]).tolist()
-                rows.append({"task": name, "predicted": number, "rows": json.dumps(of_class)})
-        return rows
+                row = {"task": name, "predicted": number, "rows": json.dumps(of_class)}
+                found["predicted_classes"].append(row)
+        return found
 
     def retrievals(self) -> Rows:
         """Return the first items that the example queries retrieve; learners share the queries."""
@@ -272,11 +250,7 @@ class Evaluator:
         ranking = rank_others(scores, queries, self._items.ties["test"])
         rows = self._items.test_rows
         return [
-            {
-                "query": int(rows[query]),
-                "rank": rank,
-                "retrieved": int(rows[found]),
-            }
+            {"query": int(rows[query]), "rank": rank, "retrieved": int(rows[found])}
             for place, query in enumerate(queries)
             for rank, found in enumerate(ranking[place, :EXAMPLE_RANKS], start=1)
         ]

@@ -88,6 +88,10 @@ def draw_items(spec: TrialSpec, rows: LabelledRows, learner: type[MetricLearner]
     whole = (rows.secret, spec.where.subset, spec.where.partition, "order")
     rng = np.random.default_rng([derive_seed(*whole, part) for part in range(4)])
     order = rng.permutation(len(partition.test))
+    if partition.tested is None:
+        truth = Truth(y=rows.y[partition.test[order]], training=rows.y[partition.train])
+    else:  # the test items are in another order than in the judgements
+        truth = Truth.of(partition.tested.among(order))
     return TrialItems(
         X=X,
         encoding=spec.encoding,
@@ -96,9 +100,7 @@ def draw_items(spec: TrialSpec, rows: LabelledRows, learner: type[MetricLearner]
         train_rows=partition.train,
         original_order=order,
         judgements=partition.training,
-        truth=_truth(
-            rows.y[partition.test[order]], rows.y[partition.train], partition.tested, order
-        ),
+        truth=truth,
         ties={
             "test": rng.permutation(len(order)),
             "training": tie_order(spec.seed_for("ties"), len(partition.train)),
@@ -130,13 +132,6 @@ def divide(spec: TrialSpec, rows: LabelledRows) -> Partition:
         raise wall.NotApplicableError(str(error)) from error
 
 
-def _truth(y: Labels, training: Labels, tested: Judgements | None, order: Numbers) -> Truth:
-    """Return what is known of the test items, which are in another order than the judgements."""
-    if tested is None:
-        return Truth(y=y, training=training)
-    return Truth.of(tested.among(order))
-
-
 class SealedItems:
     """The items of a trial in one scaling, each part in a file of its own when it is asked for.
 
@@ -160,7 +155,8 @@ class SealedItems:
             else wall.learn_preparation(learner, scaling, training, items.encoding, saved)
         )
         self._prepare = Scaling.prepared_by(self.steps)
-        self._training = self._prepare(training)
+        self.training_rows = self._prepare(training)
+        """The training items, as the learner gets them."""
         self._descriptors: list[int] = []
         # The files are closed when no trial has the items any more; processes keep theirs.
         weakref.finalize(self, _close_all, self._descriptors)
@@ -176,12 +172,7 @@ class SealedItems:
             few = np.concatenate(
                 [np.flatnonzero(y == number)[:FEW_PER_CLASS] for number in classes]
             )
-        return self._seal(X=self._training[few], y=y[few])
-
-    @property
-    def training_rows(self) -> Any:
-        """The training items, as the learner gets them."""
-        return self._training
+        return self._seal(X=self.training_rows[few], y=y[few])
 
     @cached_property
     def test_rows(self) -> Any:
@@ -192,12 +183,12 @@ class SealedItems:
     def training(self) -> int:
         """A file of the training items with labels."""
         items = self._items
-        return self._seal(X=self._training, y=items.y, judgements=items.judgements)
+        return self._seal(X=self.training_rows, y=items.y, judgements=items.judgements)
 
     @cached_property
     def gallery(self) -> int:
         """A file of the training items without labels."""
-        return self._seal(X=self._training)
+        return self._seal(X=self.training_rows)
 
     @cached_property
     def test(self) -> int:

@@ -111,11 +111,8 @@ class PrintedOutput:
     """
 
     def __init__(self, spec: TrialSpec, log: Path) -> None:
-        self._title, self._log = (
-            Text.printable(f"{spec.cell}, partition {spec.where.partition}"),
-            log,
-        )
-        self._n_cut = 0
+        self._title = Text.printable(f"{spec.cell}, partition {spec.where.partition}")
+        self._log, self._n_cut = log, 0
         try:
             self._file = TemporaryFile(dir=log.parent)  # noqa: SIM115 - `end` closes it
         except OSError as error:
@@ -195,7 +192,7 @@ class KeptFiles:
         """
         if self._scores is not None:
             with self._disk(Folder.PREDICTIONS):
-                self._scores.finish()
+                self._scores.close()
             self._scores = None
         if Folder.MODELS in self._files:
             hashes = None
@@ -213,7 +210,7 @@ class KeptFiles:
         """Remove the files that are not finished."""
         with suppress(OSError):  # a full disk
             if self._scores is not None:
-                self._scores.abandon()
+                self._scores.close(is_whole=False)
         for path in self._files.values():
             path.unlink(missing_ok=True)
         self._files = {}
@@ -251,16 +248,11 @@ class ScoresFile:
             content = np.frombuffer(content, message.dtype).astype(self._dtype).tobytes()
         self._array.write(content)
 
-    def finish(self) -> None:
-        """Write what the scores are of, and close the file."""
+    def close(self, is_whole: bool = True) -> None:
+        """Close the file; where it is whole, first write what the scores are of."""
         self._end_array()
-        for name, array in what_was_scored(self._items).items():
+        for name, array in what_was_scored(self._items).items() if is_whole else ():
             self._file.write_array(f"{name}.npy", array)
-        self._file.close()
-
-    def abandon(self) -> None:
-        """Close the file as it is."""
-        self._end_array()
         self._file.close()
 
     def _begin(self, gallery: str, dtype: np.dtype[Any]) -> None:

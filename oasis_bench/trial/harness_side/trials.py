@@ -16,18 +16,12 @@ from scipy import sparse
 from oasis_bench.data import LabelledRows
 from oasis_bench.experiment import TrialSpec, saved_steps
 from oasis_bench.plugins import Blend, MetricLearner, Registry, load_blend
-from oasis_bench.system import (
-    ArrayArchive,
-    OutputError,
-    Text,
-    UsageError,
-    open_regular,
-    slices,
-)
+from oasis_bench.system import ArrayArchive, OutputError, Text, UsageError, open_regular, slices
 from oasis_bench.tasks import Task
 from oasis_bench.trial import wall
 from oasis_bench.trial.harness_side.conversation import Conversation
 from oasis_bench.trial.harness_side.evaluator import (
+    TABLES,
     Evaluator,
     Rows,
     answer,
@@ -153,8 +147,8 @@ class Predictions:
                     raise
                 except Exception as error:  # of a task of the user's own
                     status, reason = "failed", Text.of_error(error)
-            nothing: dict[str, Rows] = {"measures": [], "groups": [], "predicted_classes": []}
-            yield task.name, {"answers": [answer(task.name, status, reason)], **nothing}
+            nothing: dict[str, Rows] = {name: [] for name in TABLES}
+            yield task.name, {**nothing, "answers": [answer(task.name, status, reason)]}
 
     def blended(self) -> Iterator[tuple[int, wall.ScoreArray]]:
         """Yield the scores among test items as tasks are evaluated by them, with their start."""

@@ -41,14 +41,7 @@ from oasis_bench.plugins import (
     write_model,
 )
 from oasis_bench.system import Text, Threads, shared, slices
-from oasis_bench.tasks import (
-    Evaluation,
-    Similarity,
-    Task,
-    block_size,
-    kernel_ready,
-    tie_order,
-)
+from oasis_bench.tasks import Evaluation, Task, block_size, kernel_ready, tie_order
 from oasis_bench.trial import wall
 from oasis_bench.trial.learner_side.fit_data import FitData, inner_fit_data, whole_fit_data
 from oasis_bench.trial.learner_side.meter import Meter, Stopwatch, time_limit
@@ -232,7 +225,7 @@ class _Validation:
         They are with a baseline of these rows and the standard deviation of the learner's scores.
         """
         assert data.truth is not None
-        similarity: Similarity = learner.similarity
+        similarity: Callable[[Any, Any], wall.ScoreArray] = learner.similarity
         training = data.X
         if task.gallery == "training" and isinstance(learner, ExemplarLearner):
             similarity = partial(_similarity_to_training, learner)

@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass
 from itertools import chain, pairwise, product
 from multiprocessing.connection import Connection, Pipe, wait
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 import msgspec
 import numpy as np
@@ -84,12 +84,8 @@ class FoldJob(NamedTuple):
     stop: int | None  # None for one that learns all its steps
 
 
-class Done(NamedTuple):
-    """A job that is done: the values of the fitted learner, and the processor time it took."""
-
-    job: FoldJob
-    values: Values
-    cpu_seconds: float
+Done: TypeAlias = tuple[FoldJob, Values, float]
+"""A job that is done, the values of the fitted learner, and the processor time that it took."""
 
 
 class FoldWork:
@@ -127,7 +123,7 @@ class FoldWork:
         baselines = None if self._baselines is None else self._baselines[job.fold]
         with timer(wall.VALIDATION), shared.within(self._shared[job.fold]):
             values = self._score(learner, data, baselines)
-        return Done(job, values, cpu_seconds() - before)
+        return job, values, cpu_seconds() - before
 
 
 class _InTurn:
@@ -157,9 +153,9 @@ class _Course:
             self._steps = [*self.means(before)]
         self._number, self._lanes, self._n_begun = number, lanes, 0
 
-    def add(self, done: Done) -> None:
+    def add(self, job: FoldJob, values: Values) -> None:
         """Take the values of a fold at a checkpoint."""
-        self._values[done.job.stop, done.job.fold] = done.values
+        self._values[job.stop, job.fold] = values
 
     def means(self, n_folds: int) -> dict[int | None, npt.NDArray[np.float64]]:
         """Return the means over the first folds at each checkpoint to which all of them came.
@@ -359,9 +355,10 @@ def _together(
     ]
     jobs = deque(chain.from_iterable(next(queue, []) for queue in queues))
     for done in place.done(jobs):
-        group[done.job.number].add(done)
+        job, values, _ = done
+        group[job.number].add(job, values)
         yield done
-        jobs.extend(next(queues[done.job.number % n_queues], []))
+        jobs.extend(next(queues[job.number % n_queues], []))
 
 
 class EndedError(Exception):
@@ -454,11 +451,11 @@ class FoldProcesses:
             return None
         if isinstance(message, wall.Ended):
             raise EndedError(message)
+        done: Done
         done, seconds = message
         for phase, taken in seconds.items():
             self._stopwatch.seconds[phase] += taken
         fold.is_busy = False
-        assert isinstance(done, Done)
         return done
 
     def _seconds_to_poll(self, busy: Iterable[_Fold]) -> float:
