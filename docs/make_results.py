@@ -381,7 +381,10 @@ def tuning_gains(spec, folder):
     Written on 2026-11-26, before anything was measured with defaults.  Both sides choose the number
     of steps and the blend on inner folds; only the tuned one tries values and scalings.
     """
-    tuned, default = (leaderboard(spec, folder / name) for name in ("suite", "suite-defaults"))
+    folders = [folder / name for name in ("suite", "suite-defaults")]
+    if not all(path.is_dir() for path in folders):
+        return pd.Series(dtype=float)
+    tuned, default = (leaderboard(spec, path) for path in folders)
     if tuned is None or default is None:
         return pd.Series(dtype=float)
     gains = tuned.saved - default.saved
