@@ -7,7 +7,11 @@ may be projected first.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+import os
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field
 from itertools import chain
 from pathlib import Path
@@ -16,7 +20,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from joblib import Memory
 from sklearn.decomposition import PCA
 from sklearn.utils import check_random_state
 
@@ -25,7 +28,15 @@ from oasis_bench.algorithms.base import Count
 from oasis_bench.algorithms.local_distances import LocalDistances
 from oasis_bench.data import Descriptors, FloatArray, LabelledRows, Patches, PatchKind, class_labels
 from oasis_bench.plugins import FittedArray
-from oasis_bench.system import Progress, Threads, UsageError, cache_home, no_progress, slices
+from oasis_bench.system import (
+    Progress,
+    Threads,
+    UsageError,
+    cache_home,
+    no_progress,
+    slices,
+    whole_file,
+)
 
 PICTURES = 16
 """Exemplars whose distances to all pictures are held at a time."""
@@ -230,9 +241,10 @@ def set_distances(
     others : Patches
         The pictures i, of the same kinds of patches.
     folder : Path, optional
-        Keep the distances in files there (`joblib.Memory`): what an earlier call has computed, also
-        one that was killed, is read.  The arrays are then mapped, read-only, and take no memory.
-        Beyond `KEPT_BYTES`, those are deleted that were used longest ago.
+        Keep the distances in files there, under a hash of both arguments: what an earlier call has
+        computed, also one that was killed, is read, and calls in two processes share the work.
+        The arrays are then mapped, read-only, and take no memory.  Beyond `KEPT_BYTES`, distances
+        of other arguments are deleted, first those that were used longest ago.
     progress : callable, optional
         Called with the number of exemplars done.
 
@@ -248,17 +260,17 @@ def set_distances(
         If the kinds differ, or `folder` cannot be written.
     """
     _check_kinds(exemplars, others)
+    groups = _groups(exemplars)
     if folder is None:
-        return _computed(exemplars, others, _of_group, progress)
+        return _computed(exemplars, others, groups, None, progress)
+    folder = folder / _content_hash(exemplars, others)
+    paths = [folder / f"{j}.npy" for j in range(len(exemplars))]
     try:
-        memory = Memory(folder, mmap_mode="r", verbose=0)
-        needed = 4 * len(others) * sum(_n_patches(exemplars))
-        memory.reduce_size(bytes_limit=max(0, KEPT_BYTES - needed))
-        kept = memory.cache(_of_group_by_hashes, ignore=["exemplars", "others"])
-        of_others = _content_hash(others)
-        return _computed(
-            exemplars, others, lambda a, b: kept(_content_hash(a), of_others, a, b), progress
-        )
+        folder.mkdir(parents=True, exist_ok=True)
+        os.utime(folder)
+        _free(folder.parent, 4 * len(others) * sum(_n_patches(exemplars)), keep=folder)
+        _computed(exemplars, others, groups, paths, progress)
+        return [np.load(path, mmap_mode="r") for path in paths]
     except OSError as error:
         raise UsageError(
             f"cannot keep distances in {folder}: {error.strerror}: free space or choose another "
@@ -284,41 +296,78 @@ def _n_patches(patches: Patches) -> list[int]:
     return [int(count) for count in counts]
 
 
-def _content_hash(patches: Patches) -> str:
+def _content_hash(exemplars: Patches, others: Patches) -> str:
     digest = hashlib.sha256(Path(__file__).read_bytes())
-    for array in patches.arrays():
-        digest.update(f"{array.dtype.str}{array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).data)
+    for patches in (exemplars, others):
+        for array in patches.arrays():
+            digest.update(f"{array.dtype.str}{array.shape}".encode())
+            digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
 
 
-def _of_group_by_hashes(
-    of_exemplars: str, of_others: str, exemplars: Patches, others: Patches
-) -> list[npt.NDArray[np.float32]]:
-    """Compute `_of_group`; results are kept by the two hashes, which are quick to compare."""
-    return _of_group(exemplars, others)
+def _free(folder: Path, needed: int, keep: Path) -> None:
+    """Delete the folders of distances that were used longest ago, until `needed` bytes fit."""
+    with suppress(FileNotFoundError):  # another process deletes the same
+        sizes = {
+            inner: sum(path.stat().st_size for path in inner.glob("*.npy"))
+            for inner in folder.iterdir()
+            if re.fullmatch("[0-9a-f]{64}", inner.name) and inner != keep and not inner.is_symlink()
+        }
+        room = KEPT_BYTES - needed - sum(sizes.values())
+        for inner in sorted(sizes, key=lambda inner: inner.stat().st_mtime):
+            if room >= 0:
+                break
+            with suppress(OSError):  # another process may write there
+                for path in inner.glob("*.npy"):
+                    path.unlink()
+                inner.rmdir()
+            room += sizes[inner]
+
+
+def _is_kept(path: Path, shape: tuple[int, int]) -> bool:
+    """Tell whether a file holds distances of that shape, all of them."""
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (FileNotFoundError, ValueError, EOFError):  # the last two where it is damaged
+        return False
+    return bool(array.shape == shape and array.dtype == np.float32)
 
 
 def _computed(
     exemplars: Patches,
     others: Patches,
-    of_group: Callable[[Patches, Patches], list[npt.NDArray[np.float32]]],
+    groups: Sequence[list[int]],
+    paths: Sequence[Path] | None,
     progress: Progress,
 ) -> list[npt.NDArray[np.float32]]:
-    """Compute the distances of groups of exemplars: where a patch stands decides the last bit."""
+    """Compute the distances of groups of exemplars.
+
+    With `paths` those of each exemplar are written to its own, but for groups that are there, and
+    none are returned.
+    """
     n_done, lock = 0, Lock()
+    sizes = _n_patches(exemplars)
 
     def work(group: list[int]) -> list[npt.NDArray[np.float32]]:
         nonlocal n_done
-        found = of_group(exemplars[group], others)
+        found: list[npt.NDArray[np.float32]] = []
+        if paths is None:
+            found = _of_group(exemplars[group], others)
+        # Whole groups: where a patch stands in a product decides the last bit.
+        elif not all(_is_kept(paths[j], (len(others), sizes[j])) for j in group):
+            for j, distances in zip(group, _of_group(exemplars[group], others), strict=True):
+                with whole_file(paths[j]) as file:
+                    np.save(file, distances, allow_pickle=False)
         with lock:
             n_done += len(group)
             progress("distances between patches", n_done, len(exemplars))
         return found
 
+    if paths is not None:  # in any order: another process that does the same meets few groups
+        groups = random.sample(groups, len(groups))
     n_threads = Threads.of_blas()
     with Threads.one_of_blas:
-        return list(chain(*Threads.side_by_side(work, _groups(exemplars), n_threads)))
+        return list(chain(*Threads.side_by_side(work, groups, n_threads)))
 
 
 def _groups(exemplars: Patches) -> list[list[int]]:

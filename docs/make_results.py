@@ -400,7 +400,7 @@ def make_tuning(specs, folder):
     gains = {spec.strip(): tuning_gains(spec.strip(), folder) for spec in specs.split(";")}
     gains = {spec: own for spec, own in gains.items() if len(own)}
     if not gains:
-        return NOTHING_YET
+        return "This is not measured yet.\n"
     ends = {
         spec: bootstrap_intervals(own.to_frame().to_numpy(), np.median)
         for spec, own in gains.items()

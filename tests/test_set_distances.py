@@ -104,27 +104,32 @@ def test_kept_distances_are_read_again_and_damaged_ones_computed_again(tmp_path)
     exemplars, others = Patches({"a": kind((BLOCK, 6), 8)}), Patches({"a": kind((3, 4), 8, 1)})
     direct = set_distances(exemplars, others)
     set_distances(exemplars, others, tmp_path)
-    paths = sorted(tmp_path.rglob("output.pkl"), key=lambda path: path.stat().st_size)
-    assert len(paths) == 2  # a group each
-    before = paths[1].stat().st_mtime_ns
-    paths[0].write_bytes(paths[0].read_bytes()[:-4])
+    (folder,) = tmp_path.iterdir()
+    before = (folder / "0.npy").stat().st_mtime_ns
+    (folder / "1.npy").write_bytes((folder / "1.npy").read_bytes()[:-4])
     kept = set_distances(exemplars, others, tmp_path)
-    assert paths[1].stat().st_mtime_ns == before
+    assert (folder / "0.npy").stat().st_mtime_ns == before
     for one, other in zip(kept, direct, strict=True):
         assert isinstance(one, np.memmap)
         np.testing.assert_array_equal(one, other)
-    set_distances(exemplars, others[[1, 0]], tmp_path)
-    assert len(list(tmp_path.rglob("output.pkl"))) == 4  # other content, other files
+    set_distances(exemplars[[1, 0]], others, tmp_path)
+    assert len(list(tmp_path.iterdir())) == 2  # other content, another folder
 
 
 def test_distances_used_longest_ago_make_room(tmp_path, monkeypatch):
-    pictures = [Patches({"a": kind((20,) * 4, 3, n)}) for n in range(4)]
-    monkeypatch.setattr(module, "KEPT_BYTES", 6000)
-    for number, one in enumerate(pictures):  # 1280 bytes of numbers, and heads
-        before = {*tmp_path.rglob("output.pkl")}
+    sizes = (10, 20, 10, 20)
+    pictures = [Patches({"a": kind((size,) * 4, 3, n)}) for n, size in enumerate(sizes)]
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "0.npy").write_bytes(b"0" * 5000)
+    monkeypatch.setattr(module, "KEPT_BYTES", 3600)  # 4 * 4 * 4 bytes a size, and heads of 128
+    folders = []
+    for number, one in enumerate(pictures[:3]):
         set_distances(one, one, tmp_path)
-        (new,) = {*tmp_path.rglob("output.pkl")} - before
-        os.utime(new, (number, number))
-    left = sorted(path.stat().st_mtime for path in tmp_path.rglob("output.pkl"))
-    assert left == [*range(4 - len(left), 4)]
-    assert 0 < len(left) < 4
+        here = (path for path in tmp_path.iterdir() if path.name != "mine")
+        folders += [path for path in here if path not in folders]
+        os.utime(folders[-1], (number, number))
+    set_distances(pictures[0], pictures[0], tmp_path)  # used again
+    set_distances(pictures[3], pictures[3], tmp_path)
+    assert [path.exists() for path in folders] == [True, False, True]
+    assert len(list(tmp_path.iterdir())) == 4
+    assert (tmp_path / "mine" / "0.npy").exists()

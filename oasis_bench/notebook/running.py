@@ -63,7 +63,9 @@ def _with_names_of_python(function: Callable[P, R]) -> Callable[P, R]:
             return function(*args, **kwargs)
         except UsageError as error:
             if "oasis_bench run " not in (text := str(error)):  # a whole command stays one
-                error.args = (re.sub(r"(--[a-z]+(?:-[a-z]+)*)( [A-Z]+\b)?", parameter, text),)
+                error.args = (
+                    re.sub(r"(--[a-z]+(?:-[a-z]+)*)( [A-Z]+\b(?![,.+=]))?", parameter, text),
+                )
             raise
 
     return with_names

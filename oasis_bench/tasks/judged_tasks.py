@@ -35,6 +35,8 @@ class TripletAnswers(Evaluation):
     ) -> None:
         possible = _possible_measures(judged)
         super().__init__(len(ties), tuple(possible if measures is None else measures))
+        if missing := [name for name in self.kept if name not in possible]:
+            raise ValueError(f"{missing[0]} is of votes, and these triplets have none")
         self.n_queries = len(np.unique(judged.items[:, 0]))
         self._place = places(ties)
         self._queries, self._a, self._b = judged.items.T
@@ -199,6 +201,8 @@ class RatedCandidates(Evaluation):
         n_raters = ratings.marks.shape[1]
         possible = RatingsTask.measures if n_raters > 1 else (MARKED,)
         super().__init__(len(ties), possible if measures is None else tuple(measures))
+        if missing := [name for name in self.kept if name not in possible]:
+            raise ValueError(f"{missing[0]}: several raters are needed, and there is one")
         self._place = places(ties)
         order = np.argsort(ratings.queries, kind="stable")
         self._queries, starts = np.unique(ratings.queries[order], return_index=True)
