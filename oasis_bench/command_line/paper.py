@@ -107,8 +107,8 @@ def run_web_scale(options: argparse.Namespace) -> int:
     size = max(options.images), options.test_images, options.visterms
     dataset: Any = Registry.load().datasets["web-scale"]
     with closing(ProgressDisplay()) as display:
+        data = dataset.kept(*size, display.download)  # it checks the sizes, and keeps the images
         Folder(options.output).make_writable()
-        data = dataset.kept(*size, display.download)
         n_steps = sum(training.n_steps for training in planned)
         display.line(
             f"learning: {n_steps:,} steps in {len(planned)} trainings; a million steps take 11 s "
