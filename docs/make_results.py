@@ -218,10 +218,11 @@ def leaderboard(spec, folder):
 
     asked, _, corpora = (part.strip() for part in spec.partition(";"))
     task, measure = asked.split(" ", 1)
-    with chdir(ranked_folder(folder)):
-        files = Path().glob("*.csv")
-        if not any(task in set(pd.read_csv(it, usecols=["task"])["task"]) for it in files):
-            return None
+    ranked = ranked_folder(folder)
+    files = ranked.glob("*.csv")  # of a folder that is missing there are none
+    if not any(task in set(pd.read_csv(it, usecols=["task"])["task"]) for it in files):
+        return None
+    with chdir(ranked):
         boards, _ = read_boards([Path()], task, measure)
     return next((board for board in boards if board.group == (corpora or ALL)), None)
 
@@ -307,7 +308,7 @@ def planned(spec, folder):
 
     Few data sets have neither interval nor p-value.  None where not all learners are ranked yet.
     """
-    from oasis_bench.analysis import Leaderboard, bootstrap_intervals, signed_rank_tests
+    from oasis_bench.analysis import Leaderboard
 
     board = leaderboard(spec, folder)
     if board is None or not {*OLDER, *NEWER, *BASELINES} <= {*board.saved.columns}:
@@ -319,27 +320,39 @@ def planned(spec, folder):
     own = own.assign(score=own["as_learned"].fillna(own["score"]))
     both = pd.concat([own, cells[cells["learner"] == board.baseline]])
     learned = Leaderboard.of(both, board.baseline).saved.drop(columns=board.baseline)
-    values = pd.DataFrame({name: compare(saved, learned) for name, compare in PLANNED.items()})
-    low, high = bootstrap_intervals(values.to_numpy(), np.median)
-    p_values = signed_rank_tests(values.assign(nothing=0.0), "nothing")[values.columns]
-    ends = {"low": low, "high": high, "p": p_values.where(np.isfinite(low))}
-    return pd.DataFrame({"n": len(values), "median": values.median(), **ends})
+    return tested({name: compare(saved, learned) for name, compare in PLANNED.items()})
 
 
-def make_planned(spec, folder):
-    """Write the planned comparisons of a task as a table."""
+def tested(values):
+    """Test whether each of several comparisons, a value for each data set, is other than 0."""
+    from oasis_bench.analysis import bootstrap_intervals, holm, signed_rank_tests
+
+    rows = {}
+    for name, own in values.items():
+        (low,), (high,) = bootstrap_intervals(own.to_frame().to_numpy(), np.median)
+        p_values = signed_rank_tests(pd.DataFrame({"own": own, "nothing": 0.0}), "nothing")
+        rows[name] = [len(own), own.median(), low, high, p_values["own"]]
+    table = pd.DataFrame.from_dict(rows, "index", columns=["n", "median", "low", "high", "p"])
+    return table.assign(p=holm(table["p"].where(np.isfinite(table["low"]))))
+
+
+def comparison_lines(first, table):
+    """Write the comparisons that `tested` returns as a table; `first` heads their names."""
     from oasis_bench.reports.leaderboard import percent, percents
 
-    table = planned(spec, folder)
-    if table is None:
-        return NOTHING_YET
-    head = ["Compared", "Error reduction, points", "95 % interval", "p", "Data sets"]
+    head = [first, "Error reduction, points", "95 % interval", "p", "Data sets"]
     lines = [head, ["---"] * len(head)]
     for name, row in table.iterrows():
         p_value = "-" if pd.isna(row["p"]) else f"{row['p']:.2g}"
         interval = percents(row["low"], row["high"])
         lines.append([name, percent(row["median"]), interval, p_value, f"{row['n']:.0f}"])
     return piped(lines)
+
+
+def make_planned(spec, folder):
+    """Write the planned comparisons of a task as a table."""
+    table = planned(spec, folder)
+    return NOTHING_YET if table is None else comparison_lines("Compared", table)
 
 
 TASKS = {
@@ -381,10 +394,7 @@ def tuning_gains(spec, folder):
     Written on 2026-11-26, before anything was measured with defaults.  Both sides choose the number
     of steps and the blend on inner folds; only the tuned one tries values and scalings.
     """
-    folders = [folder / name for name in ("suite", "suite-defaults")]
-    if not all(path.is_dir() for path in folders):
-        return pd.Series(dtype=float)
-    tuned, default = (leaderboard(spec, path) for path in folders)
+    tuned, default = (leaderboard(spec, folder / name) for name in ("suite", "suite-defaults"))
     if tuned is None or default is None:
         return pd.Series(dtype=float)
     gains = tuned.saved - default.saved
@@ -394,31 +404,11 @@ def tuning_gains(spec, folder):
 
 def make_tuning(specs, folder):
     """Write for each task what tuning gains a typical metric over its defaults, as a table."""
-    from oasis_bench.analysis import bootstrap_intervals, holm, signed_rank_tests
-    from oasis_bench.reports.leaderboard import percent, percents
-
-    gains = {spec.strip(): tuning_gains(spec.strip(), folder) for spec in specs.split(";")}
-    gains = {spec: own for spec, own in gains.items() if len(own)}
-    if not gains:
-        return "This is not measured yet.\n"
-    ends = {
-        spec: bootstrap_intervals(own.to_frame().to_numpy(), np.median)
-        for spec, own in gains.items()
-    }
-    p_values = [
-        signed_rank_tests(pd.DataFrame({"gain": own, "nothing": 0.0}), "nothing")["gain"]
-        if np.isfinite(ends[spec][0])
-        else np.nan
-        for spec, own in gains.items()
-    ]
-    head = ["Task", "Error reduction, points", "95 % interval", "p", "Data sets"]
-    lines = [head, ["---"] * len(head)]
-    for (spec, own), p_value in zip(gains.items(), holm(p_values), strict=True):
-        (low,), (high,) = ends[spec]
-        written = "-" if np.isnan(p_value) else f"{p_value:.2g}"
-        name = TASKS[spec.split(" ", 1)[0]]
-        lines.append([name, percent(own.median()), percents(low, high), written, f"{len(own)}"])
-    return piped(lines)
+    gains = {}
+    for spec in map(str.strip, specs.split(";")):
+        if len(own := tuning_gains(spec, folder)):
+            gains[TASKS[spec.split(" ", 1)[0]]] = own
+    return comparison_lines("Task", tested(gains)) if gains else "This is not measured yet.\n"
 
 
 MEASURED = {
