@@ -73,7 +73,7 @@ def _rows(X: npt.NDArray[np.float64]) -> LabelledRows:
 
 
 def measured(split: Split, rows: LabelledRows, pool: int) -> npt.NDArray[np.float64]:
-    """Return mAP less that of the second of each pair (n_partitions, n_pairs)."""
+    """Return mAP minus that of the second of each pair (n_partitions, n_pairs)."""
     differences = []
     for partition in range(N_PARTITIONS):
         seed = derive_seed(1, "partition", pool, partition)

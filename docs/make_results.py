@@ -277,21 +277,21 @@ NEWER = ["NCA", "pml-ProxyNCA", "pml-ProxyAnchor"]
 # `saved` has the error reductions against Euclidean (data sets, learners), `learned` those of the
 # same metrics without blending.
 PLANNED = {
-    "a typical learned metric (the median of them) less Euclidean": lambda saved, learned: saved[
+    "a typical learned metric (the median of them) minus Euclidean": lambda saved, learned: saved[
         learned.columns
     ].median(axis=1),
-    "the metric that is best on the other data sets, less Euclidean": lambda saved, learned: (
+    "the metric that is best on the other data sets, minus Euclidean": lambda saved, learned: (
         best_elsewhere(saved[learned.columns])
     ),
-    "ClassifierPosterior less Euclidean": lambda saved, learned: saved["ClassifierPosterior"],
-    "ClassifierPosterior less the metric that is best on the other data sets": (
+    "ClassifierPosterior minus Euclidean": lambda saved, learned: saved["ClassifierPosterior"],
+    "ClassifierPosterior minus the metric that is best on the other data sets": (
         lambda saved, learned: saved["ClassifierPosterior"] - best_elsewhere(saved[learned.columns])
     ),
-    f"older metrics ({', '.join(OLDER)}) less newer ones ({', '.join(NEWER)}), means": (
+    f"older metrics ({', '.join(OLDER)}) minus newer ones ({', '.join(NEWER)}), means": (
         lambda saved, learned: saved[OLDER].mean(axis=1) - saved[NEWER].mean(axis=1)
     ),
-    "OASIS less LMNN": lambda saved, learned: saved["OASIS"] - saved["LMNN"],
-    "metrics with blending less the same without, median of them": lambda saved, learned: (
+    "OASIS minus LMNN": lambda saved, learned: saved["OASIS"] - saved["LMNN"],
+    "metrics with blending minus the same without, median of them": lambda saved, learned: (
         saved[learned.columns] - learned
     ).median(axis=1),
 }

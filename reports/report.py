@@ -317,7 +317,7 @@ def scaling_text(view: RunView) -> str:
     if len(scalings) > 1:
         what = f"The scaling of {rows[:1].lower()}{rows[1:]} is tuned among {', '.join(scalings)}"
     given = "" if view.experiment.scaling else " (the data set's default)"
-    if view.experiment.test_share == 1:
+    if view.experiment.test_share == 1 or {*scalings} <= {"none", "l2"}:  # neither learns
         return f"{what}{given}."
     return f"{what}{given}; the scaling is learned only from the training {view.info.items}."
 

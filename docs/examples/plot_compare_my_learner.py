@@ -72,5 +72,5 @@ for marker, name in zip("os", difference, strict=True):
     axes.plot(difference[name], [name] * len(difference), marker, alpha=0.7)
 axes.axvline(0, color="grey")
 axes.margins(y=0.5)
-axes.set(xlabel="mAP less that of Euclidean, a mark for each partition")
+axes.set(xlabel="mAP minus that of Euclidean, a mark for each partition")
 plt.show()

@@ -52,7 +52,7 @@ rho = result.trials.groupby("subset")["rho"].mean()
 for subset, rows in gain.groupby("subset"):
     error = np.sqrt((1 / len(rows) + rho[subset] / (1 - rho[subset])) * rows.var())
     half = stats.t.ppf(0.975, len(rows) - 1) * error
-    print(f"{subset} classes, RCA less Euclidean: {rows.mean():+.3f} ± {half:.3f}")
+    print(f"{subset} classes, RCA minus Euclidean: {rows.mean():+.3f} ± {half:.3f}")
 
 # %%
 # You can also plot every partition.  A line connects the values measured on the same items.

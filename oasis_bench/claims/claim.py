@@ -112,7 +112,7 @@ def gain(
     what = (
         f"log of {measure} of {pair[0]} over that of {pair[1]}"
         if relative
-        else f"{measure} of {pair[0]} less that of {pair[1]}"
+        else f"{measure} of {pair[0]} minus that of {pair[1]}"
     )
     return Effect(what, measured, above, below)
 
@@ -226,7 +226,7 @@ def training_gain(first: str, second: str, above: float) -> Effect:
         for _, where, own, rho in _subsets(runs, numbers):
             yield Measured(where, _less(_by_learner(own), first, second), rho)
 
-    what = f"measure of {_quoted(first)} less that of {_quoted(second)} on training items"
+    what = f"measure of {_quoted(first)} minus that of {_quoted(second)} on training items"
     return Effect(what, measured, above)
 
 
@@ -285,7 +285,7 @@ def from_published(learner: str, within: float) -> Effect:
         values = pd.Series(numbers, dtype=np.float64).dropna()
         yield Measured(f"{len(values)} data sets", values, reach=1.0)
 
-    what = f"accuracy of {learner} less the published one, a value for each data set"
+    what = f"accuracy of {learner} minus the published one, a value for each data set"
     return Effect(what, measured, -within, within)
 
 

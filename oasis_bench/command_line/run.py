@@ -185,7 +185,7 @@ def _that_take(
             Registry.refuse_unlike_inputs(registry.algorithms[name], source, rows)
             names.append(name)
         except UsageError as error:
-            left_out.append(f"{name} is left out: {error}")
+            left_out.append(f"left out: {error}")
     return names, left_out, source, rows
 
 
