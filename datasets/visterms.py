@@ -311,7 +311,7 @@ def _too_few(n_blocks: int, n_images: int, features: VistermFeatures) -> UsageEr
     return UsageError(
         f"{n_images} codebook images hold {n_blocks} usable blocks of {features.block} x "
         f"{features.block} for {features.n_visterms} visterms, one each at least: "
-        "give more or larger images, or ask for fewer visterms"
+        "give more or larger images, fewer --visterms, a smaller --block, or other --features"
     )
 
 

@@ -90,6 +90,14 @@ def test_each_corpus_is_exported_with_its_protocol_and_code_and_not_run_again(
     assert {rows["protocol"].iloc[0] for rows in results(tmp_path / "other").values()} == {2}
 
 
+def test_a_corpus_without_data_is_told_and_left_out(suite, tmp_path, capsys):
+    (tmp_path / "near.csv").write_text("a,b,label\n1,2,only\n")
+    command = ["run", "--experiment", str(suite()), "--output", str(tmp_path / "out")]
+    assert main(command) == 1
+    assert "near is left out: " in capsys.readouterr().err
+    assert list(results(tmp_path / "out")) == ["far"]
+
+
 def test_a_quick_suite_has_its_own_corpora_and_settings(suite, tmp_path):
     folder = tmp_path / "out"
     command = ["run", "--experiment", str(suite()), "--quick", "--output", str(folder)]

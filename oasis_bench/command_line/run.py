@@ -44,7 +44,7 @@ from oasis_bench.runs import (
     resume_experiment,
     run_experiment,
 )
-from oasis_bench.system import Folder, UsageError, without_options
+from oasis_bench.system import Folder, OutputError, UsageError, without_options
 
 PUBLISHED = Path(oasis_bench.__file__).resolve().parents[1] / "docs" / "results" / "suite"
 """The committed results of a checkout."""
@@ -217,7 +217,8 @@ def _run_suite(suite: Experiment, folder: Path, options: argparse.Namespace) -> 
         print(f"they took {seconds / 3600:.1f} h on the machine of the committed results")
     export = partial(Registry.load_reports().export_run, kind="summary", output=results)
     failed = _go_on_with_each(left, folder, options, export)
-    print(f"results: {results}: 'python -m oasis_bench ranks {results}' makes their page")
+    if results.is_dir():
+        print(f"results: {results}: 'python -m oasis_bench ranks {results}' makes their page")
     return failed
 
 
@@ -269,10 +270,15 @@ def _go_on_with_each(
     options: argparse.Namespace,
     export: Callable[[Path], object] | None = None,
 ) -> int:
-    """Continue each of several experiments, and report or `export` it; return the status."""
+    """Continue each of several experiments, and report or `export` it; return the status.
+
+    One that is to be exported and cannot run, as its data is not to be had, is left out.
+    """
     registry, failed = Registry.load(options.plugin), 0
     for one in experiments.values():  # before the first begins: this may raise
         Registry.open_dataset(one.dataset, registry, one.dataset_options)
+        for spec in one.learners.values():
+            registry.algorithms[spec.algorithm]
     for number, (name, one) in enumerate(experiments.items(), start=1):
         print(f"{name} ({number} of {len(experiments)}):", flush=True)
         try:
@@ -281,6 +287,14 @@ def _go_on_with_each(
             raise KeyboardInterrupt(
                 f"interrupted: repeat the command with --output {folder} to continue"
             ) from None
+        except OutputError:
+            raise
+        except UsageError as error:
+            if export is None:
+                raise
+            print(f"oasis-bench: {name} is left out: {error}", file=sys.stderr)
+            failed = TRIAL_FAILED
+            continue
         if export is not None:
             export(folder / name)
     return failed
