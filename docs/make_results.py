@@ -336,11 +336,11 @@ def tested(values):
     return table.assign(p=holm(table["p"].where(np.isfinite(table["low"]))))
 
 
-def comparison_lines(first, table):
-    """Write the comparisons that `tested` returns as a table; `first` heads their names."""
+def comparison_lines(first, value, table):
+    """Write the comparisons that `tested` returns as a table; `first` and `value` head columns."""
     from oasis_bench.reports.leaderboard import percent, percents
 
-    head = [first, "Error reduction, points", "95 % interval", "p", "Data sets"]
+    head = [first, value, "95 % interval", "p", "Data sets"]
     lines = [head, ["---"] * len(head)]
     for name, row in table.iterrows():
         p_value = "-" if pd.isna(row["p"]) else f"{row['p']:.2g}"
@@ -349,10 +349,14 @@ def comparison_lines(first, table):
     return piped(lines)
 
 
+POINTS = "Error reduction, points"
+"""Heads differences of shares of the Euclidean error, in hundredths."""
+
+
 def make_planned(spec, folder):
     """Write the planned comparisons of a task as a table."""
     table = planned(spec, folder)
-    return NOTHING_YET if table is None else comparison_lines("Compared", table)
+    return NOTHING_YET if table is None else comparison_lines("Compared", POINTS, table)
 
 
 TASKS = {
@@ -389,17 +393,19 @@ def in_words(spec, folder):
 
 @cache
 def tuning_gains(spec, folder):
-    """Return what tuning gains on each data set, in error reduction: the median over metrics.
+    """Return the share of its error that tuning removes on each data set: the median over metrics.
 
     Written on 2026-11-26, before anything was measured with defaults.  Both sides choose the number
     of steps and the blend on inner folds; only the tuned one tries values and scalings.
     """
-    tuned, default = (leaderboard(spec, folder / name) for name in ("suite", "suite-defaults"))
-    if tuned is None or default is None:
+    boards = [leaderboard(spec, folder / name) for name in ("suite", "suite-defaults")]
+    if None in boards:
         return pd.Series(dtype=float)
-    gains = tuned.saved - default.saved
-    gains = gains.drop(columns=[*BASELINES], errors="ignore").dropna(axis=1, how="all")
-    return gains.dropna().median(axis=1)
+    tuned, default = (
+        1 - board.cells.groupby(["corpus", "learner"])["score"].mean().unstack() for board in boards
+    )
+    gains = 1 - tuned / default.where(default > 0)
+    return gains.drop(columns=[*BASELINES], errors="ignore").median(axis=1).dropna()
 
 
 def make_tuning(specs, folder):
@@ -408,7 +414,9 @@ def make_tuning(specs, folder):
     for spec in map(str.strip, specs.split(";")):
         if len(own := tuning_gains(spec, folder)):
             gains[TASKS[spec.split(" ", 1)[0]]] = own
-    return comparison_lines("Task", tested(gains)) if gains else "This is not measured yet.\n"
+    if not gains:
+        return "This is not measured yet.\n"
+    return comparison_lines("Task", "Error with defaults that tuning removes, %", tested(gains))
 
 
 MEASURED = {

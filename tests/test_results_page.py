@@ -127,12 +127,12 @@ def test_the_best_learner_elsewhere_is_chosen_without_the_data_set_itself():
     assert found.to_dict() == {"x": 0.0, "y": 2.0, "z": 0.0}
 
 
-def test_what_tuning_gains_is_the_difference_of_error_reductions(write_run, tmp_path):
-    """A hand case: Euclidean's error is .5 everywhere."""
-    mAP = {  # what A and B save is in the comment, of two data sets
-        "suite": [{"A": 0.8, "B": 0.7}, {"A": 0.6, "B": 0.5}],  # .6 and .4, .2 and 0
-        "suite-defaults": [{"A": 0.7, "B": 0.7}, {"A": 0.63, "B": 0.55}],  # .4, .4; .26, .1
-    }  # so tuning gains .2 and 0, median .1; -.06 and -.1, median -.08; of both .01
+def test_what_tuning_gains_is_a_share_of_the_error_with_defaults(write_run, tmp_path):
+    """A hand case of two data sets."""
+    mAP = {
+        "suite": [{"A": 0.8, "B": 0.7}, {"A": 0.6, "B": 0.5}],
+        "suite-defaults": [{"A": 0.7, "B": 0.7}, {"A": 0.5, "B": 0.6}],
+    }  # tuning removes 1/3 and 0 of the error, then 1/5 and -1/4
     for name, data_sets in mAP.items():
         for number, scores in enumerate(data_sets):
             trials = [
@@ -145,7 +145,7 @@ def test_what_tuning_gains_is_the_difference_of_error_reductions(write_run, tmp_
             output = ["--output", str(tmp_path / name)]
             assert main(["export", str(run), "--format", "summary", *output]) == 0
     gains = make_results.tuning_gains("retrieval mAP", tmp_path)
-    assert gains.to_numpy() == pytest.approx([0.1, -0.08])
+    assert gains.to_numpy() == pytest.approx([1 / 6, -1 / 40])
     page = "<!-- tuning: retrieval mAP -->\n<!-- end of results -->\n"
     lines = make_results.make_page(page, tmp_path).splitlines()
-    assert lines[3] == "| Retrieval among classes seen in training | +1 | - | - | 2 |"
+    assert lines[3] == "| Retrieval among classes seen in training | +7 | - | - | 2 |"
