@@ -72,14 +72,16 @@ def answer_text(run: StoredRun) -> str:
     gaps = [line for gap in dict.fromkeys(_gaps(view)) for line in wrapped(gap)]
     more = [f"  (first of {len(gaps)} lines on failures; all are in the report)"]
     *first, last = [wrapped(line) for line in answers(view, brief=True)] or [[]]
-    lines = [line for own in first for line in own]
     last += gaps if len(gaps) < 3 else [gaps[0], *more]
     steps = [(f"{it.why}:", f"  {Text.printable(it.command)}") for it in next_steps(view)[:1]]
-    if len(lines) + len(last) + 2 <= MOST_LINES:
+    if sum(map(len, first)) + len(last) + 2 <= MOST_LINES:
         last += [line for step in steps for line in step]
-    if len(lines) > (room := MOST_LINES - len(last)):
-        lines = [*lines[: room - 1], "  (the other tasks are in the report)"]
-    return "\n".join([*lines, *last])
+    left_out, room = [], MOST_LINES - len(last)
+    while len(first) > 1 and sum(map(len, first)) + len(left_out) > room:
+        first.pop()
+        left_out = ["  (the other tasks are in the report)"]
+    lines = [line for own in first for line in own]
+    return "\n".join([*lines[: room - len(left_out)], *left_out, *last])
 
 
 def summary_text(run: StoredRun, in_python: bool = False) -> str:
