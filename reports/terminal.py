@@ -76,7 +76,8 @@ def answer_text(run: StoredRun) -> str:
     steps = [(f"{it.why}:", f"  {Text.printable(it.command)}") for it in next_steps(view)[:1]]
     if sum(map(len, first)) + len(last) + 2 <= MOST_LINES:
         last += [line for step in steps for line in step]
-    left_out, room = [], MOST_LINES - len(last)
+    left_out: list[str] = []
+    room = MOST_LINES - len(last)
     while len(first) > 1 and sum(map(len, first)) + len(left_out) > room:
         first.pop()
         left_out = ["  (the other tasks are in the report)"]

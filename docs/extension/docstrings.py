@@ -6,7 +6,7 @@
 
 import re
 from collections.abc import Iterator
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -17,6 +17,7 @@ from numpydoc.docscrape import NumpyDocString
 from sphinx.application import Sphinx
 
 import oasis_bench.algorithms
+from oasis_bench.plugins.names import installed
 
 EXAMPLES = sorted(Path(__file__).parents[1].glob("examples/plot_*.py"))
 READ_SECTIONS = NumpyDocString._read_sections
@@ -51,20 +52,20 @@ class EntryPoints(Directive):
 
     required_arguments = 1
     kinds: ClassVar = {
-        "learners": ("algorithms", ("summary", "takes", "cost", "citation")),
-        "datasets": ("datasets", ("summary", "home", "licence", "citation")),
-        "tasks": ("tasks", ("summary", "citation")),
+        "learners": ("algorithm", ("summary", "takes", "cost", "citation")),
+        "datasets": ("data set", ("summary", "home", "licence", "citation")),
+        "tasks": ("task", ("summary", "citation")),
     }
 
     def run(self) -> list[nodes.Node]:
         """Make the table."""
-        group, facts = self.kinds[self.arguments[0]]
+        kind, facts = self.kinds[self.arguments[0]]
         lines = [".. list-table::", "   :header-rows: 1", "", "   * - name"]
         lines += [f"     - {fact}" for fact in facts]
-        for point in sorted(entry_points(group=f"oasis_bench.{group}"), key=lambda p: p.name):
+        for point in installed(kind):
             lines += self.row(point, facts)
         found = nodes.Element()
-        self.state.nested_parse(StringList(lines, source=group), 0, found)
+        self.state.nested_parse(StringList(lines, source=kind), 0, found)
         return found.children
 
     def row(self, point: EntryPoint, facts: tuple[str, ...]) -> Iterator[str]:
