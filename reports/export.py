@@ -116,30 +116,33 @@ def result_rows(view: RunView) -> pd.DataFrame:
     result; if these are fewer than `planned`, `note` gives the reason.  `verdict` is from the
     comparison with the best learner (see `analysis.statistics.BestLearners`).  Costs are medians
     over partitions, and _min and _max are their range.  `scalings`, `search` and `candidates`
-    (median) describe the search space.  `scaling`, `params` and `blend` (the weight of the
-    learner) are the tuned values, with numbers of partitions if these differ.  `total_seconds` is
-    the time of tuning and fit.  `corpus` is the data set without its features.  `kind` is one of
-    `KIND_OF_ITEMS`, 'embeddings', or the noun for the items.  `commit` has all commits of the run.
+    (median) describe the search space.  `scaling`, `params`, `n_steps` and `blend` (the weight of
+    the learner) are as tuned for the task, with numbers of partitions if these differ.  Costs are
+    those of the first task of a split; `total_seconds` is the time of tuning and fit.  `corpus` is
+    the data set without its features.  `kind` is one of `KIND_OF_ITEMS`, 'embeddings', or the noun
+    for the items.  `commit` has all commits of the run.
     """
     parts = []
     for task in view.tasks:
         numbers, split = view.numbers[task], view.split_of(task)
         own = numbers[numbers["name"].isin(view.names(task, "is_shown"))]
         own = own.drop(columns="blend")
-        notes = [
+        own["note"] = [
             " ".join(view.shortfall(subset, learner, split, task)).removeprefix(
                 f"{view.marked(learner)}: "
             )
             for subset, learner in zip(own["subset"], own["learner"], strict=True)
         ]
-        parts.append(own.assign(task=task, split=split, note=notes))
-    cells = pd.DataFrame(
-        [
-            {"split": split, "subset": subset, "learner": learner, **_of_cell(view, own)}
-            for split, subset, learner, own in view.by_cell(view.trials)
+        tuned = view.tuned_for(task)
+        trials = view.trials[view.trials["split"] == split].drop(columns=tuned.columns)
+        trials = trials.join(tuned, on="trial_id")
+        cells = [
+            {"subset": subset, "learner": learner, **_of_cell(view, of_cell)}
+            for subset, learner, of_cell in view.by_subset_and_learner(trials, split)
         ]
-    )
-    rows = pd.concat(parts).merge(cells, on=["split", "subset", "learner"])
+        own = own.merge(pd.DataFrame(cells), on=["subset", "learner"])
+        parts.append(own.assign(task=task, split=split))
+    rows = pd.concat(parts)
     rows = rows.rename(columns={"n": "partitions"})
     where = zip(rows["subset"], rows["split"], strict=True)
     images = [view.sizes.get(key, (None, None)) for key in where]

@@ -10,7 +10,9 @@ import pandas as pd
 import pytest
 from fake_runs import fake_trial, fake_trials
 
-from oasis_bench.command_line import main
+from oasis_bench.command_line import has_result, main
+from oasis_bench.experiment import Experiment
+from oasis_bench.reports.export import COLUMNS
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -149,3 +151,23 @@ def test_what_tuning_gains_is_a_share_of_the_error_with_defaults(write_run, tmp_
     page = "<!-- tuning: retrieval mAP -->\n<!-- end of results -->\n"
     lines = make_results.make_page(page, tmp_path).splitlines()
     assert lines[3] == "| Retrieval among classes seen in training | +7 | - | - | 2 |"
+
+
+@pytest.mark.parametrize(
+    "file", sorted((DOCS / "results" / "suite").glob("*.csv")), ids=lambda file: file.stem
+)
+def test_a_committed_result_is_of_the_suite_and_agrees_with_itself(file):
+    one = Experiment.from_toml("suite").one_for_each_value()[file.stem]
+    rows = pd.read_csv(file, dtype={"blend": str})
+    assert tuple(rows.columns) == COLUMNS
+    assert has_result(file, one)  # protocol, learners and code
+    assert set(rows["search"]) == {one.search}
+    assert set(rows["task"]) == set(one.tasks)
+    assert set(rows["planned"]) == {one.partitions}
+    assert rows["note"].notna().equals(rows["partitions"] < rows["planned"])
+    weight = pd.to_numeric(rows["blend"], errors="coerce")  # where partitions differ: NaN
+    baseline = rows[rows["learner"] == "Euclidean"].set_index(["task", "name"])["mean"]
+    replaced = rows[weight == 0].join(baseline.rename("baseline"), on=["task", "name"])
+    assert replaced["mean"].equals(replaced["baseline"])
+    alone = rows[weight == 1]
+    assert alone["mean"].equals(alone["as_learned"])

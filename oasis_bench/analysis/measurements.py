@@ -199,6 +199,12 @@ class RunAnalysis:
         rows["training"] = rows["trial_id"].map(training).astype(float).where(first)
         return pd.concat([rows[rows["split"] == split] for split in self.splits])
 
+    def tuned_for(self, task: str) -> pd.DataFrame:
+        """Return scaling, params, n_steps and blend of what answered a task, by trial_id."""
+        gallery = self.info.sources.tasks[task].gallery
+        tuned = self.stored.tuned[self.stored.tuned["gallery"] == gallery]
+        return tuned.set_index("trial_id")[["scaling", "params", "n_steps", "blend"]]
+
     @cached_property
     def measures_that_tuned(self) -> pd.DataFrame:
         """The measures that tuned, in order: split, task and measure."""
@@ -405,9 +411,7 @@ class RunAnalysis:
         values, measures = self.values[task], self.measures[task]
         keys = ["subset", "name"]
         spread = values.groupby([*keys, "learner"])["value"].agg(["mean", "std", "count"])
-        gallery = self.info.sources.tasks[task].gallery
-        tuned = self.stored.tuned[self.stored.tuned["gallery"] == gallery]
-        blends = tuned.set_index("trial_id")["blend"].astype(float)
+        blends = self.tuned_for(task)["blend"].astype(float)
         values = values.assign(blend=values["trial_id"].map(blends))
         learned = values.groupby([*keys, "learner"]).agg({"as_learned": "mean", "blend": "max"})
         partitions = values.drop_duplicates([*keys, "partition"]).groupby(keys)["chance"]
