@@ -50,7 +50,7 @@ NUMBERS = ("n_classes", "mean", "partitions")
 
 MORE_TEXTS = ("corpus", "kind", "note", "params", "scaling", "search", "blend")
 MORE_NUMBERS = (
-    *("k", "n_train", "n_features", "sd", "as_learned"),
+    *("k", "n_train", "n_features", "sd", "as_learned", "candidates"),
     *("total_seconds", "tuning_seconds", "fit_seconds", "transductive"),
 )
 

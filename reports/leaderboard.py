@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ def write_ranks(
     """
     boards, notes = read_boards(paths, task, measure, baseline)
     Folder(output).make_writable()
-    title = f"Learners over {max(len(it.corpora) for it in boards)} corpora"
+    title = f"Learners over {max(len(it.corpora) for it in boards)} data sets"
     page = _write(output, PAGE, title, boards, notes)
     return page, "\n".join(_summary(boards, notes))
 
@@ -174,7 +175,7 @@ def _write(
         least=Leaderboard.LEAST_CORPORA,
         share=Leaderboard.MOST_STAND_INS,
         beside=beside,
-        start={"Task": next(iter(parts.values()))["title"], "Corpora": ALL} if parts else {},
+        start={"Task": next(iter(parts.values()))["title"], "Data sets": ALL} if parts else {},
     )
     tables, figures = [] if beside is None else [beside], []
     for part in parts.values():
@@ -214,11 +215,12 @@ def standing_table(board: Leaderboard) -> Table:
         for name, value in zip(rows["learner"], rows["error_reduction"], strict=True)
     ]
     n_corpora, leader = len(board.corpora), board.ranked[0]
+    tried = board.cells.groupby("learner")["candidates"].median()
     of = "" if board.group == ALL else f", {board.group}"
     suffix = re.sub(r"\W+", "_", of[1:])
     return Table(
         name=f"leaderboard_{board.task}{suffix}",
-        title=f"{task_title(board.task)}, {board.measure}: learners over {n_corpora} corpora{of}",
+        title=f"{task_title(board.task)}, {board.measure}: learners over {n_corpora} data sets{of}",
         columns=[
             Column(
                 "Learner", map(Cell, rows["learner"], rows["ranked"] & (rows.index == 0)), align="l"
@@ -226,18 +228,20 @@ def standing_table(board: Leaderboard) -> Table:
             Column("Average rank", rows["average_rank"], numbers_as("{:.1f}", "-")),
             Column("Error reduction, %", saved),
             Column("95 % interval", [percents(*pair) for pair in ends]),
+            Column("As learned, %", rows["learner"].map(board.learned.median()), percent),
             Column(f"p, {board.baseline}", rows["p_baseline"], p_text),
             *[Column(f"p, {leader}", rows["p_leader"], p_text)] * (leader != board.baseline),
             Column("Seconds", rows["seconds"], lambda it: "-" if pd.isna(it) else seconds_text(it)),
+            Column("Candidates", rows["learner"].map(tried), numbers_as("{:.0f}", "-")),
             Column("Stand-ins", rows["stand_ins"]),
         ],
         numbers=rows.round(dict.fromkeys(rows.columns[4:7], 6)),
         notes=[
             f"Learners with stand-ins on more than {100 * board.MOST_STAND_INS:.0f} % of the "
-            "corpora are listed last and not ranked. Their figures are for the other corpora."
+            "data sets are listed last and not ranked. Their figures are for the other data sets."
         ]
         * (not rows["ranked"].all()),
-        of={"Task": task_title(board.task), "Corpora": board.group},
+        of={"Task": task_title(board.task), "Data sets": board.group},
     )
 
 
@@ -246,7 +250,7 @@ def _wins_table(board: Leaderboard) -> Table:
     wins = board.wins
     return Table(
         name=f"wins_{board.task}",
-        title=f"{task_title(board.task)}: share of corpora on which the row beats the column",
+        title=f"{task_title(board.task)}: share of data sets on which the row beats the column",
         columns=[
             Column("Learner", wins.index, align="l"),
             *(Column(str(name), wins[name], numbers_as("{:.2f}", "-")) for name in wins),
@@ -276,7 +280,7 @@ def _against_time(board: Leaderboard) -> list[fs.Drawing]:
         f"{board.task}_against_time",
         f"{task_title(board.task)}: error reduction against the time of tuning and fit",
         figure,
-        spread=f"median over {len(board.corpora)} corpora, with its 95 % interval",
+        spread=f"median over {len(board.corpora)} data sets, with its 95 % interval",
         caption=figures.FRONT_NOTE,
     )
 
@@ -304,14 +308,14 @@ def sentences(board: Leaderboard) -> Iterator[str]:
     )
     yield (
         f"{leader} has the best average rank ({best['average_rank']:.1f}; {board.task}; "
-        f"{board.measure}; {len(board.corpora)} corpora)." + saves * (leader != board.baseline)
+        f"{board.measure}; {len(board.corpora)} data sets)." + saves * (leader != board.baseline)
     )
     tested = rows.loc[ranked]
     if len(board.corpora) < Leaderboard.LEAST_CORPORA:
-        yield f"Nothing is significant on fewer than {Leaderboard.LEAST_CORPORA} corpora."
+        yield f"Nothing is significant on fewer than {Leaderboard.LEAST_CORPORA} data sets."
     else:
         is_above = tested["p_baseline"].le(board.LEVEL) & (tested["error_reduction"] > 0)
-        above = _subject(tested.index[is_above].tolist(), len(ranked) - 1)
+        above = _subject(tested.index[is_above].tolist(), len(ranked) - 1, "learners")
         tied = _subject(tested.index[tested["p_leader"] > board.LEVEL].tolist(), len(ranked) - 1)
         texts = [f"{above} significantly better than {board.baseline}. "] * (
             leader != board.baseline
@@ -320,18 +324,21 @@ def sentences(board: Leaderboard) -> Iterator[str]:
         yield f"{''.join(texts)} (Wilcoxon’s signed-rank test, Holm’s correction)."
     if len(front := _front(board)):
         texts = [f"{name} ({seconds_text(own)} s)" for name, own in front["seconds"].items()]
-        yield f"No other learner is both faster and better than {series(texts)}."
+        yield (
+            "By median error reduction, no other learner is both faster and better than one of "
+            f"these: {series(texts)}."
+        )
 
 
 MOST_NAMED = 5
 """More learners than these are counted in a sentence, not named."""
 
 
-def _subject(names: Sequence[str], n_others: int) -> str:
+def _subject(names: Sequence[str], n_others: int, others: str = "others") -> str:
     """Write some of the other learners as the subject of a sentence, with its verb."""
     if len(names) > MOST_NAMED:
         of = f"All {n_others}" if len(names) == n_others else f"{len(names)} of {n_others}"
-        return f"{of} others are"
+        return f"{of} {others} are"
     return f"{series(names) or 'No learner'} {'are' if len(names) > 1 else 'is'}"
 
 
@@ -355,7 +362,7 @@ def _reductions(board: Leaderboard) -> list[fs.Drawing]:
         f"{board.task}_error_reduction",
         f"{task_title(board.task)}: reduction of the error of {board.baseline} in {board.measure}",
         figure,
-        spread=f"median over {n_corpora} corpora, with its 95 % interval",
+        spread=f"median over {n_corpora} data sets, with its 95 % interval",
         caption="The best average rank is on top. An interval may end beyond the axis.",
     )
 
@@ -382,21 +389,21 @@ def draw_reductions(axes: Axes, board: Leaderboard) -> None:
 def _recommendation(board: Leaderboard) -> str:
     """Say which learner to take, for all data or for a kind of them."""
     if len(board.corpora) < Leaderboard.LEAST_CORPORA:
-        return f"Fewer than {Leaderboard.LEAST_CORPORA} corpora are too few for a recommendation."
+        return f"Fewer than {Leaderboard.LEAST_CORPORA} data sets are too few for a recommendation."
     better = [
         f"{row['learner']} for {row['group']} ({_regret(row)})"
         for row in board.recommendations(FACETS).to_dict("records")
         if row["low"] > 0
     ]
     text = (
-        f"Take {board.best_on_average}: it has the highest mean error reduction over the corpora."
+        f"Take {board.best_on_average}: it has the highest mean error reduction over the data sets."
     )
     if better:
         return f"{text} Better for some data: {'; '.join(better)}."
     return (
         f"{text} No other learner is significantly better for any kind or size of data. For this "
-        "test each corpus is left out in turn, and the best learner of its group is compared with "
-        "the best of all."
+        "test each data set is left out in turn, and the best learner of its group is compared "
+        "with the best of all."
     )
 
 
@@ -442,7 +449,7 @@ def recommend(
         values = board.learners.loc[best].filter(like="error_reduction")
         median, low, high, mean = map(percent, values)
         saves = f": median error reduction against {board.baseline} {median} % [{low}, {high}], "
-        saves += f"mean {mean} %, over {len(board.corpora)} corpora"
+        saves += f"mean {mean} %, over {len(board.corpora)} data sets"
         texts.append(f"{by}: take {best}{saves * (best != board.baseline)}. It is {why}.")
     return "\n".join(line for text in texts for line in wrapped(text))
 
@@ -521,6 +528,10 @@ def _mean_text(mean: float, sd: float) -> str:
     return "-" if pd.isna(mean) else f"{mean:.3f} ± {number_text(sd, '{:.3f}')}"
 
 
+ON_THE_PAGE_ALONE = ("As learned, %", "Candidates")
+"""Columns for which a terminal is too narrow."""
+
+
 def _summary(boards: Sequence[Leaderboard], notes: Sequence[str]) -> Iterator[str]:
     """Yield the sentences and the table of each task, over all corpora, as text."""
     for board in boards:
@@ -529,6 +540,7 @@ def _summary(boards: Sequence[Leaderboard], notes: Sequence[str]) -> Iterator[st
         for line in sentences(board):
             yield from wrapped(line)
         table = standing_table(board)
-        yield from ("", *table_lines(table, least=24), "")
+        columns = [it for it in table.columns if it.header not in ON_THE_PAGE_ALONE]
+        yield from ("", *table_lines(replace(table, columns=columns), least=24), "")
     for line in notes:
         yield from wrapped(line)

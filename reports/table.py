@@ -49,7 +49,7 @@ WIDE = 24
 
 FACETS = (
     *(
-        "Corpora",
+        "Data sets",
         "Data set",
         "Kind",
         "Size",

@@ -250,7 +250,7 @@ def test_a_leaderboard_begins_with_one_task_and_its_links_lead_to_numbers(driver
         titles = "return [...document.querySelectorAll('figure.table figcaption')]"
         titles += ".filter((it) => it.checkVisibility()).map((it) => it.textContent)"
         seen = driver.execute_script(titles)
-        assert seen[0] == "Retrieval, mAP: learners over 2 corpora"
+        assert seen[0] == "Retrieval, mAP: learners over 2 data sets"
         assert not [it for it in seen if it.startswith("Classification")]
         assert column(driver, 0, 2) == ["+20", "0"]
         driver.find_element("css selector", "figure.table a").click()

@@ -186,7 +186,7 @@ def test_the_learner_for_data_of_a_kind_and_size(recommended, tmp_path):
     assert (status, err) == (0, "")
     assert out.startswith("tables, up to 300 training items, up to 10 features: mAP (retrieval): ")
     assert "take LDA: median error reduction against Euclidean +35 % [+20, +50], mean +35 %" in out
-    assert "over 12 corpora. It is the best on average; no other is" in out
+    assert "over 12 data sets. It is the best on average; no other is" in out
     assert f"run --dataset {table} --algorithms all --label kind'" in out
     status, out, err = recommended("--for", "digits")
     assert (status, err) == (0, "")
@@ -194,7 +194,9 @@ def test_the_learner_for_data_of_a_kind_and_size(recommended, tmp_path):
     assert (
         "take OASIS: median error reduction against Euclidean +50 % [+40, +60], mean +50 %" in out
     )
-    assert "over 6 corpora. It is better for pictures than LDA, the best on average (regret" in out
+    assert (
+        "over 6 data sets. It is better for pictures than LDA, the best on average (regret" in out
+    )
     assert "regret 0.000 instead of 0.300, gain 0.300 [0." in out
 
 
@@ -209,7 +211,7 @@ def test_without_results_no_learner_is_recommended(recommended, tmp_path):
         csv.unlink()
     status, out, err = recommended("--for", "digits")
     assert (status, err) == (0, "")
-    assert "Fewer than 6 corpora are too few for a recommendation." in out
+    assert "Fewer than 6 data sets are too few for a recommendation." in out
 
 
 def write_run(folder, dataset, scores, lost=(), subsets=(10,), options=None, **columns):
@@ -269,7 +271,7 @@ def test_the_leaderboard_of_several_runs_is_a_page_tables_and_a_summary(ranks, t
     # All agree: p is 2 ** -6, twice as Holm corrects.
     assert rows["p_leader"].dropna().tolist() == [2 * 2 * 0.5**7] * 2
     text = " ".join(out.split())
-    assert "A has the best average rank (1.0; retrieval; mAP; 7 corpora)." in text
+    assert "A has the best average rank (1.0; retrieval; mAP; 7 data sets)." in text
     assert "Its median error reduction against Euclidean is +20 %" in text
     assert (
         "A is significantly better than Euclidean. No learner is statistically tied with A" in text
@@ -321,7 +323,7 @@ def test_each_task_has_its_board_and_a_measure_can_be_asked_for(ranks, tmp_path)
     found = board_of(folder, "classification").loc["A", "error_reduction"]
     assert found == pytest.approx(0.05 / 0.3, abs=1e-5)
     _, out, _, folder = ranks(*runs, "--task", "classification", "--measure", "accuracy@3")
-    assert "classification; accuracy, k = 3; 2 corpora" in " ".join(out.split())
+    assert "classification; accuracy, k = 3; 2 data sets" in " ".join(out.split())
     assert board_of(folder, "classification").loc["A", "error_reduction"] == pytest.approx(
         0.05 / 0.32, abs=1e-5
     )

@@ -35,7 +35,8 @@ class Leaderboard:
     cells : DataFrame
         What learners are compared on, such as a class subset of a corpus, a row for each learner:
         task, name (of the measure), corpus, cell, learner, score (at most 1, larger is better; NaN
-        without a result), seconds.  No two corpora share the name of a cell, and cells in which the
+        without a result), as_learned (the score of the learner alone; NaN where it was not
+        blended), seconds.  No two corpora share the name of a cell, and cells in which the
         baseline has no result or no error do not count.
     baseline : str
     learners : DataFrame
@@ -76,6 +77,7 @@ class Leaderboard:
         names = [*ranks.index, *stand_ins[~ranked].sort_values(kind="stable").index]
         own_saved = saved.where(is_own | ranked)
         low, high = bootstrap_intervals(saved[ranks.index].to_numpy(), np.median)
+        leader, testable = str(ranks.index[0]), len(saved) >= cls.LEAST_CORPORA
         seconds = cells.assign(seconds=cells["seconds"].where(cells["score"].notna()))
         learners = pd.DataFrame(
             {
@@ -87,8 +89,8 @@ class Leaderboard:
                 "error_reduction_low": pd.Series(low, ranks.index).drop(baseline),
                 "error_reduction_high": pd.Series(high, ranks.index).drop(baseline),
                 "error_reduction_mean": own_saved.mean(),
-                "p_baseline": signed_rank_tests(of_ranked, baseline),
-                "p_leader": signed_rank_tests(of_ranked, str(ranks.index[0])),
+                "p_baseline": signed_rank_tests(of_ranked, baseline) if testable else math.nan,
+                "p_leader": signed_rank_tests(of_ranked, leader) if testable else math.nan,
                 "seconds": seconds.groupby(["learner", "corpus"])["seconds"]
                 .mean()
                 .groupby("learner")
@@ -96,6 +98,13 @@ class Leaderboard:
             }
         )
         return cls(cells, baseline, learners.loc[names], saved[ranks.index], group)
+
+    @property
+    def learned(self) -> pd.DataFrame:
+        """The error reduction of each ranked learner alone, without blending, on each corpus."""
+        score = self.cells["as_learned"].fillna(self.cells["score"])
+        cells = self.cells.assign(score=score)
+        return _error_reductions(cells, self.baseline, self.ranked)[0]
 
     @property
     def corpora(self) -> list[str]:
