@@ -180,6 +180,11 @@ def test_kernels_take_indices_of_64_bits():
     np.testing.assert_array_equal(found, run(np.int32))
 
 
+def test_kernels_refuse_none_in_place_of_an_array():
+    with pytest.raises(TypeError, match="'W' must not be None"):
+        _oasis.step_dense(sound_rows(), TRIPLETS.astype(np.intp), 0.1, None, np.empty(8))
+
+
 # ---- matrices that memory does not hold --------------------------------------------------
 
 
