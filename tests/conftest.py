@@ -15,6 +15,7 @@ import fake_runs
 import numpy as np
 import pytest
 from local_server import serve
+from sklearn.preprocessing import normalize
 from small_runs import small
 
 from oasis_bench.command_line import main
@@ -109,6 +110,15 @@ def numbered_rows():
     X = np.random.default_rng(0).normal(size=(72, 4))
     X[:, 0] = np.arange(72)
     return LabelledRows(X, np.arange(72) % 6, tuple("abcdef"))
+
+
+@pytest.fixture
+def rows():
+    """Sparse rows of unit length, one empty, and labels."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 30)) * (rng.random((40, 30)) < 0.3)
+    X[7] = 0
+    return normalize(X), rng.integers(4, size=40)
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ from sklearn.base import TransformerMixin, clone
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
-from threadpoolctl import threadpool_limits
 
 from oasis_bench.algorithms import (
     MetricLearnCovariance,
@@ -44,13 +43,6 @@ LEFT_OUT = {
     metric_learn.RCA,  # of chunklets, not of labels
 }
 OF_COVARIANCE = (metric_learn.LFDA, metric_learn.RCA_Supervised, metric_learn.Covariance)
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """On rows this few, threads of k-means and of BLAS wait for each other most of the time."""
-    with threadpool_limits(1):
-        yield
 
 
 @pytest.fixture
