@@ -11,6 +11,7 @@ from pathlib import Path
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 os.environ["MKL_NUM_THREADS"] = "1"
 
+import browser
 import fake_runs
 import numpy as np
 import pytest
@@ -102,6 +103,22 @@ def server(tmp_path, monkeypatch):
     (tmp_path / "site").mkdir()
     with serve(tmp_path / "site") as server:
         yield server
+
+
+@pytest.fixture(scope="module")
+def driver():
+    """Start a Chromium for the tests of a file."""
+    started = browser.start()
+    yield started
+    started.quit()
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """Return the folder of the cache, which is empty; the folder of data sets is `tmp_path`."""
+    monkeypatch.setenv("OASIS_BENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("OASIS_BENCH_DATA", str(tmp_path))
+    return tmp_path / "cache"
 
 
 @pytest.fixture
