@@ -43,6 +43,7 @@ setup(
         force=DEBUG,
         compiler_directives={
             "language_level": 3,
+            "allow_none_for_extension_args": False,  # None for an array would crash
             "boundscheck": DEBUG,
             "wraparound": False,
             "initializedcheck": DEBUG,

@@ -52,7 +52,6 @@ from .on_embedding import (
     OnEmbedding as OnEmbedding,
     OnEmbeddingAndFeatures as OnEmbeddingAndFeatures,
 )
-from .pylmnn import PyLMNN as PyLMNN
 from .pytorch_metric_learning import (
     ArcFace as ArcFace,
     MultiSimilarity as MultiSimilarity,

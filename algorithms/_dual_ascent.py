@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 
-from oasis_bench.algorithms import _row_action
+import oasis_bench.algorithms._row_action as _row_action
 from oasis_bench.algorithms.base import check_triplets
 from oasis_bench.data import FloatArray
 from oasis_bench.system import Progress, Threads, UsageError, no_progress, slices
@@ -83,7 +83,7 @@ class DualAscent:
             _row_action.weigh_pairs(c.number, self, c.pairs_of(exemplars), W)
 
         def sum_losses(part: slice) -> float:
-            return _row_action.sum_losses(self, part.start, part.stop)
+            return float(_row_action.sum_losses(self, part.start, part.stop))
 
         Threads.side_by_side(weigh, self._parts(len(c.distances)))
         losses = Threads.side_by_side(sum_losses, self._parts(len(c.negatives)))
@@ -101,7 +101,7 @@ class DualAscent:
 
         def act(part: slice) -> float:
             order = c.negatives_of(groups[part])
-            return _row_action.take_row_actions(c.number, self, order, seen, changes)
+            return float(_row_action.take_row_actions(c.number, self, order, seen, changes))
 
         parts = [slice(0, len(groups))] if c.consistent else self._parts(len(groups))
         return math.fsum(Threads.side_by_side(act, parts)) / max(1, c.n_triplets)

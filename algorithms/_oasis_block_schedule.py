@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from oasis_bench.algorithms import _oasis_blocks
+import oasis_bench.algorithms._oasis_blocks as _oasis_blocks
 from oasis_bench.algorithms._oasis_dense_steps import solve_apart
 from oasis_bench.data import FloatArray
 
@@ -141,7 +141,7 @@ class OrderedSolver:
         if len(self._products) < block.n_triplets:
             self._products = np.empty(block.n_triplets, dtype=self._products.dtype)
         lists = self._start, self._length, self._members, self._values, self._products
-        return _oasis_blocks.solve_in_order(block, scores, aggressiveness, *lists)
+        return int(_oasis_blocks.solve_in_order(block, scores, aggressiveness, *lists))
 
 
 def block_size(X: Any, queries: npt.NDArray[np.intp]) -> int:

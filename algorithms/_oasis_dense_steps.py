@@ -34,7 +34,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.extmath import row_norms
 
-from oasis_bench.algorithms import _oasis_steps as _oasis
+import oasis_bench.algorithms._oasis_steps as _oasis
 from oasis_bench.data import FloatArray
 from oasis_bench.system import Threads, slices
 

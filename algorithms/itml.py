@@ -14,7 +14,7 @@ from scipy.spatial.distance import pdist
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from oasis_bench.algorithms import _rank_one_steps
+import oasis_bench.algorithms._rank_one_steps as _rank_one_steps
 from oasis_bench.algorithms._rank_one_blocks import (
     PAIRS_PER_BLOCK,
     Float64Array,

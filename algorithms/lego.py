@@ -13,7 +13,7 @@ from scipy import sparse
 from scipy.linalg import cholesky
 from sklearn.utils import check_array
 
-from oasis_bench.algorithms import _rank_one_steps
+import oasis_bench.algorithms._rank_one_steps as _rank_one_steps
 from oasis_bench.algorithms._rank_one_blocks import (
     PAIRS_PER_BLOCK,
     differences,

@@ -21,7 +21,7 @@ from sklearn.metrics import pairwise_distances_argmin_min
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils._param_validation import Interval
 
-from oasis_bench.algorithms import _lmnn
+import oasis_bench.algorithms._lmnn as _lmnn
 from oasis_bench.algorithms.axes import principal_axes, rounding
 from oasis_bench.algorithms.base import Count, LabelLearner, Whole, possible_neighbours
 from oasis_bench.system import shared, slices

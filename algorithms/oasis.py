@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from oasis_bench.algorithms import _oasis_steps as _oasis
+import oasis_bench.algorithms._oasis_steps as _oasis
 from oasis_bench.algorithms._oasis_block_schedule import block_size, learn_in_blocks
 from oasis_bench.algorithms._oasis_dense_steps import (
     BLOCK,
@@ -116,10 +116,9 @@ class OASIS(TripletLearner, BilinearLearner):
             values = np.empty(X.shape[1], dtype=X.dtype)
             columns = np.empty(X.shape[1], dtype=np.int32)
             spread = np.zeros(X.shape[1], dtype=X.dtype)
-            return _oasis.step_csr(
-                X.data, X.indices, X.indptr, triplets, C, W, values, columns, spread
-            )
+            rows = X.data, X.indices, X.indptr
+            return int(_oasis.step_csr(*rows, triplets, C, W, values, columns, spread))
         if dense_blocks_pay(X, len(triplets)):
             batches = (triplets[part] for part in slices(len(triplets), BLOCK))
             return learn_in_dense_blocks(X, batches, C, W, in_order=True)
-        return _oasis.step_dense(X, triplets, C, W, np.empty(X.shape[1], dtype=X.dtype))
+        return int(_oasis.step_dense(X, triplets, C, W, np.empty(X.shape[1], dtype=X.dtype)))

@@ -290,12 +290,8 @@ def fit_on_cluster(
     >>> with Client("tcp://head:8786") as client:  # doctest: +SKIP
     ...     learner = fit_on_cluster(client, OASIS(n_steps=10**7, random_state=0), shards)
     """
-    try:  # here, because no other learner needs Dask
-        from distributed import as_completed
-    except ImportError as error:
-        raise ImportError(
-            f"learning over a cluster needs Dask ({error}): pip install 'oasis-bench[cluster]'"
-        ) from error
+    from distributed import as_completed  # here, because no other learner needs Dask
+
     if not isinstance(learner, TripletLearner):
         raise TypeError(f"learner is a {type(learner).__name__}: it must be of the OASIS family")
     if not shards:

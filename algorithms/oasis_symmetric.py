@@ -20,7 +20,7 @@ from sklearn.base import TransformerMixin
 from sklearn.preprocessing import normalize
 from sklearn.utils._param_validation import Interval
 
-from oasis_bench.algorithms import _oasis_symmetric_steps as _oasis_symmetric
+import oasis_bench.algorithms._oasis_symmetric_steps as _oasis_symmetric
 from oasis_bench.algorithms.base import Count, LogDetLearner, Positive, TripletLearner
 from oasis_bench.algorithms.oasis import OASIS
 from oasis_bench.data import FloatArray
@@ -86,7 +86,7 @@ class OnlineProjOASIS(OASIS):
 
     def _step(self, X: Any, triplets: NDArray[np.intp], W: FloatArray) -> int:
         C = float(self.aggressiveness)
-        return _oasis_symmetric.step(*rows_of(X), triplets, C, False, W, *workspace(X))
+        return int(_oasis_symmetric.step(*rows_of(X), triplets, C, False, W, *workspace(X)))
 
 
 class DissimOASIS(TripletLearner):
@@ -150,7 +150,7 @@ class DissimOASIS(TripletLearner):
 
     def _step(self, X: Any, triplets: NDArray[np.intp], W: FloatArray) -> int:
         C = float(self.aggressiveness)
-        return _oasis_symmetric.step(*rows_of(X), triplets, C, True, W, *workspace(X))
+        return int(_oasis_symmetric.step(*rows_of(X), triplets, C, True, W, *workspace(X)))
 
 
 def rows_of(X: Any) -> tuple[FloatArray, FloatArray, Any, Any]:
@@ -375,9 +375,8 @@ class LogDetOASIS(LogDetLearner):
     def _step(self, X: Any, triplets: npt.NDArray[np.intp], W: npt.NDArray[Any]) -> int:
         eta, margin = float(self.eta), float(self.margin)
         products = np.empty((2, X.shape[1]))
-        return _oasis_symmetric.step_logdet(
-            *rows_of(X), triplets, eta, margin, W, products, *workspace(X)
-        )
+        inputs = *rows_of(X), triplets, eta, margin
+        return int(_oasis_symmetric.step_logdet(*inputs, W, products, *workspace(X)))
 
 
 class CosineOASIS(Factored):

@@ -43,7 +43,7 @@ from oasis_bench.datasets.files import (
     open_npz,
     refuse_empty,
 )
-from oasis_bench.system import Text, UsageError
+from oasis_bench.system import Text, UsageError, require_packages
 
 if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
     import pandas as pd
@@ -174,19 +174,15 @@ def _parquet_cells(path: Path) -> pd.DataFrame:
     """Read a Parquet file by pyarrow; its index is left out."""
     import pandas as pd
 
-    try:
-        from pyarrow import parquet
+    require_packages("a .parquet file", ["pyarrow"], "parquet")
+    from pyarrow import parquet
 
-        with broken("Parquet"):
-            names = parquet.read_schema(path).names
-        if twice := [name for i, name in enumerate(names) if name in names[:i]]:
-            raise UsageError(f"several columns are called {shown(twice[0])}: rename all but one")
-        with broken("Parquet"):
-            return pd.read_parquet(path, engine="pyarrow").reset_index(drop=True)
-    except ImportError as error:
-        raise UsageError(
-            'pyarrow, which reads Parquet, is missing: pip install "oasis-bench[parquet]"'
-        ) from error
+    with broken("Parquet"):
+        names = parquet.read_schema(path).names
+    if twice := [name for i, name in enumerate(names) if name in names[:i]]:
+        raise UsageError(f"several columns are called {shown(twice[0])}: rename all but one")
+    with broken("Parquet"):
+        return pd.read_parquet(path, engine="pyarrow").reset_index(drop=True)
 
 
 def _read_cells(path: Path, asked: Columns) -> Table:

@@ -11,10 +11,12 @@ from pathlib import Path
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 os.environ["MKL_NUM_THREADS"] = "1"
 
+import browser
 import fake_runs
 import numpy as np
 import pytest
 from local_server import serve
+from sklearn.preprocessing import normalize
 from small_runs import small
 
 from oasis_bench.command_line import main
@@ -103,12 +105,37 @@ def server(tmp_path, monkeypatch):
         yield server
 
 
+@pytest.fixture(scope="module")
+def driver():
+    """Start a Chromium for the tests of a file."""
+    started = browser.start()
+    yield started
+    started.quit()
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """Return the folder of the cache, which is empty; the folder of data sets is `tmp_path`."""
+    monkeypatch.setenv("OASIS_BENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("OASIS_BENCH_DATA", str(tmp_path))
+    return tmp_path / "cache"
+
+
 @pytest.fixture
 def numbered_rows():
     """6 classes of 12 rows whose column 0 is the row's number; the others hold noise."""
     X = np.random.default_rng(0).normal(size=(72, 4))
     X[:, 0] = np.arange(72)
     return LabelledRows(X, np.arange(72) % 6, tuple("abcdef"))
+
+
+@pytest.fixture
+def rows():
+    """Sparse rows of unit length, one empty, and labels."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 30)) * (rng.random((40, 30)) < 0.3)
+    X[7] = 0
+    return normalize(X), rng.integers(4, size=40)
 
 
 @pytest.fixture

@@ -36,6 +36,12 @@ class PythonGenerator:
                 return product >> 32
 
 
+def random_relevance(n_images=14, n_labels=9, seed=0):
+    """Draw the relevance of images to labels: three in ten are above 0."""
+    rng = np.random.default_rng(seed)
+    return rng.random((n_images, n_labels)) * (rng.random((n_images, n_labels)) < 0.3)
+
+
 def image_relevance(R, threshold=0.0):
     """Return R_II (n_images, n_images) of JMLR 2010, section 5.2.1, from dense relevance to labels.
 

@@ -8,6 +8,11 @@ import numpy as np
 from scipy import sparse
 
 
+def random_triplets(n_rows, n_triplets=500, seed=1):
+    """Some of one row thrice, some whose positive is the negative."""
+    return np.random.default_rng(seed).integers(n_rows, size=(n_triplets, 3))
+
+
 def dense(X, triplet):
     """Return the three rows."""
     rows = X[list(triplet)]

@@ -21,13 +21,6 @@ HOSTILE = [
 
 
 @pytest.fixture(scope="module")
-def driver():
-    started = browser.start()
-    yield started
-    started.quit()
-
-
-@pytest.fixture(scope="module")
 def page(tmp_path_factory):
     """A report of two tasks and two subsets, with curves and hyper-parameters."""
     folder = tmp_path_factory.mktemp("page") / "run"

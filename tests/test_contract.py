@@ -12,7 +12,7 @@ EMBEDDER = {f"embedder__{name}": value for name, value in QUICK["DeepRanking"].i
 QUICK["OnEmbedding"] = {**EMBEDDER, "learner__n_steps": 1000}
 QUICK["OnEmbeddingAndFeatures"] = EMBEDDER
 PML = ("ArcFace", "MultiSimilarity", "ProxyAnchor", "ProxyNCA", "SupCon", "Triplet")
-QUICK |= {name: {"max_iter": 10} for name in ("pylmnn-LMNN", "scikit-learn-NCA")}
+QUICK["scikit-learn-NCA"] = {"max_iter": 10}
 QUICK |= {f"pml-{loss}": {"n_epochs": 20} for loss in PML}
 
 

@@ -1,6 +1,5 @@
 """ITML against algorithm 1 written out, the optimality conditions, scipy and metric-learn."""
 
-import metric_learn
 import numpy as np
 import pytest
 from scipy.spatial.distance import pdist
@@ -13,6 +12,7 @@ from oasis_bench.algorithms.itml import (
     project_cyclically,
     squared_distance_bounds,
 )
+from oasis_bench.algorithms.metric_learn import metric_learn  # made to fit on scikit-learn 1.8
 from oasis_bench.plugins import digit_rows
 
 

@@ -3,25 +3,16 @@
 import numpy as np
 import oasis_twins
 import pytest
+from oasis_twins import random_triplets
 from scipy import sparse
 from scipy.optimize import minimize_scalar
 from scipy.spatial.distance import pdist, squareform
 from sklearn.preprocessing import normalize
-from test_oasis_family import random_triplets
 
 from oasis_bench.algorithms import LEGO
 from oasis_bench.plugins import digit_rows
 
 X_AND_Z = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
-
-
-@pytest.fixture
-def rows():
-    """Sparse rows of unit length, one empty, and labels."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(40, 30)) * (rng.random((40, 30)) < 0.3)
-    X[7] = 0
-    return normalize(X), rng.integers(4, size=40)
 
 
 def with_bounds(X, upper, lower, eta=0.08):

@@ -7,17 +7,9 @@ from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.preprocessing import scale
-from threadpoolctl import threadpool_limits
 
 from oasis_bench.algorithms import LMNN, FastLMNN, lmnn
 from oasis_bench.algorithms.lmnn import Objective, best_scale, target_neighbours
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """On rows this few, threads of BLAS wait for each other most of the time."""
-    with threadpool_limits(1):
-        yield
 
 
 def small_set(name):

@@ -3,9 +3,10 @@
 import numpy as np
 import oasis_twins
 import pytest
+from oasis_twins import random_triplets
 from scipy import sparse
 from sklearn.preprocessing import normalize
-from test_oasis_family import as_csr, random_triplets
+from test_oasis_family import as_csr
 
 from oasis_bench.algorithms import OASIS, oasis
 from oasis_bench.sampling import RelevanceTripletSampler, seed_state
@@ -15,15 +16,6 @@ from oasis_bench.sampling import RelevanceTripletSampler, seed_state
 def steps(request, monkeypatch):
     """Take the steps in both ways, whichever would be the quicker."""
     monkeypatch.setattr(oasis, "dual_pays", lambda X, n_triplets: request.param == "dual")
-
-
-@pytest.fixture
-def rows():
-    """Sparse rows of unit length, some empty, and labels."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(40, 30)) * (rng.random((40, 30)) < 0.3)
-    X[7] = 0
-    return normalize(X), rng.integers(4, size=40)
 
 
 def test_one_step_worked_by_hand():

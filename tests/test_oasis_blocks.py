@@ -5,16 +5,12 @@ from functools import partial
 import numpy as np
 import oasis_twins
 import pytest
+from oasis_twins import random_triplets
 from scipy import sparse
 from sklearn.preprocessing import normalize
 from threadpoolctl import threadpool_limits
 
-from oasis_bench.algorithms import (
-    OASIS,
-    AveragedOASIS,
-    MiniBatchOASIS,
-    _oasis_blocks,
-)
+from oasis_bench.algorithms import OASIS, AveragedOASIS, MiniBatchOASIS, _oasis_blocks
 from oasis_bench.algorithms._oasis_block_schedule import block_size, learn_in_blocks
 from oasis_bench.algorithms._oasis_dense_steps import (
     dense_blocks_pay,
@@ -43,11 +39,6 @@ def sparse_rows(n_rows=60, d=50, density=0.15, dtype=np.float64, index_type=np.i
     return csr
 
 
-def random_triplets(n_rows=60, n_triplets=700):
-    """Some of one row thrice, some whose positive is the negative."""
-    return np.random.default_rng(1).integers(n_rows, size=(n_triplets, 3))
-
-
 def cut(triplets, size):
     return (triplets[k : k + size] for k in range(0, len(triplets), size))
 
@@ -68,7 +59,7 @@ def rows_and_blocks(form, dtype, n_threads):
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-12), (np.float32, 2e-5)])
 def test_steps_in_blocks_are_single_steps(size, form, dtype, tolerance):
     X, learn = rows_and_blocks(form, dtype, n_threads=1)
-    triplets, expected, W = random_triplets(), np.eye(50), np.eye(50, dtype=dtype)
+    triplets, expected, W = random_triplets(60, 700), np.eye(50), np.eye(50, dtype=dtype)
     n_expected = oasis_twins.step(X.astype(np.float64), triplets, 0.3, expected)
     n_updates = learn(X, cut(triplets, size), 0.3, W, in_order=True)
     assert 0 < n_updates == n_expected < 700
@@ -81,7 +72,7 @@ def test_steps_in_blocks_are_single_steps(size, form, dtype, tolerance):
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-12), (np.float32, 2e-5)])
 def test_mini_batches_are_those_of_the_twin(size, form, dtype, tolerance):
     X, learn = rows_and_blocks(form, dtype, n_threads=2)
-    triplets, expected, W = random_triplets(), np.eye(50), np.eye(50, dtype=dtype)
+    triplets, expected, W = random_triplets(60, 700), np.eye(50), np.eye(50, dtype=dtype)
     n_expected = sum(
         oasis_twins.step_mini_batch(X.astype(np.float64), batch, 0.05, expected)
         for batch in cut(triplets, size)
@@ -117,7 +108,7 @@ def test_a_mini_batch_of_two_worked_by_hand():
 def test_blocks_of_float32_rows_of_any_length_are_single_steps(scale):
     # Products of four such numbers are beyond float32.
     X = (sparse_rows(density=0.9).toarray() * scale).astype(np.float32)
-    triplets, expected, W = random_triplets(), np.eye(50), np.eye(50, dtype=np.float32)
+    triplets, expected, W = random_triplets(60, 700), np.eye(50), np.eye(50, dtype=np.float32)
     n_expected = oasis_twins.step(X.astype(np.float64), triplets, 0.3, expected)
     n_updates = learn_in_dense_blocks(X, cut(triplets, 64), 0.3, W, in_order=True)
     apart = np.eye(50, dtype=np.float32)

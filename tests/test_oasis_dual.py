@@ -5,6 +5,7 @@ import tracemalloc
 import numpy as np
 import oasis_twins
 import pytest
+from oasis_twins import random_triplets
 from scipy import sparse
 from sklearn.preprocessing import normalize
 
@@ -20,11 +21,6 @@ def some_rows(n_rows, d, density):
     X[5] = X[4]
     X[6] = X[4] * (1 + 1e-6 * rng.normal(size=d))
     return X
-
-
-def random_triplets(n_rows, n_triplets, seed=1):
-    """Some of one row thrice, some whose positive is the negative."""
-    return np.random.default_rng(seed).integers(n_rows, size=(n_triplets, 3))
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-12), (np.float32, 2e-5)])

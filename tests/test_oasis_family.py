@@ -6,6 +6,7 @@ import threading
 import numpy as np
 import oasis_twins
 import pytest
+from oasis_twins import random_triplets
 from scipy import sparse
 from scipy.linalg import sqrtm
 from scipy.spatial.distance import cdist
@@ -43,22 +44,9 @@ FAMILY = [
 ]
 
 
-@pytest.fixture
-def rows():
-    """Sparse rows of unit length, some empty, and labels."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(40, 30)) * (rng.random((40, 30)) < 0.3)
-    X[7] = 0
-    return normalize(X), rng.integers(4, size=40)
-
-
 def digits():
     X, y = load_digits(return_X_y=True)
     return normalize(X), y
-
-
-def random_triplets(n_rows, n_triplets=500):
-    return np.random.default_rng(1).integers(n_rows, size=(n_triplets, 3))
 
 
 def as_csr(X, index_type=np.int32):

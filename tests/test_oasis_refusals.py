@@ -9,16 +9,9 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.preprocessing import normalize
+from test_oasis_family import FAMILY
 
 from oasis_bench.algorithms import (
-    OASIS,
-    AveragedOASIS,
-    CosineOASIS,
-    DissimOASIS,
-    LogDetOASIS,
-    OnlineProjOASIS,
-    ProjOASIS,
-    PsdOASIS,
     _oasis_steps as _oasis,
     _oasis_symmetric_steps as _oasis_symmetric,
 )
@@ -26,17 +19,6 @@ from oasis_bench.data import LabelledRows
 from oasis_bench.datasets import Digits
 from oasis_bench.experiment import LearnerSpec, plan
 from oasis_bench.plugins import Registry
-
-FAMILY = [
-    OASIS,
-    ProjOASIS,
-    OnlineProjOASIS,
-    DissimOASIS,
-    PsdOASIS,
-    CosineOASIS,
-    LogDetOASIS,
-    AveragedOASIS,
-]
 
 Y = np.arange(30) % 3
 TRIPLETS = np.random.default_rng(1).integers(30, size=(20, 3))
@@ -178,6 +160,11 @@ def test_kernels_take_indices_of_64_bits():
     found = run(np.int64)
     assert (found != np.eye(d)).any(axis=(1, 2)).all()
     np.testing.assert_array_equal(found, run(np.int32))
+
+
+def test_kernels_refuse_none_in_place_of_an_array():
+    with pytest.raises(TypeError, match="'W' must not be None"):
+        _oasis.step_dense(sound_rows(), TRIPLETS.astype(np.intp), 0.1, None, np.empty(8))
 
 
 # ---- matrices that memory does not hold --------------------------------------------------

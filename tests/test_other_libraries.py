@@ -2,22 +2,18 @@
 
 import inspect
 import warnings
-from importlib.util import find_spec
 
 import metric_learn
 import numpy as np
 import pytest
 import sklearn.utils
-from definitions import lmnn_objective
 from scipy.spatial.distance import cdist
 from sklearn.base import TransformerMixin, clone
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
-from threadpoolctl import threadpool_limits
 
 from oasis_bench.algorithms import (
-    LMNN,
     MetricLearnCovariance,
     MetricLearnITML,
     MetricLearnLFDA,
@@ -27,7 +23,6 @@ from oasis_bench.algorithms import (
     MetricLearnNCA,
     MetricLearnRCA,
     MetricLearnSCML,
-    PyLMNN,
     ScikitLearnNCA,
 )
 
@@ -48,13 +43,6 @@ LEFT_OUT = {
     metric_learn.RCA,  # of chunklets, not of labels
 }
 OF_COVARIANCE = (metric_learn.LFDA, metric_learn.RCA_Supervised, metric_learn.Covariance)
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """On rows this few, threads of k-means and of BLAS wait for each other most of the time."""
-    with threadpool_limits(1):
-        yield
 
 
 @pytest.fixture
@@ -130,17 +118,6 @@ def test_the_bridge_changes_metric_learn_and_not_scikit_learn(iris):
     # metric-learn's own class must fit on the installed scikit-learn once ours is imported
     metric_learn.LMNN(max_iter=3).fit(*iris)
     assert "force_all_finite" not in inspect.signature(sklearn.utils.check_array).parameters
-
-
-@pytest.mark.skipif(find_spec("pylmnn") is None, reason='needs pip install "oasis-bench[pylmnn]"')
-def test_pylmnn_comes_near_the_least_value_of_the_objective(iris):
-    X, y = iris
-    found = PyLMNN(random_state=0, max_iter=500, tol=1e-9).fit(X, y)
-    best = LMNN(n_neighbors=3, pull_weight=0.5).fit(X, y)  # proven by its gap
-    metrics = (best.get_mahalanobis_matrix(), found.get_mahalanobis_matrix(), np.eye(4))
-    least, reached, euclidean = (lmnn_objective(M, X, y)[0] for M in metrics)
-    assert euclidean > 1.5 * least
-    assert (1 - 1e-6) * least < reached < 1.1 * least  # the hinges stop its L-BFGS before
 
 
 def test_scikit_learns_nca_is_as_it_is_by_itself(iris):

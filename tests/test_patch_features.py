@@ -23,13 +23,6 @@ from oasis_bench.plugins import Registry
 from oasis_bench.system import no_progress
 
 
-@pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("OASIS_BENCH_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("OASIS_BENCH_DATA", str(tmp_path))
-    return tmp_path / "cache" / "patches"
-
-
 def noise(path: Path, seed: int, size: tuple[int, int] = (150, 100)) -> Path:
     """A picture of coarse coloured noise, in a format without loss."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -143,14 +136,14 @@ def test_descriptions_are_kept_and_go_on_after_ctrl_c(
 
     with pytest.raises(KeyboardInterrupt):
         patches_of(pictures, ["hsv"], 20, stop)
-    (first,) = cache.iterdir()
+    (first,) = (cache / "patches").iterdir()
     before = first.stat().st_mtime_ns
     done: list[int] = []
     found, _, _ = patches_of(pictures, ["hsv"], 20, lambda what, n, total: done.append(n))
     assert found is not None
     assert done == [3, 4, 5]
     assert first.stat().st_mtime_ns == before
-    assert len(list(cache.iterdir())) == 3
+    assert len(list((cache / "patches").iterdir())) == 3
     again, _, _ = patches_of(pictures, ["hsv"], 20, stop)  # reads, and shows no progress
     assert again is not None
     for one, other in zip(found.arrays(), again.arrays(), strict=True):

@@ -13,13 +13,6 @@ from oasis_bench.datasets.picture_files import hashed_pictures, pixels_of
 from oasis_bench.system import UsageError, no_progress
 
 
-@pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("OASIS_BENCH_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("OASIS_BENCH_DATA", str(tmp_path))
-    return tmp_path / "cache"
-
-
 @pytest.mark.usefixtures("cache")
 def test_a_picture_of_uniform_parts_is_averaged_to_them(tmp_path: Path) -> None:
     # 4 x 2 blocks of 30 x 40 pixels, each of one colour: a pixel of 4 x 2 ... of 4 x 4 is inside.

@@ -15,13 +15,6 @@ from oasis_bench.reports.ratings import questions, read_ratings
 RIGHT, LEFT = "\ue014", "\ue012"
 
 
-@pytest.fixture(scope="module")
-def driver():
-    started = browser.start()
-    yield started
-    started.quit()
-
-
 @pytest.fixture
 def run(tmp_path):
     return small_run(tmp_path / "run")

@@ -2,16 +2,11 @@
 
 import numpy as np
 import pytest
-from definitions import image_relevance
+from definitions import image_relevance, random_relevance
 from scipy import sparse
 
 from oasis_bench.data import joint_distribution
 from oasis_bench.sampling.triplets import relevance_factor
-
-
-def random_relevance(n_images=15, n_labels=8, seed=0):
-    rng = np.random.default_rng(seed)
-    return rng.random((n_images, n_labels)) * (rng.random((n_images, n_labels)) < 0.3)
 
 
 def product_of_factor(R):
@@ -34,7 +29,7 @@ def test_a_case_worked_by_hand():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_factor_times_itself_is_the_relevance_of_pairs(seed):
-    R = random_relevance(seed=seed)
+    R = random_relevance(15, 8, seed)
     expected = image_relevance(R)
     assert 0 < (expected > 0).sum() < expected.size
     np.testing.assert_allclose(product_of_factor(sparse.csr_array(R)), expected, atol=1e-16)

@@ -5,7 +5,7 @@ from itertools import accumulate
 
 import numpy as np
 import pytest
-from definitions import PythonGenerator, image_relevance
+from definitions import PythonGenerator, image_relevance, random_relevance
 from scipy import sparse
 from scipy.stats import chisquare
 
@@ -19,11 +19,6 @@ OPTIONS = [
 ]
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*give no query")
-
-
-def random_relevance(n_images=14, n_labels=9, seed=0):
-    rng = np.random.default_rng(seed)
-    return rng.random((n_images, n_labels)) * (rng.random((n_images, n_labels)) < 0.3)
 
 
 def sampler(R, seed=0, **options):
@@ -102,7 +97,7 @@ def test_triplets_are_those_of_the_python_twin(seed, options):
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_each_draw_has_its_exact_distribution(options):
-    R = random_relevance(n_images=10, n_labels=7, seed=1)
+    R = random_relevance(10, 7, seed=1)
     related = image_relevance(R, options["threshold"])
     triplets = sampler(R, 5, **options).draw(200_000)
     queries = usable_queries(related, options["negatives"])

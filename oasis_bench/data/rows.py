@@ -301,8 +301,7 @@ class LabelledRows:
         n_classes = len(self.class_names)
         if self.X.dtype not in (np.float32, np.float64):
             raise UsageError(f"rows of type {self.X.dtype}: float32 or float64 is needed")
-        if self.X.shape[0] != self.y.shape[0]:
-            raise UsageError(f"{self.X.shape[0]} rows but {self.y.shape[0]} labels: one each")
+        _one_for_each(self.y, self.X.shape[0])
         if n_classes < 2:
             raise UsageError(
                 f"only {n_classes} class ({', '.join(map(repr, self.class_names)) or 'none'}): "

@@ -322,13 +322,7 @@ def rows_as_file(data: Any) -> tuple[str, bytes]:
         )
     X, given = map(_known, data)
     is_sparse = sparse.issparse(X)
-    y = class_labels(given)
-    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
-    if y.shape != (n_rows,):
-        raise UsageError(
-            f"y of shape {y.shape} for {n_rows} rows of X: one label for each row, ({n_rows},), is "
-            "needed"
-        )
+    y = class_labels(given, X.shape[0] if hasattr(X, "shape") else len(X))
     arrays: dict[str, Any] = {"y": y.astype(str) if y.dtype == object else y}
     content = BytesIO()
     if is_sparse:

@@ -162,12 +162,7 @@ def score_in_blocks(
     similarity, X, gallery = _with_gallery_embedded(similarity, X, gallery)
     for block in slices(n_queries, size):
         scores = similarity(take_items(X, rows[block]), gallery)
-        if scores.shape != (block.stop - block.start, n_gallery):
-            raise ValueError(
-                f"similarity returned shape {scores.shape} for {block.stop - block.start} queries "
-                f"and {n_gallery} gallery rows"
-            )
-        scores = kernel_ready(scores)
+        scores = kernel_ready(scores, (block.stop - block.start, n_gallery))
         if place is not None:
             scores = _columns(scores, place)
         take(block.start, scores)
@@ -232,8 +227,13 @@ def block_size(n_gallery: int, dtype: npt.DTypeLike, n_bytes: int | None = None)
     return n_queries - n_queries % group if n_queries > group else n_queries
 
 
-def kernel_ready(scores: Scores) -> Scores:
-    """Return scores as kernels take them: float32 or float64, row after row."""
+def kernel_ready(scores: Scores, shape: tuple[int, int] | None = None) -> Scores:
+    """Return scores, of a shape if given, as kernels take them: float32 or float64, by rows."""
+    found = getattr(scores, "shape", None)
+    if shape and found != shape:
+        raise ValueError(
+            f"similarity returned shape {found} for {shape[0]} queries and {shape[1]} gallery rows"
+        )
     if scores.dtype.kind == "c":
         raise ValueError("the scores are complex numbers, which have no order: return real ones")
     return np.ascontiguousarray(scores, np.float32 if scores.dtype == np.float32 else np.float64)

@@ -418,12 +418,7 @@ def _send_scores(
             with meter:
                 scores = score(part)
             n_queries = part.stop - part.start
-            if getattr(scores, "shape", None) != (n_queries, n_gallery):
-                raise ValueError(
-                    f"similarity returned shape {getattr(scores, 'shape', None)} for {n_queries} "
-                    f"queries and {n_gallery} gallery rows"
-                )
-            sent = kernel_ready(scores)
+            sent = kernel_ready(scores, (n_queries, n_gallery))
             channel.send_scores(wall.Scores(gallery, n_queries, sent.dtype.name), sent)
 
 
