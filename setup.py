@@ -39,7 +39,7 @@ setup(
             for name, source in KERNELS.items()
         ],
         include_path=["algorithms"],
-        build_dir="build/cython",
+        build_dir="build/kernels",
         force=DEBUG,
         compiler_directives={
             "language_level": 3,
