@@ -380,9 +380,12 @@ def in_words(spec, folder):
         if pd.notna(row.p):
             texts[-1] += f" ({percents(row.low, row.high)} %, p = {row.p:.2g})"
     apart = table.loc[POSTERIOR_MINUS_BEST]
-    is_above = "above" if apart["median"] > 0 else "below"
-    last = f" Compared on each data set, it is {100 * abs(apart['median']):.0f} points {is_above}"
-    last += f" that metric ({percents(apart['low'], apart['high'])}, p = {apart['p']:.2g})."
+    points, is_above = round(100 * abs(apart["median"])), apart["median"] > 0
+    last = (
+        f" Compared on each data set, it is {points} point{'s' * (points != 1)} "
+        f"{'above' if is_above else 'below'} that metric "
+        f"({percents(apart['low'], apart['high'])}, p = {apart['p']:.2g})."
+    )
     few = " These are too few for a test."
     kinds = leaderboard(spec, folder).cells.drop_duplicates(["corpus", "kind"])["kind"]
     counts = ", ".join(f"{kind}: {n}" for kind, n in kinds.value_counts().items())
