@@ -46,9 +46,11 @@ def test_a_learner_that_looks_at_more_than_the_pair_fails_unless_it_says_so(plug
     assert (status, failed_checks(printed)) == (1, failed)
 
 
-@pytest.mark.parametrize("base", ["MahalanobisLearner", "Dataset"])
-def test_what_the_readme_says_to_write_passes(base, tmp_path):
-    blocks = (Path(__file__).parents[1] / "README.md").read_text().split("```python\n")
+@pytest.mark.parametrize(
+    ("base", "page"), [("MahalanobisLearner", "README.md"), ("Dataset", "docs/plugins.md")]
+)
+def test_what_the_pages_say_to_write_passes(base, page, tmp_path):
+    blocks = (Path(__file__).parents[1] / page).read_text().split("```python\n")
     (block,) = (block.split("```")[0] for block in blocks if f"({base})" in block)
     assert len(block.splitlines()) < 15
     (tmp_path / "mine.py").write_text(block)
