@@ -2,6 +2,7 @@
 
 import os
 from glob import glob
+from pathlib import Path
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
@@ -11,6 +12,25 @@ DEBUG = os.environ.get("OASIS_BENCH_DEBUG_KERNELS") == "1"
 
 # Sums may be reordered so that they vectorise; NaN and infinity keep their meaning.
 FLAGS = ["-O3", "-fassociative-math", "-fno-signed-zeros", "-fno-trapping-math", "-fno-math-errno"]
+
+DIRECTIVES = {
+    "language_level": 3,
+    "allow_none_for_extension_args": False,  # None for an array would crash
+    "boundscheck": DEBUG,
+    "wraparound": False,
+    "initializedcheck": DEBUG,
+    "cdivision": True,
+}
+
+
+def are_as_before(directives):
+    """Tell whether the last build here had these directives, which Cython does not compare."""
+    file, text = Path("build/directives.txt"), repr(directives)
+    are_equal = file.is_file() and file.read_text() == text
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(text)
+    return are_equal
+
 
 KERNELS = {  # by their modules: the wing `algorithms` is installed as oasis_bench.algorithms
     source.removeprefix("oasis_bench/").removesuffix(".pyx").replace("/", "."): source
@@ -39,15 +59,8 @@ setup(
             for name, source in KERNELS.items()
         ],
         include_path=["algorithms"],
-        build_dir="build/kernels",
-        force=DEBUG,
-        compiler_directives={
-            "language_level": 3,
-            "allow_none_for_extension_args": False,  # None for an array would crash
-            "boundscheck": DEBUG,
-            "wraparound": False,
-            "initializedcheck": DEBUG,
-            "cdivision": True,
-        },
+        build_dir="build/cython",
+        force=not are_as_before(DIRECTIVES),
+        compiler_directives=DIRECTIVES,
     ),
 )

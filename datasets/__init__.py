@@ -1,4 +1,4 @@
-"""The data sets, found by the registry through the entry points.
+"""The data sets, found by the registry in the door `__init__.pyi`.
 
 `TableFile`, `ImageFolder` and `OwnTriplets` read the user's own data from a path.
 """

@@ -181,8 +181,13 @@ def _parquet_cells(path: Path) -> pd.DataFrame:
         names = parquet.read_schema(path).names
     if twice := [name for i, name in enumerate(names) if name in names[:i]]:
         raise UsageError(f"several columns are called {shown(twice[0])}: rename all but one")
-    with broken("Parquet"):
-        return pd.read_parquet(path, engine="pyarrow").reset_index(drop=True)
+    try:
+        with broken("Parquet"):
+            return pd.read_parquet(path, engine="pyarrow").reset_index(drop=True)
+    except ImportError as error:  # it is too old for pandas
+        raise UsageError(
+            'a .parquet file needs a newer pyarrow: pip install "oasis-bench[parquet]"'
+        ) from error
 
 
 def _read_cells(path: Path, asked: Columns) -> Table:

@@ -387,7 +387,8 @@ def in_words(spec, folder):
         f"({percents(apart['low'], apart['high'])}, p = {apart['p']:.2g})."
     )
     few = " These are too few for a test."
-    kinds = leaderboard(spec, folder).cells.drop_duplicates(["corpus", "kind"])["kind"]
+    kinds = leaderboard(spec, folder).cells.groupby("corpus")["kind"].unique()
+    kinds = kinds.map(lambda own: own[0] if len(own) == 1 else "of several kinds")
     counts = ", ".join(f"{kind}: {n}" for kind, n in kinds.value_counts().items())
     return (
         f"**{task}**, {table['n'].iloc[0]} data sets so far ({counts}): a typical learned metric "
@@ -407,10 +408,9 @@ def tuning_gains(spec, folder):
     boards = [leaderboard(spec, folder / name) for name in ("suite", "suite-defaults")]
     if None in boards:
         return pd.Series(dtype=float)
-    tuned, default = (
-        1 - board.cells.groupby(["corpus", "learner"])["score"].mean().unstack() for board in boards
-    )
-    gains = 1 - tuned / default.where(default > 0)
+    keys = ["corpus", "dataset", "subset", "learner"]
+    tuned, default = (1 - board.cells.set_index(keys)["score"] for board in boards)
+    gains = (1 - tuned / default.where(default > 0)).groupby(["corpus", "learner"]).mean().unstack()
     return gains.drop(columns=[*BASELINES], errors="ignore").median(axis=1).dropna()
 
 

@@ -20,7 +20,7 @@ from oasis_bench.plugins import PATH_DATASETS
 from oasis_bench.reports.table import counted, numbers_as, params_text, to_csv
 from oasis_bench.reports.view import DAGGER, RunView, view_of
 from oasis_bench.runs import StoredRun, read_run
-from oasis_bench.system import Folder, Text, UsageError, require_packages
+from oasis_bench.system import Folder, Text, UsageError
 
 MEDIANS = ("tuning_seconds", "seconds_per_query", "fit_peak_bytes", "model_bytes", "n_steps")
 RANGES = ("fit_seconds", "fit_cpu_seconds")
@@ -96,9 +96,13 @@ def _csv(table: pd.DataFrame) -> bytes:
 
 
 def _parquet(table: pd.DataFrame) -> bytes:
-    require_packages("a .parquet file", ["pyarrow"], "parquet")
     content = io.BytesIO()
-    table.to_parquet(content, engine="pyarrow", index=False)
+    try:
+        table.to_parquet(content, engine="pyarrow", index=False)
+    except ImportError as error:  # it is missing, or too old for pandas
+        raise UsageError(
+            'a .parquet file needs a newer pyarrow: pip install "oasis-bench[parquet]"'
+        ) from error
     return content.getvalue()
 
 
@@ -194,7 +198,7 @@ def _of_cell(view: RunView, trials: pd.DataFrame) -> dict[str, Any]:
         **{f"{name}_max": done[name].max() for name in RANGES},
         "candidates": tried.median(),
         "scaling": counted(done["scaling"].dropna()),
-        "params": counted(done["params"].map(params_text)),
+        "params": counted(done["params"].dropna().map(params_text)),
         "blend": counted(done["blend"].dropna().map("{:g}".format)),
         "threads": done["threads"].max(),
         "shared_cores": int(done["shared_cores"].any()),

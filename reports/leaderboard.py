@@ -215,7 +215,6 @@ def standing_table(board: Leaderboard) -> Table:
         for name, value in zip(rows["learner"], rows["error_reduction"], strict=True)
     ]
     n_corpora, leader = len(board.corpora), board.ranked[0]
-    tried = board.cells.groupby("learner")["candidates"].median()
     of = "" if board.group == ALL else f", {board.group}"
     suffix = re.sub(r"\W+", "_", of[1:])
     return Table(
@@ -228,14 +227,14 @@ def standing_table(board: Leaderboard) -> Table:
             Column("Average rank", rows["average_rank"], numbers_as("{:.1f}", "-")),
             Column("Error reduction, %", saved),
             Column("95 % interval", [percents(*pair) for pair in ends]),
-            Column("As learned, %", rows["learner"].map(board.learned.median()), percent),
+            Column("As learned, %", rows["error_reduction_as_learned"], percent),
             Column(f"p, {board.baseline}", rows["p_baseline"], p_text),
             *[Column(f"p, {leader}", rows["p_leader"], p_text)] * (leader != board.baseline),
             Column("Seconds", rows["seconds"], lambda it: "-" if pd.isna(it) else seconds_text(it)),
-            Column("Candidates", rows["learner"].map(tried), numbers_as("{:.0f}", "-")),
+            Column("Candidates", rows["candidates"], numbers_as("{:.0f}", "-")),
             Column("Stand-ins", rows["stand_ins"]),
         ],
-        numbers=rows.round(dict.fromkeys(rows.columns[4:7], 6)),
+        numbers=rows.round(6),
         notes=[
             f"Learners with stand-ins on more than {100 * board.MOST_STAND_INS:.0f} % of the "
             "data sets are listed last and not ranked. Their figures are for the other data sets."
@@ -446,8 +445,8 @@ def recommend(
             why = f"better for {row['group']} than {best}, the best on average ({_regret(row)})"
             best = row["learner"]
             board = Leaderboard.of(cells[cells[row["facet"]] == row["group"]], board.baseline)
-        values = board.learners.loc[best].filter(like="error_reduction")
-        median, low, high, mean = map(percent, values)
+        ends = [f"error_reduction{end}" for end in ("", "_low", "_high", "_mean")]
+        median, low, high, mean = map(percent, board.learners.loc[best, ends])
         saves = f": median error reduction against {board.baseline} {median} % [{low}, {high}], "
         saves += f"mean {mean} %, over {len(board.corpora)} data sets"
         texts.append(f"{by}: take {best}{saves * (best != board.baseline)}. It is {why}.")

@@ -82,6 +82,8 @@ def answer_text(run: StoredRun) -> str:
         first.pop()
         left_out = ["  (the other tasks are in the report)"]
     lines = [line for own in first for line in own]
+    if len(lines) > room - len(left_out):  # one answer, with many or long names
+        left_out = ["  (the rest is in the report)"]
     return "\n".join([*lines[: room - len(left_out)], *left_out, *last])
 
 

@@ -23,11 +23,25 @@ def cells_of(scores, **columns):
     """Make the cells of corpora, one of each, from a dict from learners to their scores."""
     rows = [
         {"corpus": f"c{place:02}", "cell": f"c{place:02}", "learner": name, "score": score}
-        | {"seconds": 1.0, **{key: values[place] for key, values in columns.items()}}
+        | {"seconds": 1.0, "as_learned": score, "candidates": 1.0}
+        | {key: values[place] for key, values in columns.items()}
         for name, own in scores.items()
         for place, score in enumerate(own)
     ]
     return pd.DataFrame(rows)
+
+
+def test_what_a_learner_saves_without_blending_and_how_much_it_tried_by_hand():
+    cells = cells_of(
+        {"Euclidean": [0.5, 0.5, 0.5], "A": [0.75, 0.6, NAN], "B": [0.6, 0.6, 0.6]},
+        as_learned=[0.4, 0.6, 0.9],  # A saves -.2 and .2, and is not ranked without the third
+        candidates=[3, 20, 9],
+    )
+    cells.loc[cells["learner"] == "B", "as_learned"] = NAN  # a summary of an older version
+    rows = Leaderboard.of(cells, "Euclidean").learners
+    learned = {"A": 0.0, "B": NAN, "Euclidean": 0.0}
+    assert rows["error_reduction_as_learned"].to_dict() == pytest.approx(learned, nan_ok=True)
+    assert rows["candidates"].to_dict() == {"A": 11.5, "B": 9, "Euclidean": 9}
 
 
 def test_error_reductions_and_ranks_by_hand():

@@ -24,7 +24,9 @@ Nameless = third_party_learners:Nameless
 Leaves = third_party_leaves:Learner
 LeavesWhenMade = third_party_learners:LeavesWhenMade
 LMNN = third_party_learners:Sound
+OASIS = oasis_bench.algorithms:OASIS
 """
+"""The last is what an older version of this package had registered."""
 
 MODULE = """\
 import sys

@@ -119,6 +119,8 @@ def test_a_result_of_other_learners_or_code_is_made_again(suite, tmp_path):
     rows.assign(code="a" * 64).to_csv(file)
     assert not has_result(file, one)
     (tmp_path / "equal-code.txt").write_text("a" * 64 + " the same values on iris\n")
+    assert not has_result(file, one)  # it says nothing of the code of now
+    (tmp_path / "equal-code.txt").write_text(f"{'a' * 64} as\n{package_hash()} now\n")
     assert has_result(file, one)
 
 

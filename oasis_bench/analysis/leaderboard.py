@@ -35,18 +35,21 @@ class Leaderboard:
     cells : DataFrame
         What learners are compared on, such as a class subset of a corpus, a row for each learner:
         task, name (of the measure), corpus, cell, learner, score (at most 1, larger is better; NaN
-        without a result), as_learned (the score of the learner alone; NaN where it was not
-        blended), seconds.  No two corpora share the name of a cell, and cells in which the
-        baseline has no result or no error do not count.
+        without a result), as_learned (the score of the learner alone; NaN where it is not
+        known), seconds, candidates (that the search tried).  No two corpora share the name of a
+        cell, and cells in which the baseline has no result or no error do not count.
     baseline : str
     learners : DataFrame
         By learner, the best average rank first and those that are not ranked last: ranked,
         corpora (with its own result), stand_ins, average_rank, error_reduction (the median
-        over corpora) with its _low, _high and _mean, p_baseline and p_leader (of
-        `signed_rank_tests`), seconds (the median corpus).  Of one that is not ranked the figures
-        are those of the corpora that it has, and it has neither rank nor test.
+        over corpora) with its _low, _high, _mean and _as_learned (without blending), p_baseline and
+        p_leader (of `signed_rank_tests`), seconds and candidates (the median corpus).  Of one that
+        is not ranked the figures are those of the corpora that it has, and it has neither rank nor
+        test.
     saved : DataFrame of shape (n_corpora, n_ranked)
         The error reduction of each ranked learner on each corpus.
+    learned : DataFrame of shape (n_corpora, n_ranked)
+        The same of the learner alone, without blending; NaN where it is not known.
     group : str
         What the corpora have in common, or 'all'.
     """
@@ -55,6 +58,7 @@ class Leaderboard:
     baseline: str
     learners: pd.DataFrame
     saved: pd.DataFrame
+    learned: pd.DataFrame
     group: str = "all"
 
     LEVEL: ClassVar = LEVEL
@@ -78,7 +82,15 @@ class Leaderboard:
         own_saved = saved.where(is_own | ranked)
         low, high = bootstrap_intervals(saved[ranks.index].to_numpy(), np.median)
         leader, testable = str(ranks.index[0]), len(saved) >= cls.LEAST_CORPORA
-        seconds = cells.assign(seconds=cells["seconds"].where(cells["score"].notna()))
+        alone = cells["as_learned"].where(cells["learner"] != baseline, cells["score"])
+        learned, is_learned = _error_reductions(
+            cells.assign(score=alone.where(cells["score"].notna())),
+            baseline,
+            list(map(str, saved)),
+        )
+        learned = learned.where(is_learned | (~is_own & ranked))  # a stand-in saves nothing
+        measured = cells[cells["score"].notna()].groupby(["learner", "corpus"])
+        typical = measured[["seconds", "candidates"]].mean().groupby("learner").median()
         learners = pd.DataFrame(
             {
                 "ranked": ranked,
@@ -91,20 +103,14 @@ class Leaderboard:
                 "error_reduction_mean": own_saved.mean(),
                 "p_baseline": signed_rank_tests(of_ranked, baseline) if testable else math.nan,
                 "p_leader": signed_rank_tests(of_ranked, leader) if testable else math.nan,
-                "seconds": seconds.groupby(["learner", "corpus"])["seconds"]
-                .mean()
-                .groupby("learner")
-                .median(),
+                "error_reduction_as_learned": learned.median(),
+                "seconds": typical["seconds"],
+                "candidates": typical["candidates"],
             }
         )
-        return cls(cells, baseline, learners.loc[names], saved[ranks.index], group)
-
-    @property
-    def learned(self) -> pd.DataFrame:
-        """The error reduction of each ranked learner alone, without blending, on each corpus."""
-        score = self.cells["as_learned"].fillna(self.cells["score"])
-        cells = self.cells.assign(score=score)
-        return _error_reductions(cells, self.baseline, self.ranked)[0]
+        return cls(
+            cells, baseline, learners.loc[names], saved[ranks.index], learned[ranks.index], group
+        )
 
     @property
     def corpora(self) -> list[str]:

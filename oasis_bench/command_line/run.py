@@ -234,14 +234,15 @@ def results_folder(suite: Experiment, output: Path) -> Path:
 def has_result(file: Path, experiment: Experiment) -> bool:
     """Tell whether a result is there, of this protocol, these learners and the code of now.
 
-    Beside it `equal-code.txt` may list other code, a hash and a reason in each line, that was
-    measured to give the same results.
+    Beside it `equal-code.txt` may list code, a hash and a reason in each line, that was measured to
+    give the same results: if the code of now is listed, a result of other listed code counts.
     """
     if not file.is_file():
         return False
     rows, listed = pd.read_csv(file), file.parent / "equal-code.txt"
     lines = listed.read_text(encoding="utf-8").splitlines() if listed.is_file() else []
-    codes = {package_hash(), *(line.split()[0] for line in lines if line.strip())}
+    now, equal = package_hash(), {line.split()[0] for line in lines if line.strip()}
+    codes = equal if now in equal else {now}
     wanted = {"protocol": {experiment.protocol}, "learner": set(experiment.learners)}
     are_equal = all(name in rows and set(rows[name]) == it for name, it in wanted.items())
     return are_equal and "code" in rows and set(rows["code"]) <= codes
@@ -272,10 +273,11 @@ def _go_on_with_each(
 ) -> int:
     """Continue each of several experiments, and report or `export` it; return the status.
 
-    One that is to be exported and cannot run, as its data is not to be had, is left out.
+    One that is to be exported and cannot run, for instance as its data is missing, is left out.
     """
     registry, failed = Registry.load(options.plugin), 0
-    for one in experiments.values():  # before the first begins: this may raise
+    for name, one in experiments.items():  # before the first begins: this may raise
+        how_far(folder / name, one)
         Registry.open_dataset(one.dataset, registry, one.dataset_options)
         for spec in one.learners.values():
             registry.algorithms[spec.algorithm]

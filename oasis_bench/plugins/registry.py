@@ -15,7 +15,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cached_property, partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from traceback import walk_tb
@@ -65,23 +65,30 @@ class Catalogue(Generic[T]):
     """
 
     def __init__(self, kind: str, modules: Mapping[Path, ModuleType]) -> None:
-        self.kind, base = kind, BASES[kind]
-        points: dict[str, list[EntryPoint]] = {}
-        for point in installed(kind):
+        self.kind, self._modules = kind, modules
+        if modules:  # what is wrong with them is told now
+            _ = self._load
+
+    @cached_property
+    def _load(self) -> dict[str, Callable[[], type[T]]]:
+        """What imports and checks each, by name: `installed` may have to import a wing."""
+        base, points = BASES[self.kind], dict[str, list[EntryPoint]]()
+        for point in installed(self.kind):
             points.setdefault(point.name, []).append(point)
-        self._load: dict[str, Callable[[], type[T]]] = {
+        load: dict[str, Callable[[], type[T]]] = {
             name: partial(_import_entry_point, same_name, base)
             for name, same_name in points.items()
         }
-        for path, module in modules.items():
+        for path, module in self._modules.items():
             for plugin in _plugins_in(module, base):
                 where = f"{path}: {plugin.__name__}"
                 name = _checked(plugin, base, where).name
-                if name in self._load:
+                if name in load:
                     raise UsageError(
-                        f"{path} calls its {kind} {name!r}, a name that is taken: rename it"
+                        f"{path} calls its {self.kind} {name!r}, a name that is taken: rename it"
                     )
-                self._load[name] = partial(_checked, plugin, base, where)
+                load[name] = partial(_checked, plugin, base, where)
+        return load
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._load)

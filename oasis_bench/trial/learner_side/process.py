@@ -9,8 +9,6 @@ import gc
 import os
 import resource
 import sys
-from contextlib import suppress
-from importlib import import_module
 from io import TextIOWrapper
 from typing import cast
 
@@ -30,11 +28,7 @@ def warm_up() -> None:
     """Make the slow first calls once, in the fork server, so that no trial has to make them."""
     registry = Registry.load()
     _ = registry.splits[Split.USUAL]  # it imports the folds of scikit-learn
-    learner = registry.algorithms["Euclidean"]()
-    wing = import_module(type(learner).__module__.rpartition(".")[0])
-    for name in dir(wing):
-        with suppress(ImportError):  # as of a kernel that is not built: a trial of it says so
-            getattr(wing, name)  # imports the learner
+    learner = registry.algorithms["Euclidean"]()  # it imports all learners
     with threadpool_limits(1):
         rows = np.eye(4)
         y = np.array([0, 0, 1, 1])
