@@ -1,7 +1,5 @@
 """Unpacking archives: real ones, served by a real server on this machine, good and evil."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import tarfile

@@ -1,7 +1,5 @@
 """Blocks of pictures: against scikit-image, NumPy's histogram and pictures made on the spot."""
 
-from __future__ import annotations
-
 import io
 
 import numpy as np

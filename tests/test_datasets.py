@@ -1,7 +1,5 @@
 """The data sets that come with the benchmark: known facts, and broken files."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import os

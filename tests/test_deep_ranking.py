@@ -1,7 +1,5 @@
 """Deep Ranking: its loss, network and steps against formulas, and what it learns."""
 
-from __future__ import annotations
-
 import importlib.util
 import subprocess
 import sys

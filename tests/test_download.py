@@ -1,7 +1,5 @@
 """Fetching files: against a real server on this machine, which can be told to misbehave."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The option `features` of data sets of pictures: embeddings of networks, and a user's own file."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import subprocess

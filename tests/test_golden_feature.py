@@ -1,7 +1,5 @@
 """The golden feature: its optimum by another solver, its distance written out, what it refuses."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.optimize import minimize

@@ -1,7 +1,5 @@
 """Hand-made features of pictures: each against its definition, their codebooks and their cache."""
 
-from __future__ import annotations
-
 from itertools import product
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The data sets of pictures: official layouts small and real, subsets, and the user's folder."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import warnings

@@ -1,7 +1,5 @@
 """20 Newsgroups: the real file, and broken ones."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

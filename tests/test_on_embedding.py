@@ -1,7 +1,5 @@
 """A learner on an embedding: nested parameters, the relevance by its formula, what is refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.base import clone

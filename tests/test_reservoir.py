@@ -1,7 +1,5 @@
 """The samplers of Deep Ranking against exact distributions, enumerated for small cases."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import permutations
 from typing import Any

@@ -1,7 +1,5 @@
 """The user's own file: what the usual writers wrote is read back, and what is wrong is told."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import re

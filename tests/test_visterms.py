@@ -1,7 +1,5 @@
 """Visterms of pictures: counts against a slow count, and the cache that keeps them."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The generated web-scale data: what they look like, and how they lie on disk."""
 
-from __future__ import annotations
-
 import mmap
 import shutil
 from pathlib import Path
