@@ -20,8 +20,8 @@ def small(learners, dataset="digits", **changes):
     if not isinstance(learners, dict):
         learners = {name: LearnerSpec(name) for name in learners}
     sizes = {"classes": (2,), "partitions": 1, "inner_folds": 2, "max_steps": 1000}
-    per_class = {"train_per_class": 8, "test_per_class": 6}
-    return Experiment("Small", str(dataset), learners, **{**sizes, **per_class, **changes})
+    sizes |= {"train_per_class": 8, "test_per_class": 6, "traces": False}
+    return Experiment("Small", str(dataset), learners, **{**sizes, **changes})
 
 
 def digit_rows():

@@ -121,7 +121,7 @@ def test_the_death_of_a_fork_server_ends_one_trial(tmp_path, plugins, jobs):
         values = [when, "never"] if when == "fold" else when
         learners[when] = LearnerSpec("KillsTheServer", {"when": values})
         learners[f"after {when}"] = LearnerSpec("Euclidean")
-    experiment = small(learners, train_per_class=9, max_steps=500)
+    experiment = small(learners, train_per_class=9, max_steps=500, traces=True)
     failures = run_experiment(experiment, tmp_path / "run", jobs=jobs, plugin_files=[path])
     killed = "killed by SIGKILL during"
     assert outcomes(read_run(tmp_path / "run")) == {
@@ -179,8 +179,8 @@ def test_a_plugin_that_hangs_or_stops_is_a_timeout_wherever_it_does(tmp_path, ho
     plugin.write_text(
         HANGS.format(harness=os.getpid(), how=how, at_import=at_import, method=method)
     )
-    experiment = small({"Hangs": LearnerSpec("Hangs")}, budget="2s")
-    assert run_experiment(experiment, tmp_path / "run", plugin_files=[plugin]) == 1
+    hangs = small({"Hangs": LearnerSpec("Hangs")}, budget="2s")
+    assert run_experiment(hangs, tmp_path / "run", plugin_files=[plugin]) == 1
     assert outcomes(read_run(tmp_path / "run"))["Hangs"] in [
         ("timeout", f"{phase} took longer than the budget of 2 s") for phase in phases
     ]
@@ -228,8 +228,7 @@ def test_a_process_that_cannot_say_more_is_a_crash(tmp_path, monkeypatch, how, r
     monkeypatch.setattr(machine, "END_SECONDS", 1.0)
     plugin = tmp_path / "ends.py"
     plugin.write_text(ENDS.format(how=how))
-    learners = {"Ends": LearnerSpec("Ends"), **SOUND}
-    experiment = small(learners, budget="off")
+    experiment = small({"Ends": LearnerSpec("Ends"), **SOUND}, budget="off")
     assert run_experiment(experiment, tmp_path / "run", plugin_files=[plugin]) == 1
     assert outcomes(read_run(tmp_path / "run")) == {
         "Ends": ("crashed", reason),
@@ -239,9 +238,8 @@ def test_a_process_that_cannot_say_more_is_a_crash(tmp_path, monkeypatch, how, r
 
 def test_what_was_validated_before_the_time_was_up_is_kept(tmp_path, plugins):
     learners = {"SlowsDown": LearnerSpec("SlowsDown", {"seconds": [0.0, 3600.0]})}
-    experiment = small(learners, budget="3s")
-    path = plugins / "slow.py"
-    assert run_experiment(experiment, tmp_path / "run", plugin_files=[path]) == 1
+    files = [plugins / "slow.py"]
+    assert run_experiment(small(learners, budget="3s"), tmp_path / "run", plugin_files=files) == 1
     run = read_run(tmp_path / "run")
     reason = "learning on inner folds took longer than the budget of 3 s"
     assert outcomes(run) == {"SlowsDown": ("timeout", reason)}
@@ -263,7 +261,7 @@ def slow(tmp_path_factory, plugins):
         "SlowsDown": LearnerSpec("SlowsDown", {"seconds": 1.5}, budget="off"),
     }
     folder = tmp_path_factory.mktemp("slow") / "run"
-    experiment = small(learners, train_per_class=9, budget="1s", max_steps=500)
+    experiment = small(learners, train_per_class=9, budget="1s", max_steps=500, traces=True)
     path = plugins / "slow.py"
     assert run_experiment(experiment, folder, jobs=2, plugin_files=[path]) == 0
     return read_run(folder)

@@ -120,7 +120,8 @@ def run(tmp_path_factory, plugins):
         learners[name] = LearnerSpec("SendsLine", {"line": [line, "1"]})  # two: so that it chooses
     learners |= {name: LearnerSpec(name) for name in ("ReplaysTwice", "Euclidean")}
     folder = tmp_path_factory.mktemp("messages") / "run"
-    failures = run_experiment(small(learners), folder, plugin_files=[plugins / "hostile.py"])
+    traced = small(learners, traces=True)
+    failures = run_experiment(traced, folder, plugin_files=[plugins / "hostile.py"])
     assert failures == len(LINES) + len(STRANGE)
     return read_run(folder)
 

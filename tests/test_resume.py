@@ -44,7 +44,7 @@ def experiment_in(folder):
         "Euclidean": LearnerSpec("Euclidean"),
     }
     tasks = ("retrieval", "classification")
-    return small(learners, classes=((("1", "7")),), partitions=2, tasks=tasks)
+    return small(learners, classes=((("1", "7")),), partitions=2, tasks=tasks, traces=True)
 
 
 def plugin_in(folder):

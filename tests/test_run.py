@@ -49,7 +49,8 @@ OASIS_OF_TWO = LearnerSpec("OASIS", {"aggressiveness": [0.1, 1.0]})
 @pytest.fixture(scope="module")
 def tiny():
     """Two learners with two partitions of two digits."""
-    return small({"OASIS": OASIS_OF_TWO, "Euclidean": LearnerSpec("Euclidean")}, partitions=2)
+    learners = {"OASIS": OASIS_OF_TWO, "Euclidean": LearnerSpec("Euclidean")}
+    return small(learners, partitions=2, traces=True)
 
 
 @pytest.fixture(scope="module")

@@ -87,8 +87,8 @@ def scheduler(tmp_path):
 
 
 def test_a_cluster_gives_the_store_and_the_files_of_one_machine(cluster, tmp_path, plugins):
-    tasks = ("classification", "retrieval")
-    experiment = small(["OASIS", "Euclidean", "Raises", "Prints"], tasks=tasks, partitions=2)
+    tasks, more = ("classification", "retrieval"), {"partitions": 2, "traces": True}
+    experiment = small(["OASIS", "Euclidean", "Raises", "Prints"], tasks=tasks, **more)
     how = {"plugin_files": [plugins / "misbehaving.py"], "keep": ("models", "predictions")}
     for name, where in (("here", None), ("there", cluster.scheduler_address)):
         assert run_experiment(experiment, tmp_path / name, cluster=where, **how) == 2
