@@ -329,7 +329,7 @@ def tested(values):
         p_values = signed_rank_tests(pd.DataFrame({"own": own, "nothing": 0.0}), "nothing")
         rows[name] = [len(own), own.median(), low, high, p_values["own"]]
     table = pd.DataFrame.from_dict(rows, "index", columns=["n", "median", "low", "high", "p"])
-    return table.assign(p=holm(table["p"].where(np.isfinite(table["low"]))))
+    return table.assign(p=holm(table["p"]))
 
 
 def comparison_lines(first, value, table):
@@ -345,14 +345,14 @@ def comparison_lines(first, value, table):
     return piped(lines)
 
 
-POINTS = "Error reduction, points"
-"""Heads differences of shares of the Euclidean error, in hundredths."""
-
-
 def make_planned(spec, folder):
     """Write the planned comparisons of a task as a table."""
     table = planned(spec, folder)
-    return NOTHING_YET if table is None else comparison_lines("Compared", POINTS, table)
+    return (
+        NOTHING_YET
+        if table is None
+        else comparison_lines("Compared", "Error reduction, points", table)
+    )
 
 
 TASKS = {
@@ -405,7 +405,7 @@ def tuning_gains(spec, folder):
     Written on 2026-11-26, before anything was measured with defaults.  Both sides choose the number
     of steps and the blend on inner folds; only the tuned one tries values and scalings.
     """
-    boards = [leaderboard(spec, folder / name) for name in ("suite", "suite-defaults")]
+    boards = leaderboard(spec, folder), leaderboard(spec, folder / "suite-defaults")
     if None in boards:
         return pd.Series(dtype=float)
     keys = ["corpus", "dataset", "subset", "learner"]

@@ -81,7 +81,6 @@ class Leaderboard:
         names = [*ranks.index, *stand_ins[~ranked].sort_values(kind="stable").index]
         own_saved = saved.where(is_own | ranked)
         low, high = bootstrap_intervals(saved[ranks.index].to_numpy(), np.median)
-        leader, testable = str(ranks.index[0]), len(saved) >= cls.LEAST_CORPORA
         alone = cells["as_learned"].where(cells["learner"] != baseline, cells["score"])
         learned, is_learned = _error_reductions(
             cells.assign(score=alone.where(cells["score"].notna())),
@@ -101,8 +100,8 @@ class Leaderboard:
                 "error_reduction_low": pd.Series(low, ranks.index).drop(baseline),
                 "error_reduction_high": pd.Series(high, ranks.index).drop(baseline),
                 "error_reduction_mean": own_saved.mean(),
-                "p_baseline": signed_rank_tests(of_ranked, baseline) if testable else math.nan,
-                "p_leader": signed_rank_tests(of_ranked, leader) if testable else math.nan,
+                "p_baseline": signed_rank_tests(of_ranked, baseline),
+                "p_leader": signed_rank_tests(of_ranked, str(ranks.index[0])),
                 "error_reduction_as_learned": learned.median(),
                 "seconds": typical["seconds"],
                 "candidates": typical["candidates"],
@@ -241,9 +240,12 @@ def signed_rank_tests(scores: pd.DataFrame, other: str) -> pd.Series[float]:
     """Test each learner against `other` by Wilcoxon's signed-rank test, corrected by Holm.
 
     Of `scores` (n_corpora, n_learners), none of them missing.  Corpora on which both are equal do
-    not count; where that is all of them the p-value is 1.
+    not count; where that is all of them the p-value is 1.  NaN of fewer rows than
+    `Leaderboard.LEAST_CORPORA`.
     """
     p_values = pd.Series(math.nan, index=scores.columns)
+    if len(scores) < Leaderboard.LEAST_CORPORA:
+        return p_values
     for name in scores.columns.drop(other):
         differences = (scores[name] - scores[other]).round(DECIMALS)
         differences = differences[differences != 0]
