@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -11,10 +10,10 @@ from typing import Any
 
 from oasis_bench.claims import ClassList, experiments
 from oasis_bench.command_line.progress import ProgressDisplay, in_words
-from oasis_bench.command_line.run import TRIAL_FAILED, go_on, quick_note
+from oasis_bench.command_line.run import go_on_or_leave_out, quick_note
 from oasis_bench.experiment import Experiment
 from oasis_bench.plugins import Registry
-from oasis_bench.system import Folder, Machine, OutputError, Text, UsageError
+from oasis_bench.system import Folder, Machine, Text, UsageError
 from oasis_bench.web_scale import chance_level, train, trainings
 
 QUICK = {"partitions": 1, "max_steps": 8_000, "threads": 1}
@@ -55,15 +54,11 @@ def run_paper(options: argparse.Namespace) -> int:
     for number, (name, experiment) in enumerate(planned.items(), 1):
         print(f"{name} ({number} of {len(planned)}): {experiment.title}", flush=True)
         try:
-            failed = max(failed, go_on(experiment, output / name, options))
+            status, why = go_on_or_leave_out(name, experiment, output, options)
         except KeyboardInterrupt:
             raise KeyboardInterrupt("interrupted: repeat the command to continue") from None
-        except OutputError:
-            raise
-        except UsageError as error:
-            remarks.append(f"{name} is left out: {error}")
-            print(f"oasis-bench: {remarks[-1]}", file=sys.stderr)
-            failed = TRIAL_FAILED
+        failed = max(failed, status)
+        remarks += [why] * bool(why)
         page, summary = reports.write_claims(output, remarks)
     print(summary)
     print(f"report: {page}")

@@ -284,22 +284,36 @@ def _go_on_with_each(
     for number, (name, one) in enumerate(experiments.items(), start=1):
         print(f"{name} ({number} of {len(experiments)}):", flush=True)
         try:
-            failed = max(failed, go_on(one, folder / name, options, reported=export is None))
+            if export is None:
+                failed = max(failed, go_on(one, folder / name, options))
+                continue
+            status, why = go_on_or_leave_out(name, one, folder, options, reported=False)
         except KeyboardInterrupt:
             raise KeyboardInterrupt(
                 f"interrupted: repeat the command with --output {folder} to continue"
             ) from None
-        except OutputError:
-            raise
-        except UsageError as error:
-            if export is None:
-                raise
-            print(f"oasis-bench: {name} is left out: {error}", file=sys.stderr)
-            failed = TRIAL_FAILED
-            continue
-        if export is not None:
+        failed = max(failed, status)
+        if not why:
             export(folder / name)
     return failed
+
+
+def go_on_or_leave_out(
+    name: str,
+    experiment: Experiment,
+    folder: Path,
+    options: argparse.Namespace,
+    reported: bool = True,
+) -> tuple[int, str]:
+    """Do as `go_on` does in `folder` / `name`; return also why it is left out, if it cannot run."""
+    try:
+        return go_on(experiment, folder / name, options, reported), ""
+    except OutputError:
+        raise
+    except UsageError as error:
+        why = f"{name} is left out: {error}"
+        print(f"oasis-bench: {why}", file=sys.stderr)
+        return TRIAL_FAILED, why
 
 
 def go_on(
