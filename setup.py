@@ -24,7 +24,7 @@ DIRECTIVES = {
 
 
 def are_as_before(directives):
-    """Tell whether the last build here had these directives, which Cython does not compare."""
+    """Note these directives; tell whether the last build here had them, as Cython does not."""
     file, text = Path("build/directives.txt"), repr(directives)
     are_equal = file.is_file() and file.read_text() == text
     file.parent.mkdir(exist_ok=True)
