@@ -26,7 +26,7 @@ from oasis_bench.reports.view import BASELINE, RunView, task_title
 CHANCE = "chance"
 """The name of the chance level in the column of learners."""
 
-ABSTAINED = f" = {BASELINE}"
+ABSTAINED = f" =\u00a0{BASELINE}"
 """Marks a mean of trials in which the learner has weight 0: all values are the baseline's."""
 
 BLEND_NOTE = (

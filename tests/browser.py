@@ -28,10 +28,10 @@ def start():
     return driver
 
 
-def show(driver, page, width=1280, scheme="light"):
-    """Open a file in a window of a width, light or dark."""
+def show(driver, page, width=1280, scheme="light", media="screen"):
+    """Open a file in a window of a width, light or dark, or as it is printed."""
     feature = {"name": "prefers-color-scheme", "value": scheme}
-    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": [feature]})
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     driver.get(page.as_uri())

@@ -139,10 +139,10 @@ def test_filters_show_only_what_is_ticked_in_all_tables(driver, page):
     assert column(driver, 0, 0) == ["A", "B", "C", "chance"]
 
 
-@pytest.mark.parametrize("width", [400, 1280])
-def test_a_page_never_scrolls_sideways(driver, page, hostile, width):
+@pytest.mark.parametrize(("width", "media"), [(400, "screen"), (1280, "screen"), (718, "print")])
+def test_a_page_never_scrolls_sideways(driver, page, hostile, width, media):
     for one in (page, hostile):
-        browser.show(driver, one, width)
+        browser.show(driver, one, width, media=media)
         browser.unfold(driver)
         assert driver.execute_script("return document.documentElement.scrollWidth") <= width
 
