@@ -383,7 +383,7 @@ def _places(columns: Sequence[str], asked: Columns) -> tuple[int | None, int | N
     """Return the places of the labels, of the folds, and of what is left out."""
     if asked.only is not None:
         places_of(asked.only, columns)  # it raises where one is missing
-        at = None if asked.label is None else _label_column(columns, asked)
+        at = None if asked.label is None else _only(columns, [asked.label], "name", "--name COLUMN")
         return at, None, [i for i, name in enumerate(columns) if name not in asked.only and i != at]
     if unknown := [name for name in asked.drop if name not in map(str.strip, columns)]:
         raise UsageError(

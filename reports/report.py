@@ -266,9 +266,7 @@ def _partitions(view: RunView) -> str:
         return f"Each of {outer} has {per_class}, {seed}."
     if e.test_share == 1:
         return "No partition is random: all items are test items."
-    return (
-        f"{outer} divide the {items} {seed}, on average {train} for training and {test} for tests."
-    )
+    return f"Each of {outer} has on average {train} training and {test} test {items}, {seed}."
 
 
 def protocol_text(view: RunView) -> str:
@@ -292,15 +290,15 @@ def protocol_text(view: RunView) -> str:
     elif tuned:
         parts = [
             f"Hyper-parameters are tuned on {experiment.inner_folds} inner folds of the training "
-            f"{view.info.items}, by {_by(view)}, with the same budget for each learner, "
-            f"{_budget(view)}: {', '.join(tuned)}."
+            f"{view.info.items}, by {_by(view)}: {', '.join(tuned)}. Each learner has the same "
+            f"budget: {_budget(view)}."
         ]
     else:
         parts = ["No hyper-parameter is tuned."]
     if view.is_blended:
         parts.append(
-            "Each learner of rows is blended with the Euclidean baseline by a weight that the same "
-            "folds tune."
+            "Each learner of rows is blended with the Euclidean baseline. The weight is tuned on "
+            "the same folds."
         )
     parts += [f"Fixed: {'; '.join(fixed)}."] * bool(fixed and not models)
     parts += ["All other parameters have their defaults."] * (not models)

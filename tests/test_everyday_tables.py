@@ -234,7 +234,7 @@ def test_the_page_on_data_of_your_own_shows_what_is_printed(tmp_path, capsys, mo
     words = [shlex.split(line[6:])[3:] for line in page.splitlines() if line.startswith("    $ ")]
     assert main(words[0]) == 0
     described = capsys.readouterr().out.splitlines()
-    lines = page.split("    $ python -m oasis_bench data describe")[1].splitlines()[1:16]
+    lines = page.split("    $ python -m oasis_bench data describe")[1].splitlines()[1:17]
     assert lines[0].startswith("    columns: 12")
     assert {line[4:] for line in lines} <= {*described}
     few = ["--algorithms", "Euclidean", "--output", "run"]

@@ -101,6 +101,7 @@ def test_inner_folds_are_those_of_scikit_learns_stratified_k_fold():
         ((50, 30, 1), None, "take the other classes alone with --classes 2"),
         ((50, 30, 1), np.arange(81) % 2, "take the other classes alone with --classes 2"),
         ((1, 1, 1), None, "is the label an id? name another one with --label"),
+        ((50, 1), None, "add items to this class"),
     ],
 )
 def test_classes_of_one_item_are_refused_with_advice_that_is_not_followed_yet(
@@ -108,9 +109,7 @@ def test_classes_of_one_item_are_refused_with_advice_that_is_not_followed_yet(
 ):
     split = "stratified" if folds is None else None
     asked = Experiment(
-        *("One", "digits", {"Euclidean": LearnerSpec("Euclidean")}),
-        classes=("all",),
-        split=split,
+        *("One", "digits", {"Euclidean": LearnerSpec("Euclidean")}), classes=("all",), split=split
     )
     with pytest.raises(UsageError, match="have fewer than 2 items") as error:
         trials_of(asked, rows_of(*counts, folds=folds))

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from oasis_bench.command_line.progress import ProgressDisplay
-from oasis_bench.data import LabelledRows, Patches, Scaling
+from oasis_bench.data import LabelledRows, Patches, Prepare, Scaling
 from oasis_bench.experiment import Experiment
 from oasis_bench.plugins import (
     PATH_DATASETS,
@@ -211,18 +211,20 @@ def facts_of_rows(dataset: Dataset, rows: LabelledRows) -> dict[str, str]:
             f"{counts[smallest]:,} ({rows.class_names[smallest]}) to {counts[largest]:,} "
             f"{dataset.items} ({rows.class_names[largest]})"
         )
-    n_non_zeros = rows.X.nnz if isinstance(rows.X, sparse.csr_array) else np.count_nonzero(rows.X)
+    X: Any = rows.X
+    if rows.encoding is not None:
+        X = Prepare(rows.encoding).fit(X).transform(X)
+    n_non_zeros = X.nnz if isinstance(X, sparse.csr_array) else np.count_nonzero(X)
     facts = {
         dataset.items: f"{rows.X.shape[0]:,}",
         "labels" if rows.multi_label else "classes": f"{len(counts)}, of {sizes}",
-        "features": f"{rows.X.shape[1]:,} ({rows.X.dtype}, "
-        f"{'sparse' if sparse.issparse(rows.X) else 'dense'})",
-        "non-zeros a row": f"{n_non_zeros / rows.X.shape[0]:.1f}",
+        "features": f"{X.shape[1]:,} ({X.dtype}, {'sparse' if sparse.issparse(X) else 'dense'})",
+        "non-zeros a row": f"{n_non_zeros / X.shape[0]:.1f}",
     }
     default = dataset.default_scaling(rows)
     for scaling in (default,) if isinstance(default, str) else default:
         facts[f"scaling {scaling}"] = str(Scaling.words(scaling))
-    if (ranges := Scaling.unlike(rows.X)) is not None:
+    if (ranges := Scaling.unlike(X)) is not None:
         facts["columns"] = "of ranges from {:.3g} to {:.3g}".format(*ranges)
     if rows.multi_label:
         facts["labels a row"] = f"{counts.sum() / rows.X.shape[0]:.1f}"

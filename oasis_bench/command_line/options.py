@@ -310,11 +310,11 @@ def _add_list(verbs: Any) -> None:
     kinds = ("algorithms", "datasets", "tasks", "splits", "experiments")
     what = f"list only this kind, in more detail: {', '.join(kinds)} (default: all)"
     parser.add("what", "KIND", what, nargs="?", choices=kinds)
-    what = "recommend an algorithm for these data, from results on data of this kind and size"
+    what = "recommend an algorithm for this data, from results on data of this kind and size"
     parser.add("--for", "NAME|PATH", what, dest="dataset")
     what = "with --for: a folder of results (default: those of the suite)"
     parser.reads("--results", "DIR", what)
-    what = "with --for: then compare all learners on these data, as 'run --quick' does"
+    what = "with --for: then compare all learners on this data, as 'run --quick' does"
     parser.add_argument("--try", dest="trial", action="store_true", help=what)
     add_data_options(parser, 1)
     add_plugin(parser)

@@ -446,19 +446,19 @@ def recommend(options: argparse.Namespace) -> int:
     for name, value in options.data_options:
         words += [short[name], value] if name in short else ["--data-option", f"{name}={value}"]
     words += [word for file in options.plugin for word in ("--plugin", str(file))]
-    every = f"'{_command(words)}'"
+    every = _command(words)
     results = options.results or results_folder(Experiment.from_toml("suite"), Path("runs/suite"))
     if not any(results.glob("*")):
         raise UsageError(
             f"no results of the suite in {results}: name a folder of them with --results, or try "
-            f"all learners on these data: {every}"
+            f"all learners on this data: {every}"
         )
     given = data_options(options, options.dataset)
     names, _, source, rows = _that_take(options.dataset, given, options.plugin)
     sizes = dict(zip(("training items", "features"), rows.X.shape, strict=True))
     of_data = source.items, str(given.get("features", "")), sizes
     print(Registry.load_reports().recommend([results], names, *of_data))
-    print(f"To measure it on these data: {every}", flush=True)
+    print(f"To measure it on this data:\n  {every}", flush=True)
     if not options.trial:
         return 0
     words.append("--quick")

@@ -114,6 +114,9 @@ def _numbers(
         remedy = f"take the other classes alone with --classes {others}"
         if bound > least:
             remedy = "lower --train or --test"
+        elif others == few == 1:
+            divide = ", or divide the rows with --split stratified"
+            remedy = f"add items to this class{divide * bool(least == LEAST and counts.min() > 1)}"
         elif others < 2 or (least == LEAST and others < few):
             remedy = "is the label an id? name another one with --label"
         elif least == LEAST:  # else the split is stratified, or of folds
