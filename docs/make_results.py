@@ -289,7 +289,7 @@ PLANNED = {
     POSTERIOR_MINUS_BEST: (
         lambda saved, learned: saved["ClassifierPosterior"] - best_elsewhere(saved[learned.columns])
     ),
-    f"older metrics ({', '.join(OLDER)}) minus newer ones ({', '.join(NEWER)}), means": (
+    f"the mean of {', '.join(OLDER)} minus the mean of {', '.join(NEWER)}": (
         lambda saved, learned: saved[OLDER].mean(axis=1) - saved[NEWER].mean(axis=1)
     ),
     "OASIS minus LMNN": lambda saved, learned: saved["OASIS"] - saved["LMNN"],
