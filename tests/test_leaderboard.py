@@ -201,7 +201,7 @@ def test_the_learner_for_data_of_a_kind_and_size(recommended, tmp_path):
     assert out.startswith("tables, up to 300 training items, up to 10 features: mAP (retrieval): ")
     assert "take LDA: median error reduction against Euclidean +35 % [+20, +50], mean +35 %" in out
     assert "over 12 data sets. It is the best on average; no other is" in out
-    assert f"run --dataset {table} --algorithms all --label kind" in out
+    assert out.endswith(f"bench run --dataset {table} --algorithms all --label kind")
     status, out, err = recommended("--for", "digits")
     assert (status, err) == (0, "")
     assert out.startswith("pictures, over 1,000 training items, 11 to 100 features:")

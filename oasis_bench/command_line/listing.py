@@ -211,9 +211,7 @@ def facts_of_rows(dataset: Dataset, rows: LabelledRows) -> dict[str, str]:
             f"{counts[smallest]:,} ({rows.class_names[smallest]}) to {counts[largest]:,} "
             f"{dataset.items} ({rows.class_names[largest]})"
         )
-    X: Any = rows.X
-    if rows.encoding is not None:
-        X = Prepare(rows.encoding).fit(X).transform(X)
+    X = rows.X if rows.encoding is None else Prepare(rows.encoding).fit_transform(rows.X)
     n_non_zeros = X.nnz if isinstance(X, sparse.csr_array) else np.count_nonzero(X)
     facts = {
         dataset.items: f"{rows.X.shape[0]:,}",
