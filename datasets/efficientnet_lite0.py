@@ -29,7 +29,7 @@ BLOCKS = (
     (4, 5, 2, 6, 192),
     (1, 3, 1, 6, 320),
 )
-"""Blocks in a row, side of the filter, stride of the first, times as wide inside, channels."""
+"""For each group: its blocks, side of the filter, first stride, expansion, output channels."""
 
 
 def efficientnet_lite0(classifier: bool) -> nn.Sequential:

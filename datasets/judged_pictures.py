@@ -253,10 +253,10 @@ class OwnTriplets(JudgedPictures):
     """
 
     name = "judged-triplets"
-    summary = "your own pictures with triplets that people judged: --dataset PATH.csv"
+    summary = "your own pictures with triplets that people judged"
     citation = "none"
     licence = "not known: the pictures are yours"
-    home = "give a CSV file with the columns query, positive and negative"
+    home = "--dataset PATH.csv, which has the columns query, positive and negative"
     folder = ""
     table = "triplets.csv"
     columns = ("query", "positive", "negative")

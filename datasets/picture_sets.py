@@ -303,7 +303,7 @@ class ImageFolder(ImageDataset):
     path : Path
         The folder of class folders.
     visterms : int, default 1000
-        The number of features.
+        The number of visual words, which is the number of features.
     block : int, default 64
         Width and height of a block in pixels.  A block begins every ``block // 2`` pixels (JMLR
         2010, section 3).  Pictures with fewer than 10 blocks are left out, so choose a smaller
@@ -321,17 +321,17 @@ class ImageFolder(ImageDataset):
     """
 
     name = "images"
-    summary = "your own pictures, a folder for each class: --dataset FOLDER"
+    summary = "your own pictures, a folder for each class"
     citation = "none"
     licence = "not known: the pictures are yours"
-    home = "the folder that you name, with a folder of pictures for each class"
+    home = "--dataset FOLDER, which has a folder of pictures for each class"
     codebook_source = "caltech101"
 
     path: Path
 
     @property
     def title(self) -> str:
-        """The name, by which reports know that the folder's own name is to be shown."""
+        """The name; reports then show the name of the folder instead."""
         return self.name
 
     def location(self) -> str | None:
@@ -380,6 +380,7 @@ class ImageFolder(ImageDataset):
     ) -> Sequence[tuple[Path, Label]]:
         """Find the pictures, in the order of their paths, each with the name of its class."""
         found: list[tuple[Path, Label]] = []
+        loose: list[str] = []
         try:
             root = self.path.resolve(strict=True)
             os.listdir(root)
@@ -393,13 +394,21 @@ class ImageFolder(ImageDataset):
                 if path.suffix.lower() not in ENDINGS:
                     continue
                 if path.parent == root:
-                    tell(f"left out: {str(path)!r}: it is not in a folder of a class")
+                    loose.append(str(path))
                 else:
                     found.append((path, _text(path.relative_to(root).parts[0])))
         classes = {label for _, label in found}
         if len(classes) < 2:
-            held = f"only 1 folder of pictures, {classes.pop()!r}" if classes else "no pictures"
+            held = f"{len(loose)} pictures, none of them in a folder" if loose else "no pictures"
+            if classes:
+                held = f"only 1 folder of pictures, {classes.pop()!r}"
             raise UsageError(f"{self.path} has {held}: {NEEDED}")
+        if len(loose) > 1:
+            tell(
+                f"left out: {len(loose)} pictures, such as {loose[0]!r}: not in a folder of a class"
+            )
+        elif loose:
+            tell(f"left out: {loose[0]!r}: it is not in a folder of a class")
         return found
 
 

@@ -70,7 +70,8 @@ class TableFile(Fields, Dataset):
 
     Features are float64, or float32 if the file has float32.  Sparse features stay sparse (CSR).
     True and false become 1 and 0.  In text, all columns have the same decimal sign.  If a number
-    such as 1.234,5 shows that this is the comma, points separate thousands, and vice versa.
+    such as 1.234,5 shows that the decimal sign is the comma, points separate thousands, and vice
+    versa.
 
     Labels are strings or whole numbers.  Classes are in numerical order if all of them are numbers,
     and otherwise in the order of texts.  Labels in text files are not converted, except that spaces
@@ -114,15 +115,14 @@ class TableFile(Fields, Dataset):
     """
 
     name = "file"
-    summary = (
-        "rows and labels of your own file: --dataset PATH [--label COLUMN] [--drop A,B] "
-        "[--fold-column COLUMN] [--decimal SIGN] [--thousands SIGN] [--prepare none] "
-        "[--bins N] [--pairs FILE|--triplets FILE] [--name-column COLUMN] "
-        "[--labels FILE.npy]"
-    )
+    summary = "rows and labels of your own file"
     citation = "none"
     licence = "not known: the file is yours"
-    home = "the file that you name: .npz, .npy, .csv, .parquet or .svmlight"
+    home = (
+        "--dataset PATH, a file .npz, .npy, .csv, .parquet or .svmlight [--label COLUMN] [--drop "
+        "A,B] [--fold-column COLUMN] [--decimal SIGN] [--thousands SIGN] [--prepare none] "
+        "[--bins N] [--pairs FILE|--triplets FILE] [--name-column COLUMN] [--labels FILE.npy]"
+    )
     scaling = Scaling.OF_COLUMNS
 
     path: Path

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -324,8 +324,8 @@ def sentences(board: Leaderboard) -> Iterator[str]:
     if len(front := _front(board)):
         texts = [f"{name} ({seconds_text(own)} s)" for name, own in front["seconds"].items()]
         yield (
-            "By median error reduction, no other learner is both faster and better than one of "
-            f"these: {series(texts)}."
+            f"The Pareto front of time and median error reduction is {series(texts)}: no other "
+            "learner is both faster and better than one of these."
         )
 
 
@@ -420,11 +420,14 @@ def recommend(
     items: str,
     features: str,
     sizes: Mapping[str, int],
+    no_task: Callable[[str], str | None],
+    no_learner: Callable[[str], str | None],
 ) -> str:
     """Recommend one of `learners` for a data set on each task, by the results in `paths`.
 
     `items` is the noun for the items of the data set, `features` is its option of this name, and
-    `sizes` has the numbers of `SIZES`.
+    `sizes` has the numbers of `SIZES`.  `no_task` says why the data set is not for a task, and
+    `no_learner` why a learner cannot learn from it.
     """
     groups = [kind_of(items, features), *(size_group(noun, sizes[noun]) for noun in SIZES)]
     texts = [f"{', '.join(groups)}:"]
@@ -434,6 +437,9 @@ def recommend(
         cells = whole.cells[whole.cells["learner"].isin({*learners, whole.baseline})]
         board = Leaderboard.of(cells, whole.baseline)
         by = f"{board.measure} ({board.task})"
+        if reason := no_task(board.task):
+            texts.append(f"{by}: not on this data: {reason}.")
+            continue
         if len(board.corpora) < Leaderboard.LEAST_CORPORA:
             texts.append(f"{by}: {_recommendation(board)}")
             continue
@@ -450,6 +456,8 @@ def recommend(
         saves = f": median error reduction against {board.baseline} {median} % [{low}, {high}], "
         saves += f"mean {mean} %, over {len(board.corpora)} data sets"
         texts.append(f"{by}: take {best}{saves * (best != board.baseline)}. It is {why}.")
+        if reason := no_learner(best):
+            texts[-1] += f" But {reason}."
     return "\n".join(line for text in texts for line in wrapped(text))
 
 

@@ -170,10 +170,10 @@ def recommended(tmp_path, capsys):
         "OASIS": [0.1] * 6 + [0.6, 0.5, 0.4] * 2,
     }
     cells = cells_of(scores, kind=kinds).rename(columns={"score": "mean"})
+    cells = pd.concat([cells.assign(task=task) for task in ("retrieval", "unseen-classes")])
     cells = cells.assign(
         dataset=cells["corpus"],
         subset="all",
-        task="retrieval",
         measure="mAP",
         name="mAP",
         partitions=3,
@@ -195,10 +195,11 @@ def recommended(tmp_path, capsys):
 def test_the_learner_for_data_of_a_kind_and_size(recommended, tmp_path):
     """The hand case above: LDA saves .5 or .2, a mean of .35, and OASIS .5 of pictures."""
     table = tmp_path / "flowers.csv"
-    table.write_text("width,kind\n" + "1.5,a\n2.5,b\n" * 20)
+    table.write_text("w,x,kind\n" + "".join(f"1.5,{t},a\n2.5,{t},b\n" for t in "abcdefghijkl" * 2))
     status, out, err = recommended("--for", table, "--label", "kind")
     assert (status, err) == (0, "")
-    assert out.startswith("tables, up to 300 training items, up to 10 features: mAP (retrieval): ")
+    assert out.startswith("tables, up to 300 training items, 11 to 100 features: mAP (retrieval): ")
+    assert "mAP (unseen-classes): not on this data: it has 2 classes: 4 are needed, 2 to" in out
     assert "take LDA: median error reduction against Euclidean +35 % [+20, +50], mean +35 %" in out
     assert "over 12 data sets. It is the best on average; no other is" in out
     assert out.endswith(f"bench run --dataset {table} --algorithms all --label kind")

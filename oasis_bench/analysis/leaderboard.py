@@ -151,10 +151,10 @@ class Leaderboard:
     def recommendations(self, facets: Sequence[str]) -> pd.DataFrame:
         """Recommend a ranked learner for each group of corpora, where it beats one for all.
 
-        Each corpus of a group is left out in turn: the best of the group's others, by mean error
-        reduction, is compared with the best of all others.  What the second loses on the corpus
-        that was left out and the first does not is the gain: the difference of their regrets, each
-        of which is taken from the corpus's best learner.
+        Each corpus of a group is left out in turn.  The best learner of the group's other corpora,
+        by mean error reduction, is compared with the best of all other corpora.  The regret of each
+        is what it loses on the corpus that was left out, against the best learner there.  The gain
+        is the regret of the best of all minus the regret of the best of the group.
 
         `facets` are columns of `cells` whose values are groups.
 

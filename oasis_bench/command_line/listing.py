@@ -54,7 +54,7 @@ CHECK_FAILED = 1
 
 
 def list_all(options: argparse.Namespace) -> int:
-    """Print what can be named in a run; of one kind, more of each, or which to take."""
+    """Print what a run can use, or details of one kind; with --for, recommend a learner."""
     if options.dataset is not None:
         from oasis_bench.command_line.run import recommend  # its imports take a second
 
@@ -85,7 +85,8 @@ def data_load(options: argparse.Namespace) -> int:
     dataset = Registry.open_dataset(options.dataset, registry, data_options)
     if options.verb == "data describe":
         lines = dataset.description() if dataset.location() is not None else []  # may raise
-        _print_facts(facts_of(dataset))
+        if dataset.name not in PATH_DATASETS:  # users know where theirs are from
+            _print_facts(facts_of(dataset))
         if dataset.location() is None:
             print(f"its rows: not here yet: 'data prepare {options.dataset}' gets them")
             return 0
@@ -102,9 +103,9 @@ def _print_facts(facts: Mapping[str, str]) -> None:
 
 
 def described(catalogue: Catalogue[Any], about: Callable[[Any], list[str]] | None) -> list[str]:
-    """Return name and summary of each plugin, or what is broken, and below it what is `about` it.
+    """Return lines for each plugin: its name and summary, or its error; below, lines of `about`.
 
-    Learners are in groups of one form and size, and their rows also say what they take.
+    Learners are in groups of one form and size, and their lines also say what they take.
     """
     groups: dict[str, list[tuple[str, ...]]] = {group: [] for group in GROUPS}
     notes = {}
@@ -211,7 +212,7 @@ def facts_of_rows(dataset: Dataset, rows: LabelledRows) -> dict[str, str]:
             f"{counts[smallest]:,} ({rows.class_names[smallest]}) to {counts[largest]:,} "
             f"{dataset.items} ({rows.class_names[largest]})"
         )
-    X = rows.X if rows.encoding is None else Prepare(rows.encoding).fit_transform(rows.X)
+    X = Prepare.in_full(rows.X, rows.encoding)
     n_non_zeros = X.nnz if isinstance(X, sparse.csr_array) else np.count_nonzero(X)
     facts = {
         dataset.items: f"{rows.X.shape[0]:,}",

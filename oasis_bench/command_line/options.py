@@ -93,7 +93,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 def _verb(verbs: Any, name: str, function: str, what: str, more: str = "", *examples: str) -> Any:
     """Add a verb that does `what`, as 'module:function' of this room; its own help says `more`."""
-    words = tuple(f"{verbs._prog_prefix} {name} {one}" for one in examples)
+    words = tuple(f"{verbs._prog_prefix} {name} {one}".rstrip() for one in examples)
     parser = verbs.add_parser(name, help=what, description=more or what, examples=words)
     address = f"oasis_bench.command_line.{function}"
     parser.set_defaults(verb=parser.prog.partition("oasis_bench ")[2], function=address)
@@ -133,7 +133,7 @@ def _add_run(verbs: Any) -> None:
     run.switch(
         "--quick",
         "a first answer in some seconds: one class subset, 2 partitions, 2 inner folds, 4 "
-        "candidates, 64000 steps and no learning curves, unless you set them",
+        "candidates, at most 64000 steps and no learning curves, unless you set them",
     )
     run.writes("--output", "DIR", "a new folder (default: runs/DATASET-TIME)")
     what = "continue an interrupted run; name its plugin files again with --plugin"

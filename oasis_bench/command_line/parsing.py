@@ -91,7 +91,10 @@ class Parser(argparse.ArgumentParser):
     def format_help(self, every: bool = False) -> str:
         """Write the help: examples first, then the groups of options, `every` one or not."""
         out = self._get_formatter()
-        words = [str(one.metavar or one.dest) for one in self._get_positional_actions()]
+        words = [
+            f"[{one.metavar}]" if one.nargs == "?" else str(one.metavar or one.dest)
+            for one in self._get_positional_actions()
+        ]
         out.add_text(" ".join(["usage:", self.prog, *words, "[OPTIONS]"]))
         if self.examples:
             out.add_text("\n  ".join(["examples:", *self.examples]))

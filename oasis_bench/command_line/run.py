@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import fields, replace
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,7 +24,7 @@ from oasis_bench.analysis import compare_runs
 from oasis_bench.command_line.options import EVERY_LEARNER, MODEL_SETTINGS, make_parser
 from oasis_bench.command_line.parsing import DATA_OPTIONS
 from oasis_bench.command_line.progress import ProgressDisplay
-from oasis_bench.data import LabelledRows, Scaling
+from oasis_bench.data import LabelledRows, Prepare, Scaling
 from oasis_bench.experiment import (
     Experiment,
     LearnerSpec,
@@ -455,9 +456,28 @@ def recommend(options: argparse.Namespace) -> int:
         )
     given = data_options(options, options.dataset)
     names, _, source, rows = _that_take(options.dataset, given, options.plugin)
+    registry, settings = Registry.load(options.plugin), Experiment.from_toml("suite")
+    rows = replace(rows, X=Prepare.in_full(rows.X, rows.encoding), encoding=None)
     sizes = dict(zip(("training items", "features"), rows.X.shape, strict=True))
     of_data = source.items, str(given.get("features", "")), sizes
-    print(Registry.load_reports().recommend([results], names, *of_data))
+
+    def no_task(name: str) -> str | None:
+        if name not in registry.tasks:  # of the plugin of another
+            return None
+        task, n_classes = registry.tasks[name](), len(rows.class_names)
+        split = registry.splits[task.split](settings).for_rows(rows)
+        if reason := split.refusal(rows):
+            return f"it {reason}"
+        if not split.can_tune(n_classes):
+            needed = next(filter(split.can_tune, count(n_classes)))
+            return f"it has {n_classes} classes, and {needed} are needed"
+        return task.refusal(rows)
+
+    def no_learner(name: str) -> str | None:
+        learner = registry.algorithms[name]()
+        return learner.refusal(rows.items(learner.takes), rows.y)
+
+    print(Registry.load_reports().recommend([results], names, *of_data, no_task, no_learner))
     print(f"To measure it on this data:\n  {every}", flush=True)
     if not options.trial:
         return 0

@@ -43,7 +43,7 @@ def fit(options: argparse.Namespace) -> int:
         shown = display.download, display.download
         fitted = fit_on_all(experiment, options.output, options.plugin, *shown)
     print(fitted)
-    print(f"kept in {fitted.model}: see 'python -m oasis_bench neighbours --help'")
+    print(f"kept in {fitted.model}; to use it: 'python -m oasis_bench neighbours --help'")
     return 0
 
 

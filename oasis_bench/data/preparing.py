@@ -58,8 +58,8 @@ class Prepare(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Kinds of columns that tell nothing about new rows."""
 
     MUCH_MISSING, RARE, LEAST_ROWS = 0.05, 0.01, 2
-    """Shares of the training rows: from which on a column gets an indicator of missing values, and
-    below which a category is rare; so is one of fewer rows than the last."""
+    """A column with at least the first share of its values missing gets an indicator.  A category
+    is rare with less than the second share of the training rows, or fewer rows than the third."""
 
     def __init__(self, encoding: Encoding) -> None:
         self.encoding = encoding
@@ -118,6 +118,11 @@ class Prepare(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 f"{len(self.encoding)}: give rows of the same columns"
             )
         return Prepare.encode(X, self.encoding) if hasattr(X, "columns") else np.asarray(X)
+
+    @staticmethod
+    def in_full(X: Any, encoding: Encoding | None) -> Any:
+        """Return rows, prepared by what is learned from themselves where they have an encoding."""
+        return X if encoding is None else Prepare(encoding).fit_transform(X)
 
     @staticmethod
     def without_texts(encoding: Encoding | None) -> Encoding | None:

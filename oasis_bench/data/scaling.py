@@ -119,12 +119,12 @@ class Scaling:
 
     WORDS: ClassVar = {
         "none": "as they are",
-        "l2": "divided by their length",
-        "center+l2": "less the mean of the training rows, then divided by their length",
-        "standard": "each column less its mean, divided by its deviation over the training rows",
-        "standard+l2": "standardised column by column, then divided by their length",
+        "l2": "each row divided by its length",
+        "center+l2": "minus the mean of the training rows, then each row divided by its length",
+        "standard": "each column with mean 0 and standard deviation 1 over the training rows",
+        "standard+l2": "as standard, then each row divided by its length",
         "minmax": "each column scaled to 0 to 1 over the training rows",
-        "tfidf": "weighted by the idf of training rows, then divided by their length",
+        "tfidf": "weighted by the idf of training rows, then each row divided by its length",
     }
     """What is done to rows, in words; `PCA` may follow each, with a number of components."""
 
@@ -168,10 +168,9 @@ class Scaling:
     ) -> list[Any]:
         """Fit the transformers of a key of `WORDS` on training rows, in their order.
 
-        Those `saved` with a model are taken as they are.  The first is `Prepare`, where the rows
-        have an `encoding`.  Where the rows are sparse and
-        the learner takes none such, the last one makes them dense.  Raise UsageError where they
-        cannot be scaled so.
+        The first is `Prepare` if the rows have an `encoding`.  The last makes sparse rows dense if
+        the learner takes only dense ones.  `saved` are the transformers of a model, used unchanged.
+        Raise UsageError if the rows cannot be scaled so.
         """
         last = [] if takes_sparse or not sparse.issparse(X) else [Dense()]
         if saved is not None:
@@ -251,8 +250,8 @@ class Scaling:
             is_projected and not re.fullmatch("[1-9][0-9]{0,4}", number)
         ):
             return None
-        projected = f"; their first {number} principal components over the training rows"
-        again = ", divided by their length" if first.endswith(("l2", "tfidf")) else ""
+        projected = f"; then the first {number} principal components of the training rows"
+        again = ", each row divided by its length" if first.endswith(("l2", "tfidf")) else ""
         return f"{Scaling.WORDS[first]}{(projected + again) * bool(is_projected)}"
 
     @staticmethod

@@ -101,14 +101,14 @@ def run(
         labels y of shape (n_rows,).  Rows in memory are written to a file next to the run's folder,
         with the same name.  Default: the data set of the experiment.
     learners : str, class, MetricLearner, list of these or dict, optional
-        A dict maps labels to learners.  Names and classes are tuned on the inner folds.  An
-        instance keeps all its parameters, also its number of steps.  Default: the learners of the
-        experiment.
+        A dict maps labels to learners.  A learner given by name or by class is tuned on the inner
+        folds.  An instance keeps all its parameters, also its number of steps.  Default: the
+        learners of the experiment.
     experiment : str or Path, default 'default'
         A built-in experiment or a TOML file.  The other arguments override it.
     quick : bool, default False
         Give a first answer in some seconds, with these defaults: one class subset, 2 partitions,
-        2 inner folds, 4 candidates, 64000 steps and no learning curves.
+        2 inner folds, 4 candidates, at most 64000 steps and no learning curves.
     dataset_options : mapping, optional
         Other options of the data set, such as ``{"visterms": 100}``.
     output : str or Path, optional

@@ -84,8 +84,8 @@ class Fitted(NamedTuple):
             )
         if self.is_tuned:
             lines.append(
-                "Tuning took the best candidate by the same folds, so its value is slightly "
-                "optimistic; 'run' measures on rows that tuning has not seen."
+                "Tuning selected the best candidate on these folds, so its value is slightly "
+                "optimistic. 'run' measures on rows that were not used for tuning."
             )
         return "\n".join(lines)
 

@@ -105,8 +105,9 @@ def run_experiment(
         )
         with Store.create(output, info) as store:
             if experiment.scaling is None and scalings:
-                by = " or ".join(scalings)
-                on_note(f"rows are scaled by {by}, as the data set says: see --scaling")
+                tuned = f"the scaling of rows is tuned among {', '.join(scalings)}"
+                what = tuned if len(scalings) > 1 else f"rows are scaled by {scalings[0]}"
+                on_note(f"{what}, the data set's default (--scaling)")
             for remark in remarks:
                 on_note(remark)
             try:

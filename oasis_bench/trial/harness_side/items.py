@@ -1,7 +1,7 @@
 """The items of one trial, drawn by the harness, and sealed in files for the learner's side.
 
 The learner's process gets the training items with their labels and, after the fit, the test items
-without labels, in a random order.  What the harness alone has is the `Truth`.
+without labels, in a random order.  Only the harness has the `Truth`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from oasis_bench.data import Encoding, Judgements, LabelledRows, Labels, Patches, Scaling
+from oasis_bench.data import Encoding, Judgements, LabelledRows, Labels, Patches, Prepare, Scaling
 from oasis_bench.experiment import TrialSpec
 from oasis_bench.plugins import MetricLearner
 from oasis_bench.system import derive_seed
@@ -55,11 +55,12 @@ class TrialItems:
 
     @property
     def n_features(self) -> int:
-        """Numbers of an item as the data set gives it; of patches, each descriptor together."""
+        """Numbers of an item once it is prepared; of patches, each descriptor together."""
         if isinstance(self.X, Patches):
             pixels = 0 if self.X.pixels is None else np.prod(self.X.pixels.shape[1:])
             return int(pixels + sum(kind.descriptors.shape[1] for kind in self.X.kinds.values()))
-        return int(np.prod(self.X.shape[1:]))
+        X = self.X if self.encoding is None else self.X[self.train_rows]
+        return int(np.prod(Prepare.in_full(X, self.encoding).shape[1:]))
 
     @property
     def training_truth(self) -> Truth:
@@ -82,9 +83,9 @@ def draw_items(spec: TrialSpec, rows: LabelledRows, learner: type[MetricLearner]
             f"{learner.name} takes dense rows only, and these would be {n_bytes / 2**30:.1f} GiB"
         )
     partition = divide(spec, rows)
-    # The learner's process must not be able to find this order: it is made of what neither that
-    # process nor a file of the run has, the content of the whole data set; so is that within ties,
-    # which kept scores hold.  All seeds of 32 bits could be tried.
+    # The learner's process must not be able to find this order.  So it is made from the content of
+    # the whole data set, which neither that process nor a file of the run has; all seeds of 32 bits
+    # could be tried.  The same goes for the order within ties, because kept scores contain it.
     whole = (rows.secret, spec.where.subset, spec.where.partition, "order")
     rng = np.random.default_rng([derive_seed(*whole, part) for part in range(4)])
     order = rng.permutation(len(partition.test))
