@@ -30,8 +30,10 @@ class LDA(LabelLearner):
 
     where S_w and S_b are the covariance within and between classes.  This is the transform of
     scikit-learn's solver 'eigen'.  With few rows S_w is singular, so it is shrunk:
-    S_w <- (1 - s) S_w + s (tr S_w / d) I.  (The solver 'svd' cannot shrink, and for d >= n finds
-    directions in which no training row varies; 'lsqr' has no transform.)
+    S_w <- (1 - s) S_w + s (tr S_w / d) I.  As in scikit-learn, S_b is S_t - S_w, where the
+    covariance S_t of all rows is shrunk in the same way.  So a direction in which no row varies can
+    be a discriminant; it changes no distance between training rows.  (The solver 'svd' cannot
+    shrink, and for d >= n finds only such directions; 'lsqr' has no transform.)
 
     With fewer rows than features, Lanczos iterations find the same discriminants from products with
     the rows.
@@ -67,7 +69,7 @@ class LDA(LabelLearner):
     name: ClassVar = "LDA"
     summary: ClassVar = "linear discriminant analysis with shrinkage, scikit-learn's"
     citation: ClassVar = "Fisher, Annals of Eugenics 7 (1936); Rao, J. R. Stat. Soc. B 10 (1948)"
-    cost: ClassVar = "time n d^2 + d^3 (n^2 d where n < d), memory n d + d^2"
+    cost: ClassVar = "time n d min(n, d), memory n d + d^2"
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {
         # From next to none to 1: scikit-learn's range is (0, 1].  1e-4, the smallest before, was
         # tuned in 5 of 21 partitions.

@@ -1,6 +1,6 @@
 """NCA: neighbourhood components analysis (Goldberger, Roweis, Hinton & Salakhutdinov 2004).
 
-Ours, and scikit-learn's to stand beside it.
+Our implementation, and that of scikit-learn for comparison.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from oasis_bench.system import shared
 Init: TypeAlias = Literal["auto", "pca", "lda", "identity", "random"]
 
 FEW = 500
-"""Rows up to which all is done in float64: they take no time."""
+"""Up to this number of rows everything is computed in float64, which is fast enough."""
 
 LITTLE = 1e-4
-"""Share of the objective below which an iteration gains so little that the next use float64."""
+"""If an iteration gains less than this share of the objective, the next ones use float64."""
 
 
 class Objective:
     r"""f(L) = sum_i p_i, the expected number of rows that choose a neighbour of their class.
 
-    With W_ij = p_ij (1 where y_i = y_j, else 0, less p_i), each row of which sums to 0, the
-    gradient is 2 L X'(W + W' - diag(W'1))X (equation 5 of the paper).
+    The gradient is 2 L X'(W + W' - diag(W'1))X (equation 5 of the paper) with
+    W_ij = p_ij ([y_i = y_j] - p_i).  The rows of W sum to 0.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class Objective:
         return value, -2 * pulled
 
     def coarsely(self, L: FloatArray) -> tuple[float, FloatArray]:
-        """Return the same by products in float32, where they have digits enough."""
+        """Return the same from products in float32, or in float64 if float32 is too inexact."""
         found = coarse_slope(self._rows, L, self._choose, row_sum=0.0)
         return self.value_and_gradient(L) if found is None else (found[0], -2 * found[1])
 
@@ -72,14 +72,14 @@ class NCA(LabelLearner):
     r"""Neighbourhood components analysis, by L-BFGS on L.
 
     Row i chooses row j as its neighbour with the probability p_ij.  NCA maximises the expected
-    number of rows that choose a neighbour of their own class (equations 1 to 3 of the paper),
+    number of rows that choose a neighbour of their own class (equations 1 to 3 of the paper):
 
     .. math::
 
         f(L) = \sum_i p_i , \qquad p_i = \sum_{j \ne i: y_j = y_i} p_{ij} , \qquad
-        p_{ij} = \frac{e^{-|L x_i - L x_j|^2}}{\sum_{k \ne i} e^{-|L x_i - L x_k|^2}} ,
+        p_{ij} = \frac{e^{-|L x_i - L x_j|^2}}{\sum_{k \ne i} e^{-|L x_i - L x_k|^2}} .
 
-    f is not convex, so the result depends on the start.  The gradient (equation 5) is
+    This f is not convex, so the result depends on the start.  The gradient (equation 5) is
 
     .. math::
 

@@ -41,7 +41,8 @@ class OASIS(TripletLearner, BilinearLearner):
     same W, up to rounding, are used if they are faster.  With many features, memory access is the
     bottleneck; then steps are computed in blocks, which read W only once for sparse rows and
     use matrix products for dense rows.  For up to about 1500 rows and many steps, the dual form is
-    used: n_rows numbers a step, a few products with the rows, and up to about 64 MiB beside W.
+    used: a step costs n_rows operations, in addition to a few products with the rows, and memory is
+    W plus up to about 64 MiB.
 
     Parameters
     ----------
@@ -57,7 +58,7 @@ class OASIS(TripletLearner, BilinearLearner):
         With several labels per row: sample negatives from the irrelevant rows ('exact') or, which
         is faster, from all other rows ('any') (section 2.3).
     threshold : float, default 0.0
-        With several labels per row: theta; a row is relevant if its R_II is larger (equation 10).
+        With several labels per row: theta.  A row is relevant if its R_II exceeds it (equation 10).
     random_state : int, RandomState or None, default None
         Seed of the triplets.  The same int gives exactly the same W on the same kind of processor,
         with the same number of BLAS threads.

@@ -70,7 +70,7 @@ class ClassifierPosterior(HyperParameters, MetricLearner):
     where q_ic is the share of class c in the labels of row i (1 if it is the only label).
 
     This is not a metric.  It shows what a metric must beat among seen classes, where knowing the
-    classes is enough.  What a metric has learned beyond them shows on unseen classes.
+    classes is enough.  Only unseen classes show what a metric has learned beyond the seen ones.
 
     An iteration takes O(n d c) time, where c is the number of classes.  Memory is 25 d c + 4 n c
     numbers; if rows have several labels, also a copy of a row for each of its labels.
@@ -89,9 +89,9 @@ class ClassifierPosterior(HyperParameters, MetricLearner):
     coef_ : ndarray of shape (n_classes, n_features)
         w.  If there are two classes, one row is minus the other.
     intercept_ : ndarray of shape (n_classes,)
-        b, for rows from which `centre_` is subtracted, if it exists.
+        b; if `centre_` exists, it is subtracted from the rows first.
     centre_ : ndarray of shape (n_features,)
-        As of `MahalanobisLearner`.
+        As in `MahalanobisLearner`.
     n_features_in_ : int
     """
 

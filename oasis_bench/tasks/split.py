@@ -71,11 +71,11 @@ class Partition(NamedTuple):
 def shared_part(n_train: float, n_test: float, n_pool: Numbers | float) -> Any:
     """Return the correlation of two random partitions of a pool of so many items.
 
-    A result is thought of as a sum of the effects of its items, of equal variance for each item
-    that trains and each that tests.  Two partitions then correlate by the harmonic mean of the
-    shares of the pool that train and that test.  The rule of Nadeau & Bengio (2003) has only the
-    second, n_test / n_pool: it is the same where as many items train as test, and is taken where
-    more items test.
+    The model: a result is the mean effect of its training items plus the mean effect of its test
+    items, and all effects have the same variance.  Then the correlation is the harmonic mean of two
+    shares of the pool: of training items and of test items.  The rule of Nadeau & Bengio (2003) has
+    only the second, n_test / n_pool.  Both are the same for as many training as test items; theirs
+    is used if there are more test items.
     """
     return max(n_test, 2 * n_train * n_test / (n_train + n_test)) / n_pool
 
@@ -223,7 +223,7 @@ class Split(ABC):
 
 
 MOST_VALIDATED = 3000
-"""Items of an inner fold that validate, at most: to rank them takes time as their square."""
+"""The largest number of validation items of an inner fold: ranking n items takes time n^2."""
 
 
 class SameClassesSplit(Split):
@@ -257,7 +257,7 @@ class SameClassesSplit(Split):
 
 
 class SeenClassesSplit(SameClassesSplit):
-    """As many items of each class train, and as many test."""
+    """The same number of training items of each class, and the same number of test items."""
 
     name = Split.USUAL
     summary = "training and test items of each class"
@@ -288,7 +288,7 @@ class SeenClassesSplit(SameClassesSplit):
 
 
 class ShareSplit(SameClassesSplit):
-    """A share of all items tests: seen classes where items have several labels."""
+    """A random share of all items is the test set, for items with several labels."""
 
     name = Split.USUAL
     summary = "a random share of all items is for testing, the rest for training"
@@ -315,7 +315,7 @@ class ShareSplit(SameClassesSplit):
 
 
 class GivenFoldsSplit(SameClassesSplit):
-    """The folds that a data set is published with: seen classes where it has some."""
+    """The folds that a data set is published with, used for seen classes if it has any."""
 
     name = Split.USUAL
     summary = "each fold of the data set is the test set once; the other folds train"
@@ -365,7 +365,7 @@ class GivenFoldsSplit(SameClassesSplit):
 
 
 class UnseenClassesSplit(Split):
-    """One half of the classes trains, the other tests; in inner folds, too, classes are apart."""
+    """One half of the classes trains, the other tests; inner folds split the classes, too."""
 
     name = "unseen-classes"
     in_place_of = ("pairs",)
@@ -408,7 +408,7 @@ class UnseenClassesSplit(Split):
         return unseen_class_folds(y, n_folds, seed)
 
     def can_tune(self, n_classes: int) -> bool:
-        """Tell whether four classes or more train."""
+        """Return whether there are four training classes or more."""
         return too_few_for_folds((n_classes + 1) // 2) is None
 
 
