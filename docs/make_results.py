@@ -382,13 +382,13 @@ def in_words(spec, folder):
     apart = table.loc[POSTERIOR_MINUS_BEST]
     points, is_above = round(100 * abs(apart["median"])), apart["median"] > 0
     last = (
-        f" Compared on each data set, it is {points} point{'s' * (points != 1)} "
-        f"{'above' if is_above else 'below'} that metric "
+        f" On the same data set, ClassifierPosterior is {points} point{'s' * (points != 1)} "
+        f"{'above' if is_above else 'below'} the metric that is best on the others "
         f"({percents(apart['low'], apart['high'])}, p = {apart['p']:.2g})."
     )
     few = " These are too few for a test."
     kinds = leaderboard(spec, folder).cells.groupby("corpus")["kind"].unique()
-    kinds = kinds.map(lambda own: own[0] if len(own) == 1 else "of several kinds")
+    kinds = kinds.map(" and ".join)
     counts = ", ".join(f"{kind}: {n}" for kind, n in kinds.value_counts().items())
     return (
         f"**{task}**, {table['n'].iloc[0]} data sets so far ({counts}): a typical learned metric "
