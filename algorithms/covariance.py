@@ -48,7 +48,7 @@ class StandardizedEuclidean(HyperParameters, MahalanobisLearner):
     """
 
     name: ClassVar = "StandardizedEuclidean"
-    summary: ClassVar = "Euclidean distance of features over their deviations, a baseline"
+    summary: ClassVar = "Euclidean distance of features divided by their deviations, a baseline"
     citation: ClassVar = "none"
     cost: ClassVar = "time n d, memory d"
     takes_sparse: ClassVar = True

@@ -405,7 +405,7 @@ class CosineOASIS(Factored):
     """
 
     name: ClassVar = "CosineOASIS"
-    summary: ClassVar = "cosine in the space that OASIS learned, so that no long row is a hub"
+    summary: ClassVar = "cosine in the space of OASIS: long rows do not rank first too often"
     citation: ClassVar = "oasis-bench; the steps: " + OASIS.citation
     cost: ClassVar = "time nnz(q) (nnz(p) + nnz(n)) a step, + d^2 min(n, d), memory 4 d^2"
 

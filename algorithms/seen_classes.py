@@ -96,7 +96,7 @@ class ClassifierPosterior(HyperParameters, MetricLearner):
     """
 
     name: ClassVar = "ClassifierPosterior"
-    summary: ClassVar = "same class by logistic regression: what a metric must beat on seen classes"
+    summary: ClassVar = "similar class probabilities of a logistic regression, a baseline"
     citation: ClassVar = "Cox, J. R. Stat. Soc. B 20 (1958); scikit-learn's LogisticRegression"
     cost: ClassVar = "time n d c an iteration, memory d c + n c"
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {

@@ -92,7 +92,7 @@ def test_labels_give_all_pairs_or_as_many_of_either_kind(monkeypatch):
 
 
 def test_pairs_of_one_kind_alone_are_refused():
-    with pytest.raises(ValueError, match=r"^0 of 3 pairs among 3 items are of the same"):
+    with pytest.raises(ValueError, match=r"^0 of 3 pairs among 3 items are 'same'"):
         Verification().evaluation(Truth(y=np.arange(3)), np.arange(3))
 
 

@@ -235,7 +235,7 @@ def facts_of_rows(dataset: Dataset, rows: LabelledRows) -> dict[str, str]:
     if rows.ratings is not None:
         marks = rows.ratings.marks
         if marks.shape[1] == 1:
-            facts["pairs"] = f"{len(marks):,}, of which {marks.sum():,} are of the same"
+            facts["pairs"] = f"{len(marks):,}, of which {marks.sum():,} are 'same'"
         else:
             facts["ratings"] = f"{len(marks):,} candidates of queries by {marks.shape[1]} raters"
     if dataset.class_subsets:

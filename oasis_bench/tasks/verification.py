@@ -67,8 +67,8 @@ class SameOrDifferent(Evaluation):
         n_same = np.count_nonzero(self._same)
         if n_same in (0, len(left)):
             raise ValueError(
-                f"{n_same} of {len(left)} pairs among {n_items} items are of the same: some are "
-                "needed and some of different ones: give more pairs or a larger --test-share"
+                f"{n_same} of {len(left)} pairs among {n_items} items are 'same', but pairs of "
+                "both kinds are needed: give more pairs or a larger --test-share"
             )
         self.n_queries = len(np.unique([left, right]))
         self.n_left_out = n_items - self.n_queries
