@@ -94,7 +94,7 @@ def _ends_of_first(view: RunView, task: str, it: Comparison) -> Iterator[tuple[s
 
 
 def all_at_most(it: Comparison) -> bool:
-    """Tell whether two learners or more have results, and all read 1.000, the most there is."""
+    """Return whether two learners or more have results, and all are shown as 1.000, the maximum."""
     means = pd.Series(it.means).dropna()
     return len(means) > 1 and bool((means - 1).abs().max() < 0.0005)
 

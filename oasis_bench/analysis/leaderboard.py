@@ -205,10 +205,10 @@ class Leaderboard:
 def _error_reductions(
     cells: pd.DataFrame, baseline: str, learners: Sequence[str]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the error reduction of each learner on each corpus, and whether it is all its own.
+    """Return the error reduction of each learner on each corpus, and whether none is a stand-in.
 
-    With e = 1 - score it is (e of the baseline - e) / e of the baseline, and 0 where the baseline
-    stands in: the mean over the cells of the corpus in which the learner was tried.
+    With e = 1 - score it is (e of the baseline - e) / e of the baseline, and 0 if the baseline
+    stands in.  Of a corpus it is the mean over the cells in which the learner was tried.
     """
     errors = (1 - cells["score"]).groupby([cells["cell"], cells["learner"]]).mean()
     of_baseline = cells["cell"].map(errors.xs(baseline, level="learner"))

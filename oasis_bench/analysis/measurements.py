@@ -200,7 +200,7 @@ class RunAnalysis:
         return pd.concat([rows[rows["split"] == split] for split in self.splits])
 
     def tuned_for(self, task: str) -> pd.DataFrame:
-        """Return scaling, params, n_steps and blend of what answered a task, by trial_id."""
+        """Return the tuned scaling, params, n_steps and blend of a task, by trial_id."""
         gallery = self.info.sources.tasks[task].gallery
         tuned = self.stored.tuned[self.stored.tuned["gallery"] == gallery]
         return tuned.set_index("trial_id")[["scaling", "params", "n_steps", "blend"]]
@@ -221,7 +221,7 @@ class RunAnalysis:
 
     @cached_property
     def n_candidates(self) -> pd.Series[int]:
-        """How many candidates the inner folds compared, by trial_id; none of nothing to tune."""
+        """How many candidates the inner folds compared, by trial_id, of trials that were tuned."""
         tried = self.validation[["trial_id", "scaling", "params"]].drop_duplicates()
         return tried["trial_id"].value_counts()
 
@@ -264,9 +264,9 @@ class RunAnalysis:
 
     @cached_property
     def rho(self) -> dict[tuple[str, str], float]:
-        """The correlation of partitions by subset and split, of those with a trial: their mean.
+        """The mean correlation of the partitions that have a trial, by subset and split.
 
-        It is 0 of judgements, whose groups are compared.
+        It is 0 for splits of judgements, whose groups are compared.
         """
         trials = self.stored.trials
         trials = trials.assign(rho=trials["rho"].where(~trials["split"].isin(self.judged), 0))
@@ -274,7 +274,7 @@ class RunAnalysis:
 
     @cached_property
     def judged(self) -> frozenset[str]:
-        """The splits whose tasks are of judgements, each of which tests once."""
+        """The splits of judgements, in which each judgement is tested once."""
         return frozenset(self.stored.groups["split"])
 
     # Measures of tasks, and learners compared by them.

@@ -36,12 +36,12 @@ LEAST_CLUSTERS, RESAMPLES = 10, 9999
 
 @dataclass(frozen=True)
 class PairedInterval:
-    """A mean difference with its interval, of 95 % if not said, as if it were the only comparison.
+    """A mean difference with its interval (95 % by default), not corrected for other comparisons.
 
-    low, high and p_value are NaN where the n differences have no spread: there are fewer than two,
-    or all are equal.  The p-value is two-sided, of no difference; sd is the sample standard
-    deviation, rho the correlation of partitions.  The interval ends at `reach`, the largest
-    difference that there can be, up or down.
+    low, high and p_value are NaN if the n differences have no spread: there are fewer than two, or
+    all are equal.  The p-value is two-sided, for no difference; sd is the sample standard
+    deviation, and rho the correlation of partitions.  The interval is cut at `reach`, the largest
+    possible difference, up and down.
     """
 
     mean: float
@@ -83,10 +83,10 @@ class PairedInterval:
         return seen if 0 < seen <= self.reach else math.nan
 
     def within(self, above: float, below: float) -> dict[str, float]:
-        """Test that the mean is within bounds: each leaves the 90 % interval at `LEVEL`.
+        """Test that the mean is within bounds, each one-sided at `LEVEL`.
 
-        Returns low and high of this interval, and the one-sided p_value: all NaN of fewer values
-        than `LEAST_SETS`, and of values that are all equal.
+        Returns low and high of the 90 % interval, which excludes a bound at this level, and the
+        larger p_value.  All are NaN for fewer values than `LEAST_SETS`, and if all are equal.
         """
         error = self.standard_error if self.n >= LEAST_SETS and self.sd > 0 else math.nan
         half = error * stats.t.isf(LEVEL, self.n - 1)

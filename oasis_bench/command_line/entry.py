@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _lost(streams: Sequence[Printed]) -> OSError | None:
-    """Return why a stream could not be written, but where its reader, such as head, has gone."""
+    """Return why a stream could not be written; None if its reader, such as head, has ended."""
     for stream in streams:
         stream.flush()
     errors = [stream.error for stream in streams if stream.error is not None]

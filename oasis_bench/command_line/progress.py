@@ -19,7 +19,7 @@ from oasis_bench.trial import TrialResult
 
 
 def in_words(seconds: float) -> str:
-    """Write a time that is not known better than by a tenth: 40 s, 6 min, 3 h."""
+    """Write an approximate time: 40 s, 6 min, 3 h."""
     if seconds < 90:
         return f"{seconds:.0f} s" if seconds < 10 else f"{10 * round(seconds / 10)} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.2g} h"

@@ -233,10 +233,10 @@ def results_folder(suite: Experiment, output: Path) -> Path:
 
 
 def has_result(file: Path, experiment: Experiment) -> bool:
-    """Tell whether a result is there, of this protocol, these learners and the code of now.
+    """Return whether there is a result of this protocol, these learners and the present code.
 
-    Beside it `equal-code.txt` may list code, a hash and a reason in each line, that was measured to
-    give the same results: if the code of now is listed, a result of other listed code counts.
+    Beside it `equal-code.txt` may list versions of the code, a hash and a reason in each line, that
+    were measured to give the same results.  If the present code is listed, results of all count.
     """
     if not file.is_file():
         return False

@@ -121,7 +121,7 @@ class Prepare(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     @staticmethod
     def in_full(X: Any, encoding: Encoding | None) -> Any:
-        """Return rows, prepared by what is learned from themselves where they have an encoding."""
+        """Return the rows, prepared with statistics of all of them if they have an encoding."""
         return X if encoding is None else Prepare(encoding).fit_transform(X)
 
     @staticmethod

@@ -411,7 +411,7 @@ class LabelledRows:
 
     @cached_property
     def secret(self) -> str:
-        """Hash the content in another way: for what no file of a run may tell a learner."""
+        """Hash the content in another way, for random orders that no file of a run gives away."""
         return self.content_hash("secret")
 
     def content_hash(self, salt: str = "") -> str:

@@ -25,12 +25,12 @@ Preparation = Callable[[Any], Any]
 
 
 def _kind(step: Any) -> tuple[str, Any]:
-    """Return what of a transformer is not learned."""
+    """Return the type and the parameters of a transformer, without what it has learned."""
     return type(step).__name__, step.get_params() if hasattr(step, "get_params") else None
 
 
 class Normalizer(preprocessing.Normalizer):  # type: ignore[misc]
-    """scikit-learn's, for sparse rows that name a feature twice too."""
+    """scikit-learn's Normalizer, also for sparse rows that list a feature twice."""
 
     def transform(self, X: Rows, copy: bool | None = None) -> Any:
         """Return the rows divided by their length."""

@@ -383,8 +383,8 @@ def remarks_on(
     if ranges is not None and not scalings & set(Scaling.OF_COLUMNS):
         least, most = ranges
         yield (
-            f"warning: columns have ranges from {least:.3g} to {most:.3g}: the widest decide what "
-            "is similar; --scaling standard+l2 makes them alike"
+            f"warning: columns have ranges from {least:.3g} to {most:.3g}: the widest dominate "
+            "the distance; --scaling standard+l2 gives all the same scale"
         )
     yield from _class_counts(specs, rows)
     yield from saved_model.seen_remarks(asked, registry, rows)

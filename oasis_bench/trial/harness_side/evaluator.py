@@ -194,7 +194,7 @@ class Evaluator:
             self.readers[gallery] = self._new_reader(gallery, mix)
 
     def readers_alone(self, galleries: Sequence[str]) -> list[tuple[ScoreReader, KeptRows]]:
-        """Return what takes the scores of the sample that is asked alone, and what keeps them."""
+        """Return readers for the scores of the sample alone, each with the rows that it fills."""
         n = len(self._items.sample)
         sizes = {"test": n, "training": len(self._items.ties["training"])}
         kept = {gallery: KeptRows(range(n), sizes[gallery]) for gallery in galleries}
