@@ -400,15 +400,10 @@ class ImageFolder(ImageDataset):
         classes = {label for _, label in found}
         if len(classes) < 2:
             held = f"{len(loose)} pictures, none of them in a folder" if loose else "no pictures"
-            if classes:
-                held = f"only 1 folder of pictures, {classes.pop()!r}"
+            held = f"only 1 folder of pictures, {classes.pop()!r}" if classes else held
             raise UsageError(f"{self.path} has {held}: {NEEDED}")
-        if len(loose) > 1:
-            tell(
-                f"left out: {len(loose)} pictures, such as {loose[0]!r}: not in a folder of a class"
-            )
-        elif loose:
-            tell(f"left out: {loose[0]!r}: it is not in a folder of a class")
+        if loose:
+            tell(f"left out: {len(loose)} not in a folder of a class: such as {loose[0]!r}")
         return found
 
 

@@ -310,7 +310,9 @@ def scaling_text(view: RunView) -> str:
     scalings = view.info.scaling
     if not scalings:
         return "Nothing is scaled: no learner takes rows."
-    rows = _rows_text(view)
+    of_first = view.trials.groupby("learner", sort=False)["n_features"].agg(["min", "max"])[:1]
+    ends = dict.fromkeys(f"{n:,}" for n in of_first.to_numpy().ravel())  # by rare categories
+    rows = f"Rows of {' to '.join(ends)} features" if ends else "Rows"
     what = f"{rows} are scaled by {scalings[0]}: {Scaling.words(scalings[0])}"
     if len(scalings) > 1:
         what = f"The scaling of {rows[:1].lower()}{rows[1:]} is tuned among {', '.join(scalings)}"
@@ -318,16 +320,6 @@ def scaling_text(view: RunView) -> str:
     if view.experiment.test_share == 1 or {*scalings} <= {"none", "l2"}:  # neither learns
         return f"{what}{given}."
     return f"{what}{given}; the scaling is learned only from the training {view.info.items}."
-
-
-def _rows_text(view: RunView) -> str:
-    """Name the rows of the first learner, with their features after preparation."""
-    trials = view.trials
-    if not len(trials):
-        return "Rows"
-    numbers = trials.loc[trials["learner"] == trials["learner"].iloc[0], "n_features"]
-    ends = dict.fromkeys((numbers.min(), numbers.max()))  # rare categories differ by partition
-    return f"Rows of {' to '.join(f'{n:,}' for n in ends)} features"
 
 
 def _budget(view: RunView) -> str:

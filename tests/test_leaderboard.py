@@ -199,7 +199,7 @@ def test_the_learner_for_data_of_a_kind_and_size(recommended, tmp_path):
     status, out, err = recommended("--for", table, "--label", "kind")
     assert (status, err) == (0, "")
     assert out.startswith("tables, up to 300 training items, 11 to 100 features: mAP (retrieval): ")
-    assert "mAP (unseen-classes): not on this data: it has 2 classes: 4 are needed, 2 to" in out
+    assert "mAP (unseen-classes): not on this data: it has 2 classes, and 7 are needed." in out
     assert "take LDA: median error reduction against Euclidean +35 % [+20, +50], mean +35 %" in out
     assert "over 12 data sets. It is the best on average; no other is" in out
     assert out.endswith(f"bench run --dataset {table} --algorithms all --label kind")

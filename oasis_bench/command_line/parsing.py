@@ -92,7 +92,7 @@ class Parser(argparse.ArgumentParser):
         """Write the help: examples first, then the groups of options, `every` one or not."""
         out = self._get_formatter()
         words = [
-            f"[{one.metavar}]" if one.nargs == "?" else str(one.metavar or one.dest)
+            ("[{}]" if one.nargs == "?" else "{}").format(one.metavar or one.dest)
             for one in self._get_positional_actions()
         ]
         out.add_text(" ".join(["usage:", self.prog, *words, "[OPTIONS]"]))

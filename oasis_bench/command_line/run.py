@@ -466,12 +466,10 @@ def recommend(options: argparse.Namespace) -> int:
             return None
         task, n_classes = registry.tasks[name](), len(rows.class_names)
         split = registry.splits[task.split](settings).for_rows(rows)
-        if reason := split.refusal(rows):
-            return f"it {reason}"
-        if not split.can_tune(n_classes):
-            needed = next(filter(split.can_tune, count(n_classes)))
-            return f"it has {n_classes} classes, and {needed} are needed"
-        return task.refusal(rows)
+        needed = next(filter(split.can_tune, count(n_classes)))
+        few = f"has {n_classes} classes, and {needed} are needed" if n_classes < needed else None
+        reason = few or split.refusal(rows)
+        return f"it {reason}" if reason else task.refusal(rows)
 
     def no_learner(name: str) -> str | None:
         learner = registry.algorithms[name]()

@@ -119,8 +119,6 @@ def _numbers(
             remedy = f"add items to this class{divide * bool(least == LEAST and counts.min() > 1)}"
         elif others < 2 or (least == LEAST and others < few):
             remedy = "is the label an id? name another one with --label"
-            if least == LEAST and counts.min() > 1:
-                remedy = f"divide the rows with --split stratified; or {remedy}"
         elif least == LEAST:  # else the split is stratified, or of folds
             split = "keep their frequencies with --split stratified, " * bool(counts.min() > 1)
             remedy = f"{split}leave those rows out, or {remedy}"
