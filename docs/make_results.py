@@ -212,7 +212,7 @@ def ranked_folder(results):
 def leaderboard(spec, folder):
     """Return the leaderboard that a comment asks for: learners over the corpora of a folder.
 
-    None where the suite has no corpus with the task, or none of the group, so far.
+    None where the suite has no corpus with the task, or none of the group.
     """
     from oasis_bench.reports.leaderboard import ALL, read_boards
 
@@ -335,13 +335,13 @@ def tested(values):
 def comparison_lines(first, value, table):
     """Write the comparisons that `tested` returns as a table; `first` and `value` head columns."""
     from oasis_bench.reports.leaderboard import percent, percents
+    from oasis_bench.reports.table import p_text
 
     head = [first, value, "95 % interval", "p", "Data sets"]
     lines = [head, ["---"] * len(head)]
     for name, row in table.iterrows():
-        p_value = "-" if pd.isna(row["p"]) else f"{row['p']:.2g}"
         interval = percents(row["low"], row["high"])
-        lines.append([name, percent(row["median"]), interval, p_value, f"{row['n']:.0f}"])
+        lines.append([name, percent(row["median"]), interval, p_text(row["p"]), f"{row['n']:.0f}"])
     return piped(lines)
 
 
@@ -370,31 +370,33 @@ def make_words(specs, folder):
 def in_words(spec, folder):
     """Write what a typical metric, the best one and the classifier gain over Euclidean."""
     from oasis_bench.reports.leaderboard import percent, percents
+    from oasis_bench.reports.table import p_text
 
     table, task = planned(spec, folder), TASKS[spec.split(" ", 1)[0]]
     if table is None:
         return f"**{task}**: {NOTHING_YET.strip()}"
-    texts = []
-    for row in table.head(3).itertuples():
-        texts.append(f"{percent(row.median).lstrip('+')} %")
-        if pd.notna(row.p):
-            texts[-1] += f" ({percents(row.low, row.high)} %, p = {row.p:.2g})"
+
+    def tested_text(row, unit):
+        p_value = p_text(row["p"])
+        sign = "" if p_value.startswith("<") else "= "
+        return f"({percents(row['low'], row['high'])}{unit}, p {sign}{p_value})"
+
+    gains = []
+    for _, row in table.head(3).iterrows():
+        gain = f"{percent(row['median']).lstrip('+')} %"
+        gains.append(gain if pd.isna(row["p"]) else f"{gain} {tested_text(row, ' %')}")
     apart = table.loc[POSTERIOR_MINUS_BEST]
     points, is_above = round(100 * abs(apart["median"])), apart["median"] > 0
-    last = (
-        f" Compared on each data set, it is {points} point{'s' * (points != 1)} "
-        f"{'above' if is_above else 'below'} that metric "
-        f"({percents(apart['low'], apart['high'])}, p = {apart['p']:.2g})."
-    )
-    few = " These are too few for a test."
-    kinds = leaderboard(spec, folder).cells.groupby("corpus")["kind"].unique()
-    kinds = kinds.map(lambda own: own[0] if len(own) == 1 else "of several kinds")
-    counts = ", ".join(f"{kind}: {n}" for kind, n in kinds.value_counts().items())
+    last = "These are too few data sets for a test."
+    if pd.notna(apart["p"]):
+        last = (
+            f"Compared on each data set, it is {points} point{'s' * (points != 1)} "
+            f"{'above' if is_above else 'below'} that metric {tested_text(apart, '')}."
+        )
     return (
-        f"**{task}**, {table['n'].iloc[0]} data sets so far ({counts}): a typical learned metric "
-        f"removes {texts[0]} of Euclidean's error, the metric that is best on the other data sets "
-        f"{texts[1]}, and ClassifierPosterior {texts[2]}."
-        f"{few if pd.isna(apart['p']) else last}"
+        f"**{task}** ({table['n'].iloc[0]} data sets): a typical learned metric removes {gains[0]} "
+        f"of Euclidean's error, the metric that is best on the other data sets {gains[1]}, and "
+        f"ClassifierPosterior {gains[2]}. {last}"
     )
 
 
