@@ -11,7 +11,8 @@ after a colon or all of its subsets, and which columns:
 
 A column is a task and one of its measures, or a key of `FACTS`, which are those of the first
 measure's fit.  Learners are in the order of the first measure.  Bold: best, or tied with
-the best (corrected paired t-test, Holm), and measured on all partitions.
+the best (corrected paired t-test, Holm), and measured on all partitions; nothing is bold where that
+is true of all learners.
 
 A table of KEEL's data sets beside the published figures, for so many neighbours, is marked so:
 
@@ -29,7 +30,8 @@ The planned comparisons of the suite's learners, by a task and one of its measur
     <!-- planned: retrieval mAP -->
     <!-- end of results -->
 
-with 'in words' in place of 'planned' for some of them in sentences.  What tuning gains on the data
+with 'in words' in place of 'planned' for some of them in sentences, and 'choices' for others, which
+also say what tuning gains.  What tuning gains on the data
 sets that 'suite-defaults' has, too (the suite with `search = "1"`), for tasks and their measures:
 
     <!-- tuning: retrieval mAP; classification accuracy@1 -->
@@ -55,7 +57,7 @@ import pandas as pd
 DOCS = Path(__file__).parent
 PUBLISHED = DOCS.parent / "oasis_bench" / "claims" / "published" / "knn_keel.csv"
 MARKED = re.compile(
-    r"(<!-- (results|published|leaderboard|planned|in words|tuning|claims): (.*?) -->\n)"
+    r"(<!-- (results|published|leaderboard|planned|in words|choices|tuning|claims): (.*?) -->\n)"
     r".*?(<!-- end of results -->)",
     re.DOTALL,
 )
@@ -91,13 +93,16 @@ def fact_cell(row, fact):
     return f"{middle} ({' - '.join(limits)})" if limits else middle
 
 
-def measure_cell(row):
-    """Write mean ± standard deviation of a row."""
-    if not row["partitions"]:
-        return "-"
-    text = f"{row['mean']:.3f}" + ("" if pd.isna(row["sd"]) else f" ± {row['sd']:.3f}")
-    is_best = row["verdict"] in ("best", "tied", "better") and row["partitions"] == row["planned"]
-    return f"**{text}**" if is_best else text
+def measure_cells(rows):
+    """Write mean ± standard deviation of each learner; bold only if not all would be bold."""
+    is_best = rows["verdict"].isin(["best", "tied", "better"])
+    is_best &= rows["partitions"] == rows["planned"]
+    is_best &= not is_best[rows["partitions"] > 0].all()
+    texts = {}
+    for learner, row in rows.iterrows():
+        text = f"{row['mean']:.3f}" + ("" if pd.isna(row["sd"]) else f" ± {row['sd']:.3f}")
+        texts[learner] = f"**{text}**" if is_best[learner] else text if row["partitions"] else "-"
+    return texts
 
 
 def read_rows(folder, name, columns):
@@ -124,13 +129,14 @@ def table_lines(rows, columns):
     """Yield the cells of the lines of one data set and subset, the best first and chance last."""
     measures = [name for name in columns if name not in FACTS]
     cells = {name: rows[rows["column"] == name].set_index("learner") for name in measures}
+    values = {name: measure_cells(own) for name, own in cells.items()}
     first = cells[measures[0]]
     for learner in first["mean"].sort_values(ascending=False, kind="stable").index:
         if not any(own.loc[learner, "partitions"] for own in cells.values()):
             note = str(first.loc[learner, "note"]).replace("|", r"\|")
             yield [learner, note, *[""] * (len(columns) - 1)]
             continue
-        texts = {name: measure_cell(own.loc[learner]) for name, own in cells.items()}
+        texts = {name: own[learner] for name, own in values.items()}
         texts |= {name: fact_cell(first.loc[learner], name) for name in columns if name in FACTS}
         yield [learner, *(texts[name] for name in columns)]
     chances = {name: own["chance"].mean() for name, own in cells.items()}
@@ -144,11 +150,14 @@ def origin(rows):
     of = {name: " and ".join(map(str, rows[name].dropna().unique())) for name in rows}
     draws = rows[["n_train", "n_test"]].drop_duplicates().to_numpy().tolist()
     sizes = ", ".join(f"{train} + {test}" for train, test in draws)
+    is_suite = rows["file"].iloc[0].startswith("suite/")
+    # The suite ran in parts, so the command of a row is that of its part.
+    command = "python -m oasis_bench run --experiment suite" if is_suite else of["command"]
     shared = " Times are of shared cores." if rows["shared_cores"].max() else ""
     return (
         f"*{of['planned']} partitions, training + test items: {sizes}. Scaling: {of['scalings']}. "
         f"Budget of tuning: {of['search']}. Threads: {of['threads']}.{shared}* "
-        f"`{of['command']}`, {of['started'][:10]}, commit {of['commit'][:8]}, {of['processor']}."
+        f"`{command}`, {of['started'][:10]}, commit {of['commit'][:8]}, {of['processor']}."
     )
 
 
@@ -212,7 +221,7 @@ def ranked_folder(results):
 def leaderboard(spec, folder):
     """Return the leaderboard that a comment asks for: learners over the corpora of a folder.
 
-    None where the suite has no corpus with the task, or none of the group, so far.
+    None where the suite has no corpus with the task, or none of the group.
     """
     from oasis_bench.reports.leaderboard import ALL, read_boards
 
@@ -269,10 +278,12 @@ def make_leaderboard(spec, folder):
 
 
 BASELINES = ("Euclidean", "Covariance", "NearestNeighbourMemory", "ClassifierPosterior")
-OLDER = ["LMNN", "MCML", "ITML", "LEGO", "OASIS"]
-NEWER = ["NCA", "pml-ProxyNCA", "pml-ProxyAnchor"]
+GROUP = ["LMNN", "MCML", "ITML", "LEGO", "OASIS"]
+BESIDE = ["NCA", "pml-ProxyNCA", "pml-ProxyAnchor"]
 
 POSTERIOR_MINUS_BEST = "ClassifierPosterior minus the metric that is best on the other data sets"
+GROUP_MINUS_BESIDE = f"the mean of {', '.join(GROUP)} minus the mean of {', '.join(BESIDE)}"
+BLENDED_MINUS_LEARNED = "metrics with blending minus the same without, median of them"
 
 # Each comparison gives one value for each data set.  The list was written on 2026-11-25, an hour
 # after the suite had its first seven data sets; nothing is added or left out since.
@@ -289,13 +300,11 @@ PLANNED = {
     POSTERIOR_MINUS_BEST: (
         lambda saved, learned: saved["ClassifierPosterior"] - best_elsewhere(saved[learned.columns])
     ),
-    f"the mean of {', '.join(OLDER)} minus the mean of {', '.join(NEWER)}": (
-        lambda saved, learned: saved[OLDER].mean(axis=1) - saved[NEWER].mean(axis=1)
+    GROUP_MINUS_BESIDE: (
+        lambda saved, learned: saved[GROUP].mean(axis=1) - saved[BESIDE].mean(axis=1)
     ),
     "OASIS minus LMNN": lambda saved, learned: saved["OASIS"] - saved["LMNN"],
-    "metrics with blending minus the same without, median of them": lambda saved, learned: (
-        saved[learned.columns] - learned
-    ).median(axis=1),
+    BLENDED_MINUS_LEARNED: lambda saved, learned: (saved[learned.columns] - learned).median(axis=1),
 }
 
 
@@ -311,7 +320,7 @@ def planned(spec, folder):
     Few data sets have neither interval nor p-value.  None where not all learners are ranked yet.
     """
     board = leaderboard(spec, folder)
-    if board is None or not {*OLDER, *NEWER, *BASELINES} <= {*board.saved.columns}:
+    if board is None or not {*GROUP, *BESIDE, *BASELINES} <= {*board.saved.columns}:
         return None
     if len(board.saved) < 2:
         return None
@@ -335,13 +344,13 @@ def tested(values):
 def comparison_lines(first, value, table):
     """Write the comparisons that `tested` returns as a table; `first` and `value` head columns."""
     from oasis_bench.reports.leaderboard import percent, percents
+    from oasis_bench.reports.table import p_text
 
     head = [first, value, "95 % interval", "p", "Data sets"]
     lines = [head, ["---"] * len(head)]
     for name, row in table.iterrows():
-        p_value = "-" if pd.isna(row["p"]) else f"{row['p']:.2g}"
         interval = percents(row["low"], row["high"])
-        lines.append([name, percent(row["median"]), interval, p_value, f"{row['n']:.0f}"])
+        lines.append([name, percent(row["median"]), interval, p_text(row["p"]), f"{row['n']:.0f}"])
     return piped(lines)
 
 
@@ -367,34 +376,63 @@ def make_words(specs, folder):
     return "".join(f"- {in_words(spec.strip(), folder)}\n" for spec in specs.split(";"))
 
 
+def gain_in_words(row):
+    """Write a median in per cent, with its interval and its p-value where there are any."""
+    from oasis_bench.reports.leaderboard import percent
+
+    gain = f"{percent(row['median']).lstrip('+')} %"
+    return gain if pd.isna(row["p"]) else f"{gain} {tested_in_words(row, ' %')}"
+
+
+def difference_in_words(row, other):
+    """Write a difference of error reductions in points, above or below, with its test."""
+    points, is_above = round(100 * abs(row["median"])), row["median"] > 0
+    direction = "above" if is_above else "below"
+    return f"{points} point{'s' * (points != 1)} {direction} {other} {tested_in_words(row, '')}"
+
+
+def tested_in_words(row, unit):
+    """Write an interval and a p-value in brackets."""
+    from oasis_bench.reports.leaderboard import percents
+    from oasis_bench.reports.table import p_text
+
+    p_value = p_text(row["p"])
+    sign = "" if p_value.startswith("<") else "= "
+    return f"({percents(row['low'], row['high'])}{unit}, p {sign}{p_value})"
+
+
 def in_words(spec, folder):
     """Write what a typical metric, the best one and the classifier gain over Euclidean."""
-    from oasis_bench.reports.leaderboard import percent, percents
-
     table, task = planned(spec, folder), TASKS[spec.split(" ", 1)[0]]
     if table is None:
         return f"**{task}**: {NOTHING_YET.strip()}"
-    texts = []
-    for row in table.head(3).itertuples():
-        texts.append(f"{percent(row.median).lstrip('+')} %")
-        if pd.notna(row.p):
-            texts[-1] += f" ({percents(row.low, row.high)} %, p = {row.p:.2g})"
+    gains = [gain_in_words(row) for _, row in table.head(3).iterrows()]
     apart = table.loc[POSTERIOR_MINUS_BEST]
-    points, is_above = round(100 * abs(apart["median"])), apart["median"] > 0
-    last = (
-        f" On the same data set, ClassifierPosterior is {points} point{'s' * (points != 1)} "
-        f"{'above' if is_above else 'below'} the metric that is best on the others "
-        f"({percents(apart['low'], apart['high'])}, p = {apart['p']:.2g})."
-    )
-    few = " These are too few for a test."
-    kinds = leaderboard(spec, folder).cells.groupby("corpus")["kind"].unique()
-    kinds = kinds.map(" and ".join)
-    counts = ", ".join(f"{kind}: {n}" for kind, n in kinds.value_counts().items())
+    last = "These are too few data sets for a test."
+    if pd.notna(apart["p"]):
+        gap = difference_in_words(apart, "the metric that is best on the others")
+        last = f"On the same data set, ClassifierPosterior is {gap}."
     return (
-        f"**{task}**, {table['n'].iloc[0]} data sets so far ({counts}): a typical learned metric "
-        f"removes {texts[0]} of Euclidean's error, the metric that is best on the other data sets "
-        f"{texts[1]}, and ClassifierPosterior {texts[2]}."
-        f"{few if pd.isna(apart['p']) else last}"
+        f"**{task}** ({table['n'].iloc[0]} data sets): a typical learned metric removes {gains[0]} "
+        f"of Euclidean's error, the metric that is best on the other data sets {gains[1]}, and "
+        f"ClassifierPosterior {gains[2]}. {last}"
+    )
+
+
+def make_choices(spec, folder):
+    """Write in sentences what the loss, tuning and blending change in one task."""
+    table, gains = planned(spec, folder), tuning_gains(spec, folder)
+    if table is None or not len(gains):
+        return NOTHING_YET
+    tuned, blended = tested({"": gains}).iloc[0], table.loc[BLENDED_MINUS_LEARNED]
+    group, beside = (f"{', '.join(names[:-1])} and {names[-1]}" for names in (GROUP, BESIDE))
+    return (
+        f"- **Learners of the papers**: the mean error reduction of {group} is "
+        f"{difference_in_words(table.loc[GROUP_MINUS_BESIDE], 'that of ' + beside)}.\n"
+        f"- **Tuning** removes {gain_in_words(tuned)} of the error that a metric has with its "
+        f"defaults ({len(gains)} data sets).\n"
+        f"- **Blending** with Euclidean, where tuning selects it, adds "
+        f"{100 * blended['median']:.0f} points {tested_in_words(blended, '')}.\n"
     )
 
 
@@ -531,6 +569,7 @@ def make_page(text, folder):
         "leaderboard": make_leaderboard,
         "planned": make_planned,
         "in words": make_words,
+        "choices": make_choices,
         "tuning": make_tuning,
         "claims": make_claims,
     }
