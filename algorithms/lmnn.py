@@ -34,9 +34,9 @@ SAME_PLACE = 1e-6
 """Squared distance, as a share of the mean squared length, below which two rows coincide."""
 
 MANY_MINIMA_SHARE = 0.25
-"""Of eps at the start: where the descent stops if the minimum is 0, see `LMNN`.  Chosen on inner
-folds of training rows, from 0.5, 0.25 and 0.1: validation mAP 0.505, 0.538 and 0.538 on 400 MNIST
-images, 0.170, 0.170 and 0.171 on 400 of Caltech256."""
+"""If the minimum is 0, the descent stops at this share of the objective at the start: see `LMNN`.
+It was selected from 0.5, 0.25 and 0.1 on inner folds of training rows: validation mAP is 0.505,
+0.538 and 0.538 on 400 MNIST images, and 0.170, 0.170 and 0.171 on 400 of Caltech256."""
 
 
 class LMNN(LabelLearner):
@@ -259,7 +259,8 @@ def _classes_are_apart(rows: Doubles, starts: Any) -> bool:
 
 
 MEMORY, LEAST_MEMORY, MEMORY_NUMBERS = 60, 10, 2**24
-"""Steps that L-BFGS remembers, fewer where they would hold more than so many numbers."""
+"""L-BFGS remembers the first number of steps; if these have more numbers than the last, fewer, but
+at least the second."""
 
 
 def remembered(size: int) -> int:
@@ -278,7 +279,7 @@ BLOCK = 10
 ARMIJO, WOLFE, TRIALS = 1e-4, 0.9, 40
 
 WIDTH, SHARPER = 0.1, 0.4
-"""Where the hinge is rounded off at first, and how much less each time."""
+"""The width in which the hinge is smoothed at first, and its factor from one time to the next."""
 
 DROP, REGROWTH = 1e-4, 1e-2
 """Rows of A that hold so little of eps, times the tolerance, are dropped; a new one holds more."""
@@ -504,21 +505,21 @@ class Descent:
 
 
 SLACK = 0.3
-"""Pairs enter the working set from so much farther than they count, as a fraction."""
+"""The working set also has pairs that are farther than those that count, by this fraction."""
 
 LEADING = 0.95
-"""Pairs are first searched for on the axes that hold this share of the variance of Z, on which no
-pair is farther apart than on all.  These are few: 40 of 140, and fewer later on."""
+"""Pairs are first searched for on the axes with this share of the variance of Z.  On these axes no
+pair is farther apart than on all.  There are few of them: 40 of 140, and fewer later."""
 
 ROUNDING = 1e-5
-"""That search is in single precision; its squared distances are taken to be less by this share of
-the rows' squared lengths, so that none within reach is missed."""
+"""That search is in single precision.  Its squared distances are lowered by this share of the rows'
+squared lengths, so that no pair within reach is missed."""
 
 BLOCK_ROWS = 1024
 """Rows on a side of a block of distances: 4 MB."""
 
 SCALE_ANCHORS, SCALE_IMPOSTORS = 200, 500
-"""Rows that the scale of the start is found from."""
+"""The numbers of rows from which the scale of the start is computed."""
 
 
 class Value(NamedTuple):
