@@ -497,7 +497,9 @@ def make_claims(what, folder):
             lines.append([name, about, verdict, *texts])
     elif what == "counts":
         found = verdicts["verdict"].value_counts()
-        counts = ", ".join(f"{found[name]} are {name}" for name in found.index[found > 0])
+        counts = ", ".join(
+            f"{n} {'is' if n == 1 else 'are'} {name}" for name, n in found[found > 0].items()
+        )
         return f"Of {len(verdicts)} claims, {counts}.\n"
     elif what == "notes":
         lines = [["claim", "note"], ["---"] * 2]
