@@ -31,8 +31,8 @@ The planned comparisons of the suite's learners, by a task and one of its measur
     <!-- end of results -->
 
 with 'in words' in place of 'planned' for some of them in sentences, and 'choices' for others, which
-also say what tuning gains.  What tuning gains on the data
-sets that 'suite-defaults' has, too (the suite with `search = "1"`), for tasks and their measures:
+also say what tuning gains.  What tuning gains on the data sets that 'suite-defaults' has, too (the
+suite with `search = "1"`), for tasks and their measures:
 
     <!-- tuning: retrieval mAP; classification accuracy@1 -->
     <!-- end of results -->
@@ -386,9 +386,11 @@ def gain_in_words(row):
 
 def difference_in_words(row, other):
     """Write a difference of error reductions in points, above or below, with its test."""
-    points, is_above = round(100 * abs(row["median"])), row["median"] > 0
-    direction = "above" if is_above else "below"
-    return f"{points} point{'s' * (points != 1)} {direction} {other} {tested_in_words(row, '')}"
+    from oasis_bench.reports.table import plural
+
+    points = plural(round(100 * abs(row["median"])), "point")
+    direction = "above" if row["median"] > 0 else "below"
+    return f"{points} {direction} {other} {tested_in_words(row, '')}"
 
 
 def tested_in_words(row, unit):
@@ -421,18 +423,20 @@ def in_words(spec, folder):
 
 def make_choices(spec, folder):
     """Write in sentences what the loss, tuning and blending change in one task."""
+    from oasis_bench.reports.table import plural, series
+
     table, gains = planned(spec, folder), tuning_gains(spec, folder)
     if table is None or not len(gains):
         return NOTHING_YET
     tuned, blended = tested({"": gains}).iloc[0], table.loc[BLENDED_MINUS_LEARNED]
-    group, beside = (f"{', '.join(names[:-1])} and {names[-1]}" for names in (GROUP, BESIDE))
+    beside = f"that of {series(BESIDE)}"
     return (
-        f"- **Learners of the papers**: the mean error reduction of {group} is "
-        f"{difference_in_words(table.loc[GROUP_MINUS_BESIDE], 'that of ' + beside)}.\n"
+        f"- **Learners of the papers**: the mean error reduction of {series(GROUP)} is "
+        f"{difference_in_words(table.loc[GROUP_MINUS_BESIDE], beside)}.\n"
         f"- **Tuning** removes {gain_in_words(tuned)} of the error that a metric has with its "
         f"defaults ({len(gains)} data sets).\n"
         f"- **Blending** with Euclidean, where tuning selects it, adds "
-        f"{100 * blended['median']:.0f} points {tested_in_words(blended, '')}.\n"
+        f"{plural(round(100 * blended['median']), 'point')} {tested_in_words(blended, '')}.\n"
     )
 
 

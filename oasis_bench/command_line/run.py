@@ -448,7 +448,8 @@ def recommend(options: argparse.Namespace) -> int:
         words += [short[name], value] if name in short else ["--data-option", f"{name}={value}"]
     words += [word for file in options.plugin for word in ("--plugin", str(file))]
     every = _command(words)
-    results = options.results or results_folder(Experiment.from_toml("suite"), Path("runs/suite"))
+    suite = Experiment.from_toml("suite")
+    results = options.results or results_folder(suite, Path("runs/suite"))
     if not any(results.glob("*")):
         raise UsageError(
             f"no results of the suite in {results}: name a folder of them with --results, or try "
@@ -456,7 +457,7 @@ def recommend(options: argparse.Namespace) -> int:
         )
     given = data_options(options, options.dataset)
     names, _, source, rows = _that_take(options.dataset, given, options.plugin)
-    registry, settings = Registry.load(options.plugin), Experiment.from_toml("suite")
+    registry = Registry.load(options.plugin)
     rows = replace(rows, X=Prepare.in_full(rows.X, rows.encoding), encoding=None)
     sizes = dict(zip(("training items", "features"), rows.X.shape, strict=True))
     of_data = source.items, str(given.get("features", "")), sizes
@@ -465,7 +466,7 @@ def recommend(options: argparse.Namespace) -> int:
         if name not in registry.tasks:  # of the plugin of another
             return None
         task, n_classes = registry.tasks[name](), len(rows.class_names)
-        split = registry.splits[task.split](settings).for_rows(rows)
+        split = registry.splits[task.split](suite).for_rows(rows)
         needed = next(filter(split.can_tune, count(n_classes)))
         few = f"has {n_classes} classes, and {needed} are needed" if n_classes < needed else None
         reason = few or split.refusal(rows)
