@@ -96,7 +96,8 @@ def geometric_blur(channels: FloatArray, points: npt.NDArray[np.intp], radius: f
     A number is a channel (of `edge_signals`, none negative), blurred by a Gaussian of deviation
     ``0.5 |x| + 1`` pixels, at the place x from the point: at the pixel nearest to each of 51 places
     on the circles of `RINGS`, scaled to `radius`, place by place from the inside.  Outside the
-    picture there are no edges.  A row has unit length, or is 0 where no edge is near.
+    picture there are no edges.  Its length is the square root of what it would be, so that strong
+    edges count more than weak ones, and less than by their strength; it is 0 where no edge is near.
     """
     _, height, width = channels.shape
     rings = []
@@ -107,7 +108,9 @@ def geometric_blur(channels: FloatArray, points: npt.NDArray[np.intp], radius: f
         blurred = rows @ channels @ columns.T
         at = points[:, None] + np.rint(distance * _circle(n_places)).astype(int) + margin
         rings.append(blurred[:, at[..., 1], at[..., 0]].transpose(1, 2, 0))
-    return unit_length(np.concatenate(rings, axis=1).reshape(len(points), -1))
+    found = np.concatenate(rings, axis=1).reshape(len(points), -1)
+    lengths: FloatArray = np.linalg.norm(found, axis=1, keepdims=True)
+    return unit_length(found) * np.sqrt(lengths)
 
 
 def _circle(n_places: int) -> npt.NDArray[np.float64]:
@@ -141,6 +144,9 @@ LEAST_EDGE = 0.005
 RADIUS = 42
 """Of the patches of colours and of SIFT, in pixels."""
 
+SPACING = 10
+"""Points of a picture are so many pixels apart, as long as there are such points."""
+
 N_HUES, N_VALUES = 11, 3
 """Cells of the disc of hue and saturation in each direction, and of value: the paper names HSV
 histograms and gives no numbers."""
@@ -148,24 +154,25 @@ histograms and gives no numbers."""
 CODE = (picture_files.__file__, __file__)
 
 
-class Points(NamedTuple):
-    """A picture in its scaled size, and the points that patches are centred at.
+class Edges(NamedTuple):
+    """A picture in its scaled size, and its edges.
 
-    `pixels` is (height, width, 3), float32 from 0 to 1; `channels` are its edge signals; `places`
-    is (n, 2), x and y; `scale` is pixels of the scaled picture in one of the picture.
+    `pixels` is (height, width, 3), float32 from 0 to 1; `channels` and `crests` are those of
+    `edge_signals`; `scale` is pixels of the scaled picture in one of the picture.
     """
 
     pixels: npt.NDArray[np.float32]
     channels: npt.NDArray[np.float32]
-    places: npt.NDArray[np.intp]
+    crests: npt.NDArray[np.float32]
     scale: float
 
 
-def points_of(picture: Picture, n_points: int) -> Points:
-    """Draw points of a picture without replacement, by the strength of edges at their crests.
+Places = npt.NDArray[np.intp]
+"""The points of a picture that patches are centred at, (n, 2): x and y."""
 
-    The picture's content is the seed.  A picture with fewer than `n_points` crests gives them all.
-    """
+
+def edges_of(picture: Picture) -> Edges:
+    """Read a picture, scale its longer side to 300 pixels, and find its edges."""
     from PIL import Image  # where it is used: a trial does without
 
     image = read_image(picture.path)
@@ -173,18 +180,40 @@ def points_of(picture: Picture, n_points: int) -> Points:
     size = (max(1, round(image.width * scale)), max(1, round(image.height * scale)))
     resized = image if size == image.size else image.resize(size, Image.Resampling.BILINEAR)
     pixels = np.asarray(resized, np.float32) / np.float32(255)
-    channels, crests = edge_signals(pixels)
+    return Edges(pixels, *edge_signals(pixels), scale)
+
+
+def points_of(crests: FloatArray, n_points: int, seed: str) -> Places:
+    """Draw points of a picture without replacement, by the strength of edges at their crests.
+
+    A point is drawn only where it is at least 10 pixels from those before it.  Where no such point
+    is left, the others follow in the order in which they were drawn.  A picture with fewer than
+    `n_points` crests gives them all.
+    """
     y, x = np.nonzero(crests > LEAST_EDGE)
     if not len(x):
         raise UnusableImageError("it has no edges, where patches are centred")
-    seed = int.from_bytes(hashlib.sha256(picture.content.encode()).digest()[:8])
+    number = int.from_bytes(hashlib.sha256(seed.encode()).digest()[:8])
     # The smallest of exponential keys are a draw by weight (Efraimidis & Spirakis, 2006).
-    keys = np.random.default_rng(seed).exponential(size=len(x)) / crests[y, x]
-    drawn = np.argsort(keys, kind="stable")[:n_points]
-    return Points(pixels, channels, np.stack([x[drawn], y[drawn]], axis=1), scale)
+    keys = np.random.default_rng(number).exponential(size=len(x)) / crests[y, x]
+    drawn = np.argsort(keys, kind="stable")
+    return _spaced(np.stack([x[drawn], y[drawn]], axis=1))[:n_points]
 
 
-def hsv_histograms(points: Points) -> Descriptors:
+def _spaced(places: Places) -> Places:
+    """Put points at least 10 pixels from all such points before them first, and then the others."""
+    within = np.arange(1 - SPACING, SPACING)
+    is_far = within[:, None] ** 2 + within**2 >= SPACING**2
+    is_free = np.ones(places.max(axis=0) + 2 * SPACING, bool)  # with a border of SPACING pixels
+    apart = []
+    for number, (x, y) in enumerate(places.tolist()):
+        if is_free[x + SPACING, y + SPACING]:
+            apart.append(number)
+            is_free[x + 1 : x + 2 * SPACING, y + 1 : y + 2 * SPACING] &= is_far
+    return np.concatenate([places[apart], np.delete(places, apart, axis=0)])
+
+
+def hsv_histograms(pixels: FloatArray, places: Places) -> Descriptors:
     """Count the colours within 42 pixels of each point: (n, 364), each of unit length.
 
     Hue and saturation are a point of the unit disc, in a grid of 11 x 11 cells, and value is one
@@ -192,7 +221,7 @@ def hsv_histograms(points: Points) -> Descriptors:
     """
     from matplotlib.colors import rgb_to_hsv
 
-    hue, saturation, value = np.moveaxis(rgb_to_hsv(points.pixels), 2, 0)
+    hue, saturation, value = np.moveaxis(rgb_to_hsv(pixels), 2, 0)
     angle = 2 * np.pi * hue
     disc = (saturation * np.cos(angle), saturation * np.sin(angle))
     across, down = (_cells((part + 1) / 2, N_HUES) for part in disc)
@@ -204,7 +233,7 @@ def hsv_histograms(points: Points) -> Descriptors:
     side = len(offsets)
     counts = [
         np.bincount(padded[y : y + side, x : x + side][within], minlength=outside + 1)
-        for x, y in points.places
+        for x, y in places
     ]
     return unit_length(np.array(counts))
 
@@ -213,13 +242,13 @@ def _cells(values: npt.NDArray[np.floating], n: int) -> npt.NDArray[np.intp]:
     return np.minimum((values * n).astype(np.intp), n - 1)
 
 
-def sift(points: Points) -> Descriptors:
+def sift(pixels: FloatArray, places: Places) -> Descriptors:
     """Describe the upright patches of 84 x 84 pixels by SIFT: (n, 128), each of unit length."""
     cv2 = _opencv()
-    grey = cv2.cvtColor(np.rint(points.pixels * 255).astype(np.uint8), cv2.COLOR_RGB2GRAY)
+    grey = cv2.cvtColor(np.rint(pixels * 255).astype(np.uint8), cv2.COLOR_RGB2GRAY)
     # SIFT's 4 x 4 cells are 6 times as wide as the size of a keypoint.
-    places = [cv2.KeyPoint(float(x), float(y), RADIUS / 3, 0.0) for x, y in points.places]
-    _, descriptors = cv2.SIFT_create().compute(grey, places)
+    keypoints = [cv2.KeyPoint(float(x), float(y), RADIUS / 3, 0.0) for x, y in places]
+    _, descriptors = cv2.SIFT_create().compute(grey, keypoints)
     return unit_length(descriptors)
 
 
@@ -233,14 +262,18 @@ def _opencv() -> Any:
     return cv2
 
 
-KINDS: dict[str, tuple[Callable[[Points], Descriptors], int, int]] = {
-    "gb70": (lambda points: geometric_blur(points.channels, points.places, 70), 204, 70),
-    "gb42": (lambda points: geometric_blur(points.channels, points.places, RADIUS), 204, RADIUS),
-    "hsv": (hsv_histograms, N_VALUES * N_HUES**2 + 1, RADIUS),
-    "sift": (sift, 128, RADIUS),
+KINDS: dict[str, tuple[Callable[[Edges, Places], Descriptors], int, int]] = {
+    "gb70": (lambda edges, places: geometric_blur(edges.channels, places, 70), 204, 70),
+    "gb42": (lambda edges, places: geometric_blur(edges.channels, places, RADIUS), 204, RADIUS),
+    "hsv": (
+        lambda edges, places: hsv_histograms(edges.pixels, places),
+        N_VALUES * N_HUES**2 + 1,
+        RADIUS,
+    ),
+    "sift": (lambda edges, places: sift(edges.pixels, places), 128, RADIUS),
 }
-"""The kinds of patches by name: what describes the same points of a picture, how many numbers it
-makes of a point, and its radius in pixels of a picture whose longer side has 300."""
+"""The kinds of patches by name: what describes points of a picture, how many numbers it makes of a
+point, and its radius in pixels of a picture whose longer side has 300."""
 
 
 def patch_options(patches: str | None, n_points: int) -> tuple[str, ...]:
@@ -266,9 +299,9 @@ def patches_of(
     """Describe the patches of each picture; return them, their pictures' numbers, and the rest.
 
     There are None where no picture can be used; the rest are left out, each with the reason.  A
-    picture is scaled so that its longer side has 300 pixels, and patches of all kinds, at most
-    `n_points` of each, are centred at the same points (`points_of`).  What was computed is kept in
-    ``patches`` of the cache folder, a file for each kind and 256 pictures.
+    picture is scaled so that its longer side has 300 pixels, and each kind has at most `n_points`
+    points of its own (`points_of`, by the picture's content and the kind).  What was computed is
+    kept in ``patches`` of the cache folder, a file for each kind and 256 pictures.
     """
     unique = list({picture.content: picture for picture in pictures}.values())
     n_numbers = len(pictures) * n_points * sum(KINDS[name][1] for name in kinds)
@@ -279,8 +312,8 @@ def patches_of(
     )
     found: dict[str, dict[str, Parts]] = {name: {} for name in kinds}
     faults: dict[str, Fault] = {}
-    # The kinds of a picture share its points and edges: those of a file of the cache are kept.
-    points = lru_cache(AT_ONCE)(partial(points_of, n_points=n_points))
+    # The kinds of a picture share its edges: those of a file of the cache are kept.
+    edges = lru_cache(AT_ONCE)(edges_of)
     what, n_done = f"describing patches ({'+'.join(kinds)})", 0
     with threadpool_limits(1):  # the pictures run in parallel, not the products within one
         for part in slices(len(unique), AT_ONCE):
@@ -289,7 +322,7 @@ def patches_of(
                 def here(what: str, done: int, _: int | None, before: int = n_done) -> None:
                     progress(what, before + done, len(unique) * len(kinds))
 
-                compute = partial(in_threads, partial(_patches, name, points), what)
+                compute = partial(in_threads, partial(_patches, name, edges, n_points), what)
                 libraries = [f"scipy {scipy.__version__}"]
                 if name == "sift":
                     libraries.append(f"opencv {_opencv().__version__}")
@@ -308,10 +341,13 @@ def patches_of(
     return Patches(joined), kept, named(pictures, faults)
 
 
-def _patches(name: str, points: Callable[[Picture], Points], picture: Picture) -> Parts:
-    """Describe the patches of a picture at its `points`; return their positions too."""
-    its = points(picture)
+def _patches(
+    name: str, edges: Callable[[Picture], Edges], n_points: int, picture: Picture
+) -> Parts:
+    """Describe the patches of one kind of a picture; return their positions too."""
+    its = edges(picture)
+    places = points_of(its.crests, n_points, f"{picture.content} {name}")
     describe, *_ = KINDS[name]
     # The centre of a pixel of the scaled picture, in pixels of the picture itself.
-    positions = (its.places + 0.5) / its.scale - 0.5
-    return describe(its), positions.astype(np.float32)
+    positions = (places + 0.5) / its.scale - 0.5
+    return describe(its, places), positions.astype(np.float32)

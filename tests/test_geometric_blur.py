@@ -25,7 +25,7 @@ def written_out(channels, x, y, radius):
             weights = np.exp(-((across - u) ** 2 + (down - v) ** 2) / (2 * deviation**2))
             weights /= 2 * np.pi * deviation**2
             values += [(weights * channel).sum() for channel in np.float64(channels)]
-    return np.array(values) / np.linalg.norm(values)
+    return np.array(values) / np.sqrt(np.linalg.norm(values))
 
 
 @pytest.mark.parametrize("radius", [42, 70])

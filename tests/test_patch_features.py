@@ -11,12 +11,13 @@ from sklearn.datasets import load_sample_image
 from oasis_bench.datasets import ImageFolder, picture_files
 from oasis_bench.datasets.patches import (
     KINDS,
-    Points,
     edge_signals,
+    edges_of,
     geometric_blur,
     hsv_histograms,
     patches_of,
     points_of,
+    sift,
 )
 from oasis_bench.datasets.picture_files import Picture, hashed_pictures
 from oasis_bench.plugins import Registry
@@ -41,7 +42,8 @@ def squares(path: Path) -> Picture:
 
 
 def test_points_lie_at_edges_and_strong_edges_have_more_of_them(tmp_path: Path) -> None:
-    points = points_of(squares(tmp_path / "a.png"), 250).places
+    # More than fit at a distance of 10 pixels, so strength decides of most of them.
+    points = points_of(edges_of(squares(tmp_path / "a.png")).crests, 250, "seed")
     assert len(np.unique(points, axis=0)) == len(points) == 250
     x, y = points.T
     left, right = (
@@ -53,22 +55,24 @@ def test_points_lie_at_edges_and_strong_edges_have_more_of_them(tmp_path: Path) 
     assert 1.5 < left.sum() / right.sum() < 4
 
 
-def test_points_are_the_same_for_the_same_content_alone(tmp_path: Path) -> None:
-    picture = squares(tmp_path / "a.png")
-    first, again = (points_of(picture, 50).places for _ in range(2))
-    np.testing.assert_array_equal(first, again)
-    other = points_of(Picture(picture.path, "another content"), 50).places
-    assert (first != other).any()
-    # Fewer points are the first of more.
-    np.testing.assert_array_equal(points_of(picture, 20).places, first[:20])
-    assert 300 < len(points_of(picture, 10**6).places) < 3000
+def test_points_are_apart_as_long_as_such_points_are_left() -> None:
+    crests = edge_signals(load_sample_image("china.jpg")[::2, ::2].astype(np.float32) / 255)[1]
+    points = points_of(crests, 10**6, "seed")
+    x, y = np.nonzero(crests.T > 0.005)
+    assert sorted(map(tuple, points)) == sorted(zip(x, y, strict=True))
+    squared = np.square(points[:, None] - points).sum(axis=2)
+    n_apart = max(n for n in range(1, 500) if (squared[:n, :n] + 100 * np.eye(n) >= 100).all())
+    assert 150 < n_apart < 320  # circles of radius 5 without overlap; most of the picture has edges
+    assert (squared[n_apart:, :n_apart].min(axis=1) < 100).all()  # no other point would have fitted
+    np.testing.assert_array_equal(points_of(crests, 20, "seed"), points[:20])
+    assert (points_of(crests, 20, "another") != points[:20]).any()
 
 
 def test_histograms_count_the_colours_within_42_pixels() -> None:
     pixels = load_sample_image("flower.jpg")[::4, ::4].astype(np.float32) / 255
     height, width, _ = pixels.shape
     points = np.array([(80, 60), (5, height - 1)])
-    found = hsv_histograms(Points(pixels, edge_signals(pixels)[0], points, 1.0))
+    found = hsv_histograms(pixels, points)
     assert found.shape == (2, KINDS["hsv"][1]) == (2, 364)
     for (x, y), row in zip(points, found, strict=True):
         counts = np.zeros(364)
@@ -93,11 +97,11 @@ def test_sift_is_that_of_opencv_and_ignores_brightness() -> None:
     grey = load_sample_image("china.jpg")[::2, ::2].mean(axis=2).round().astype(np.uint8)
     points = np.array([(150, 100), (200, 60), (3, 3)])
     pixels = np.repeat(grey[..., None], 3, axis=2).astype(np.float32) / 255
-    found = KINDS["sift"][0](Points(pixels, pixels, points, 1.0))
+    found = sift(pixels, points)
     places = [cv2.KeyPoint(float(x), float(y), 14, 0) for x, y in points]
     _, rows = cv2.SIFT_create().compute(grey, places)
     np.testing.assert_allclose(found, rows / np.linalg.norm(rows, axis=1)[:, None], atol=1e-6)
-    darker = KINDS["sift"][0](Points(0.5 * pixels + 0.2, pixels, points, 1.0))
+    darker = sift(0.5 * pixels + 0.2, points)
     assert ((found * darker).sum(axis=1) > 0.98).all()
     assert (found @ found.T < 0.9)[~np.eye(3, dtype=bool)].all()
 
@@ -107,7 +111,8 @@ def test_positions_are_in_pixels_of_the_picture(tmp_path: Path) -> None:
     small = squares(tmp_path / "a.png")
     found, _, _ = patches_of([small], ["hsv"], 40, no_progress)
     assert found is not None
-    np.testing.assert_array_equal(found.kinds["hsv"].positions, points_of(small, 40).places)
+    points = points_of(edges_of(small).crests, 40, "content hsv")
+    np.testing.assert_array_equal(found.kinds["hsv"].positions, points)
     with Image.open(small.path) as image:
         image.resize((900, 600), Image.Resampling.NEAREST).save(tmp_path / "large.png")
     found, _, _ = patches_of(
@@ -174,11 +179,10 @@ def test_a_folder_of_pictures_gives_patches_when_asked(tmp_path: Path) -> None:
     assert not any(image.name.startswith("plain") for image in rows.images)
     for number, image in enumerate(rows.images):
         (picture,) = hashed_pictures([image], no_progress)
-        points = points_of(picture, 15)
+        edges = edges_of(picture)
+        points = points_of(edges.crests, 15, f"{picture.content} gb42")
         item = rows.patches[[number]].kinds["gb42"]
-        np.testing.assert_array_equal(
-            item.descriptors, geometric_blur(points.channels, points.places, 42)
-        )
+        np.testing.assert_array_equal(item.descriptors, geometric_blur(edges.channels, points, 42))
         assert (item.positions >= 0).all()
         assert (item.positions < (320, 240)).all()
     with pytest.warns(UserWarning, match="set apart"):
