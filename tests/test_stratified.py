@@ -102,6 +102,7 @@ def test_inner_folds_are_those_of_scikit_learns_stratified_k_fold():
         ((50, 30, 1), np.arange(81) % 2, "take the other classes alone with --classes 2"),
         ((1, 1, 1), None, "is the label an id? name another one with --label"),
         ((50, 1), None, "add items to this class"),
+        ((50, 40, 1, 1, 1), np.arange(93) % 2, "take the other classes alone with --classes 2"),
     ],
 )
 def test_classes_of_one_item_are_refused_with_advice_that_is_not_followed_yet(

@@ -114,11 +114,12 @@ def _numbers(
         remedy = f"take the other classes alone with --classes {others}"
         if bound > least:
             remedy = "lower --train or --test"
-        elif others == few == 1:
-            divide = ", or divide the rows with --split stratified"
-            remedy = f"add items to this class{divide * bool(least == LEAST and counts.min() > 1)}"
         elif others < 2 or (least == LEAST and others < few):
-            remedy = "is the label an id? name another one with --label"
+            remedy = f"add items to {'this class' if few == 1 else 'these classes'}"
+            if others and least == LEAST and counts.min() > 1:
+                remedy += ", or divide the rows with --split stratified"
+            if np.median(counts) < 3:
+                remedy = "is the label an id? name another one with --label"
         elif least == LEAST:  # else the split is stratified, or of folds
             split = "keep their frequencies with --split stratified, " * bool(counts.min() > 1)
             remedy = f"{split}leave those rows out, or {remedy}"

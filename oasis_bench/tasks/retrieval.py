@@ -155,7 +155,8 @@ class RankedQueries(Evaluation):
         self.n_left_out = len(asked) - self.n_queries
         if not self.n_queries:
             raise ValueError(
-                f"none of the {len(asked)} queries has a relevant other: nothing to rank"
+                f"none of the {len(asked)} queries shares a label with another item: add items "
+                "of their classes, or name other queries"
             )
         self._n_ranked = len(ties) - 1
         last_k = min(last_k, self._n_ranked)
