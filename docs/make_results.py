@@ -370,6 +370,9 @@ TASKS = {
     "classification": "Classification by the nearest neighbour",
 }
 
+TUNED = ("retrieval mAP", "unseen-classes mAP", "classification accuracy@1")
+"""Where the leaderboard page tests tuning: the p-values of these are corrected together."""
+
 
 def make_words(specs, folder):
     """Write in a sentence for each task what a typical metric and the classifier gain."""
@@ -405,6 +408,8 @@ def tested_in_words(row, unit):
 
 def in_words(spec, folder):
     """Write what a typical metric, the best one and the classifier gain over Euclidean."""
+    from oasis_bench.reports.table import plural
+
     table, task = planned(spec, folder), TASKS[spec.split(" ", 1)[0]]
     if table is None:
         return f"**{task}**: {NOTHING_YET.strip()}"
@@ -412,12 +417,16 @@ def in_words(spec, folder):
     apart = table.loc[POSTERIOR_MINUS_BEST]
     last = "These are too few data sets for a test."
     if pd.notna(apart["p"]):
-        gap = difference_in_words(apart, "the metric that is best on the others")
-        last = f"On the same data set, ClassifierPosterior is {gap}."
+        points = plural(round(100 * abs(apart["median"])), "point")
+        last = (
+            f"Compared on each data set, ClassifierPosterior removes {points} "
+            f"{'more' if apart['median'] > 0 else 'less'} than that metric "
+            f"{tested_in_words(apart, '')}."
+        )
     return (
         f"**{task}** ({table['n'].iloc[0]} data sets): a typical learned metric removes {gains[0]} "
-        f"of Euclidean's error, the metric that is best on the other data sets {gains[1]}, and "
-        f"ClassifierPosterior {gains[2]}. {last}"
+        f"of Euclidean's error. The metric that is best on the other data sets removes {gains[1]}, "
+        f"and ClassifierPosterior {gains[2]}. {last}"
     )
 
 
@@ -425,18 +434,21 @@ def make_choices(spec, folder):
     """Write in sentences what the loss, tuning and blending change in one task."""
     from oasis_bench.reports.table import plural, series
 
-    table, gains = planned(spec, folder), tuning_gains(spec, folder)
-    if table is None or not len(gains):
+    table, gains = planned(spec, folder), tuning_gains_of_tasks(TUNED, folder)
+    task = TASKS[spec.split(" ", 1)[0]]
+    if table is None or task not in gains:
         return NOTHING_YET
-    tuned, blended = tested({"": gains}).iloc[0], table.loc[BLENDED_MINUS_LEARNED]
+    tuned, blended = tested(gains).loc[task], table.loc[BLENDED_MINUS_LEARNED]
+    points = plural(round(100 * blended["median"]), "point")
+    points = "less than half a point" if points.startswith("0 ") else points
     beside = f"that of {series(BESIDE)}"
     return (
         f"- **Learners of the papers**: the mean error reduction of {series(GROUP)} is "
         f"{difference_in_words(table.loc[GROUP_MINUS_BESIDE], beside)}.\n"
         f"- **Tuning** removes {gain_in_words(tuned)} of the error that a metric has with its "
-        f"defaults ({len(gains)} data sets).\n"
-        f"- **Blending** with Euclidean, where tuning selects it, adds "
-        f"{plural(round(100 * blended['median']), 'point')} {tested_in_words(blended, '')}.\n"
+        f"defaults ({tuned['n']:.0f} data sets).\n"
+        f"- **Blending** with Euclidean adds {points} to the error reduction of a metric "
+        f"{tested_in_words(blended, '')}.\n"
     )
 
 
@@ -456,12 +468,15 @@ def tuning_gains(spec, folder):
     return gains.drop(columns=[*BASELINES], errors="ignore").median(axis=1).dropna()
 
 
+def tuning_gains_of_tasks(specs, folder):
+    """Return `tuning_gains` of each task that has some: they are tested together."""
+    gains = {TASKS[it.split(" ", 1)[0]]: tuning_gains(it, folder) for it in map(str.strip, specs)}
+    return {task: own for task, own in gains.items() if len(own)}
+
+
 def make_tuning(specs, folder):
     """Write for each task what tuning gains a typical metric over its defaults, as a table."""
-    gains = {}
-    for spec in map(str.strip, specs.split(";")):
-        if len(own := tuning_gains(spec, folder)):
-            gains[TASKS[spec.split(" ", 1)[0]]] = own
+    gains = tuning_gains_of_tasks(specs.split(";"), folder)
     if not gains:
         return "This is not measured yet.\n"
     return comparison_lines("Task", "Error with defaults that tuning removes, %", tested(gains))
@@ -480,6 +495,7 @@ MEASURED = {
 def make_claims(what, folder):
     """Write the verdicts of the claims, or a published table beside ours, in Markdown."""
     from oasis_bench.claims import CLAIMS, decide
+    from oasis_bench.reports.table import series
 
     folder = folder.parent / "claims"
     verdicts, effects = decide(CLAIMS, pd.read_csv(folder / "effects.csv"))
@@ -501,8 +517,8 @@ def make_claims(what, folder):
             lines.append([name, about, verdict, *texts])
     elif what == "counts":
         found = verdicts["verdict"].value_counts()
-        counts = ", ".join(
-            f"{n} {'is' if n == 1 else 'are'} {name}" for name, n in found[found > 0].items()
+        counts = series(
+            [f"{n} {'is' if n == 1 else 'are'} {name}" for name, n in found[found > 0].items()]
         )
         return f"Of {len(verdicts)} claims, {counts}.\n"
     elif what == "notes":
