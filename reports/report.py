@@ -230,9 +230,10 @@ def _methods(view: RunView) -> Iterator[str]:
     yield _partitions(view)
     yield scaling_text(view)
     tasks = [_cited(name, task.citation) for name, task in sources.tasks.items()]
-    yield f"The learners are evaluated on {series(tasks)}."
+    yield f"The {'tasks are' if len(tasks) > 1 else 'task is'} {series(tasks)}."
     if len(view.splits) > 1 or view.splits != ["seen-classes"]:
-        yield from (f"Split {name}: {about.summary}." for name, about in sources.splits.items())
+        splits = [f"{name} ({about.summary})" for name, about in sources.splits.items()]
+        yield f"The {'splits are' if len(splits) > 1 else 'split is'} {series(splits)}."
     yield protocol_text(view)
     if e.replicates:
         yield "Class sets share no items, so differences are tested by a paired t-test over them."
@@ -290,19 +291,19 @@ def protocol_text(view: RunView) -> str:
     elif tuned:
         parts = [
             f"Hyper-parameters are tuned on {experiment.inner_folds} inner folds of the training "
-            f"{view.info.items}, by {_by(view)}: {', '.join(tuned)}. Each learner has the same "
-            f"budget: {_budget(view)}."
+            f"{view.info.items}, by {_by(view)}. The search tunes {series(tuned)}. Each learner "
+            f"has the same budget: {_budget(view)}."
         ]
     else:
         parts = ["No hyper-parameter is tuned."]
     if view.is_blended:
         parts.append(
-            "Each learner of rows is blended with the Euclidean baseline. The weight is tuned on "
-            "the same folds."
+            "The scores of learners that take rows are blended with those of the Euclidean "
+            "baseline; the weight of the blend is tuned on the same folds."
         )
-    parts += [f"Fixed: {'; '.join(fixed)}."] * bool(fixed and not models)
+    parts += [f"We fixed {'; '.join(fixed)}."] * bool(fixed and not models)
     parts += ["All other parameters have their defaults."] * (not models)
-    return " ".join([*parts, f"Limits of a fit: {'; '.join(_limits(view))}."])
+    return " ".join([*parts, f"Each fit has {'; '.join(_limits(view))}."])
 
 
 def scaling_text(view: RunView) -> str:
@@ -313,13 +314,14 @@ def scaling_text(view: RunView) -> str:
     of_first = view.trials.groupby("learner", sort=False)["n_features"].agg(["min", "max"])[:1]
     ends = dict.fromkeys(f"{n:,}" for n in of_first.to_numpy().ravel())  # by rare categories
     rows = f"Rows of {' to '.join(ends)} features" if ends else "Rows"
-    what = f"{rows} are scaled by {scalings[0]}: {Scaling.words(scalings[0])}"
+    what = f"{rows} are scaled by {scalings[0]} ({Scaling.words(scalings[0])})"
     if len(scalings) > 1:
-        what = f"The scaling of {rows[:1].lower()}{rows[1:]} is tuned among {', '.join(scalings)}"
-    given = "" if view.experiment.scaling else " (the data set's default)"
+        what = f"The scaling of {rows[:1].lower()}{rows[1:]} is tuned among {series(scalings)}"
+    default = ", the data set's default" + "s" * (len(scalings) > 1)
+    given = "" if view.experiment.scaling else default
     if view.experiment.test_share == 1 or {*scalings} <= {"none", "l2"}:  # neither learns
         return f"{what}{given}."
-    return f"{what}{given}; the scaling is learned only from the training {view.info.items}."
+    return f"{what}{given}. The scaling is learned only from the training {view.info.items}."
 
 
 def _budget(view: RunView) -> str:
@@ -334,7 +336,7 @@ def _budget(view: RunView) -> str:
 def _by(view: RunView) -> str:
     """Say by what measure hyper-parameters were tuned."""
     by = view.measures_that_tuned[["task", "measure"]].drop_duplicates()
-    return series([f"{measure} of the task {task}" for task, measure in by.to_numpy()])
+    return series([f"the {measure} of {task}" for task, measure in by.to_numpy()])
 
 
 def _limits(view: RunView) -> Iterator[str]:
@@ -343,15 +345,19 @@ def _limits(view: RunView) -> Iterator[str]:
     yield _limits_text(experiment.budget, experiment.memory)
     for label, spec in experiment.learners.items():
         if text := _limits_text(spec.budget, spec.memory):
-            yield f"{label} {text}"
+            yield f"{label} has {text}"
     for session in view.info.resumed:
         if text := _limits_text(session.limits.get("budget"), session.limits.get("memory")):
-            yield f"after the run was resumed on {session.started[:10]}: {text} for all"
+            yield f"after the run was resumed on {session.started[:10]}, each has {text}"
 
 
 def _limits_text(time: str | None, memory: str | None) -> str:
     """Write the limits that are given."""
-    return ", ".join(f"{w} {given}" for w, given in (("time", time), ("memory", memory)) if given)
+    return " and ".join(
+        f"no {what} limit" if given == "off" else f"a {what} limit of {given}"
+        for what, given in (("time", time), ("memory", memory))
+        if given
+    )
 
 
 def _values(view: RunView, label: str) -> dict[str, list[Any]]:

@@ -30,6 +30,8 @@ PARTS = {"tuning_seconds": "tuning", "fit_seconds": "fit", "query_seconds": "que
 
 CLASSIFIER = "ClassifierPosterior"
 
+NO_OTHER = "there is no other learner to compare it with"
+
 
 class NextStep(NamedTuple):
     """What may be worth trying, the command, and the argument of `oasis_bench.run`."""
@@ -42,8 +44,8 @@ class NextStep(NamedTuple):
 def answers(view: RunView, brief: bool = False) -> list[str]:
     """Say who leads on each task, by how much, what is not significant, and the costs.
 
-    In brief: by the first measure, on the largest class subset, without what few partitions can
-    show and how costs are made up.
+    In brief: by the first measure, on the largest class subset, without the size of a difference
+    that few partitions can show, and without how costs are made up.
     """
     lines = [line for task in view.tasks if (line := _of_task(view, task, brief))]
     if lines and (costs := _costs(view, brief)):
@@ -69,9 +71,9 @@ def _of_task(view: RunView, task: str, brief: bool) -> str:
             f"{view.info.items} or another measure may separate them."
         )
     parts = [_without_comparison(view, it)] if best is None else list(_leads(view, it))
+    parts += [*_what_could_be_seen(it, brief), *_caveats(view, task, it, of_best=brief)]
     if brief:
-        return where + " ".join([*parts, *_near_chance(view, task, it)])
-    parts += [*_what_could_be_seen(it), *_caveats(view, task, it)]
+        return where + " ".join(parts)
     for other in [found[subset][name] for name in others] if best else []:
         if other.best not in (None, best) and not all_at_most(other):
             parts.append(_other_leader(view, str(best), other))
@@ -118,6 +120,8 @@ def _without_comparison(view: RunView, it: Comparison) -> str:
             f"{interval.n} queries)"
         )
     why = _why_not_compared(view, it)
+    if why == NO_OTHER:
+        return f"the {it.name} of {view.marked(highest)} is {mean}; {why}."
     return f"{view.marked(highest)} has the highest {it.name}, {mean}; {why}."
 
 
@@ -137,8 +141,14 @@ def _leads(view: RunView, it: Comparison) -> Iterator[str]:
     if worse := [f"{view.marked(name)} by {_gap(own[name])}" for name in of["worse"]]:
         more = [f"{plural(len(worse) - MOST_NAMED, 'other')} by more"] * (len(worse) > MOST_NAMED)
         yield f"It is significantly better than {series([*worse[:MOST_NAMED], *more])}."
+    equal = [name for name in of["tied"] if own[name].mean == own[name].sd == 0]
+    if equal:
+        verb = "have" if len(equal) > 1 else "has"
+        yield f"{series([view.marked(name) for name in equal])} {verb} exactly the same values."
     if tied := [
-        f"{view.marked(name)} ({_gap(own[name])} {_side(own[name])})" for name in of["tied"]
+        f"{view.marked(name)} ({_gap(own[name])} {_side(own[name])})"
+        for name in of["tied"]
+        if name not in equal
     ]:
         more = [plural(len(tied) - MOST_NAMED, "other")] * (len(tied) > MOST_NAMED)
         verb = "are" if len(tied) > 1 else "is"
@@ -154,7 +164,7 @@ def _leads(view: RunView, it: Comparison) -> Iterator[str]:
             f"{view.marked(name)} is {abs(own[name].mean):.3f} {_side(own[name])} on each of "
             f"{own[name].n} {unit}. Without spread there is no test."
         )
-    if len(of["untested"]) < len(own):
+    if any(not math.isnan(own[name].low) for name in nearest):
         yield "Brackets are 95 % intervals."
     if any(own[name].low > 0 or own[name].high < 0 for name in of["tied"]):
         yield (
@@ -180,7 +190,7 @@ def _side(it: PairedInterval) -> str:
     return "lower" if it.mean >= 0 else "higher"
 
 
-def _what_could_be_seen(it: Comparison) -> Iterator[str]:
+def _what_could_be_seen(it: Comparison, brief: bool) -> Iterator[str]:
     """Say what difference few partitions can show, if some were not significant."""
     tied = [own for name, own in it.differences.items() if it.verdicts[name] == "tied"]
     n_partitions = max((own.n for own in tied), default=MANY_ENOUGH)
@@ -190,19 +200,26 @@ def _what_could_be_seen(it: Comparison) -> Iterator[str]:
     if any(map(math.isnan, seen)):
         yield f"With {n_partitions} partitions of this spread, no difference is likely significant."
     elif seen and max(seen) >= 0.0005:
+        if brief:
+            if max(abs(own.mean) for own in tied) >= 0.01:  # a smaller one surprises nobody
+                yield f"With {n_partitions} partitions, only large differences are significant."
+            return
         yield (
             f"With {n_partitions} partitions, only a difference of at least {max(seen):.3f} is "
             "likely to be significant."
         )
 
 
-def _caveats(view: RunView, task: str, it: Comparison) -> Iterator[str]:
-    """Say whose values are the Euclidean baseline's, and what `_near_chance` says."""
+def _caveats(view: RunView, task: str, it: Comparison, of_best: bool) -> Iterator[str]:
+    """Say whose values are the Euclidean baseline's (or only `of_best`), and `_near_chance`."""
     own = _numbers(view, task, it)
-    if names := [view.marked(name) for name in own.loc[own["blend"] == 0, "learner"]]:
+    own = own[own["blend"] == 0]
+    names = [name for name in own["learner"] if name == it.best or not of_best]
+    if names:
+        owner = "its" if len(names) == 1 else "their"
         yield (
-            f"{series(names)} got weight 0 in the blend on all partitions, so the values are the "
-            "Euclidean baseline's."
+            f"{series([view.marked(name) for name in names])} got weight 0 in the blend on all "
+            f"partitions, so {owner} values are those of the Euclidean baseline."
         )
     yield from _near_chance(view, task, it)
 
@@ -223,7 +240,7 @@ def _numbers(view: RunView, task: str, it: Comparison) -> pd.DataFrame:
 
 def _why_not_compared(view: RunView, it: Comparison) -> str:
     if it.scores.shape[1] < 2 or it.scores.count().gt(0).sum() < 2:
-        return "there is no other learner to compare it with"
+        return NO_OTHER
     if view.experiment.replicates:
         n_sets = view.experiment.n_partitions
         return f"a test needs {view.LEAST_SETS} class sets, and there are {n_sets}"
