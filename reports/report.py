@@ -50,6 +50,9 @@ SHOWN_RANKS = 5
 LOG_WIDTH = 20_000
 """Bytes of the log that the page shows, the last ones."""
 
+REPEATED = re.compile(r"^((?:.+\n){1,2}?)\1+", re.MULTILINE)
+"""One or two lines that are printed more than once in a row, such as a warning for each fit."""
+
 
 WORDS = tomllib.loads(
     resources.files("oasis_bench.reports").joinpath("templates/words.toml").read_text("utf-8")
@@ -115,7 +118,13 @@ def _log(folder: Path) -> str:
             text = file.read(LOG_WIDTH).decode("utf-8", errors="replace")
     except OSError:
         return ""
+    text = REPEATED.sub(_counted, f"{text.strip()}\n")
     return Text.printable(text.strip(), keep="\n")
+
+
+def _counted(found: re.Match[str]) -> str:
+    """Write repeated lines once, with how often they follow."""
+    return f"{found[1]}({plural(len(found[0]) // len(found[1]) - 1, 'more time')})\n"
 
 
 def _chapter(view: RunView, task: str, baseline: str | None = None) -> dict[str, Any]:
