@@ -430,7 +430,7 @@ def recommend(
     `no_learner` why a learner cannot learn from it.
     """
     groups = [kind_of(items, features), *(size_group(noun, sizes[noun]) for noun in SIZES)]
-    texts = [f"{', '.join(groups)}:"]
+    texts = [f"This data belongs to the groups: {', '.join(groups)}."]
     for whole in read_boards(paths)[0]:
         if whole.group != ALL:
             continue
@@ -444,7 +444,7 @@ def recommend(
             texts.append(f"{by}: {_recommendation(board)}")
             continue
         best = board.best_on_average
-        why = "the best on average; no other is significantly better for data of this kind or size"
+        why = "the best on average, and none is significantly better for data of this kind or size"
         found = board.recommendations(FACETS).to_dict("records")
         if of_data := [row for row in found if row["group"] in groups and row["low"] > 0]:
             row = max(of_data, key=lambda it: float(it["gain"]))
@@ -453,9 +453,9 @@ def recommend(
             board = Leaderboard.of(cells[cells[row["facet"]] == row["group"]], board.baseline)
         ends = [f"error_reduction{end}" for end in ("", "_low", "_high", "_mean")]
         median, low, high, mean = map(percent, board.learners.loc[best, ends])
-        saves = f": median error reduction against {board.baseline} {median} % [{low}, {high}], "
-        saves += f"mean {mean} %, over {len(board.corpora)} data sets"
-        texts.append(f"{by}: take {best}{saves * (best != board.baseline)}. It is {why}.")
+        saves = f" Its error reduction against {board.baseline} on {len(board.corpora)} data sets: "
+        saves += f"median {median} % [{low}, {high}], mean {mean} %."
+        texts.append(f"{by}: take {best}. It is {why}.{saves * (best != board.baseline)}")
         if reason := no_learner(best):
             texts[-1] += f" But {reason}."
     return "\n".join(line for text in texts for line in wrapped(text))

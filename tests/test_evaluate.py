@@ -321,7 +321,7 @@ def test_a_model_of_judged_triplets_is_judged_on_all_triplets_of_a_file_it_has_n
     groups = record.groups[record.groups["measure"] == "similarity precision"]
     assert groups["value"].sum() / groups["n"].sum() == pytest.approx(found, abs=1e-12)
     page = " ".join((new / "report.html").read_text().split())
-    assert "Split judged: all judgements test." in page
+    assert "The split is judged (all judgements test)." in page
     assert "--partitions 20" not in page  # more of the same would tell nothing new
 
     some = ["--partitions", "2", "--output", tmp_path / "some"]

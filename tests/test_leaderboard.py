@@ -198,18 +198,20 @@ def test_the_learner_for_data_of_a_kind_and_size(recommended, tmp_path):
     table.write_text("w,x,kind\n" + "".join(f"1.5,{t},a\n2.5,{t},b\n" for t in "abcdefghijkl" * 2))
     status, out, err = recommended("--for", table, "--label", "kind")
     assert (status, err) == (0, "")
-    assert out.startswith("tables, up to 300 training items, 11 to 100 features: mAP (retrieval): ")
+    groups = "tables, up to 300 training items, 11 to 100 features"
+    assert out.startswith(f"This data belongs to the groups: {groups}. mAP (retrieval): take LDA. ")
     assert "mAP (unseen-classes): not on this data: it has 2 classes, and 7 are needed." in out
-    assert "take LDA: median error reduction against Euclidean +35 % [+20, +50], mean +35 %" in out
-    assert "over 12 data sets. It is the best on average; no other is" in out
+    assert "take LDA. It is the best on average, and none is significantly better for" in out
+    saves = (
+        "Its error reduction against Euclidean on 12 data sets: median +35 % [+20, +50], mean +35 %"
+    )
+    assert saves in out
     assert out.endswith(f"bench run --dataset {table} --algorithms all --label kind")
     status, out, err = recommended("--for", "digits")
     assert (status, err) == (0, "")
-    assert out.startswith("pictures, over 1,000 training items, 11 to 100 features:")
-    assert (
-        "take OASIS: median error reduction against Euclidean +50 % [+40, +60], mean +50 %, "
-        "over 6 data sets. It is better for pictures than LDA, the best on average (regret"
-    ) in out
+    assert "groups: pictures, over 1,000 training items, 11 to 100 features. " in out
+    assert "take OASIS. It is better for pictures than LDA, the best on average (regret" in out
+    assert "Euclidean on 6 data sets: median +50 % [+40, +60], mean +50 %." in out
     assert "regret 0.000 instead of 0.300, gain 0.300 [0." in out
 
 
