@@ -443,7 +443,7 @@ def make_choices(spec, folder):
     points = "less than half a point" if points.startswith("0 ") else points
     beside = f"that of {series(BESIDE)}"
     return (
-        f"- **Learners of the papers**: the mean error reduction of {series(GROUP)} is "
+        f"- **Two groups of learners**: the mean error reduction of {series(GROUP)} is "
         f"{difference_in_words(table.loc[GROUP_MINUS_BESIDE], beside)}.\n"
         f"- **Tuning** removes {gain_in_words(tuned)} of the error that a metric has with its "
         f"defaults ({tuned['n']:.0f} data sets).\n"
