@@ -141,7 +141,7 @@ def _leads(view: RunView, it: Comparison) -> Iterator[str]:
     if worse := [f"{view.marked(name)} by {_gap(own[name])}" for name in of["worse"]]:
         more = [f"{plural(len(worse) - MOST_NAMED, 'other')} by more"] * (len(worse) > MOST_NAMED)
         yield f"It is significantly better than {series([*worse[:MOST_NAMED], *more])}."
-    equal = [name for name in of["tied"] if own[name].mean == own[name].sd == 0]
+    equal = [name for name in of["tied"] if _is_equal(own[name])]
     if equal:
         verb = "have" if len(equal) > 1 else "has"
         yield f"{series([view.marked(name) for name in equal])} {verb} exactly the same values."
@@ -179,6 +179,11 @@ def _leads(view: RunView, it: Comparison) -> Iterator[str]:
             yield f"The best metric learner is {view.marked(second)} ({others[second]:.3f})."
 
 
+def _is_equal(it: PairedInterval) -> bool:
+    """Return whether two learners have the same value on each partition."""
+    return it.mean == it.sd == 0
+
+
 def _gap(it: PairedInterval) -> str:
     """Write the size of a difference, and its interval."""
     low, high = (it.low, it.high) if it.mean >= 0 else (-it.high, -it.low)
@@ -211,10 +216,14 @@ def _what_could_be_seen(it: Comparison, brief: bool) -> Iterator[str]:
 
 
 def _caveats(view: RunView, task: str, it: Comparison, of_best: bool) -> Iterator[str]:
-    """Say whose values are the Euclidean baseline's (or only `of_best`), and `_near_chance`."""
+    """Say whose values are the Euclidean baseline's, and `_near_chance`.
+
+    Of the best learner and those with equal values only, or of all.
+    """
     own = _numbers(view, task, it)
     own = own[own["blend"] == 0]
-    names = [name for name in own["learner"] if name == it.best or not of_best]
+    best = {it.best, *(name for name, gap in it.differences.items() if _is_equal(gap))}
+    names = [name for name in own["learner"] if name in best or not of_best]
     if names:
         owner = "its" if len(names) == 1 else "their"
         yield (
