@@ -181,7 +181,8 @@ class VistermFeatures:
             raise TooSmallError(
                 f"visual words need {self.min_blocks} blocks of {self.block} x {self.block} "
                 f"pixels, but {width} x {height} pixels have room for "
-                f"{self.n_blocks(width, height)} only: use larger pictures or a smaller --block"
+                f"{self.n_blocks(width, height)} only: use larger pictures, a smaller --block, "
+                "or other --features"
             )
         return sizes
 

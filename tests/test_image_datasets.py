@@ -240,7 +240,7 @@ class TestRows:
         assert texts[12] == (
             f"left out: 12 too small: such as '{caltech256}/250.zebra/250_0010.jpg': "
             "visual words need 10 blocks of 64 x 64 pixels, but 74 x 64 pixels have room for 1 "
-            "only: use larger pictures or a smaller --block"
+            "only: use larger pictures, a smaller --block, or other --features"
         )
         assert rows.left_out == tuple(texts)
         assert len(rows.y.data) == 6
