@@ -98,6 +98,7 @@ def draw_against_time(
 ) -> None:
     """Draw learners at their seconds and values (middle, low, high), and the Pareto front."""
     axes.set_xlim(points["seconds_min"].min() / 1.6, points["seconds_max"].max() * 1.6)
+    axes.margins(y=0.15)  # room for the names above points
     fs.log_seconds(axes)
     for row in points.to_dict("records"):
         style = {**styles[row["learner"]], "linestyle": "", "markersize": 6}
