@@ -12,7 +12,7 @@ after a colon or all of its subsets, and which columns:
 A column is a task and one of its measures, or a key of `FACTS`, which are those of the first
 measure's fit.  Learners are in the order of the first measure.  Bold: best, or tied with
 the best (corrected paired t-test, Holm), and measured on all partitions; nothing is bold where that
-is true of all learners.
+is true of all learners, or on two partitions, where a test can tell hardly anything.
 
 A table of KEEL's data sets beside the published figures, for so many neighbours, is marked so:
 
@@ -94,9 +94,9 @@ def fact_cell(row, fact):
 
 
 def measure_cells(rows):
-    """Write mean ± standard deviation of each learner; bold only if not all would be bold."""
+    """Write mean ± standard deviation of each learner, bold only if that tells something."""
     is_best = rows["verdict"].isin(["best", "tied", "better"])
-    is_best &= rows["partitions"] == rows["planned"]
+    is_best &= (rows["partitions"] == rows["planned"]) & (rows["planned"] > 2)
     is_best &= not is_best[rows["partitions"] > 0].all()
     texts = {}
     for learner, row in rows.iterrows():
@@ -153,9 +153,11 @@ def origin(rows):
     is_suite = rows["file"].iloc[0].startswith("suite/")
     # The suite ran in parts, so the command of a row is that of its part.
     command = "python -m oasis_bench run --experiment suite" if is_suite else of["command"]
+    command = re.sub(r" --output \S+", "", command)  # the folder is each reader's own
     shared = " Times are of shared cores." if rows["shared_cores"].max() else ""
     return (
-        f"*{of['planned']} partitions, training + test items: {sizes}. Scaling: {of['scalings']}. "
+        f"*{of['planned']} partition{'s' * (of['planned'] != '1')}, training + test items: "
+        f"{sizes}. Scaling: {of['scalings']}. "
         f"Budget of tuning: {of['search']}. Threads: {of['threads']}.{shared}* "
         f"`{command}`, {of['started'][:10]}, commit {of['commit'][:8]}, {of['processor']}."
     )
