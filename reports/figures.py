@@ -30,8 +30,8 @@ COSTS = {
 NAME_WIDTH = 22
 FRONT: dict[str, Any] = {"label": "front", "color": "0.35", "linewidth": 1, "zorder": 1}
 FRONT_NOTE = (
-    "Grey line: the Pareto front. Learners with a name are on it: no other learner is both faster "
-    "and better than one of them."
+    "The grey line is the Pareto front. For each learner on it, no other learner is both faster "
+    "and better. Only these learners are named."
 )
 PARTS: dict[str, Any] = {"test": "-", "train": (0, (4, 2)), "validation": (0, (1, 1.2))}
 STEPS_LABEL = "learning steps (triplets)"

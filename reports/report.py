@@ -339,7 +339,7 @@ def _budget(view: RunView) -> str:
     if search.candidates is None:
         return "no limit"
     time = "" if search.seconds is None else f" and {search} of processor time per trial"
-    return plural(search.candidates, "candidate") + time
+    return "at most " + plural(search.candidates, "candidate") + time
 
 
 def _by(view: RunView) -> str:
