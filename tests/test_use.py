@@ -132,7 +132,8 @@ def test_the_values_are_those_of_the_folds_of_a_run(folder, tmp_path):
 def test_where_the_baseline_is_best_this_is_said(folder, tmp_path):
     e = experiment(folder, LearnerSpec("StandardizedEuclidean"), "none")
     fitted = fit_on_all(e, tmp_path / "model.npz")
-    assert fitted.blend_values == fitted.values["Euclidean"]
+    # Ties are decided by the rounding of BLAS.
+    assert fitted.blend_values == pytest.approx(fitted.values["Euclidean"], abs=1e-3)
     assert np.mean(fitted.blend_values) > np.mean(fitted.values["StandardizedEuclidean"])
     said = "b = 0: on these data nothing that StandardizedEuclidean learned beat the Euclidean"
     assert said in str(fitted)
