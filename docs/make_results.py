@@ -441,8 +441,8 @@ def make_choices(spec, folder):
     if table is None or task not in gains:
         return NOTHING_YET
     tuned, blended = tested(gains).loc[task], table.loc[BLENDED_MINUS_LEARNED]
-    points = plural(round(100 * blended["median"]), "point")
-    points = "less than half a point" if points.startswith("0 ") else points
+    n_points = round(100 * blended["median"])
+    points = plural(n_points, "point") if n_points else "less than half a point"
     beside = f"that of {series(BESIDE)}"
     return (
         f"- **Two groups of learners**: the mean error reduction of {series(GROUP)} is "
