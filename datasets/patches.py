@@ -110,7 +110,7 @@ def geometric_blur(channels: FloatArray, points: npt.NDArray[np.intp], radius: f
         rings.append(blurred[:, at[..., 1], at[..., 0]].transpose(1, 2, 0))
     found = np.concatenate(rings, axis=1).reshape(len(points), -1)
     lengths: FloatArray = np.linalg.norm(found, axis=1, keepdims=True)
-    return unit_length(found) * np.sqrt(lengths)
+    return found / np.sqrt(np.where(lengths > 0, lengths, 1))
 
 
 def _circle(n_places: int) -> npt.NDArray[np.float64]:
@@ -197,11 +197,11 @@ def points_of(crests: FloatArray, n_points: int, seed: str) -> Places:
     # The smallest of exponential keys are a draw by weight (Efraimidis & Spirakis, 2006).
     keys = np.random.default_rng(number).exponential(size=len(x)) / crests[y, x]
     drawn = np.argsort(keys, kind="stable")
-    return _spaced(np.stack([x[drawn], y[drawn]], axis=1))[:n_points]
+    return _spaced(np.stack([x[drawn], y[drawn]], axis=1), n_points)
 
 
-def _spaced(places: Places) -> Places:
-    """Put points at least 10 pixels from all such points before them first, and then the others."""
+def _spaced(places: Places, n_points: int) -> Places:
+    """Take n points: first those at least 10 pixels from all such points before them."""
     within = np.arange(1 - SPACING, SPACING)
     is_far = within[:, None] ** 2 + within**2 >= SPACING**2
     is_free = np.ones(places.max(axis=0) + 2 * SPACING, bool)  # with a border of SPACING pixels
@@ -209,8 +209,10 @@ def _spaced(places: Places) -> Places:
     for number, (x, y) in enumerate(places.tolist()):
         if is_free[x + SPACING, y + SPACING]:
             apart.append(number)
+            if len(apart) == n_points:
+                break
             is_free[x + 1 : x + 2 * SPACING, y + 1 : y + 2 * SPACING] &= is_far
-    return np.concatenate([places[apart], np.delete(places, apart, axis=0)])
+    return np.concatenate([places[apart], np.delete(places, apart, axis=0)])[:n_points]
 
 
 def hsv_histograms(pixels: FloatArray, places: Places) -> Descriptors:
