@@ -154,11 +154,13 @@ def origin(rows):
     # The suite ran in parts, so the command of a row is that of its part.
     command = "python -m oasis_bench run --experiment suite" if is_suite else of["command"]
     command = re.sub(r" --output \S+", "", command)  # the folder is each reader's own
+    # A number without a unit counts candidates.
+    budget = of["search"] + " candidates" * of["search"].isdigit()
     shared = " Times are of shared cores." if rows["shared_cores"].max() else ""
     return (
         f"*{of['planned']} partition{'s' * (of['planned'] != '1')}, training + test items: "
         f"{sizes}. Scaling: {of['scalings']}. "
-        f"Budget of tuning: {of['search']}. Threads: {of['threads']}.{shared}* "
+        f"Budget of tuning: {budget}. Threads: {of['threads']}.{shared}* "
         f"`{command}`, {of['started'][:10]}, commit {of['commit'][:8]}, {of['processor']}."
     )
 

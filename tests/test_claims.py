@@ -285,7 +285,7 @@ def test_each_claim_has_an_id_of_its_own_and_experiments_that_exist():
 
 LABEL = r"(?:'(.+?)'|(\w+(?:-\d)?))"
 WORDS = re.compile(
-    rf"(?:log of )?(?P<measure>[\w' ]+) of {LABEL} (?:minus that|over that) of {LABEL}(?!\w)"
+    rf"\(?(?:log of )?(?P<measure>[\w' ]+) of {LABEL} (?:minus that|over that) of {LABEL}(?!\w)"
     rf"|.* a fit of {LABEL} over those of {LABEL}(?!\w)|.* a fit of {LABEL} over"
     rf"|accuracy of {LABEL} "
 )
@@ -305,7 +305,7 @@ def test_an_experiment_has_the_learners_and_the_measures_of_its_claims(name):
     assert len(found) >= len(own) - 3  # numbers on curves, and of W, name no pair of learners
     for match in found:
         measure, *labels = match.groups()
-        assert measure in {None, "measure", *measures}
+        assert measure in {None, "training mAP", *measures}
         assert {label for label in labels if label} <= set(e.learners)
 
 

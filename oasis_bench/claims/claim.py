@@ -130,9 +130,9 @@ def last_over_first(effect: Effect) -> Effect:
             first, last = found[0], found[-1]
             values = (last.values - first.values).dropna()
             rho, reach = max(first.rho, last.rho), first.reach + last.reach
-            yield Measured(f"{last.where} and {first.where}", values, rho, reach)
+            yield Measured(f"{last.where} minus {first.where}", values, rho, reach)
 
-    what = f"{effect.what}, the last minus the first of these runs or class subsets"
+    what = f"{effect.what}, one run or class subset minus another"
     return Effect(what, measured, above=0.0)
 
 
@@ -217,7 +217,7 @@ def of_trials(learner: str, column: str, what: str, above: float) -> Effect:
 
 
 def training_gain(first: str, second: str, above: float) -> Effect:
-    """Make the effect of the tuning measure of one learner minus another's, on training items."""
+    """Make the effect of one learner's tuning measure, mAP, minus another's, on training items."""
 
     def numbers(run: StoredRun) -> pd.DataFrame:
         return run.fit_numbers[run.fit_numbers["name"] == TRAINING]
@@ -226,7 +226,7 @@ def training_gain(first: str, second: str, above: float) -> Effect:
         for _, where, own, rho in _subsets(runs, numbers):
             yield Measured(where, _less(_by_learner(own), first, second), rho)
 
-    what = f"measure of {_quoted(first)} minus that of {_quoted(second)} on training items"
+    what = f"training mAP of {_quoted(first)} minus that of {_quoted(second)}"
     return Effect(what, measured, above)
 
 
@@ -238,7 +238,8 @@ def difference(effect: Effect, minus: Effect) -> Effect:
         for one in effect.measured(runs):
             yield replace(one, values=(one.values - less.get(one.where, math.nan)).dropna())
 
-    return Effect(f"{effect.what}, minus the {minus.what}", measured, above=0.0)
+    what = f"({effect.what}) minus ({minus.what} on test items)"
+    return Effect(what, measured, above=0.0)
 
 
 def growth(learner: str, size: str, below: float) -> Effect:
