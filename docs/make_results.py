@@ -145,6 +145,11 @@ def table_lines(rows, columns):
         yield ["chance", *texts]
 
 
+def without_folder(command):
+    """Leave out the output folder, which is each reader's own."""
+    return re.sub(r" --output \S+", "", command)
+
+
 def origin(rows):
     """Say in one line where the rows of a file come from."""
     of = {name: " and ".join(map(str, rows[name].dropna().unique())) for name in rows}
@@ -153,7 +158,7 @@ def origin(rows):
     is_suite = rows["file"].iloc[0].startswith("suite/")
     # The suite ran in parts, so the command of a row is that of its part.
     command = "python -m oasis_bench run --experiment suite" if is_suite else of["command"]
-    command = re.sub(r" --output \S+", "", command)  # the folder is each reader's own
+    command = without_folder(command)
     # A number without a unit counts candidates.
     budget = of["search"] + " candidates" * of["search"].isdigit()
     shared = " Times are of shared cores." if rows["shared_cores"].max() else ""
@@ -207,8 +212,9 @@ def make_published(spec, folder):
         lines.append([data, *cells])
     first = next(iter(of_files.values())).iloc[0]
     return piped(lines) + (
-        f"\n{name}: `{first['command']}`, {first['started'][:10]}, commit {first['commit'][:8]}; "
-        f"mean accuracy over {first['planned']} folds, k = {k}; in brackets: published values.\n"
+        f"\nMean accuracy over {first['planned']} folds, k = {k}; in brackets: published values. "
+        f"`{without_folder(first['command'])}`,\n{first['started'][:10]}, "
+        f"commit {first['commit'][:8]}.\n"
     )
 
 

@@ -294,8 +294,9 @@ def _costs(view: RunView, brief: bool) -> str:
 
 
 def next_steps(view: RunView) -> list[NextStep]:
-    """Return what may be worth trying next, the most useful first."""
-    return list(_next_steps(view))
+    """Return what may be worth trying next with `run`, the most useful first."""
+    words = shlex.split(view.info.command or "")
+    return list(_next_steps(view)) if words[3:4] in ([], ["run"]) else []
 
 
 def _next_steps(view: RunView) -> Iterator[NextStep]:
@@ -351,8 +352,6 @@ def again(view: RunView, options: dict[str, str]) -> str:
 
     If the command is not known, write only the options.
     """
-    words = shlex.split(view.info.command or "")
-    is_whole = words[3:4] == ["run"]
     replaced = [name for name in options if name != "--param"]  # which may be given many times
-    kept = without_options(words, [*replaced, "--output"]) if is_whole else []
+    kept = without_options(shlex.split(view.info.command or ""), [*replaced, "--output"])
     return shlex.join([*kept, *(text for option in options.items() for text in option)])

@@ -285,7 +285,8 @@ def test_each_claim_has_an_id_of_its_own_and_experiments_that_exist():
 
 LABEL = r"(?:'(.+?)'|(\w+(?:-\d)?))"
 WORDS = re.compile(
-    rf"\(?(?:log of )?(?P<measure>[\w' ]+) of {LABEL} (?:minus that|over that) of {LABEL}(?!\w)"
+    r"(?:increase of )?\(?(?:log of )?(?P<measure>[\w' ]+) of "
+    rf"{LABEL} (?:minus that|over that) of {LABEL}(?!\w)"
     rf"|.* a fit of {LABEL} over those of {LABEL}(?!\w)|.* a fit of {LABEL} over"
     rf"|accuracy of {LABEL} "
 )

@@ -102,6 +102,14 @@ def test_no_more_partitions_are_proposed_than_the_split_has(run, most, found):
     assert [it.argument for it in steps if "partitions" in it.argument] == found
 
 
+def test_nothing_is_proposed_that_another_command_does_not_take(run):
+    paper = "python -m oasis_bench paper --experiments paper-table4"
+    commands = {command: replace(run.info, command=command) for command in (paper, None)}
+    steps = {it: next_steps(view_of(replace(run, info=info))) for it, info in commands.items()}
+    assert steps[paper] == []
+    assert steps[None]
+
+
 def test_terminal_and_report_open_with_the_answer(run, tmp_path):
     text = " ".join(summary_text(run).split())
     assert text.startswith(answers(view_of(run))[0])

@@ -113,13 +113,14 @@ def test_published_figures_stand_in_brackets(tmp_path):
     (tmp_path / "keel").mkdir()
     rows = pd.DataFrame({"learner": ["Euclidean", "OASIS"], "mean": [0.95, 0.9612]})
     rows = rows.assign(subset="all", task="classification", measure="accuracy", k=3, planned=10)
-    rows = rows.assign(command="run", started="2026-11-22T01", commit="abc")
+    rows = rows.assign(command="run --output runs/keel", started="2026-11-22T01", commit="abc")
     rows.to_csv(tmp_path / "keel" / "iris.csv", index=False)
     page = "<!-- published: keel; 3 -->\n<!-- end of results -->\n"
     made = make_results.make_page(page, tmp_path)
     assert "| data | Euclidean | OASIS |\n" in made
     assert "| iris | 0.9500 (0.9533) | 0.9612 |\n" in made
-    assert "keel: `run`, 2026-11-22, commit abc; mean accuracy over 10 folds" in made
+    assert "Mean accuracy over 10 folds, k = 3;" in made
+    assert "`run`,\n2026-11-22, commit abc." in made
 
 
 def test_the_best_learner_elsewhere_is_chosen_without_the_data_set_itself():

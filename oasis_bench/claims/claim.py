@@ -130,10 +130,9 @@ def last_over_first(effect: Effect) -> Effect:
             first, last = found[0], found[-1]
             values = (last.values - first.values).dropna()
             rho, reach = max(first.rho, last.rho), first.reach + last.reach
-            yield Measured(f"{last.where} minus {first.where}", values, rho, reach)
+            yield Measured(f"from {first.where} to {last.where}", values, rho, reach)
 
-    what = f"{effect.what}, one run or class subset minus another"
-    return Effect(what, measured, above=0.0)
+    return Effect(f"increase of ({effect.what})", measured, above=0.0)
 
 
 def times_as_long(slow: str, fast: str, above: float, below: float = math.inf) -> Effect:
