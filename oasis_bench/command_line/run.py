@@ -215,7 +215,7 @@ def _run_suite(suite: Experiment, folder: Path, options: argparse.Namespace) -> 
     }
     print(f"{len(left)} of {len(corpora)} corpora have no result in {results} yet")
     if seconds := expected_seconds(left):
-        print(f"they took {seconds / 3600:.1f} h on the machine of the committed results")
+        print(f"estimate for a full run, from the published results: {seconds / 3600:.1f} h")
     export = partial(Registry.load_reports().export_run, kind="summary", output=results)
     failed = _go_on_with_each(left, folder, options, export)
     if results.is_dir():
