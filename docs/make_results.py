@@ -453,7 +453,8 @@ def make_choices(spec, folder):
     points = plural(n_points, "point") if n_points else "less than half a point"
     beside = f"that of {series(BESIDE)}"
     return (
-        f"- **Two groups of learners**: the mean error reduction of {series(GROUP)} is "
+        f"- **Learners of the OASIS paper and ITML, against NCA and proxy losses**: the mean error "
+        f"reduction of {series(GROUP)} is "
         f"{difference_in_words(table.loc[GROUP_MINUS_BESIDE], beside)}.\n"
         f"- **Tuning** removes {gain_in_words(tuned)} of the error that a metric has with its "
         f"defaults ({tuned['n']:.0f} data sets).\n"
