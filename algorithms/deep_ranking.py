@@ -50,10 +50,10 @@ class DeepRanking(HyperParameters, EmbeddingLearner, IncrementalLearner):
     .. math:: \min_f \sum_{q,p,n} [g + D(q, p) - D(q, n)]_+ + \lambda |\theta|^2,
         \quad D(x, y) = |f(x) - f(y)|^2, \quad |f(x)| = 1
 
-    over all weights :math:`\theta` of the network f.  A step is one triplet.  Each batch of
-    `batch_size` triplets changes the weights once, by its mean loss.  Triplets come from class
-    labels (any picture of another class is a negative), from the relevance of pictures within their
-    category (then negatives may be of the same category), or from human judgements.
+    over all weights :math:`\theta` of the network f, with a margin g.  A step is one triplet.  Each
+    batch of `batch_size` triplets changes the weights once, by its mean loss.  Triplets come from
+    class labels (any picture of another class is a negative), from the relevance of pictures within
+    their category (then negatives may be of the same category), or from human judgements.
 
     All pictures have the same size: 64 pixels for the small network, which trains in minutes on two
     cores, and 224 for the pretrained one.  DeepRanking needs torch.  It uses a GPU if there is one,

@@ -108,14 +108,14 @@ class LEGO(LogDetLearner):
         Raises
         ------
         ValueError
-            If these are no row numbers of `X`, or not as many of either kind.
+            If these are not row numbers of `X`, or if the two arrays differ in length.
         """
         X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
         pairs = [check_triplets(part, X.shape[0], 2) for part in (alike, unlike)]
         if len(pairs[0]) != len(pairs[1]):
             raise ValueError(
-                f"{len(pairs[0])} pairs of the same and {len(pairs[1])} of different rows: as many "
-                "of either are needed"
+                f"{len(pairs[0])} pairs of the same class and {len(pairs[1])} of different "
+                "classes: the two numbers must be equal"
             )
         for part in slices(len(pairs[0]), PAIRS_PER_CALL) or [slice(0, 0)]:
             # A pair is its difference from an empty row: so the steps are those of triplets.

@@ -53,10 +53,10 @@ class LMNN(LabelLearner):
     Method.  The rows are rotated to the principal axes of the training rows.  Only axes on which
     the rows do not differ, up to rounding (1e-7 of the longest), are dropped.  Then the rows are
     scaled so that the pull (the first term) is the squared norm of L.  L-BFGS starts from M = sI,
-    with the s of the smallest objective.  It uses only the pairs within reach, which it searches
-    again every ten iterations, and a smoothed hinge loss, which it sharpens step by step.  The
-    multipliers of the triplets give a lower bound of the minimum, and `gap_` is the distance from
-    this bound.
+    with the s of the smallest objective.  It uses only the pairs within reach: rows of two classes
+    that are near enough to violate a margin, or nearly.  It searches them again every ten
+    iterations.  It uses a smoothed hinge loss, which it sharpens step by step.  The multipliers of
+    the triplets give a lower bound of the minimum, and `gap_` is the distance from this bound.
 
     Collapse.  If some M keeps the classes apart with a pull of 0, the minimum of the objective is
     0.  This is always so if the rows are linearly independent.  At this minimum every class

@@ -101,7 +101,10 @@ class LocalPatchDistances(LocalDistances):
 
     name: ClassVar = "LocalPatchDistances"
     summary: ClassVar = "a weight for each patch of each training picture, by a large margin"
-    cost: ClassVar = "time (n M)^2 for the distances, n^2 M + n^3 a pass, memory n^2 M + n^3"
+    cost: ClassVar = (
+        "time (n M)^2 for the distances, n^2 M + n^3 a pass, memory n^2 M + n^3; "
+        "M patches a picture"
+    )
     takes: ClassVar = "patches"
 
     directions_: dict[str, Descriptors] = field(init=False)

@@ -317,8 +317,8 @@ class PsdOASIS(Factored, OASIS):
 class LogDetOASIS(LogDetLearner):
     r"""LogDet-OASIS: a Mahalanobis distance from triplets, positive definite without projection.
 
-    LogDetOASIS starts from A = I.  A step on the triplet (q, p, n), with :math:`z_+ = q - p` and
-    :math:`z_- = q - n`, minimises
+    LogDetOASIS starts from A = I.  A step on the triplet (q, p, n), with :math:`z_+ = q - p`,
+    :math:`z_- = q - n` and a margin m, minimises
 
     .. math::
 
@@ -444,8 +444,9 @@ class WhitenedOASIS(CosineOASIS):
         A = (o I + (1 - o) P)\,\big((1 - s) C + s\,\bar\lambda I\big)^{-1/2} ,
 
     where C is the covariance within classes, :math:`\bar\lambda` the mean of its positive
-    eigenvalues, and P the projection on the span of the whitened class means.  OASIS then learns W
-    from W = I on the rows Ax / |Ax|, and L'L is the PSD part of W.
+    eigenvalues, and P the projection on the span of the whitened class means.  s and o are the
+    parameters `shrinkage` and `outside`.  OASIS then learns W from W = I on the rows Ax / |Ax|, and
+    L'L is the PSD part of W.
 
     OASIS starts from I.  With few rows a class it is worse than LDA on good features, such as a
     network's embeddings.  WhitenedOASIS starts close to LDA.  With o = 0 it would start in LDA's

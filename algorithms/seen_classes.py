@@ -67,7 +67,8 @@ class ClassifierPosterior(HyperParameters, MetricLearner):
 
     .. math:: \tfrac{1}{2} \sum_c |w_c|^2 - C \sum_i \sum_c q_{ic} \log p_c(x_i) ,
 
-    where q_ic is the share of class c in the labels of row i (1 if it is the only label).
+    where q_ic is the share of class c in the labels of row i (1 if it is the only label).  If there
+    are two classes, the penalty is twice this one, as in scikit-learn.
 
     This is not a metric.  It shows what a metric must beat among seen classes, where knowing the
     classes is enough.  Only unseen classes show what a metric has learned beyond the seen ones.

@@ -107,20 +107,21 @@ def read_boards(
     if task is not None and task not in tasks:
         raise UsageError(Text.unknown_name("task", task, tasks))
     boards: list[Leaderboard] = []
-    reasons = []
+    reasons: dict[str, str] = {}
     for name in [task] if task else tasks:
         try:
             boards += _boards_of(results[results["task"] == name], measure, baseline)
         except UsageError as error:
-            reasons.append(f"{name}: {error}")
+            reasons[name] = str(error)
     if not boards:
         raise UsageError(
-            "; ".join(reasons) or f"no learner has a result in {some(list(map(str, paths)))}"
+            "; ".join(f"{name}: {why}" for name, why in reasons.items())
+            or f"no learner has a result in {some(list(map(str, paths)))}"
         )
     budgets = results["search"].dropna().unique().tolist()
     notes = [f"The tuning budget differs between the runs: {some(budgets)}."] * (len(budgets) > 1)
     notes += [transductive_note()] * bool((results["transductive"] > 0).any())
-    return boards, [*notes, *(f"Without {reason}." for reason in reasons)]
+    return boards, [*notes, *(f"{name} is left out: {why}." for name, why in reasons.items())]
 
 
 def _boards_of(results: pd.DataFrame, measure: str | None, baseline: str) -> Iterator[Leaderboard]:
@@ -175,7 +176,7 @@ def _write(
         least=Leaderboard.LEAST_CORPORA,
         share=Leaderboard.MOST_STAND_INS,
         beside=beside,
-        start={"Task": next(iter(parts.values()))["title"], "Data sets": ALL} if parts else {},
+        start={"Task": next(iter(parts.values()))["title"], "Group": ALL} if parts else {},
     )
     tables, figures = [] if beside is None else [beside], []
     for part in parts.values():
@@ -240,7 +241,7 @@ def standing_table(board: Leaderboard) -> Table:
             "data sets are listed last and not ranked. Their figures are for the other data sets."
         ]
         * (not rows["ranked"].all()),
-        of={"Task": task_title(board.task), "Data sets": board.group},
+        of={"Task": task_title(board.task), "Group": board.group},
     )
 
 

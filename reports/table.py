@@ -49,7 +49,7 @@ WIDE = 24
 
 FACETS = (
     *(
-        "Data sets",
+        "Group",
         "Data set",
         "Kind",
         "Size",

@@ -210,8 +210,8 @@ def _what_could_be_seen(it: Comparison, brief: bool) -> Iterator[str]:
                 yield f"With {n_partitions} partitions, only large differences are significant."
             return
         yield (
-            f"With {n_partitions} partitions, only a difference of at least {max(seen):.3f} is "
-            "likely to be significant."
+            f"With {n_partitions} partitions, a true difference below {max(seen):.3f} may be "
+            "missed."
         )
 
 
@@ -314,8 +314,9 @@ def _next_steps(view: RunView) -> Iterator[NextStep]:
         for it in scored[-1:]:
             for label, end in _ends_of_first(view, task, it):
                 values = f"{label}.{end.name}={end.wider}"
+                where = "".join(view.of_splits(f", split {view.split_of(task)}"))
                 yield NextStep(
-                    f"{label}: {end.in_words}. A wider range may be better",
+                    f"{label}{where}: {end.in_words}. A wider range may be better",
                     again(view, {"--param": values}),
                     f'params="{values}"',
                 )

@@ -41,7 +41,8 @@ print(table.round(3))
 # triplet.  Later steps gain less and less.  So the number of steps must be tuned.
 # ``python -m oasis_bench run`` tunes it on folds of the training rows, never on the test rows.
 mean = table.mean(axis=1)
-print(f"0 steps: {mean[0]:.3f}, Euclidean: {Euclidean().fit(train).score(test, of_test):.3f}")
+euclidean = Euclidean().fit(train).score(test, of_test)
+print(f"half {seed}: {curve[0]:.3f} after 0 steps, Euclidean {euclidean:.3f}")
 print(f"better than Euclidean on the mean from {mean[1:].gt(mean[0]).idxmax():,} steps on")
 near = mean.gt(mean.max() - 0.05).idxmax()
 print(f"best at {mean.idxmax():,} steps; within .05 of the best from {near:,} on")

@@ -50,9 +50,9 @@ for n_rows in sizes:
     del learner
 
 # %%
-# So the time of a fit depends on its number of steps, and more rows only need more memory.  With
-# tens of steps for each row, `MiniBatchOASIS` can use several threads.  ``python -m oasis_bench
-# web-scale`` is the papers' experiment with two million rows.
+# So the time of a fit depends on its number of steps, and more rows only need more memory.
+# `MiniBatchOASIS` makes the steps in several threads.  ``python -m oasis_bench web-scale`` is the
+# papers' experiment with two million rows.
 figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
 axes.loglog(sizes, np.array(seconds) / STEPS * 1e6, marker="o", label="microseconds a step (CPU)")
 axes.loglog(sizes, megabytes, marker="s", linestyle="dashed", label="megabytes of the rows")

@@ -156,8 +156,9 @@ def _add_evaluate(verbs: Any) -> None:
         "evaluate",
         "run:evaluate",
         "evaluate a saved model on other data, or the kept scores of a run by other tasks",
-        "Evaluate without a new fit: a model file on --dataset, with the scaling of its file, or "
-        "the scores that 'run --predictions' kept by --tasks, whose measures are added to the run.",
+        "Evaluate without a new fit. A model file is evaluated on --dataset, with the scaling of "
+        "the file. If it has none, --scaling is used. A run with --predictions is evaluated by "
+        "--tasks, from its kept scores; the measures are added to the run.",
         "metric.npz --dataset other.csv --label kind",
         "runs/mine --tasks classification",
     )
@@ -290,6 +291,9 @@ def _add_settings(
             default = setting.words if of_a_file or name != "classes" else "all"
             if (used := own.get(name, setting.default)) != setting.default:
                 default = ",".join(used) if isinstance(used, tuple) else used
+            if of_a_file and name in ("classes", "tasks"):
+                of_others = "all" if name == "classes" else setting.words
+                default = f"{default}; {of_others} with another --dataset"
             how: dict[str, Any] = {"type": setting.read, "metavar": setting.metavar}
             if not setting.metavar:
                 how = {"action": argparse.BooleanOptionalAction}
@@ -303,14 +307,18 @@ def _add_settings(
 def _add_list(verbs: Any) -> None:
     what = "list algorithms, data sets, tasks, splits and experiments"
     more = (
-        "List what a run can use. In costs, n is the number of rows, d of features, c of classes."
+        "List what a run can use. In costs, n is the number of rows, d of features, c of classes; "
+        "nnz counts the non-zero values of a row of a triplet: query q, positive p, negative n."
     )
     examples = "", "algorithms", "algorithms --for table.csv --label kind --try"
     parser = _verb(verbs, "list", "listing:list_all", what, more, *examples)
     kinds = ("algorithms", "datasets", "tasks", "splits", "experiments")
     what = f"list only this kind, in more detail: {', '.join(kinds)} (default: all)"
     parser.add("what", "KIND", what, nargs="?", choices=kinds)
-    what = "recommend an algorithm for this data, from results on data of this kind and size"
+    what = (
+        "with 'list algorithms': recommend one for this data, from results on data of this kind "
+        "and size"
+    )
     parser.add("--for", "NAME|PATH", what, dest="dataset")
     what = "with --for: a folder of results (default: those of the suite)"
     parser.reads("--results", "DIR", what)

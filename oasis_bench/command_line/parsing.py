@@ -41,7 +41,7 @@ DATA_OPTIONS = (
         "auto encodes texts and dates and imputes; none refuses them (default: auto)",
     ),
     ("bins", "N", "number of classes made of a numeric label (default: a class for each value)"),
-    ("pairs", "FILE", "a CSV file of pairs of row names, each same or different: for verification"),
+    ("pairs", "FILE", "a CSV file of two row names and same or different: for verification"),
     ("triplets", "FILE", "a CSV file of row names (query, nearer, farther): for judged-triplets"),
     ("visterms", "N", "number of visual words of pictures (default: the data set's, mostly 1000)"),
     ("block", "PIXELS", "side of the blocks for visual words (default: the data set's, mostly 64)"),

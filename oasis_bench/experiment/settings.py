@@ -215,8 +215,8 @@ class Experiment:
     )
     test_share: float = setting(
         0.1,
-        "share of test items if items have several labels or the split is stratified, or of judged "
-        "groups; for a saved model 1 means all judgements",
+        "share of test items if items have several labels or the split is stratified; with "
+        "judgements, the share of their groups, where 1 with a saved model means all",
         float,
         check=check_share,
         metavar="P",

@@ -74,9 +74,9 @@ class RunResult:
         -------
         Pipeline
             The fitted scaling, if there is one, and the fitted learner.  It accepts raw rows of the
-            data set; if the experiment limits the learner to some kinds of features, only these.
-            If the learner was blended with the Euclidean baseline, the attribute `blend_` has a
-            `Blend` with the median weight of these partitions, and
+            data set.  If the experiment limits the learner to some kinds of features, the rows must
+            have these kinds only.  If the learner was blended with the Euclidean baseline, the
+            attribute `blend_` has a `Blend` with the median weight of these partitions, and
             `oasis_bench.scorers.similarity_of` and `oasis_bench.neighbours` use it.
 
         Raises

@@ -132,7 +132,7 @@ class MahalanobisLearner(LinearMap, EmbeddingLearner):
         return self.components_.T @ self.components_
 
     def get_metric(self) -> Callable[..., float]:
-        """Return the distance as a function of two rows: metric-learn's name and meaning.
+        """Return the distance as a function of two rows, as ``get_metric`` of metric-learn does.
 
         Use it as a metric of scikit-learn, such as ``KNeighborsClassifier(metric=...)``.  A later
         fit does not change it.  Calling `transform` first is faster, because it maps each row once.
@@ -144,7 +144,10 @@ class MahalanobisLearner(LinearMap, EmbeddingLearner):
         return X @ self.components_.T
 
     def embed(self, X: Any) -> Any:
-        """Return (x - c) L' of each row: `transform` with its digits, less a constant row."""
+        """Return (x - c) L' for each row, where c is `centre_`, or 0 if there is none.
+
+        Distances are those of `transform`, without its loss of digits far from zero.
+        """
         return self._project(self._centred(self._check_rows(X)))
 
     def transform(self, X: Any) -> Any:
