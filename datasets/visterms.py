@@ -301,7 +301,7 @@ def _learn(pictures: Sequence[Picture], features: VistermFeatures, progress: Pro
     samples, too_small = in_threads(sample, "sampling blocks", pixels, progress)
     if (n_sampled := sum(map(len, samples.values()))) < features.n_visterms:
         raise _too_few(n_sampled, len(drawn), features)
-    what = f"learning {features.n_visterms} visterms"
+    what = f"learning {features.n_visterms} visual words"
     progress(what, 0, 1)
     visterms = _learn_visterms(np.concatenate(list(samples.values())), features)
     progress(what, 1, 1)
@@ -396,7 +396,7 @@ def visterm_counts(
         key = cache_key(CODE, repr(features), *sorted({one.content for one in teachers}))
         path = cache_home() / "visterms" / f"codebook-{key}.npz"
         codebook = cached(path, partial(_learn, teachers, features, progress))
-        count = partial(in_threads, partial(_count, features, codebook), "counting visterms")
+        count = partial(in_threads, partial(_count, features, codebook), "counting visual words")
         found, faults = described(pictures, count, "visterms", CODE, [key], progress)
     kept = [number for number, one in enumerate(pictures) if one.content in found]
     rows = [found[pictures[number].content] for number in kept]

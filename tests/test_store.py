@@ -307,6 +307,12 @@ def test_a_folder_without_a_run_is_refused(tmp_path):
             read_run(folder)
 
 
+def test_a_folder_of_several_runs_is_refused_and_one_of_them_is_named(tmp_path):
+    Store.create(tmp_path / "keel" / "iris", INFO)
+    with pytest.raises(UsageError, match=r"in folders of it: name one, such as .*/keel/iris$"):
+        read_run(tmp_path / "keel")
+
+
 @pytest.mark.parametrize("content", [b"not a database " * 100, b"SQLite format 3\0" + b"x" * 500])
 def test_a_file_that_is_no_database_is_refused(tmp_path, content):
     (tmp_path / FILE_NAME).write_bytes(content)

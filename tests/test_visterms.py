@@ -165,8 +165,8 @@ def stages(images, others, features=SMALL):
     return progress.done
 
 
-LEARNING = {"sampling colours": 9, "sampling blocks": 9, "learning 12 visterms": 1}
-COUNTING = {"counting visterms": 8}
+LEARNING = {"sampling colours": 9, "sampling blocks": 9, "learning 12 visual words": 1}
+COUNTING = {"counting visual words": 8}
 
 
 class TestCache:
