@@ -75,11 +75,11 @@ def _of_task(view: RunView, task: str, brief: bool) -> str:
     if brief:
         return where + " ".join(parts)
     for other in [found[subset][name] for name in others] if best else []:
-        if other.best not in (None, best) and not all_at_most(other):
+        if _another_leads(other, best):
             parts.append(_other_leader(view, str(best), other))
     for name in list(found)[:-1] if best else []:
         here = found[name].get(first)
-        if here and here.best not in (None, best) and not all_at_most(here):
+        if here and _another_leads(here, best):
             leader = _named(view, str(here.best))
             parts.append(f"{leader} is best on {view.subset_title(name)}.")
     return where + " ".join(parts)
@@ -99,6 +99,13 @@ def all_at_most(it: Comparison) -> bool:
     """Return whether two learners or more have results, and all are shown as 1.000, the maximum."""
     means = pd.Series(it.means).dropna()
     return len(means) > 1 and bool((means - 1).abs().max() < 0.0005)
+
+
+def _another_leads(it: Comparison, best: str | None) -> bool:
+    """Return whether one learner is above another that leads elsewhere, and above its values."""
+    gap = it.differences.get(str(best))
+    is_equal = gap is not None and _is_equal(gap)
+    return it.best not in (None, best) and not all_at_most(it) and not is_equal
 
 
 def _named(view: RunView, learner: str) -> str:
@@ -309,7 +316,9 @@ def _next_steps(view: RunView) -> Iterator[NextStep]:
         if view.split_of(task) not in view.judged  # each judgement tests once
         for verdict in it.verdicts.values()
     ]
-    for task in view.tasks:
+    quick = view.experiment.QUICK_REMARK
+    is_quick = any(remark.startswith(quick) for remark in view.info.remarks)
+    for task in () if is_quick else view.tasks:  # a few candidates rarely reach a range's ends
         scored = [it for it in view.comparisons[task] if it.scores.notna().any(axis=None)]
         for it in scored[-1:]:
             for label, end in _ends_of_first(view, task, it):

@@ -8,7 +8,7 @@ import pytest
 from fake_runs import fake_trial, make_run, write_run
 
 from oasis_bench.analysis import PairedInterval
-from oasis_bench.experiment import LearnerSpec
+from oasis_bench.experiment import Experiment, LearnerSpec
 from oasis_bench.reports import write_report
 from oasis_bench.reports.terminal import summary_text
 from oasis_bench.reports.verdict import answers, next_steps
@@ -81,9 +81,13 @@ def test_a_tuned_end_of_a_range_is_told_with_the_command_that_widens_it(
     trials = [trial(p, C) for p, C in enumerate([tuned, tuned, inner])]
     trials += [fake_trial("B", partition=p, mAP=0.5) for p in range(3)]
     command = "python -m oasis_bench run --seed 1 --param B.x=2 --output run"
-    view = view_of(make_run(tmp_path / "run", trials, ["A", "B"], info={"command": command}))
+    run = make_run(tmp_path / "run", trials, ["A", "B"], info={"command": command})
+    view = view_of(run)
     found = [step for step in next_steps(view) if "--param A" in step.command]
     assert len(found) == (words is not None)
+    quick = replace(run.info, remarks=[f"{Experiment.QUICK_REMARK}: {command}"])
+    of_quick = next_steps(view_of(replace(run, info=quick)))
+    assert not any("--param A" in step.command for step in of_quick)
     for step in found:
         told = f"A: in 2 of 3 partitions tuning selected the {words}. A wider range may be better"
         assert step.why == told
@@ -134,6 +138,22 @@ def test_another_leader_of_another_measure_is_told(tmp_path):
     assert (
         "B is best in precision at 1 (0.902), 0.100 [0.099, 0.100] above A (significant)." in first
     )
+
+
+def test_a_learner_with_the_same_values_of_another_measure_leads_in_none(tmp_path):
+    """fake_trial derives precision from mAP, so it is set here: 0.9 of both on each partition."""
+    trials = [
+        fake_trial(name, partition=p, mAP=value + step * p)
+        for name, value, step in (("B", 0.5, 0.001), ("A", 0.7, 0.0011))
+        for p in range(5)
+    ]
+    for trial in trials:
+        for row in trial.measures:
+            if row["measure"] == "precision":
+                row["value"] = 0.9
+    (first, _) = answers(view_of(make_run(tmp_path / "run", trials, ["B", "A"])))
+    assert "A leads in mAP" in first
+    assert "precision" not in first
 
 
 def test_one_partition_allows_no_test(tmp_path):
