@@ -20,7 +20,7 @@ from oasis_bench.notebook import RunResult
 folder = Path(tempfile.mkdtemp(), "run")
 oasis_bench.run(
     "digits",
-    ["Euclidean", "RCA"],
+    ["Euclidean", "NCA"],
     classes=[3, 6],
     partitions=3,
     inner_folds=2,
@@ -47,12 +47,12 @@ print(measures[columns].head(4).to_string(index=False))
 # of the items that train and that test in one partition.
 mAP = measures.query("task == 'retrieval' and measure == 'mAP'")
 mAP = mAP.pivot_table(index=["subset", "partition"], columns="learner", values="value")
-gain = mAP["RCA"] - mAP["Euclidean"]
+gain = mAP["NCA"] - mAP["Euclidean"]
 rho = result.trials.groupby("subset")["rho"].mean()
 for subset, rows in gain.groupby("subset"):
     error = np.sqrt((1 / len(rows) + rho[subset] / (1 - rho[subset])) * rows.var())
     half = stats.t.ppf(0.975, len(rows) - 1) * error
-    print(f"{subset} classes, RCA minus Euclidean: {rows.mean():+.3f} ± {half:.3f}")
+    print(f"{subset} classes, NCA minus Euclidean: {rows.mean():+.3f} ± {half:.3f}")
 
 # %%
 # You can also plot every partition.  A line connects the values measured on the same items.
