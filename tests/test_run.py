@@ -119,6 +119,12 @@ def average_precision(learner, X, y):
     return mean_average_precision(learner.similarity(normalize(X), normalize(X)), y)
 
 
+def test_class_subsets_are_kept_in_the_order_of_the_experiment(tmp_path):
+    """Claims compare the last with the first, and papers' lists stand beside them in this order."""
+    assert run_experiment(small(["Euclidean"], classes=(2, 4, 3)), tmp_path / "run") == 0
+    assert [*read_run(tmp_path / "run").info.classes] == ["2", "4", "3"]
+
+
 def test_the_stored_numbers_are_those_of_a_fit_by_hand(alone, tiny):
     # The same learner, rows and triplets without the harness, scored by scikit-learn.
     run, _ = alone

@@ -392,7 +392,10 @@ def remarks_on(
 
 def _class_counts(specs: Sequence[TrialSpec], rows: LabelledRows) -> Iterator[str]:
     """Yield the items of each class that train and that test, where these numbers differ."""
-    first = {spec.where.subset: spec for spec in reversed(specs) if spec.where.split == STRATIFIED}
+    first: dict[str, TrialSpec] = {}
+    for spec in specs:
+        if spec.where.split == STRATIFIED:
+            first.setdefault(spec.where.subset, spec)
     for subset, spec in first.items():
         train, test, *_ = spec.split.draw(rows, spec.where.classes, 0, 0)
         y, n = np.asarray(rows.y), len(rows.class_names)  # rows of several labels are refused
