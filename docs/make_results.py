@@ -389,15 +389,6 @@ def gain_in_words(row):
     return gain if pd.isna(row["p"]) else f"{gain} {tested_in_words(row, ' %')}"
 
 
-def difference_in_words(row, other):
-    """Write a difference of error reductions in points, above or below, with its test."""
-    from oasis_bench.reports.table import plural
-
-    points = plural(round(100 * abs(row["median"])), "point")
-    direction = "above" if row["median"] > 0 else "below"
-    return f"{points} {direction} {other} {tested_in_words(row, '')}"
-
-
 def tested_in_words(row, unit):
     """Write an interval and a p-value in brackets."""
     from oasis_bench.reports.leaderboard import percents
@@ -433,8 +424,8 @@ def in_words(spec, folder):
 
 
 def make_choices(spec, folder):
-    """Write in sentences what the loss, tuning and blending change in one task."""
-    from oasis_bench.reports.table import plural, series
+    """Write in sentences what tuning and blending change in one task."""
+    from oasis_bench.reports.table import plural
 
     table, gains = planned(spec, folder), tuning_gains_of_tasks(TUNED, folder)
     task = TASKS[spec.split(" ", 1)[0]]
@@ -443,10 +434,7 @@ def make_choices(spec, folder):
     tuned, blended = tested(gains).loc[task], table.loc[BLENDED_MINUS_LEARNED]
     n_points = round(100 * blended["median"])
     points = plural(n_points, "point") if n_points else "less than half a point"
-    beside = f"that of {series(BESIDE)}"
     return (
-        f"- **Two groups of learners**: the mean error reduction of {series(GROUP)} is "
-        f"{difference_in_words(table.loc[GROUP_MINUS_BESIDE], beside)}.\n"
         f"- **Tuning** removes {gain_in_words(tuned)} of the error that a metric has with its "
         f"defaults ({tuned['n']:.0f} data sets).\n"
         f"- **Blending** with Euclidean adds {points} to the error reduction of a metric "
