@@ -140,7 +140,7 @@ def test_fit_takes_pairs_and_triplets(faces, capsys):
         words[2:2] = [f"--{kind}", f"{kind}.csv"]
         assert main([*words, "--learner", "LEGO", "--output", f"{kind}.npz"]) == 0
         del words[2:4]
-        assert f"LEGO, as learned (b = 1): {task}" in capsys.readouterr().out
+        assert f"LEGO, as learned (weight 1): {task}" in capsys.readouterr().out
         by[kind] = load_model(f"{kind}.npz")[-1].get_mahalanobis_matrix()
         assert np.trace(by[kind][:2, :2]) > 2 * np.trace(by[kind][2:, 2:])
     assert not np.array_equal(by["pairs"], by["triplets"])

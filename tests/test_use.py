@@ -90,9 +90,9 @@ def test_what_to_expect_is_said_with_its_bias(metric, folder):
     assert re.search(r"^LMNN is fitted on all rows: scaling standard\+l2, .*pull_weight ", said)
     found = re.findall(r"^  (.+): retrieval mAP 0\.\d{3} ± 0\.\d{3}$", said, re.MULTILINE)
     b = load_blend(metric).weight
-    blended = ["LMNN, as learned (b = 1)"]
+    blended = ["LMNN, as learned (weight 1)"]
     if b < 1:
-        blended = [f"LMNN, blended with b = {b:g}", "LMNN, as learned"]
+        blended = [f"LMNN, blended with weight {b:g}", "LMNN, as learned"]
     assert found == ["Euclidean", *blended]
     assert "so its value is slightly optimistic" in said
     assert f"kept in {metric}" in said
@@ -124,7 +124,7 @@ def test_the_values_are_those_of_the_folds_of_a_run(folder, tmp_path):
     mean, spread = np.mean(fitted.values["LDA"]), np.std(fitted.values["LDA"], ddof=1)
     assert f"LDA, as learned: retrieval mAP {mean:.3f} ± {spread:.3f}" in str(fitted)
     mean, spread = np.mean(fitted.blend_values), np.std(fitted.blend_values, ddof=1)
-    assert f"LDA, blended with b = {b:g}: retrieval mAP {mean:.3f} ± {spread:.3f}" in str(fitted)
+    assert f"LDA, blended with weight {b:g}: retrieval mAP {mean:.3f} ± {spread:.3f}" in str(fitted)
     assert 0 < b < 1
     assert "nothing that LDA learned" not in str(fitted)
 
@@ -135,7 +135,7 @@ def test_where_the_baseline_is_best_this_is_said(folder, tmp_path):
     # Ties are decided by the rounding of BLAS.
     assert fitted.blend_values == pytest.approx(fitted.values["Euclidean"], abs=1e-3)
     assert np.mean(fitted.blend_values) > np.mean(fitted.values["StandardizedEuclidean"])
-    said = "b = 0: on these data nothing that StandardizedEuclidean learned beat the Euclidean"
+    said = "weight 0: on these data nothing that StandardizedEuclidean learned beat the Euclidean"
     assert said in str(fitted)
     _, similarities = oasis_bench.neighbours(load_model(tmp_path / "model.npz"), X, X, k=4)
     best = np.sort(cdist(ROWS, ROWS), axis=1)[:, :4]
@@ -271,7 +271,7 @@ def test_neighbours_of_a_blend_are_those_of_brute_force(folder, command, tmp_pat
         status, _, (line,) = command("embed", *words)
         assert status == 0
         assert line.startswith("points are as learned, without the blend")
-        assert line.endswith(f"(b = {b:g})")
+        assert line.endswith(f"(weight {b:g})")
         np.testing.assert_allclose(np.load(tmp_path / "points.npy"), model.transform(X))
 
 

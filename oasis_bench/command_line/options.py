@@ -159,7 +159,7 @@ def _add_evaluate(verbs: Any) -> None:
         "Evaluate without a new fit: a model file on --dataset, with the scaling of its file, or "
         "the scores that 'run --predictions' kept by --tasks, whose measures are added to the run.",
         "metric.npz --dataset other.csv --label kind",
-        "runs/mine --tasks classification",
+        "runs/mine --tasks my-task --plugin mine.py",
     )
     parser.set_defaults(resume=None, save_models=False, predictions=False)
     parser.reads("evaluated", "MODEL|RUN", "a model file, or the output folder of a run")
@@ -303,7 +303,8 @@ def _add_settings(
 def _add_list(verbs: Any) -> None:
     what = "list algorithms, data sets, tasks, splits and experiments"
     more = (
-        "List what a run can use. In costs, n is the number of rows, d of features, c of classes."
+        "List what a run can use. In costs, n is the number of rows, d of features, c of classes, "
+        "and nnz(q), nnz(p) and nnz(n) are the non-zero values of the rows of a triplet."
     )
     examples = "", "algorithms", "algorithms --for table.csv --label kind --try"
     parser = _verb(verbs, "list", "listing:list_all", what, more, *examples)
@@ -431,7 +432,7 @@ def _add_judge(verbs: Any) -> None:
         "its example queries. It names no learner, and saves each rater's marks as a file. "
         "--collect reads those files; the report of the run then has precision by raters.",
         "runs/pictures",
-        "runs/pictures --collect anna.csv ben.csv",
+        "runs/pictures --collect ratings-*.json",
     )
     parser.reads("run", "RUN", "the output folder of a run on pictures")
     count: dict[str, Any] = {"type": positive_of_text}

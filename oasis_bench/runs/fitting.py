@@ -71,15 +71,15 @@ class Fitted(NamedTuple):
         if self.blend is not None and self.learner in values:
             as_learned = values.pop(self.learner)
             if self.blend < 1:
-                values[f"{self.learner}, blended with b = {self.blend:g}"] = [*self.blend_values]
-            values[f"{self.learner}, as learned" + " (b = 1)" * (self.blend == 1)] = as_learned
+                values[f"{self.learner}, blended with weight {self.blend:g}"] = [*self.blend_values]
+            values[f"{self.learner}, as learned" + " (weight 1)" * (self.blend == 1)] = as_learned
         for name, found in values.items():
             spread = f" ± {np.std(found, ddof=1):.3f}" if len(found) > 1 else ""
             mean = f"{np.mean(found):.3f}{spread}" if found else "not known: the search ended"
             lines.append(f"  {name}: {self.measure} {mean}")
         if self.blend == 0:
             lines.append(
-                f"b = 0: on these data nothing that {self.learner} learned beat the Euclidean "
+                f"weight 0: on these data nothing that {self.learner} learned beat the Euclidean "
                 "baseline, and 'neighbours' ranks by this baseline."
             )
         if self.is_tuned:
