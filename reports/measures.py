@@ -35,9 +35,9 @@ BLEND_NOTE = (
     "on all partitions."
 )
 BOLD_NOTE = (
-    "Bold: the best learner, and those statistically tied with it (corrected resampled paired "
-    "t-test with Holm’s correction over the learners, level 0.05). Only learners that were "
-    "measured on all partitions are compared."
+    "Bold: the best learner, and those statistically tied with it ({test} with Holm’s correction "
+    "over the learners, level 0.05). Only learners that were measured on all partitions are "
+    "compared."
 )
 FILE_NAME_WIDTH = 60
 
@@ -114,13 +114,20 @@ def _measure_table(
         ],
         numbers=with_chance(numbers),
         notes=[
-            *[BOLD_NOTE] * bool(shown["bold"].any()),
+            *[BOLD_NOTE.format(test=_test_text(view, task))] * bool(shown["bold"].any()),
             *[BLEND_NOTE] * bool(shown["blend"].lt(1).any()),
             *_left_out(view, task, subset),
             *view.dagger_notes,
         ],
         of=view.facets(task, subset),
     )
+
+
+def _test_text(view: RunView, task: str) -> str:
+    """Name the test that tells who is tied with the best."""
+    if view.split_of(task) in view.judged:
+        return "bootstrap over queries"
+    return "paired t-test" if view.experiment.replicates else "corrected resampled paired t-test"
 
 
 def _left_out(view: RunView, task: str, subset: str) -> Iterator[str]:

@@ -160,7 +160,7 @@ def _add_evaluate(verbs: Any) -> None:
         "the file. If it has none, --scaling is used. A run with --predictions is evaluated by "
         "--tasks, from its kept scores; the measures are added to the run.",
         "metric.npz --dataset other.csv --label kind",
-        "runs/mine --tasks classification",
+        "runs/mine --tasks my-task --plugin mine.py",
     )
     parser.set_defaults(resume=None, save_models=False, predictions=False)
     parser.reads("evaluated", "MODEL|RUN", "a model file, or the output folder of a run")
@@ -439,7 +439,7 @@ def _add_judge(verbs: Any) -> None:
         "its example queries. It names no learner, and saves each rater's marks as a file. "
         "--collect reads those files; the report of the run then has precision by raters.",
         "runs/pictures",
-        "runs/pictures --collect anna.csv ben.csv",
+        "runs/pictures --collect ratings-*.json",
     )
     parser.reads("run", "RUN", "the output folder of a run on pictures")
     count: dict[str, Any] = {"type": positive_of_text}

@@ -78,7 +78,7 @@ def embed(options: argparse.Namespace) -> int:
         if blend is not None and blend.weight < 1:
             display.line(
                 "points are as learned, without the blend with the Euclidean baseline "
-                f"(b = {blend.weight:g})"
+                f"(weight {blend.weight:g})"
             )
     table = pd.DataFrame(embed_items(model, X)).add_prefix("x")
     if names is not None and ending != ".npy":
