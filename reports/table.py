@@ -324,7 +324,10 @@ def table_lines(table: Table, bold: str = "", least: int = 8) -> list[str]:
     """
     at, width = table.row_header, SUMMARY_WIDTH
     rows = [list(table.header)]
-    rows += [[Text.printable(it.text) + bold * it.bold for it in row] for row in table.cells]
+    rows += [
+        [Text.printable(it.text, keep="\u00a0") + bold * it.bold for it in row]
+        for row in table.cells
+    ]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     room = max(least, width - sum(widths) + widths[at] - 2 * (len(widths) - 1))
     for row in rows:

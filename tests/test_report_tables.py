@@ -1,17 +1,20 @@
 """The numbers of a report's tables, and which cells are bold, on made-up runs."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from fake_runs import fake_trial, fake_trials, make_run
 from report_helpers import marks, texts
 
 from oasis_bench.reports import summary_text
 from oasis_bench.reports.measures import (
+    ABSTAINED,
     confusion_shares,
     confusion_tables,
     difference_tables,
     measure_tables,
 )
+from oasis_bench.reports.table import Column, Table, table_lines
 from oasis_bench.reports.trials import cost_tables, selection_table, unfinished_table
 from oasis_bench.reports.view import view_of
 from oasis_bench.trial import TrialResult
@@ -24,6 +27,12 @@ def run_of(folder, **scores):
     """Make a run of learners with these mAPs, one a partition."""
     trials = [trial for name, own in scores.items() for trial in fake_trials(name, own)]
     return make_run(folder / "run", trials, list(scores))
+
+
+def test_a_terminal_shows_that_all_values_are_the_baselines():
+    columns = [Column("Learner", ["A"], align="l"), Column("mAP", [f"0.500{ABSTAINED}"])]
+    lines = table_lines(Table("t", "t", columns, pd.DataFrame()))
+    assert lines[-1].endswith("0.500 =\u00a0Euclidean")
 
 
 def test_means_deviations_and_chance_are_those_of_hand(tmp_path):

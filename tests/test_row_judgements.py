@@ -1,5 +1,7 @@
 """Pairs and triplets of rows of a table: how they are read, and from a run to a model in use."""
 
+import re
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -131,6 +133,18 @@ def test_learners_of_pairs_beat_the_baseline_from_run_to_evaluate(faces, tmp_pat
     assert main(["evaluate", model, *given, *again]) == 0
     (value,) = answers("again", "verification", "ROC AUC")["value"]
     assert value > 0.8
+
+
+def test_a_mean_over_judgements_stands_alone_if_nothing_was_blended(faces, capsys):
+    """Partitions have different numbers of judgements, and each judgement counts once."""
+    _, _, triplets = faces
+    more = [(query, nearer, other) for (query, nearer, _), (other, *_) in pairwise(triplets[:40])]
+    pd.DataFrame(triplets + more).to_csv("triplets.csv", index=False)
+    words = ["--dataset", "faces.csv", "--triplets", "triplets.csv", *OF_ROWS, "--partitions", "2"]
+    words += ["--algorithms", "Euclidean", "--no-traces", "--tables", "--output", "run"]
+    assert main(["run", *words]) == 0
+    (row,) = re.findall(r"^ *Euclidean +(0\.\d+ ± .*)$", capsys.readouterr().out, re.MULTILINE)
+    assert "(" not in row
 
 
 def test_fit_takes_pairs_and_triplets(faces, capsys):

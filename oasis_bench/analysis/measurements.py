@@ -440,7 +440,9 @@ class RunAnalysis:
             if it.sizes is not None:
                 rows = (numbers["subset"] == it.subset) & (numbers["name"] == it.name)
                 errors = {name: it.standard_error(name) for name in self.learners}
+                unblended = rows & (numbers["as_learned"] == numbers["mean"])
                 numbers.loc[rows, "mean"] = numbers.loc[rows, "learner"].map(it.means)
+                numbers.loc[unblended, "as_learned"] = numbers.loc[unblended, "mean"]
                 numbers.loc[rows, "sd"] = numbers.loc[rows, "learner"].map(errors)
         on_all = numbers["n"] == numbers["n_measured"]
         numbers["bold"] = numbers["verdict"].isin(("best", "tied")) & on_all
