@@ -146,8 +146,8 @@ def table_lines(rows, columns):
 
 
 def without_folder(command):
-    """Leave out the output folder, which is each reader's own."""
-    return re.sub(r" --output \S+", "", command)
+    """Leave out the output folder, which is each reader's own; name a copy by its experiment."""
+    return re.sub(r" --output \S+", "", re.sub(r"(--experiment [\w-]+)\.toml\b", r"\1", command))
 
 
 def origin(rows):
