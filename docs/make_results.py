@@ -166,8 +166,13 @@ def origin(rows):
         f"*{of['planned']} partition{'s' * (of['planned'] != '1')}, training + test items: "
         f"{sizes}. Scaling: {of['scalings']}. "
         f"Budget of tuning: {budget}. Threads: {of['threads']}.{shared}* "
-        f"`{command}`, {of['started'][:10]}, commit {of['commit'][:8]}, {of['processor']}."
+        f"`{command}`, {of['started'][:10]}, commit {short(of['commit'])}, {of['processor']}."
     )
+
+
+def short(commits):
+    """Cut the hash of each commit to 8 digits."""
+    return re.sub(r"\b([0-9a-f]{8})[0-9a-f]{32}\b", r"\1", commits)
 
 
 def piped(lines):
@@ -214,7 +219,7 @@ def make_published(spec, folder):
     return piped(lines) + (
         f"\nMean accuracy over {first['planned']} folds, k = {k}; in brackets: published values. "
         f"`{without_folder(first['command'])}`,\n{first['started'][:10]}, "
-        f"commit {first['commit'][:8]}.\n"
+        f"commit {short(first['commit'])}.\n"
     )
 
 
