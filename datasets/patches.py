@@ -109,8 +109,10 @@ def geometric_blur(channels: FloatArray, points: npt.NDArray[np.intp], radius: f
         at = points[:, None] + np.rint(distance * _circle(n_places)).astype(int) + margin
         rings.append(blurred[:, at[..., 1], at[..., 0]].transpose(1, 2, 0))
     found = np.concatenate(rings, axis=1).reshape(len(points), -1)
-    lengths: FloatArray = np.linalg.norm(found, axis=1, keepdims=True)
-    return found / np.sqrt(np.where(lengths > 0, lengths, 1))
+    lengths = np.linalg.norm(found, axis=1, keepdims=True)
+    lengths[lengths == 0] = 1
+    scaled: FloatArray = (found / np.sqrt(lengths)).astype(np.float32, copy=False)
+    return scaled
 
 
 def _circle(n_places: int) -> npt.NDArray[np.float64]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from markupsafe import Markup
 
 from oasis_bench.claims import ClassList, decided_by, published
 from oasis_bench.reports.measures import table_beside
@@ -30,6 +31,9 @@ from oasis_bench.runs import StoredRun
 from oasis_bench.system import Folder
 
 PAGE = "claims.html"
+
+WIDTH = 90
+"""Of the drawing of an effect, in pixels."""
 
 Runs = Mapping[str, Mapping[str, StoredRun]]
 """The runs of each experiment, by experiment and then by the name of the run."""
@@ -87,6 +91,7 @@ def write_claims(folder: Path, remarks: Sequence[str] = ()) -> tuple[Path, str]:
         verdicts=verdicts.to_dict("index"),
         weakest=effects.to_dict("index"),
         effect_text=effect_text,
+        plot=effect_plot,
         p_text=p_text,
         details={name: _details(str(name), own) for name, own in effects.groupby("id")},
         items=published("tables_and_figures").to_dict("records"),
@@ -133,6 +138,24 @@ def effect_text(effect: Mapping[Hashable, Any]) -> str:
     if math.isnan(effect["low"]):
         return f"{effect['mean']:.3f}, not testable"
     return f"{effect['mean']:.3f} [{effect['low']:.3f}, {effect['high']:.3f}]"
+
+
+def effect_plot(effect: Mapping[Hashable, Any]) -> Markup:
+    """Draw the mean and interval of an effect, and as a band what the claim says."""
+    ends = [effect[name] for name in ("mean", "low", "high", "above", "below")]
+    shown = [end for end in ends if math.isfinite(end)]
+    least, reach = min(shown), max(shown) - min(shown) or 1.0
+    # Bounds that are infinite are at the ends of the axis.
+    mean, low, high, left, right = (
+        WIDTH * min(max(0.1 + 0.8 * (end - least) / reach, 0.0), 1.0) for end in ends
+    )
+    line = "" if math.isnan(effect["low"]) else f'<path d="M{low:.1f} 8H{high:.1f}" stroke="INK"/>'
+    drawn = (
+        f'<svg width="{WIDTH}" height="16" aria-hidden="true"><rect x="{left:.1f}" '
+        f'width="{right - left:.1f}" height="16" fill="var(--line)"/>{line}'
+        f'<circle cx="{mean:.1f}" cy="8" r="3.5" fill="INK"/></svg>'
+    )
+    return Markup(drawn.replace("INK", "currentColor"))  # numbers only: nothing to escape
 
 
 def _details(name: str, effects: pd.DataFrame) -> Table:

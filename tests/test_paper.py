@@ -1,6 +1,7 @@
 """The verb `paper`: what it says of its experiments, and the page that follows from the stores."""
 
 import csv
+import math
 import shutil
 import sqlite3
 from contextlib import closing
@@ -14,7 +15,7 @@ from oasis_bench.command_line.paper import paper_experiment
 from oasis_bench.datasets.picture_sets import CALTECH256_SUBSETS
 from oasis_bench.experiment import Experiment
 from oasis_bench.plugins import Registry
-from oasis_bench.reports.claims_page import write_claims
+from oasis_bench.reports.claims_page import effect_plot, write_claims
 
 DIGITS = """
 title = "Two learners on digits"
@@ -148,3 +149,13 @@ def test_tables_and_figures_of_the_papers_name_experiments_that_paper_runs_or_sa
     for item in published("tables_and_figures").itertuples():
         assert item.experiment in ("", *experiments()), item.place
         assert item.experiment or item.note, item.place
+
+
+def test_an_effect_is_drawn_on_an_axis_from_its_least_to_its_largest_number():
+    """By hand: 0 to .6 are 9 to 81 of 90 pixels, and a bound that is infinite is at the end."""
+    effect = {"mean": 0.5, "low": 0.4, "high": 0.6, "above": 0.0, "below": math.inf}
+    drawn = effect_plot(effect)
+    assert 'rect x="9.0" width="81.0"' in drawn
+    assert 'd="M57.0 8H81.0"' in drawn
+    assert 'cx="69.0"' in drawn
+    assert "path" not in effect_plot({**effect, "low": math.nan, "high": math.nan})

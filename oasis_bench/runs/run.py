@@ -76,7 +76,7 @@ def run_experiment(
         dataset, rows, specs = prepare(
             experiment, registry, plugin_files, on_download, place.shares_cores, keep
         )
-        subsets = {}
+        subsets: dict[str, Sequence[int]] = {}
         for spec in specs:  # in their order; of class sets the first
             subsets.setdefault(spec.where.subset, spec.where.classes)
         of_rows = [one for one in specs if registry.algorithms[one.algorithm].takes == "rows"]
