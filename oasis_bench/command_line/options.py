@@ -339,7 +339,7 @@ def _add_check(verbs: Any) -> None:
         "in their ranges. The exit status is 1 if a check fails.",
         "mine.py",
     )
-    parser.reads("file", "FILE", "a Python file that defines learners, data sets or tasks")
+    parser.reads("file", "FILE", "a Python file that defines learners, data sets, tasks or splits")
 
 
 def _add_data(verbs: Any) -> None:
