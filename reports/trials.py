@@ -23,7 +23,8 @@ from oasis_bench.reports.view import RunView, task_title
 
 SHARED_NOTE = "Other trials ran on the same cores, so the times are not comparable with others."
 NOISY_NOTE = (
-    "Noisy in {}: because of other programs, the fit waited for a core for over 5 % of its time."
+    "Noisy in {}: because of other programs, the fit waited for a core for over 5 % of its time, "
+    "and over 10 ms."
 )
 BLEND_NOTE = (
     "b: the weight of the learner in the blend with the Euclidean baseline, tuned on the inner "
