@@ -157,8 +157,8 @@ def origin(rows):
     sizes = ", ".join(f"{train} + {test}" for train, test in draws)
     is_suite = rows["file"].iloc[0].startswith("suite/")
     # The suite ran in parts, so the command of a row is that of its part.
-    command = "python -m oasis_bench run --experiment suite" if is_suite else of["command"]
-    command = without_folder(command)
+    of_suite = "python -m oasis_bench run --experiment suite"
+    command = of_suite if is_suite else without_folder(of["command"])
     # A number without a unit counts candidates.
     budget = of["search"] + " candidates" * of["search"].isdigit()
     shared = " Times are of shared cores." if rows["shared_cores"].max() else ""

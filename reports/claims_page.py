@@ -149,13 +149,12 @@ def effect_plot(effect: Mapping[Hashable, Any]) -> Markup:
     mean, low, high, left, right = (
         WIDTH * min(max(0.1 + 0.8 * (end - least) / reach, 0.0), 1.0) for end in ends
     )
-    line = "" if math.isnan(effect["low"]) else f'<path d="M{low:.1f} 8H{high:.1f}" stroke="INK"/>'
-    drawn = (
+    line = f'<path d="M{low:.1f} 8H{high:.1f}"/>' if math.isfinite(effect["low"]) else ""
+    return Markup(  # numbers only: nothing to escape
         f'<svg width="{WIDTH}" height="16" aria-hidden="true"><rect x="{left:.1f}" '
-        f'width="{right - left:.1f}" height="16" fill="var(--line)"/>{line}'
-        f'<circle cx="{mean:.1f}" cy="8" r="3.5" fill="INK"/></svg>'
+        f'width="{right - left:.1f}" height="16"/>{line}'
+        f'<circle cx="{mean:.1f}" cy="8" r="3.5"/></svg>'
     )
-    return Markup(drawn.replace("INK", "currentColor"))  # numbers only: nothing to escape
 
 
 def _details(name: str, effects: pd.DataFrame) -> Table:

@@ -372,7 +372,7 @@ def _path_for_sqlite(folder: Path) -> Path:
     """Return the path of a run's file, where SQLite may open it and the journal beside it."""
     path = Folder(folder).path(FILE_NAME)
     if not path.is_file():
-        within = next(iter(sorted(path.parent.glob(f"*/{FILE_NAME}"))), None)
+        within = min(path.parent.glob(f"*/{FILE_NAME}"), default=None)
         instead = f", but in folders of it: name one, such as {within.parent}" if within else ""
         raise UsageError(f"{folder} has no run: {FILE_NAME} is not in it{instead}")
     with Folder(folder).open(FILE_NAME) as file:
