@@ -55,7 +55,7 @@ LEAST_SHARE = 0.5
 
 GAIN = 2.0
 """Times as fast as single steps that blocks are at least from some 700 features on; see
-docs/results.md.  Of 256 features it is 1.0 to 1.5."""
+docs/tables/speed.md.  Of 256 features it is 1.0 to 1.5."""
 
 ROWS_COUNTED = 256
 """Rows whose numbers are counted."""
