@@ -9,7 +9,7 @@ from contextlib import closing
 import pandas as pd
 import pytest
 
-from oasis_bench.claims import CLAIMS, decided_by, experiments, published
+from oasis_bench.claims import CLAIMS, decided_by, experiments, needs_quiet_cores, published
 from oasis_bench.command_line import main
 from oasis_bench.command_line.paper import paper_experiment
 from oasis_bench.datasets.picture_sets import CALTECH256_SUBSETS
@@ -143,6 +143,12 @@ def test_without_caltech256_nothing_is_downloaded_and_stand_ins_are_taken(caltec
     for name in PAPERS:
         assert paper_experiment(name, quick=False) == Experiment.from_toml(name)
     assert not list(tmp_path.iterdir())
+
+
+def test_experiments_of_claims_about_time_have_the_cores_for_one_trial():
+    about_time = ["O2", "O3", "O4", "O7"]  # faster, grows, depends on, and times as long
+    named = [name for claim in CLAIMS if claim.id in about_time for name in claim.experiments]
+    assert [name for name in experiments() if needs_quiet_cores(name)] == list(dict.fromkeys(named))
 
 
 def test_tables_and_figures_of_the_papers_name_experiments_that_paper_runs_or_say_why_not():

@@ -455,3 +455,7 @@ def test_what_a_learner_refuses_is_not_applicable_with_its_reason_and_no_failure
     assert tuple(found.loc["Refuses"]) == ("not applicable", "8 axes, but 7 rows")
     assert found["status"]["Euclidean"] == "ok"
     assert "Refuses" not in set(run.validation["learner"])
+    alone = replace(few, learners={"Refuses": few.learners["Refuses"]})
+    assert run_experiment(alone, tmp_path / "alone", plugin_files=[path]) == len(
+        trials(read_run(tmp_path / "alone"))
+    )

@@ -5,6 +5,7 @@ from .claim import (
     decided_by as decided_by,
     experiments as experiments,
     measured_effects as measured_effects,
+    needs_quiet_cores as needs_quiet_cores,
 )
 from .paper_figures import (
     ClassList as ClassList,

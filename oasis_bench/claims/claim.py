@@ -68,6 +68,7 @@ class Effect:
     measured: Measure
     above: float = -math.inf
     below: float = math.inf
+    of_time: bool = False  # measured from times, which other trials at the same time would disturb
 
     @property
     def words(self) -> str:
@@ -146,7 +147,7 @@ def times_as_long(slow: str, fast: str, above: float, below: float = math.inf) -
             yield Measured(where, _less(_by_learner(own, COST).map(np.log10), slow, fast))
 
     what = f"log10 of CPU seconds of a fit of {_quoted(slow)} over those of {_quoted(fast)}"
-    return Effect(what, measured, above, below)
+    return Effect(what, measured, above, below, of_time=True)
 
 
 def on_curve(
@@ -261,7 +262,7 @@ def growth(learner: str, size: str, below: float) -> Effect:
         yield Measured(f"{first} to {last}", pd.Series(exponents, dtype=np.float64))
 
     what = f"exponent of the CPU seconds of a fit of {learner} over {SIZES[size]}"
-    return Effect(what, measured, below=below)
+    return Effect(what, measured, below=below, of_time=True)
 
 
 SIZES = {"n_train": "training items", "n_features": "features"}
@@ -396,6 +397,12 @@ CLAIMS = tuple(_claims_of_papers())
 def experiments() -> list[str]:
     """Name the experiments that decide claims, in the order of the claims."""
     return list(dict.fromkeys(name for claim in CLAIMS for name in claim.experiments))
+
+
+def needs_quiet_cores(experiment: str) -> bool:
+    """Tell whether an experiment decides a claim about time."""
+    claims = [claim for claim in CLAIMS if experiment in claim.experiments]
+    return any(effect.of_time for claim in claims for effect in claim.effects)
 
 
 def decided_by(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame, Runs, dict[str, str]]:

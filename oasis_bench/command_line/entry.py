@@ -29,8 +29,8 @@ INTERRUPTED = 130
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status.
 
-    0; 1 where a trial failed or `compare` found something worse; 2 for a mistake of the user's; 3
-    where nothing could be compared; 130 after Ctrl-C.
+    0; 1 where a trial failed, none has a result, or `compare` found something worse; 2 for a
+    mistake of the user's; 3 where nothing could be compared; 130 after Ctrl-C.
     """
     with printed_streams() as streams:
         try:

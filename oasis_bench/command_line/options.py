@@ -459,7 +459,8 @@ def _add_paper(verbs: Any) -> None:
         "paper:run_paper",
         "test the claims of the papers",
         "Run the experiments that test the papers' claims, then write a page of the claims with "
-        "their verdicts, and claims.csv. To continue an interrupted run, repeat the command.",
+        "their verdicts, and claims.csv. Trials run side by side, except where a claim is about "
+        "time. To continue an interrupted run, repeat the command.",
         "--quick",
     )
     what = "run only these, each with a report (default: all that test a claim)"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from oasis_bench.claims import ClassList, experiments
+from oasis_bench.claims import ClassList, experiments, needs_quiet_cores
 from oasis_bench.command_line.progress import ProgressDisplay, in_words
 from oasis_bench.command_line.run import go_on_or_leave_out, quick_note
 from oasis_bench.experiment import Experiment
@@ -21,7 +21,7 @@ QUICK = {"partitions": 1, "max_steps": 8_000, "threads": 1}
 
 Trials are side by side, one on each core."""
 
-QUICK_JOBS = 8
+MOST_JOBS = 8
 """Trials at a time, at most: those of networks take some 1 GB of memory each."""
 
 QUICK_PATCHES = {"max_classes": 20, "features": "lab"}
@@ -38,10 +38,9 @@ QUICK_TRIPLETS = 3_200
 def run_paper(options: argparse.Namespace) -> int:
     """Run the experiments one after the other; the page is written after each.
 
+    Trials run side by side, one on each core, except where a claim is about their time.
     One that cannot run, as its data is not to be had, is reported and left out.
     """
-    if options.quick:
-        options.jobs = min(Machine.cores(), QUICK_JOBS)  # its times are no evidence either
     names = options.experiments or experiments()
     for name in names:
         if name not in experiments():
@@ -53,6 +52,8 @@ def run_paper(options: argparse.Namespace) -> int:
     reports, remarks, failed = Registry.load_reports(), quick_note(options), 0
     for number, (name, experiment) in enumerate(planned.items(), 1):
         print(f"{name} ({number} of {len(planned)}): {experiment.title}", flush=True)
+        alone = needs_quiet_cores(name) and not options.quick
+        options.jobs = 1 if alone else min(max(1, Machine.cores() // experiment.threads), MOST_JOBS)
         try:
             status, why = go_on_or_leave_out(name, experiment, output, options)
         except KeyboardInterrupt:

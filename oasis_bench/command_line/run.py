@@ -23,7 +23,7 @@ import oasis_bench
 from oasis_bench.analysis import compare_runs
 from oasis_bench.command_line.options import EVERY_LEARNER, MODEL_SETTINGS, make_parser
 from oasis_bench.command_line.parsing import DATA_OPTIONS
-from oasis_bench.command_line.progress import ProgressDisplay
+from oasis_bench.command_line.progress import ProgressDisplay, in_words
 from oasis_bench.data import LabelledRows, Prepare, Scaling
 from oasis_bench.experiment import (
     Experiment,
@@ -214,8 +214,8 @@ def _run_suite(suite: Experiment, folder: Path, options: argparse.Namespace) -> 
         name: one for name, one in corpora.items() if not has_result(results / f"{name}.csv", one)
     }
     print(f"{len(left)} of {len(corpora)} corpora have no result in {results} yet")
-    if seconds := expected_seconds(left):
-        print(f"estimate for a full run, from the published results: {seconds / 3600:.1f} h")
+    if not options.quick and (seconds := expected_seconds(left)):
+        print(f"estimate from the published results: {in_words(seconds)}")
     export = partial(Registry.load_reports().export_run, kind="summary", output=results)
     failed = _go_on_with_each(left, folder, options, export)
     if results.is_dir():

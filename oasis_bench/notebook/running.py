@@ -11,7 +11,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial, wraps
 from importlib import import_module
 from inspect import signature
@@ -188,6 +188,8 @@ def run(
             "call `python -m oasis_bench run`"
         )
     folder = StoredRun.new_folder(plan.dataset) if folder is None else folder
+    place = Path(plan.dataset).parent
+    new_place = not place.exists()
     new_rows = rows is not None and keep_rows(rows, Path(plan.dataset))
     remarks = [f"{Experiment.QUICK_REMARK}, leave out quick=True"] if quick else []
     display = ProgressDisplay(live=True)
@@ -207,6 +209,9 @@ def run(
     finally:
         if new_rows and not StoredRun.is_in(folder):
             Path(plan.dataset).unlink(missing_ok=True)
+            if new_place:
+                with suppress(OSError):  # what another program put there stays
+                    place.rmdir()
     Registry.load_reports().write_report(folder)
     display.line(f"kept in {folder}")
     return RunResult(folder)

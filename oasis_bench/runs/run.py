@@ -238,14 +238,17 @@ def _run_trials(
     on_trial: OnTrial,
     names: Mapping[str, str],
 ) -> int:
-    """Run trials into the store; count those that did not end well."""
+    """Run trials into the store; count those that did not end well.
+
+    What is not applicable counts only where no trial of the run has a result.
+    """
     folder = Folder(store.folder)
     for name in (Folder.OUTPUT_LOG, Folder.MODELS, Folder.PREDICTIONS):
         folder.path(name)  # before hours of work: it may raise
     if (store.folder / Folder.OUTPUT_LOG).exists():
         folder.append(Folder.OUTPUT_LOG, b"")  # likewise
     remove_unfinished(store.folder)  # of a session that was killed
-    unsuccessful = 0
+    unsuccessful, inapplicable = 0, 0
     spec_of = {spec.trial_id: spec for spec in specs}
     tried = store.statuses().keys()
     on_trial(None, 0, len(specs))
@@ -259,12 +262,14 @@ def _run_trials(
                 reason = f"{type(error).__name__}: {error}"
                 record = TrialResult.lost(spec, rows.X.shape[1], "failed", reason)
                 store.add(record, replace=spec.trial_id in tried)
-            unsuccessful += record.columns["status"] not in ("ok", "not applicable")
+            status = record.columns["status"]
+            inapplicable += status == "not applicable"
+            unsuccessful += status not in ("ok", "not applicable")
             on_trial(record, done, len(specs))
     remove_unfinished(store.folder)
     of_end = {"finished": _now(), "load_at_end": Machine.load()}
     store.add_labels(partial(labels_of, rows), partial(_pictures_of, rows), **of_end)
-    return unsuccessful
+    return unsuccessful if "ok" in store.statuses().values() else unsuccessful + inapplicable
 
 
 def _session(place: Executor, command: str | None) -> dict[str, Any]:
