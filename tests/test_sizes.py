@@ -8,7 +8,9 @@ from test_splits import rows_of
 from oasis_bench.datasets import TableFile
 from oasis_bench.experiment import Experiment, LearnerSpec
 from oasis_bench.experiment.data_use import settle, size_remarks
+from oasis_bench.system import UsageError
 from oasis_bench.tasks import SeenClassesSplit
+from oasis_bench.tasks.stratified import StratifiedSplit
 
 DATASET = TableFile(Path("my.csv"))
 
@@ -48,3 +50,12 @@ def test_sizes_fit_the_smallest_class_that_is_asked_for(counts, settings, expect
         settle(settled, DATASET, rows_of(*counts), splits_of(asked)) == settled
     )  # as a resumed run does
     assert asked.settled_as(settled) == settled  # so it is seen to be the same experiment
+
+
+@pytest.mark.parametrize("given", [{"most_items": 50}, {"test_share": 0.3}])
+def test_a_setting_that_no_split_reads_is_refused(given):
+    asked, rows = experiment(**given), rows_of(65, 100)
+    ((name, value),) = given.items()
+    with pytest.raises(UsageError, match=f"--{name.replace('_', '-')} {value} has no effect here"):
+        settle(asked, DATASET, rows, [SeenClassesSplit(asked)])
+    settle(asked, DATASET, rows, [StratifiedSplit(asked), SeenClassesSplit(asked)])

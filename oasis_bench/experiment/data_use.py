@@ -31,6 +31,12 @@ UNEQUAL = 5
 LEAST = 6
 """Items of a class that is of use: 4 train, 2 in each of two inner folds, and 2 test."""
 
+SETTINGS_OF_SPLITS = {
+    "test_share": "a stratified split, several labels an item or judgements",
+    "most_items": "a stratified split",
+}
+"""What the settings are for that only some splits read."""
+
 
 def choose_subsets(
     experiment: Experiment, dataset: Dataset, rows: LabelledRows, split: Split
@@ -192,6 +198,13 @@ def settle(
     as the smallest class has; and not more inner folds than two of each class allow.
     """
     e = experiment
+    for name, purpose in SETTINGS_OF_SPLITS.items():
+        value, default = getattr(e, name), Experiment.settings()[name].default
+        if value != default and splits and all(name in split.unread for split in splits):
+            raise UsageError(
+                f"--{name.replace('_', '-')} {value} has no effect here: it is for {purpose}: "
+                "leave it out, or add --split stratified"
+            )
     most = next((n for split in splits if (n := split.n_partitions(rows)) is not None), None)
     if most is not None and (e.partitions or 0) > most:
         raise UsageError(

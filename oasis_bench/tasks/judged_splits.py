@@ -22,6 +22,7 @@ from oasis_bench.tasks.split import Classes, Partition, Split
 class JudgementsSplit(Split):
     """What the splits of judgements have in common: groups train or test, classes do not matter."""
 
+    unread = ("most_items",)
     all_may_test = True
 
     def refusal(self, rows: LabelledRows) -> str | None:

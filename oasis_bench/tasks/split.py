@@ -99,6 +99,9 @@ class Split(ABC):
     no_sizes : str, default ''
         The reason why ``--train`` and ``--test`` cannot be set, in words that follow the name of a
         data set; empty if they can.
+    unread : tuple of str, default ()
+        Those of the settings 'test_share' and 'most_items' that the split does not read.  A value
+        that no split of an experiment reads is refused.
     all_may_test : bool, default False
         Whether a saved model may be evaluated on all items at once (``test_share = 1``).
     """
@@ -108,6 +111,7 @@ class Split(ABC):
     citation: ClassVar[str]
     in_place_of: ClassVar[tuple[str, ...]] = ()
     no_sizes: ClassVar[str] = ""
+    unread: ClassVar[tuple[str, ...]] = ()
     all_may_test: ClassVar[bool] = False
 
     USUAL: ClassVar = "seen-classes"
@@ -261,6 +265,7 @@ class SeenClassesSplit(SameClassesSplit):
 
     name = Split.USUAL
     summary = "training and test items of each class"
+    unread = ("test_share", "most_items")
 
     def for_rows(self, rows: LabelledRows) -> Split:
         """Return the data set's own folds, or a share of items of several labels, or itself."""
@@ -292,6 +297,7 @@ class ShareSplit(SameClassesSplit):
 
     name = Split.USUAL
     summary = "a random share of all items is for testing, the rest for training"
+    unread = ("most_items",)
     no_sizes = (
         "has several labels an item, so there are no items a class to count: use --test-share in "
         "place of --train and --test"
@@ -319,6 +325,7 @@ class GivenFoldsSplit(SameClassesSplit):
 
     name = Split.USUAL
     summary = "each fold of the data set is the test set once; the other folds train"
+    unread = ("test_share", "most_items")
     no_sizes = (
         "has folds, each of which tests while all other rows train: leave out --train and --test"
     )
@@ -370,6 +377,7 @@ class UnseenClassesSplit(Split):
     name = "unseen-classes"
     in_place_of = ("pairs",)
     summary = "training items from one half of the classes, test items from the other half"
+    unread = ("test_share", "most_items")
     citation = (
         "Oh Song, Xiang, Jegelka & Savarese (2016), Deep Metric Learning via Lifted Structured "
         "Feature Embedding, CVPR, section 5"
