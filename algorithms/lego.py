@@ -49,9 +49,10 @@ class LEGO(LogDetLearner):
         \quad a = \eta y \hat y - 1 .
 
     Then :math:`z^\top A z = \bar y`, and A stays positive definite for every :math:`\eta > 0`.
-    A same-class pair changes A only if its distance is above u, and its target is u.  A pair of
-    different classes changes A only if its distance is below l, and its target is l.  u is the 5th
-    percentile of the squared distances within classes, and l the 95th of those between classes.
+    A same-class pair changes A only if its squared distance is above u, and its target is u.  A
+    pair of different classes changes A only if its squared distance is below l, and its target is
+    l.  u is the 5th percentile of the squared distances within classes, and l the 95th of those
+    between classes.
 
     The papers do not say how pairs are sampled.  Here a step samples a triplet (q, p, n) as OASIS
     does, and learns from the pair (q, p) and then from (q, n).  So both kinds of pairs are equally

@@ -75,8 +75,8 @@ class LMNN(LabelLearner):
 
     An iteration takes O(n d r + p r) time, where r <= d is the rank of L, which decreases, and p is
     the number of pairs within reach.  A search for these pairs takes O(n^2 r).  Memory is 6 n d +
-    6 d^2 numbers and 16 bytes a pair, and for the last 10 to 60 steps up to 256 MiB or 20 d^2
-    numbers.  M is 0 outside the span of the rows.
+    6 d^2 numbers and 16 bytes a pair, and for the last 10 to 60 iterations at most the larger of
+    256 MiB and 20 d^2 numbers.  M is 0 outside the span of the rows.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class LMNN(LabelLearner):
         Number of target neighbours of each row: the nearest rows of its class by Euclidean
         distance.
     pull_weight : float in (0, 1), default 0.5
-        The weight w of the pull (the paper's omega).  The papers tune it from {0.125, 0.25, 0.5}.
+        The weight w of the pull.  Chechik et al. (JMLR 2010) tune it from {0.125, 0.25, 0.5}.
     max_iter : int, default 1000
         The largest number of iterations.
     tol : float, default 1e-3

@@ -66,10 +66,11 @@ class MCML(LabelLearner):
     principal axes.  n rows span at most n - 1 of them, and the optimum is 0 outside this span.
 
     Collapse.  If some map collapses each class to a point and keeps the classes apart, f has no
-    minimum: it approaches its infimum, the sum of log(n_c - 1), as A grows without bound.  This is
-    so for n rows in general position with n - 1 features or more.  The search then ends with the
-    first A within `tol` of the infimum.  It fits the training rows as well as possible, and often
-    ranks other rows badly.  The remedy is fewer axes; their number is tuned.
+    minimum: it approaches its infimum, the sum of log(n_c - 1) over all rows, each of a class of
+    n_c rows, as A grows without bound.  This is so for n rows in general position with n - 1
+    features or more.  The search then ends with the first A within `tol` of the infimum.  It fits
+    the training rows as well as possible, and often ranks other rows badly.  The remedy is fewer
+    axes; their number is tuned.
 
     An iteration takes O(n^2 r) time, where r is the rank of the rows.  Memory is
     3 n d + 50 r^2 + 10 n r numbers and a block of 8 MiB.

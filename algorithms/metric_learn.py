@@ -201,7 +201,7 @@ class MetricLearnLMNN(MetricLearnAdapter):
         The number of target neighbours.  It is reduced, with a warning, if the smallest class has
         too few rows.
     regularization : float in (0, 1), default 0.5
-        The weight of the pull, omega in the papers, which tune it from {0.125, 0.25, 0.5}.
+        The weight of the pull.  Chechik et al. (JMLR 2010) tune it from {0.125, 0.25, 0.5}.
     learn_rate : float, default 1e-3
         The size of the first step.  metric-learn's default of 1e-7 suits rows of length 100.  Steps
         grow by 1 % each, so on rows of unit length they would need most of the 1000 iterations to

@@ -435,7 +435,7 @@ def _only(
         return found[0]
     asked = names[0] if len(names) == 1 else ""  # nothing is like a name that nobody gave
     raise UsageError(
-        f"{'several columns can be' if found else 'no column is'} the {what} "
+        f"{'several columns can be' if found else 'there is no column for'} the {what} "
         f"({listed(names)}): {_columns_are(columns, asked)}: name one with {option}"
         f"{'' if found else more}"
     )

@@ -363,11 +363,12 @@ def space_figures(view: RunView) -> list[fs.Drawing]:
         + f", the first {MOST_LEARNERS} learners" * (len(present) > MOST_LEARNERS),
         caption=f"At most {points.groupby(['learner', 'label']).size().max()} test "
         f"{view.info.items} per class, {of_classes}in the plane of the two principal axes of "
-        "their similarity (classical multidimensional scaling of the learner’s scores). "
-        "Before learning: the principal components of the scaled rows. The title of a panel gives "
-        "the share of the variance in its plane. Classes that overlap here may be separate along "
-        "other axes; the measures use the whole space. Each plane is rotated to fit the first "
-        "panel, and has its own scale.",
+        "their similarity (classical multidimensional scaling of the learner’s scores; distances "
+        "are squared). Before learning: the principal components of the scaled rows. The title of "
+        "a panel gives the share of the plane: in the variance, or, for scores that are neither "
+        "distances nor inner products, in the sum of the absolute eigenvalues. Classes that "
+        "overlap here may be separate along other axes; the measures use the whole space. Each "
+        "plane is rotated to fit the first panel, and has its own scale.",
     )
 
 

@@ -31,9 +31,9 @@ ABSTAINED = f" =\u00a0{BASELINE}"
 
 BLEND_NOTE = (
     "In brackets: the learner alone. The value before it is for the blend with the Euclidean "
-    f"baseline, whose weight is tuned on the inner folds. ‘= {BASELINE}’: the learner has weight 0 "
-    "on all partitions."
+    "baseline, whose weight is tuned on the inner folds."
 )
+ABSTAINED_NOTE = f"‘{ABSTAINED.strip()}’: the learner has weight 0 on all partitions."
 BOLD_NOTE = (
     "Bold: the best learner, and those statistically tied with it ({test} with Holm’s correction "
     "over the learners, level 0.05). Only learners that were measured on all partitions are "
@@ -116,6 +116,7 @@ def _measure_table(
         notes=[
             *[BOLD_NOTE.format(test=_test_text(view, task))] * bool(shown["bold"].any()),
             *[BLEND_NOTE] * bool(shown["blend"].lt(1).any()),
+            *[ABSTAINED_NOTE] * bool(shown["blend"].eq(0).any()),
             *_left_out(view, task, subset),
             *view.dagger_notes,
         ],

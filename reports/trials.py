@@ -101,7 +101,7 @@ def _tuned(view: RunView, trials: pd.DataFrame) -> str:
 
 def _steps(trials: pd.DataFrame) -> str:
     """Write the tuned numbers of steps."""
-    return ", ".join(f"{n:,.0f}" for n in trials["n_steps"].dropna()) or "none"
+    return "; ".join(f"{n:,.0f}" for n in trials["n_steps"].dropna()) or "none"
 
 
 def tuned_by_notes(view: RunView) -> Iterator[str]:

@@ -44,7 +44,8 @@ def test_sizes_fit_the_smallest_class_that_is_asked_for(counts, settings, expect
     settled = settle(asked, DATASET, rows_of(*counts), splits_of(asked))
     assert (*settled.per_class, settled.inner_folds) == expected
     told = [*size_remarks(asked, settled, rows_of(*counts), "rows", False)]
-    is_told = f"{expected[0]} of each class train and {expected[1]} test" in "".join(told)
+    sizes = f"{expected[0]} of each class are for training and {expected[1]} for testing"
+    is_told = sizes in "".join(told)
     assert is_told == (expected[:2] != asked.per_class)
     assert (
         settle(settled, DATASET, rows_of(*counts), splits_of(asked)) == settled

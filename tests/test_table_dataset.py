@@ -207,7 +207,7 @@ def test_the_label_column_that_is_asked_for_goes_before_the_usual_ones(tmp_path:
 
 CSV = {
     "": "is empty",
-    "a,b\n1,2\n": "no column is the label .*'label', 'class', 'target', 'y'.*'a', 'b': "
+    "a,b\n1,2\n": "there is no column for the label .*'label', 'class', 'target', 'y'.*'a', 'b': "
     "name one with --label COLUMN",
     "a,target,y\n1,2,3\n": r"several columns .*\('target', 'y'\).*--label COLUMN",
     "a,label\n": "needs one row or more, and one column or more besides the label: it has 0 and 1",

@@ -385,7 +385,7 @@ def test_kept_models_of_a_run_take_rows_by_name_whatever_their_scaling(folder, t
     [
         ("neighbours {m} {t} {q} -k 151", "k = 151: the gallery has 150 items: give a number from"),
         ("neighbours {m} {bad} {q}", "no column 'sepal width (cm)'"),
-        ("neighbours {m} {t} {q} --name nmae", "no column is the name ('nmae')"),
+        ("neighbours {m} {t} {q} --name nmae", "there is no column for the name ('nmae')"),
         ("neighbours {m} digits {q}", "digits has 64 features, and"),
         ("embed {m} {t} --output points.txt", "its ending is none of .csv, .npy, .parquet"),
         ("fit {t} --label kind", "the following arguments are required: --output"),

@@ -74,7 +74,9 @@ def list_all(options: argparse.Namespace) -> int:
     }
     for what, lines in tables.items():
         if options.what in (None, what):
-            print("\n  ".join([f"{what}:", *lines()]))
+            more = " (input: dense or sparse rows, patches, pixels, or both: pixels+)"
+            heading = f"{what}{more * (what == 'algorithms')}:"
+            print("\n  ".join([heading, *lines()]))
     return 0
 
 

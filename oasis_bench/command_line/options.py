@@ -71,7 +71,7 @@ def make_parser() -> argparse.ArgumentParser:
         examples=(
             f"{prog} run --quick          a first answer in some seconds",
             f"{prog} run --dataset table.csv --label kind",
-            f"{prog} list algorithms      the learners, by what they are for",
+            f"{prog} list algorithms      the learners, by kind and number of rows",
             f"{prog} run --help           the options of a verb",
         ),
     )
@@ -117,7 +117,7 @@ def _add_run(verbs: Any) -> None:
     run.group("what to compare")
     what = "a built-in experiment of 'list experiments', or a TOML file (default: default)"
     run.add("--experiment", "NAME|FILE", what)
-    what = f"names of learners, or {EVERY_LEARNER} that fit the data (default: the experiment's)"
+    what = f"names of learners, or '{EVERY_LEARNER}' that take the data (default: the experiment's)"
     run.add("--algorithms", "A,B", what, type=names_of_text)
     _add_param(run)
     what = "a data set, your own file, or a folder of pictures (default: the experiment's)"
@@ -155,7 +155,7 @@ def _add_evaluate(verbs: Any) -> None:
         verbs,
         "evaluate",
         "run:evaluate",
-        "evaluate a saved model on other data, or the kept scores of a run by other tasks",
+        "evaluate a saved model on other data, or the kept scores of a run on other tasks",
         "Evaluate without a new fit. A model file is evaluated on --dataset, with the scaling of "
         "the file. If it has none, --scaling is used. A run with --predictions is evaluated by "
         "--tasks, from its kept scores; the measures are added to the run.",
@@ -242,7 +242,7 @@ def _add_embed(verbs: Any) -> None:
         verbs,
         "embed",
         "use:embed",
-        "write the points of rows in the learned space of a saved model",
+        "write where rows lie in the learned space of a saved model",
         "Write the point of each row in the learned space. If the learner learns a distance, the "
         "Euclidean distance of two points is the learned one. If it learns a similarity, as "
         "PsdOASIS and CosineOASIS do, the inner product is. The table is read as by 'neighbours'.",

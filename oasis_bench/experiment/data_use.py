@@ -161,11 +161,12 @@ def choose_classes(
     eligible = np.flatnonzero(counts >= n_train + n_test)
     if n_chosen > len(eligible):
         most = np.sort(counts)[-n_chosen]
-        or_sizes = f", or --train and --test to {most} together" if most >= LEAST else ""
+        remedies = [f"--classes to {len(eligible)}"] * (len(eligible) > 1)
+        remedies += [f"--train and --test to {most} together"] * bool(most >= LEAST)
         raise UsageError(
             f"{n_chosen} classes of {n_train} training and {n_test} test items were requested, "
             f"but only {len(eligible)} of the {len(counts)} classes have {n_train + n_test}: lower "
-            f"--classes{or_sizes}"
+            f"{', or '.join(remedies) or '--train and --test'}"
         )
     order = np.random.default_rng(seed).permutation(len(counts))
     order = order[np.isin(order, eligible)].astype(np.intp)
@@ -244,7 +245,8 @@ def size_remarks(
             folds = f", with {settled.inner_folds} inner folds in place of {asked.inner_folds}"
         yield (
             f"the smallest class is too small for {was[0]} {items} to train and {was[1]} to test: "
-            f"{now[0]} of each class train and {now[1]} test{folds} (--train, --test)"
+            f"{now[0]} of each class are for training and {now[1]} for testing{folds} "
+            "(--train, --test)"
         )
         in_all = now[0] * len(counts)
         if takes_all and 2 * now[0] <= was[0] and 5 * in_all < n_rows:

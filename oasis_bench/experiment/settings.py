@@ -142,7 +142,7 @@ class Experiment:
     built_in: str | None = None
     classes: tuple[int | str | tuple[str, ...], ...] = setting(
         (2, 5, 10),
-        "class subsets: numbers of classes, names of subsets, names joined by +, or all",
+        "numbers of classes or class subsets: names of subsets, names joined by +, or all",
         tuple,
         words="2,5,10",
         read=subsets_of_text,

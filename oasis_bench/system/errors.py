@@ -81,7 +81,7 @@ class Text:
         near = (
             []
             if len(name) > Text.SHOWN
-            else difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)
+            else difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.65)
         )
         return f"did you mean {Text.shown(folded[near[0]])}? " if near else ""
 

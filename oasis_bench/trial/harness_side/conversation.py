@@ -540,7 +540,7 @@ class Conversation:
         return columns, {
             **tables,
             "retrievals": self._evaluator.retrievals(),
-            "projections": self._evaluator.projections(prepared),
+            "projections": self._evaluator.projections(self._learner, prepared),
             "tuned": sorted(
                 self._tuned_rows.values(), key=lambda row: self._places[row["gallery"]]
             ),

@@ -104,6 +104,11 @@ class ScoreReader:
         """Whether all scores have come."""
         return self._done == self._n_queries
 
+    @property
+    def is_blended(self) -> bool:
+        """Whether the evaluations take blended scores."""
+        return self._mix is not None
+
     def n_bytes(self, message: wall.Scores) -> int:
         """Return how many bytes follow a message.
 
@@ -255,15 +260,21 @@ class Evaluator:
             for rank, found in enumerate(ranking[place, :EXAMPLE_RANKS], start=1)
         ]
 
-    def projections(self, prepared: Callable[[Numbers], Any] | None) -> Rows:
+    def projections(
+        self, learner: type[MetricLearner], prepared: Callable[[Numbers], Any] | None
+    ) -> Rows:
         """Return rows of the table `projections`.
 
-        `prepared` gives test items as the learner got them, by their places; None: no rows.
+        Scores that are minus a distance are squared, as in a blend.  `prepared` gives test items as
+        the learner got them, by their places; None: no rows.
         """
         if self._projected is None or "test" not in self.readers:
             return []
         items = self._projected.queries
-        points = plane(self._projected.rows[:, items])
+        scores = self._projected.rows[:, items]
+        if not self.readers["test"].is_blended:
+            scores = Blend.as_inner_product(learner, scores)
+        points = plane(scores)
         if points is None:
             return []
         before = None if prepared is None else plane_of_rows(prepared(items))
