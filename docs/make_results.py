@@ -161,10 +161,11 @@ def origin(rows):
     command = of_suite if is_suite else without_folder(of["command"])
     # A number without a unit counts candidates.
     budget = of["search"] + " candidates" * of["search"].isdigit()
+    scaling = f"Scaling: {of['scalings']}. " * bool(of["scalings"])  # learners of pixels have none
     shared = " Times are of shared cores." if rows["shared_cores"].max() else ""
     return (
         f"*{of['planned']} partition{'s' * (of['planned'] != '1')}, training + test items: "
-        f"{sizes}. Scaling: {of['scalings']}. "
+        f"{sizes}. {scaling}"
         f"Budget of tuning: {budget}. Threads: {of['threads']}.{shared}* "
         f"`{command}`, {of['started'][:10]}, commit {short(of['commit'])}, {of['processor']}."
     )
