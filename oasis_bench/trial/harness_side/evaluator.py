@@ -271,7 +271,7 @@ class Evaluator:
         if self._projected is None or "test" not in self.readers:
             return []
         items = self._projected.queries
-        scores = self._projected.rows[:, items]
+        scores: Any = self._projected.rows[:, items]
         if not self.readers["test"].is_blended:
             scores = Blend.as_inner_product(learner, scores)
         points = plane(scores)
