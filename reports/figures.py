@@ -404,10 +404,8 @@ def planes(view: RunView, points: pd.DataFrame, shown: list[str]) -> dict[str, p
         before = first.assign(x=first["x_before"], y=first["y_before"])
         planes[f"before learning, {scaling}"] = before
     first = next(iter(planes.values()), None)
-    for learner in shown:
-        own = points[points["learner"] == learner]
-        planes[view.marked(learner)] = _turned(own, first)
-    return planes
+    planes |= {view.marked(name): points[points["learner"] == name] for name in shown}
+    return {name: _turned(own, first) for name, own in planes.items()}
 
 
 def _turned(own: pd.DataFrame, first: pd.DataFrame | None) -> pd.DataFrame:

@@ -110,10 +110,18 @@ def test_a_turned_plane_lies_as_the_first_one_does(tmp_path):
     first = np.random.default_rng(0).normal(size=(6, 2))
     turned = first @ np.array([[0.0, 1.0], [1.0, 0.0]])
     names = ("row", "label", "x", "y", "x_before", "y_before")
-    rows = [
-        dict(zip(names, (row, row % 2, *turned[row], *first[row]), strict=True)) for row in range(6)
+    trials = [
+        TrialResult(
+            fake_trial(learner, 2, scaling=scaling).columns,
+            projections=[
+                dict(zip(names, (row, row % 2, *turned[row], *before[row]), strict=True))
+                for row in range(6)
+            ],
+        )
+        for learner, scaling, before in (("A", "l2", first), ("B", "minmax", turned))
     ]
-    trial = TrialResult(fake_trial("A", 2).columns, projections=rows)
-    made = make_run(tmp_path / "run", [trial], ["A"], classes=(2,))
-    shown = planes(view_of(made), made.projections, ["A"]).values()
-    assert np.allclose(*(own[["x", "y"]] for own in shown))
+    made = make_run(tmp_path / "run", trials, ["A", "B"], classes=(2,))
+    shown = planes(view_of(made), made.projections, ["A", "B"])
+    assert list(shown) == ["before learning, l2", "before learning, minmax", "A", "B"]
+    for own in shown.values():
+        assert np.allclose(own[["x", "y"]], first)
