@@ -85,7 +85,7 @@ def test_list_shows_all_that_can_be_named(command, plugins):
     status, out, errors = command("list", "--plugin", plugins / "sleeper.py")
     assert (status, errors) == (0, [])
     names = [line.split()[0] for line in out.splitlines() if not line.startswith("    ")]
-    expected = ["algorithms:", "OASIS", "Sleeper", "datasets:", "digits", "file"]
+    expected = ["algorithms", "OASIS", "Sleeper", "datasets:", "digits", "file"]
     expected += ["tasks:", "retrieval", "experiments:"]
     assert [name for name in names if name in expected] == expected
     assert set(Experiment.built_in_names()) <= set(names)

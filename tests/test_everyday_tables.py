@@ -242,4 +242,4 @@ def test_the_page_on_data_of_your_own_shows_what_is_printed(tmp_path, capsys, mo
     told = capsys.readouterr().err
     after = page.split("    $ python -m oasis_bench run --dataset wines.csv")[1].splitlines()[1:5]
     assert all(line.strip() in told for line in after)
-    assert "30 of each class train" in after[-1]
+    assert "30 of each class are for training" in after[-1]

@@ -3,14 +3,13 @@
 from pathlib import Path
 
 import pytest
-from test_splits import rows_of
+from test_splits import StratifiedSplit, rows_of
 
 from oasis_bench.datasets import TableFile
 from oasis_bench.experiment import Experiment, LearnerSpec
 from oasis_bench.experiment.data_use import settle, size_remarks
 from oasis_bench.system import UsageError
 from oasis_bench.tasks import SeenClassesSplit
-from oasis_bench.tasks.stratified import StratifiedSplit
 
 DATASET = TableFile(Path("my.csv"))
 
