@@ -397,7 +397,7 @@ def test_a_run_that_is_ended_by_the_system_leaves_no_process(asleep):
 def test_what_is_refused_before_the_first_trial_writes_nothing(plugins, tmp_path):
     for data, how, message in (
         ("digits", {"jobs": 0}, "jobs = 0: at least 1 is needed"),
-        ("tiny", {}, "only 0 of the 3 classes have 14: lower --classes"),
+        ("tiny", {}, "only 0 of the 3 classes have 14: lower --train and --test"),
     ):
         files = [plugins / "data_sets.py"]
         with pytest.raises(UsageError, match=message):
