@@ -12,7 +12,8 @@ import logging
 import os
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path, PurePath
@@ -254,6 +255,7 @@ class _Embedding:
     def __init__(self, option: str) -> None:
         self._option = option
         self._pool: Any = None
+        self._n_processes = 1
         self._others: frozenset[threading.Thread] = frozenset()
 
     def compute(
@@ -266,7 +268,7 @@ class _Embedding:
         try:
             if self._pool is None:
                 self._start()
-            for batch in self._pool.map(partial(embed, name), batches):
+            for batch in self._embedded(name, batches):
                 answers += batch
                 what = f"embedding pictures ({self._option})"
                 progress(what, len(answers), len(pictures))
@@ -279,6 +281,21 @@ class _Embedding:
         rows = {one: answer for one, answer in pairs if not isinstance(answer, str)}
         return rows, {one: Fault(answer) for one, answer in pairs if isinstance(answer, str)}
 
+    def _embedded(
+        self, name: str | None, batches: Iterable[Sequence[Path]]
+    ) -> Iterator[list[Parts | str]]:
+        """Yield the answers for each batch; at most two batches a process are handed out.
+
+        With more, or with the pool's own `map`, loky often cannot end in the middle of the work.
+        """
+        waiting: deque[Any] = deque()
+        for paths in batches:
+            waiting.append(self._pool.submit(embed, name, paths))
+            if len(waiting) > 2 * self._n_processes:
+                yield waiting.popleft().result()
+        for batch in waiting:
+            yield batch.result()
+
     def _start(self) -> None:
         """Start the processes: one, and where that sees no GPU, as many as there are cores."""
         self._others = frozenset(threading.enumerate())
@@ -288,7 +305,7 @@ class _Embedding:
             if self._pool.submit(sees_gpu).result():
                 return
             self._pool.shutdown()
-        self._pool = _processes(n_processes)
+        self._pool, self._n_processes = _processes(n_processes), n_processes
 
     def end(self) -> None:
         """End the processes, also in the middle of their work.

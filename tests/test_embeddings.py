@@ -211,6 +211,22 @@ class TestProcesses:
         with pytest.raises(AssertionError, match="nothing is left"):
             network_rows("timm:some", pictures[:4], no_progress)
 
+    @pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
+    def test_ctrl_c_ends_the_processes_while_batches_wait(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def interrupted(what: str, done: int, total: int | None) -> None:
+            if what.startswith("embedding"):
+                raise KeyboardInterrupt
+
+        monkeypatch.setattr(picture_files, "AT_ONCE", 60)
+        monkeypatch.setattr(features, "BATCH", 1)
+        for i in range(60):
+            Image.new("RGB", (30, 20), (i, 0, 0)).save(tmp_path / f"{i}.png")
+        pictures = hashed_pictures(sorted(tmp_path.glob("*.png")), no_progress)
+        with pytest.raises(KeyboardInterrupt):
+            network_rows("timm:some", pictures, interrupted)
+
     def test_a_process_that_is_killed_is_told(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
