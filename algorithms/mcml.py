@@ -48,7 +48,8 @@ class MCML(LabelLearner):
 
     A row i chooses another row j as its neighbour with the probability p(j|i), which is larger for
     near rows.  p_0(j|i) is uniform over the other rows of its class, and 0 for rows of other
-    classes.  MCML minimises, over positive semi-definite A = L'L (equations 1, 2 and 4),
+    classes.  With d_A(i, j), the squared distance of L x_i and L x_j, MCML minimises, over positive
+    semi-definite A = L'L (equations 1, 2 and 4),
 
     .. math::
 

@@ -53,7 +53,8 @@ class OASIS(TripletLearner, BilinearLearner):
         classes, the paper's curves saturate near 30 000, figure 5.)
     weighted_positives : bool, default False
         With several labels per row: sample a positive with a probability proportional to its
-        relevance R_II, not uniformly over the relevant rows (section 2.3).
+        relevance (R_II, from the labels that it shares with the query), not uniformly over the
+        relevant rows (section 2.3).
     negatives : {'exact', 'any'}, default 'exact'
         With several labels per row: sample negatives from the irrelevant rows ('exact') or, which
         is faster, from all other rows ('any') (section 2.3).

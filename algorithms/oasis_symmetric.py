@@ -451,7 +451,7 @@ class WhitenedOASIS(CosineOASIS):
     OASIS starts from I.  With few rows a class it is worse than LDA on good features, such as a
     network's embeddings.  WhitenedOASIS starts close to LDA.  With o = 0 it would start in LDA's
     subspace; with o = 1 it starts from the whitening of RCA, which loses less on unseen classes.
-    Centred rows suit it (``--scaling center+l2``).  Computing A costs O(n d min(n, d) + d^2) time
+    Centred rows suit it (``--scaling center+l2``).  Computing A costs O(n d min(n, d) + d^3) time
     and d^2 numbers.
 
     Parameters

@@ -31,7 +31,7 @@ NAME_WIDTH = 22
 FRONT: dict[str, Any] = {"label": "front", "color": "0.35", "linewidth": 1, "zorder": 1}
 FRONT_NOTE = (
     "The grey line is the Pareto front. For each learner on it, no other learner is both faster "
-    "and better. Only these learners are named."
+    "and better. Only these learners have their names beside their points."
 )
 PARTS: dict[str, Any] = {"test": "-", "train": (0, (4, 2)), "validation": (0, (1, 1.2))}
 STEPS_LABEL = "learning steps (triplets)"
@@ -73,7 +73,8 @@ def quality_against_time(view: RunView, task: str) -> list[fs.Drawing]:
         f"{task}_against_time",
         f"{task_title(task)}: {view.names(task)[0]} against the time of tuning and fit",
         draw_quality_against_time(view, task),
-        spread="median and range of time, mean ± standard error, over " + view.partitions_text,
+        spread="median and range of time, and mean ± standard error of "
+        f"{view.names(task)[0]}, over {view.partitions_text}",
         caption="Time is tuning (fits and validation on the inner folds) plus the final fit. "
         f"{FRONT_NOTE}",
     )
@@ -363,12 +364,13 @@ def space_figures(view: RunView) -> list[fs.Drawing]:
         + f", the first {MOST_LEARNERS} learners" * (len(present) > MOST_LEARNERS),
         caption=f"At most {points.groupby(['learner', 'label']).size().max()} test "
         f"{view.info.items} per class, {of_classes}in the plane of the two principal axes of "
-        "their similarity (classical multidimensional scaling of the learner’s scores; distances "
-        "are squared). Before learning: the principal components of the scaled rows. The title of "
-        "a panel gives the share of the plane: in the variance, or, for scores that are neither "
-        "distances nor inner products, in the sum of the absolute eigenvalues. Classes that "
-        "overlap here may be separate along other axes; the measures use the whole space. Each "
-        "plane is rotated to fit the first panel, and has its own scale.",
+        "their similarity (classical multidimensional scaling of the learner’s scores; scores that "
+        "are minus a distance are squared first). Before learning: the principal components of the "
+        "scaled rows. The title of a panel gives the share of the variance that the plane shows; "
+        "for scores that are neither distances nor inner products, it is the share of the sum of "
+        "the absolute eigenvalues. Classes that overlap here may be separate along other axes; "
+        "the measures use the whole space. Each plane is rotated to fit the first panel, and has "
+        "its own scale.",
     )
 
 

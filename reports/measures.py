@@ -39,6 +39,10 @@ BOLD_NOTE = (
     "over the learners, level 0.05). Only learners that were measured on all partitions are "
     "compared."
 )
+UNTESTED_NOTE = (
+    "A learner is also not bold if its difference from the best is the same on every partition: "
+    "then there is no test."
+)
 FILE_NAME_WIDTH = 60
 
 VERDICTS = {
@@ -115,6 +119,7 @@ def _measure_table(
         numbers=with_chance(numbers),
         notes=[
             *[BOLD_NOTE.format(test=_test_text(view, task))] * bool(shown["bold"].any()),
+            *[UNTESTED_NOTE] * bool(shown["verdict"].eq("untested").any()),
             *[BLEND_NOTE] * bool(shown["blend"].lt(1).any()),
             *[ABSTAINED_NOTE] * bool(shown["blend"].eq(0).any()),
             *_left_out(view, task, subset),

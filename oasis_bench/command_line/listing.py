@@ -74,7 +74,7 @@ def list_all(options: argparse.Namespace) -> int:
     }
     for what, lines in tables.items():
         if options.what in (None, what):
-            more = " (input: dense or sparse rows, patches, pixels, or both: pixels+)"
+            more = " (sparse: also dense rows; pixels+: pixels and patches)"
             heading = f"{what}{more * (what == 'algorithms')}:"
             print("\n  ".join([heading, *lines()]))
     return 0

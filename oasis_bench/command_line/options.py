@@ -117,7 +117,8 @@ def _add_run(verbs: Any) -> None:
     run.group("what to compare")
     what = "a built-in experiment of 'list experiments', or a TOML file (default: default)"
     run.add("--experiment", "NAME|FILE", what)
-    what = f"names of learners, or '{EVERY_LEARNER}' that take the data (default: the experiment's)"
+    every = f"or '{EVERY_LEARNER}' for each that takes the data"
+    what = f"names of learners, {every} (default: the experiment's)"
     run.add("--algorithms", "A,B", what, type=names_of_text)
     _add_param(run)
     what = "a data set, your own file, or a folder of pictures (default: the experiment's)"

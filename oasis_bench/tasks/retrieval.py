@@ -328,7 +328,7 @@ def evaluate_ranking(
         ``similarity(queries, gallery)`` gives scores (n_queries, n_gallery): a fitted learner's
         method.
     X : array or CSR of shape (n_rows, n_features)
-    y : array of shape (n_rows,), or sparse matrix of shape (n_rows, n_queries)
+    y : array of shape (n_rows,), or sparse matrix of shape (n_rows, n_text_queries)
         Class labels: rows of one class are relevant to each other.  Or relevance to text queries:
         rows that share a text query are relevant to each other (JMLR 2010, 5.2.2, theta = 0).
     seed : int
