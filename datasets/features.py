@@ -290,9 +290,9 @@ class _Embedding:
         """
         waiting: deque[Any] = deque()
         for paths in batches:
-            waiting.append(self._pool.submit(embed, name, paths))
-            if len(waiting) > 2 * self._n_processes:
+            if len(waiting) == 2 * self._n_processes:
                 yield waiting.popleft().result()
+            waiting.append(self._pool.submit(embed, name, paths))
         for batch in waiting:
             yield batch.result()
 

@@ -473,7 +473,7 @@ def _add_paper(verbs: Any) -> None:
     parser.writes("--output", "DIR", what)
     nothing: dict[str, Any] = dict.fromkeys(("cluster", "resume"))
     nothing |= dict.fromkeys(("save_models", "predictions", "tables"), False)
-    parser.set_defaults(plugin=[], jobs=1, **nothing)
+    parser.set_defaults(plugin=[], **nothing)
 
 
 def _add_ranks(verbs: Any) -> None:

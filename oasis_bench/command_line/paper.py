@@ -17,9 +17,7 @@ from oasis_bench.system import Folder, Machine, Text, UsageError
 from oasis_bench.web_scale import chance_level, train, trainings
 
 QUICK = {"partitions": 1, "max_steps": 8_000, "threads": 1}
-"""What is smaller than in `run --quick`: the results of neither are evidence.
-
-Trials are side by side, one on each core."""
+"""What is smaller than in `run --quick`: the results of neither are evidence."""
 
 MOST_JOBS = 8
 """Trials at a time, at most: those of networks take some 1 GB of memory each."""
@@ -38,7 +36,8 @@ QUICK_TRIPLETS = 3_200
 def run_paper(options: argparse.Namespace) -> int:
     """Run the experiments one after the other; the page is written after each.
 
-    Trials run side by side, one on each core, except where a claim is about their time.
+    Trials run side by side, one on each core, except where a claim is about their time; the times
+    of a quick run are no evidence.
     One that cannot run, as its data is not to be had, is reported and left out.
     """
     names = options.experiments or experiments()

@@ -199,9 +199,10 @@ def settle(
     as the smallest class has; and not more inner folds than two of each class allow.
     """
     e = experiment
+    known = Experiment.settings()
     for name, purpose in SETTINGS_OF_SPLITS.items():
-        value, default = getattr(e, name), Experiment.settings()[name].default
-        if value != default and splits and all(name in split.unread for split in splits):
+        is_unread = bool(splits) and all(name in split.unread for split in splits)
+        if is_unread and (value := getattr(e, name)) != known[name].default:
             raise UsageError(
                 f"--{name.replace('_', '-')} {value} has no effect here: it is for {purpose}: "
                 "leave it out, or add --split stratified"

@@ -248,7 +248,7 @@ def _run_trials(
     if (store.folder / Folder.OUTPUT_LOG).exists():
         folder.append(Folder.OUTPUT_LOG, b"")  # likewise
     remove_unfinished(store.folder)  # of a session that was killed
-    unsuccessful, inapplicable = 0, 0
+    ended: Counter[str] = Counter()
     spec_of = {spec.trial_id: spec for spec in specs}
     tried = store.statuses().keys()
     on_trial(None, 0, len(specs))
@@ -262,14 +262,13 @@ def _run_trials(
                 reason = f"{type(error).__name__}: {error}"
                 record = TrialResult.lost(spec, rows.X.shape[1], "failed", reason)
                 store.add(record, replace=spec.trial_id in tried)
-            status = record.columns["status"]
-            inapplicable += status == "not applicable"
-            unsuccessful += status not in ("ok", "not applicable")
+            ended[record.columns["status"]] += 1
             on_trial(record, done, len(specs))
     remove_unfinished(store.folder)
     of_end = {"finished": _now(), "load_at_end": Machine.load()}
     store.add_labels(partial(labels_of, rows), partial(_pictures_of, rows), **of_end)
-    return unsuccessful if "ok" in store.statuses().values() else unsuccessful + inapplicable
+    has_result = "ok" in store.statuses().values()
+    return ended.total() - ended["ok"] - has_result * ended["not applicable"]
 
 
 def _session(place: Executor, command: str | None) -> dict[str, Any]:
