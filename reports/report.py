@@ -307,7 +307,7 @@ def protocol_text(view: RunView) -> str:
         parts = ["No hyper-parameter is tuned."]
     if view.is_blended:
         parts.append(
-            "The scores of learners that take rows are blended with those of the Euclidean "
+            "The scores of learners of feature vectors are blended with those of the Euclidean "
             "baseline; the weight of the blend is tuned on the same folds."
         )
     parts += [f"We fixed {'; '.join(fixed)}."] * bool(fixed and not models)

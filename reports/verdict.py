@@ -42,14 +42,16 @@ class NextStep(NamedTuple):
 
 
 def answers(view: RunView, brief: bool = False) -> list[str]:
-    """Say who leads on each task, by how much, what is not significant, and the costs.
+    """Say who leads on each task, by how much, what is not significant, the costs, and the blend.
 
     In brief: by the first measure, on the largest class subset, without the size of a difference
     that few partitions can show, and without how costs are made up.
     """
     lines = [line for task in view.tasks if (line := _of_task(view, task, brief))]
-    if lines and (costs := _costs(view, brief)):
-        lines.append(costs)
+    last = [_costs(view, brief)]
+    last += ["Learners are blended with the Euclidean baseline (--blend)."] * view.is_blended
+    if lines and any(last):
+        lines.append(" ".join(filter(None, last)))
     return lines
 
 

@@ -288,7 +288,8 @@ def _add_settings(
             if (name not in MAIN_SETTINGS) != is_rare:
                 continue
             setting = Experiment.settings()[name]
-            key = f"key {name}; " if setting.flag and of_a_file else ""
+            is_same = setting.flag.removeprefix("--") == name.replace("_", "-")
+            key = f"key {name}; " if of_a_file and not is_same else ""
             default = setting.words if of_a_file or name != "classes" else "all"
             if (used := own.get(name, setting.default)) != setting.default:
                 default = ",".join(used) if isinstance(used, tuple) else used
@@ -298,9 +299,10 @@ def _add_settings(
             how: dict[str, Any] = {"type": setting.read, "metavar": setting.metavar}
             if not setting.metavar:
                 how = {"action": argparse.BooleanOptionalAction}
-            flag = setting.flag or f"--{name.replace('_', '-')}"
             what = f"{setting.help} ({key}default {default})"
-            action: Any = parser.add_argument(flag, dest=name, default=None, help=what, **how)
+            action: Any = parser.add_argument(
+                setting.flag, dest=name, default=None, help=what, **how
+            )
             first = re.split(r"[;:,] | \(see", setting.help)[0]
             action.brief = f"{first} (default {default})"
 

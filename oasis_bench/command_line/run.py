@@ -145,8 +145,8 @@ def _resume(options: argparse.Namespace) -> int:
 
 def _refuse_given(options: argparse.Namespace, names: Iterable[str], why: str) -> None:
     """Raise UsageError where one of these options was given."""
-    called = {"data_options": "an option of the data set", "params": "--param"}
-    called |= {name: one.flag for name, one in Experiment.settings().items() if one.flag}
+    called = {name: one.flag for name, one in Experiment.settings().items()}
+    called |= {"data_options": "an option of the data set", "params": "--param"}
     for name in sorted(names):
         if getattr(options, name) not in (None, []):
             raise UsageError(f"{called.get(name) or '--' + name.replace('_', '-')} {why}")

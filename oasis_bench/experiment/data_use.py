@@ -131,7 +131,7 @@ def _numbers(
             remedy = f"{split}leave those rows out, or {remedy}"
         raise UsageError(
             f"{few} of {len(counts)} classes of subset {subset!r} have fewer than {bound} items "
-            f"(such as {rows.class_names[numbers[counts.argmin()]]!r}, {counts.min()}), which "
+            f"(such as {rows.class_names[numbers[counts.argmin()]]!r} with {counts.min()}), which "
             f"training and testing need: {remedy}"
         )
     return tuple(numbers)
@@ -204,7 +204,7 @@ def settle(
         is_unread = bool(splits) and all(name in split.unread for split in splits)
         if is_unread and (value := getattr(e, name)) != known[name].default:
             raise UsageError(
-                f"--{name.replace('_', '-')} {value} has no effect here: it is for {purpose}: "
+                f"{known[name].flag} {value} has no effect here: it is for {purpose}: "
                 "leave it out, or add --split stratified"
             )
     most = next((n for split in splits if (n := split.n_partitions(rows)) is not None), None)

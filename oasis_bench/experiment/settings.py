@@ -240,6 +240,7 @@ class Experiment:
         "first, then random candidates. With more than 3 candidates the first inner fold "
         "validates all, and the other folds the best third",
         Search,
+        words=f"{CANDIDATES} candidates",
         metavar="N,TIME",
         numbers_as_text=True,
     )
@@ -401,8 +402,11 @@ class Experiment:
     @cache
     def settings(cls) -> dict[str, Setting]:
         """Return what is known of each field that is a setting."""
-        known = {item.name: item.metadata.get("setting") for item in fields(cls)}
-        return {name: one for name, one in known.items() if one is not None}
+        return {
+            item.name: replace(one, flag=one.flag or f"--{item.name.replace('_', '-')}")
+            for item in fields(cls)
+            if (one := item.metadata.get("setting")) is not None
+        }
 
     def one_for_each_value(self) -> dict[str, Self]:
         """Return an experiment for each corpus of a suite, or each value of a list of values.

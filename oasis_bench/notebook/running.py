@@ -50,7 +50,7 @@ R = TypeVar("R")
 
 def _with_names_of_python(function: Callable[P, R]) -> Callable[P, R]:
     """Name Python parameters in error messages, in place of the options of the command line."""
-    flags = {one.flag: name for name, one in Experiment.settings().items() if one.flag}
+    flags = {one.flag: name for name, one in Experiment.settings().items()}
 
     def parameter(match: re.Match[str]) -> str:
         name = flags.get(match[1], match[1].removeprefix("--").replace("-", "_"))
@@ -295,11 +295,11 @@ def _settings_and_options(given: Mapping[str, Any]) -> tuple[dict[str, Any], dic
     An unknown name raises UsageError.
     """
     known = Experiment.settings()
-    flags = {one.flag.removeprefix("--"): name for name, one in known.items() if one.flag}
+    flags = {one.flag.removeprefix("--"): name for name, one in known.items()}
     for name in given:
-        if name in flags:
-            raise UsageError(f"unknown setting {name!r}: here it is {flags[name]!r}")
         if name not in {*known, *OF_DATA}:
+            if name in flags:
+                raise UsageError(f"unknown setting {name!r}: here it is {flags[name]!r}")
             named = [*signature(run).parameters][:-1]  # but for **others
             raise UsageError(Text.unknown_name("setting", name, [*named, *known, *OF_DATA]))
     of_data = {name: given[name] for name in OF_DATA if given.get(name) is not None}

@@ -109,7 +109,7 @@ def run_experiment(
             if experiment.scaling is None and scalings:
                 tuned = f"the scaling of rows is tuned among {', '.join(scalings)}"
                 what = tuned if len(scalings) > 1 else f"rows are scaled by {scalings[0]}"
-                on_note(f"{what}, the data set's default (--scaling)")
+                on_note(f"{what} (the data set's default; --scaling selects another)")
             for remark in remarks:
                 on_note(remark)
             try:
