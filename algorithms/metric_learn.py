@@ -17,8 +17,10 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 import metric_learn
 import metric_learn._util as _util
+import metric_learn.scml as _scml
 import numpy as np
 import numpy.typing as npt
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
@@ -43,6 +45,26 @@ def _translate(check: Callable[..., Any]) -> Callable[..., Any]:
 # Only metric-learn's own view of these functions is changed, never scikit-learn itself.
 _util.check_array = _translate(_util.check_array)
 _util.check_X_y = _translate(_util.check_X_y)
+
+
+class _FixedRankLDA(LinearDiscriminantAnalysis):  # type: ignore[misc]
+    """LDA with a direction for each class but one, also where it finds fewer or more.
+
+    SCML_Supervised makes LDA of small regions, and stops with an error where features are constant
+    in a region, so that the number differs.  A direction of zeros has no effect.
+    """
+
+    scalings_: FloatArray
+
+    def fit(self, X: FloatArray, y: Counts) -> Self:
+        super().fit(X, y)
+        wanted = min(len(self.classes_) - 1, X.shape[1])
+        found = self.scalings_[:, :wanted]  # the strongest first
+        self.scalings_ = np.pad(found, ((0, 0), (0, wanted - found.shape[1])))
+        return self
+
+
+_scml.LinearDiscriminantAnalysis = _FixedRankLDA
 
 Counts = npt.NDArray[np.intp]
 
@@ -437,14 +459,17 @@ class MetricLearnLSML(MetricLearnAdapter):
     """metric-learn's least squared-residual metric learning, on m random pairs of pairs.
 
     A same-class pair should be nearer than the different-class pair beside it; a LogDet term keeps
-    M near I.  On rows of unit length M hardly changes: on digits all eigenvalues are within 0.2 %
-    of 1, and the ranking is that of the Euclidean distance.  Longer rows change M.  An iteration
-    tries ten steps: O(m d^2 + d^3) time, O(m d) memory.
+    M near I.  metric-learn weighs the mean loss and this term equally.  Then M hardly changes on
+    rows of unit length: on digits all eigenvalues are within 0.2 % of 1, and the ranking is that of
+    the Euclidean distance.  So the weight is a parameter here: a factor of squared distances, and
+    so of the loss.  An iteration tries ten steps: O(m d^2 + d^3) time, O(m d) memory.
 
     Parameters
     ----------
+    loss_weight : float, default 1.0
+        The weight of the mean loss beside the LogDet term.  metric-learn has only 1.
     n_constraints : int or None, default None
-        The number of pairs of pairs.  None: 20 classes^2.
+        The number m of pairs of pairs.  None: 20 classes^2.
     max_iter : int, default 1000
     random_state : int, RandomState or None, default None
         The seed of the pairs.
@@ -460,14 +485,23 @@ class MetricLearnLSML(MetricLearnAdapter):
     citation: ClassVar = "Liu, Guo, Zhou & Wang, ICDM 12 (2012)"
     cost: ClassVar = "time m d^2 + d^3 an iteration, memory m d; m = 20 c^2"
 
+    search_space: ClassVar = {
+        "loss_weight": (1.0, 30.0, 1e3, 3e4, 1e6),
+        "n_constraints": (200, 2000),
+    }
+
     _estimator: ClassVar = metric_learn.LSML_Supervised
     _least_in_largest: ClassVar = 2
 
+    loss_weight: Positive = 1.0
     n_constraints: Count | None = None
     max_iter: Count = 1000
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
         return 10 * d**2 + 7 * _drawn(self.n_constraints, c) * d
+
+    def _learn(self, X: FloatArray, y: Counts, counts: Counts) -> FloatArray:
+        return super()._learn(X * self.loss_weight**0.5, y, counts)
 
 
 class MetricLearnSCML(MetricLearnAdapter):
@@ -497,6 +531,7 @@ class MetricLearnSCML(MetricLearnAdapter):
     summary: ClassVar = f"{SOURCE}'s sparse compositional metric learning"
     citation: ClassVar = "Shi, Bellet & Sha, AAAI 28 (2014)"
     cost: ClassVar = "time n d b + b an iteration, memory 90 n b; b = 20 d directions"
+    search_space: ClassVar = {"beta": (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)}
 
     _estimator: ClassVar = metric_learn.SCML_Supervised
     _least_in_class: ClassVar = 2
