@@ -35,11 +35,11 @@ TRIPLETS_FOR_BOUNDS = 10_000
 
 
 class LEGO(LogDetLearner):
-    r"""LEGO: LogDet-regularised online steps on pairs, the papers' threshold variant.
+    r"""LEGO: LogDet-regularised online updates on pairs, with bounds u and l on distances.
 
-    LEGO starts from A = I.  A step takes a pair with the difference :math:`z = x - x'`, its squared
-    distance :math:`\hat y = z^\top A z` and a target y.  It minimises the LogDet divergence from
-    the old A plus the squared error,
+    LEGO starts from A = I.  An update takes a pair with the difference :math:`z = x - x'`, its
+    squared distance :math:`\hat y = z^\top A z` and a target y.  It minimises the LogDet divergence
+    from the old A plus the squared error,
     :math:`D_{ld}(A, A_{old}) + \frac{\eta}{2} (z^\top A z - y)^2`.  The solution is
 
     .. math::

@@ -116,7 +116,7 @@ class DissimOASIS(TripletLearner):
     """
 
     name: ClassVar = "DissimOASIS"
-    summary: ClassVar = "OASIS on minus (x - y)'W(x - y), W symmetric but not positive"
+    summary: ClassVar = "OASIS on minus (x - y)'W(x - y), W symmetric, not always PSD"
     citation: ClassVar = OASIS.citation
     cost: ClassVar = "time nnz(q - p)^2 + nnz(q - n)^2 a step, memory d^2"
 

@@ -355,6 +355,7 @@ def space_figures(view: RunView) -> list[fs.Drawing]:
     n_shown, n_classes = points["label"].nunique(), len(view.class_names(subset, split))
     present = set(points["learner"])
     shown = [name for name in view.learners if name in present][:MOST_LEARNERS]
+    blended = ", after the blend with the Euclidean baseline" * view.is_blended
     of_classes = f"of {n_shown} test classes, chosen at random, " if n_shown < n_classes else ""
     return fs.finish(
         "learned_space",
@@ -364,13 +365,13 @@ def space_figures(view: RunView) -> list[fs.Drawing]:
         + f", the first {MOST_LEARNERS} learners" * (len(present) > MOST_LEARNERS),
         caption=f"At most {points.groupby(['learner', 'label']).size().max()} test "
         f"{view.info.items} per class, {of_classes}in the plane of the two principal axes of "
-        "their similarity (classical multidimensional scaling of the learner’s scores; scores that "
-        "are minus a distance are squared first). Before learning: the principal components of the "
-        "scaled rows. The title of a panel gives the share of the variance that the plane shows; "
-        "for scores that are neither distances nor inner products, it is the share of the sum of "
-        "the absolute eigenvalues. Classes that overlap here may be separate along other axes; "
-        "the measures use the whole space. Each plane is rotated to fit the first panel, and has "
-        "its own scale.",
+        f"their similarity (classical multidimensional scaling of the learner’s scores{blended}; "
+        "scores that are minus a distance are squared first). Before learning: the principal "
+        "components of the scaled rows. The title of a panel gives the share of the variance that "
+        "the plane shows; for scores that are neither distances nor inner products, it is the "
+        "share of the sum of the absolute eigenvalues. Classes that overlap here may be separate "
+        "along other axes; the measures use the whole space. Each plane is rotated to fit the "
+        "first panel, and has its own scale.",
     )
 
 

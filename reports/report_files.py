@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from oasis_bench.reports.figure_style import Drawing
 from oasis_bench.reports.table import Table, clip, plural, series, to_csv, to_latex
@@ -34,6 +34,7 @@ VARIABLES = {
 
 OUTSIDE = re.compile(r"<metadata>.*?</metadata>|<style\b.*?</style>|<!--.*?-->", re.DOTALL)
 GREY = re.compile(r"(?<=[: ])(" + "|".join(VARIABLES) + r")\b")
+OPTION = re.compile(r"(?<![^\s(])--?[a-z][\w-]*")
 GROUP_ID = re.compile(r'<g id="[^"]*"')
 """The ids of groups: nothing refers to them, and other figures of a page have the same."""
 
@@ -49,7 +50,12 @@ def render(template: str, script: str = "report.js", **context: Any) -> str:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        clip=clip, data_uri=data_uri, inline_svg=inline_svg, plural=plural, series=series
+        clip=clip,
+        data_uri=data_uri,
+        inline_svg=inline_svg,
+        plural=plural,
+        series=series,
+        whole_options=whole_options,
     )
     folder = resources.files("oasis_bench.reports").joinpath("templates")
     text = folder.joinpath(script).read_text("utf-8")
@@ -61,6 +67,11 @@ def render(template: str, script: str = "report.js", **context: Any) -> str:
 def _without_controls(value: object) -> object:
     """Replace what a page may not contain, or what would reverse the text around it."""
     return value.translate(REPLACED) if isinstance(value, str) else value
+
+
+def whole_options(text: str) -> Markup:
+    """Keep the options in a text on one line each: a browser may break a line at any hyphen."""
+    return Markup(OPTION.sub(r'<span class="whole">\g<0></span>', str(escape(text))))
 
 
 def data_uri(content: bytes, kind: str) -> str:

@@ -30,6 +30,11 @@ PARTS = {"tuning_seconds": "tuning", "fit_seconds": "fit", "query_seconds": "que
 
 CLASSIFIER = "ClassifierPosterior"
 
+BLENDED = (
+    "The scores of a learner are mixed with those of the Euclidean baseline, by a tuned weight "
+    "(--blend off: the learner alone)."
+)
+
 NO_OTHER = "there is no other learner to compare it with"
 
 
@@ -49,7 +54,7 @@ def answers(view: RunView, brief: bool = False) -> list[str]:
     """
     lines = [line for task in view.tasks if (line := _of_task(view, task, brief))]
     last = [_costs(view, brief)]
-    last += ["Learners are blended with the Euclidean baseline (--blend)."] * view.is_blended
+    last += [BLENDED] * view.is_blended
     if lines and any(last):
         lines.append(" ".join(filter(None, last)))
     return lines

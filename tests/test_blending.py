@@ -366,8 +366,12 @@ def shown(tmp_path):
     return make_run(tmp_path / "shown", trials, ["Euclidean", "A", "B", "C"], 3, classes=(5,))
 
 
-def test_the_answer_says_who_is_the_baseline(shown):
-    assert "A got weight 0 in the blend on all partitions" in answers(view_of(shown))[0]
+def test_the_answer_says_who_is_blended_and_who_is_the_baseline(shown, tmp_path):
+    first, *_, last = answers(view_of(shown))
+    assert "A got weight 0 in the blend on all partitions" in first
+    assert "mixed with those of the Euclidean baseline" in last
+    alone = make_run(tmp_path / "alone", [fake_trial("A"), fake_trial("B", mAP=0.6)], ["A", "B"], 1)
+    assert not any("baseline" in line for line in answers(view_of(alone)))
 
 
 def test_trials_and_exports_have_both_values_and_the_weight(shown):

@@ -16,6 +16,7 @@ from oasis_bench.reports import summary_text, write_report
 from oasis_bench.reports.figures import draw_along_steps
 from oasis_bench.reports.measures import measure_tables
 from oasis_bench.reports.report import methods, references
+from oasis_bench.reports.report_files import whole_options
 from oasis_bench.reports.table import to_latex
 from oasis_bench.reports.view import view_of
 from oasis_bench.runs import read_run
@@ -117,6 +118,14 @@ def test_a_rebuilt_report_is_the_same_bytes_and_leaves_nothing_else(hostile):
         *(f"figures/{name}.svg" for name in (*figures, "along_steps")),
         *(f"tables/{name}.{kind}" for name in tables for kind in ("csv", "tex")),
     }
+
+
+def test_options_stay_on_a_line_and_texts_stay_escaped():
+    text = "run a-b --test-share 0.5 -m <b> (--blend off) x--y"
+    whole = '<span class="whole">{}</span>'.format
+    assert whole_options(text) == (
+        f"run a-b {whole('--test-share')} 0.5 {whole('-m')} &lt;b&gt; ({whole('--blend')} off) x--y"
+    )
 
 
 def test_latex_text_is_escaped(hostile):

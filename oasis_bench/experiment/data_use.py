@@ -129,10 +129,13 @@ def _numbers(
         elif least == LEAST:  # else the split is stratified, or of folds
             split = "keep their frequencies with --split stratified, " * bool(counts.min() > 1)
             remedy = f"{split}leave those rows out, or {remedy}"
+        what = f"{bound} items"
+        if bound == sum(needed):
+            what = f"the {needed[0]} training and {needed[1]} test items that are needed"
         raise UsageError(
-            f"{few} of {len(counts)} classes of subset {subset!r} have fewer than {bound} items "
-            f"(such as {rows.class_names[numbers[counts.argmin()]]!r} with {counts.min()}), which "
-            f"training and testing need: {remedy}"
+            f"{few} of {len(counts)} classes of subset {subset!r} have fewer than {what} "
+            f"(such as {rows.class_names[numbers[counts.argmin()]]!r} with {counts.min()}): "
+            f"{remedy}"
         )
     return tuple(numbers)
 

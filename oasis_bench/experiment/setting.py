@@ -119,8 +119,8 @@ class Setting:
     and a value, it raises UsageError.  None is right where it is the default.  The kind of a list
     is tuple.  `words` say what the default is, where its value does not.  `metavar` stands for
     the value in the help, and is empty for a switch.  `flag` is the option: the name with - in
-    place of _, unless another is given.  With `numbers_as_text` a whole number stands for the text of it,
-    alone or in a list.
+    place of _, unless another is given.  With `numbers_as_text` a whole number stands for the text
+    of it, alone or in a list.
     """
 
     help: str

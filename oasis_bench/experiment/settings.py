@@ -224,9 +224,9 @@ class Experiment:
     seed: int = setting(0, "seed of all random numbers", int, least=0, most=2**63 - 1)
     scaling: tuple[str, ...] | None = setting(
         None,
-        "how rows are scaled, with statistics of the training rows: none, l2 (each to unit "
-        "length), center+l2, standard, standard+l2, minmax, tfidf; +pca and a number of "
-        "principal components may follow, as in l2+pca256; several are tuned on the inner folds",
+        "how rows are scaled (several are tuned on the inner folds), with statistics of the "
+        "training rows: none, l2 (each to unit length), center+l2, standard, standard+l2, minmax, "
+        "tfidf; +pca and a number of principal components may follow, as in l2+pca256",
         tuple,
         words="as the data set says",
         read=names_of_text,

@@ -336,7 +336,7 @@ def evaluate_ranking(
     k_max : int, default 50
         The largest k of ``precision_at_k``.
     queries : array of integers, optional
-        Numbers of the rows that are queries, such as a sample; all other rows are ranked for each
+        Indices of the rows that are queries, such as a sample; all other rows are ranked for each
         of them.  By default every row is a query.
     progress : callable, default no_progress
         Called as ``progress('ranking', done, total)`` after each block of queries.
@@ -350,7 +350,7 @@ def evaluate_ranking(
     ------
     ValueError
         If a similarity is NaN or has a wrong shape, if y does not have one label for each row, if a
-        query is not the number of a row, or if no query has another row that is relevant to it.
+        query is not the index of a row, or if no query has another row that is relevant to it.
     """
     (X,) = as_items(X)
     n_rows = X.shape[0]
