@@ -12,7 +12,8 @@ after a colon or all of its subsets, and which columns:
 A column is a task and one of its measures, or a key of `FACTS`, which are those of the first
 measure's fit.  Learners are in the order of the first measure.  Bold: best, or tied with
 the best (corrected paired t-test, Holm), and measured on all partitions; nothing is bold where that
-is true of all learners, or on two partitions, where a test can tell hardly anything.
+is true of all learners that have a verdict, or on two partitions, where a test can tell hardly
+anything.
 
 A table of KEEL's data sets beside the published figures, for so many neighbours, is marked so:
 
@@ -97,7 +98,7 @@ def measure_cells(rows):
     """Write mean ± standard deviation of each learner, bold only if that tells something."""
     is_best = rows["verdict"].isin(["best", "tied", "better"])
     is_best &= (rows["partitions"] == rows["planned"]) & (rows["planned"] > 2)
-    is_best &= not is_best[rows["partitions"] > 0].all()
+    is_best &= not is_best[(rows["partitions"] > 0) & rows["verdict"].notna()].all()
     texts = {}
     for learner, row in rows.iterrows():
         text = f"{row['mean']:.3f}" + ("" if pd.isna(row["sd"]) else f" ± {row['sd']:.3f}")
