@@ -163,12 +163,13 @@ def origin(rows):
     # A number without a unit counts candidates.
     budget = of["search"] + " candidates" * of["search"].isdigit()
     scaling = f"Scaling: {of['scalings']}. " * bool(of["scalings"])  # learners of pixels have none
+    days = " to ".join(sorted({rows["started"].min()[:10], rows["started"].max()[:10]}))
     shared = " Times are of shared cores." if rows["shared_cores"].max() else ""
     return (
         f"*{of['planned']} partition{'s' * (of['planned'] != '1')}, training + test items: "
         f"{sizes}. {scaling}"
         f"Budget of tuning: {budget}. Threads: {of['threads']}.{shared}* "
-        f"`{command}`, {of['started'][:10]}, commit {short(of['commit'])}, {of['processor']}."
+        f"`{command}`, {days}, commit {short(of['commit'])}, {of['processor']}."
     )
 
 
