@@ -67,7 +67,7 @@ class GoldenFeature(HyperParameters, EmbeddingLearner):
     """
 
     name: ClassVar = "GoldenFeature"
-    summary: ClassVar = "a weight for each kind of features, by a large margin"
+    summary: ClassVar = "a weight for each kind of features, learned with a hinge loss"
     citation: ClassVar = "Wang et al., CVPR 2014"
     cost: ClassVar = "time t d for the distances of t triplets, memory n d"
     search_space: ClassVar = {"C": (1e-3, 1e-2, 0.1, 1.0)}

@@ -54,7 +54,7 @@ class LMNN(LabelLearner):
     the rows do not differ, up to rounding (1e-7 of the longest), are dropped.  Then the rows are
     scaled so that the pull (the first term) is the squared norm of L.  L-BFGS starts from M = sI,
     with the s of the smallest objective.  It uses only the pairs within reach: rows of two classes
-    that are near enough to violate a margin, or nearly.  It searches them again every ten
+    that are near enough to violate a margin, or nearly.  It searches for these pairs every ten
     iterations.  It uses a smoothed hinge loss, which it sharpens step by step.  The multipliers of
     the triplets give a lower bound of the minimum, and `gap_` is the distance from this bound.
 
@@ -69,8 +69,8 @@ class LMNN(LabelLearner):
     and stops early.  On ten digits with 40 rows a class, mAP is 0.803 at the minimum and 0.816
     after 8 iterations.
 
-    If the pull can be 0 but the minimum is not 0 (for example if a feature is the same for target
-    neighbours and for rows of several classes), the descent continues until the objective no longer
+    If the pull can be 0 but the minimum is not 0 (for example if a feature has one value in each
+    class, the same in two of them), the descent continues until the objective no longer
     decreases.  Then there is no bound.
 
     An iteration takes O(n d r + p r) time, where r <= d is the rank of L, which decreases, and p is
@@ -119,7 +119,7 @@ class LMNN(LabelLearner):
     """
 
     name: ClassVar[str] = "LMNN"
-    summary: ClassVar[str] = "large margin nearest neighbour, at the minimum of its objective"
+    summary: ClassVar[str] = "large margin nearest neighbour, to its minimum or stopped early"
     citation: ClassVar[str] = "Weinberger, Blitzer & Saul, NIPS 18 (2005)"
     cost: ClassVar[str] = "time n d^2 an iteration, n^2 d every tenth, memory n d + 20 d^2 + pairs"
     # The papers have 3 neighbours and weights of .125 to .5.  On ten digits, 40 rows a class, mAP

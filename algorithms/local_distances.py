@@ -103,7 +103,7 @@ class LocalDistances(HyperParameters, ExemplarLearner):
     """
 
     name: ClassVar = "LocalDistances"
-    summary: ClassVar = "a weighted distance from each training item, by a large margin"
+    summary: ClassVar = "a weighted distance from each training item, learned with a hinge loss"
     citation: ClassVar = "Frome, Sha, Singer & Malik, ICCV 2007"
     cost: ClassVar = "time n^2 d + n^3 a pass, memory n^2 d + n^3, less by pruning"
 

@@ -100,7 +100,7 @@ class LocalPatchDistances(LocalDistances):
     """
 
     name: ClassVar = "LocalPatchDistances"
-    summary: ClassVar = "a weight for each patch of each training picture, by a large margin"
+    summary: ClassVar = "a weight for each patch of a training picture, learned with a hinge loss"
     cost: ClassVar = (
         "time (n M)^2 for the distances, n^2 M + n^3 a pass, memory n^2 M + n^3; "
         "M patches a picture"

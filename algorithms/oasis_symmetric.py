@@ -405,7 +405,7 @@ class CosineOASIS(Factored):
     """
 
     name: ClassVar = "CosineOASIS"
-    summary: ClassVar = "cosine in the space of OASIS: long rows do not rank first too often"
+    summary: ClassVar = "cosine in the space of OASIS, so that long vectors do not rank first"
     citation: ClassVar = "oasis-bench; the steps: " + OASIS.citation
     cost: ClassVar = "time nnz(q) (nnz(p) + nnz(n)) a step, + d^2 min(n, d), memory 4 d^2"
 
@@ -450,7 +450,7 @@ class WhitenedOASIS(CosineOASIS):
 
     OASIS starts from I.  With few rows a class it is worse than LDA on good features, such as a
     network's embeddings.  WhitenedOASIS starts close to LDA.  With o = 0 it would start in LDA's
-    subspace; with o = 1 it starts from the whitening of RCA, which loses less on unseen classes.
+    subspace; with o = 1 it starts from the whitening of RCA, which suits unseen classes better.
     Centred rows suit it (``--scaling center+l2``).  Computing A costs O(n d min(n, d) + d^3) time
     and d^2 numbers.
 

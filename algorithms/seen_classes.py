@@ -97,7 +97,7 @@ class ClassifierPosterior(HyperParameters, MetricLearner):
     """
 
     name: ClassVar = "ClassifierPosterior"
-    summary: ClassVar = "similar class probabilities of a logistic regression, a baseline"
+    summary: ClassVar = "inner product of class probabilities by logistic regression, a baseline"
     citation: ClassVar = "Cox, J. R. Stat. Soc. B 20 (1958); scikit-learn's LogisticRegression"
     cost: ClassVar = "time n d c an iteration, memory d c + n c"
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {

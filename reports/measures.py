@@ -40,8 +40,8 @@ BOLD_NOTE = (
     "compared."
 )
 UNTESTED_NOTE = (
-    "A learner is not marked either if its difference from the best is the same on every "
-    "partition: then there is no test."
+    "A learner is also not marked if its difference from the best is the same on every partition "
+    "and not 0: such a difference cannot be tested."
 )
 FILE_NAME_WIDTH = 60
 

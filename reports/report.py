@@ -307,8 +307,8 @@ def protocol_text(view: RunView) -> str:
         parts = ["No hyper-parameter is tuned."]
     if view.is_blended:
         parts.append(
-            "The scores of learners of feature vectors are blended with those of the Euclidean "
-            "baseline; the weight of the blend is tuned on the same folds."
+            "The scores of learners that take feature vectors are blended with those of the "
+            "Euclidean baseline; the weight of the blend is tuned on the same folds."
         )
     parts += [f"We fixed {'; '.join(fixed)}."] * bool(fixed and not models)
     parts += ["All other parameters have their defaults."] * (not models)

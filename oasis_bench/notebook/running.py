@@ -96,25 +96,26 @@ def run(
     Parameters
     ----------
     dataset : str, Path, DataFrame or tuple of (X, y), optional
-        One of: a name of ``data list``; the path of a file or of a folder of pictures; a table of
-        pandas, polars or Arrow with a column of labels; or rows X of shape (n_rows, n_features) and
-        labels y of shape (n_rows,).  Rows in memory are written to a file next to the run's folder,
-        with the same name.  Default: the data set of the experiment.
+        One of: a name that ``python -m oasis_bench list`` prints; the path of a file or of a folder
+        of pictures; a table of pandas, polars or Arrow with a column of labels; or rows X of shape
+        (n_rows, n_features) and labels y of shape (n_rows,).  Rows in memory are written to a file
+        next to the run's folder, with the same name.  Default: the data set of the experiment.
     learners : str, class, MetricLearner, list of these or dict, optional
-        A dict maps labels to learners.  A learner given by name or by class is tuned on the inner
-        folds.  An instance keeps all its parameters, also its number of steps.  Default: the
-        learners of the experiment.
+        A dict maps names, as the report shows them, to learners.  A learner given by name or by
+        class is tuned on the inner folds.  An instance keeps all its parameters, also its number of
+        steps.  Default: the learners of the experiment.
     experiment : str or Path, default 'default'
         A built-in experiment or a TOML file.  The other arguments override it.
     quick : bool, default False
         Give a first answer in some seconds, with these defaults: one class subset, 2 partitions,
         2 inner folds, 4 candidates, at most 64000 steps and no learning curves.
     dataset_options : mapping, optional
-        Other options of the data set, such as ``{"visterms": 100}``.
+        Options of the data set, such as ``{"pixels": 64}`` of pictures.  Some are keyword arguments
+        too (`others`).
     output : str or Path, optional
         A new folder for the run.  Default: ``runs/DATASET-TIME``.
     title : str, optional
-        Title of the report.  Default: that of the experiment.
+        Title of the report.  Default: that of the experiment, or with another data set its name.
     params : str or sequence of str, default ()
         Hyper-parameters of learners, such as ``"LMNN.pull_weight=0.5,0.9"``.  A single value is
         fixed, several are tuned.
@@ -244,7 +245,8 @@ def fit(
     output : str or Path, optional
         Model file to write, which `oasis_bench.plugins.load_model` reads.  Default: none.
     dataset_options : mapping, optional
-        Other options of the data set, such as ``{"visterms": 100}``.
+        Options of the data set, such as ``{"pixels": 64}`` of pictures.  Some are keyword arguments
+        too (`others`).
     plugin_files : sequence of str or Path, default ()
         Python files that define learners, data sets or tasks.  They are executed.
     **others
