@@ -95,3 +95,25 @@ def test_where_the_harness_reads_far_more_its_reading_is_charged(work, said, cha
     else:
         assert work <= found[0] <= took
         assert found[1] == said[1] if said[1] > 1 else work <= found[1] < work + 0.1
+
+
+ENDING_THREADS = """
+import subprocess, threading
+child = subprocess.Popen(["sleep", "60"])
+print(child.pid, flush=True)
+while True:
+    thread = threading.Thread(target=int)
+    thread.start()
+    thread.join()
+"""
+
+
+def test_a_child_is_found_while_threads_of_its_parent_end():
+    command = [sys.executable, "-c", ENDING_THREADS]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
+        below = machine.Processes(parent.pid)
+        child = int(parent.stdout.readline())
+        found = [child in [process.pid for process in below.all()] for _ in range(10_000)]
+        below.kill()
+        parent.kill()
+    assert all(found)

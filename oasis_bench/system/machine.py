@@ -128,11 +128,11 @@ def _children(pid: int) -> list[int] | None:
 
     psutil looks at all processes of the machine for this, which takes some milliseconds.
     """
-    try:
-        texts = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]
-    except OSError:  # it has ended
-        return []
-    return [int(child) for text in texts for child in text.split()] if texts else None
+    while True:
+        # The file of a thread that has ended is gone, and its children are another thread's.
+        with suppress(FileNotFoundError, ProcessLookupError):
+            texts = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]
+            return [int(child) for text in texts for child in text.split()] if texts else None
 
 
 def _kill_all(find: Callable[[], list[psutil.Process]]) -> None:
