@@ -75,8 +75,8 @@ class LMNN(LabelLearner):
 
     An iteration takes O(n d r + p r) time, where r <= d is the rank of L, which decreases, and p is
     the number of pairs within reach.  A search for these pairs takes O(n^2 r).  Memory is 6 n d +
-    6 d^2 numbers and 16 bytes a pair, and for the last 10 to 60 iterations at most the larger of
-    256 MiB and 20 d^2 numbers.  M is 0 outside the span of the rows.
+    6 d^2 numbers and 16 bytes a pair.  L-BFGS also keeps its last 10 to 60 steps, in at most the
+    larger of 256 MiB and 20 d^2 numbers.  M is 0 outside the span of the rows.
 
     Parameters
     ----------

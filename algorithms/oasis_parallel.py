@@ -163,7 +163,7 @@ class MiniBatchOASIS(OASIS):
     """
 
     name: ClassVar = "MiniBatchOASIS"
-    summary: ClassVar = "OASIS in batches: the steps of a batch start from the same W, in threads"
+    summary: ClassVar = "OASIS in batches: threads make the steps of a batch from the same W"
     cost: ClassVar = "time nnz(q) (nnz(p) + nnz(n)) a step, in threads, memory d^2"
 
     batch_size: Count = 64

@@ -441,12 +441,14 @@ class WhitenedOASIS(CosineOASIS):
     .. math::
 
         S(x, y) = \frac{(L A x)^\top (L A y)}{|L A x|\,|L A y|}, \qquad
-        A = (o I + (1 - o) P)\,\big((1 - s) C + s\,\bar\lambda I\big)^{-1/2} ,
+        A = \sqrt{s\,\bar\lambda}\,(o I + (1 - o) P)\,
+            \big((1 - s) C + s\,\bar\lambda I\big)^{-1/2} ,
 
     where C is the covariance within classes, :math:`\bar\lambda` the mean of its positive
-    eigenvalues, and P the projection on the span of the whitened class means.  s and o are the
-    parameters `shrinkage` and `outside`.  OASIS then learns W from W = I on the rows Ax / |Ax|, and
-    L'L is the PSD part of W.
+    eigenvalues, and P the projection on the span of the differences between class means of the
+    whitened rows, which are first scaled to unit length.  s and o are the parameters `shrinkage`
+    and `outside`.  OASIS then learns W from W = I on the rows Ax / |Ax|, and L'L is the PSD part
+    of W.
 
     OASIS starts from I.  With few rows a class it is worse than LDA on good features, such as a
     network's embeddings.  WhitenedOASIS starts close to LDA.  With o = 0 it would start in LDA's

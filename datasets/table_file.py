@@ -526,7 +526,7 @@ class Keel(Fields, Dataset):
     """
 
     name = "keel"
-    summary = "23 tables of KEEL with its ten folds: --data-option table=iris, wine, ..."
+    summary = "23 tables of KEEL (iris, wine, ...) with its ten folds: --data-option table=NAME"
     citation = (
         "J. Alcalá-Fdez, A. Fernández, J. Luengo, J. Derrac, S. García, L. Sánchez and F. Herrera. "
         "KEEL data-mining software tool: data set repository, integration of algorithms and "

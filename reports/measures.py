@@ -30,8 +30,8 @@ ABSTAINED = f" =\u00a0{BASELINE}"
 """Marks a mean of trials in which the learner has weight 0: all values are the baseline's."""
 
 BLEND_NOTE = (
-    "In brackets: the learner alone. The value before it is for the blend with the Euclidean "
-    "baseline, whose weight is tuned on the inner folds."
+    "In brackets: the learner alone. The value before it is for the blend of the learner with the "
+    "Euclidean baseline; the learner's weight is tuned on the inner folds."
 )
 ABSTAINED_NOTE = f"‘{ABSTAINED.strip()}’: the learner has weight 0 on all partitions."
 BOLD_NOTE = (
@@ -40,8 +40,8 @@ BOLD_NOTE = (
     "compared."
 )
 UNTESTED_NOTE = (
-    "A learner is also not marked if its difference from the best is the same on every partition "
-    "and not 0: such a difference cannot be tested."
+    "A difference from the best that is the same on every partition, and not 0, cannot be tested; "
+    "such a learner does not count as tied."
 )
 FILE_NAME_WIDTH = 60
 

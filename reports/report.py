@@ -234,7 +234,8 @@ def _methods(view: RunView) -> Iterator[str]:
     yield (
         f"We compare {plural(len(learners), 'learner')} ({series(learners)}) on "
         f"{_cited(view.dataset_name, sources.dataset.citation)} with {series(scope)}{noun}, "
-        f"using oasis-bench {version}~\\cite{{oasisbench}} (protocol {view.experiment.protocol})."
+        f"using oasis-bench {version}~\\cite{{oasisbench}} "
+        f"(version {view.experiment.protocol} of its protocol)."
     )
     yield _partitions(view)
     yield scaling_text(view)

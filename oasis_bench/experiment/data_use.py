@@ -132,10 +132,10 @@ def _numbers(
         what = f"{bound} items"
         if bound == sum(needed):
             what = f"the {needed[0]} training and {needed[1]} test items that are needed"
+        smallest = rows.class_names[numbers[counts.argmin()]]
         raise UsageError(
             f"{few} of {len(counts)} classes of subset {subset!r} have fewer than {what} "
-            f"(such as {rows.class_names[numbers[counts.argmin()]]!r} with {counts.min()}): "
-            f"{remedy}"
+            f"(such as class {smallest!r}, which has {counts.min()}): {remedy}"
         )
     return tuple(numbers)
 

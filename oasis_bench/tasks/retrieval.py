@@ -325,8 +325,8 @@ def evaluate_ranking(
     Parameters
     ----------
     similarity : callable
-        ``similarity(queries, gallery)`` gives scores (n_queries, n_gallery): a fitted learner's
-        method.
+        The method ``similarity`` of a fitted learner, or another function of (queries, gallery)
+        that returns scores of shape (n_queries, n_gallery).
     X : array or CSR of shape (n_rows, n_features)
     y : array of shape (n_rows,), or sparse matrix of shape (n_rows, n_text_queries)
         Class labels: rows of one class are relevant to each other.  Or relevance to text queries:
