@@ -470,7 +470,8 @@ class WhitenedOASIS(CosineOASIS):
     components_ : ndarray of shape (n_components, n_features)
         L A.
     start_ : ndarray of shape (n_features, n_features)
-        A.  It is I if learning began with triplets, which have no classes, or if no class varies.
+        A.  It is I if learning began with triplets or with several labels a row, or if no class
+        varies.
     raw_matrix_ : ndarray of shape (n_features, n_features)
         W as OASIS learned it on the whitened rows, from which learning continues.
     n_steps_, n_updates_, n_features_in_ : int

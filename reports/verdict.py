@@ -303,7 +303,7 @@ def _costs(view: RunView, brief: bool) -> str:
         texts.append(f"{view.marked(str(name))} {seconds_text(total)} s{each}")
     if brief and len(texts) > 2 * MOST_NAMED:
         texts = [*texts[:MOST_NAMED], "...", *texts[-MOST_NAMED:]]
-    where = "" if brief else f", {view.subset_title(largest[-1])}"
+    where = " (tuning, fit, queries)" if brief else f", {view.subset_title(largest[-1])}"
     return f"Cost of one partition{where}: {series(texts)}."
 
 

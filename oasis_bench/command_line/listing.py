@@ -42,7 +42,7 @@ FORMS: dict[str, Any] = {
 }
 """The first that fits names a learner's form."""
 
-SIZES = ("for any number of rows", "for at most some thousands of rows")
+SIZES = ("for any number of rows", "quadratic in the number of rows")
 
 GROUPS = [f"{form}, {size}" for form in (*FORMS, "other") for size in SIZES]
 """The groups of learners, in their order."""
@@ -74,7 +74,7 @@ def list_all(options: argparse.Namespace) -> int:
     }
     for what, lines in tables.items():
         if options.what in (None, what):
-            more = " (second column: what a learner takes; sparse: sparse or dense rows)"
+            more = " (second column: what it takes; sparse: also dense rows; pixels+: with patches)"
             heading = f"{what}{more * (what == 'algorithms')}:"
             print("\n  ".join([heading, *lines()]))
     return 0

@@ -48,7 +48,8 @@ class RunResult:
         """DataFrame with a row for each trial.
 
         Among the columns are ``learner``, ``subset``, ``partition``, ``status``, ``params`` (the
-        tuned hyper-parameters), ``fit_seconds``, ``query_seconds`` and ``fit_peak_bytes``.
+        tuned hyper-parameters), ``fit_seconds``, ``query_seconds`` (of all queries together) and
+        ``fit_peak_bytes``.
         """
         return self._run.trials.copy()
 
@@ -67,8 +68,8 @@ class RunResult:
         The best learner has the highest mean of the first measure of the first task, on the largest
         class subset.  Only learners with the most partitions are compared.  The difference from
         other learners may not be significant: see the summary.  Scaling and hyper-parameters are
-        those that were tuned on most partitions, and the number of steps is the median over these
-        partitions.
+        those that were tuned most often, together, and the number of steps is the median over the
+        partitions with them.
 
         Returns
         -------
