@@ -53,11 +53,8 @@ def answers(view: RunView, brief: bool = False) -> list[str]:
     that few partitions can show, and without how costs are made up.
     """
     lines = [line for task in view.tasks if (line := _of_task(view, task, brief))]
-    last = [_costs(view, brief)]
-    last += [BLENDED] * view.is_blended
-    if lines and any(last):
-        lines.append(" ".join(filter(None, last)))
-    return lines
+    last = filter(None, [_costs(view, brief), BLENDED * view.is_blended])
+    return [*lines, *filter(None, [" ".join(last)])] if lines else []
 
 
 def _of_task(view: RunView, task: str, brief: bool) -> str:
