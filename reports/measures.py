@@ -252,8 +252,9 @@ def _difference_notes(shown: pd.DataFrame) -> Iterator[str]:
     )
     yield (
         "Last column: with the measured spread, a true difference of this size is significant with "
-        "probability 0.8 in a single comparison (‘none’: no difference in the measure's range). "
-        "Smaller differences are easily missed, so ‘not significant’ does not mean ‘equal’."
+        "probability 0.8 in a single comparison. ‘none’: no difference that the measure can show "
+        "is large enough. Smaller differences are easily missed, so ‘not significant’ does not "
+        "mean ‘equal’."
     )
 
 

@@ -282,11 +282,15 @@ class Machine:
             "platform": platform.platform(),
             "processor": Machine.processor(),
             "cores": Machine.cores(),
-            "governor": _frequency_governor(),
+            "CPU frequency governor": _frequency_governor(),
             "commit": _commit(),
             "versions": _versions(),
             "thread pools": [
-                {key: pool.get(key) for key in ("internal_api", "version", "architecture")}
+                {
+                    "library": pool["internal_api"],
+                    "version": pool["version"],
+                    "architecture": pool.get("architecture"),
+                }
                 for pool in threadpool_info()
             ],
         }
