@@ -66,8 +66,8 @@ class LMNN(LabelLearner):
 
     Overfitting.  The minimum can also overfit on other data, where its M has a low rank.  With
     `stop_after`, the descent is without the scaling, so that M changes in few directions at a time,
-    and stops early.  On ten digits with 40 rows a class, mAP is 0.803 at the minimum and 0.816
-    after 8 iterations.
+    and stops early.  On ten digits with 40 rows a class, 25 neighbours and a pull_weight of 0.97,
+    mAP is 0.803 at the minimum and 0.816 after 8 iterations.
 
     If the pull can be 0 but the minimum is not 0 (for example if a feature has one value in each
     class, the same in two of them), the descent continues until the objective no longer

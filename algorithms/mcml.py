@@ -71,7 +71,7 @@ class MCML(LabelLearner):
     n_c rows, as A grows without bound.  This is so for n rows in general position with n - 1
     features or more.  The search then ends with the first A within `tol` of the infimum.  It fits
     the training rows as well as possible, and often ranks other rows badly.  The remedy is fewer
-    axes; their number is tuned.
+    axes: `n_axes`, which a run tunes.
 
     An iteration takes O(n^2 r) time, where r is the rank of the rows.  Memory is
     3 n d + 50 r^2 + 10 n r numbers and a block of 8 MiB.

@@ -483,7 +483,7 @@ class MetricLearnLSML(MetricLearnAdapter):
     name: ClassVar = "metric-learn-LSML"
     summary: ClassVar = f"{SOURCE}'s least squared-residual metric learning"
     citation: ClassVar = "Liu, Guo, Zhou & Wang, ICDM 12 (2012)"
-    cost: ClassVar = "time m d^2 + d^3 an iteration, memory m d; m = 20 c^2"
+    cost: ClassVar = "time m d^2 + d^3 an iteration, memory m d; m = n_constraints"
 
     search_space: ClassVar = {
         "loss_weight": (1.0, 30.0, 1e3, 3e4, 1e6),

@@ -96,7 +96,7 @@ class OASIS(TripletLearner, BilinearLearner):
     name: ClassVar = "OASIS"
     summary: ClassVar = "online bilinear similarity from triplets, sparse or dense rows"
     citation: ClassVar = "Chechik, Sharma, Shalit & Bengio, JMLR 11 (2010)"
-    cost: ClassVar = "time nnz(q) (nnz(p) + nnz(n)), or n, a step, memory d^2"
+    cost: ClassVar = "time k^2, or n, a step, memory d^2"
     # The paper shows .01 to .3 (JMLR 2010, 5.3.2), of rows of unit length.  Those of tables are
     # longer: there .01 was tuned in 10 of 21 partitions (docs/fair-comparison.md).  1e-6 is hardly
     # a step: W stays I, which suits classes that were not seen.

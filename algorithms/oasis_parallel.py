@@ -164,7 +164,7 @@ class MiniBatchOASIS(OASIS):
 
     name: ClassVar = "MiniBatchOASIS"
     summary: ClassVar = "OASIS in batches: threads make the steps of a batch from the same W"
-    cost: ClassVar = "time nnz(q) (nnz(p) + nnz(n)) a step, in threads, memory d^2"
+    cost: ClassVar = "time k^2 a step, in threads, memory d^2"
 
     batch_size: Count = 64
     n_threads: Count | None = None

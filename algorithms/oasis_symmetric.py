@@ -54,7 +54,7 @@ class ProjOASIS(OASIS):
 
     name: ClassVar = "ProjOASIS"
     summary: ClassVar = "OASIS, made symmetric once after learning"
-    cost: ClassVar = "time nnz(q) (nnz(p) + nnz(n)) a step, memory 2 d^2"
+    cost: ClassVar = "time k^2 a step, memory 2 d^2"
 
     _learned: ClassVar[str] = "raw_matrix_"
     raw_matrix_: FloatArray = field(init=False)
@@ -82,7 +82,7 @@ class OnlineProjOASIS(OASIS):
 
     name: ClassVar = "OnlineProjOASIS"
     summary: ClassVar = "OASIS, made symmetric after each update"
-    cost: ClassVar = "time 2 nnz(q) (nnz(p) + nnz(n)) a step, memory d^2"
+    cost: ClassVar = "time k^2 a step, memory d^2"
 
     def _step(self, X: Any, triplets: NDArray[np.intp], W: FloatArray) -> int:
         C = float(self.aggressiveness)
@@ -118,7 +118,7 @@ class DissimOASIS(TripletLearner):
     name: ClassVar = "DissimOASIS"
     summary: ClassVar = "OASIS on minus (x - y)'W(x - y), W symmetric, not always PSD"
     citation: ClassVar = OASIS.citation
-    cost: ClassVar = "time nnz(q - p)^2 + nnz(q - n)^2 a step, memory d^2"
+    cost: ClassVar = "time k^2 a step, memory d^2"
 
     _learned: ClassVar[str] = "dissimilarity_matrix_"
     _shift_invariant: ClassVar = True
@@ -288,7 +288,7 @@ class PsdOASIS(Factored, OASIS):
 
     name: ClassVar = "PsdOASIS"
     summary: ClassVar = "OASIS projected on the PSD cone, so that it gives an embedding too"
-    cost: ClassVar = "time nnz(q) (nnz(p) + nnz(n)) a step, d^3 a projection, memory 4 d^2"
+    cost: ClassVar = "time k^2 a step, d^3 a projection, memory 4 d^2"
 
     projection_interval: Count | None = None
 
@@ -407,7 +407,7 @@ class CosineOASIS(Factored):
     name: ClassVar = "CosineOASIS"
     summary: ClassVar = "cosine in the space of OASIS, so that long vectors do not rank first"
     citation: ClassVar = "oasis-bench; the steps: " + OASIS.citation
-    cost: ClassVar = "time nnz(q) (nnz(p) + nnz(n)) a step, + d^2 min(n, d), memory 4 d^2"
+    cost: ClassVar = "time k^2 a step, + d^2 min(n, d), memory 4 d^2"
 
     search_space: ClassVar = OASIS.search_space
     aggressiveness: Positive = 0.1
@@ -445,10 +445,10 @@ class WhitenedOASIS(CosineOASIS):
             \big((1 - s) C + s\,\bar\lambda I\big)^{-1/2} ,
 
     where C is the covariance within classes, :math:`\bar\lambda` the mean of its positive
-    eigenvalues, and P the projection on the span of the differences between class means of the
-    whitened rows, which are first scaled to unit length.  s and o are the parameters `shrinkage`
-    and `outside`.  OASIS then learns W from W = I on the rows Ax / |Ax|, and L'L is the PSD part
-    of W.
+    eigenvalues, and P the projection on the span of the differences between class means, computed
+    after whitening the rows and scaling them to unit length.  s and o are the parameters
+    `shrinkage` and `outside`.  OASIS then learns W from W = I on the rows Ax / |Ax|, and L'L is
+    the PSD part of W.
 
     OASIS starts from I.  With few rows a class it is worse than LDA on good features, such as a
     network's embeddings.  WhitenedOASIS starts close to LDA.  With o = 0 it would start in LDA's
@@ -487,7 +487,7 @@ class WhitenedOASIS(CosineOASIS):
     name: ClassVar = "WhitenedOASIS"
     summary: ClassVar = "CosineOASIS that starts from the covariance within classes, near LDA"
     citation: ClassVar = "oasis-bench; the steps: " + OASIS.citation
-    cost: ClassVar = "time d a step, + d^2 min(n, d), memory 5 d^2"
+    cost: ClassVar = "time d^2 a step, + n d min(n, d) + d^3, memory 5 d^2"
     takes_sparse: ClassVar = False
     takes_relevance: ClassVar = False
     # Measured on embeddings: o decides between classes that are seen (.1) and others (1, the most).

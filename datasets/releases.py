@@ -110,8 +110,8 @@ class TwentyNewsgroups(Dataset):
     citation = "K. Lang. NewsWeeder: learning to filter netnews. ICML, 1995"
     licence = "none stated: the postings are their writers'"
     home = (
-        "$OASIS_BENCH_DATA/20newsgroups/20newsgroups.mat: it has no download with a published "
-        "checksum"
+        "put 20newsgroups.mat into $OASIS_BENCH_DATA/20newsgroups: no download of it has a "
+        "published checksum"
     )
     scaling = "tfidf"
     items = "documents"

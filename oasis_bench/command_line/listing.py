@@ -47,6 +47,9 @@ SIZES = ("for any number of rows", "quadratic in the number of rows")
 GROUPS = [f"{form}, {size}" for form in (*FORMS, "other") for size in SIZES]
 """The groups of learners, in their order."""
 
+COST_SYMBOLS = "\n  (costs: n rows, d features, k of them not 0 in a row, c classes)"
+"""Of the costs, which a list of the algorithms alone shows."""
+
 WIDTH = 98
 """Characters of a line of a list, which is indented by two more."""
 
@@ -75,6 +78,7 @@ def list_all(options: argparse.Namespace) -> int:
     for what, lines in tables.items():
         if options.what in (None, what):
             more = " (second column: what it takes; sparse: also dense rows; pixels+: with patches)"
+            more += COST_SYMBOLS * (options.what is not None)
             heading = f"{what}{more * (what == 'algorithms')}:"
             print("\n  ".join([heading, *lines()]))
     return 0

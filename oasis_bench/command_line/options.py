@@ -81,7 +81,7 @@ def make_parser() -> argparse.ArgumentParser:
         "compare learners": (_add_run, _add_report, _add_compare, _add_ranks, _add_export),
         "use a learner": (_add_fit, _add_evaluate, _add_neighbours, _add_embed),
         "see what there is": (_add_list, _add_data, _add_check),
-        "repeat the papers": (_add_paper, _add_web_scale, _add_judge),
+        "repeat published experiments": (_add_paper, _add_web_scale, _add_judge),
     }.items():
         n_before = len(verbs._choices_actions)
         for add in adders:
@@ -460,7 +460,7 @@ def _add_paper(verbs: Any) -> None:
         verbs,
         "paper",
         "paper:run_paper",
-        "test the claims of the papers",
+        "test the claims of published papers",
         "Run the experiments that test the papers' claims, then write a page of the claims with "
         "their verdicts, and claims.csv. Trials run side by side, except where a claim is about "
         "time. To continue an interrupted run, repeat the command.",

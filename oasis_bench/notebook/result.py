@@ -68,8 +68,8 @@ class RunResult:
         The best learner has the highest mean of the first measure of the first task, on the largest
         class subset.  Only learners with the most partitions are compared.  The difference from
         other learners may not be significant: see the summary.  Scaling and hyper-parameters are
-        those that were tuned most often, together, and the number of steps is the median over the
-        partitions with them.
+        the combination that tuning selected on most partitions, and the number of steps is the
+        median over these partitions.
 
         Returns
         -------
