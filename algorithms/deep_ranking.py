@@ -127,7 +127,7 @@ class DeepRanking(HyperParameters, EmbeddingLearner, IncrementalLearner):
     name: ClassVar = "DeepRanking"
     summary: ClassVar = "a convolutional network that learns to embed pictures from triplets"
     citation: ClassVar = "Wang et al., CVPR 2014"
-    cost: ClassVar = "time of 3 pictures through the network and back a step; a batch of them"
+    cost: ClassVar = "time of 3 pictures through the network and back a step, memory of a batch"
     imports: ClassVar = TORCH
     takes: ClassVar = "pixels"
     takes_triplets: ClassVar = True

@@ -123,7 +123,7 @@ class LMNN(LabelLearner):
     citation: ClassVar[str] = "Weinberger, Blitzer & Saul, NIPS 18 (2005)"
     cost: ClassVar[str] = "time n d^2 an iteration, n^2 d every tenth, memory n d + 20 d^2 + pairs"
     # The papers have 3 neighbours and weights of .125 to .5.  On ten digits, 40 rows a class, mAP
-    # is best with 25 and .97 (.840; with 9 neighbours .806, with 3 and a weight of .5 .739).
+    # is best with 25 and .97.
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {
         "n_neighbors": (3, 1, 5, 9, 15, 25, 50),
         "pull_weight": (0.5, 0.01, 0.03, 0.125, 0.25, 0.75, 0.9, 0.97, 0.99, 0.997, 0.999),

@@ -530,7 +530,7 @@ class MetricLearnSCML(MetricLearnAdapter):
     name: ClassVar = "metric-learn-SCML"
     summary: ClassVar = f"{SOURCE}'s sparse compositional metric learning"
     citation: ClassVar = "Shi, Bellet & Sha, AAAI 28 (2014)"
-    cost: ClassVar = "time n d b + b an iteration, memory 90 n b; b = 20 d directions"
+    cost: ClassVar = "time n d b, + b an iteration, memory 90 n b; b = 20 d directions"
     search_space: ClassVar = {"beta": (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)}
 
     _estimator: ClassVar = metric_learn.SCML_Supervised

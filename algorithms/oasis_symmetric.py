@@ -461,7 +461,7 @@ class WhitenedOASIS(CosineOASIS):
     shrinkage : float in (0, 1], default 0.8
         s.  With 1 the rows are not whitened.
     outside : float in (0, 1], default 0.4
-        o, the weight of directions outside the span of the class means.
+        o, the weight of directions outside the span of the differences between class means.
     aggressiveness, n_steps, weighted_positives, negatives, threshold, random_state
         As in `OASIS`.
 

@@ -535,9 +535,9 @@ class Keel(Fields, Dataset):
     )
     licence = "not stated: the tables are their donors', most of them of the UCI repository"
     home = (
-        "from TABLE-10-fold.zip of https://sci2s.ugr.es/keel, join the rows of TABLE-10-1tst.dat "
-        "to TABLE-10-10tst.dat as $OASIS_BENCH_DATA/keel/TABLE.csv, label in the column class and "
-        "1 to 10 in the column fold"
+        "put the rows of the ten files TABLE-10-1tst.dat, ..., TABLE-10-10tst.dat (from "
+        "TABLE-10-fold.zip of https://sci2s.ugr.es/keel) into $OASIS_BENCH_DATA/keel/TABLE.csv, "
+        "with the label in the column class and the number of the file in the column fold"
     )
     scaling = Scaling.OF_COLUMNS
 

@@ -68,8 +68,8 @@ class RunResult:
         The best learner has the highest mean of the first measure of the first task, on the largest
         class subset.  Only learners with the most partitions are compared.  The difference from
         other learners may not be significant: see the summary.  Scaling and hyper-parameters are
-        the combination that tuning selected on most partitions, and the number of steps is the
-        median over these partitions.
+        the combination that tuning selected most often, and the number of steps is the median
+        over the partitions with this combination.
 
         Returns
         -------
@@ -77,7 +77,7 @@ class RunResult:
             The fitted scaling, if there is one, and the fitted learner.  It accepts raw rows of the
             data set.  If the experiment limits the learner to some kinds of features, the rows must
             have these kinds only.  If the learner was blended with the Euclidean baseline, the
-            attribute `blend_` has a `Blend` with the median weight of these partitions, and
+            attribute `blend_` has a `Blend` with the median weight of the same partitions, and
             `oasis_bench.scorers.similarity_of` and `oasis_bench.neighbours` use it.
 
         Raises
