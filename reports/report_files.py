@@ -34,7 +34,9 @@ VARIABLES = {
 
 OUTSIDE = re.compile(r"<metadata>.*?</metadata>|<style\b.*?</style>|<!--.*?-->", re.DOTALL)
 GREY = re.compile(r"(?<=[: ])(" + "|".join(VARIABLES) + r")\b")
-OPTION = re.compile(r"(?<![^\s(])--?[a-z][\w-]*")
+WHOLE = re.compile(r"(?<![^\s(])--?[a-z][\w-]*|\d %")
+"""An option, or the end of a percentage: a line is not broken inside these."""
+
 GROUP_ID = re.compile(r'<g id="[^"]*"')
 """The ids of groups: nothing refers to them, and other figures of a page have the same."""
 
@@ -55,7 +57,7 @@ def render(template: str, script: str = "report.js", **context: Any) -> str:
         inline_svg=inline_svg,
         plural=plural,
         series=series,
-        whole_options=whole_options,
+        unbroken=unbroken,
     )
     folder = resources.files("oasis_bench.reports").joinpath("templates")
     text = folder.joinpath(script).read_text("utf-8")
@@ -69,9 +71,9 @@ def _without_controls(value: object) -> object:
     return value.translate(REPLACED) if isinstance(value, str) else value
 
 
-def whole_options(text: str) -> Markup:
-    """Keep the options in a text on one line each: a browser may break a line at any hyphen."""
-    return Markup(OPTION.sub(r'<span class="whole">\g<0></span>', str(escape(text))))
+def unbroken(text: str) -> Markup:
+    """Keep each option and percentage in a text on one line: browsers break at hyphens, too."""
+    return Markup(WHOLE.sub(r'<span class="whole">\g<0></span>', str(escape(text))))
 
 
 def data_uri(content: bytes, kind: str) -> str:

@@ -16,7 +16,7 @@ from oasis_bench.reports import summary_text, write_report
 from oasis_bench.reports.figures import draw_along_steps
 from oasis_bench.reports.measures import measure_tables
 from oasis_bench.reports.report import methods, references
-from oasis_bench.reports.report_files import whole_options
+from oasis_bench.reports.report_files import unbroken
 from oasis_bench.reports.table import to_latex
 from oasis_bench.reports.view import view_of
 from oasis_bench.runs import read_run
@@ -120,11 +120,12 @@ def test_a_rebuilt_report_is_the_same_bytes_and_leaves_nothing_else(hostile):
     }
 
 
-def test_options_stay_on_a_line_and_texts_stay_escaped():
-    text = "run a-b --test-share 0.5 -m <b> (--blend off) x--y"
+def test_options_and_percentages_stay_on_a_line_and_texts_stay_escaped():
+    text = "run a-b --test-share 0.5 -m <b> (--blend off) x--y 95 % of"
     whole = '<span class="whole">{}</span>'.format
-    assert whole_options(text) == (
-        f"run a-b {whole('--test-share')} 0.5 {whole('-m')} &lt;b&gt; ({whole('--blend')} off) x--y"
+    assert unbroken(text) == (
+        f"run a-b {whole('--test-share')} 0.5 {whole('-m')} &lt;b&gt; "
+        f"({whole('--blend')} off) x--y 9{whole('5 %')} of"
     )
 
 
