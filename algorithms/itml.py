@@ -123,7 +123,9 @@ class ITML(LabelLearner):
     name: ClassVar = "ITML"
     summary: ClassVar = "LogDet divergence to the identity under bounds on pairs"
     citation: ClassVar = "Davis, Kulis, Jain, Sra & Dhillon, ICML 24 (2007)"
-    cost: ClassVar = "time 40 c^2 d^2 a pass (n for d where 2 n <= d), memory 4 d^2 + 40 c^2"
+    cost: ClassVar = (
+        "time 40 c^2 d^2 a pass (with n in place of d if 2 n <= d), memory 4 d^2 + 40 c^2"
+    )
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {
         # The paper's, one more down, and far up, where constraints are hard: of tables 100 was
         # tuned in 3 of 21 partitions (docs/fair-comparison.md).

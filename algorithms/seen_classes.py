@@ -226,7 +226,7 @@ class NearestNeighbourMemory(HyperParameters, MetricLearner):
     """
 
     name: ClassVar = "NearestNeighbourMemory"
-    summary: ClassVar = "labels of the nearest training rows: a baseline without a metric"
+    summary: ClassVar = "labels of the nearest training rows: a baseline without a learned metric"
     citation: ClassVar = "Cover & Hart, IEEE Trans. Inf. Theory 13 (1967)"
     cost: ClassVar = "none: the rows are stored; a query takes time n d"
     takes_sparse: ClassVar = True

@@ -110,8 +110,8 @@ class TwentyNewsgroups(Dataset):
     citation = "K. Lang. NewsWeeder: learning to filter netnews. ICML, 1995"
     licence = "none stated: the postings are their writers'"
     home = (
-        "put 20newsgroups.mat into $OASIS_BENCH_DATA/20newsgroups: no download of it has a "
-        "published checksum"
+        "put 20newsgroups.mat into $OASIS_BENCH_DATA/20newsgroups; it is not downloaded for you, "
+        "because no source publishes a checksum"
     )
     scaling = "tfidf"
     items = "documents"

@@ -83,7 +83,8 @@ class RunResult:
         Raises
         ------
         UsageError
-            If no trial succeeded, or if the data set is missing or has changed.
+            If no trial succeeded, if the data set is missing or has changed, or if the best learner
+            is a saved model.
         """
         return refit_best(self._run)
 

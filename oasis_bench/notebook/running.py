@@ -115,7 +115,8 @@ def run(
     output : str or Path, optional
         A new folder for the run.  Default: ``runs/DATASET-TIME``.
     title : str, optional
-        Title of the report.  Default: that of the experiment, or with another data set its name.
+        Title of the report.  Default: the title of the experiment or, if `dataset` is given, the
+        name of the data set.
     params : str or sequence of str, default ()
         Hyper-parameters of learners, such as ``"LMNN.pull_weight=0.5,0.9"``.  A single value is
         fixed, several are tuned.
