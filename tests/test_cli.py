@@ -131,7 +131,9 @@ def test_lists_fit_100_columns_and_tell_more_of_one_kind(command):
     brief, full = (command("list", *what)[1] for what in ((), ("algorithms",)))
     assert "none: nothing is learned" not in brief
     assert "cost of a fit: none: nothing is learned" in full
-    assert full.splitlines()[1].strip() == "bilinear, for any number of rows:"
+    symbols, first = full.splitlines()[1:3]
+    assert symbols.strip().startswith("(costs: n rows, d features, k of them not 0")
+    assert first.strip() == "bilinear, for any number of rows:"
 
 
 def test_a_data_set_is_described_by_its_numbers(command):

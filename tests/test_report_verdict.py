@@ -10,6 +10,7 @@ from fake_runs import fake_trial, make_run, write_run
 from oasis_bench.analysis import PairedInterval
 from oasis_bench.experiment import Experiment, LearnerSpec
 from oasis_bench.reports import write_report
+from oasis_bench.reports.report_files import unbroken
 from oasis_bench.reports.terminal import summary_text
 from oasis_bench.reports.verdict import answers, next_steps
 from oasis_bench.reports.view import view_of
@@ -119,7 +120,7 @@ def test_terminal_and_report_open_with_the_answer(run, tmp_path):
     assert text.startswith(answers(view_of(run))[0])
     assert text.endswith(next_steps(view_of(run))[0].command)
     page = " ".join(write_report(tmp_path / "run").read_text().split())
-    assert page.index(answers(view_of(run))[0]) < page.index('<h2 id="retrieval">')
+    assert page.index(unbroken(answers(view_of(run))[0])) < page.index('<h2 id="retrieval">')
 
 
 @pytest.mark.parametrize("equal", [False, True])
