@@ -309,10 +309,7 @@ def _add_settings(
 
 def _add_list(verbs: Any) -> None:
     what = "list algorithms, data sets, tasks, splits and experiments"
-    more = (
-        "List what a run can use. In costs, n is the number of rows, d of features, c of classes; "
-        "nnz counts the non-zero values of a row of a triplet: query q, positive p, negative n."
-    )
+    more = "List what a run can use."
     examples = "", "algorithms", "algorithms --for table.csv --label kind --try"
     parser = _verb(verbs, "list", "listing:list_all", what, more, *examples)
     kinds = ("algorithms", "datasets", "tasks", "splits", "experiments")

@@ -75,8 +75,8 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
     citation : str
         The paper, or 'none'.
     cost : str
-        Time and memory of a fit with n rows, d features and c classes, such as
-        'time n^2 d an iteration, memory n^2'.
+        Time and memory of a fit with n rows, d features, k of them not 0 in a row, and c classes,
+        such as 'time n^2 d an iteration, memory n^2'.
     search_space : mapping of str to sequence, default {}
         Hyper-parameters to tune, with the values to try; put the default first, as it is always
         tried.
