@@ -79,8 +79,9 @@ class ImageDataset(Fields, Dataset, kw_only=True):
     features : str, default 'visterms'
         The features of a row.  Besides visterms there are hand-made features ('histograms', 'lab',
         'hog', 'lbp', 'wavelet', 'sift-bow', 'fisher', 'texton'), the pooled features of a
-        pretrained network ('efficientnet-lite0', or 'timm:NAME' for a network of timm), and the
-        user's features in 'FILE.npz'.  Names joined by + give several kinds, each of unit length.
+        pretrained network ('efficientnet-lite0', or 'timm:NAME' for a network of timm), its layers
+        ('efficientnet-lite0-layers', a kind for each), and the user's features in 'FILE.npz'.
+        Names joined by + give several kinds, each of unit length.
         All of these are scaled by l2 by default.  'none' makes no rows, for learners that take only
         pixels or patches.
     max_classes : int, optional

@@ -27,8 +27,9 @@ DATA_OPTIONS = (
     (
         "features",
         "NAME|FILE.npz",
-        "the features of pictures: visterms, efficientnet-lite0, timm:NAME (a network of timm), "
-        "lab, hog, lbp, wavelet, sift-bow, fisher, texton, several joined by +, or your own file",
+        "the features of pictures: visterms, efficientnet-lite0, efficientnet-lite0-layers, "
+        "timm:NAME (a network of timm), lab, hog, lbp, wavelet, sift-bow, fisher, texton, several "
+        "joined by +, or your own file",
     ),
     ("labels", "FILE.npy", "the labels of your own FILE.npy of features"),
     ("fold-column", "COLUMN", "the column with the number of the fold that tests each row"),
