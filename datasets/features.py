@@ -256,8 +256,8 @@ def network_rows(
         parts = zip(*(found[pictures[number].content][:-1] for number in rows.kept), strict=True)
         layers = {f"layer_{place}": np.concatenate(part) for place, part in enumerate(parts)}
         what = f"pooled features of {len(layers)} layers"
-        X = np.concatenate([*layers.values()], axis=1)
-        rows = rows._replace(X=X, patches=Patches.one_each(layers))
+        patches = Patches.one_each(layers)
+        rows = rows._replace(X=patches.as_rows(), patches=patches)
     of = f"features: {option}: the {rows.X.shape[-1]} {what} of {about}; {OVERLAP}"
     return rows._replace(remarks=(of,))
 
