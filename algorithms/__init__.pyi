@@ -4,7 +4,10 @@ from .covariance import (
     Euclidean as Euclidean,
     StandardizedEuclidean as StandardizedEuclidean,
 )
-from .deep_ranking import DeepRanking as DeepRanking
+from .deep_ranking import (
+    DeepRanking as DeepRanking,
+    RankingLayer as RankingLayer,
+)
 from .golden_feature import GoldenFeature as GoldenFeature
 from .itml import ITML as ITML
 from .lda import LDA as LDA

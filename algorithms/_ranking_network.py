@@ -39,7 +39,8 @@ class MultiscaleNetwork(nn.Module):  # type: ignore[misc]
 
     Parameters
     ----------
-    backbone : {'small', 'efficientnet-lite0'}
+    backbone : {'small', 'efficientnet-lite0'} or int
+        A network; or the number of features in rows that are given in place of pictures.
     dimension : int
         Numbers of the embedding.
     multiscale : bool
@@ -48,7 +49,9 @@ class MultiscaleNetwork(nn.Module):  # type: ignore[misc]
         Share of the inputs of the linear layer that are left out in training.
     """
 
-    def __init__(self, backbone: str, dimension: int, multiscale: bool, dropout: float) -> None:
+    def __init__(
+        self, backbone: str | int, dimension: int, multiscale: bool, dropout: float
+    ) -> None:
         super().__init__()
         self.backbone, n_features = _backbone(backbone)
         self.paths = nn.ModuleList(
@@ -118,8 +121,10 @@ def state_of(network: nn.Module) -> list[Any]:
     return [one for one in network.state_dict().values() if one.is_floating_point()]
 
 
-def _backbone(name: str) -> tuple[nn.Module, int]:
+def _backbone(name: str | int) -> tuple[nn.Module, int]:
     """Make a convolutional network, and say how many numbers it gives of a picture."""
+    if isinstance(name, int):
+        return nn.Identity(), name
     if name == "small":
         layers: list[nn.Module] = []
         for n_in, n_out in zip((3, *SMALL_CHANNELS), SMALL_CHANNELS, strict=False):
@@ -152,7 +157,7 @@ class Trainer:
     network : MultiscaleNetwork
     velocity : ndarray, optional
         The vector that `velocity` returned; None: zeros.
-    pictures : ndarray of shape (n_pictures, height, width, 3), uint8
+    pictures : ndarray of shape (n_pictures, height, width, 3), uint8; or rows of features, float32
     gap, learning_rate, momentum, weight_decay, shift, freeze_backbone
         Those of `DeepRanking`.
     """
@@ -167,8 +172,8 @@ class Trainer:
         learning_rate: float,
         momentum: float,
         weight_decay: float,
-        shift: float,
-        freeze_backbone: bool,
+        shift: float = 0.0,
+        freeze_backbone: bool = False,
     ) -> None:
         self.network = on_device(network)
         self.pictures, self._gap, self._shift = pictures, gap, shift
@@ -259,15 +264,15 @@ def embedded(network: MultiscaleNetwork, pictures: Pixels) -> Vector:
 
 def shifted(pictures: Pixels, share: float, rng: np.random.Generator) -> Pixels:
     """Shift each picture by up to a `share` of its sides, at random; its edge is repeated."""
-    n, height, width, _ = pictures.shape
-    most = [round(share * side) for side in (height, width)]
+    n, *sides = pictures.shape[:-1]
+    most = [round(share * side) for side in sides]
     if not any(most):
         return pictures
     rows, columns = (
         np.clip(
             np.arange(side) + rng.integers(-limit, limit, size=(n, 1), endpoint=True), 0, side - 1
         )
-        for side, limit in zip((height, width), most, strict=True)
+        for side, limit in zip(sides, most, strict=True)
     )
     found = np.empty_like(pictures)
     for number, picture in enumerate(pictures):  # a third of the time of one index for all
@@ -288,7 +293,9 @@ def device_of(network: torch.nn.Module) -> Any:
 
 
 def as_tensor(pictures: Pixels, device: Any) -> Any:
-    """Return pictures as values from -1 to 1, channels first."""
+    """Return pictures as values from -1 to 1, channels first; rows of features as they are."""
+    if pictures.ndim == 2:
+        return torch.from_numpy(pictures).to(device)
     channels = torch.from_numpy(np.ascontiguousarray(pictures)).to(device).permute(0, 3, 1, 2)
     return channels.float() / 127.5 - 1
 

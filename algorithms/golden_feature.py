@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize
 
-from oasis_bench.algorithms.base import HyperParameters, Positive, check_triplets
-from oasis_bench.data import LabelledRows, Patches, PatchKind, class_labels
+from oasis_bench.algorithms.base import LearnerOfKinds, Positive, check_triplets
+from oasis_bench.data import LabelledRows, Patches, class_labels
 from oasis_bench.plugins import EmbeddingLearner, FittedArray
 from oasis_bench.sampling import ClassTripletSampler, seed_state
-from oasis_bench.system import UsageError, slices
+from oasis_bench.system import slices
 
 N_TRIPLETS = 20_000
 """Triplets that `fit` draws from class labels."""
@@ -24,7 +24,7 @@ AT_ONCE = 1024
 Float64Array = npt.NDArray[np.float64]
 
 
-class GoldenFeature(HyperParameters, EmbeddingLearner):
+class GoldenFeature(LearnerOfKinds, EmbeddingLearner):
     r"""A non-negative combination of the distances by several kinds of features.
 
     .. math:: D(x, y) = \sum_k w_k |x_k - y_k|^2, \quad w_k = v_k / \sigma_k, \quad
@@ -71,23 +71,17 @@ class GoldenFeature(HyperParameters, EmbeddingLearner):
     citation: ClassVar = "Wang et al., CVPR 2014"
     cost: ClassVar = "time t d for the distances of t triplets, memory n d"
     search_space: ClassVar = {"C": (1e-3, 1e-2, 0.1, 1.0)}
-    takes: ClassVar = "patches"
     takes_triplets: ClassVar = True
 
     _fitted_arrays: ClassVar = {
-        "kinds_": FittedArray(("n_kinds",), np.object_),
         "weights_": FittedArray(("n_kinds",)),
-        "widths_": FittedArray(("n_kinds",), np.integer),
         "_differences": FittedArray(("n_triplets", "n_kinds")),
     }
-    kinds_: npt.NDArray[np.object_] = field(init=False)
     weights_: Float64Array = field(init=False)
-    widths_: npt.NDArray[np.int64] = field(init=False)
     objective_: float = field(init=False)
     _differences: Float64Array = field(init=False)
 
     C: Positive = 0.1
-    kinds: str | None = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from 20000 triplets that are sampled from class labels.
@@ -141,27 +135,13 @@ class GoldenFeature(HyperParameters, EmbeddingLearner):
     def _learn(self, X: Patches, triplets: npt.NDArray[np.integer], afresh: bool) -> Self:
         before: list[Float64Array] = []
         if afresh:
-            chosen = X.of_kinds(self.kinds)
-            self.kinds_ = np.array(list(chosen.kinds), dtype=object)
-            widths = [kind.descriptors.shape[1] for kind in chosen.kinds.values()]
-            self.widths_ = np.array(widths, np.int64)
+            self._choose(X)
         else:
             before.append(self._differences)
         differences = _differences(self._means(X), triplets)
         self._differences = np.concatenate([*before, differences])
         self.weights_, self.objective_ = largest_margin(self._differences, self.C)
         return self
-
-    def _means(self, X: Patches) -> list[Any]:
-        """Return the mean descriptors of the kinds that it has learned of, checked."""
-        chosen = X.of_kinds("+".join(self.kinds_))
-        for (name, kind), width in zip(chosen.kinds.items(), self.widths_, strict=True):
-            if kind.descriptors.shape[1] != width:
-                raise UsageError(
-                    f"features of kind {name} have {kind.descriptors.shape[1]} numbers: {width} "
-                    "are needed, as in training"
-                )
-        return [_mean(kind) for kind in chosen.kinds.values()]
 
     def _check(self, X: Any, y: Any) -> None:
         LabelledRows.check_items("patches", X)
@@ -195,14 +175,6 @@ def largest_margin(differences: Float64Array, C: float) -> tuple[Float64Array, f
         options={"ftol": 0, "gtol": 1e-9 * (1 + C * n_triplets), "maxiter": 10_000},
     )
     return found.x / scales, float(found.fun)
-
-
-def _mean(kind: PatchKind) -> Any:
-    """Return the mean descriptor of each picture (n_items, p)."""
-    if len(kind.descriptors) == len(kind):  # one each
-        return kind.descriptors
-    sums = np.add.reduceat(kind.descriptors, kind.offsets[:-1], axis=0, dtype=np.float64)
-    return sums / np.diff(kind.offsets)[:, None]
 
 
 def _differences(means: list[Any], triplets: npt.NDArray[np.integer]) -> Float64Array:

@@ -35,7 +35,7 @@ class _OnEmbedding(HyperParameters, MetricLearner):
     cost: ClassVar = "time and memory of the embedder, and of the learner"
     citation: ClassVar = "Wang et al., CVPR 2014"
     imports: ClassVar = TORCH
-    _takes_of: ClassVar[Mapping[str, str]]  # of each part: what its items are
+    _takes_of: ClassVar[Mapping[str, tuple[str, ...]]]  # of each part: what its items may be
 
     embedder: MetricLearner | str
     learner: MetricLearner | str
@@ -90,10 +90,10 @@ class _OnEmbedding(HyperParameters, MetricLearner):
             if name == "relevance" and given in (None, "none"):
                 continue
             part = Registry.load().algorithms[given]() if isinstance(given, str) else given
-            if not (isinstance(part, MetricLearner) and part.takes == takes and part.has_embedding):
+            if not (isinstance(part, MetricLearner) and part.takes in takes and part.has_embedding):
                 raise UsageError(
-                    f"{name} = {given!r}: a learner of {takes} that embeds items, or its name, is "
-                    "needed"
+                    f"{name} = {given!r}: a learner of {' or '.join(takes)} that embeds items, or "
+                    "its name, is needed"
                 )
             parts[name] = part
         return parts
@@ -107,15 +107,16 @@ class _OnEmbedding(HyperParameters, MetricLearner):
         triplets = None if triplets is None else check_triplets(triplets, len(X))
         rng = check_random_state(self.random_state)
         parts = {name: _seeded(part, rng) for name, part in self._parts().items()}
-        embedder, pixels = embedder or parts["embedder"], _pixels(X)
+        embedder = embedder or parts["embedder"]
+        seen = _seen_by(embedder, X)
         if "relevance" in parts:
             features = Patches(X.kinds)
             by = _taught(parts["relevance"], features, y, triplets, rng)
             with_relevance: Any = embedder
             relevance = relevance_within(by, features, class_labels(y))
-            with_relevance.fit(pixels, y, relevance=relevance)
+            with_relevance.fit(seen, y, relevance=relevance)
         else:
-            _taught(embedder, pixels, y, triplets, rng)
+            _taught(embedder, seen, y, triplets, rng)
         learner = _taught(parts["learner"], _described(embedder, X), y, triplets, rng)
         self.embedder_, self.learner_ = embedder, learner
         return self
@@ -131,7 +132,7 @@ class _OnEmbedding(HyperParameters, MetricLearner):
                 f"{self.name} on {n_pairs:,} pairs of pictures that share a category",
                 "use fewer pictures a category",
             )
-        parts["embedder"]._check(_pixels(X), y)
+        parts["embedder"]._check(_seen_by(parts["embedder"], X), y)
 
 
 class OnEmbedding(_OnEmbedding):
@@ -168,7 +169,7 @@ class OnEmbedding(_OnEmbedding):
     summary: ClassVar = "a learner on another's embedding, such as OASIS on DeepRanking"
     takes: ClassVar = "pixels"
     takes_triplets: ClassVar = True
-    _takes_of: ClassVar = {"embedder": "pixels", "learner": "rows"}
+    _takes_of: ClassVar = {"embedder": ("pixels",), "learner": ("rows",)}
 
     embedder: MetricLearner | str = "DeepRanking"
     learner: MetricLearner | str = "OASIS"
@@ -229,7 +230,8 @@ class OnEmbeddingAndFeatures(_OnEmbedding):
     Parameters
     ----------
     embedder : learner or str, default 'DeepRanking'
-        A learner that embeds pixels and whose `fit` accepts a relevance, or its registered name.
+        A learner that embeds pixels or features, or its registered name.  Its `fit` accepts a
+        relevance (`DeepRanking` and `RankingLayer`).
     learner : learner or str, default 'GoldenFeature'
         A learner of patches, which are the embeddings and the features.
     relevance : learner, str or None, default 'GoldenFeature'
@@ -255,7 +257,11 @@ class OnEmbeddingAndFeatures(_OnEmbedding):
     summary: ClassVar = "a learner on another's embedding joined with features of the pictures"
     takes: ClassVar = Patches.AND_PIXELS
     takes_labels_with_triplets: ClassVar = True
-    _takes_of: ClassVar = {"embedder": "pixels", "learner": "patches", "relevance": "patches"}
+    _takes_of: ClassVar = {
+        "embedder": ("pixels", "patches"),
+        "learner": ("patches",),
+        "relevance": ("patches",),
+    }
 
     embedder: MetricLearner | str = "DeepRanking"
     learner: MetricLearner | str = "GoldenFeature"
@@ -301,13 +307,16 @@ def relevance_within(learner: MetricLearner, X: Patches, y: npt.NDArray[Any]) ->
     return sparse.csr_array((relevance, tuple(np.concatenate(pairs).T)), shape=(len(y), len(y)))
 
 
-def _pixels(X: Any) -> Any:
-    return X.pixels if isinstance(X, Patches) else X
+def _seen_by(embedder: MetricLearner, X: Any) -> Any:
+    """Return what an embedder takes of items: their pixels, or their features."""
+    if not isinstance(X, Patches):
+        return X
+    return X.pixels if embedder.takes == "pixels" else Patches(X.kinds)
 
 
 def _described(embedder: MetricLearner, X: Any) -> Any:
     """Return the points of pictures; where they have features, before them as one more kind."""
-    points = embedder.embed(_pixels(X))
+    points = embedder.embed(_seen_by(embedder, X))
     if not isinstance(X, Patches):
         return points
     return Patches({**Patches.one_each({POINTS: points}).kinds, **X.kinds})

@@ -14,8 +14,10 @@ from scipy.signal import correlate
 from oasis_bench.algorithms import (
     OASIS,
     DeepRanking,
+    GoldenFeature,
     OnEmbedding,
     OnEmbeddingAndFeatures,
+    RankingLayer,
 )
 from oasis_bench.algorithms.deep_ranking import RelevanceSampler
 from oasis_bench.data import Patches
@@ -144,7 +146,7 @@ class TestNetwork:
         from oasis_bench.datasets.efficientnet_lite0 import efficientnet_lite0
 
         X = pictures(4, side=64)
-        learner = DeepRanking("efficientnet-lite0", 1280, multiscale=False, n_steps=0)
+        learner = DeepRanking("efficientnet-lite0", dimension=1280, multiscale=False, n_steps=0)
         found = learner.fit(X, [0, 0, 1, 1]).embed(X)
         with torch.no_grad():
             features = efficientnet_lite0(False).eval()(as_tensor(X, "cpu")).numpy()
@@ -254,6 +256,36 @@ class TestLearning:
         assert precision(learner, X[80:], unseen) > 0.9
         assert precision(learner, X[80:], other) < 0.7
 
+    def test_the_layer_on_features_learns_as_the_network_does_on_a_frozen_backbone(self) -> None:
+        from oasis_bench.algorithms._ranking_network import embedded
+
+        X, y, _ = halves(40)
+        same = {"dimension": 8, "gap": 0.5, "random_state": 0}
+        network = DeepRanking(multiscale=False, freeze_backbone=True, shift=0, **same)
+        network.partial_fit(X, y, n_steps=0)
+        rows = Patches.one_each({"network": embedded(network._network().backbone, X)})
+        layer = RankingLayer(**same).partial_fit(rows, y, n_steps=0)
+        layer.parameters_ = network.parameters_[-8 * (128 + 1) :]  # W and b begin as the network's
+        before = layer.embed(rows)
+        np.testing.assert_allclose(before, network.embed(X), atol=1e-5)
+        for learner, items in ((network, X), (layer, rows)):
+            learner.partial_fit(items, y, n_steps=640)
+        assert np.abs(layer.embed(rows) - before).max() > 0.1
+        np.testing.assert_allclose(layer.embed(rows), network.embed(X), atol=1e-4)
+
+    def test_the_layer_maps_kinds_of_equal_length(self) -> None:
+        a, b = np.random.default_rng(0).standard_normal((2, 6, 3)).astype(np.float32)
+        X = Patches.one_each({"a": 5 * a, "unused": a, "b": b})
+        layer = RankingLayer("b+a", dimension=4, n_steps=64, random_state=0)
+        layer.fit(X, triplets=[[0, 1, 2], [3, 4, 5]])
+        W, bias = np.split(layer.parameters_, [24])
+        joined = np.hstack([one / np.linalg.norm(one, axis=1, keepdims=True) for one in (b, a)])
+        mapped = joined / np.sqrt(2) @ W.reshape(4, 6).T + bias
+        mapped /= np.linalg.norm(mapped, axis=1, keepdims=True)
+        np.testing.assert_allclose(layer.embed(X), mapped, atol=1e-6)
+        with pytest.raises(UsageError, match="features of kind a have 2 numbers: 3 are needed"):
+            layer.embed(Patches.one_each({"a": a[:, :2], "b": b}))
+
     def test_a_checkpoint_goes_on_bit_for_bit_whatever_else_draws(self, tmp_path: Path) -> None:
         import torch
 
@@ -318,6 +350,18 @@ def with_features(relevance: Any = None, **params: Any) -> OnEmbeddingAndFeature
 class TestOnPointsAndFeatures:
     def items(self, pixels: Any, **features: Any) -> Patches:
         return Patches(Patches.one_each(features).kinds, pixels)
+
+    def test_an_embedder_of_features_learns_from_these_by_their_relevance(self) -> None:
+        X, colours, lower = halves(60)
+        noise = np.random.default_rng(0).random((60, 2))
+        features = self.items(X, one=colours[:, None], noise=noise)
+        layer = RankingLayer("one+noise", dimension=3, n_steps=320)
+        learner = OnEmbeddingAndFeatures(
+            layer, relevance=GoldenFeature(kinds="one"), random_state=0
+        )
+        learner.fit(features, lower, triplets=judged_by(colours, 100))
+        assert precision(learner, features, judged_by(colours, 100, seed=1)) > 0.9
+        assert learner.embedder_.n_steps_ == 320
 
     def test_the_distance_is_the_weighted_sum_of_the_points_and_the_features(self) -> None:
         X, y, _ = halves(30)

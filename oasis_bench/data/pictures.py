@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from oasis_bench.data.matrices import check_array
+from oasis_bench.data.matrices import FloatArray, check_array
 from oasis_bench.system import Text, UsageError, open_regular
 
 Descriptors = npt.NDArray[np.float32]
@@ -78,6 +78,13 @@ class PatchKind:
     def __iter__(self) -> Iterator[Descriptors]:
         for start, stop in zip(self.offsets[:-1], self.offsets[1:], strict=True):
             yield self.descriptors[start:stop]
+
+    def means(self) -> FloatArray:
+        """Return the mean descriptor of each picture (n_pictures, p)."""
+        if len(self.descriptors) == len(self):  # one each
+            return self.descriptors
+        sums = np.add.reduceat(self.descriptors, self.offsets[:-1], axis=0, dtype=np.float64)
+        return np.asarray(sums / np.diff(self.offsets)[:, None])
 
     def part(self, numbers: npt.NDArray[np.integer]) -> Self:
         """Return the patches of the pictures of these numbers, in their order."""
