@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field, fields
 from numbers import Integral, Real
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, cast, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, get_args, get_origin
 
 import numpy as np
 import numpy.typing as npt
@@ -47,12 +47,14 @@ class HyperParameters(Fields, kw_only=True):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        made, known = cast(Any, cls), cls._parameter_constraints
+        made: Any = cls
+        of_bases = [vars(base).get("_parameter_constraints", {}) for base in reversed(cls.__mro__)]
         own = [f.name for f in fields(made) if f.name in inspect.get_annotations(cls)]
-        if own and isinstance(known, dict):  # else a property
+        if own and all(isinstance(known, dict) for known in of_bases):  # else a property
             hints = inspect.get_annotations(cls, eval_str=True)
             constraints = {name: _constraints(hints[name]) for name in own}
-            cls._parameter_constraints = known | {k: v for k, v in constraints.items() if any(v)}
+            of_bases.append({name: known for name, known in constraints.items() if any(known)})
+            cls._parameter_constraints = {k: v for known in of_bases for k, v in known.items()}
 
     def _new_seed(self) -> int:
         """Draw a seed by the parameter `random_state`."""

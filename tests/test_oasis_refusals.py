@@ -217,3 +217,9 @@ def test_a_trial_beyond_memory_is_a_row_with_that_line(experiment, run_trial):
     assert columns["status"] == "out of memory"
     assert columns["reason"].startswith("MemoryError: OASIS, with 1 matrix of 500000 x 500000 ")
     assert "\n" not in columns["reason"]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in FAMILY if hasattr(kind, "aggressiveness")])
+def test_an_aggressiveness_of_0_is_refused(kind):
+    with pytest.raises(ValueError, match=f"'aggressiveness' parameter of {kind.name} must be"):
+        kind(aggressiveness=0).fit(sound_rows(), Y)
