@@ -337,7 +337,7 @@ def check_triplets(triplets: npt.ArrayLike, n_items: int, width: int = 3) -> npt
 
 
 class LearnerOfKinds(HyperParameters, kw_only=True):
-    """A learner from the mean descriptors of chosen kinds of `Patches`, and what it keeps of them.
+    """A learner that uses the mean descriptor of each chosen kind of `Patches`.
 
     Attributes
     ----------

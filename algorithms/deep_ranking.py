@@ -385,12 +385,12 @@ class RankingLayer(LearnerOfKinds, _Ranking):
 
     .. math:: f(x) = \frac{W x + b}{|W x + b|}
 
-    x joins the features of all kinds, each kind at the same length, and has unit length.  If a
-    picture has several descriptors of a kind, such as local ones, x has their mean.  The loss, the
-    sampling and the steps are those of `DeepRanking`.  On features of a network (``--features
-    lab+efficientnet-lite0``, ``kinds="efficientnet_lite0"``) this is `DeepRanking` with a frozen
-    network, at a single scale and without shifts of the pictures.  The network processes each
-    picture once for all fits, so a fit takes seconds.
+    The features of each kind are scaled to unit norm and joined, and the result x is scaled to unit
+    norm.  If a picture has several descriptors of a kind, such as local ones, their mean is taken.
+    The loss, the sampling and the steps are those of `DeepRanking`.  With features of a network
+    (``--features lab+efficientnet-lite0``, ``kinds="efficientnet_lite0"``) it learns the same layer
+    as ``DeepRanking(multiscale=False, freeze_backbone=True)``.  Only the pictures are prepared in
+    another way.  The network processes each picture once for all fits, so a fit takes seconds.
 
     Parameters
     ----------
