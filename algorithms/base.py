@@ -339,12 +339,7 @@ def check_triplets(triplets: npt.ArrayLike, n_items: int, width: int = 3) -> npt
 class LearnerOfKinds(HyperParameters, kw_only=True):
     """A learner that uses the mean descriptor of each chosen kind of `Patches`.
 
-    Attributes
-    ----------
-    kinds_ : ndarray of shape (n_kinds,), object
-        The names of the kinds.
-    widths_ : ndarray of shape (n_kinds,), int64
-        The number of features of each kind.
+    Its subclasses describe `kinds_` and `widths_`, the names and numbers of features of the kinds.
     """
 
     takes: ClassVar = "patches"
