@@ -1,12 +1,13 @@
 """Local distance functions of pictures with patches: the learner on feature-to-set distances.
 
 These go from each patch of exemplar pictures to the sets of patches of other pictures.  Descriptors
-may be projected first.
+may be projected first, and may include the locations of the patches.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import random
 import re
@@ -24,7 +25,7 @@ from sklearn.decomposition import PCA
 from sklearn.utils import check_random_state
 
 from oasis_bench.algorithms._dual_ascent import Float64Array
-from oasis_bench.algorithms.base import Count
+from oasis_bench.algorithms.base import Count, FromZero
 from oasis_bench.algorithms.local_distances import LocalDistances
 from oasis_bench.data import Descriptors, FloatArray, LabelledRows, Patches, PatchKind, class_labels
 from oasis_bench.plugins import FittedArray
@@ -43,7 +44,7 @@ PICTURES = 16
 
 
 class LocalPatchDistances(LocalDistances):
-    """`LocalDistances` for pictures: a non-negative weight for each patch of a training picture.
+    r"""`LocalDistances` for pictures: a non-negative weight for each patch of a training picture.
 
     d_ji,m is the smallest Euclidean distance of patch m of picture j to any patch of the same kind
     of picture i.  M_j is the number of patches of picture j, of all kinds.  Patches with a weight
@@ -67,6 +68,18 @@ class LocalPatchDistances(LocalDistances):
     Recognition is the mean of three random splits, with a standard deviation of .02 to .03.  The
     distances become shorter, and the weights compensate for most of this.
 
+    `location_weight` also compares where patches are.  The location of a patch is relative to the
+    mean of the points of its picture and kind, in units of their root mean square distance from
+    this mean.  The squared distance of two patches is
+
+    .. math::
+
+        |x - y|^2 + \lambda V |u - v|^2
+
+    for descriptors x and y, locations u and v, the weight :math:`\lambda`, and the total variance V
+    of the descriptors of the kind in training.  At a weight of 1, a location has the same total
+    variance as a descriptor.
+
     Parameters
     ----------
     C, max_passes, tol, least_growth, consistent, n_nearest, random_state
@@ -77,6 +90,8 @@ class LocalPatchDistances(LocalDistances):
         The number of principal components of the training patches by which descriptors of each kind
         are compared.  This is faster, and not exact.  A kind with no more numbers for each patch is
         not changed.  None: all numbers.
+    location_weight : float, default 0
+        The weight of the locations of patches.  0: descriptors only, as in the paper.
     keep : bool, default False
         Keep the distances of training pictures and queries in the cache folder.  Other learners on
         the same pictures, or a repeated fit, then read them, so their times do not include the
@@ -85,9 +100,13 @@ class LocalPatchDistances(LocalDistances):
     Attributes
     ----------
     exemplars_ : Patches
-        The training pictures, projected if `directions_` are used.
+        The training pictures, projected if `directions_` are used, and with locations as the last
+        two numbers of a descriptor if `location_weight` is not 0.
     directions_ : dict of str to ndarray of shape (n_components, p), float32
         The principal components of each kind; empty if `n_components` is None.
+    location_units_ : dict of str to float
+        The factor of locations, :math:`(\lambda V)^{1/2}`, of each kind; empty if
+        `location_weight` is 0.
     weights_ : list of ndarray of shape (M_j,), float64
         The weights of each picture: kinds in the order of ``exemplars_.kinds``, patches in their
         order.
@@ -96,7 +115,8 @@ class LocalPatchDistances(LocalDistances):
 
     References
     ----------
-    As of `LocalDistances`.
+    As of `LocalDistances`.  Locations in descriptors: Boiman, Shechtman & Irani (2008), In Defense
+    of Nearest-Neighbor Based Image Classification, CVPR.
     """
 
     name: ClassVar = "LocalPatchDistances"
@@ -108,10 +128,12 @@ class LocalPatchDistances(LocalDistances):
     takes: ClassVar = "patches"
 
     directions_: dict[str, Descriptors] = field(init=False)
+    location_units_: dict[str, float] = field(init=False)
 
     kinds: str | None = None
     keep: bool = False
     n_components: Count | None = None
+    location_weight: FromZero = 0.0
 
     def _check_training(self, X: Any, y: Any) -> tuple[Any, Any]:
         LabelledRows.check_items("patches", X)
@@ -123,11 +145,16 @@ class LocalPatchDistances(LocalDistances):
             rng = check_random_state(self.random_state)
             self.directions_ = first_directions(X, self.n_components, rng)
             X = projected(X, self.directions_)
-        return X, y
+        self.location_units_ = {}
+        if self.location_weight > 0:
+            for name, kind in X.kinds.items():
+                variance = float(kind.descriptors.var(axis=0, dtype=np.float64).sum())
+                self.location_units_[name] = math.sqrt(self.location_weight * variance)
+        return located(X, self.location_units_), y
 
     def _check_items(self, X: Any) -> Any:
-        X = super()._check_items(X).of_kinds(self.kinds)
-        return X if self.n_components is None else projected(X, self.directions_)
+        X = projected(super()._check_items(X).of_kinds(self.kinds), self.directions_)
+        return located(X, self.location_units_)
 
     def _widths(self, X: Any) -> list[int]:
         return [sum(map(len, picture.values())) for picture in X.of_kinds(self.kinds)]
@@ -458,3 +485,27 @@ def projected(patches: Patches, directions: Mapping[str, Descriptors]) -> Patche
             )
         kinds[name] = PatchKind(kind.descriptors @ axes.T, kind.offsets, kind.positions)
     return Patches(kinds)
+
+
+def located(patches: Patches, units: Mapping[str, float]) -> Patches:
+    """Append the locations of patches, times a unit, to the descriptors of the kinds that have one.
+
+    A location is relative to the mean of the positions of a picture, in units of their root mean
+    square distance from it; 0 where they are all the same.
+    """
+    kinds = dict(patches.kinds)
+    for name in kinds.keys() & units.keys():
+        kind = kinds[name]
+        places = kind.positions - _means_of_pictures(kind, kind.positions)
+        squares = _means_of_pictures(kind, (places**2).sum(axis=1, keepdims=True))
+        places *= units[name] / np.sqrt(np.where(squares > 0, squares, 1))
+        joined = np.concatenate([kind.descriptors, places], axis=1, dtype=np.float32)
+        kinds[name] = PatchKind(joined, kind.offsets, kind.positions)
+    return Patches(kinds)
+
+
+def _means_of_pictures(kind: PatchKind, rows: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
+    """Return for each patch the mean of the rows (n_patches, p) of its picture."""
+    sizes = np.diff(kind.offsets)
+    sums = np.add.reduceat(rows, kind.offsets[:-1], axis=0, dtype=np.float64)
+    return np.repeat(sums / sizes[:, None], sizes, axis=0)

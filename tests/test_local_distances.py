@@ -371,6 +371,47 @@ def test_fewer_components_are_the_distances_of_scikit_learn_s_principal_componen
         learned.similarity_to_training(Patches({**rest.kinds, name: short}))
 
 
+def test_locations_add_their_squared_distance_in_units_of_the_descriptors_variance(tmp_path):
+    patches, y = digit_items("patches")
+    few, rest, y = patches[::4], patches[1::8], y[::4]
+    learned = LocalPatchDistances(C=0.1, random_state=0, location_weight=0.3).fit(few, y)
+    variances = {name: kind.descriptors.var(axis=0).sum() for name, kind in few.kinds.items()}
+
+    def with_places(patches):
+        for number in range(len(patches)):
+            picture = {}
+            for name, kind in patches[[number]].kinds.items():
+                places = kind.positions - kind.positions.mean(axis=0)
+                if places.any():
+                    places /= np.sqrt((np.linalg.norm(places, axis=1) ** 2).mean())
+                places *= np.sqrt(0.3 * variances[name])
+                picture[name] = np.hstack([kind.descriptors, places])
+            yield picture
+
+    expected = [
+        [
+            -w @ set_distance(exemplar, picture)
+            for exemplar, w in zip(with_places(few), learned.weights_, strict=True)
+        ]
+        for picture in with_places(rest)
+    ]
+    found = learned.similarity_to_training(rest)
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
+    save_model(learned, tmp_path / "model.npz")
+    loaded = load_model(tmp_path / "model.npz")
+    np.testing.assert_array_equal(loaded.similarity_to_training(rest), found)
+    elsewhere = {
+        name: PatchKind(kind.descriptors, kind.offsets, 2 * kind.positions + 7)
+        for name, kind in rest.kinds.items()
+    }
+    np.testing.assert_allclose(
+        learned.similarity_to_training(Patches(elsewhere)), found, rtol=1e-4, atol=1e-5
+    )
+    fewer = Patches({"block": rest.kinds["block"]})
+    with pytest.raises(UsageError, match="the same are needed"):
+        learned.similarity_to_training(fewer)
+
+
 @pytest.mark.parametrize("learner", [LocalDistances, LocalPatchDistances])
 def test_no_pass_leaves_all_weights_1(learner):
     X, y = digit_items(learner.takes)
