@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from scipy.linalg import cholesky
+from scipy.linalg import cholesky, solve
 from sklearn.utils import check_array
 
 import oasis_bench.algorithms._rank_one_steps as _rank_one_steps
@@ -21,6 +21,7 @@ from oasis_bench.algorithms._rank_one_blocks import (
     squared_distances,
     take_steps,
 )
+from oasis_bench.algorithms.axes import basis_and_coordinates
 from oasis_bench.algorithms.base import LogDetLearner, TripletSampler, check_triplets
 from oasis_bench.data import FloatArray
 from oasis_bench.plugins import FittedArray
@@ -59,8 +60,10 @@ class LEGO(LogDetLearner):
     frequent, and a step uses as many rows as one of OASIS.
 
     A step costs 3 d^2 + 128 d multiplications and additions, also for sparse rows.  Steps are
-    computed in blocks of 64 pairs, with two passes over A for each block.  A has d^2 float64
-    numbers, whatever the precision of the rows.
+    computed in blocks of 64 pairs, with two passes over A for each block.  If there are at most d/2
+    rows, and at least two steps for each row, d is the number of rows: steps then change A only by
+    the products of A with what the rows span, and use coordinates there.  The result is the same
+    but for rounding.  A has d^2 float64 numbers, whatever the precision of the rows.
 
     Parameters
     ----------
@@ -91,7 +94,7 @@ class LEGO(LogDetLearner):
     name: ClassVar = "LEGO"
     summary: ClassVar = "online LogDet steps on pairs, a Mahalanobis distance"
     citation: ClassVar = "Jain, Kulis, Dhillon & Grauman, NIPS 21 (2008)"
-    cost: ClassVar = "time d^2 a step, d^3 at the end, memory 3 d^2"
+    cost: ClassVar = "time min(n, d)^2 a step, d^3 at the end, memory 5 d^2"
     takes_pairs: ClassVar = True
 
     _fitted_arrays: ClassVar = {"bounds_": FittedArray((2,), np.float64, required=False)}
@@ -135,7 +138,7 @@ class LEGO(LogDetLearner):
             self._sampler(y, seed_state(0))
 
     def _n_matrices(self, afresh: bool) -> int:
-        return 2 * afresh + 1
+        return 2 * afresh + 3
 
     def _start(self, X: Any) -> None:
         super()._start(X)
@@ -160,6 +163,22 @@ class LEGO(LogDetLearner):
         super()._apply(X, triplets)
 
     def _step(self, X: Any, triplets: npt.NDArray[np.intp], W: npt.NDArray[Any]) -> int:
+        numbers, places = np.unique(triplets, return_inverse=True)
+        if 2 * len(numbers) > min(X.shape[1], len(triplets)):
+            return self._steps(X, triplets, W)
+        rows = X[numbers]
+        basis, rows = basis_and_coordinates(rows.toarray() if sparse.issparse(X) else rows)
+        images = W @ basis
+        before = basis.T @ images
+        within = before.copy()
+        n_updates = self._steps(rows, places.reshape(triplets.shape), within)
+        # W grows by (WQ) K^-1 (B - K) K^-1 (WQ)', for the basis Q, and K = Q'WQ before, B after.
+        images = solve(before, images.T, assume_a="pos").T
+        W += images @ (within - before) @ images.T
+        mirror(W)
+        return n_updates
+
+    def _steps(self, X: Any, triplets: npt.NDArray[np.intp], W: npt.NDArray[Any]) -> int:
         eta, (upper, lower) = float(self.eta), self.bounds_
         n_updates = 0
         try:

@@ -102,6 +102,23 @@ def test_the_kernel_computes_what_the_twin_does(rows, form, eta):
     assert 0 < n_updates < 500
 
 
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, sparse.csr_matrix])
+def test_steps_on_fewer_rows_than_features_are_the_twin_s_from_any_matrix(form):
+    rng = np.random.default_rng(4)
+    X = normalize(rng.normal(size=(24, 50)) * (rng.random((24, 50)) < 0.4))
+    X[5] = X[6]  # so that rows do not span as many directions
+    first, then = random_triplets(12, 60), 12 + random_triplets(12, 300)
+    learner = with_bounds(form(X), 0.5, 2.0, eta=0.32)
+    A, n_updates = np.eye(50), 0
+    for triplets in (first, then, first, np.concatenate([first, then])):
+        learner.partial_fit_triplets(form(X), triplets)
+        n_updates += oasis_twins.step_lego(X, triplets, 0.32, 0.5, 2.0, A)
+        found = learner.mahalanobis_matrix_
+        np.testing.assert_allclose(found, A, rtol=0, atol=1e-10 * np.abs(A).max())
+        np.testing.assert_array_equal(found, found.T)
+    assert learner.n_updates_ == n_updates
+
+
 def test_calls_of_any_length_give_one_model(rows):
     X, y = rows
     whole = LEGO(n_steps=300, random_state=0).fit(X, y)
