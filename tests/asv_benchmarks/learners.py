@@ -73,6 +73,24 @@ class Fit:
         self.learner.fit(*self.rows)
 
 
+class FewRows:
+    """How many times as long a fit takes with 260 rows as with 250, at 500 features.
+
+    With at most half as many rows as features, LEGO and ITML take their steps in the rows' span.
+    """
+
+    params = ("LEGO", "ITML")
+    param_names = ("learner",)
+    timeout = 600
+
+    def track_more_than_half_over_half(self, name):
+        return fit_seconds(LEARNERS[name], *classes(260, 500)) / fit_seconds(
+            LEARNERS[name], *classes(250, 500)
+        )
+
+    track_more_than_half_over_half.unit = "times"
+
+
 class AgainstRows:
     """60 000 rows take minutes: `asv run --bench AgainstRows` with a budget of an hour."""
 
