@@ -50,7 +50,7 @@ def basis_and_coordinates(X: FloatArray) -> tuple[Any, Any]:
 
     r = min(n, d), and X = XQQ'.
     """
-    basis, rows = np.linalg.qr(X.T.astype(np.float64))
+    basis, rows = np.linalg.qr(X.T.astype(np.float64, copy=False))
     return basis, np.ascontiguousarray(rows.T)
 
 

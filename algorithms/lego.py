@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from scipy.linalg import cholesky, solve
+from scipy.linalg.blas import dgemm
 from sklearn.utils import check_array
 
 import oasis_bench.algorithms._rank_one_steps as _rank_one_steps
@@ -60,10 +61,11 @@ class LEGO(LogDetLearner):
     frequent, and a step uses as many rows as one of OASIS.
 
     A step costs 3 d^2 + 128 d multiplications and additions, also for sparse rows.  Steps are
-    computed in blocks of 64 pairs, with two passes over A for each block.  If there are at most d/2
-    rows, and at least two steps for each row, d is the number of rows: steps then change A only by
-    the products of A with what the rows span, and use coordinates there.  The result is the same
-    but for rounding.  A has d^2 float64 numbers, whatever the precision of the rows.
+    computed in blocks of 64 pairs, with two passes over A for each block.  If the triplets of a
+    call have n <= d/2 different rows, and are at least 2 n, the steps are computed in the span of
+    the differences of these rows.  A step then costs 3 n^2 + 128 n, and the call about 4 n d^2
+    once.  This changes A, and whether a pair has a loss, only by rounding.  A has d^2 float64
+    numbers, whatever the precision of the rows.
 
     Parameters
     ----------
@@ -94,7 +96,7 @@ class LEGO(LogDetLearner):
     name: ClassVar = "LEGO"
     summary: ClassVar = "online LogDet steps on pairs, a Mahalanobis distance"
     citation: ClassVar = "Jain, Kulis, Dhillon & Grauman, NIPS 21 (2008)"
-    cost: ClassVar = "time min(n, d)^2 a step, d^3 at the end, memory 5 d^2"
+    cost: ClassVar = "time d^2 a step (n^2 if 2 n <= d), d^3 at the end, memory 5 d^2"
     takes_pairs: ClassVar = True
 
     _fitted_arrays: ClassVar = {"bounds_": FittedArray((2,), np.float64, required=False)}
@@ -165,20 +167,23 @@ class LEGO(LogDetLearner):
     def _step(self, X: Any, triplets: npt.NDArray[np.intp], W: npt.NDArray[Any]) -> int:
         numbers, places = np.unique(triplets, return_inverse=True)
         if 2 * len(numbers) > min(X.shape[1], len(triplets)):
-            return self._steps(X, triplets, W)
+            return self._take(X, triplets, W)
         rows = X[numbers]
-        basis, rows = basis_and_coordinates(rows.toarray() if sparse.issparse(X) else rows)
+        rows = rows.toarray() if sparse.issparse(X) else rows
+        basis, rows = basis_and_coordinates(rows - rows[0].astype(np.float64))
         images = W @ basis
-        before = basis.T @ images
-        within = before.copy()
-        n_updates = self._steps(rows, places.reshape(triplets.shape), within)
-        # W grows by (WQ) K^-1 (B - K) K^-1 (WQ)', for the basis Q, and K = Q'WQ before, B after.
-        images = solve(before, images.T, assume_a="pos").T
-        W += images @ (within - before) @ images.T
+        K = basis.T @ images
+        B = K.copy()
+        n_updates = self._take(rows, places.reshape(triplets.shape), B)
+        # K and B are Q'WQ before and after the steps, for the basis Q.  W grows by L'(B - K)L for
+        # L = K^-1 (WQ)'.
+        L = solve(K, images.T, assume_a="pos")
+        dgemm(1.0, L.T, (L.T @ (B - K)).T, 1.0, W.T, overwrite_c=1)
         mirror(W)
         return n_updates
 
-    def _steps(self, X: Any, triplets: npt.NDArray[np.intp], W: npt.NDArray[Any]) -> int:
+    def _take(self, X: Any, triplets: npt.NDArray[np.intp], W: npt.NDArray[Any]) -> int:
+        """Change `W` by the steps of the triplets, two passes over it for each block of pairs."""
         eta, (upper, lower) = float(self.eta), self.bounds_
         n_updates = 0
         try:

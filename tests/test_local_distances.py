@@ -9,6 +9,7 @@ from sklearn.decomposition import PCA
 from oasis_bench.algorithms import LocalDistances, LocalPatchDistances, _dual_ascent
 from oasis_bench.algorithms._dual_ascent import Constraints
 from oasis_bench.algorithms.local_distances import short_list, solve
+from oasis_bench.algorithms.local_patch_distances import located, projected
 from oasis_bench.data import Patches, PatchKind
 from oasis_bench.plugins import digit_items, digit_rows, load_model, save_model
 from oasis_bench.system import UsageError
@@ -371,10 +372,18 @@ def test_fewer_components_are_the_distances_of_scikit_learn_s_principal_componen
         learned.similarity_to_training(Patches({**rest.kinds, name: short}))
 
 
-def test_locations_add_their_squared_distance_in_units_of_the_descriptors_variance(tmp_path):
+@pytest.mark.parametrize("n_components", [None, 3])
+def test_locations_add_their_squared_distance_times_the_variance(n_components, tmp_path):
     patches, y = digit_items("patches")
     few, rest, y = patches[::4], patches[1::8], y[::4]
-    learned = LocalPatchDistances(C=0.1, random_state=0, location_weight=0.3).fit(few, y)
+    options = {"C": 0.1, "random_state": 0, "n_components": n_components}
+    learned = LocalPatchDistances(location_weight=0.3, **options).fit(few, y)
+    elsewhere = {
+        name: PatchKind(kind.descriptors, kind.offsets, 2 * kind.positions + 7)
+        for name, kind in rest.kinds.items()
+    }
+    queries, directions = rest, learned.directions_
+    few, rest = (projected(some, directions) for some in (few, rest))
     variances = {name: kind.descriptors.var(axis=0).sum() for name, kind in few.kinds.items()}
 
     def with_places(patches):
@@ -382,8 +391,7 @@ def test_locations_add_their_squared_distance_in_units_of_the_descriptors_varian
             picture = {}
             for name, kind in patches[[number]].kinds.items():
                 places = kind.positions - kind.positions.mean(axis=0)
-                if places.any():
-                    places /= np.sqrt((np.linalg.norm(places, axis=1) ** 2).mean())
+                places /= np.sqrt((np.linalg.norm(places, axis=1) ** 2).mean())
                 places *= np.sqrt(0.3 * variances[name])
                 picture[name] = np.hstack([kind.descriptors, places])
             yield picture
@@ -395,21 +403,22 @@ def test_locations_add_their_squared_distance_in_units_of_the_descriptors_varian
         ]
         for picture in with_places(rest)
     ]
-    found = learned.similarity_to_training(rest)
+    found = learned.similarity_to_training(queries)
     np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
     save_model(learned, tmp_path / "model.npz")
     loaded = load_model(tmp_path / "model.npz")
-    np.testing.assert_array_equal(loaded.similarity_to_training(rest), found)
-    elsewhere = {
-        name: PatchKind(kind.descriptors, kind.offsets, 2 * kind.positions + 7)
-        for name, kind in rest.kinds.items()
-    }
+    np.testing.assert_array_equal(loaded.similarity_to_training(queries), found)
     np.testing.assert_allclose(
         learned.similarity_to_training(Patches(elsewhere)), found, rtol=1e-4, atol=1e-5
     )
-    fewer = Patches({"block": rest.kinds["block"]})
-    with pytest.raises(UsageError, match="the same are needed"):
-        learned.similarity_to_training(fewer)
+    with pytest.raises(UsageError, match="needed"):
+        learned.similarity_to_training(Patches({"block": queries.kinds["block"]}))
+
+
+def test_the_only_patch_of_a_picture_is_at_the_origin():
+    one = PatchKind.joined([np.array([[3.0]])], [np.array([[40.0, 7.0]])])
+    kind = located(Patches({"spot": one}), {"spot": 2.0}).kinds["spot"]
+    np.testing.assert_array_equal(kind.descriptors, [[3, 0, 0]])
 
 
 @pytest.mark.parametrize("learner", [LocalDistances, LocalPatchDistances])
