@@ -165,16 +165,17 @@ class LEGO(LogDetLearner):
         super()._apply(X, triplets)
 
     def _step(self, X: Any, triplets: npt.NDArray[np.intp], W: npt.NDArray[Any]) -> int:
-        numbers, places = np.unique(triplets, return_inverse=True)
+        is_used = np.zeros(X.shape[0], bool)
+        is_used[triplets] = True
+        numbers = np.flatnonzero(is_used)
         if 2 * len(numbers) > min(X.shape[1], len(triplets)):
             return self._take(X, triplets, W)
-        rows = X[numbers]
-        rows = rows.toarray() if sparse.issparse(X) else rows
-        basis, rows = basis_and_coordinates(rows - rows[0].astype(np.float64))
+        rows = differences(X, numbers, np.full_like(numbers, numbers[0]))
+        basis, rows = basis_and_coordinates(rows)
         images = W @ basis
         K = basis.T @ images
         B = K.copy()
-        n_updates = self._take(rows, places.reshape(triplets.shape), B)
+        n_updates = self._take(rows, np.searchsorted(numbers, triplets), B)
         # K and B are Q'WQ before and after the steps, for the basis Q.  W grows by L'(B - K)L for
         # L = K^-1 (WQ)'.
         L = solve(K, images.T, assume_a="pos")

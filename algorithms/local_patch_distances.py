@@ -498,16 +498,11 @@ def located(patches: Patches, factors: Mapping[str, float]) -> Patches:
     kinds = dict(patches.kinds)
     for name in kinds.keys() & factors.keys():
         kind = kinds[name]
-        places = kind.positions - _means_of_pictures(kind, kind.positions)
-        squares = _means_of_pictures(kind, (places**2).sum(axis=1, keepdims=True))
-        places *= factors[name] / np.sqrt(np.where(squares > 0, squares, 1))
+        sizes = np.diff(kind.offsets)
+        places = kind.positions - np.repeat(kind.means(kind.positions), sizes, axis=0)
+        squares = kind.means((places**2).sum(axis=1, keepdims=True))
+        scales = factors[name] / np.sqrt(np.where(squares > 0, squares, 1))
+        places *= np.repeat(scales, sizes, axis=0)
         joined = np.concatenate([kind.descriptors, places], axis=1, dtype=np.float32)
         kinds[name] = PatchKind(joined, kind.offsets, kind.positions)
     return Patches(kinds)
-
-
-def _means_of_pictures(kind: PatchKind, rows: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
-    """Return for each patch the mean of the rows (n_patches, p) of its picture."""
-    sizes = np.diff(kind.offsets)
-    sums = np.add.reduceat(rows, kind.offsets[:-1], axis=0, dtype=np.float64)
-    return np.repeat(sums / sizes[:, None], sizes, axis=0)

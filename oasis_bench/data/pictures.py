@@ -79,11 +79,12 @@ class PatchKind:
         for start, stop in zip(self.offsets[:-1], self.offsets[1:], strict=True):
             yield self.descriptors[start:stop]
 
-    def means(self) -> FloatArray:
-        """Return the mean descriptor of each picture (n_pictures, p)."""
-        if len(self.descriptors) == len(self):  # one each
-            return self.descriptors
-        sums = np.add.reduceat(self.descriptors, self.offsets[:-1], axis=0, dtype=np.float64)
+    def means(self, rows: npt.NDArray[np.floating] | None = None) -> FloatArray:
+        """Return the mean of each picture's `rows` (n_patches, p); None: of its descriptors."""
+        rows = self.descriptors if rows is None else rows
+        if len(rows) == len(self):  # one each
+            return rows
+        sums = np.add.reduceat(rows, self.offsets[:-1], axis=0, dtype=np.float64)
         return np.asarray(sums / np.diff(self.offsets)[:, None])
 
     def part(self, numbers: npt.NDArray[np.integer]) -> Self:
