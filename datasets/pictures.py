@@ -25,11 +25,13 @@ from oasis_bench.datasets.patches import patch_options, patches_of
 from oasis_bench.datasets.picture_files import (
     Picture,
     PictureRows,
+    UnusableImageError,
     check_side,
     fault_lines,
     hashed_pictures,
     near_duplicates,
     pixels_of,
+    read_image,
 )
 from oasis_bench.datasets.visterms import VistermFeatures, visterm_counts
 from oasis_bench.plugins import Dataset, Fields, Registry
@@ -170,10 +172,7 @@ class ImageDataset(Fields, Dataset, kw_only=True):
             tell(line)
         if not len(result.kept):
             path, fault = result.left_out[0]
-            raise UsageError(
-                f"none of the {len(found)} images of {self.name} can be used; the first is "
-                f"{str(path)!r}: {fault.reason}"
-            )
+            raise self._none_usable(len(found), path, fault.reason)
         usable = [found[i] for i in result.kept]
         rows = distinct([pictures[i].content for i in result.kept], [label for _, label in usable])
         if dropped := sorted(set(range(len(usable))) - set(rows)):
@@ -245,11 +244,30 @@ class ImageDataset(Fields, Dataset, kw_only=True):
         own = [pictures[i] for i in sorted(apart)]
         found = [one for i, one in enumerate(found) if i not in apart]
         pictures = [one for i, one in enumerate(pictures) if i not in apart]
+        features = self.visterm_features()
+        self._check_some_usable(pictures, features)
         teachers = teachers_of(self.codebook_source, self.name, pictures, progress, tell, own)
-        result, left_out = visterm_counts(pictures, teachers, self.visterm_features(), progress)
+        result, left_out = visterm_counts(pictures, teachers, features, progress)
         for line in fault_lines(left_out, "left out of the codebooks"):
             tell(line)
         return found, pictures, result
+
+    def _check_some_usable(self, pictures: Sequence[Picture], features: VistermFeatures) -> None:
+        """Raise UsageError if no picture has enough blocks: learning codebooks takes minutes."""
+        reason = ""
+        for picture in pictures:
+            try:
+                features.sizes(*read_image(picture.path).size)
+                return
+            except UnusableImageError as error:
+                reason = reason or str(error)
+        raise self._none_usable(len(pictures), pictures[0].path, reason)
+
+    def _none_usable(self, n_images: int, path: Path, reason: str) -> UsageError:
+        return UsageError(
+            f"none of the {n_images} images of {self.name} can be used; the first is "
+            f"{str(path)!r}: {reason}"
+        )
 
 
 def teachers_of(

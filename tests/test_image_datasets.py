@@ -245,6 +245,19 @@ class TestRows:
         assert rows.left_out == tuple(texts)
         assert len(rows.y.data) == 6
 
+    def test_pictures_that_are_all_too_small_are_refused_before_codebooks_are_learned(
+        self, caltech256: Path, caltech101: Path, tmp_path: Path
+    ) -> None:
+        for path in caltech256.glob("*/*.jpg"):
+            with Image.open(path) as image:
+                image.resize((100, 80)).save(path)
+        done: list[str] = []
+        small = r"none of the 6 images of caltech256 can be used.*10 blocks.*100 x 80 pixels"
+        with pytest.raises(UsageError, match=small):
+            Caltech256(visterms=8).load(lambda what, *_: done.append(what))
+        assert set(done) == {"reading picture files"}
+        assert not (tmp_path / "cache" / "visterms").exists()
+
     def test_of_equal_pictures_one_is_kept_and_none_where_classes_differ(
         self, caltech256: Path, caltech101: Path
     ) -> None:
