@@ -154,8 +154,8 @@ class LocalPatchDistances(LocalDistances):
         return located(X, self.location_factors_), y
 
     def _check_items(self, X: Any) -> Any:
-        X = projected(super()._check_items(X).of_kinds(self.kinds), self.directions_)
-        return located(X, self.location_factors_)
+        X = super()._check_items(X).of_kinds("+".join(self.exemplars_.kinds))
+        return located(projected(X, self.directions_), self.location_factors_)
 
     def _widths(self, X: Any) -> list[int]:
         return [sum(map(len, picture.values())) for picture in X.of_kinds(self.kinds)]
@@ -477,9 +477,9 @@ def projected(patches: Patches, directions: Mapping[str, Descriptors]) -> Patche
     """
     kinds = dict(patches.kinds)
     for name, axes in directions.items():
-        kind = kinds.get(name)
-        width = 0 if kind is None else kind.descriptors.shape[1]
-        if kind is None or width != axes.shape[1]:
+        kind = kinds[name]
+        width = kind.descriptors.shape[1]
+        if width != axes.shape[1]:
             raise UsageError(
                 f"patches of the kind {name!r} with {width} numbers: {axes.shape[1]} are needed, "
                 "as the training pictures have"

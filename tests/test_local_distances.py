@@ -370,6 +370,8 @@ def test_fewer_components_are_the_distances_of_scikit_learn_s_principal_componen
     short = PatchKind(kind.descriptors[:, :n].copy(), kind.offsets, kind.positions)
     with pytest.raises(UsageError, match=f"{name!r} with {n} numbers: {widths[name]} are needed"):
         learned.similarity_to_training(Patches({**rest.kinds, name: short}))
+    more = Patches({"extra": kind, **rest.kinds})
+    np.testing.assert_array_equal(learned.similarity_to_training(more), found)
 
 
 @pytest.mark.parametrize("n_components", [None, 3])
@@ -411,7 +413,7 @@ def test_locations_add_their_squared_distance_times_the_variance(n_components, t
     np.testing.assert_allclose(
         learned.similarity_to_training(Patches(elsewhere)), found, rtol=1e-4, atol=1e-5
     )
-    with pytest.raises(UsageError, match="needed"):
+    with pytest.raises(UsageError, match="unknown kind of patches 'corner'"):
         learned.similarity_to_training(Patches({"block": queries.kinds["block"]}))
 
 
