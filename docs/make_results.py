@@ -441,6 +441,10 @@ def in_words(spec, folder):
             f"{'more' if apart['median'] > 0 else 'less'} than that metric "
             f"{tested_in_words(apart, '')}."
         )
+    board = leaderboard(spec, folder)
+    alone = board.learners.at["ClassifierPosterior", "error_reduction_as_learned"]
+    if alone < 0:
+        last += f" Without blending, ClassifierPosterior adds {round(-100 * alone)} % to the error."
     return (
         f"**{task}** ({table['n'].iloc[0]} data sets): a typical learned metric removes {gains[0]} "
         f"of Euclidean's error. The metric that is best on the other data sets removes {gains[1]}, "
@@ -464,8 +468,8 @@ def make_choices(spec, folder):
         f"- **Learners of the OASIS paper and ITML, against NCA and proxy losses**: the mean error "
         f"reduction of {series(GROUP)} is "
         f"{difference_in_words(table.loc[GROUP_MINUS_BESIDE], beside)}.\n"
-        f"- **Tuning** removes {gain_in_words(tuned)} of the error that a metric has with its "
-        f"defaults ({tuned['n']:.0f} data sets).\n"
+        f"- **Tuning**, also of the scaling, removes {gain_in_words(tuned)} of the error that a "
+        f"metric has with its defaults ({tuned['n']:.0f} tables).\n"
         f"- **Blending** with Euclidean adds {points} to the error reduction of a metric "
         f"{tested_in_words(blended, '')}.\n"
     )
