@@ -1,5 +1,7 @@
 """LEGO against its equations, its twin, steps worked by hand and a million steps."""
 
+from itertools import pairwise
+
 import numpy as np
 import oasis_twins
 import pytest
@@ -11,6 +13,7 @@ from sklearn.preprocessing import normalize
 
 from oasis_bench.algorithms import LEGO
 from oasis_bench.plugins import digit_rows
+from oasis_bench.trial import FitData
 
 X_AND_Z = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
 
@@ -201,3 +204,17 @@ def test_pairs_given_are_learned_from_as_those_of_triplets(rows, form):
     np.testing.assert_array_equal(found.bounds_, bounds)
     with pytest.raises(ValueError, match="2 pairs of the same class and 1 of different classes"):
         found.partial_fit_pairs(X, triplets[:2, :2], triplets[:1, ::2])
+
+
+def test_given_pairs_are_the_same_in_whatever_parts_steps_are_taken():
+    X, y = digit_rows()
+    same = [[i, j] for i, j in zip(*np.triu_indices(60, 1), strict=True) if y[i] == y[j]]
+    other = [[i, j] for i, j in zip(*np.triu_indices(60, 1), strict=True) if y[i] != y[j]]
+    data = FitData(X[:60], y[:60], None, [np.array(same), np.array(other)], 0)
+    in_two, in_three = LEGO(random_state=0), LEGO(random_state=0)
+    for learner, stops in ((in_two, (200, 300)), (in_three, (200, 230, 300))):
+        for start, stop in pairwise((0, *stops)):  # u and l are those of the first 200
+            data.fit(learner, start, stop)
+    np.testing.assert_allclose(
+        in_three.mahalanobis_matrix_, in_two.mahalanobis_matrix_, rtol=1e-6, atol=1e-8
+    )

@@ -68,6 +68,31 @@ def test_a_k_beyond_an_inner_fold_is_refused_before_the_run():
         trials_of(experiment("digits", ["OASIS"], ("retrieval",), **how, train_per_class=10))
 
 
+@pytest.mark.parametrize(
+    ("task", "reason"),
+    [
+        ("fails-at-scores", "ZeroDivisionError: no such scores"),
+        ("fails-at-the-end", "LookupError: no such measure"),
+    ],
+)
+def test_an_error_of_a_task_fails_its_trials_and_no_others(task, reason, plugins, tmp_path):
+    files = [plugins / "failing_tasks.py"]
+    asked = experiment("digits", ["OASIS"], (task, "unseen-classes"), choose_by="mAP")
+    run_experiment(asked, tmp_path / "run", plugin_files=files)
+    trials = read_run(tmp_path / "run").trials.set_index("split")
+    assert trials["status"].to_dict() == {"seen-classes": "failed", "unseen-classes": "ok"}
+    assert reason in trials.loc["seen-classes", "reason"]
+
+
+def test_a_k_beyond_the_test_items_ends_the_curves_alone(tmp_path):
+    how = {"choose_by": "precision@12", "train_per_class": 15, "traces": True}
+    asked = experiment("digits", ["OASIS"], ("retrieval",), classes=(2,), **how)
+    run_experiment(asked, tmp_path / "run")
+    (trial,) = read_run(tmp_path / "run").trials.to_dict("records")
+    assert trial["status"] == "ok"
+    assert "traces end early" in trial["reason"]
+
+
 def test_pixels_and_patches_reach_their_learners_and_what_none_can_answer_is_a_row(
     plugins, tmp_path
 ):

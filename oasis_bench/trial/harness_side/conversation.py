@@ -21,6 +21,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
+from traceback import format_exc
 from typing import Any, NoReturn, TypeAlias
 
 import msgspec
@@ -28,7 +29,7 @@ import numpy as np
 
 from oasis_bench.experiment import ChooseBy, TrialSpec
 from oasis_bench.plugins import Blend, IncrementalLearner, MetricLearner, load_blend
-from oasis_bench.system import Machine, Text
+from oasis_bench.system import Machine, OutputError, Text
 from oasis_bench.tasks import Task
 from oasis_bench.trial import wall
 from oasis_bench.trial.harness_side.evaluator import (
@@ -211,6 +212,10 @@ class Conversation:
             self.end("failed", str(error))
         except wall.MessageError as error:
             self.end("crashed", f"what its process sent cannot be read: {error}")
+        except OutputError:
+            raise
+        except Exception as error:  # of a task of the user's, or of a measure
+            self.end("failed", Text.of_error(error), format_exc())
         finally:
             self._close_file()
         return False
@@ -503,7 +508,15 @@ class Conversation:
             status, traceback = "ok", None
         if status == "ok":
             reason = "; ".join(self._notes) or None
-        columns, tables = self._measured() if self._is_measured else ({}, {})
+        columns: dict[str, Any] = {}
+        tables: dict[str, Any] = {}
+        try:
+            if self._is_measured:
+                columns, tables = self._measured()
+        except OutputError:
+            raise
+        except Exception as error:  # of a task of the user's
+            status, reason, traceback = "failed", Text.of_error(error), format_exc()
         self.result = TrialResult(
             {
                 **columns_of(self.spec, self._items.n_features, status, reason, traceback),

@@ -78,22 +78,24 @@ class FitData:
 
         A learner that takes triplets or pairs learns from those given, where there are some: step
         by step in a random order with repetition, or from each of them at once, with the labels
-        where it takes both; others learn from the labels.
+        where it takes both; others learn from the labels.  Each kind of pairs has an order of its
+        own, so that steps are the same whatever `stop` is.
         """
 
-        def chosen(items: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        def chosen(items: npt.NDArray[np.int64], kind: int = 0) -> npt.NDArray[np.int64]:
             if not isinstance(learner, IncrementalLearner):
                 return items
             last = learner.n_steps if stop is None else stop
+            rng = np.random.default_rng([self.seed, kind] if kind else self.seed)
             return items[rng.integers(len(items), size=last)[start:]]
 
-        rng, by_judgements = np.random.default_rng(self.seed), cast("Any", learner)
+        by_judgements = cast("Any", learner)
         if self.triplets is not None and learner.takes_labels_with_triplets:
             by_judgements.fit(self.X, self.y, triplets=self.triplets)
         elif self.triplets is not None and learner.takes_triplets:
             by_judgements.partial_fit_triplets(self.X, chosen(self.triplets))
         elif self.pairs is not None and learner.takes_pairs:
-            by_judgements.partial_fit_pairs(self.X, *map(chosen, self.pairs))
+            by_judgements.partial_fit_pairs(self.X, *map(chosen, self.pairs, (0, 1)))
         elif stop is None:
             learner.fit(self.X, self.y)
         else:
