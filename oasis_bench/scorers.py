@@ -14,9 +14,16 @@ from typing import Any
 import numpy as np
 
 from oasis_bench.data import FloatArray, class_labels
-from oasis_bench.plugins import TIES_SEED, Blend, baseline_rows, learner_of, ranked_labels
+from oasis_bench.plugins import (
+    TIES_SEED,
+    Blend,
+    baseline_rows,
+    learner_of,
+    ranked_labels,
+    ranking_of,
+)
 from oasis_bench.system import UsageError, Value
-from oasis_bench.tasks import Retrieval, Task, Truth, as_items, top_k, vote
+from oasis_bench.tasks import Retrieval, Task, Truth, top_k, vote
 
 
 def similarity_of(estimator: Any, queries: Any, gallery: Any) -> FloatArray:
@@ -105,12 +112,11 @@ class NeighbourScorer:
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:
         """Return the share of the items whose k nearest other items vote for the right class."""
-        learner, items = learner_of(estimator, [X])
-        (items,) = as_items(*items)
+        similarity, (items,) = ranking_of(estimator, [X])
         labels = class_labels(y, items.shape[0])
         classes = np.unique(labels, return_inverse=True)[1].astype(np.int64)
         numbers = np.arange(len(classes))
-        nearest, _ = top_k(learner.similarity, items, items, self.k, TIES_SEED, left_out=numbers)
+        nearest, _ = top_k(similarity, items, items, self.k, TIES_SEED, left_out=numbers)
         return float((vote(classes[nearest]) == classes).mean())
 
 
@@ -219,10 +225,9 @@ def measures(*names: str) -> SeveralScorer:
 
 def _ranked(estimator: Any, X: Any, y: Any, names: Sequence[str]) -> dict[str, float]:
     """Return measures of one ranking, by their names."""
-    learner, items = learner_of(estimator, [X])
-    (items,) = as_items(*items)
+    similarity, (items,) = ranking_of(estimator, [X])
     truth = Truth(y=ranked_labels(y, items.shape[0]))
     asked = {name: Task.parse_measure(name, Retrieval) for name in names}
     kept = {measure for measure, _ in asked.values()}
-    found = Retrieval().evaluate(truth, learner.similarity, items, TIES_SEED, measures=kept)
+    found = Retrieval().evaluate(truth, similarity, items, TIES_SEED, measures=kept)
     return {name: found.value(*measure) for name, measure in asked.items()}

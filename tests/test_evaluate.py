@@ -374,6 +374,16 @@ def test_kept_scores_answer_a_new_task_as_the_trial_itself_would_have(kept, tmp_
     assert resume_experiment(later) == 0  # its own tasks are what they were
 
 
+def test_kept_scores_of_a_split_with_its_own_sizes_are_found_again(tmp_path):
+    folder, tasks = tmp_path / "run", ("retrieval", "unseen-classes")
+    settings = {"split": "stratified", "test_share": 0.3, "classes": (8,), "tasks": tasks}
+    assert run_experiment(small(["LDA"], **settings), folder, keep=["predictions"]) == 0
+    before = measured(folder, "retrieval")
+    assert evaluate(folder, "--tasks", "retrieval") == 0
+    assert measured(folder, "retrieval") == before
+    assert main(["export", str(folder), "--format", "trec"]) == 0
+
+
 def test_what_cannot_be_judged_is_told_in_one_line(kept, tmp_path, capsys):
     model, run_file = kept / "models" / "OASIS_4_0.npz", kept / "results.sqlite"
     before = run_file.read_bytes()

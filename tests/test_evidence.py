@@ -107,20 +107,21 @@ MEASURE, COUNTS = "similarity precision", np.random.default_rng(0).integers(1, 6
 """Judgements of each group, of two folds of 15 groups."""
 
 
-def of_judgements(folder, n_groups=15, **shares):
+def of_judgements(folder, n_groups=15, n_folds=2, **shares):
     """Make a run whose learners have, of each group, such a share of the judgements right."""
     rng, trials = np.random.default_rng(1), []
     for name, share in shares.items():
-        for fold, counts in enumerate(COUNTS[:, :n_groups]):
+        for fold, counts in enumerate(np.tile(COUNTS, (n_folds // 2, 1))[:, :n_groups]):
             right = rng.binomial(counts, share)
-            trial = fake_trial(name, partition=fold, mAP=0.5, tasks=("judged-triplets",))
+            level = 0.5 + share * (0.1 + 0.01 * fold)
+            trial = fake_trial(name, partition=fold, mAP=level, tasks=("judged-triplets",))
             usual = {"task": "judged-triplets", "measure": MEASURE, "k": None}
             groups = [
                 {**usual, "cluster": 100 * fold + group, "n": int(n), "value": float(value)}
                 for group, (n, value) in enumerate(zip(counts, right, strict=True))
             ]
             trials.append(replace(trial, groups=groups))
-    return make_run(folder, trials, list(shares), partitions=2, tasks=["judged-triplets"])
+    return make_run(folder, trials, list(shares), partitions=n_folds, tasks=["judged-triplets"])
 
 
 def mean_of(run, learner):
@@ -134,6 +135,16 @@ def difference_of(run, first, second, other=None):
         for it, name in ((run, first), (other or run, second))
     )
     return PairedInterval.of((a["value"] - b["value"]) / a["n"], 0, a["n"])
+
+
+def test_a_measure_of_judgements_without_groups_is_not_tested_on_any_number_of_folds(tmp_path):
+    run = of_judgements(tmp_path / "run", n_folds=10, A=0.9, B=0.6)
+    view = view_of(run)
+    measures = view.measures["judged-triplets"]
+    measures["is_headline"] |= measures["name"] == "agreement"  # it has no groups here
+    with_groups, without = view.compare("judged-triplets")
+    assert (with_groups.name, with_groups.verdicts) == (MEASURE, {"A": "best", "B": "worse"})
+    assert (without.name, without.verdicts) == ("agreement", {"A": "", "B": ""})
 
 
 def test_judgements_are_compared_by_a_bootstrap_over_their_groups(tmp_path):

@@ -33,6 +33,7 @@ from oasis_bench.tasks import SeenClassesSplit
 
 MINIMAL = 'title = "T"\ndataset = "digits"\n'
 LEARNERS = "[learners.Euclidean]\n"
+CORPORA = f'title = "T"\n{LEARNERS}[corpora.iris]\ndataset = "digits"\n'
 
 PLUGIN = """
 from oasis_bench.algorithms import Euclidean
@@ -128,6 +129,10 @@ def test_an_experiment_knows_the_built_in_one_that_it_is_made_from(name, tmp_pat
     assert Experiment.from_toml(str(path)).built_in is None
 
 
+def test_a_share_of_1_may_be_whole(parse):
+    assert parse(f"{MINIMAL}test_share = 1\n{LEARNERS}").test_share == 1
+
+
 def test_what_is_left_out_is_as_in_the_papers(parse):
     found = parse(MINIMAL + LEARNERS)
     protocol = (found.n_partitions, found.inner_folds, *found.per_class)
@@ -195,6 +200,13 @@ def test_another_data_set_has_all_classes_a_title_and_options_of_its_own():
         (MINIMAL + "classes = [2, 1]\n" + LEARNERS, "classes = 1: a whole number of at least 2"),
         ('title = "T"\n[dataset]\nvisterms = 9\n' + LEARNERS, "the table [dataset] needs a name"),
         (MINIMAL + "classes = [2\n", "is not TOML"),
+        (MINIMAL + "each = 5\n" + LEARNERS, "each must be a table, [each]"),
+        (MINIMAL + 'corpora = ["digits"]\n' + LEARNERS, "corpora must be a table"),
+        (MINIMAL + "[corpora]\niris = 1\n" + LEARNERS, "corpora must be tables"),
+        (MINIMAL + LEARNERS + "features = 3\n", "features of Euclidean = 3: a text is needed"),
+        (CORPORA + 'learners = ["LNMM"]\n', "unknown learner 'LNMM'"),
+        (CORPORA + '[quick]\ncorpora = ["typo"]\n', "unknown corpus 'typo'"),
+        (MINIMAL + "test_share = 2\n" + LEARNERS, "a number above 0 and at most 1 is needed"),
     ],
 )
 def test_a_file_that_is_no_experiment_is_refused_in_one_line(parse, text, message):

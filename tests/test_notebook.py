@@ -165,6 +165,9 @@ def test_a_class_of_a_module_comes_from_its_file(folder, tmp_path):
         del sys.modules["mine"]
     assert result.trials["status"].eq("ok").all()
     assert result.best()[-1].name == "Mine"
+    with pytest.raises(UsageError, match=r"whose code runs again.*mine\.py"):
+        RunResult(folder / "mine").best()
+    assert RunResult(folder / "mine", [path]).best()[-1].name == "Mine"
 
 
 def test_the_summary_of_a_notebook_needs_no_other_file_and_is_escaped(tmp_path):

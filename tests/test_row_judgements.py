@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import oasis_bench
 from oasis_bench.command_line import main
 from oasis_bench.datasets import TableFile
 from oasis_bench.plugins import load_model
@@ -157,4 +158,7 @@ def test_fit_takes_pairs_and_triplets(faces, capsys):
         assert f"LEGO, as learned (blend weight 1): {task}" in capsys.readouterr().out
         by[kind] = load_model(f"{kind}.npz")[-1].get_mahalanobis_matrix()
         assert np.trace(by[kind][:2, :2]) > 2 * np.trace(by[kind][2:, 2:])
+        settings = {"name_column": "photo", "inner_folds": 2, "search": "2", kind: f"{kind}.csv"}
+        in_python = oasis_bench.fit("faces.csv", "LEGO", **settings)[-1]
+        np.testing.assert_array_equal(in_python.get_mahalanobis_matrix(), by[kind])
     assert not np.array_equal(by["pairs"], by["triplets"])

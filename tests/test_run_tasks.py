@@ -1,5 +1,8 @@
 """Runs that ask several tasks: splits, inputs and forms, from the experiment to the store."""
 
+from collections import Counter
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from report_helpers import measured
@@ -8,7 +11,9 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import normalize
 from small_runs import small, trials_of
 
+from oasis_bench.data import Ratings
 from oasis_bench.experiment import LearnerSpec
+from oasis_bench.plugins import Registry
 from oasis_bench.runs import read_run, run_experiment
 from oasis_bench.system import UsageError
 from oasis_bench.tasks import draw_partition
@@ -127,6 +132,18 @@ def judged(tmp_path_factory, plugins):
 def test_learners_of_triplets_learn_from_what_people_judged(judged):
     by_learner = measured(judged, "similarity precision", by="learner").groupby(level=0).mean()
     assert by_learner["OASIS"] > by_learner["Euclidean"] + 0.1  # of two times eight triplets
+
+
+def test_splits_of_judgements_share_the_smaller_number_of_folds(plugins):
+    file = plugins / "judged_items.py"
+    rows = Registry.load([file]).datasets["judged-items"]().load()
+    rated = rows.ratings
+    few = Ratings(rated.queries[:12], rated.candidates[:12], rated.marks[:12])
+    asked = experiment("judged-items", ["OASIS"], ("judged-triplets", "ratings"), partitions=None)
+    asked = replace(asked, test_share=0.1)
+    specs = trials_of(asked, replace(rows, ratings=few), [file])
+    folds = Counter(spec.where.split for spec in specs)
+    assert folds == {"judged": 6, "rated": 6}  # of 24 and of 6 queries
 
 
 def test_ratings_have_the_level_of_people_beside(judged):

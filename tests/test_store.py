@@ -296,6 +296,7 @@ def test_an_unwritable_folder_is_refused(mode):
     finally:
         os.seteuid(user)
         folder.chmod(0o755)
+        Store.create(folder, INFO).discard()  # no lock is left
         held = list(folder.iterdir())
         shutil.rmtree(folder)
     assert not held

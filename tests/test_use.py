@@ -11,6 +11,7 @@ from contextlib import redirect_stdout
 import numpy as np
 import pandas as pd
 import pytest
+from definitions import mean_average_precision
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
 from sklearn.datasets import load_iris
@@ -228,7 +229,7 @@ def blended(learner, b, sds, queries, gallery):
 
 
 def test_neighbours_are_those_of_brute_force(metric, folder, command, tmp_path):
-    path = tmp_path / "neighbours.csv"
+    path = tmp_path / "new" / "neighbours.csv"
     words = [metric, folder / "gallery.csv", folder / "gallery.csv", "-k", 5, "--output", path]
     assert command("neighbours", *words) == (0, "", [])
     found = pd.read_csv(path)
@@ -264,6 +265,8 @@ def test_neighbours_of_a_blend_are_those_of_brute_force(folder, command, tmp_pat
         np.testing.assert_allclose(similarities, best, atol=1e-9)
         np.testing.assert_allclose(np.take_along_axis(scores, found, 1), best, atol=1e-9)
         np.testing.assert_allclose(scorers.similarity_of(given, X, X), scores, atol=1e-9)
+        mean = mean_average_precision(scores, Y.to_numpy())
+        assert scorers.mean_average_precision(given, X, Y) == pytest.approx(mean, abs=1e-3)
     words = [tmp_path / "m.npz", folder / "table.csv", folder / "gallery.csv", "-k", 4]
     status, printed, said = command("neighbours", *words)
     assert (status, said) == (0, [])

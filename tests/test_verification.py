@@ -83,6 +83,14 @@ def test_labels_give_all_pairs_or_as_many_of_either_kind(monkeypatch):
     assert few_same.sum() == 500
     assert (few_left != few_right).all()
     np.testing.assert_array_equal(few_same, y[few_left] == y[few_right])
+    one_class = np.where(np.arange(60) < 57, 0, np.arange(60))
+    for labels, n_same in ((one_class, 500), (np.arange(60), 0), (np.zeros(60, int), 500)):
+        a, b, same_of_few = pairs_of_labels(labels)
+        assert (len(same_of_few) - n_same, same_of_few.sum()) == (500 * (labels.max() > 0), n_same)
+        assert (a != b).all()
+    firsts, counts = np.unique(few_left[~few_same], return_counts=True)
+    assert len(firsts) == 60  # each item is in about as many pairs
+    assert counts.max() < 30
     scores = np.add.outer(y, -y)  # 0 for the same, and for others any difference
     of_all, of_few = (
         roc_auc_score(s, -np.abs(scores)[a, b] + 0.3 * np.sin(a * b))

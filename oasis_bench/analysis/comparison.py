@@ -64,12 +64,12 @@ def compare_runs(
     Returned are a row for each measure or cost of a learner on a class subset, with `COLUMNS`, and
     notes on what could not be compared and what differs.  `task` is the split of trials for a cost,
     which is a `kind` as 'results', the number of trials with a result, and 'measure' are; `n` are
-    partitions; old and new are numbers of results, means of a measure, or geometric means of a
-    cost, and change is NEW - OLD, for a cost NEW / OLD.  low and high are the 95 % interval of the
-    change, as if it were the only row, and p_value is corrected for the number of rows: NaN if it
-    was not tested.  verdict is 'worse', 'better', 'same' or 'not judged': 'same' is no proof, the
-    interval says how large a change may be.  reason says which trials were lost or gained, or why
-    the row is not judged.
+    partitions, or groups of judgements; old and new are numbers of results, means of a measure, or
+    geometric means of a cost, and change is NEW - OLD, for a cost NEW / OLD.  low and high are the
+    95 % interval of the change, as if it were the only row, and p_value is corrected for the number
+    of rows: NaN if it was not tested.  verdict is 'worse', 'better', 'same' or 'not judged': 'same'
+    is no proof, the interval says how large a change may be.  reason says which trials were lost or
+    gained, or why the row is not judged.
 
     Measures of tasks: the paired interval of NEW - OLD, corrected for the items that partitions
     share (see `analysis.statistics`); of judgements a bootstrap over their groups.
@@ -83,8 +83,8 @@ def compare_runs(
 
     A trial that has lost its result is worse.  Equal values are the same on any number of
     partitions; other values of a single partition, or that changed by the same on all partitions,
-    have no interval and are not judged.  Only the size of a model is, by `tolerance` alone: it is
-    a count.
+    have no interval and are not judged.  Only the size of a model that changed by the same on
+    several partitions is, by `tolerance` alone: it is a count.
 
     The rest is tested at level 0.05.  `holm` corrects for all lines, those within `tolerance`
     among them, since the exit status of `compare` is one claim about all of them: where nothing

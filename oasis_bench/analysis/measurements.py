@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -378,18 +379,23 @@ class RunAnalysis:
         return {task: self.compare(task) for task in self.tasks}
 
     def compare(self, task: str, baseline: str | None = None) -> list[Comparison]:
-        """Compare the learners with the best, or a baseline, for each subset and headline."""
+        """Compare the learners with the best, or a baseline, for each subset and headline.
+
+        Of judgements, what has no value for each of their groups is not tested: folds of
+        judgements share most of what learners are fitted on.
+        """
         found, values = [], self.values[task]
-        least = LEAST_SETS if self.experiment.replicates else 2
         for subset in self.subsets_of(self.split_of(task)):
             rho = self.rho.get((subset, self.split_of(task)), 0)  # without a trial: no scores
             of_subset = values[values["subset"] == subset]
             for name in self.names(task):
                 chosen = of_subset[of_subset["name"] == name]
                 scores = chosen.pivot(index="partition", columns="learner", values="value")
-                sizes = None
+                sizes, least = None, LEAST_SETS if self.experiment.replicates else 2
                 if (groups := self.groups(task, subset, name)) is not None:
                     (scores, sizes), least = groups, LEAST_CLUSTERS
+                elif self.split_of(task) in self.judged:
+                    least = sys.maxsize
                 scores = scores.reindex(columns=self.learners).astype(float)
                 own = compare_to_best(scores, rho, baseline=baseline, least=least, sizes=sizes)
                 found.append(replace(own, subset=subset, name=name))

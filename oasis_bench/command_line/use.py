@@ -25,7 +25,7 @@ from oasis_bench.plugins import (
     neighbours as find_neighbours,
 )
 from oasis_bench.runs import fit_on_all
-from oasis_bench.system import UsageError, require_packages, whole_file
+from oasis_bench.system import Folder, UsageError, require_packages, whole_file
 
 ENDINGS = (".csv", ".npy", ".parquet")
 
@@ -49,6 +49,7 @@ def fit(options: argparse.Namespace) -> int:
 
 def neighbours(options: argparse.Namespace) -> int:
     """Write the nearest rows of a gallery for each query."""
+    _check_folder(options.output)
     with closing(ProgressDisplay()) as display:
         model, (gallery, queries) = _load(options, [options.gallery, options.queries], display)
         rows, similarities = find_neighbours(
@@ -67,6 +68,7 @@ def neighbours(options: argparse.Namespace) -> int:
 
 def embed(options: argparse.Namespace) -> int:
     """Write the points of rows in the learned space."""
+    _check_folder(options.output)
     ending = options.output.suffix
     if ending not in ENDINGS:
         raise UsageError(f"--output {options.output}: its ending is none of {', '.join(ENDINGS)}")
@@ -85,6 +87,12 @@ def embed(options: argparse.Namespace) -> int:
         table.insert(0, options.name or "name", names)
     _write(table, options.output)
     return 0
+
+
+def _check_folder(path: Path | None) -> None:
+    """Raise UsageError where a file cannot be written, before the work for it begins."""
+    if path is not None:
+        Folder(path.absolute().parent).make_writable()
 
 
 def _called(items: _Items, numbers: Any) -> Any:

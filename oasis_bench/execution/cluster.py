@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 from oasis_bench.data import LabelledRows
 from oasis_bench.execution.machine import ThisMachine
-from oasis_bench.experiment import TrialSpec
+from oasis_bench.experiment import TrialSpec, package_hash
 from oasis_bench.plugins import Registry
 from oasis_bench.system import Folder, Machine, OutputError, Text, UsageError
 from oasis_bench.trial import TrialResult
@@ -204,10 +204,13 @@ def _same(rows: LabelledRows) -> LabelledRows:
 
 def _run_on_worker(spec: TrialSpec, rows: LabelledRows) -> Ended:
     """Run one trial."""
+    what = "oasis-bench" if spec.identity["code"] != package_hash() else None
     if not spec.has_source(Registry.load(spec.plugin_files).algorithms[spec.algorithm]):
+        what = spec.learner
+    if what:
         raise UsageError(
-            f"the worker has another source of {spec.learner}: install the same oasis-bench, and "
-            "put the same plugins in the same place"
+            f"the worker has another source of {what}: install the same oasis-bench in the same "
+            "way, and put the same plugins in the same place"
         )
     # Dask removes the folder of a worker that was killed when the next one starts.
     with tempfile.TemporaryDirectory(dir=get_worker().local_directory) as folder:

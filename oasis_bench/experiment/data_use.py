@@ -210,7 +210,8 @@ def settle(
                 f"{known[name].flag} {value} has no effect here: it is for {purpose}: "
                 "leave it out, or add --split stratified"
             )
-    most = next((n for split in splits if (n := split.n_partitions(rows)) is not None), None)
+    numbers = (split.n_partitions(rows) for split in splits)
+    most = min((n for n in numbers if n is not None), default=None)
     if most is not None and (e.partitions or 0) > most:
         raise UsageError(
             f"--partitions {e.partitions}: {e.dataset} has {most} folds, and these are its "

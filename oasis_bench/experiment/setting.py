@@ -188,7 +188,7 @@ def setting(
 def check_share(name: str, value: object) -> None:
     """Raise UsageError where a value is not a number above 0 and at most 1."""
     Value.check(name, value, float)
-    if not (isinstance(value, float) and 0 < value <= 1):
+    if not 0 < cast("float", value) <= 1:
         raise UsageError(f"{name} = {Text.shown(value)}: a number above 0 and at most 1 is needed")
 
 

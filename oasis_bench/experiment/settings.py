@@ -612,7 +612,12 @@ def _fields_of_file(values: Mapping[str, Any], source: str) -> dict[str, Any]:
     for key in values:
         if key not in keys:
             raise UsageError(f"{source}: {Text.unknown_name('key', key, sorted(keys))}")
+    for key in ("each", "quick", "corpora"):
+        if not isinstance(values.get(key, {}), dict):
+            raise UsageError(f"{source}: {key} must be a table, [{key}]")
     if corpora := values.get("corpora"):
+        if not all(isinstance(corpus, dict) for corpus in corpora.values()):
+            raise UsageError(f"{source}: corpora must be tables, such as [corpora.iris]")
         missing = next((name for name, corpus in corpora.items() if "dataset" not in corpus), None)
         if missing or "dataset" in values:
             raise UsageError(f"{source}: a dataset is needed in each of [corpora], and only there")
@@ -626,6 +631,16 @@ def _fields_of_file(values: Mapping[str, Any], source: str) -> dict[str, Any]:
         raise UsageError(f"{source}: learners must be tables, such as [learners.OASIS]")
     if comma := next((label for label in tables if "," in label), None):
         raise UsageError(f"{source}: learner {comma!r}: a label must not hold a comma")
+    for label, table in tables.items():
+        Value.check(f"{source}: features of {label}", table.get("features", ""), str)
+    corpora = values.get("corpora", {})
+    named = [("corpus", name, corpora) for name in values.get("quick", {}).get("corpora", ())]
+    named += [
+        ("learner", name, tables) for one in corpora.values() for name in one.get("learners", ())
+    ]
+    for kind, name, known in named:
+        if name not in known:
+            raise UsageError(f"{source}: {Text.unknown_name(kind, name, known)}")
     learners = {
         label: LearnerSpec(
             str(table.get("algorithm", label)),

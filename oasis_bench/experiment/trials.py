@@ -270,11 +270,15 @@ def plan(
     rows: LabelledRows,
     registry: Registry,
     plugin_files: tuple[Path, ...] = (),
+    is_settled: bool = False,
 ) -> list[TrialSpec]:
-    """List the trials of an experiment, partition by partition within a subset."""
+    """List the trials of an experiment, partition by partition within a subset.
+
+    The experiment of a stored run `is_settled`: its numbers stay, also with other tasks.
+    """
     asked_of = _tasks_by_split(experiment, rows, registry)
     splits = {name: _split(name, experiment, rows, registry) for name in asked_of}
-    e = settle(experiment, dataset, rows, splits.values())
+    e = experiment if is_settled else settle(experiment, dataset, rows, splits.values())
     splits = {name: type(split)(e) for name, split in splits.items()}
     grids = find_grids(e, registry)
     run_identity = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from oasis_bench.analysis import RunAnalysis
 from oasis_bench.data import LabelledRows, Prepare, Scaling
 from oasis_bench.plugins import Blend, Registry
-from oasis_bench.runs import StoredRun, read_run
+from oasis_bench.runs import StoredRun, read_run, refuse_missing_plugins
 from oasis_bench.system import Text, UsageError, derive_seed
 from oasis_bench.trial import FitData
 
@@ -27,6 +28,8 @@ class RunResult:
     ----------
     folder : str or Path
         The output folder of `oasis_bench.run` or of the command ``run``.
+    plugin_files : sequence of str or Path, default ()
+        The plugin files of the run, for `best`, which executes them.
 
     Attributes
     ----------
@@ -39,8 +42,9 @@ class RunResult:
         If the folder has no run, or a run that cannot be read.
     """
 
-    def __init__(self, folder: str | Path) -> None:
+    def __init__(self, folder: str | Path, plugin_files: Sequence[str | Path] = ()) -> None:
         self.folder = Path(folder)
+        self._plugin_files = [Path(path) for path in plugin_files]
         self._run: StoredRun = read_run(self.folder)
 
     @property
@@ -83,10 +87,11 @@ class RunResult:
         Raises
         ------
         UsageError
-            If no trial succeeded, if the data set is missing or has changed, or if the best learner
-            is a saved model.
+            If no trial succeeded, if the data set is missing or has changed, if the best learner
+            is a saved model, or if plugin files of the run are not among `plugin_files`.
         """
-        return refit_best(self._run)
+        refuse_missing_plugins(self._run.info, self._plugin_files, self.folder)
+        return refit_best(self._run, self._plugin_files)
 
     def report(self) -> Path:
         """Write the report of the run again.
@@ -110,7 +115,7 @@ class RunResult:
         return str(Registry.load_reports().summary_html(self._run))
 
 
-def refit_best(run: StoredRun) -> Pipeline:
+def refit_best(run: StoredRun, plugin_files: Sequence[Path]) -> Pipeline:
     """Fit the best learner on all rows: the scaling, if there is one, then the learner."""
     label, scaling, params, n_steps, blend, baseline_scaling = find_best(run)
     e = run.info.experiment
@@ -119,7 +124,7 @@ def refit_best(run: StoredRun) -> Pipeline:
         raise UsageError(
             f"{label} is a saved model, which is not fitted again: load_model({spec.model!r})"
         )
-    registry = Registry.load([Path(path) for path in run.info.plugin_files])
+    registry = Registry.load(plugin_files)
     rows = _rows(run, registry)
     learner = registry.algorithms[spec.algorithm]().set_params(**params)
     if "random_state" in learner.get_params() and "random_state" not in params:

@@ -216,7 +216,7 @@ def run(
                     place.rmdir()
     Registry.load_reports().write_report(folder)
     display.line(f"kept in {folder}")
-    return RunResult(folder)
+    return RunResult(folder, files)
 
 
 @_with_names_of_python
@@ -224,7 +224,7 @@ def fit(
     dataset: Any,
     learner: Any = "OASIS",
     *,
-    task: str = "retrieval",
+    task: str | None = None,
     output: str | Path | None = None,
     dataset_options: Mapping[str, Any] | None = None,
     plugin_files: Sequence[str | Path] = (),
@@ -241,8 +241,9 @@ def fit(
         See `run`.
     learner : str, class or MetricLearner, default 'OASIS'
         A name or a class is tuned on the inner folds.  An instance keeps all its parameters.
-    task : str, default 'retrieval'
-        Task whose measure is used for tuning.
+    task : str, optional
+        Task whose measure is used for tuning.  Default: 'retrieval', or the task of given pairs or
+        triplets.
     output : str or Path, optional
         Model file to write, which `oasis_bench.plugins.load_model` reads.  Default: none.
     dataset_options : mapping, optional
@@ -278,13 +279,14 @@ def fit(
     """
     specs, files = learners_of([learner], {}, [Path(path) for path in plugin_files])
     settings, of_data = _settings_and_options(others)
-    settings = {"classes": ("all",), "tasks": (task,), **settings}
     with TemporaryDirectory() as folder, closing(ProgressDisplay(live=True)) as display:
         if not isinstance(dataset, str | Path):
             ending, content = rows_as_file(dataset)
             dataset = Path(folder) / f"rows{ending}"
             dataset.write_bytes(content)
         options = {**(dataset_options or {}), **of_data}
+        asked = {"tasks": (task,)} if task else Experiment.tasks_by_option(options)
+        settings = {"classes": ("all",), "tasks": ("retrieval",), **asked, **settings}
         plan = Experiment("fit", str(dataset), specs, options, **settings)
         model = Path(folder) / "metric.npz" if output is None else Path(output)
         fitted = fit_on_all(plan, model, files, display.download, display.download)

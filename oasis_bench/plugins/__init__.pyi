@@ -50,4 +50,5 @@ from .registry import (
 from .use import (
     embed as embed,
     neighbours as neighbours,
+    ranking_of as ranking_of,
 )

@@ -67,4 +67,4 @@ class _Suite:
 
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
         names = [plugin.name for plugin in self._plugins]
-        items.sort(key=lambda item: names.index(item.callspec.id))
+        items.sort(key=lambda item: names.index(next(iter(item.callspec.params.values())).name))

@@ -57,21 +57,31 @@ def neighbours(
     UsageError
         If `k` is out of bounds, a column is missing, or the learner cannot compare such items.
     """
-    given = [gallery, queries]
-    learner, prepared = learner_of(estimator, given)
-    items, asked = as_items(*prepared)
+    similarity, (items, asked) = ranking_of(estimator, [gallery, queries])
     if not 1 <= k <= items.shape[0]:
         n = items.shape[0]
         raise UsageError(f"k = {k}: the gallery has {n} items: give a number from 1 to {n}")
+    return top_k(similarity, asked, items, k, TIES_SEED, progress=progress)
+
+
+def ranking_of(
+    estimator: Any, given: list[Any]
+) -> tuple[Callable[[Any, Any], Scores], tuple[Any, ...]]:
+    """Return the similarity by which an estimator ranks, with its blend, and the items for it.
+
+    `given` are the gallery and the queries, or only the gallery if its items are the queries.
+    """
+    learner, prepared = learner_of(estimator, given)
+    items = as_items(*prepared)
     blend: Blend | None = getattr(estimator, "blend_", None)
     if blend is None or blend.weight == 1:
-        return top_k(learner.similarity, asked, items, k, TIES_SEED, progress=progress)
-    others, own = as_items(*baseline_rows(estimator, given, prepared))
+        return learner.similarity, items
+    of_baseline = as_items(*baseline_rows(estimator, given, prepared))
     if blend.weight == 0:
-        return top_k(blend.baseline_scores, own, others, k, TIES_SEED, progress=progress)
-    similarity = _blended(learner, blend, (asked, own), (items, others))
-    rows_asked, rows = (np.arange(X.shape[0]) for X in (asked, items))
-    return top_k(similarity, rows_asked, rows, k, TIES_SEED, progress=progress)
+        return blend.baseline_scores, of_baseline
+    both = [*zip(items, of_baseline, strict=True)]
+    numbers = tuple(np.arange(X.shape[0]) for X in items)
+    return _blended(learner, blend, queries=both[-1], gallery=both[0]), numbers
 
 
 def _blended(

@@ -202,7 +202,7 @@ def refuse_missing_plugins(info: RunFacts, plugin_files: Sequence[Path], folder:
         options = " ".join(f"--plugin {shlex.quote(path)}" for path in missing)
         raise UsageError(
             f"{folder} was run with plugin files, whose code runs again: if you trust them, add "
-            f"{Text.printable(options)}"
+            f"{Text.printable(options)} (plugin_files in Python)"
         )
 
 
@@ -213,13 +213,14 @@ def prepare(
     on_download: Progress,
     shares_cores: bool = False,
     keep: Collection[str] = (),
+    is_settled: bool = False,
 ) -> tuple[Dataset, LabelledRows, list[TrialSpec]]:
-    """Load the rows and list the trials."""
+    """Load the rows and list the trials; `is_settled` is as for `plan`."""
     e = experiment
     dataset = Registry.open_dataset(e.dataset, registry, e.dataset_options)
     rows = match_columns(e, registry, Registry.load_rows(dataset, on_download))
     plugins = tuple(path.resolve() for path in plugin_files)
-    specs = plan(experiment, dataset, rows, registry, plugins)
+    specs = plan(experiment, dataset, rows, registry, plugins, is_settled)
     more: dict[str, Any] = {
         "keeps_model": Folder.MODELS in keep,
         "keeps_scores": Folder.PREDICTIONS in keep,

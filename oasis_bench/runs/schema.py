@@ -161,7 +161,7 @@ CREATE TABLE symmetry (               -- of W along the same steps, for learners
     symmetry_index REAL NOT NULL,     -- |(W + W')/2| / |W|, Frobenius norms
     PRIMARY KEY (trial_id, n_steps)
 ) STRICT;
-CREATE TABLE projections (            -- some test items in a plane (see trial.projection)
+CREATE TABLE projections (            -- some test items in a plane (see the trial's evaluator)
     trial_id TEXT NOT NULL REFERENCES trials,
     row INTEGER NOT NULL,             -- of the data set
     x REAL NOT NULL,                  -- by the learner's scores; the mean of x^2 + y^2 is the

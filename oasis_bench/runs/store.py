@@ -137,8 +137,12 @@ class Store:
             made_folder = not folder.exists()
             folder.mkdir(parents=True, exist_ok=True)
             lock = _lock(folder)
-            StoredRun.refuse_used(folder)  # again: another process may have been quicker
-            store = cls(folder, _connect(path, "rwc"), lock, made_folder)
+            try:
+                StoredRun.refuse_used(folder)  # again: another process may have been quicker
+                store = cls(folder, _connect(path, "rwc"), lock, made_folder)
+            except BaseException:
+                os.close(lock)
+                raise
             try:
                 # One transaction, so that no file is without its info.
                 store.connection.executescript(

@@ -36,7 +36,7 @@ def same(ratings: Ratings) -> npt.NDArray[np.bool_]:
 
 
 def pairs_of_labels(y: npt.NDArray[np.int64]) -> Pairs:
-    """Return all pairs of items, or `MOST_PAIRS`: as many of one class as of two, at random."""
+    """Return all pairs of items, or `MOST_PAIRS` at random: half of one class, half of two."""
     n = len(y)
     if n * (n - 1) // 2 <= MOST_PAIRS:
         left, right = np.triu_indices(n, 1)
@@ -44,14 +44,21 @@ def pairs_of_labels(y: npt.NDArray[np.int64]) -> Pairs:
     rng = np.random.default_rng(0)
     order = np.argsort(y, kind="stable")
     _, starts, sizes = np.unique(y[order], return_index=True, return_counts=True)
-    of_class = sizes * (sizes - 1.0)
-    drawn = rng.choice(len(sizes), MOST_PAIRS // 2, p=of_class / max(of_class.sum(), 1.0))
+
+    def classes_of_firsts(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+        if not weights.any():
+            return np.empty(0, np.int64)
+        return rng.choice(len(sizes), MOST_PAIRS // 2, p=weights / weights.sum())
+
+    drawn = classes_of_firsts(sizes * (sizes - 1.0))
     first, second = rng.integers(sizes[drawn]), rng.integers(sizes[drawn] - 1)
     alike = [order[starts[drawn] + place] for place in (first, second + (second >= first))]
-    others = rng.integers(n, size=(2, MOST_PAIRS // 2))
-    unlike = others[:, y[others[0]] != y[others[1]]]
+    drawn = classes_of_firsts(sizes * (n - 1.0 * sizes))
+    first, second = rng.integers(sizes[drawn]), rng.integers(n - sizes[drawn])
+    second += sizes[drawn] * (second >= starts[drawn])
+    unlike = [order[starts[drawn] + first], order[second]]
     left, right = np.concatenate([alike, unlike], axis=1)
-    return left, right, np.arange(len(left)) < MOST_PAIRS // 2
+    return left, right, y[left] == y[right]
 
 
 class SameOrDifferent(Evaluation):
