@@ -258,7 +258,7 @@ class TripletLearner(HyperParameters, IncrementalLearner, kw_only=True):
     def _validate_rows(self, X: Any, afresh: bool, y: Any = "no_validation") -> Any:
         if sparse.issparse(y):  # the sampler checks its values
             check_consistent_length(X, y)
-            return self._validate_rows(X, afresh), checked_labels(y)
+            return TripletLearner._validate_rows(self, X, afresh), checked_labels(y)
         dtype = [np.float64, np.float32] if afresh else self._precision()
         validated = self._validated(
             X,
@@ -463,12 +463,16 @@ class LabelLearner(HyperParameters, MahalanobisLearner, kw_only=True):
         self._validate_params()
         X = self._validated(X, dtype=[np.float64, np.float32], ensure_min_samples=2)
         pairs = [check_triplets(part, len(X), 2) for part in (alike, unlike)]
+        n_pairs, n_features = sum(map(len, pairs)), X.shape[1]
+        n_numbers = self._n_numbers(len(X), n_features, 2) + self._n_of_pairs(n_pairs, n_features)
         require_memory(
-            8 * self._n_numbers(len(X), X.shape[1], 2),
-            f"{self.name} on {len(X)} rows",
-            self._remedy,
+            8 * n_numbers, f"{self.name} on {len(X)} rows and {n_pairs} pairs", self._remedy
         )
         return without_offset(X), *pairs
+
+    def _n_of_pairs(self, n_pairs: int, d: int) -> int:
+        """Estimate how many numbers given pairs take, besides those of `_n_numbers`."""
+        return 3 * n_pairs * d
 
     def _check(self, X: Any, y: Any) -> None:
         classes, counts = np.unique(y, return_counts=True)

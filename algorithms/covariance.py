@@ -74,6 +74,10 @@ class StandardizedEuclidean(HyperParameters, MahalanobisLearner):
         check_is_fitted(self)
         return np.diag(1 / self.scale_)
 
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.n_features_in_)  # without the matrix L
+
     def _project(self, X: Any) -> Any:
         if isinstance(X, np.ndarray):
             return X / self.scale_
@@ -204,6 +208,10 @@ class Euclidean(HyperParameters, MahalanobisLearner):
         """The identity L, shape (n_features, n_features)."""
         check_is_fitted(self)
         return np.eye(self.n_features_in_)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.n_features_in_)  # without the matrix L
 
     def _project(self, X: Any) -> Any:
         return X

@@ -46,12 +46,13 @@ class Pairs(NamedTuple):
 
 
 def merged(pairs: Pairs) -> tuple[Pairs, Float64Array]:
-    """Return each pair of rows once, in the order of the first, and how often it is there.
+    """Return each constraint once, in the order of the first, and how often it is there.
 
     Equal constraints have equal slacks at the optimum: m of them are one with the weight m gamma.
     A cyclic projection goes from one to the next of them in small steps, and is far slower.
     """
     ends = np.sort(np.column_stack([pairs.left, pairs.right]), axis=1)
+    ends = np.column_stack([ends, pairs.signs])
     _, first, counts = np.unique(ends, axis=0, return_index=True, return_counts=True)
     order = np.argsort(first)
     kept = first[order]

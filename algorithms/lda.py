@@ -114,7 +114,8 @@ class LDA(LabelLearner):
         refuse_classes_of_equal_rows(X, y, self.name)
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
-        return 8 * n * d + n**2 if n < d else 3 * n * d + 8 * d**2
+        in_their_span = n < d and self.shrinkage != 1
+        return 8 * n * d + n**2 if in_their_span else 3 * n * d + 8 * d**2
 
 
 Shrunk: TypeAlias = tuple[FloatArray, FloatArray]

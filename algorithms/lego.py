@@ -123,7 +123,7 @@ class LEGO(LogDetLearner):
                 f"{len(pairs[0])} pairs of the same class and {len(pairs[1])} of different "
                 "classes: the two numbers must be equal"
             )
-        for part in slices(len(pairs[0]), PAIRS_PER_CALL) or [slice(0, 0)]:
+        for part in [*slices(len(pairs[0]), PAIRS_PER_CALL)] or [slice(0, 0)]:
             # A pair is its difference from an empty row: so the steps are those of triplets.
             kinds = [X[kind[part, 0]] - X[kind[part, 1]] for kind in pairs]
             rows = (sparse.vstack if sparse.issparse(X) else np.vstack)([0 * X[:2], *kinds])

@@ -232,7 +232,8 @@ class FastLMNN(LMNN):
     variance: Annotated[float, Interval(Real, 0, 1, closed="right")] = 0.95
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
-        return 3 * n * d + 4 * min(n, d) ** 2  # of the axes, the most of all
+        square = min(n, d) ** 2  # as if all axes were kept
+        return 3 * n * d + (6 + 2 * remembered(square)) * square
 
     def _axes(self, X: Any) -> Doubles:
         variances, axes = shared(_axes_of, X)

@@ -145,7 +145,7 @@ class LocalDistances(HyperParameters, ExemplarLearner):
         ValueError
             If a parameter, the items or the labels are not of this kind.
         MemoryError
-            If the distances take more than the memory that is free.
+            If the distances or the triplets take more than the memory that is free.
         """
         self._validate_params()
         X, y = self._check_training(X, y)
@@ -156,6 +156,11 @@ class LocalDistances(HyperParameters, ExemplarLearner):
             self.weights_ = [np.ones(width) for width in self._widths(X)]
             return self
         constraints = self._constraints(X, np.unique(y, return_inverse=True)[1], progress)
+        require_memory(  # four numbers each; two searches at a time select C
+            (32 if self.C else 64) * constraints.n_triplets,
+            f"{self.name} on {constraints.n_triplets:,} triplets",
+            "use fewer items or features, or a smaller n_nearest",
+        )
         if self.C is None:
             ascent = choose_by_one_pass(constraints, seed)
         else:

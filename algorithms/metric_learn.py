@@ -29,6 +29,7 @@ from oasis_bench.algorithms.base import Count, FromZero, LabelLearner, Positive,
 from oasis_bench.algorithms.itml import ITML
 from oasis_bench.algorithms.lmnn import LMNN
 from oasis_bench.data import FloatArray
+from oasis_bench.system import require_memory
 
 
 def _translate(check: Callable[..., Any]) -> Callable[..., Any]:
@@ -294,8 +295,12 @@ class MetricLearnLFDA(CovarianceAdapter):
     k: Count | None = None
     embedding_type: Literal["weighted", "orthonormalized", "plain"] = "weighted"
 
-    def _n_numbers(self, n: int, d: int, c: int) -> int:
-        return super()._n_numbers(n, d, c) + 3 * (n // c) ** 2
+    def _check(self, X: Any, y: Any) -> None:
+        super()._check(X, y)
+        largest = int(np.unique(y, return_counts=True)[1].max())
+        require_memory(
+            8 * 3 * largest**2, f"{self.name} on a class of {largest} rows", self._remedy
+        )
 
     def _degrees_of_freedom(self, counts: Counts) -> int:
         return int(counts.sum()) - len(counts)
@@ -441,7 +446,10 @@ class MetricLearnMMC(PairsAdapter):
     max_proj: Count = 100
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
-        return _drawn(self.n_constraints, c) * d * (d + 10)
+        return self._n_of_pairs(_drawn(self.n_constraints, c), d)
+
+    def _n_of_pairs(self, n_pairs: int, d: int) -> int:
+        return n_pairs * d * (d + 10)
 
     def _solved(self, solver: Any, X: FloatArray, y: Counts, data: str) -> FloatArray:
         components = super()._solved(solver, X, y, data)

@@ -121,10 +121,13 @@ class MMC(WithinClassLearner):
         Raises
         ------
         ValueError
-            If these are no row numbers of `X`, or the rows of all pairs of a kind are equal.
+            If these are no row numbers of `X`, or all rows, or the rows of all pairs of a kind,
+            are equal.
         """
         X, *pairs = self._validated_pairs(X, alike, unlike)
         squares, axes = principal_axes(np.asarray(X - X.mean(axis=0), dtype=np.float64))
+        if not len(axes):
+            raise ValueError(f"all {len(X)} rows are equal: MMC needs rows that differ")
         self.n_axes_ = min(self.n_axes or axes_to_keep(len(pairs[0]), len(axes)), len(axes))
         axes = axes[: self.n_axes_]
         of_one, of_two = ((X[left] - X[right]) @ axes.T for left, right in (p.T for p in pairs))

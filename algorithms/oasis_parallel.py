@@ -292,8 +292,11 @@ def fit_on_cluster(
     """
     from distributed import as_completed  # here, because no other learner needs Dask
 
-    if not isinstance(learner, TripletLearner):
-        raise TypeError(f"learner is a {type(learner).__name__}: it must be of the OASIS family")
+    if not isinstance(learner, TripletLearner) or "start_" in learner._fitted_arrays:
+        raise TypeError(
+            f"learner is a {type(learner).__name__}: it must be of the OASIS family, and start "
+            "from the identity"
+        )
     if not shards:
         raise ValueError("0 shards: at least 1 is needed")
     learner._validate_params()

@@ -25,6 +25,7 @@ from oasis_bench.algorithms.base import Count, LogDetLearner, Positive, TripletL
 from oasis_bench.algorithms.oasis import OASIS
 from oasis_bench.data import FloatArray
 from oasis_bench.plugins import FittedArray, LinearMap, blocks
+from oasis_bench.system import require_memory
 
 
 def symmetric_part(W: FloatArray) -> FloatArray:
@@ -454,7 +455,7 @@ class WhitenedOASIS(CosineOASIS):
     network's embeddings.  WhitenedOASIS starts close to LDA.  With o = 0 it would start in LDA's
     subspace; with o = 1 it starts from the whitening of RCA, which suits unseen classes better.
     Centred rows suit it (``--scaling center+l2``).  Computing A costs O(n d min(n, d) + d^3) time
-    and d^2 numbers.
+    and memory of 5 n d + d^2 numbers.
 
     Parameters
     ----------
@@ -487,7 +488,7 @@ class WhitenedOASIS(CosineOASIS):
     name: ClassVar = "WhitenedOASIS"
     summary: ClassVar = "CosineOASIS that starts from the covariance within classes, near LDA"
     citation: ClassVar = "oasis-bench; the steps: " + OASIS.citation
-    cost: ClassVar = "time d^2 a step, + n d min(n, d) + d^3, memory 5 d^2"
+    cost: ClassVar = "time d^2 a step, + n d min(n, d) + d^3, memory 5 n d + 5 d^2"
     takes_sparse: ClassVar = False
     takes_relevance: ClassVar = False
     # Measured on embeddings: o decides between classes that are seen (.1) and others (1, the most).
@@ -514,6 +515,12 @@ class WhitenedOASIS(CosineOASIS):
             self._check_memory(rows, afresh)
             self.start_ = np.eye(rows.shape[1], dtype=rows.dtype)
             if labels is not None and not sparse.issparse(labels):
+                n_rows, n_features = rows.shape
+                require_memory(
+                    5 * rows.nbytes,
+                    f"{self.name} on {n_rows} rows of {n_features} features",
+                    "use fewer rows or features",
+                )
                 self.start_ = self._whitening(rows, labels)
         whitened = np.ascontiguousarray(normalize(rows @ self.start_.T))
         return whitened if labels is None else (whitened, labels)

@@ -32,7 +32,7 @@ PROXY_RATE = 100
 class TrainedMap(HyperParameters, LinearMap, EmbeddingLearner):
     r"""A linear map whose embedding has unit length, trained by Adam on batches of rows.
 
-    .. math:: f(x) = \frac{Lx}{|Lx|}, \qquad S(x, y) = f(x)^\top f(y) .
+    .. math:: f(x) = \frac{Lx}{|Lx|}, \qquad S(x, y) = -|f(x) - f(y)| .
 
     The losses are those of pytorch-metric-learning with its defaults.  L starts from the first
     principal axes of the rows, or from the identity if it is square.  With equal seeds and the same

@@ -154,6 +154,10 @@ def judged_by_name(
         groups = numbers[:, 0]
         y = np.full(len(names), len(class_names))
         np.minimum.at(y, items.ravel(), np.repeat(groups, 3))
+        held, y = np.unique(
+            y, return_inverse=True
+        )  # all pictures of a query may be of earlier ones
+        class_names = [class_names[number] for number in held]
     votes = None
     if set(VOTES) & set(cells.columns):
         if missing := [name for name in VOTES if name not in cells]:

@@ -243,7 +243,8 @@ class TableFile(Fields, Dataset):
             _refuse(problems)
             (X, encoding), (y, class_names), (folds, _), (names, pairs, triplets) = found
             if y is None:  # without labels
-                y = np.arange(len(X)) if pairs is None else groups_of_pairs(pairs, len(X))
+                n = X.shape[0]
+                y = np.arange(n) if pairs is None else groups_of_pairs(pairs, n)
                 class_names = tuple(names[i] for i in np.unique(y, return_index=True)[1])
             remarks = (*table.remarks, *_doubtful(class_names), *_ids(table, asked))
             if encoding is not None:
@@ -263,7 +264,7 @@ class TableFile(Fields, Dataset):
         self, table: Table
     ) -> tuple[Sequence[str], Ratings | None, JudgedTriplets | None]:
         """Return the names of the rows, and their pairs and triplets if there are any."""
-        names = [f"{i}" for i in range(table.X.shape[0])]
+        names = [f"{i}" for i in range(table.X.shape[0] if table.X.ndim else 0)]
         if self.name_column and table.folds is not None:
             numbers, called = _numbered(table.folds, "names", "--name-column")
             assert numbers is not None  # there are names
@@ -287,6 +288,8 @@ def _refuse(problems: Sequence[str]) -> None:
 
 def _ids(table: Table, asked: Columns) -> list[str]:
     """Say of each column that may be an id how to leave it out."""
+    if sparse.issparse(table.X):
+        return []
     kinds = table.encoding or (("number",),) * len(table.columns or ())
     ids = [
         name

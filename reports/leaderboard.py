@@ -494,7 +494,8 @@ def _score_cell(board: Leaderboard, place: float, score: float, reason: object) 
         return Cell("-", notes=("not run",))
     link = _anchor(board, int(place))
     if math.isnan(score):
-        return Cell("-", notes=(str(reason or "fewer partitions than others"),), link=link)
+        told = reason if isinstance(reason, str) and reason else "fewer partitions than others"
+        return Cell("-", notes=(told,), link=link)
     return Cell(f"{score:.3f}", link=link)
 
 

@@ -205,6 +205,7 @@ def to_csv(table: pd.DataFrame, **how: Any) -> bytes:
     for name, column in table.items():
         if not is_numeric_dtype(column):
             guarded[name] = pd.Series(map(_guarded, column), index=table.index, dtype=object)
+    guarded.columns = pd.Index(map(_guarded, table.columns))
     text: str = guarded.to_csv(index=False, **how)
     return Text.encodable(text).encode()
 

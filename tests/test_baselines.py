@@ -148,6 +148,11 @@ def test_a_memory_of_sparse_rows_can_be_saved_and_a_damaged_one_is_refused(words
         save_model(sparse_weights, tmp_path / "sparse.npz")
 
 
+def test_names_of_features_need_no_matrix():
+    X = sparse.csr_array((4, 300_000))
+    assert len(Euclidean().fit(X).get_feature_names_out()) == 300_000
+
+
 # ---- StandardizedEuclidean
 
 

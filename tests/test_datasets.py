@@ -106,6 +106,11 @@ BREAK: dict[str, tuple[str, Callable[[bytes], bytes], str]] = {
         lambda raw: gzip.compress(idx((11,), bytes((*range(10), 0)))),
         "30 rows but 31 labels",
     ),
+    "labels in place of images": (
+        "train-images-idx3",
+        lambda raw: gzip.compress(idx((20,), bytes(range(10)) * 2)),
+        "cannot be read .*replace its four files",
+    ),
 }
 
 

@@ -175,5 +175,9 @@ def test_pairs_given_have_the_optimum_of_their_objective():
     reached = objective(found.get_mahalanobis_matrix(), X, pairs, bounds, 1.0)
     ours, *_ = project_cyclically(X, pairs, bounds, 1.0, 5000, 1e-9)
     assert reached == pytest.approx(objective(ours, X, pairs, bounds, 1.0), rel=1e-8)
+    both_kinds, counts = merged(
+        Pairs(np.array([0, 1, 1]), np.array([1, 0, 0]), np.array([1.0, -1.0, 1.0]))
+    )
+    assert [both_kinds.signs.tolist(), counts.tolist()] == [[1, -1], [2, 1]]
     with pytest.raises(ValueError, match="none of 1 do"):
         ITML().partial_fit_pairs(X, [[0, 0]], np.empty((0, 2), dtype=int))

@@ -63,6 +63,15 @@ def test_triplets_of_web_pictures_are_grouped_by_their_text_query(data):
     assert rows.pixels.shape == (4, 4, 4, 3)
 
 
+def test_a_text_query_whose_pictures_are_all_of_earlier_ones_is_no_class(data):
+    more = "pony,images/c.png,images/b.png,images/a.png\n"  # they are of "null"
+    (data / "similarity-triplets" / "triplets.csv").write_text(TRIPLETS + more)
+    rows = SimilarityTriplets(pixels=4).load()
+    assert rows.class_names == ("null", "zebra")
+    assert rows.y.tolist() == [0, 0, 0, 1]
+    assert rows.judged.groups.tolist() == [2, 0, 1]
+
+
 def test_judgements_of_materials_keep_their_votes(data):
     (data / "material-appearance" / "judgements.csv").write_text(JUDGEMENTS)
     rows = MaterialAppearance().load()

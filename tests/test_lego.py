@@ -202,6 +202,9 @@ def test_pairs_given_are_learned_from_as_those_of_triplets(rows, form):
     found.partial_fit_pairs(X, triplets[:1, :2], triplets[:1, ::2])
     assert found.n_steps_ == 501
     np.testing.assert_array_equal(found.bounds_, bounds)
+    none = np.empty((0, 2), dtype=int)
+    start = LEGO().partial_fit_pairs(X, none, none)
+    np.testing.assert_array_equal(start.mahalanobis_matrix_, np.eye(X.shape[1]))
     with pytest.raises(ValueError, match="2 pairs of the same class and 1 of different classes"):
         found.partial_fit_pairs(X, triplets[:2, :2], triplets[:1, ::2])
 

@@ -6,7 +6,12 @@ from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 from sklearn.decomposition import PCA
 
-from oasis_bench.algorithms import LocalDistances, LocalPatchDistances, _dual_ascent
+from oasis_bench.algorithms import (
+    LocalDistances,
+    LocalPatchDistances,
+    _dual_ascent,
+    local_distances,
+)
 from oasis_bench.algorithms._dual_ascent import Constraints
 from oasis_bench.algorithms.local_distances import short_list, solve
 from oasis_bench.algorithms.local_patch_distances import located, projected
@@ -421,6 +426,19 @@ def test_the_only_patch_of_a_picture_is_at_the_origin():
     one = PatchKind.joined([np.array([[3.0]])], [np.array([[40.0, 7.0]])])
     kind = located(Patches({"spot": one}), {"spot": 2.0}).kinds["spot"]
     np.testing.assert_array_equal(kind.descriptors, [[3, 0, 0]])
+
+
+@pytest.mark.parametrize(("C", "n_bytes"), [(0.1, 32), (None, 64)])
+def test_triplets_need_memory_too(C, n_bytes, monkeypatch):
+    X, y = digit_rows()
+    needed = {}
+    monkeypatch.setattr(
+        local_distances, "require_memory", lambda size, what, _: needed.update({what: size})
+    )
+    learned = LocalDistances(C, random_state=0).fit(X[:40], y[:40])
+    assert needed[f"LocalDistances on {learned.n_triplets_:,} triplets"] == (
+        n_bytes * learned.n_triplets_
+    )
 
 
 @pytest.mark.parametrize("learner", [LocalDistances, LocalPatchDistances])

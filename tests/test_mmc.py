@@ -126,3 +126,5 @@ def test_all_pairs_given_are_those_of_labels(iris):
     )
     with pytest.raises(ValueError, match="MMC needs pairs of either kind"):
         MMC().partial_fit_pairs(X, pairs[same], np.array([[0, 0]]))
+    with pytest.raises(ValueError, match=r"all \d+ rows are equal"):
+        MMC().partial_fit_pairs(np.ones_like(X), pairs[same], pairs[~same])

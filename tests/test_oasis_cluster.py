@@ -15,8 +15,10 @@ from test_oasis_family import digits
 
 from oasis_bench.algorithms import (
     OASIS,
+    RCA,
     AveragedOASIS,
     LogDetOASIS,
+    WhitenedOASIS,
     fit_on_cluster,
 )
 from oasis_bench.system import derive_seed
@@ -90,6 +92,12 @@ def test_the_cluster_gives_the_bits_of_a_plain_loop(client, learner):
     assert found.n_steps_ == 5 * learner.n_steps * getattr(learner, "n_learners", 1)
     assert 0 < found.n_updates_ < found.n_steps_
     assert not hasattr(learner, learner._learned), "the learner that is given stays unfitted"
+
+
+@pytest.mark.parametrize("learner", [WhitenedOASIS(), RCA()])
+def test_a_learner_whose_matrices_have_no_common_start_is_refused(client, learner):
+    with pytest.raises(TypeError, match=f"a {learner.name}: it must be of the OASIS family, and"):
+        fit_on_cluster(client, learner, dealt(2))
 
 
 @pytest.mark.parametrize("form", [lambda X: X.astype(np.float32), sparse.csr_array])

@@ -323,6 +323,12 @@ def test_whitened_oasis_is_cosine_oasis_on_rows_whitened_within_classes():
     np.testing.assert_allclose(
         learner.similarity(X, X), expected.similarity(X @ A.T, X @ A.T), atol=1e-6
     )
+    relevance = sparse.csr_array(np.eye(10)[y])
+    learner.partial_fit(X, relevance, n_steps=500)
+    expected.partial_fit(normalize(X @ A.T), relevance, n_steps=500)
+    np.testing.assert_allclose(
+        learner.similarity(X, X), expected.similarity(X @ A.T, X @ A.T), atol=1e-6
+    )
 
 
 def test_whitened_oasis_is_cosine_oasis_where_no_class_varies():

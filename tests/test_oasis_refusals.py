@@ -12,9 +12,11 @@ from sklearn.preprocessing import normalize
 from test_oasis_family import FAMILY
 
 from oasis_bench.algorithms import (
+    LDA,
     _oasis_steps as _oasis,
     _oasis_symmetric_steps as _oasis_symmetric,
 )
+from oasis_bench.algorithms.metric_learn import MetricLearnMMC
 from oasis_bench.data import LabelledRows
 from oasis_bench.datasets import Digits
 from oasis_bench.experiment import LearnerSpec, plan
@@ -190,6 +192,15 @@ def test_matrices_beyond_memory_are_refused_before_anything_is_allocated(kind):
     refuse(kind(), lambda it: it.partial_fit_triplets(X, TRIPLETS), message, MemoryError)
     assert tracemalloc.get_traced_memory()[1] < 2e6
     tracemalloc.stop()
+
+
+def test_what_takes_more_than_rows_and_features_say_is_refused_too():
+    X, pairs = sound_rows(20_000), np.zeros((10**6, 2), dtype=int)
+    # With a shrinkage of 1, scikit-learn makes matrices of d x d.
+    with pytest.raises(MemoryError, match="LDA on 30 rows of 200000 features needs"):
+        LDA(shrinkage=1).fit(np.tile(X, 10), Y)
+    with pytest.raises(MemoryError, match="MMC on 30 rows and 2000000 pairs needs"):
+        MetricLearnMMC().partial_fit_pairs(X, pairs, pairs)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

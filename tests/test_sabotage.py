@@ -12,6 +12,7 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from fake_runs import fake_trial, write_run
 
@@ -19,6 +20,7 @@ from oasis_bench.command_line import main
 from oasis_bench.data import thumbnail
 from oasis_bench.datasets.picture_files import UnusableImageError, hashed_pictures, read_image
 from oasis_bench.plugins.registry import PLUGIN_MODULE
+from oasis_bench.reports.table import to_csv
 from oasis_bench.runs import run_experiment
 from oasis_bench.runs.store import FILE_NAME
 from oasis_bench.system import OutputError, no_progress
@@ -313,6 +315,7 @@ def test_texts_that_are_formulas_or_control_characters_are_harmless_in_files(tmp
         assert "\r" not in text
         assert "\\input" not in text
         assert "=cmd()" not in text or "=cmd()  \\textbackslash{}input" in text
+    assert to_csv(pd.DataFrame({"=cmd()": [1], "n": [2]})).splitlines()[0] == b"'=cmd(),n"
 
 
 def test_a_store_that_is_deleted_in_mid_run_is_told_as_lost(tmp_path, experiment):

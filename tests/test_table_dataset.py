@@ -110,6 +110,13 @@ def test_npz_of_a_sparse_matrix_joined_by_labels_stays_sparse(tmp_path: Path, ma
     rows = load(tmp_path / "t.npz")
     assert isinstance(rows.X, sparse.csr_array)
     assert_rows(rows, SPARSE, Y, ("2", "9", "10"))
+    (tmp_path / "pairs.csv").write_text("a,b,same\n0,1,1\n1,2,0\n")
+    with np.load(tmp_path / "X.npz") as arrays:
+        columns = [f"c{i}" for i in range(SPARSE.shape[1])]
+        np.savez(tmp_path / "t.npz", columns=columns, **arrays)
+    rows = TableFile(tmp_path / "t.npz", pairs=str(tmp_path / "pairs.csv")).load()
+    assert isinstance(rows.X, sparse.csr_array)
+    assert rows.y.tolist() == [0, 0, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("ending", [".svmlight", ".libsvm", ".svm", ".svmlight.gz", ".SVM"])
@@ -247,6 +254,7 @@ NPZ: dict[str, tuple[dict[str, Any], str]] = {
     "lengths": ({"X": X, "y": Y[:5]}, "6 rows but 5 labels"),
     "not a number": ({"X": np.where(X[4, 1] == X, np.nan, X), "y": Y}, ".*row 5, column 2"),
     "bytes": ({"X": X, "y": np.array([b"\xff"] * 6)}, "array 'y' cannot be read"),
+    "one number": ({"X": 5.0, "y": Y}, r"features of shape \(\)"),
 }
 
 
