@@ -343,6 +343,17 @@ def test_a_run_of_another_version_is_refused_with_both(tmp_path, step, remedy):
         read_run(tmp_path / "run")
 
 
+@pytest.mark.parametrize(
+    "change",
+    ["ALTER TABLE trials ADD COLUMN extra BLOB", "ALTER TABLE traces DROP COLUMN value"],
+)
+def test_tables_with_other_columns_are_refused(tmp_path, change):
+    with Store.create(tmp_path / "run", INFO) as store:
+        store.connection.execute(change)
+    with pytest.raises(UsageError, match="or not of this program: its tables have other columns"):
+        read_run(tmp_path / "run")
+
+
 def test_a_run_whose_folder_has_an_odd_name_is_read(tmp_path):
     folder = tmp_path / "50% done? #1"
     with Store.create(folder, INFO) as store:

@@ -344,6 +344,8 @@ def _read(connection: sqlite3.Connection) -> StoredRun:
         raise UsageError(" ".join(str(verdict).split()))
     if orphan := connection.execute("PRAGMA foreign_key_check").fetchone():
         raise UsageError(f"a row of {orphan[0]} belongs to no trial")
+    if connection.execute(COLUMNS).fetchall() != _own_columns():
+        raise UsageError("its tables have other columns")
     # Texts as Python's: for tables of this size sooner filtered than pyarrow's.
     with pd.option_context("mode.string_storage", "python"):
         tables = {name: _read_table(connection, query) for name, query in QUERIES.items()}
@@ -359,17 +361,25 @@ def _read_table(connection: sqlite3.Connection, query: str) -> pd.DataFrame:
     return table.astype(dict.fromkeys(numeric, "float64"))
 
 
+COLUMNS = (
+    "SELECT of.name, it.name, it.type FROM sqlite_schema AS of, pragma_table_info(of.name) AS it "
+    "WHERE of.type = 'table' ORDER BY 1, 2"
+)
+"""Asks for table, name and type of each column."""
+
+
+@cache
+def _own_columns() -> list[tuple[str, str, str]]:
+    with closing(_in_memory()) as connection:
+        connection.executescript(SCHEMA)
+        return connection.execute(COLUMNS).fetchall()
+
+
 @cache
 def _column_types() -> dict[str, str]:
     """Return pandas' type of each column that is read; columns of one name have one type."""
-    with closing(_in_memory()) as connection:
-        connection.executescript(SCHEMA)
-        columns = connection.execute(
-            "SELECT it.name, it.type FROM sqlite_schema AS of, pragma_table_info(of.name) AS it "
-            "WHERE of.type = 'table' AND of.name <> 'run'"
-        )
-        types = {name: PANDAS_TYPES[kind] for name, kind in columns}
-        return types | dict.fromkeys(("n", "relevant"), PANDAS_TYPES["INTEGER"])
+    types = {name: PANDAS_TYPES[kind] for table, name, kind in _own_columns() if table != "run"}
+    return types | dict.fromkeys(("n", "relevant"), PANDAS_TYPES["INTEGER"])
 
 
 def _path_for_sqlite(folder: Path) -> Path:
