@@ -154,9 +154,8 @@ def judged_by_name(
         groups = numbers[:, 0]
         y = np.full(len(names), len(class_names))
         np.minimum.at(y, items.ravel(), np.repeat(groups, 3))
-        held, y = np.unique(
-            y, return_inverse=True
-        )  # all pictures of a query may be of earlier ones
+        # All pictures of a text query may be of earlier ones, too: then it is no class.
+        held, y = np.unique(y, return_inverse=True)
         class_names = [class_names[number] for number in held]
     votes = None
     if set(VOTES) & set(cells.columns):
