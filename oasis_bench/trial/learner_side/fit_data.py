@@ -78,8 +78,8 @@ class FitData:
 
         A learner that takes triplets or pairs learns from those given, where there are some: step
         by step in a random order with repetition, or from each of them at once, with the labels
-        where it takes both; others learn from the labels.  Each kind of pairs has an order of its
-        own, so that steps are the same whatever `stop` is.
+        where it takes both; others learn from the labels.  Each kind of pairs is drawn separately,
+        so that steps are the same whatever `stop` is.
         """
 
         def chosen(items: npt.NDArray[np.int64], kind: int = 0) -> npt.NDArray[np.int64]:
