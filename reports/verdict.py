@@ -266,6 +266,8 @@ def _why_not_compared(view: RunView, it: Comparison) -> str:
         return f"a test needs {view.LEAST_SETS} class sets, and there are {n_sets}"
     if it.sizes is not None:
         return f"{len(it.sizes)} queries of judgements are too few for a test"
+    if it.scores.count().max() > 1:
+        return "it has no value for each query of judgements, and only these are tested"
     return "a test needs more than one partition"
 
 

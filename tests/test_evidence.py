@@ -17,7 +17,7 @@ from oasis_bench.datasets import Digits
 from oasis_bench.experiment import Experiment, LearnerSpec, plan
 from oasis_bench.plugins import Registry
 from oasis_bench.reports.terminal import summary_text
-from oasis_bench.reports.verdict import answers, next_steps
+from oasis_bench.reports.verdict import _without_comparison, answers, next_steps
 from oasis_bench.reports.view import view_of
 from oasis_bench.runs import read_run
 from oasis_bench.system import UsageError
@@ -145,6 +145,7 @@ def test_a_measure_of_judgements_without_groups_is_not_tested_on_any_number_of_f
     with_groups, without = view.compare("judged-triplets")
     assert (with_groups.name, with_groups.verdicts) == (MEASURE, {"A": "best", "B": "worse"})
     assert (without.name, without.verdicts) == ("agreement", {"A": "", "B": ""})
+    assert "it has no value for each query of judgements" in _without_comparison(view, without)
 
 
 def test_judgements_are_compared_by_a_bootstrap_over_their_groups(tmp_path):

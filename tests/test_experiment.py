@@ -206,6 +206,9 @@ def test_another_data_set_has_all_classes_a_title_and_options_of_its_own():
         (MINIMAL + LEARNERS + "features = 3\n", "features of Euclidean = 3: a text is needed"),
         (CORPORA + 'learners = ["LNMM"]\n', "unknown learner 'LNMM'"),
         (CORPORA + '[quick]\ncorpora = ["typo"]\n', "unknown corpus 'typo'"),
+        (CORPORA + "[quick]\ncorpora = 3\n", "3: a list of names is needed"),
+        (CORPORA + 'learners = "Euclidean"\n', "'Euclidean': a list of names is needed"),
+        (CORPORA + 'learners = [["x"]]\n', "unknown learner"),
         (MINIMAL + "test_share = 2\n" + LEARNERS, "a number above 0 and at most 1 is needed"),
     ],
 )

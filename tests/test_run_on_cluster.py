@@ -228,6 +228,13 @@ def test_a_run_whose_scheduler_is_killed_can_go_on(
     assert read_run(tmp_path / "run").trials["status"].tolist() == ["ok"] * 4
 
 
+def test_a_worker_with_another_harness_runs_nothing(cluster, tmp_path, monkeypatch):
+    of_this_side = "oasis_bench.experiment.trials.package_hash"
+    monkeypatch.setattr(of_this_side, lambda: "another")
+    with pytest.raises(UsageError, match="the worker has another source of oasis-bench"):
+        run_experiment(small(["Euclidean"]), tmp_path / "run", cluster=cluster.scheduler_address)
+
+
 def test_a_worker_with_other_code_runs_nothing(cluster, tmp_path, plugins):
     plugin = tmp_path / "mine.py"
     plugin.write_text((plugins / "slow.py").read_text())

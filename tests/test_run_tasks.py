@@ -87,6 +87,7 @@ def test_an_error_of_a_task_fails_its_trials_and_no_others(task, reason, plugins
     trials = read_run(tmp_path / "run").trials.set_index("split")
     assert trials["status"].to_dict() == {"seen-classes": "failed", "unseen-classes": "ok"}
     assert reason in trials.loc["seen-classes", "reason"]
+    assert "failing_tasks.py" in trials.loc["seen-classes", "traceback"]
 
 
 def test_a_k_beyond_the_test_items_ends_the_curves_alone(tmp_path):

@@ -267,6 +267,9 @@ def test_neighbours_of_a_blend_are_those_of_brute_force(folder, command, tmp_pat
         np.testing.assert_allclose(scorers.similarity_of(given, X, X), scores, atol=1e-9)
         mean = mean_average_precision(scores, Y.to_numpy())
         assert scorers.mean_average_precision(given, X, Y) == pytest.approx(mean, abs=1e-3)
+        others = np.where(np.eye(len(X), dtype=bool), -np.inf, scores)
+        right = Y.to_numpy()[others.argmax(axis=1)] == Y  # few ties
+        assert scorers.knn_accuracy()(given, X, Y) == pytest.approx(right.mean(), abs=0.02)
     words = [tmp_path / "m.npz", folder / "table.csv", folder / "gallery.csv", "-k", 4]
     status, printed, said = command("neighbours", *words)
     assert (status, said) == (0, [])

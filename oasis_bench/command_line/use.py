@@ -68,12 +68,12 @@ def neighbours(options: argparse.Namespace) -> int:
 
 def embed(options: argparse.Namespace) -> int:
     """Write the points of rows in the learned space."""
-    _check_folder(options.output)
     ending = options.output.suffix
     if ending not in ENDINGS:
         raise UsageError(f"--output {options.output}: its ending is none of {', '.join(ENDINGS)}")
     if ending == ".parquet":
         require_packages("a .parquet file", ["pyarrow"], "parquet")
+    _check_folder(options.output)
     with closing(ProgressDisplay()) as display:
         model, ((X, names),) = _load(options, [options.dataset], display)
         blend: Blend | None = getattr(model, "blend_", None)

@@ -634,13 +634,14 @@ def _fields_of_file(values: Mapping[str, Any], source: str) -> dict[str, Any]:
     for label, table in tables.items():
         Value.check(f"{source}: features of {label}", table.get("features", ""), str)
     corpora = values.get("corpora", {})
-    named = [("corpus", name, corpora) for name in values.get("quick", {}).get("corpora", ())]
-    named += [
-        ("learner", name, tables) for one in corpora.values() for name in one.get("learners", ())
-    ]
-    for kind, name, known in named:
-        if name not in known:
-            raise UsageError(f"{source}: {Text.unknown_name(kind, name, known)}")
+    lists = [("corpus", values.get("quick", {}).get("corpora", []), corpora)]
+    lists += [("learner", one.get("learners", []), tables) for one in corpora.values()]
+    for kind, names, known in lists:
+        if not isinstance(names, list):
+            raise UsageError(f"{source}: {Text.shown(names)}: a list of names is needed")
+        for name in names:
+            if name not in [*known]:
+                raise UsageError(f"{source}: {Text.unknown_name(kind, str(name), known)}")
     learners = {
         label: LearnerSpec(
             str(table.get("algorithm", label)),

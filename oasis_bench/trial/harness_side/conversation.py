@@ -18,6 +18,7 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
@@ -56,7 +57,18 @@ OF_BLEND = ("blend", "baseline_scaling", "baseline_sd", "learned_sd")
 
 
 class EndsTrialError(Exception):
-    """The trial fails here, for this reason."""
+    """The trial fails here; the arguments are the reason and, of code of the user, a traceback."""
+
+
+@contextmanager
+def _task_at_work() -> Iterator[None]:
+    """Let an error of a task, which may be the user's, end the trial alone, and not the run."""
+    try:
+        yield
+    except (OutputError, OSError, MemoryError):  # of the machine
+        raise
+    except Exception as error:
+        raise EndsTrialError(Text.of_error(error), format_exc()) from error
 
 
 class Conversation:
@@ -209,13 +221,9 @@ class Conversation:
         except StopIteration:
             return True
         except EndsTrialError as error:
-            self.end("failed", str(error))
+            self.end("failed", *error.args)
         except wall.MessageError as error:
             self.end("crashed", f"what its process sent cannot be read: {error}")
-        except OutputError:
-            raise
-        except Exception as error:  # of a task of the user's, or of a measure
-            self.end("failed", Text.of_error(error), format_exc())
         finally:
             self._close_file()
         return False
@@ -401,10 +409,12 @@ class Conversation:
             replayed = yield wall.Replayed
             if replayed.n_steps != n_steps:
                 self._refuse(replayed)
-            parts = self._traces.parts()
+            with _task_at_work():
+                parts = self._traces.parts()
             for _, reader, _ in parts:
                 yield from self._scores(reader)
-            self._traces.add(replayed, parts)
+            with _task_at_work():
+                self._traces.add(replayed, parts)
 
     def _score_training_items(self) -> Talk:
         """Take the scores of the training items among one another, by a copy of the learner."""
@@ -412,9 +422,11 @@ class Conversation:
         yield from self._began(wall.REPLAY)
         self._give(self._model)
         self._give(items.gallery)
-        part = self._traces.of_training()
+        with _task_at_work():
+            part = self._traces.of_training()
         yield from self._scores(part[1])
-        self._traces.of_fit = self._traces.value(part)
+        with _task_at_work():
+            self._traces.of_fit = self._traces.value(part)
 
     def _clock(self) -> HarnessClock:
         # Where trials share cores, the harness may be at work for another one when a message comes.
@@ -442,10 +454,8 @@ class Conversation:
             message = yield wall.Scores
             scores = yield reader.n_bytes(message)
             start = time.monotonic()
-            try:
+            with _task_at_work():
                 reader.add(message, scores)
-            except ValueError as error:
-                raise EndsTrialError(Text.of_error(error)) from error
             keep(message, scores)
             if clock is not None:
                 clock.subtract(time.monotonic() - start, len(scores))
@@ -511,12 +521,11 @@ class Conversation:
         columns: dict[str, Any] = {}
         tables: dict[str, Any] = {}
         try:
-            if self._is_measured:
-                columns, tables = self._measured()
-        except OutputError:
-            raise
-        except Exception as error:  # of a task of the user's
-            status, reason, traceback = "failed", Text.of_error(error), format_exc()
+            with _task_at_work():
+                if self._is_measured:
+                    columns, tables = self._measured()
+        except EndsTrialError as error:
+            status, (reason, traceback) = "failed", error.args
         self.result = TrialResult(
             {
                 **columns_of(self.spec, self._items.n_features, status, reason, traceback),
