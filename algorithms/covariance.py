@@ -18,7 +18,15 @@ from oasis_bench.plugins import FittedArray, MahalanobisLearner
 from oasis_bench.system import require_memory
 
 
-class StandardizedEuclidean(HyperParameters, MahalanobisLearner):
+class _DiagonalLearner(HyperParameters, MahalanobisLearner):
+    """A learner whose L is diagonal, and is made only where it is asked for."""
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.n_features_in_)
+
+
+class StandardizedEuclidean(_DiagonalLearner):
     r"""Euclidean distance of features over their standard deviations.
 
     .. math:: M = \mathrm{diag}(1 / s_1^2, \dots, 1 / s_d^2) ,
@@ -73,10 +81,6 @@ class StandardizedEuclidean(HyperParameters, MahalanobisLearner):
         """The diagonal L, shape (n_features, n_features)."""
         check_is_fitted(self)
         return np.diag(1 / self.scale_)
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.n_features_in_)  # without the matrix L
 
     def _project(self, X: Any) -> Any:
         if isinstance(X, np.ndarray):
@@ -161,7 +165,7 @@ class Covariance(HyperParameters, MahalanobisLearner):
         require_memory(8 * n_numbers, what, "use fewer rows or features")
 
 
-class Euclidean(HyperParameters, MahalanobisLearner):
+class Euclidean(_DiagonalLearner):
     """Euclidean distance, the baseline of all comparisons.
 
     Nothing is learned: M = I.  For rows of unit length it ranks as the dot product (W = I) does.
@@ -208,10 +212,6 @@ class Euclidean(HyperParameters, MahalanobisLearner):
         """The identity L, shape (n_features, n_features)."""
         check_is_fitted(self)
         return np.eye(self.n_features_in_)
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.n_features_in_)  # without the matrix L
 
     def _project(self, X: Any) -> Any:
         return X

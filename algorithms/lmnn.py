@@ -142,8 +142,7 @@ class LMNN(LabelLearner):
     stop_after: Whole = 0
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
-        square = min(n, d) ** 2  # beside the pairs within reach, which are known later
-        return 6 * n * d + (6 + 2 * remembered(square)) * square
+        return 6 * n * d + _n_of_descent(n, d)  # beside the pairs within reach, known later
 
     def _fit(self, X: Any, y: Any) -> None:
         codes = np.unique(y, return_inverse=True)[1]
@@ -232,13 +231,18 @@ class FastLMNN(LMNN):
     variance: Annotated[float, Interval(Real, 0, 1, closed="right")] = 0.95
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
-        square = min(n, d) ** 2  # as if all axes were kept
-        return 3 * n * d + (6 + 2 * remembered(square)) * square
+        return 3 * n * d + _n_of_descent(n, d)  # as if all axes were kept
 
     def _axes(self, X: Any) -> Doubles:
         variances, axes = shared(_axes_of, X)
         before = np.cumsum(variances) - variances
         return axes[:, before < self.variance * variances.sum()]
+
+
+def _n_of_descent(n: int, d: int) -> int:
+    """Estimate how many numbers the matrices of a descent take, with the steps it remembers."""
+    square = min(n, d) ** 2
+    return (6 + 2 * remembered(square)) * square
 
 
 def _axes_of(X: Any) -> tuple[Doubles, Doubles]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -395,7 +394,7 @@ class RunAnalysis:
                 if (groups := self.groups(task, subset, name)) is not None:
                     (scores, sizes), least = groups, LEAST_CLUSTERS
                 elif self.split_of(task) in self.judged:
-                    least = sys.maxsize
+                    least = len(scores) + 1  # more than there are
                 scores = scores.reindex(columns=self.learners).astype(float)
                 own = compare_to_best(scores, rho, baseline=baseline, least=least, sizes=sizes)
                 found.append(replace(own, subset=subset, name=name))

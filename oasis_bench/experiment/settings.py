@@ -615,7 +615,7 @@ def _fields_of_file(values: Mapping[str, Any], source: str) -> dict[str, Any]:
     for key in ("each", "quick", "corpora"):
         if not isinstance(values.get(key, {}), dict):
             raise UsageError(f"{source}: {key} must be a table, [{key}]")
-    if corpora := values.get("corpora"):
+    if corpora := values.get("corpora", {}):
         if not all(isinstance(corpus, dict) for corpus in corpora.values()):
             raise UsageError(f"{source}: corpora must be tables, such as [corpora.iris]")
         missing = next((name for name, corpus in corpora.items() if "dataset" not in corpus), None)
@@ -633,7 +633,6 @@ def _fields_of_file(values: Mapping[str, Any], source: str) -> dict[str, Any]:
         raise UsageError(f"{source}: learner {comma!r}: a label must not hold a comma")
     for label, table in tables.items():
         Value.check(f"{source}: features of {label}", table.get("features", ""), str)
-    corpora = values.get("corpora", {})
     lists = [("corpus", values.get("quick", {}).get("corpora", []), corpora)]
     lists += [("learner", one.get("learners", []), tables) for one in corpora.values()]
     for kind, names, known in lists:

@@ -45,15 +45,15 @@ def pairs_of_labels(y: npt.NDArray[np.int64]) -> Pairs:
     order = np.argsort(y, kind="stable")
     _, starts, sizes = np.unique(y[order], return_index=True, return_counts=True)
 
-    def classes_of_firsts(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    def classes_of_firsts(weights: Numbers) -> Numbers:
         if not weights.any():
             return np.empty(0, np.int64)
         return rng.choice(len(sizes), MOST_PAIRS // 2, p=weights / weights.sum())
 
-    drawn = classes_of_firsts(sizes * (sizes - 1.0))
+    drawn = classes_of_firsts(sizes * (sizes - 1))
     first, second = rng.integers(sizes[drawn]), rng.integers(sizes[drawn] - 1)
     alike = [order[starts[drawn] + place] for place in (first, second + (second >= first))]
-    drawn = classes_of_firsts(sizes * (n - 1.0 * sizes))
+    drawn = classes_of_firsts(sizes * (n - sizes))
     first, second = rng.integers(sizes[drawn]), rng.integers(n - sizes[drawn])
     second += sizes[drawn] * (second >= starts[drawn])
     unlike = [order[starts[drawn] + first], order[second]]
