@@ -10,48 +10,59 @@ import csv
 import gzip
 import io
 import re
+import sys
 import warnings
 import zlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from oasis_bench.data import JudgedTriplets, Ratings
+from oasis_bench.data import (
+    MISSING,
+    NO_FEATURE,
+    JudgedTriplets,
+    Ratings,
+    bare_number,
+    number_pattern,
+)
 from oasis_bench.datasets.files import broken, listed, named_in_errors, reason_of
 from oasis_bench.system import Text, UsageError, open_regular
 
 if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
     import pandas as pd
 
-MISSING = ("", *("na", "n/a", "nan", "null"), *("NA", "N/A", "NaN", "NAN", "NULL", "Null"))
-"""Cells that mean a missing value."""
+Decimal: TypeAlias = Literal["", ".", ","]
 
-NO_FEATURE = (*MISSING, "?", "-", "--", ".", "none", "None", "<NA>", "NaT")
-"""Cells of features that do; a label may have such a name."""
+DECIMALS: tuple[Decimal, ...] = (".", ",")
 
-SEPARATORS = {",": "','", ";": "';'", "\t": "tab"}
+Cells: TypeAlias = "dict[int, pd.Series[Any]]"
+"""The cells of columns, by the place of each column."""
+
+SEPARATORS = {",": "','", ";": "';'", "\t": "tab", "|": "'|'"}
 """Column separators, the usual one first, each with its name in messages."""
 
 SAMPLE_BYTES = 65_536
 SAMPLE_RECORDS = 10
 
-PERHAPS_NUMBER = re.compile(r"[+-]?[\d.,\s'\u2019]+([eE][+-]?\d+)?")
-
-GROUPING = {",": ",", ".": ".", " ": " \xa0\u2009\u202f", "'": "'\u2019"}
-"""Signs of thousands, and what each may be written as."""
+BYTE_ORDER_MARKS = {
+    "utf-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
+    "utf-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
+}
 
 ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 
 ANSWERS = {
-    **dict.fromkeys(("1", "true", "yes", "same"), True),
-    **dict.fromkeys(("0", "-1", "false", "no", "different"), False),
+    **dict.fromkeys(("1", "1.0", "true", "yes", "y", "same"), True),
+    **dict.fromkeys(("0", "0.0", "-1", "-1.0", "false", "no", "n", "different"), False),
 }
 """What the third column of pairs may say, in small letters: whether their rows are the same."""
 
@@ -72,19 +83,21 @@ def _unpacked(path: Path) -> Iterator[BinaryIO]:
             raise UsageError(f"gzip cannot be read ({reason_of(error)}): make it again") from error
 
 
-def encoding_of(path: Path) -> str:
-    """Return the encoding of a text: UTF-16 by its first bytes, UTF-8, or else Windows' Latin-1."""
+def encoding_of(path: Path, otherwise: str = "cp1252") -> str:
+    """Return the encoding of a text: UTF-16 or -32 by its first bytes, UTF-8, or another one."""
     status = path.stat()
-    return _encoding(path, status.st_size, status.st_mtime_ns)
+    return _encoding(path, status.st_size, status.st_mtime_ns, otherwise)
 
 
 @lru_cache(maxsize=8)
-def _encoding(path: Path, n_bytes: int, changed: int) -> str:
+def _encoding(path: Path, n_bytes: int, changed: int, otherwise: str) -> str:
     """Read all of the file: its last line may be the first that is not UTF-8."""
     with _unpacked(path) as file:
-        if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-            return "utf-16"
-    for name in ("utf-8-sig", "cp1252"):
+        start = file.read(4)
+    for name, marks in BYTE_ORDER_MARKS.items():
+        if start.startswith(marks):
+            return name
+    for name in ("utf-8-sig", otherwise):
         with (
             suppress(UnicodeDecodeError),
             _unpacked(path) as raw,
@@ -97,153 +110,287 @@ def _encoding(path: Path, n_bytes: int, changed: int) -> str:
     return "latin-1"
 
 
-def separator_of(path: Path) -> str:
-    """Return the column separator: the one that divides the first lines into equal columns.
+@dataclass(frozen=True)
+class Layout:
+    """How a text is divided into cells.
 
-    If several do, it is the one with the most columns; among equal ones, the usual one.
+    `first` is the number of its first line, from 1: that of the names, if it has some.
     """
+
+    path: Path
+    encoding: str
+    separator: str
+    first: int = 1
+    has_names: bool = True
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The names of the columns; their numbers, from 1, if they have none."""
+        row = self.read(header=None, nrows=1, dtype=str, na_filter=False).loc[0]
+        cells = [str(name).strip() for name in row]
+        return cells if self.has_names else [f"{i + 1}" for i in range(len(cells))]
+
+    @property
+    def remarks(self) -> list[str]:
+        """Say what is unusual, for a sentence that begins with 'read with'."""
+        called = {"utf-8-sig": "", "utf-16": "encoding UTF-16", "utf-32": "encoding UTF-32"}
+        encoding = called.get(self.encoding, "encoding Latin-1 (it is not UTF-8)")
+        separator = f"column separator {SEPARATORS.get(self.separator, repr(self.separator))}"
+        return [it for it in (encoding, separator if self.separator != "," else "") if it]
+
+    def read(self, **options: Any) -> pd.DataFrame:
+        """Read cells with `pandas.read_csv`; by default cells that `MISSING` lists are NaN."""
+        return csv_cells(
+            self.path,
+            sep=self.separator,
+            encoding=self.encoding,
+            skiprows=self.first - 1,
+            **options,
+        )
+
+    def read_cells(self, texts: Collection[int], only: Collection[int] | None = None) -> Cells:
+        """Read columns, all or `only` some, by their places.
+
+        Those in `texts` have texts as they are, and others numbers if all of their cells are plain
+        numbers or missing, and otherwise texts.
+        """
+        columns = range(len(self.names)) if only is None else sorted(only)
+        how: dict[str, Any] = {"header": 0 if self.has_names else None, "low_memory": False}
+        how |= {"names": range(len(self.names)), "usecols": [*columns]}
+        guessed = [i for i in columns if i not in texts]
+        missing = {i: [*NO_FEATURE] for i in guessed}
+        kinds = {i: str for i in columns if i in texts}
+        found = self.read(**how, dtype=kinds, na_values=missing)
+        self._check_lines(len(found))
+        cells = _by_place(found)
+        for i in kinds:
+            cells[i] = cells[i].fillna("")
+        if spelt := [i for i in guessed if not _is_number(cells[i])]:
+            how["usecols"] = spelt
+            cells |= _by_place(self.read(**how, dtype=str, na_filter=False))
+        for i in (*kinds, *spelt):
+            cells[i] = cells[i].str.strip()
+        return cells
+
+    def _check_lines(self, n_rows: int) -> None:
+        """Raise UsageError if a line is short, or a quote that is not closed took in other lines.
+
+        A file without quotes that has as many separators as its rows need has neither.
+        """
+        n_columns = len(self.names)
+        n_lines = n_rows + self.has_names
+        if self.encoding not in ("utf-16", "utf-32") and self.first == 1:
+            sign, n_signs = self.separator.encode(), 0
+            with _unpacked(self.path) as file:
+                while (part := file.read(2**20)) and b'"' not in part:
+                    n_signs += part.count(sign)
+            if not part and n_signs == n_lines * (n_columns - 1):
+                return
+        for number, lines, fields in self._records():
+            if len(fields) != n_columns and fields not in ([], [""]):
+                raise UsageError(
+                    f"line {number} has {len(fields)} field{'s' * (len(fields) != 1)} and the "
+                    f"others have {n_columns}: complete it, or leave it out"
+                )
+            is_like_rows = all(line.count(self.separator) == n_columns - 1 for line in lines)
+            if len(lines) > (1 if n_columns > 2 else 3) and is_like_rows:
+                raise UsageError(
+                    f"line {number} begins a quoted cell of {len(lines)} lines, and each of them "
+                    "is like a row: close the quote in it, or remove it"
+                )
+
+    def _records(self) -> Iterator[tuple[int, list[str], list[str]]]:
+        """Yield the number, the lines and the fields of each record."""
+        lines: list[str] = []
+
+        def kept(text: Iterable[str]) -> Iterator[str]:
+            for line in text:
+                lines.append(line)
+                yield line
+
+        csv.field_size_limit(sys.maxsize)
+        with _unpacked(self.path) as raw, io.TextIOWrapper(raw, self.encoding, newline="") as text:
+            records = csv.reader(
+                kept(islice(text, self.first - 1, None)),
+                delimiter=self.separator,
+                skipinitialspace=True,
+            )
+            with broken("CSV"):
+                for fields in records:
+                    yield self.first + records.line_num - len(lines), lines, fields
+                    lines.clear()
+
+
+def _by_place(found: pd.DataFrame) -> Cells:
+    return {int(place): column for place, column in found.items()}  # type: ignore[call-overload]
+
+
+def layout_of(path: Path, header: str | None = None, otherwise: str = "cp1252") -> Layout:
+    """Find out how a text is divided into cells.
+
+    The separator is the one that divides the first lines into equal columns; if several do, it is
+    the one with the most columns; among equal ones, the usual one.
+
+    Parameters
+    ----------
+    path : Path
+    header : str, optional
+        The number of the line with the names of columns, from 1, or 'none'.
+    otherwise : str
+        The encoding of a text that is neither UTF-8 nor UTF-16.
+    """
+    if header is not None and header != "none" and not re.fullmatch("[1-9][0-9]{0,5}", header):
+        raise UsageError(f"--header {header}: the number of a line, or none")
+    encoding = encoding_of(path, otherwise)
     with _unpacked(path) as file:
         raw = file.read(SAMPLE_BYTES)
-    text = raw.decode(encoding_of(path), errors="replace")
+    text = raw.decode(encoding, errors="replace").removeprefix("\ufeff")
     if len(raw) == SAMPLE_BYTES:  # the last line is not whole
         text = text[: max(text.rfind("\n"), text.rfind("\r")) + 1] or text
-    return max(SEPARATORS, key=lambda separator: _divides(text, separator))
+    first = int(header) if header not in (None, "none") else 1
+    said = re.match("sep=(.)\r?\n", text)  # as Excel writes it
+    if said and header is None:
+        return Layout(path, encoding, said[1], 2)
+    lines = "".join(text.splitlines(keepends=True)[first - 1 :])
+    separator = max(SEPARATORS, key=lambda sign: _divides(_n_fields(lines, sign)))
+    if header is None and not _divides(_n_fields(lines, separator))[0]:
+        _refuse_title(lines)
+    return Layout(path, encoding, separator, first, header != "none")
 
 
-def _divides(text: str, separator: str) -> tuple[bool, int]:
-    """Say whether a separator divides the first lines alike, and into how many columns."""
-    lines = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True)
-    counts: list[int] = []
+def _n_fields(text: str, separator: str) -> list[int]:
+    """Count the fields of the first records; nothing if they cannot be divided so."""
+    records = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True)
+    csv.field_size_limit(sys.maxsize)
     try:
-        for fields in lines:
-            if fields:
-                counts.append(len(fields))
-            if len(counts) == SAMPLE_RECORDS:
-                break
+        return [len(fields) for fields in islice(filter(None, records), SAMPLE_RECORDS)]
     except csv.Error:
-        return False, 0
-    n_columns = counts[0] if counts else 0
-    return n_columns > 1 and all(n == n_columns for n in counts), n_columns
+        return []
 
 
-def csv_names(path: Path, separator: str) -> list[str]:
-    """Return the names of the columns."""
-    header = csv_cells(path, sep=separator, header=None, nrows=1, dtype=str, na_filter=False)
-    return [str(name).strip() for name in header.loc[0]]
+def _divides(n_fields: Sequence[int]) -> tuple[bool, int]:
+    """Say whether records are divided alike, and into how many columns."""
+    n_columns = n_fields[0] if n_fields else 0
+    return n_columns > 1 and all(n == n_columns for n in n_fields), n_columns
 
 
-def number_pattern(decimal: str, thousands: str | None = None) -> re.Pattern[str]:
-    """Return the pattern of a number with these signs; by default thousands may have any other."""
-    groups = GROUPING[thousands] if thousands else "".join(GROUPING.values()).replace(decimal, "")
-    digits, power = rf"\d+{re.escape(decimal)}?\d*|{re.escape(decimal)}\d+", r"(?:[eE][+-]?\d+)?"
-    grouped = rf"[1-9]\d{{0,2}}([{groups}])\d{{3}}(?:\1\d{{3}})*"
-    fraction = rf"(?:{re.escape(decimal)}\d+{power})?"
-    return re.compile(rf"[+-]?(?:(?:{digits}){power}|{grouped}{fraction})", re.ASCII)
+def _refuse_title(text: str) -> None:
+    """Raise UsageError if lines with fewer fields are above a table."""
+    lines = text.splitlines()[:SAMPLE_RECORDS]
+    for separator in SEPARATORS:
+        n_fields = _n_fields(text, separator)[:1]
+        for above in range(1, len(lines) - 1):
+            below = _n_fields("\n".join(lines[above:]), separator)
+            if lines[above].strip() and _divides(below)[0] and n_fields < below[:1]:
+                raise UsageError(
+                    f"its table seems to begin in line {above + 1}: leave out the lines above it, "
+                    f"or give --header {above + 1}"
+                )
 
 
-NUMBERS = [number_pattern(sign) for sign in ".,"]
+class Signs(NamedTuple):
+    """The signs of numbers in a text file, '' if no cell shows them.
+
+    `remarks` say what was found, and `hint` what the user can do where it is not known.
+    """
+
+    decimal: Decimal
+    remarks: list[str]
+    hint: str = ""
 
 
-def numbered_cells(
-    path: Path,
-    n_columns: int,
-    separator: str,
-    texts: Collection[int] = (),
-    left_out: Collection[int] = (),
-    decimal: str | None = None,
-    thousands: str | None = None,
-) -> tuple[pd.DataFrame, list[str], Sequence[re.Pattern[str]], str]:
-    """Read all cells below the names of the columns; the columns get numbers as names.
-
-    Also return remarks on how they were read, the patterns of numbers in this file (each column
-    fits one of them), and what to do about the signs of numbers in columns that stay text.
+def find_signs(
+    layout: Layout,
+    found: Cells,
+    texts: Collection[int],
+    left_out: Collection[int],
+    decimal: str | None,
+    thousands: str | None,
+) -> Signs:
+    """Find the signs of numbers in text; turn columns that need them into texts.
 
     The whole file has one decimal sign: the given one, or the one that all numbers of a column
-    need.  Columns that it does not fit stay text; so do all columns if the sign is unknown.  Cells
-    of the columns `texts` are not converted, and are '' if they are empty.  The columns `left_out`
-    determine the decimal sign only if no other column does.
+    need.  Columns that are not `texts` are looked at; those in `left_out` determine the sign only
+    if no other column does.
     """
-    import pandas as pd
-
-    others = [i for i in range(n_columns) if i not in texts]
-    how: dict[str, Any] = {"sep": separator, "header": 0, "names": range(n_columns)}
-    how |= {"low_memory": False, "na_values": {i: list(NO_FEATURE) for i in others}}
-    cells = csv_cells(path, dtype=dict.fromkeys(texts, str), **how)
-    for i in texts:
-        cells[i] = cells[i].fillna("").str.strip()
-    between = [f"column separator {SEPARATORS[separator]}"] if separator != "," else []
-    if (encoding := encoding_of(path)) != "utf-8-sig":
-        called = "encoding UTF-16" if encoding == "utf-16" else "encoding Latin-1 (it is not UTF-8)"
-        between.insert(0, called)
-    if not (decimal or thousands or any(_has_signs(cells[i], separator) for i in others)):
-        return cells, _read_with(between), NUMBERS, ""
+    others = [i for i in found if i not in texts]
+    plain = [i for i in others if _is_number(found[i])]
+    cells_of = {i: found[i] for i in others if i not in plain}
     patterns = {
-        sign: number_pattern(sign, thousands)
-        for sign in ".,"
+        sign: number_pattern(sign, thousands or "")
+        for sign in DECIMALS
         if sign != thousands and decimal in (None, sign)
     }
-    spelt = csv_cells(path, dtype=str, **how).astype(object)
-    held = {i: spelt[i].dropna().str.strip() for i in others}
-    fits = {
-        i: {sign for sign in patterns if all(map(patterns[sign].fullmatch, held[i]))}
-        for i in others
-    }
+    held: dict[int, list[str]] = {}
+    fits: dict[int, set[Decimal]] = {}
+    unsure = [i for i in plain if decimal or thousands or _has_signs(found[i], layout.separator)]
+    with_points = [i for i in plain if i not in unsure and found[i].dtype.kind == "f"]
     needed = set(patterns) if len(patterns) == 1 else set()
-    for group in ([i for i in others if i not in left_out], [i for i in others if i in left_out]):
-        needed = needed or {sign for i in group if len(fits[i]) == 1 for sign in fits[i]}
-    sign = next(iter(needed)) if len(needed) == 1 else "."
+    for looked_at in ([*cells_of, *unsure], with_points):
+        if again := [i for i in looked_at if i in plain]:
+            cells_of |= layout.read_cells(again, again)
+        for i in looked_at:
+            held[i] = _bare(cells_of[i])
+            fits[i] = {it for it in patterns if all(map(patterns[it].fullmatch, held[i]))}
+        of_one = [i for i in held if len(fits[i]) == 1 < len(patterns)]
+        of_features = [i for i in of_one if i not in left_out]
+        needed |= {it for i in of_features or of_one for it in fits[i]}
+        if "," not in needed:
+            break  # plain numbers fit
+    sign: Decimal = next(iter(needed)) if len(needed) == 1 else ""
     hint = "use one decimal sign in all columns, " if len(needed) > 1 else ""
-    known = [patterns[sign]] if len(needed) == 1 else list(patterns.values())
     signs: dict[str, None] = {}
     remarks = []
-    for i in others:
-        is_number, has_point = _is_number(cells[i]), any("." in text for text in held[i])
-        has_comma = any("," in text for text in held[i])
+    for i, bare in held.items():
+        has_point = any("." in text for text in bare)
+        has_comma = any("," in text for text in bare)
         if not needed and has_comma and fits[i]:
             hint = "use --decimal ',' or --thousands ',', "
-        elif is_number and (sign == "." or not has_point):
-            if not needed and separator != "," and has_point:
-                remarks = [
-                    f"{next(text for text in held[i] if '.' in text)} is read with . as the "
-                    "decimal sign: if it is the thousands sign, use --thousands ."
-                ]
-        elif sign in fits[i]:
+        elif i in unsure and not needed and layout.separator != "," and has_point:
+            remarks = [
+                f"{next(text for text in bare if '.' in text)} is read with . as the "
+                "decimal sign: if it is the thousands sign, use --thousands ."
+            ]
+        elif (sign or ".") in fits[i]:
             if sign == "," and has_comma:
                 signs[f"decimal sign '{sign}'"] = None
-            matches = [patterns[sign].fullmatch(text) for text in held[i]]
-            marks = dict.fromkeys(match[1] for match in matches if match and match[1])
-            for mark in marks:
+            matches = [patterns[sign or "."].fullmatch(text) for text in bare]
+            for mark in dict.fromkeys(match[1] for match in matches if match and match[1]):
                 signs[f"thousands sign {'space' if mark.isspace() else repr(mark)}"] = None
-            kept = str.maketrans(sign, ".", "".join(marks))
-            numbers = [float(text.translate(kept)) for text in held[i]]
-            cells[i] = pd.Series(numbers, held[i].index, dtype=np.float64).reindex(cells.index)
-        elif is_number:
-            cells[i] = spelt[i]
-    return cells, [*_read_with([*between, *signs]), *remarks], known, hint
+        if i in plain and sign == "," and has_point:
+            found[i] = cells_of[i]
+    read_with = [*layout.remarks, *signs]
+    return Signs(sign, [f"read with {', '.join(read_with)}"] * bool(read_with) + remarks, hint)
 
 
-def _read_with(signs: Sequence[str]) -> list[str]:
-    return [f"read with {', '.join(signs)}"] if signs else []
+def _bare(column: pd.Series[Any]) -> list[str]:
+    """Return the different cells of a column that are not missing, without a unit of all."""
+    held = [text for text in column.unique().tolist() if text not in NO_FEATURE]
+    units, numbers = set(), []
+    for text in held:
+        if (bare := bare_number(text)) is None:
+            return held
+        units.add(bare[0])
+        numbers.append(bare[1])
+    return numbers if len(units) == 1 else held
 
 
 def _is_number(column: pd.Series[Any]) -> bool:
     import pandas as pd
 
     beyond_64_bits = column.dtype == object and pd.api.types.infer_dtype(column) == "integer"
-    return beyond_64_bits or pd.api.types.is_numeric_dtype(column)
+    is_numeric = pd.api.types.is_numeric_dtype(column) and column.dtype != np.bool_
+    return beyond_64_bits or is_numeric
 
 
 def _has_signs(column: pd.Series[Any], separator: str) -> bool:
-    """Tell whether a column may have numbers with other signs than in Python.
+    """Tell whether a column of numbers may be written with other signs than in Python.
 
-    If the separator is not a comma, pandas may read these as numbers, such as 1.234.
+    If the separator is not a comma, pandas may read 1.234 so.
     """
-    held = column.dropna()
-    if not _is_number(column):
-        return len(held) > 0 and PERHAPS_NUMBER.fullmatch(str(held.iloc[0]).strip()) is not None
-    if separator == "," or held.dtype.kind != "f":
+    if separator == "," or column.dtype.kind != "f":
         return False
-    sizes = np.abs(held[held != 0].to_numpy())
+    sizes = np.abs(column[column.notna() & (column != 0)].to_numpy())
     return bool(
         ((sizes >= 1) & (sizes < 1000)).all() and np.allclose(sizes * 1000, np.rint(sizes * 1000))
     )
@@ -255,21 +402,21 @@ def csv_cells(path: Path, **options: Any) -> pd.DataFrame:
 
     if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1):
         options["float_precision"] = "round_trip"  # exact to the last bit, as newer pandas is
+    options.setdefault("encoding", encoding_of(path))
     with (
         broken(
             "CSV", "give a line of names, equally many fields in each line, and close each quote"
         ),
         warnings.catch_warnings(action="error", category=pd.errors.ParserWarning),
     ):
-        cells: pd.DataFrame = pd.read_csv(
+        found: pd.DataFrame = pd.read_csv(
             path,
-            encoding=encoding_of(path),
             index_col=False,
             skipinitialspace=True,
             keep_default_na=False,
             **{"na_values": MISSING, **options},
         )
-        return cells
+        return found
 
 
 def row_pairs(path: Path, names: Sequence[str]) -> Ratings:
@@ -304,25 +451,47 @@ def groups_of_pairs(pairs: Ratings, n_rows: int) -> npt.NDArray[np.int64]:
     return np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64)
 
 
+def contradictions(pairs: Ratings, names: Sequence[str]) -> list[str]:
+    """Say which pairs are different although others join their rows."""
+    groups = groups_of_pairs(pairs, len(names))
+    left, right = pairs.items.T
+    wrong = np.flatnonzero((groups[left] == groups[right]) & ~pairs.marks[:, 0])
+    if not len(wrong):
+        return []
+    one, two = (Text.shown(names[i]) for i in pairs.items[wrong[0]])
+    are = "pair is" if len(wrong) == 1 else "pairs are"
+    return [
+        f"{len(wrong)} {are} marked as different, but pairs of the same join their rows over other "
+        f"rows: the first is {one} and {two}"
+    ]
+
+
 def _cells_of_rows(path: Path, needed: str, names: Sequence[str]) -> pd.DataFrame:
+    import pandas as pd
+
     with named_in_errors(path):
-        cells = csv_cells(path, sep=separator_of(path), dtype=str, na_filter=False)
-    header = [str(name).strip() for name in cells.columns]
-    if len(header) != 3 or cells.empty:
+        layout = layout_of(path)
+        found = pd.DataFrame(layout.read_cells(range(len(layout.names))))
+    header = layout.names
+    if len(header) != 3 or found.empty:
         raise UsageError(
-            f"{path} has {len(cells)} lines below the columns {listed(header)}: three columns with "
+            f"{path} has {len(found)} lines below the columns {listed(header)}: three columns with "
             f"a line of their names are needed: {needed}"
         )
     if {*header[:2]} <= {*names}:
         raise UsageError(f"{path}: the first line has names of rows: write column names above it")
-    return cells.map(str.strip)
+    return found
 
 
 def _numbers_of_rows(
     path: Path, cells: pd.DataFrame, names: Sequence[str]
 ) -> npt.NDArray[np.int64]:
-    """Return the row number for each name in the cells; a line cannot name a row twice."""
+    """Return the row number for each name in the cells; a line cannot name a row twice.
+
+    Other programs may have written whole numbers as 0.0, 1.0 and so on.
+    """
     number = {name: i for i, name in enumerate(names)}
+    number = {f"{name}.0": i for name, i in number.items() if name.isdecimal()} | number
     for line, row in enumerate(cells.itertuples(index=False), 2):
         if unknown := [name for name in row if name not in number]:
             raise UsageError(
@@ -330,6 +499,6 @@ def _numbers_of_rows(
                 f"the names are {listed(names)}: --name-column says "
                 "which column has them (default: rows count from 0)"
             )
-        if len({*row}) < len(row):
+        if len({number[name] for name in row}) < len(row):
             raise UsageError(f"{path}: line {line} names a row twice: name different rows")
     return np.array([[number[name] for name in row] for row in cells.to_numpy()], dtype=np.int64)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import shlex
+import unicodedata
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
+from copy import copy
+from dataclasses import field, replace
 from decimal import Context, Decimal
 from pathlib import Path
 from reprlib import repr as shown
@@ -17,10 +19,26 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from oasis_bench.data import Encoding, JudgedTriplets, LabelledRows, Prepare, Ratings, Rows, Scaling
-from oasis_bench.datasets.delimited import (
+from oasis_bench.data import (
+    BOOLEAN,
     GROUPING,
+    ISO,
     MISSING,
+    TIME_OF_DAY,
+    Encoding,
+    Found,
+    JudgedTriplets,
+    LabelledRows,
+    Prepare,
+    Ratings,
+    Rows,
+    Scaling,
+    Schema,
+    is_id,
+    kind_of,
+)
+from oasis_bench.datasets.delimited import (
+    contradictions,
     groups_of_pairs,
     is_text,
     row_pairs,
@@ -41,17 +59,17 @@ from oasis_bench.datasets.tables import (
     Sheet,
     Table,
     drop_option,
-    encoded,
-    is_id,
-    places_of,
+    found_in,
+    has_cells,
     prepared_remarks,
     read_sheet,
     read_table,
-    row_of,
-    values_of,
 )
 from oasis_bench.plugins import Dataset, Fields
 from oasis_bench.system import Progress, Text, UsageError, no_progress
+
+DECLARED = ("date", "category", "number", "text", "drop")
+"""What the user may declare a column to be; a date also by its format."""
 
 MOST_BINS = 100
 SHOWN_COLUMNS = 40
@@ -92,6 +110,13 @@ class TableFile(Fields, Dataset):
     drop : str, optional
         Names of columns (CSV, Parquet) to leave out, separated by commas.  A name with a comma
         needs double quotes, as in CSV.
+    column : str, optional
+        What columns are, as NAME=KIND, separated by commas.  A kind is date, category, number, text
+        or drop, or the format of a date, such as %d/%m/%Y.  Cells that are not of the kind are
+        missing then.  Default: found from each column.
+    header : str, optional
+        The number of the line with the names of columns (CSV), or 'none'; then columns are called
+        1, 2 and so on.  Default: the first line.
     decimal : {'.', ','}, optional
         The decimal sign of numbers in text.  Default: detected from the columns.
     thousands : {',', '.', ' ', "'"}, optional
@@ -120,7 +145,8 @@ class TableFile(Fields, Dataset):
     licence = "not known: the file is yours"
     home = (
         "--dataset PATH, a file .npz, .npy, .csv, .parquet or .svmlight [--label COLUMN] [--drop "
-        "A,B] [--fold-column COLUMN] [--decimal SIGN] [--thousands SIGN] [--prepare none] "
+        "A,B] [--fold-column COLUMN] [--column NAME=KIND] [--header N|none] [--decimal SIGN] "
+        "[--thousands SIGN] [--prepare none] "
         "[--bins N] [--pairs FILE|--triplets FILE] [--name-column COLUMN] [--labels FILE.npy]"
     )
     scaling = Scaling.OF_COLUMNS
@@ -129,6 +155,8 @@ class TableFile(Fields, Dataset):
     label: str | None = None
     fold_column: str | None = None
     drop: str | None = None
+    column: str | None = None
+    header: str | None = None
     decimal: str | None = None
     thousands: str | None = None
     prepare: str = "auto"
@@ -137,6 +165,14 @@ class TableFile(Fields, Dataset):
     triplets: str | None = None
     name_column: str | None = None
     labels: str | None = None
+
+    _schema: Schema | None = field(default=None, init=False)
+
+    def read_as(self, schema: Schema | None) -> TableFile:
+        """Return this file, read by the schema of a model."""
+        read = copy(self)
+        read._schema = schema
+        return read
 
     def _asked(self) -> Columns:
         signs = {"decimal": (self.decimal, ".,"), "thousands": (self.thousands, "".join(GROUPING))}
@@ -147,14 +183,22 @@ class TableFile(Fields, Dataset):
             raise UsageError(f"--prepare {shown(self.prepare)}: auto or none")
         if self.decimal is not None and self.decimal == self.thousands:
             raise UsageError(f"--decimal and --thousands are both {self.decimal!r}: one sign each")
-        lines = csv.reader(io.StringIO(self.drop or "", newline=None), skipinitialspace=True)
-        names = tuple(name.strip() for line in lines for name in line)
+        kinds = _kinds_of(self.column)
+        names = (*_names_in(self.drop), *(name for name, kind in kinds.items() if kind == "drop"))
         is_judged = self.pairs is not None or self.triplets is not None
         if self.fold_column and (is_judged or self.name_column):
             raise UsageError("pairs and triplets already divide the rows: leave out --fold-column")
         aside = self.fold_column or self.name_column
         return Columns(
-            *(self.label, aside, names, self.decimal, self.thousands),
+            self.label,
+            fold=aside,
+            fold_option="--fold-column" if self.fold_column else "--name-column",
+            drop=names,
+            decimal=self.decimal,
+            thousands=self.thousands,
+            header=self.header,
+            kinds=kinds,
+            schema=self._schema,
             needed=not is_judged,
             prepares=self.prepare == "auto",
             labels=None if self.labels is None else Path(self.labels),
@@ -163,7 +207,7 @@ class TableFile(Fields, Dataset):
     def description(self) -> list[str]:
         """Return a line for each column of a CSV or Parquet file, which describes its content."""
         with named_in_errors(self.path):
-            if not (is_text(self.path) or self.path.suffix.lower() == ".parquet"):
+            if not has_cells(self.path):
                 return []
             refuse_empty(self.path)
             asked = replace(self._asked(), needed=False)
@@ -174,7 +218,7 @@ class TableFile(Fields, Dataset):
             names = [shown(name) for name in sheet.names[:SHOWN_COLUMNS]]
             width = max(map(len, names))
             lines = [
-                f"  {name:<{width}}  {_summary(sheet, i, roles.get(i), asked.prepares)}"
+                f"  {name:<{width}}  {_summary(sheet, i, roles.get(i), asked, is_text(self.path))}"
                 for i, name in enumerate(names)
             ]
             if more := len(sheet.names) - len(names):
@@ -193,27 +237,20 @@ class TableFile(Fields, Dataset):
     def load_items(
         self,
         kind: str = "rows",
-        columns: Sequence[str] | None = None,
+        schema: Schema | None = None,
         name: str | None = None,
         progress: Progress = no_progress,
-        raw: bool = False,
     ) -> tuple[Any, list[str] | None]:
-        """Return the rows, of `columns` only if these are given, and the names of the rows."""
+        """Return rows, read by the schema of a model, and the names of the rows."""
         with named_in_errors(self.path):
-            asked = replace(self._asked(), label=name or self.label, needed=False, prepares=raw)
-            if columns is not None:
-                asked = replace(asked, label=name, only=tuple(columns))
+            aside = (None, "--name") if name is None else (name, "--name")
+            asked = replace(self._asked(), label=None, needed=False, schema=schema)
+            asked = replace(asked, fold=aside[0], fold_option=aside[1])
             table = read_table(self.path, asked)
             _refuse(table.problems)
-            features, encoding = _as_features(table, asked)
-            X: Any = features
-            if raw and table.columns is not None:
-                X = Prepare.frame_of(X, table.columns, encoding)
-            if columns is not None and table.columns is not None:
-                places = places_of(columns, table.columns)
-                X = X.iloc[:, places] if raw else X[:, places]
-            labels = table.labels if name is not None else None
-            return X, None if labels is None else [f"{label}" for label in labels]
+            X, _ = _as_features(table, asked)
+            names = None if name is None or table.folds is None else [f"{it}" for it in table.folds]
+            return X, names
 
     def load(self, progress: Progress = no_progress) -> LabelledRows:
         """Read and check the file.
@@ -247,15 +284,16 @@ class TableFile(Fields, Dataset):
                 y = np.arange(n) if pairs is None else groups_of_pairs(pairs, n)
                 class_names = tuple(names[i] for i in np.unique(y, return_index=True)[1])
             remarks = (*table.remarks, *_doubtful(class_names), *_ids(table, asked))
-            if encoding is not None:
-                remarks = (*remarks, *prepared_remarks(X, table.columns, encoding))
-            columns = None if table.columns is None else tuple(table.columns)
+            if pairs is not None:
+                remarks = (*remarks, *contradictions(pairs, names))
+            if self._schema is None:
+                remarks = (*remarks, *prepared_remarks(X, table.schema, encoding))
             return LabelledRows(
                 *(X, y, class_names),
                 folds=folds,
                 remarks=remarks,
-                columns=columns,
                 encoding=encoding,
+                schema=table.schema,
                 ratings=pairs,
                 judged=triplets,
             )
@@ -288,13 +326,12 @@ def _refuse(problems: Sequence[str]) -> None:
 
 def _ids(table: Table, asked: Columns) -> list[str]:
     """Say of each column that may be an id how to leave it out."""
-    if sparse.issparse(table.X):
+    if sparse.issparse(table.X) or table.schema is None or asked.schema is not None:
         return []
-    kinds = table.encoding or (("number",),) * len(table.columns or ())
     ids = [
-        name
-        for i, name in enumerate(table.columns or ())
-        if kinds[i] == ("number",) and is_id(table.X[:, i])
+        column.name
+        for i, column in enumerate(table.schema.columns or ())
+        if column.kind == "number" and is_id(table.X[:, i])
     ]
     if not ids:
         return []
@@ -308,7 +345,7 @@ def _doubtful(class_names: Sequence[str]) -> list[str]:
     alike = defaultdict(list)
     numbers = Context(traps=[])
     for name in class_names:
-        text = name.strip()
+        text = unicodedata.normalize("NFC", name.strip())
         is_number = NUMBER.fullmatch(text) is not None
         key: str | Decimal = numbers.create_decimal(text) if is_number else text.casefold()
         alike[key].append(name)
@@ -333,6 +370,8 @@ def _as_features(table: Table, asked: Columns) -> tuple[Rows, Encoding | None]:
     Dense rows that are to be prepared may have missing values; what their columns are comes second.
     """
     X, encoding = table.X, table.encoding
+    if asked.schema is not None and table.schema is asked.schema and not sparse.issparse(X):
+        X = asked.schema.rows_of(X)
     if table.problems and not X.shape[1]:
         return X, None  # what is wrong with all columns is told
     if X.ndim != 2 or X.dtype.kind not in "biuf" or 0 in X.shape:
@@ -365,7 +404,7 @@ def _not_finite(
     dropped: Sequence[str],
 ) -> UsageError:
     """Return the error of values that are missing or infinite: how many, in which columns."""
-    columns = table.columns or ()
+    columns = table.columns
     names = [*map(shown, columns)] or [f"{i + 1}" for i in range(table.X.shape[1])]
     held, counts = np.unique(places, return_counts=True)
     each = [f"{names[i]} ({n})" for i, n in zip(held, counts, strict=True)]
@@ -375,7 +414,7 @@ def _not_finite(
         out = f"leave these columns out with {without}, "
     return UsageError(
         f"{len(rows)} value{' is' if len(rows) == 1 else 's are'} NaN or missing, infinite or "
-        f"beyond float64, the first in {row_of(rows[0])}, column {names[places[0]]}; "
+        f"beyond float64, the first in row {rows[0] + 1}, column {names[places[0]]}; "
         f"by columns: {first_dozen(each)}: {out}fill them in or leave those rows out"
     )
 
@@ -437,27 +476,27 @@ def _refuse_missing(missing: npt.NDArray[np.bool_], what: str) -> None:
     if n := np.count_nonzero(missing):
         are = f"{what.removesuffix('s')} is" if n == 1 else f"{what} are"
         raise UsageError(
-            f"{n} {are} missing, the first in {row_of(int(missing.argmax()))}: fill them in or "
+            f"{n} {are} missing, the first in row {int(missing.argmax()) + 1}: fill them in or "
             "leave those rows out; if a name such as NA does not mean a missing one, spell it "
             "differently"
         )
 
 
-def _summary(sheet: Sheet, place: int, role: str | None, prepares: bool) -> str:
+def _summary(sheet: Sheet, place: int, role: str | None, asked: Columns, is_text_file: bool) -> str:
     """Describe the use of a column, its values, and how many are missing."""
     import pandas as pd
 
-    name, column = sheet.names[place], sheet.cells.iloc[:, place]
-    found = None if role else encoded(column)
-    kind = found[1][0] if found else ""
-    how = _prepared_as(*found) if found and prepares else ""
-    numbers = found[0] if found and kind == "date" else values_of(column)
-    if role or not isinstance(numbers, np.ndarray):
-        values = column.map(str, na_action="ignore")  # lists have no hash
+    name, given = sheet.names[place], sheet.cells[place]
+    found = None if role else found_in(sheet, place, asked, is_text_file)
+    column = None if found is None or found.problem else found.column
+    how = "" if found is None or column is None or not asked.prepares else _prepared_as(found)
+    is_text = kind_of(given) in ("text", "category")
+    is_number = not (role or is_text) or (column and column.kind in ("number", "date"))
+    if found is not None and found.values is not None and is_number:
+        values = pd.Series(found.values)
     else:
-        values = pd.Series(numbers)
-    if role and role != "left out":
-        values = values.mask(values.isin(MISSING))
+        values = given.map(str, na_action="ignore")  # lists have no hash
+        values = values.mask(values.isin(MISSING if role else sheet.signs.missing))
     n_distinct, n_missing = values.nunique(), int(values.isna().sum())
     if role == "left out":
         what = role
@@ -472,37 +511,62 @@ def _summary(sheet: Sheet, place: int, role: str | None, prepares: bool) -> str:
         what = f"no value{'' if how else f': {drop_option([name])}'}"
     elif pd.api.types.is_numeric_dtype(values):
         low, high = float(values.min()), float(values.max())
-        is_date = kind == "date"
+        is_date = column is not None and column.kind == "date" and column.form != TIME_OF_DAY
         ends = [f"{np.datetime64(int(it), 'D')}" if is_date else f"{it:.4g}" for it in (low, high)]
-        what = f"{kind or 'number'}, "
+        form = "" if column is None or column.form in ("", ISO, BOOLEAN) else f" ({column.form})"
+        what = f"{column.kind if column and column.kind != 'constant' else 'number'}{form}, "
         what += " to ".join(ends) if high > low else f"always {ends[0]}"
         if is_id(values.to_numpy()) and not how:
             what += f", all different: an id? {drop_option([name])}"
     else:
         what = f"text, {n_distinct} different, such as {shown(values.dropna().iloc[0])}"
         if not how:
-            what += f": {sheet.hint}--drop it, or make numbers of it"
+            problem = "" if found is None else found.problem
+            what += f": {sheet.hint}{problem and problem + ': '}--drop it, or make numbers of it"
     what += f", {n_missing} missing" * bool(n_missing) + (f": {how}" if how else "")
-    if what.startswith("text") and sheet.at is None and 1 < n_distinct <= len(column) // 2:
+    if what.startswith("text") and sheet.at is None and 1 < n_distinct <= len(given) // 2:
         what += f". Perhaps the label: --label {shlex.quote(name)}"
     return what
 
 
-def _prepared_as(values: npt.NDArray[Any], column: tuple[str, ...]) -> str:
+def _prepared_as(found: Found) -> str:
     """Say how a column is changed, or '' if it is not."""
-    kind, n_missing = column[0], np.count_nonzero(np.isnan(values))
-    if kind == "constant":
+    column, values = found.column, found.values
+    assert values is not None  # it is no problem
+    n_missing = np.count_nonzero(np.isnan(values))
+    if column.kind == "constant":
         return "left out, as it is constant"
-    if kind == "id":
+    if column.kind == "id":
         return "left out, as an id"
-    if kind == "category":
+    if column.kind == "category":
         return f"one-hot; texts in under {Prepare.RARE:.0%} of the training rows share a column"
-    parts = ["days since 1970"] if kind == "date" else []
+    parts = ["days since 1970"] if column.kind == "date" and column.form != TIME_OF_DAY else []
+    parts += ["in days"] if column.form == TIME_OF_DAY else []
     if n_missing:
         parts.append("missing ones get the median of the training rows")
         if n_missing >= Prepare.MUCH_MISSING * len(values):
             parts[-1] += " and an indicator"
     return ", ".join(parts)
+
+
+def _names_in(text: str | None) -> tuple[str, ...]:
+    """Return the names of an option, separated as in CSV."""
+    lines = csv.reader(io.StringIO(text or "", newline=None), skipinitialspace=True)
+    return tuple(name.strip() for line in lines for name in line)
+
+
+def _kinds_of(text: str | None) -> dict[str, str]:
+    """Return the kind of each column that an option declares."""
+    kinds = {}
+    for declared in _names_in(text):
+        name, sign, kind = declared.rpartition("=")
+        if not sign or (kind not in DECLARED and "%" not in kind):
+            raise UsageError(
+                f"--column {shown(declared)}: NAME=KIND is needed, a kind of "
+                f"{', '.join(DECLARED)} or the format of a date, such as %d/%m/%Y"
+            )
+        kinds[name.strip()] = kind
+    return kinds
 
 
 TABLES = (

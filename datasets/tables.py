@@ -11,28 +11,31 @@ import re
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from reprlib import repr as shown
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
-from oasis_bench.data import Encoding, Prepare
-from oasis_bench.datasets.delimited import (
-    ENDINGS,
+from oasis_bench.data import (
+    BOOLEAN,
+    ISO,
     MISSING,
-    NUMBERS,
-    PERHAPS_NUMBER,
-    csv_names,
-    is_text,
-    numbered_cells,
-    separator_of,
+    Column,
+    Encoding,
+    Found,
+    Schema,
+    cell_in_row,
+    find_column,
+    kind_of,
+    read_frame,
 )
+from oasis_bench.datasets.delimited import ENDINGS, Cells, find_signs, is_text, layout_of
 from oasis_bench.datasets.files import (
     broken,
     first_dozen,
@@ -51,9 +54,6 @@ if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
 LABEL_COLUMN = "label"
 OTHER_LABEL_COLUMNS = ("class", "target", "y")
 
-NUMERIC = frozenset({"boolean", "integer", "floating", "mixed-integer-float", "decimal"})
-"""The kinds of columns, as pandas calls them, that are numbers."""
-
 # Narrower than float(): '1_0' and 'Infinity' are names of classes, not numbers.
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
@@ -66,10 +66,6 @@ PLAIN_NUMBERS = tuple(
 LIKE_MISSING = frozenset({"none", "<na>", "nat", "?", "-", "--", "."})
 """Names of classes, in lower case, that may mean a missing label."""
 
-DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?", re.ASCII)
-"""ISO 8601: dates of other forms do not say which of their numbers is the day."""
-
-LEAST_IDS = 10
 LONGEST_DROP = 1000
 """Characters of an option that a message writes out."""
 
@@ -77,103 +73,170 @@ LabelValues: TypeAlias = "npt.NDArray[Any] | list[str]"
 """Numbers, NaN where missing, or strings, one of `MISSING` where missing."""
 
 
-def row_of(row: int) -> str:
-    """Return what messages call a row, which counts from 0."""
-    return f"row {row + 1}"
-
-
 @dataclass(frozen=True)
 class Table:
-    """The unchecked content of a file: features (dense or CSR), labels and names of features.
+    """The unchecked content of a file: features (dense or CSR) and labels.
 
-    `remarks` say how the file was read, if this was unusual.  `encoding` has the kinds of columns,
-    if some are not complete numbers.  `problems` describe the columns that cannot be features.
+    `schema` is how it was read, if its features have names or a width to be kept.  `encoding` has
+    the kinds of columns, if some are not complete numbers.  `remarks` say how the file was read, if
+    this was unusual.  `problems` describe the columns that cannot be features.
     """
 
     X: Any
     labels: LabelValues | None
-    columns: Sequence[str] | None = None
     folds: LabelValues | None = None
     remarks: tuple[str, ...] = ()
+    schema: Schema | None = None
     encoding: Encoding | None = None
     problems: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """The names of the features; none if they have no names."""
+        return (self.schema and self.schema.names) or ()
 
 
 @dataclass(frozen=True)
 class Columns:
     """The user's options for the columns or arrays of a file: labels, folds, columns to drop.
 
-    `decimal` and `thousands` are the signs of numbers in text.  If `only` is given, the features
-    are these columns in this order, and other columns except the labels are left out.  Labels may
-    be missing if they are not `needed`.  If `prepares`, missing values, texts and dates are
-    accepted.
+    `fold` is a column of folds or of names of rows, which `fold_option` named.  `decimal` and
+    `thousands` are the signs of numbers in text, `header` is the line of the names, and `kinds` are
+    those of some columns.  With a `schema` the file is read as that says.  Labels may be missing if
+    they are not `needed`.  If `prepares`, missing values, texts and dates are accepted.
     """
 
     label: str | None = None
     fold: str | None = None
+    fold_option: str = "--fold-column"
     drop: tuple[str, ...] = ()
     decimal: str | None = None
     thousands: str | None = None
-    only: tuple[str, ...] | None = None
+    header: str | None = None
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    schema: Schema | None = None
     needed: bool = True
     prepares: bool = False
     labels: Path | None = None
 
 
+def has_cells(path: Path) -> bool:
+    """Tell whether a file is a table whose columns have names and types, or texts."""
+    return is_text(path) or path.name.lower().endswith((FRAME, ".parquet"))
+
+
 def read_table(path: Path, asked: Columns) -> Table:
-    """Read a file in the format of its ending, one of `READERS`, in upper or lower case."""
+    """Read a file in the format of its ending, one of `READERS`, in upper or lower case.
+
+    For a model that was fitted on rows without names, cells are complete numbers.
+    """
     refuse_empty(path)
+    if asked.schema is not None and (asked.schema.columns is None) == has_cells(path):
+        asked = replace(asked, schema=None, prepares=False)
     for ending, (reader, options) in READERS.items():
         if path.name.lower().endswith(ending):
-            for name in ("label", "fold", "drop", "decimal", "thousands", "labels"):
+            for name in ("label", "fold", *_CELLS, "labels"):
                 if getattr(asked, name) and name not in options:
-                    option = "fold-column" if name == "fold" else name
+                    option = {"fold": asked.fold_option[2:], "kinds": "column"}.get(name, name)
                     raise UsageError(f"--{option} is not for a file of {ending}: leave it out")
             return reader(path, asked)
     raise UsageError(f"unknown kind of file: the ending is one of {', '.join(READERS)}")
 
 
 class Sheet(NamedTuple):
-    """The cells of a table, and the places of its labels, of its folds and of what is left out."""
+    """The cells of a table, and the places of its labels, of its folds and of what is left out.
 
-    cells: pd.DataFrame
+    `signs` is a schema without columns, which says how cells of text are read; or that of a model.
+    """
+
+    cells: Cells
     names: Sequence[str]
     at: int | None
     fold_at: int | None
     dropped: list[int]
+    signs: Schema
     remarks: Sequence[str] = ()
-    numbers: Sequence[re.Pattern[str]] = NUMBERS
     hint: str = ""
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        return len(next(iter(self.cells.values()), ()))
+
+    @property
+    def places(self) -> list[int]:
+        """The places of the features; a feature of a model may name rows, too."""
+        if self.signs.columns is not None:
+            return [i for i, name in enumerate(self.names) if name in self.signs.needed]
+        others = (self.at, self.fold_at, *self.dropped)
+        return [i for i in range(len(self.names)) if i not in others]
 
 
 def read_sheet(path: Path, asked: Columns) -> Sheet:
-    """Read the cells of a CSV or Parquet file."""
+    """Read the cells of a CSV or Parquet file, or of a file of a DataFrame."""
     if not is_text(path):
-        cells = _parquet_cells(path)
-        names = [str(name) for name in cells.columns]
-        return Sheet(cells, names, *_places(names, asked))
-    separator = separator_of(path)
-    names = csv_names(path, separator)
+        typed = _typed_cells(path)
+        names = [str(name) for name in typed.columns]
+        found = {i: typed.iloc[:, i] for i in range(len(names))}
+        own = Schema(missing=("",), decimal="." if asked.kinds else "")
+        return Sheet(found, names, *_places(names, asked), asked.schema or own)
+    of_model = asked.schema
+    layout = layout_of(path, asked.header, "cp1252" if of_model is None else of_model.encoding)
+    names = layout.names
     at, fold_at, dropped = _places(names, asked)
-    texts = [i for i in (at, fold_at) if i is not None]
-    cells, remarks, numbers, hint = numbered_cells(
-        *(path, len(names), separator, texts, dropped, asked.decimal, asked.thousands)
-    )
+    texts = {i for i in (at, fold_at) if i is not None}
     others = [i for i in range(len(names)) if i not in (*texts, *dropped)]
-    empty = [i for i in others if not names[i] and cells[i].isna().all()]
+    if of_model is not None:
+        plain = {
+            column.name
+            for column in of_model.columns or ()
+            if column.kind == "number" and not column.form and of_model.decimal != ","
+        }
+        texts |= {i for i in others if names[i] not in plain}
+        found = layout.read_cells(texts, {*texts, *others})
+        return Sheet(found, names, at, fold_at, dropped, of_model)
+    texts |= {i for i in others if asked.kinds.get(names[i], "number") != "number"}
+    found = layout.read_cells(texts)
+    _refuse_a_row_of_names(names, found, at, asked.header)
+    signs = find_signs(layout, found, texts, dropped, asked.decimal, asked.thousands)
+    schema = Schema(
+        decimal=signs.decimal,
+        thousands=asked.thousands or "",  # type: ignore[arg-type]
+        encoding=layout.encoding,
+    )
+    empty = [i for i in others if not names[i] and found[i].isna().all()]
+    remarks = signs.remarks
     remarks += [f"column {i + 1} has neither a name nor a value: it is left out" for i in empty]
     if any(not names[i] for i in others if i not in empty):
         raise UsageError(
             "a column has no name (pandas' index?): name it, or leave it out with "
             f"{drop_option([*asked.drop, ''])}"
         )
-    return Sheet(cells, names, at, fold_at, dropped + empty, remarks, numbers, hint)
+    return Sheet(found, names, at, fold_at, dropped + empty, schema, remarks, signs.hint)
 
 
-def _parquet_cells(path: Path) -> pd.DataFrame:
-    """Read a Parquet file by pyarrow; its index is left out."""
+def _refuse_a_row_of_names(
+    names: Sequence[str], found: Cells, at: int | None, header: str | None
+) -> None:
+    """Raise UsageError if the names of columns are like a row: numbers, and a label that occurs."""
+    if header is not None or at is None:
+        return
+    others = [name for i, name in enumerate(names) if i != at]
+    n_numbers = sum(NUMBER.fullmatch(name) is not None for name in others)
+    if n_numbers > len(others) / 2 and names[at] in {*found[at]}:
+        raise UsageError(
+            f"its first line is like a row, not like names: {listed(names)}: if it is a row, give "
+            f"--header none --label {at + 1}; otherwise --header 1"
+        )
+
+
+def _typed_cells(path: Path) -> pd.DataFrame:
+    """Read a Parquet file by pyarrow, whose index is left out; or a file of a DataFrame."""
     import pandas as pd
 
+    if path.name.lower().endswith(FRAME):
+        with broken("the table"):
+            return read_frame(path)
     require_packages("a .parquet file", ["pyarrow"], "parquet")
     from pyarrow import parquet
 
@@ -193,96 +256,90 @@ def _parquet_cells(path: Path) -> pd.DataFrame:
 def _read_cells(path: Path, asked: Columns) -> Table:
     """Divide the cells of a table into features, labels and folds."""
     sheet = read_sheet(path, asked)
-    names, at, fold_at, dropped = sheet.names, sheet.at, sheet.fold_at, sheet.dropped
-    columns = [sheet.cells.iloc[:, i] for i in range(len(names))]
+    names, at, fold_at = sheet.names, sheet.at, sheet.fold_at
     spelt = is_text(path)
-    labels = None if at is None else _names_of(columns[at], "labels", spelt)
-    folds = None if fold_at is None else _names_of(columns[fold_at], "folds", spelt)
-    n_rows = len(sheet.cells)
-    places = [i for i in range(len(names)) if i not in (at, fold_at, *dropped)]
+    labels = None if at is None else _names_of(sheet.cells[at], "labels", spelt)
+    folds = None if fold_at is None else _names_of(sheet.cells[fold_at], "folds", spelt)
+    n_rows, places = sheet.n_rows, sheet.places
     if not n_rows or not places:
         raise UsageError(
             "needs one row or more, and one column or more besides the label"
             f"{' and the fold' * (fold_at is not None)}: it has {n_rows} and {len(places)}"
         )
-    features, feature_names, texts, encoding = [], [], [], []
-    for i in places:
-        found = encoded(columns[i]) if asked.prepares else None
-        values = values_of(columns[i]) if found is None else found[0]
-        if not isinstance(values, np.ndarray):
-            texts.append(i)
-            continue
-        encoding.append(("number",) if found is None else found[1])
-        features.append(values)
-        feature_names.append(names[i])
+    if asked.schema is not None:
+        return Table(_named(sheet), labels, folds, (), asked.schema, asked.schema.coding)
+    if twice := [name for name, n in Counter(names[i] for i in places).items() if n > 1]:
+        raise UsageError(
+            f"several columns are called {shown(twice[0])}: rename all but one, or leave them out "
+            f"with {drop_option([*asked.drop, twice[0]])}"
+        )
+    found = [found_in(sheet, i, asked, spelt) for i in places]
+    remarks = [*sheet.remarks, *(one.remark for one in found if one.remark)]
     problems: tuple[str, ...] = ()
-    if texts:
-        each = [f"{shown(names[i])}: {_not_number(columns[i], sheet)}" for i in texts]
-        without = drop_option([names[i] for i in [*dropped, *texts]])
+    if wrong := [i for i, one in zip(places, found, strict=True) if one.problem]:
+        each = [f"{shown(one.column.name)}: {one.problem}" for one in found if one.problem]
+        without = drop_option([names[i] for i in [*sheet.dropped, *wrong]])
         problems = (
-            f"{len(texts)} column{' is' if len(texts) == 1 else 's are'} not numeric: "
+            f"{len(wrong)} column{' is' if len(wrong) == 1 else 's are'} not numeric: "
             f"{first_dozen(each, '; ')}: {sheet.hint}leave them out with {without}, write "
             "numbers in all rows, or name the label with --label",
         )
-    single = all(values.dtype == np.float32 for values in features)
-    X = np.column_stack(features or [np.empty((n_rows, 0))]).astype(
+    values = [one.values for one in found if one.values is not None]
+    columns = [one.column for one in found if one.values is not None]
+    single = all(part.dtype == np.float32 for part in values)
+    X = np.column_stack(values or [np.empty((n_rows, 0))]).astype(
         np.float32 if single else np.float64, copy=False
     )
-    is_complete = not np.isnan(X).any() and all(len(column) == 1 for column in encoding)
-    is_left_out = [column[0] in Prepare.LEFT_OUT for column in encoding]
-    if asked.prepares and asked.needed and not texts and all(is_left_out) and not is_complete:
+    is_complete = not np.isnan(X).any()
+    are_left_out = not any(column.is_needed for column in columns)
+    if are_left_out and not is_complete and asked.prepares and asked.needed and not wrong:
         problems = ("each column is constant or an id: give another column",)
-    is_plain = is_complete and (set(encoding) <= {("number",)} or all(is_left_out))
-    kinds = tuple(encoding) if asked.prepares and not is_plain else None
-    return Table(X, labels, feature_names, folds, tuple(sheet.remarks), kinds, problems)
+    if not asked.prepares or (are_left_out and is_complete):
+        columns = [Column(column.name, form=column.form) for column in columns]
+    is_plain = is_complete and all(column.kind == "number" for column in columns)
+    schema = msgspec.structs.replace(
+        sheet.signs,
+        columns=tuple(columns),
+        is_complete=is_plain or not asked.prepares,
+        is_single=single,
+    )
+    for i, column in enumerate(columns):
+        if not column.is_needed:
+            X[:, i] = 0
+    return Table(X, labels, folds, tuple(remarks), schema, schema.coding, problems)
 
 
-def encoded(column: pd.Series[Any]) -> tuple[npt.NDArray[Any], tuple[str, ...]] | None:
-    """Return a column as numbers, days or codes, NaN if missing, and its `Encoding`.
-
-    None if it has other values, such as lists, or text that is mostly numbers.
-    """
+def _named(sheet: Sheet) -> pd.DataFrame:
+    """Return the cells of the features, by the names of their columns."""
     import pandas as pd
 
-    values = values_of(column)
-    if values is None:
-        is_dates = pd.api.types.is_datetime64_any_dtype(column.dtype)
-        return (Prepare.days_of(column), ("date",)) if is_dates else None
-    if isinstance(values, np.ndarray):
-        is_counter = is_id(values) and np.ptp(values) < 2 * len(values)
-        return values, (_kind_of(values, "id" if is_counter else "number"),)
-    texts = np.array([text.strip() for text in values], dtype=object)
-    missing = texts == ""
-    held = texts[~missing]
-    if len(held) and all(map(DATE.fullmatch, held)):
-        with suppress(ValueError):
-            days = Prepare.days_of(pd.Series(texts).mask(missing, None))
-            return days, (_kind_of(days, "date"),)
-    if sum(map(bool, map(PERHAPS_NUMBER.fullmatch, held))) >= max(1, len(held) / 2):
-        return None  # numbers that are spelt otherwise, or have a slip among them
-    names, places = np.unique(held.astype(str), return_inverse=True)
-    codes = np.full(len(texts), np.nan)
-    codes[~missing] = places
-    is_name = len(held) >= LEAST_IDS and len(names) > len(held) / 2
-    return codes, (_kind_of(codes, "id" if is_name else "category"), *names.tolist())
+    return pd.DataFrame({sheet.names[i]: sheet.cells[i] for i in sheet.places})
 
 
-def _kind_of(values: npt.NDArray[Any], kind: str) -> str:
-    """Return the kind of a column, or that all its values are one."""
-    numbers = values.astype(np.float64)
-    missing = np.isnan(numbers)
-    same = missing.all() or not (missing.any() or (numbers != numbers[0]).any())
-    return "constant" if same else kind
+def found_in(sheet: Sheet, place: int, asked: Columns, is_text_file: bool) -> Found:
+    """Return what a column of a table is."""
+    name, given = sheet.names[place], sheet.cells[place]
+    found = find_column(name, given, sheet.signs, asked.kinds.get(name.strip()), is_text_file)
+    is_number = found.column.kind == "number" or kind_of(given) in ("number", "boolean")
+    if asked.prepares or found.problem or is_number:
+        return found
+    held = given.replace("", None).notna() if kind_of(given) == "text" else given.notna()
+    return Found(found.column, problem=cell_in_row(given, int(held.to_numpy().argmax())))
 
 
-def prepared_remarks(X: Any, names: Sequence[str] | None, encoding: Encoding) -> list[str]:
-    """Say in a line what becomes of the columns."""
-    called = names or [str(i + 1) for i in range(len(encoding))]
-    of_kind = defaultdict(list)
-    for i, (kind, *_) in enumerate(encoding):
-        of_kind[kind].append(called[i])
-        if kind in ("number", "date") and np.isnan(X[:, i]).any():
-            of_kind["missing"].append(called[i])
+def prepared_remarks(X: Any, schema: Schema | None, encoding: Encoding | None) -> list[str]:
+    """Say in a line each how columns are written, and what becomes of them."""
+    columns = (schema and schema.columns) or tuple(
+        Column(f"{i + 1}") for i in range(len(encoding or ()))
+    )
+    of_kind: dict[str, list[str]] = defaultdict(list)
+    forms = []
+    for i, column in enumerate(columns):
+        of_kind[column.kind].append(column.name)
+        if column.kind in ("number", "date") and np.isnan(X[:, i]).any():
+            of_kind["missing"].append(column.name)
+        if column.form not in ("", ISO, BOOLEAN):
+            forms.append(f"{shown(column.name)} as {column.words}")
     told = {
         "missing": "with missing values imputed by the median",
         "category": "one-hot",
@@ -295,7 +352,12 @@ def prepared_remarks(X: Any, names: Sequence[str] | None, encoding: Encoding) ->
         for kind, how in told.items()
         if of_kind[kind]
     ]
-    return [f"columns prepared: {', '.join(parts)}; --prepare none takes complete numbers only"]
+    remarks = [f"columns read: {first_dozen(forms)}"] if forms else []
+    if encoding is not None:
+        remarks.append(
+            f"columns prepared: {', '.join(parts)}; --prepare none takes complete numbers only"
+        )
+    return remarks
 
 
 def _names_of(column: pd.Series[Any], what: str, spelt: bool) -> LabelValues:
@@ -330,31 +392,15 @@ def values_of(column: pd.Series[Any]) -> LabelValues | None:
     import pandas as pd
 
     values = pd.Series(np.asarray(column))  # the values behind categories too
-    missing = values.isna().to_numpy()
-    kind = pd.api.types.infer_dtype(values, skipna=True)
-    if kind in ("string", "empty"):
+    missing = values.isna()
+    kind = kind_of(values)
+    if kind == "text":
         return values.astype(object).mask(missing, "").tolist()
-    if kind not in NUMERIC:
+    if kind not in ("number", "boolean"):
         return None
     if missing.any() or values.dtype == object:
         return values.to_numpy(np.float64, na_value=np.nan)
     return values.to_numpy()
-
-
-def _not_number(column: pd.Series[Any], sheet: Sheet) -> str:
-    """Return the first value of a column that is not a number, else its first, and where it is.
-
-    Of several patterns, the one that fits the most values says what a number is.
-    """
-    held = np.flatnonzero(column.notna()).tolist() or [0]
-    values = column.tolist()
-    others = [row for row in held if not isinstance(values[row], int | float)]
-    misses = [
-        [row for row in others if not number.fullmatch(str(values[row]).strip())]
-        for number in sheet.numbers
-    ]
-    row = (min(misses, key=len) or held)[0]
-    return f"{Text.printable(shown(values[row]))} in {row_of(row)}"
 
 
 def drop_option(names: Sequence[str]) -> str:
@@ -369,32 +415,28 @@ def drop_option(names: Sequence[str]) -> str:
     return words if len(words) <= LONGEST_DROP and words.isprintable() else "--drop"
 
 
-def is_id(values: npt.NDArray[Any]) -> bool:
-    """Say whether a column may be an id: a different whole number in each of ten rows or more."""
-    if values.dtype.kind not in "iuf" or len(values) < LEAST_IDS:
-        return False
-    return all(  # the first rows rule out most columns
-        bool((np.trunc(part) == part).all()) and len(np.unique(part)) == len(part)
-        for part in (values[:100], values)
-    )
-
-
 def _places(columns: Sequence[str], asked: Columns) -> tuple[int | None, int | None, list[int]]:
     """Return the places of the labels, of the folds, and of what is left out."""
-    if asked.only is not None:
-        places_of(asked.only, columns)  # it raises where one is missing
-        at = None if asked.label is None else _only(columns, [asked.label], "name", "--name COLUMN")
-        return at, None, [i for i, name in enumerate(columns) if name not in asked.only and i != at]
-    if unknown := [name for name in asked.drop if name not in map(str.strip, columns)]:
-        raise UsageError(
-            f"no column {shown(unknown[0])} to leave out: {_columns_are(columns, unknown[0])}"
-        )
+    for option, names in (("--drop", asked.drop), ("--column", tuple(asked.kinds))):
+        if unknown := [name for name in names if name not in map(str.strip, columns)]:
+            raise UsageError(
+                f"{option}: no column {shown(unknown[0])}: {_columns_are(columns, unknown[0])}"
+            )
     at = _label_column(columns, asked)
     fold_at = None
     if asked.fold is not None:
-        fold_at = _only(columns, [asked.fold], "folds", "--fold-column")
-        if fold_at == at:
-            raise UsageError(f"--fold-column {shown(asked.fold)} is the label: name another one")
+        what = "folds" if asked.fold_option == "--fold-column" else "name"
+        fold_at = _only(columns, [asked.fold], what, asked.fold_option)
+        if fold_at == at and asked.label is None:
+            at = None  # it only has the name of a label
+        elif fold_at == at:
+            raise UsageError(
+                f"{asked.fold_option} {shown(asked.fold)} is the label: name another one"
+            )
+    if asked.schema is not None:
+        features = places_of(asked.schema.needed, columns)
+        others = [i for i in range(len(columns)) if i not in (*features, at, fold_at)]
+        return at, fold_at, others
     dropped = [i for i, name in enumerate(columns) if name.strip() in asked.drop]
     if {at, fold_at} & set(dropped):
         raise UsageError("--drop names the column of the labels or of the folds: do not drop it")
@@ -408,15 +450,16 @@ def places_of(names: Sequence[str], columns: Sequence[str]) -> list[int]:
         what = "several columns" if wrong[0] in columns else "no column"
         more = f" and {len(wrong) - 1} more that are needed" * (len(wrong) > 1)
         raise UsageError(
-            f"{what} {shown(wrong[0])}{more}: {_columns_are(columns, wrong[0])}: give each column "
-            "the name that it had when the model was fitted"
+            f"{what} {Text.shown(wrong[0])}{more}: {_columns_are(columns, wrong[0])}: give each "
+            "column the name that it had when the model was fitted"
         )
     return [place[name] for name in names]
 
 
 def _label_column(columns: Sequence[str], asked: Columns) -> int | None:
     """Return the place of the label column; None if there is none, and none is needed."""
-    usual = (LABEL_COLUMN, *OTHER_LABEL_COLUMNS)
+    features = [] if asked.schema is None else asked.schema.needed
+    usual = [name for name in (LABEL_COLUMN, *OTHER_LABEL_COLUMNS) if name not in features]
     names = [asked.label] if asked.label else [name for name in usual if name in columns]
     if not names and not asked.needed:
         return None
@@ -476,10 +519,7 @@ def _read_npz(path: Path, asked: Columns) -> Table:
             None if name is None else _array_labels(load_array(file, name), name)
             for name in (y, asked.fold)
         )
-        columns = None
-        if "columns" in file.files and (names := load_array(file, "columns")).dtype.kind == "U":
-            columns = names.tolist() if names.shape == X.shape[1:] else None
-        return Table(X, labels, columns, folds)
+        return Table(X, labels, folds)
 
 
 def _read_npy(path: Path, asked: Columns) -> Table:
@@ -505,19 +545,32 @@ def _array_labels(labels: npt.NDArray[Any], name: str) -> LabelValues:
     )
 
 
-def _read_svmlight(path: Path, _: Columns) -> Table:
+def _read_svmlight(path: Path, asked: Columns) -> Table:
+    """Read sparse rows; the first feature is 0 if one has this number, else 1."""
+    schema, of_model = asked.schema, {}
+    if is_known := schema is not None and schema.n_features > 0:
+        of_model = {"zero_based": schema.from_zero, "n_features": schema.n_features}
     with broken("svmlight"):
-        X, y = load_svmlight_file(str(path), dtype=np.float64)
-    return Table(sparse.csr_array(X), y)
+        X, y = load_svmlight_file(str(path), **{"zero_based": True, **of_model})
+    if not is_known:
+        from_zero = bool((X.indices == 0).any())
+        X = X if from_zero else X[:, 1:]
+        schema = Schema(n_features=X.shape[1], from_zero=from_zero)
+    return Table(sparse.csr_array(X), y, schema=schema)
 
 
-_ARRAYS, _COLUMNS = ("label", "fold"), ("label", "fold", "drop")
+_CELLS = ("drop", "kinds", "decimal", "thousands", "header")
+_ARRAYS, _COLUMNS = ("label", "fold"), ("label", "fold", "drop", "kinds")
+FRAME = ".table.npz"
+"""The ending of a file of a DataFrame."""
+
 SVMLIGHT = ("svmlight", "libsvm", "svm")
 
 READERS: Mapping[str, tuple[Callable[[Path, Columns], Table], tuple[str, ...]]] = {
+    FRAME: (_read_cells, _COLUMNS),
     ".npz": (_read_npz, _ARRAYS),
     ".parquet": (_read_cells, _COLUMNS),
-    **dict.fromkeys(ENDINGS, (_read_cells, (*_COLUMNS, "decimal", "thousands"))),
+    **dict.fromkeys(ENDINGS, (_read_cells, ("label", "fold", *_CELLS))),
     ".npy": (_read_npy, ("labels",)),
     **{f".{name}{gz}": (_read_svmlight, ()) for name in SVMLIGHT for gz in ("", ".gz")},
 }

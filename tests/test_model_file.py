@@ -430,7 +430,7 @@ def test_a_flipped_byte_is_refused_or_changes_nothing(learner, path):
     ("change", "message"),
     [
         (set_in_header("format", "other model"), "is of the format 'other model', not 'oasis-benc"),
-        (set_in_header("format_version", 2), "has format version 2, written by oasis-bench 0"),
+        (set_in_header("format_version", 3), "has format version 3, written by oasis-bench 0"),
         (set_in_header("algorithm", "os:system"), "its algorithm 'os:system' is not installed"),
         (set_in_header("params", "aggressiveness", -1), "'aggressiveness' parameter of OASIS must"),
         (set_in_header("params", "depth", 3), "OASIS refuses its parameters: .*'depth'"),

@@ -77,9 +77,25 @@ def test_without_a_column_of_names_rows_count_from_0(faces):
     assert rows.ratings.marks.ravel().tolist() == [True, False]
 
 
+def test_names_and_answers_of_other_programs_are_known(faces):
+    Path("p.csv").write_text("a,b,c\n0.0,3.0,1.0\n119,3,n\n")
+    rows = TableFile(Path("faces.csv"), pairs="p.csv").load()
+    assert rows.ratings.items.tolist() == [[0, 3], [3, 119]]
+    assert rows.ratings.marks.ravel().tolist() == [True, False]
+
+
+def test_pairs_that_contradict_others_are_remarked(faces):
+    Path("p.csv").write_text("a,b,c\n0,1,same\n1,2,same\n0,2,different\n3,4,different\n")
+    remarks = TableFile(Path("faces.csv"), pairs="p.csv").load().remarks
+    (remark,) = [remark for remark in remarks if "marked as different" in remark]
+    assert remark.startswith("1 pair is marked as different, but")
+    assert remark.endswith("the first is '0' and '2'")
+
+
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
+        ("a,b,c\n0,0.0,1", "line 2 names a row twice"),
         ("a,b,c\n0,1,maybe", r"p\.csv: line 2: 'maybe' is neither same nor different"),
         ("a,b,c\n0,1,1\n0,120,1", r"line 3: no row is called '120': .*--name-column"),
         ("a,b,c\n0,0,1", "line 2 names a row twice"),

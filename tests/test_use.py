@@ -75,9 +75,9 @@ def by_hand(model, queries=ROWS):
 
 def test_the_model_is_fitted_on_all_rows_and_holds_their_scaling(metric):
     model = load_model(metric)
-    assert list(model.named_steps) == ["standardscaler", "normalizer", "lmnn"]
-    np.testing.assert_allclose(model[0].mean_, ROWS.mean(axis=0))
-    np.testing.assert_allclose(model[0].scale_, ROWS.std(axis=0))
+    assert list(model.named_steps) == ["readtable", "standardscaler", "normalizer", "lmnn"]
+    np.testing.assert_allclose(model[1].mean_, ROWS.mean(axis=0))
+    np.testing.assert_allclose(model[1].scale_, ROWS.std(axis=0))
     params = model[-1].get_params()
     scaled = make_pipeline(StandardScaler(), Normalizer()).fit_transform(ROWS)
     again = LMNN(**params).fit(scaled, Y)
@@ -161,8 +161,8 @@ def test_rows_of_classes_apart_and_of_given_folds_all_train(folder, tmp_path):
     how = {"label": "kind", "dataset_options": {"fold_column": "fold"}, "inner_folds": 2}
     for task in ("retrieval", "unseen-classes"):
         model = oasis_bench.fit(tmp_path / "ten.csv", "RCA", task=task, **how)
-        np.testing.assert_allclose(model[0].mean_, ROWS.mean(axis=0))
-        assert model[0].n_samples_seen_ == 150
+        np.testing.assert_allclose(model[1].mean_, ROWS.mean(axis=0))
+        assert model[1].n_samples_seen_ == 150
 
 
 def fold_values(e, scale, of_baseline=None):
@@ -363,7 +363,7 @@ def test_evaluate_scales_by_the_model_and_not_by_the_data(metric, folder, comman
     found = run.measures.query("measure == 'mAP'")["value"].item()
     model = load_model(metric)
     alike = scorers.mean_average_precision(model, rest, Y[::2])
-    other = make_pipeline(*[type(step)() for _, step in model.steps[:-1]]).fit(rest)
+    other = make_pipeline(*[type(step)() for _, step in model.steps[1:-1]]).fit(rest)
     L = model[-1].components_
     wrong = evaluate_ranking(
         lambda a, b: -cdist(a, b), other.transform(rest) @ L.T, Y[::2].to_numpy(), seed=0
@@ -392,7 +392,10 @@ def test_kept_models_of_a_run_take_rows_by_name_whatever_their_scaling(folder, t
         ("neighbours {m} {t} {q} -k 151", "k = 151: the gallery has 150 items: give a number from"),
         ("neighbours {m} {bad} {q}", "no column 'sepal width (cm)'"),
         ("neighbours {m} {t} {q} --name nmae", "there is no column for the name ('nmae')"),
-        ("neighbours {m} digits {q}", "digits has 64 features, and"),
+        (
+            "neighbours {m} digits {q}",
+            "digits: rows of shape (1797, 64), and the",
+        ),
         ("embed {m} {t} --output points.txt", "its ending is none of .csv, .npy, .parquet"),
         ("fit {t} --label kind", "the following arguments are required: --output"),
         ("fit {t} --label kind --output .", ". is a folder: give a file"),

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from oasis_bench.command_line.parsing import joined_options
 from oasis_bench.command_line.progress import ProgressDisplay
 from oasis_bench.data import LabelledRows, Patches, Prepare, Scaling
 from oasis_bench.experiment import Experiment
@@ -87,7 +88,9 @@ def list_all(options: argparse.Namespace) -> int:
 def data_load(options: argparse.Namespace) -> int:
     """Load a data set, download it if necessary, and describe it."""
     registry = Registry.load(options.plugin)
-    data_options = Registry.read_options(options.dataset, registry, dict(options.data_options))
+    data_options = Registry.read_options(
+        options.dataset, registry, joined_options(options.data_options)
+    )
     dataset = Registry.open_dataset(options.dataset, registry, data_options)
     if options.verb == "data describe":
         lines = dataset.description() if dataset.location() is not None else []  # may raise

@@ -25,6 +25,12 @@ DATA_OPTIONS = (
     ("label", "COLUMN", "the label column of your own file (default: label, class, target or y)"),
     ("drop", "A,B", "columns of your own file to leave out"),
     (
+        "column",
+        "NAME=KIND",
+        "what a column of your own file is: date, category, number, text, drop, or the format of a "
+        "date such as %%d/%%m/%%Y (default: found from its cells); repeatable",
+    ),
+    (
         "features",
         "NAME|FILE.npz",
         "the features of pictures: visterms, efficientnet-lite0, efficientnet-lite0-layers, "
@@ -34,6 +40,11 @@ DATA_OPTIONS = (
     ("labels", "FILE.npy", "the labels of your own FILE.npy of features"),
     ("fold-column", "COLUMN", "the column with the number of the fold that tests each row"),
     ("name-column", "COLUMN", "the column that names the rows (default: rows count from 0)"),
+    (
+        "header",
+        "N|none",
+        "the line of your CSV file with the names of columns (default: the first)",
+    ),
     ("decimal", "SIGN", "the decimal sign of your CSV file, . or , (default: found from columns)"),
     ("thousands", "SIGN", "its thousands sign: , . ' or a space (default: found from columns)"),
     (
@@ -249,6 +260,15 @@ def add_data_options(parser: Parser, n_main: int = 2) -> None:
         parser.add(f"--{name}", metavar, what, type=pair, **how)
     what = "any option of the data set, such as visterms=100; repeatable"
     parser.add("--data-option", "NAME=VALUE", what, type=name_and_value, **how)
+
+
+def joined_options(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Return options of data sets by name; of those that list columns, all values are kept."""
+    found: dict[str, str] = {}
+    for name, text in pairs:
+        is_list = name in ("column", "drop") and name in found
+        found[name] = f"{found[name]},{text}" if is_list else text
+    return found
 
 
 def add_plugin(parser: Parser) -> None:

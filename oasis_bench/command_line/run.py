@@ -22,7 +22,7 @@ import pandas as pd
 import oasis_bench
 from oasis_bench.analysis import compare_runs
 from oasis_bench.command_line.options import EVERY_LEARNER, MODEL_SETTINGS, make_parser
-from oasis_bench.command_line.parsing import DATA_OPTIONS
+from oasis_bench.command_line.parsing import DATA_OPTIONS, joined_options
 from oasis_bench.command_line.progress import ProgressDisplay, in_words
 from oasis_bench.data import LabelledRows, Prepare, Scaling
 from oasis_bench.experiment import (
@@ -194,7 +194,9 @@ def data_options(options: argparse.Namespace, dataset: str) -> dict[str, Any]:
     """Return the options of the data set that were given."""
     if not options.data_options:
         return {}
-    return Registry.read_options(dataset, Registry.load(options.plugin), dict(options.data_options))
+    return Registry.read_options(
+        dataset, Registry.load(options.plugin), joined_options(options.data_options)
+    )
 
 
 def _given(options: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import pandas as pd
 
 from oasis_bench.command_line.progress import ProgressDisplay
 from oasis_bench.command_line.run import data_options, experiment_of
-from oasis_bench.data import Prepare
+from oasis_bench.data import ReadTable, Schema
 from oasis_bench.experiment import Experiment, LearnerSpec
 from oasis_bench.plugins import (
     Blend,
@@ -104,26 +104,23 @@ def _called(items: _Items, numbers: Any) -> Any:
 def _load(
     options: argparse.Namespace, sources: Sequence[str], display: ProgressDisplay
 ) -> tuple[Any, list[_Items]]:
-    """Load a model, and the items of tables or data sets as it takes them."""
+    """Load a model without its first step, which reads tables, and items that are read so."""
     registry = Registry.load(options.plugin)
     model = load_model_of(registry, options.model)
-    takes, columns = learner_of(model, [])[0].takes, getattr(model, "feature_names_in_", None)
-    prepare = Prepare.of_model(model)
-    needed = columns if columns is None or prepare is None else prepare.needed(columns)
+    takes, schema = learner_of(model, [])[0].takes, ReadTable.of_model(model)
+    model = ReadTable.taken_from(model)
     loaded: list[_Items] = []
     for source in sources:
         dataset = Registry.open_dataset(source, registry, data_options(options, source))
-        X, names = dataset.load_items(
-            takes, needed, options.name, display.download, prepare is not None
-        )
-        n_needed = model.n_features_in_ if needed is None else len(needed)
+        X, names = dataset.load_items(takes, schema or Schema(), options.name, display.download)
+        n_needed = model.n_features_in_
         if takes == "rows" and X.shape[1] != n_needed:
             raise UsageError(
                 f"{source} has {X.shape[1]} features, and {options.model} was fitted on "
                 f"{n_needed}: give rows of the same features"
             )
-        if columns is not None:
-            X = pd.DataFrame(X, columns=needed).reindex(columns=columns)
+        if hasattr(model, "feature_names_in_"):  # of a model that another program fitted
+            X = pd.DataFrame(X, columns=model.feature_names_in_)
         loaded.append((X, names))
     return model, loaded
 

@@ -1,3 +1,24 @@
+from .cells import (
+    BOOLEAN as BOOLEAN,
+    GROUPING as GROUPING,
+    ISO as ISO,
+    MISSING as MISSING,
+    NO_FEATURE as NO_FEATURE,
+    TIME_OF_DAY as TIME_OF_DAY,
+    bare_number as bare_number,
+    kind_of as kind_of,
+    number_pattern as number_pattern,
+)
+from .columns import (
+    Found as Found,
+    cell_in_row as cell_in_row,
+    find_column as find_column,
+    is_id as is_id,
+)
+from .frames import (
+    frame_as_bytes as frame_as_bytes,
+    read_frame as read_frame,
+)
 from .matrices import (
     FloatArray as FloatArray,
     canonical as canonical,
@@ -15,8 +36,8 @@ from .pictures import (
     thumbnail as thumbnail,
 )
 from .preparing import (
-    Encoding as Encoding,
     Prepare as Prepare,
+    ReadTable as ReadTable,
 )
 from .rows import (
     JudgedTriplets as JudgedTriplets,
@@ -30,3 +51,9 @@ from .rows import (
     class_labels as class_labels,
 )
 from .scaling import Scaling as Scaling
+from .schema import (
+    Column as Column,
+    Encoding as Encoding,
+    Schema as Schema,
+    table_of as table_of,
+)

@@ -1,34 +1,86 @@
-"""Tables with missing values, categories and dates as matrices of numbers, and back.
+"""The steps before a scaling: raw rows as a matrix, and that as rows of finite numbers.
 
-What a column is (`Encoding`) is decided from the file as a whole, without labels.  What `Prepare`
+How a table is read (`Schema`) is decided from the file as a whole, without labels.  What `Prepare`
 makes of it is learned from training rows only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from reprlib import repr as shown
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.pipeline import Pipeline
 
+from oasis_bench.data.schema import Column, Encoding, Schema, table_of
 from oasis_bench.system import UsageError
-
-if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
-    import pandas as pd
-
-Encoding: TypeAlias = tuple[tuple[str, ...], ...]
-"""The kind of each column, and the texts that its codes stand for where it held text.
-
-A matrix in this encoding holds NaN where a value is missing, codes for texts, days for dates."""
 
 NO_TEXT = -1.0
 """The code of a missing text, once it is a category."""
 
-DAY = np.timedelta64(86_400_000_000_000, "ns")
+
+class ReadTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """The first step of a model that was fitted on a table: it reads raw rows by a schema.
+
+    Parameters
+    ----------
+    schema : Schema
+        How the table of the model was read.
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+
+    @property
+    def n_features_in_(self) -> int:
+        """The number of columns, also of those that are left out."""
+        names = self.schema.names
+        return self.schema.n_features if names is None else len(names)
+
+    @property
+    def feature_names_in_(self) -> npt.NDArray[np.object_]:
+        """The names of the columns."""
+        if self.schema.names is None:
+            raise AttributeError("the features have no names")
+        return np.array(self.schema.names, dtype=object)
+
+    @classmethod
+    def of_model(cls, model: Any) -> Schema | None:
+        """Return how the table of a model was read: complete numbers if only names are known.
+
+        None if the model was not fitted on a table.
+        """
+        first = model[0] if isinstance(model, Pipeline) else None
+        if isinstance(first, cls):
+            return first.schema
+        names = getattr(model, "feature_names_in_", None)
+        return None if names is None else Schema(tuple(Column(str(name)) for name in names))
+
+    @classmethod
+    def taken_from(cls, model: Any) -> Any:
+        """Return a model without this step, for rows that are read already."""
+        if not (isinstance(model, Pipeline) and isinstance(model[0], cls)):
+            return model
+        rest = model[1:]
+        if hasattr(model, "blend_"):
+            rest.blend_ = model.blend_
+        return rest
+
+    def fit(self, X: Any, y: object = None) -> Self:
+        """Do nothing: the schema says it all."""
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def transform(self, X: Any) -> Any:
+        """Return raw rows as a matrix (see `Schema.rows_of`)."""
+        return self.schema.rows_of(X)
+
+    def get_feature_names_out(self, input_features: object = None) -> npt.NDArray[np.object_]:
+        """Return the names of the columns."""
+        return self.feature_names_in_
 
 
 class Prepare(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -40,7 +92,7 @@ class Prepare(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     encoding : Encoding
-        What the columns are; texts of columns that are left out need not be there.
+        What the columns are.
 
     Attributes
     ----------
@@ -54,9 +106,6 @@ class Prepare(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Whether a column stands for the rare categories, and for those not seen in training.
     """
 
-    LEFT_OUT = ("constant", "id")
-    """Kinds of columns that tell nothing about new rows."""
-
     MUCH_MISSING, RARE, LEAST_ROWS = 0.05, 0.01, 2
     """A column with at least the first share of its values missing gets an indicator.  A category
     is rare with less than the second share of the training rows, or fewer rows than the third."""
@@ -64,14 +113,8 @@ class Prepare(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(self, encoding: Encoding) -> None:
         self.encoding = encoding
 
-    @classmethod
-    def of_model(cls, model: Any) -> Self | None:
-        """Return the step of a loaded model that prepares raw values of a table, if it has one."""
-        first = model[0] if isinstance(model, Pipeline) else None
-        return first if isinstance(first, cls) else None
-
     def fit(self, X: Any, y: object = None) -> Self:
-        """Learn from training rows: a matrix in this encoding, or a DataFrame of raw values."""
+        """Learn from training rows, a matrix in this encoding."""
         X = self._coded(X)
         kinds = [column[0] for column in self.encoding]
         is_number = np.isin(kinds, ("number", "date"))
@@ -103,103 +146,41 @@ class Prepare(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             parts += [is_one, ~is_one.any(axis=1, keepdims=True)][: 1 + self.joined_[i]]
         return np.hstack(parts).astype(X.dtype)
 
-    def needed(self, names: Sequence[str]) -> list[str]:
-        """Return the names of the columns that are not left out."""
-        columns = zip(names, self.encoding, strict=True)
-        return [name for name, (kind, *_) in columns if kind not in Prepare.LEFT_OUT]
+    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
+        """Return a name for each number: of a column, of an indicator, or of a category.
+
+        Columns are called x0, x1 and so on if `input_features` does not name them.
+        """
+        given = input_features
+        names = [f"x{i}" for i in range(self.n_features_in_)] if given is None else [*given]
+        found = [names[i] for i in self._of_kind("number", "date")]
+        found += [f"{names[i]}_missing" for i in np.flatnonzero(self.indicated_)]
+        for i, frequent in zip(self._of_kind("category"), self.frequent_, strict=True):
+            texts = [*self.encoding[i][1:], "missing"]  # whose code is -1, the last
+            found += [f"{names[i]}_{texts[int(code)]}" for code in frequent]
+            found += [f"{names[i]}_rare"] * bool(self.joined_[i])
+        return np.array(found, dtype=object)
 
     def _of_kind(self, *kinds: str) -> list[int]:
         return [i for i, column in enumerate(self.encoding) if column[0] in kinds]
 
     def _coded(self, X: Any) -> Any:
-        if X.shape[1] != len(self.encoding):
+        X = np.asarray(table_of(X))
+        if X.ndim != 2 or X.shape[1] != len(self.encoding):
             raise UsageError(
-                f"rows of {X.shape[1]} columns, and the preparation was learned from "
-                f"{len(self.encoding)}: give rows of the same columns"
+                f"rows of shape {X.shape}, and the preparation was learned from "
+                f"{len(self.encoding)} columns: give rows of the same columns"
             )
-        return Prepare.encode(X, self.encoding) if hasattr(X, "columns") else np.asarray(X)
+        try:
+            return X if X.dtype.kind == "f" else X.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"rows of numbers are needed: {error}") from error
 
     @staticmethod
     def in_full(X: Any, encoding: Encoding | None) -> Any:
         """Return the rows, prepared with statistics of all of them if they have an encoding."""
         return X if encoding is None else Prepare(encoding).fit_transform(X)
 
-    @staticmethod
-    def without_texts(encoding: Encoding | None) -> Encoding | None:
-        """Return what `Prepare` needs of an encoding: no texts of columns that are left out."""
-        if encoding is None:
-            return None
-        return tuple(column[:1] if column[0] in Prepare.LEFT_OUT else column for column in encoding)
-
-    @staticmethod
-    def without_left_out(X: Any, encoding: Encoding | None) -> Any:
-        """Return rows with 0 in columns left out, as `encode` gives them: for their hashes."""
-        if encoding is None:
-            return X
-        return np.where([column[0] in Prepare.LEFT_OUT for column in encoding], 0, X)
-
-    @staticmethod
-    def frame_of(X: Any, names: Sequence[str], encoding: Encoding | None) -> pd.DataFrame:
-        """Return rows with texts in place of codes, missing ones as None, by names of columns."""
-        import pandas as pd
-
-        columns = []
-        for i, (_, *texts) in enumerate(encoding or (("number",),) * len(names)):
-            values = X[:, i]
-            if texts:
-                known = np.array([*texts, None], dtype=object)
-                values = known[np.where(np.isnan(values), len(texts), values).astype(np.int64)]
-            columns.append(pd.Series(values))
-        frame = pd.concat(columns, axis=1)
-        frame.columns = pd.Index(names)
-        return frame
-
-    @staticmethod
-    def encode(frame: pd.DataFrame, encoding: Encoding) -> npt.NDArray[np.float64]:
-        """Return raw values as a matrix in an encoding that is known; columns are in its order.
-
-        A text that the encoding does not know gets the first code that stands for none.
-
-        Raises
-        ------
-        UsageError
-            Where a column of numbers or dates holds something else.
-        """
-        X = np.zeros(frame.shape)
-        for i, (kind, *texts) in enumerate(encoding):
-            column = frame.iloc[:, i]
-            try:
-                if kind == "category":
-                    code = {text: number for number, text in enumerate(texts)}
-                    X[:, i] = [
-                        np.nan if gone else code.get(_text_of(value), len(texts))
-                        for value, gone in zip(column, column.isna(), strict=True)
-                    ]
-                elif kind not in Prepare.LEFT_OUT:
-                    is_days = kind == "date" and column.dtype.kind not in "iufb"
-                    X[:, i] = Prepare.days_of(column) if is_days else column.astype(np.float64)
-            except (TypeError, ValueError) as error:
-                raise UsageError(
-                    f"column {shown(frame.columns[i])} was a {kind} where the model was fitted, "
-                    f"and holds something else ({error}): give it as it was"
-                ) from error
-        return X
-
-    @staticmethod
-    def days_of(column: pd.Series[Any]) -> npt.NDArray[np.float64]:
-        """Return dates, or ISO 8601 texts, as days since 1970, NaN where missing."""
-        import pandas as pd
-
-        dates = pd.to_datetime(column.astype(object), format="ISO8601", utc=True)
-        values = dates.dt.tz_convert(None).to_numpy(dtype="datetime64[ns]")
-        return np.where(np.isnat(values), np.nan, (values - np.datetime64(0, "ns")) / DAY)
-
 
 def _with_missing(codes: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.where(np.isnan(codes), NO_TEXT, codes)
-
-
-def _text_of(value: Any) -> str:
-    """Return a cell as text: a column of 1 and 2 may be text in one file and numbers in another."""
-    is_whole = isinstance(value, float | np.floating) and float(value).is_integer()
-    return str(int(value) if is_whole else value).strip()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeAlias
@@ -19,7 +19,7 @@ from scipy import sparse
 
 from oasis_bench.data.matrices import canonical, check_array
 from oasis_bench.data.pictures import Patches, check_pixels, thumbnail
-from oasis_bench.data.preparing import Encoding
+from oasis_bench.data.schema import Encoding, Schema
 from oasis_bench.system import UsageError
 
 Rows: TypeAlias = "npt.NDArray[np.floating] | sparse.csr_array"
@@ -263,14 +263,14 @@ class LabelledRows:
         The picture of each row in red, green and blue.
     patches : Patches, optional
         The local descriptors of the picture of each row.
-    columns : tuple of str, optional
-        The name of each feature; they decide nothing but what a saved model takes for which.
     folds : ndarray of shape (n_rows,), int64, optional
         The fold of each row, from 0 without a gap, of two folds or more: the partitions that the
         data set is published with.  Each fold tests once, and the other rows train.
     encoding : tuple of tuples of str, optional
         What each column of a table is, and what its codes stand for: such rows are prepared with
         what is learned from training rows.
+    schema : Schema, optional
+        How the table was read, for models and their later rows; it names the features.
 
     Raises
     ------
@@ -292,8 +292,8 @@ class LabelledRows:
     patches: Patches | None = None
     folds: npt.NDArray[np.int64] | None = None
     remarks: tuple[str, ...] = ()
-    columns: tuple[str, ...] | None = None
     encoding: Encoding | None = None
+    schema: Schema | None = None
 
     def __post_init__(self) -> None:
         for name in ("X", "y"):
@@ -391,6 +391,27 @@ class LabelledRows:
         """The number of folds; 0 where the data set has none."""
         return 0 if self.folds is None else int(self.folds.max()) + 1
 
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """The name of each feature, if they have names."""
+        return None if self.schema is None else self.schema.names
+
+    def read_as(self, schema: Schema | None) -> Self:
+        """Return rows of numbers as a model reads them: columns by name, or else by place."""
+        if schema is None or schema.columns is None or schema == self.schema:
+            return self
+        if any(len(column) > 1 for column in self.encoding or ()):
+            raise UsageError(
+                "the model was fitted on a table, and these rows have categories that are coded "
+                "otherwise: give a table"
+            )
+        X: Any = self.X
+        if self.columns is not None:
+            import pandas as pd  # where it is used: a trial does without
+
+            X = pd.DataFrame(X, columns=list(self.columns))
+        return replace(self, X=schema.rows_of(X), encoding=schema.coding, schema=schema)
+
     def caption(self, row: int) -> str:
         """Return the name of a row's class, or of the queries that the row is relevant to."""
         if isinstance(self.y, sparse.csr_array):
@@ -415,7 +436,7 @@ class LabelledRows:
         return self.content_hash("secret")
 
     def content_hash(self, salt: str = "") -> str:
-        """Hash all but paths, remarks and columns (SHA-256): a trial's identity holds its data."""
+        """Hash all but paths, remarks and names (SHA-256): a trial's identity holds its data."""
         coded = "" if self.encoding is None else repr(self.encoding)
         digest = hashlib.sha256(f"{salt}{self.class_names!r}{coded}".encode())
         arrays = [*_parts(self.X), *_parts(self.y)]

@@ -14,8 +14,9 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from oasis_bench.data.matrices import canonical
-from oasis_bench.data.preparing import Encoding, Prepare
+from oasis_bench.data.preparing import Prepare
 from oasis_bench.data.rows import Rows
+from oasis_bench.data.schema import Encoding
 from oasis_bench.system import UsageError
 
 UNLIKE = 1000.0

@@ -6,7 +6,7 @@ from .identity import (
     package_hash as package_hash,
 )
 from .saved_model import (
-    match_columns as match_columns,
+    load_rows as load_rows,
     saved_steps as saved_steps,
 )
 from .setting import Duration as Duration, Search as Search

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,19 +11,17 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from oasis_bench.data import LabelledRows, Patches, Prepare, row_hashes
+from oasis_bench.data import LabelledRows, Patches, Prepare, ReadTable, Schema, row_hashes
 from oasis_bench.experiment.settings import Experiment
 from oasis_bench.plugins import (
+    Dataset,
     ExemplarLearner,
     Registry,
     learner_of,
     load_model_of,
     training_rows_of,
 )
-from oasis_bench.system import Text, UsageError, open_regular
-
-MOST_NAMED = 6
-"""Columns that a message names."""
+from oasis_bench.system import Progress, UsageError, no_progress, open_regular
 
 
 def grid(path: str, registry: Registry) -> dict[str, list[Any]]:
@@ -71,92 +68,36 @@ def saved_steps(path: Path | None, registry: Registry) -> list[Any] | None:
     model = load_model_of(registry, path)
     if not isinstance(model, Pipeline):
         return None
-    steps = [step for _, step in model.steps[:-1]]
-    for step in steps[:1]:
-        step.__dict__.pop("feature_names_in_", None)  # matched already: rows have no names
-    return steps
+    return [step for _, step in model.steps[:-1] if not isinstance(step, ReadTable)]
 
 
-def match_columns(e: Experiment, registry: Registry, rows: LabelledRows) -> LabelledRows:
-    """Return the rows with their columns in the order of a saved model's, matched by name.
-
-    Without names on either side they stay as they are; where they are not the same, it is refused.
-    """
+def load_rows(
+    e: Experiment, registry: Registry, dataset: Dataset, progress: Progress = no_progress
+) -> LabelledRows:
+    """Load the rows of a data set, as its saved model reads them if it evaluates one."""
     label, spec = next(iter(e.learners.items()))
     if spec.model is None or registry.algorithms[spec.algorithm].takes != "rows":
-        return rows
+        return Registry.load_rows(dataset, progress)
     model = load_model_of(registry, spec.model)
-    prepare, known = Prepare.of_model(model), getattr(model, "feature_names_in_", None)
-    if (known is None) != (rows.columns is None):
-        of = "the data" if rows.columns is None else "the model"
+    schema = ReadTable.of_model(model)
+    rows = Registry.load_rows(dataset.read_as(schema or Schema()), progress)
+    known = None if schema is None else schema.names
+    if (rows.columns is None) != (known is None):
+        of = "the model" if known is None else "the data"
         remark = f"{label}: {of} has no names of columns, which are taken in their order"
         rows = replace(rows, remarks=(*rows.remarks, remark))
-    elif known is not None:
-        names = tuple(known)
-        if prepare is not None:
-            rows = _with_left_out(rows, set(names).difference(prepare.needed(names)))
-        if rows.columns is not None and rows.columns != names:
-            order = _places_of(names, rows.columns, spec.model, e.dataset_options.get("drop"))
-            of_each = rows.encoding and tuple(rows.encoding[i] for i in order)
-            rows = replace(rows, X=rows.X[:, order], columns=names, encoding=of_each)
-    return _encoded_as(model, spec.model, rows)
-
-
-def _with_left_out(rows: LabelledRows, names: set[str]) -> LabelledRows:
-    """Return rows with columns that the model leaves out, where they are not there."""
-    added = sorted(names.difference(rows.columns or ()))
-    if not added:
-        return rows
-    X: Any = rows.X
-    X = np.column_stack([X, np.full((len(X), len(added)), np.nan)])
-    known = rows.encoding or (("number",),) * rows.X.shape[1]
-    encoding = (*known, *[("constant",)] * len(added))
-    return replace(rows, X=X, columns=(*(rows.columns or ()), *added), encoding=encoding)
-
-
-def _encoded_as(model: Any, path: str, rows: LabelledRows) -> LabelledRows:
-    """Return rows with the codes of the model's preparation; refuse what it cannot take."""
-    prepare, columns = Prepare.of_model(model), rows.columns or range(rows.X.shape[1])
-    if prepare is None and rows.encoding is not None:
-        if np.isfinite(rows.X.sum()) and not any(texts for _, *texts in rows.encoding):
-            return replace(rows, encoding=None)
+    try:
+        rows = rows.read_as(schema)
+    except UsageError as error:
+        raise UsageError(f"{spec.model}: {error}") from error
+    steps = saved_steps(Path(spec.model), registry) or ()
+    takes_missing = any(isinstance(step, Prepare) for step in steps)
+    if rows.encoding is not None and not takes_missing:
         raise UsageError(
-            f"{path}: it takes complete rows of numbers, and the data has missing values, texts or "
-            "dates: --prepare none says in which columns; leave those out or fit it anew"
+            f"{spec.model}: it was fitted on complete numbers, and the data has missing values: "
+            "fill them in or leave those rows out"
         )
-    if prepare is None or len(columns) != len(prepare.encoding):
-        return rows  # another number of columns is refused later
-    X = Prepare.encode(
-        Prepare.frame_of(rows.X, [*map(str, columns)], rows.encoding), prepare.encoding
-    )
-    return replace(rows, X=X, encoding=prepare.encoding)
-
-
-def _places_of(
-    names: Sequence[str], columns: Sequence[str], path: str, dropped: str | None
-) -> list[int]:
-    """Return the place of each name among the columns, which must be the same."""
-    missing = [name for name in names if name not in columns]
-    extra = [name for name in columns if name not in names]
-    problems, remedies = [], []
-    if missing:
-        problems.append(f"the data lacks {_listed(missing)}, which it was fitted on")
-        remedies.append("give each column the name that it had")
-    if extra:
-        problems.append(f"the data has {_listed(extra)}, which it was not fitted on")
-        options = ",".join(filter(None, [dropped, *extra[:MOST_NAMED]]))
-        remedies.append(f"leave others out with --drop {shlex.quote(options)}")
-    if not problems and len(set(columns)) < len(columns):
-        problems, remedies = ["two columns have one name"], ["give each a name of its own"]
-    if problems:
-        raise UsageError(Text.printable(f"{path}: {'; '.join(problems)}: {', or '.join(remedies)}"))
-    return [columns.index(name) for name in names]
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MOST_NAMED} more" * (len(names) > MOST_NAMED)
-    what = "the columns" if len(names) > 1 else "the column"
-    return f"{what} {', '.join(map(Text.shown, names[:MOST_NAMED]))}{more}"
+    return rows
 
 
 def seen_remarks(e: Experiment, registry: Registry, rows: LabelledRows) -> Iterator[str]:

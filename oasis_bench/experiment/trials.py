@@ -20,7 +20,7 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.utils._param_validation import validate_parameter_constraints
 
 from oasis_bench import __version__
-from oasis_bench.data import Encoding, LabelledRows, Prepare, Scaling
+from oasis_bench.data import Encoding, LabelledRows, Scaling
 from oasis_bench.experiment import saved_model
 from oasis_bench.experiment.data_use import (
     choose_subsets,
@@ -115,8 +115,6 @@ class TrialSpec:
         Whether the places of some test items in a plane are kept.
     keeps_model, keeps_scores
         Whether the fitted learner, and all scores, are kept in files.
-    columns
-        The names of the features, which a saved model keeps.
     plugin_files
         Where the learner may come from, besides installed packages.
     shares_cores
@@ -149,7 +147,6 @@ class TrialSpec:
     projection: bool = False
     keeps_model: bool = False
     keeps_scores: bool = False
-    columns: tuple[str, ...] | None = None
     plugin_files: tuple[Path, ...] = ()
     shares_cores: bool = False
     encoding: Encoding | None = None
@@ -301,7 +298,7 @@ def plan(
         search = Search.of("search", OFF) if is_the_baseline(learner) else e.search
         defaults = learner().get_params()
         tried[label] = candidates(grid, scalings[label], defaults, search, e.seed, name)
-    trials, named, encoding = [], named_queries(e, rows), Prepare.without_texts(rows.encoding)
+    trials, named, encoding = [], named_queries(e, rows), rows.encoding
     queries = None if named is None else np.unique(np.concatenate([*named.values()])).tolist()
     for spec in e.learners.values():
         Registry.refuse_unlike_inputs(

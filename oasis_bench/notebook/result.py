@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from oasis_bench.analysis import RunAnalysis
-from oasis_bench.data import LabelledRows, Prepare, Scaling
+from oasis_bench.data import LabelledRows, ReadTable, Scaling
 from oasis_bench.plugins import Blend, Registry
 from oasis_bench.runs import StoredRun, read_run, refuse_missing_plugins
 from oasis_bench.system import Text, UsageError, derive_seed
@@ -134,9 +133,9 @@ def refit_best(run: StoredRun, plugin_files: Sequence[Path]) -> Pipeline:
     X = rows.items(learner.takes, spec.features)
     takes_rows = learner.takes == "rows"
     kind = scaling if takes_rows else "none"
-    encoding = Prepare.without_texts(rows.encoding) if takes_rows else None
+    encoding = rows.encoding if takes_rows else None
     steps = Scaling.learn_steps(kind, X, learner.takes_sparse, encoding)
-    n_features, given = X.shape[1], X
+    given = X
     X = Scaling.prepared_by(steps)(given)
     split = registry.splits[next(iter(run.info.sources.tasks.values())).split](e)
     seed = derive_seed(e.seed, "judged triplets")
@@ -146,9 +145,8 @@ def refit_best(run: StoredRun, plugin_files: Sequence[Path]) -> Pipeline:
         kind = baseline_scaling
         of_baseline = tuple(Scaling.learn_steps(kind, given, learner.takes_sparse, encoding))
         rows_of_baseline = Scaling.prepared_by(of_baseline)(given)
-    if rows.columns is not None and learner.takes == "rows" and len(rows.columns) == n_features:
-        for named in [*(steps or [learner])[:1], *(of_baseline or ())[:1]]:
-            named.feature_names_in_ = np.array(rows.columns, dtype=object)
+    if rows.schema is not None and takes_rows and spec.features is None:
+        steps = [ReadTable(rows.schema), *steps]
     best = make_pipeline(*steps, learner)
     if blend is not None:
         seed = derive_seed(e.seed, "blend")
@@ -197,7 +195,8 @@ def find_best(
 def _rows(run: StoredRun, registry: Registry) -> LabelledRows:
     """Load the rows of a run; raise UsageError if they have changed since the run."""
     e = run.info.experiment
-    rows = Registry.load_rows(Registry.open_dataset(e.dataset, registry, e.dataset_options))
+    dataset = Registry.open_dataset(e.dataset, registry, e.dataset_options)
+    rows = Registry.load_rows(dataset.read_as(run.info.table))
     if {identity["data"] for identity in run.info.identities.values()} != {rows.content_hash()}:
         raise UsageError(f"the rows of {e.dataset} have changed since the run: run it again")
     return rows

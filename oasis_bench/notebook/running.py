@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import partial, wraps
-from importlib import import_module
 from inspect import signature
 from io import BytesIO, StringIO
 from pathlib import Path
@@ -26,7 +25,7 @@ from scipy import sparse
 from sklearn.pipeline import Pipeline
 
 from oasis_bench.command_line import DATA_OPTIONS, ProgressDisplay
-from oasis_bench.data import class_labels
+from oasis_bench.data import class_labels, frame_as_bytes, table_of
 from oasis_bench.experiment import Experiment, LearnerSpec
 from oasis_bench.notebook.result import RunResult
 from oasis_bench.plugins import MetricLearner, Registry, load_model
@@ -35,7 +34,7 @@ from oasis_bench.runs import (
     fit_on_all,
     run_experiment,
 )
-from oasis_bench.system import Folder, Text, UsageError, open_regular, require_packages
+from oasis_bench.system import Folder, Text, UsageError, open_regular
 
 LABEL = "label"
 
@@ -133,7 +132,7 @@ def run(
     **others
         Settings of the experiment and options of the data set, as ``run --help-all`` lists them:
         ``classes=[2, 5]``, ``partitions=10``, ``search="60s"``, ``label="kind"``,
-        ``drop=["id", "name"]``, ``fold_column="fold"``, ``prepare="none"`` ...
+        ``drop=["id", "name"]``, ``column={"when": "date"}``, ``fold_column="fold"`` ...
 
     Returns
     -------
@@ -308,10 +307,14 @@ def _settings_and_options(given: Mapping[str, Any]) -> tuple[dict[str, Any], dic
             named = [*signature(run).parameters][:-1]  # but for **others
             raise UsageError(Text.unknown_name("setting", name, [*named, *known, *OF_DATA]))
     of_data = {name: given[name] for name in OF_DATA if given.get(name) is not None}
-    if not isinstance(of_data.get("drop", ""), str):  # names with a comma are quoted
-        line = StringIO()
-        csv.writer(line, lineterminator="").writerow(of_data["drop"])
-        of_data["drop"] = line.getvalue()
+    kinds = of_data.get("column")
+    if isinstance(kinds, Mapping):
+        of_data["column"] = [f"{column}={kind}" for column, kind in kinds.items()]
+    for name in ("column", "drop"):
+        if not isinstance(of_data.get(name, ""), str):  # names with a comma are quoted
+            line = StringIO()
+            csv.writer(line, lineterminator="").writerow(of_data[name])
+            of_data[name] = line.getvalue()
     return {name: value for name, value in given.items() if name in known}, of_data
 
 
@@ -322,17 +325,28 @@ def rows_as_file(data: Any) -> tuple[str, bytes]:
     sparse or a table, and a label for each.  Tables are from pandas, polars or Arrow, or have
     Arrow's stream.  Tensors become arrays.
     """
-    data = _known(data)
+    data = table_of(data)
     if isinstance(data, pd.DataFrame):
-        return ".csv", data.rename(columns=str).to_csv(index=False).encode()
+        return ".table.npz", frame_as_bytes(data)
     if not (isinstance(data, tuple | list) and len(data) == 2):
         raise UsageError(
             f"the data set is of type {type(data).__name__}: give a name, a path, a DataFrame with "
             "a column of labels, or (X, y)"
         )
-    X, given = map(_known, data)
+    X, given = map(table_of, data)
     is_sparse = sparse.issparse(X)
     y = class_labels(given, X.shape[0] if hasattr(X, "shape") else len(X))
+    if y.dtype == object and len({*y}) > len({str(label) for label in y}):
+        raise UsageError("labels of several types print alike: give all as texts, or as numbers")
+    if not is_sparse and not isinstance(X, pd.DataFrame):
+        X = np.asarray(X)
+        if X.ndim == 2 and X.dtype.kind not in "biuf":  # texts, dates, None
+            X = pd.DataFrame(X).infer_objects()
+    if isinstance(X, pd.DataFrame):
+        if LABEL in X:
+            raise UsageError(f"X has a column {LABEL!r}, which is the name of y: rename it")
+        labels = y.astype(str) if y.dtype == object else y
+        return rows_as_file(X.reset_index(drop=True).assign(**{LABEL: labels}))
     arrays: dict[str, Any] = {"y": y.astype(str) if y.dtype == object else y}
     content = BytesIO()
     if is_sparse:
@@ -341,31 +355,9 @@ def rows_as_file(data: Any) -> tuple[str, bytes]:
         arrays.update(np.load(content))
         content = BytesIO()
     else:
-        arrays["X"] = np.asarray(X)
-        if isinstance(X, pd.DataFrame):
-            arrays["columns"] = np.array([str(name) for name in X.columns])
-        if arrays["X"].dtype.kind not in "biuf" and arrays["X"].ndim == 2:  # texts, dates, None
-            table = X if isinstance(X, pd.DataFrame) else pd.DataFrame(X).infer_objects()
-            table = table.rename(columns=str).reset_index(drop=True)
-            if LABEL in table:
-                raise UsageError(f"X has a column {LABEL!r}, which is the name of y: rename it")
-            return rows_as_file(table.assign(**{LABEL: y}))
+        arrays["X"] = X
     np.savez(content, **arrays)
     return ".npz", content.getvalue()
-
-
-def _known(data: Any) -> Any:
-    """Return tables of other libraries as a DataFrame, tensors as arrays, and the rest as given."""
-    if isinstance(data, pd.DataFrame | pd.Series):
-        return data
-    if hasattr(data, "to_pandas"):  # of polars, Arrow and others
-        return data.to_pandas()
-    if hasattr(data, "__arrow_c_stream__"):
-        require_packages("a table in Arrow's format", ["pyarrow"], "parquet")
-        return import_module("pyarrow").table(data).to_pandas()
-    if hasattr(data, "detach"):  # a tensor that may be on a device, with a gradient
-        return np.asarray(data.detach().cpu())
-    return data
 
 
 def keep_rows(content: bytes, path: Path) -> bool:

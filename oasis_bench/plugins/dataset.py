@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from oasis_bench.data import LabelledRows
-from oasis_bench.system import Progress, no_progress
+from oasis_bench.data import LabelledRows, Schema
+from oasis_bench.system import Progress, UsageError, no_progress
 
 
 class Dataset(ABC):
@@ -98,13 +98,19 @@ class Dataset(ABC):
             If the data cannot be read or downloaded; the message says what to do.
         """
 
+    def read_as(self, schema: Schema | None) -> Dataset:
+        """Return the data set as a model reads it, by the schema of the table it was fitted on.
+
+        Of use for tables of the user only.
+        """
+        return self
+
     def load_items(
         self,
         kind: str = "rows",
-        columns: Sequence[str] | None = None,
+        schema: Schema | None = None,
         name: str | None = None,
         progress: Progress = no_progress,
-        raw: bool = False,
     ) -> tuple[Any, list[str] | None]:
         """Load items without labels, to rank or to embed them.
 
@@ -112,20 +118,23 @@ class Dataset(ABC):
         ----------
         kind : str, default 'rows'
             The kind of input of the learner.
-        columns : sequence of str, optional
-            The features of a table, in the order of the learner.
+        schema : Schema, optional
+            How the table of the model was read.
         name : str, optional
             The column of a table with the names of its rows.  The name of a picture is its path.
         progress : callable, default no_progress
             As for `load`.
-        raw : bool, default False
-            Whether the model prepares raw values, so that a table may be returned as a DataFrame.
 
         Returns
         -------
-        items : array, CSR, DataFrame or Patches
+        items : array, CSR or Patches
+            Rows are read by the schema.
         names : list of str or None
             None if the items have no names.
         """
-        rows = self.load(progress)
+        rows = self.read_as(schema).load(progress)
+        try:
+            rows = rows.read_as(schema)
+        except UsageError as error:
+            raise UsageError(f"{self.title}: {error}") from error
         return rows.items(kind), None if rows.images is None else [*map(str, rows.images)]

@@ -21,7 +21,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted
 
-from oasis_bench.data import FloatArray, Prepare, Scaling
+from oasis_bench.data import FloatArray, ReadTable, Scaling, table_of
 from oasis_bench.plugins.metric_learner import FittedArray, MetricLearner, sides
 from oasis_bench.system import Text, UsageError, slices
 from oasis_bench.tasks import score_bilinear
@@ -217,7 +217,7 @@ def learner_of(estimator: Any, items: list[Any]) -> tuple[MetricLearner, list[An
     Columns of a DataFrame are selected by the names of the columns that it was fitted on.  Other
     columns are ignored.
     """
-    items = _by_names(estimator, items)
+    items = [_by_name(estimator, X) for X in items]
     while not isinstance(estimator, MetricLearner):
         if isinstance(estimator, Pipeline):
             *steps, (_, last) = estimator.steps
@@ -243,26 +243,25 @@ def baseline_rows(estimator: Any, items: list[Any], prepared: list[Any]) -> list
     blend = getattr(estimator, "blend_", None)
     if blend is None or blend.steps is None:
         return prepared
-    return [Scaling.prepared_by(blend.steps)(X) for X in _by_names(estimator, items)]
+    rows = [_by_name(estimator, X) for X in items]
+    if isinstance(estimator[0], ReadTable):
+        rows = [estimator[0].transform(X) for X in rows]
+    return [Scaling.prepared_by(blend.steps)(X) for X in rows]
 
 
-def _by_names(estimator: Any, items: list[Any]) -> list[Any]:
-    names = getattr(estimator, "feature_names_in_", None)
+def _by_name(estimator: Any, X: Any) -> Any:
+    """Return a table with the columns, by name, that an estimator was fitted on; or other items."""
+    X, names = table_of(X), getattr(estimator, "feature_names_in_", None)
     first = estimator[0] if isinstance(estimator, Pipeline) else None
-    needed = first.needed(names) if isinstance(first, Prepare) and names is not None else names
-    return [_by_name(X, names, needed) for X in items]
-
-
-def _by_name(X: Any, names: Any, needed: Any) -> Any:
-    if names is None or not hasattr(X, "columns"):
+    if names is None or not hasattr(X, "columns") or isinstance(first, ReadTable):
         return X
-    if missing := [name for name in needed if name not in X.columns]:
+    if missing := [name for name in names if name not in X.columns]:
         more = f" and {len(missing) - 1} more" * (len(missing) > 1)
         raise UsageError(
             f"the rows lack the column {Text.shown(missing[0])}{more}, which the model was "
             "fitted on: give each column the name that it had"
         )
-    return X.reindex(columns=list(names)) if len(needed) < len(names) else X[list(names)]
+    return X[list(names)]
 
 
 def blocks(n_rows: int, row_bytes: int) -> Iterator[slice]:

@@ -17,6 +17,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
@@ -25,7 +26,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from oasis_bench import __version__
-from oasis_bench.data import Patches, PatchKind, Scaling, row_hashes
+from oasis_bench.data import Column, Patches, PatchKind, ReadTable, Scaling, Schema, row_hashes
 from oasis_bench.plugins.blending import Blend
 from oasis_bench.plugins.metric_learner import FittedArray, MetricLearner
 from oasis_bench.plugins.registry import Registry
@@ -36,7 +37,8 @@ MESSAGE_LENGTH = 500
 
 FORMAT = "oasis-bench model"
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""Version 1 had no schema: the first step knew the names of columns."""
 
 HEADER = "header.json"
 
@@ -45,6 +47,9 @@ TRAINING_ROWS = "training-rows"
 
 BLEND = "euclidean-blend"
 """The array of a `Blend`: weight, baseline_sd and learned_sd; likewise."""
+SCHEMA = "schema.json"
+"""How the table was read that the model was fitted on, if it was one."""
+
 STEPS_PLACE, BASELINE_PLACE = "scaling-steps", "baseline-steps"
 """What the names of the transformers that prepare rows begin with, and of their arrays: those of
 the learner, and of its baseline where that takes others."""
@@ -86,9 +91,11 @@ def save_model(
         estimator of scikit-learn), if another class has its name, if another step is in the
         pipeline, or if the file cannot be written.
     """
-    steps = None
+    steps, schema = None, None
     if isinstance(learner, Pipeline):
         steps = [step for _, step in learner.steps[:-1] if step not in (None, "passthrough")]
+        if steps and isinstance(steps[0], ReadTable):
+            schema = steps.pop(0).schema
         if Scaling.of(steps) is None:
             raise UsageError(
                 f"{steps} is none of the scalings ({', '.join(Scaling.WORDS)}), and a file has "
@@ -104,7 +111,7 @@ def save_model(
     try:
         with whole_file(Path(path)) as file, ArrayArchive(file, "w") as archive:
             _write_learner(archive, learner)
-            _write_known(archive, steps, hashes, blend)
+            _write_known(archive, steps, hashes, blend, schema)
     except OSError as error:
         raise UsageError(
             f"cannot write {path}: {error.strerror or error}: give a file in a folder that is "
@@ -202,10 +209,11 @@ def load_model_of(registry: Registry, path: str | os.PathLike[str]) -> Any:
     """Read a learner of a registry, as `load_model` does."""
     try:
         with open_regular(Path(path)) as file:
-            learner, steps, blend = _read(file, registry)
-            if steps is None:
+            learner, steps, blend, schema = _read(file, registry)
+            if steps is None and schema is None:
                 return learner
-            model = make_pipeline(*steps, learner)
+            first = [] if schema is None else [ReadTable(schema)]
+            model = make_pipeline(*first, *(steps or []), learner)
             if blend is not None:
                 model.blend_ = blend
             return model
@@ -227,18 +235,31 @@ def read_model(file: BinaryIO, registry: Registry) -> MetricLearner:
 
 def _read(
     file: BinaryIO, registry: Registry
-) -> tuple[MetricLearner, list[Any] | None, Blend | None]:
-    """Read a learner and, if the file has them, the steps before it and its blend."""
+) -> tuple[MetricLearner, list[Any] | None, Blend | None, Schema | None]:
+    """Read a learner and, if the file has them, the steps before it, its blend and its schema."""
     header, arrays = read_archive(file)
     steps = _steps_in(header, STEPS_PLACE, arrays, registry)
     blend = _blend_in(header, arrays, registry)
     learner = _decode_learner(header, "", arrays, registry)
     check_is_fitted(learner)
-    names = learner.__dict__.pop("feature_names_in_", None) if steps else None
-    for prepared in (steps, blend.steps if blend else None):
-        if prepared and names is not None:  # of a run, the learner had them
-            prepared[0].__dict__.setdefault("feature_names_in_", names)
-    return learner, steps, blend
+    schema = header.get(SCHEMA)
+    if header["format_version"] == 1 and steps:
+        names = learner.__dict__.pop("feature_names_in_", None)
+        schema = _schema_of_steps(steps, names)
+    return learner, steps, blend, schema
+
+
+def _schema_of_steps(steps: Sequence[Any], names: Any) -> Schema | None:
+    """Return how the table was read that a model of version 1 was fitted on."""
+    names = steps[0].__dict__.pop("feature_names_in_", names)
+    if names is None:
+        return None
+    encoding = getattr(steps[0], "encoding", (("number",),) * len(names))
+    columns = [
+        Column(str(name), kind, "ISO 8601" * (kind == "date"), tuple(texts))
+        for name, (kind, *texts) in zip(names, encoding, strict=True)
+    ]
+    return Schema(tuple(columns), is_complete=not hasattr(steps[0], "encoding"))
 
 
 def _steps_in(
@@ -414,13 +435,15 @@ def complete_model(
     steps: Sequence[Any] | None,
     hashes: npt.NDArray[np.uint64] | None,
     blend: Blend | None,
+    schema: Schema | None,
 ) -> None:
     """Add the knowledge of the harness to a learner's file.
 
-    This is: the steps that prepare rows, the `row_hashes` of its training rows, and its blend.
+    This is: the steps that prepare rows, the `row_hashes` of its training rows, its blend, and how
+    its table was read.
     """
     with ArrayArchive(path, "a") as archive:
-        _write_known(archive, steps, hashes, blend)
+        _write_known(archive, steps, hashes, blend, schema)
 
 
 def _write_known(
@@ -428,7 +451,10 @@ def _write_known(
     steps: Sequence[Any] | None,
     hashes: npt.NDArray[np.uint64] | None,
     blend: Blend | None,
+    schema: Schema | None,
 ) -> None:
+    if schema is not None:
+        archive.writestr(zipfile.ZipInfo(SCHEMA), msgspec.json.encode(schema))
     if steps is not None:
         _write_steps(archive, steps, STEPS_PLACE)
     if hashes is not None:
@@ -453,7 +479,7 @@ def read_archive(file: BinaryIO) -> tuple[dict[str, Any], Arrays]:
         header = json.loads(archive.read(HEADER))
         if header["format"] != FORMAT:
             raise UsageError(f"is of the format {header['format']!r}, not {FORMAT!r}")
-        if header["format_version"] != FORMAT_VERSION:
+        if header["format_version"] not in (1, FORMAT_VERSION):
             raise UsageError(
                 f"has format version {header['format_version']!r}, written by oasis-bench "
                 f"{header['versions']['oasis-bench']}: this {__version__} reads version "
@@ -463,10 +489,12 @@ def read_archive(file: BinaryIO) -> tuple[dict[str, Any], Arrays]:
             name for name in names if name in (f"{STEPS_PLACE}.json", f"{BASELINE_PLACE}.json")
         ]
         header |= {name: json.loads(archive.read(name)) for name in steps}
+        if SCHEMA in names:
+            header[SCHEMA] = msgspec.json.decode(archive.read(SCHEMA), type=Schema)
         arrays = {
             name.removesuffix(".npy"): archive.read_array(name)
             for name in names
-            if name not in (HEADER, *steps)
+            if name not in (HEADER, SCHEMA, *steps)
         }
     return header, arrays
 

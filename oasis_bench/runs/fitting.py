@@ -123,7 +123,7 @@ def fit_on_all(
         e = replace(once, examples=0, queries=None)
         specs = plan(e, dataset, rows, registry, tuple(path.resolve() for path in plugin_files))
         is_tuned = needs_tuning(specs[-1], registry.algorithms[specs[-1].algorithm])
-        specs = [_on_all(spec, label, rows.columns, registry) for spec in specs]
+        specs = [_on_all(spec, label, registry) for spec in specs]
         if len(specs) > len(e.learners):
             raise UsageError("a learner is fitted on one class subset: give one --classes")
         found: dict[str, TrialResult] = {}
@@ -172,16 +172,14 @@ def _sample(rows: LabelledRows, most: int, seed: int) -> LabelledRows:
     return replace(rows, X=rows.X[drawn], y=rows.y[drawn], images=images)
 
 
-def _on_all(
-    spec: TrialSpec, label: str, columns: tuple[str, ...] | None, registry: Registry
-) -> TrialSpec:
+def _on_all(spec: TrialSpec, label: str, registry: Registry) -> TrialSpec:
     """Return a trial that tests no row, and keeps the model of the learner `label`."""
     where = replace(spec.where, n_train=spec.where.n_train + spec.where.n_test, n_test=0)
-    kept: dict[str, Any] = {"keeps_model": spec.learner == label, "columns": columns}
     learner = registry.algorithms[spec.algorithm]
     # One candidate has nothing to tune; as two equal ones it is validated too.
     n = 1 if needs_tuning(spec, learner) else 2
-    return replace(spec, where=where, projection=False, candidates=spec.candidates * n, **kept)
+    several, keeps = spec.candidates * n, spec.learner == label
+    return replace(spec, where=where, projection=False, candidates=several, keeps_model=keeps)
 
 
 def _on_inner_folds(record: TrialResult) -> list[float]:

@@ -236,7 +236,9 @@ def _find_kept_scores(
         raise UsageError(
             f"{folder} has no kept scores: run it again with --predictions, into another folder"
         )
-    _, rows, specs = prepare(experiment, registry, plugin_files, on_download, is_settled=True)
+    _, rows, specs = prepare(
+        experiment, registry, plugin_files, on_download, is_settled=True, table=info.table
+    )
     hashes = {str(one["data"]) for one in info.identities.values()}
     if hashes != {specs[0].identity["data"]}:
         raise UsageError(

@@ -17,12 +17,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from oasis_bench.data import LabelledRows
+from oasis_bench.data import LabelledRows, Schema
 from oasis_bench.execution import Executor, executor
 from oasis_bench.experiment import (
     Experiment,
     TrialSpec,
-    match_columns,
+    load_rows,
     plan,
     refuse_unknown_names,
     remarks_on,
@@ -99,6 +99,7 @@ def run_experiment(
             },
             multi_label=rows.multi_label,
             items=dataset.items,
+            table=rows.schema,
             n_folds=rows.n_folds,
             scaling=scalings,
             remarks=remarks,
@@ -150,7 +151,8 @@ def resume_experiment(
         refuse_missing_plugins(info, plugin_files, folder)
         registry = Registry.load(plugin_files)
         _, rows, specs = prepare(
-            experiment, registry, plugin_files, on_download, place.shares_cores, keep
+            *(experiment, registry, plugin_files, on_download, place.shares_cores, keep),
+            table=info.table,
         )
         refuse_what_changed(info.identities, _identities(specs), folder)
         statuses = store.statuses()
@@ -214,17 +216,20 @@ def prepare(
     shares_cores: bool = False,
     keep: Collection[str] = (),
     is_settled: bool = False,
+    table: Schema | None = None,
 ) -> tuple[Dataset, LabelledRows, list[TrialSpec]]:
-    """Load the rows and list the trials; `is_settled` is as for `plan`."""
+    """Load the rows and list the trials.
+
+    `is_settled` is as for `plan`.  `table` is how a table was read when its run began.
+    """
     e = experiment
-    dataset = Registry.open_dataset(e.dataset, registry, e.dataset_options)
-    rows = match_columns(e, registry, Registry.load_rows(dataset, on_download))
+    dataset = Registry.open_dataset(e.dataset, registry, e.dataset_options).read_as(table)
+    rows = load_rows(e, registry, dataset, on_download)
     plugins = tuple(path.resolve() for path in plugin_files)
     specs = plan(experiment, dataset, rows, registry, plugins, is_settled)
     more: dict[str, Any] = {
         "keeps_model": Folder.MODELS in keep,
         "keeps_scores": Folder.PREDICTIONS in keep,
-        "columns": rows.columns,
         "shares_cores": shares_cores,
     }
     specs = [replace(spec, **more) for spec in specs]

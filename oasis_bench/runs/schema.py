@@ -10,12 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Self, get_type_hints
 
-from msgspec import ValidationError, convert
+from msgspec import ValidationError, convert, to_builtins
 
+from oasis_bench.data import Schema
 from oasis_bench.experiment import Experiment
 from oasis_bench.system import Text, UsageError
 
-SCHEMA_VERSION = 13
+SCHEMA_VERSION = 14
 """Raised by one with every change of the tables, or of the content of the table `run`."""
 
 TRIAL_TABLES = (
@@ -305,6 +306,7 @@ class RunFacts(Session):
     remarks: Sequence[str]  # what of the data decided how the run is made, and what may mislead
     left_out: Sequence[str]  # what of the data set was not used, a line each
     notes: Mapping[str, str]  # what a reader of results on a subset must know, by the subset
+    table: Schema | None = None  # how the table was read, if it is one
     n_folds: int = 0  # that the data set is published with: the partitions; 0: there are none
     resumed: tuple[Resumption, ...] = ()  # the later sessions, in their order
     finished: str | None = None  # UTC, ISO 8601; None where the run was cut short
@@ -312,11 +314,12 @@ class RunFacts(Session):
 
     def to_json(self) -> dict[str, Any]:
         """Return it as plain values, without those that this run does not have."""
-        optional = ("resumed", "finished", "load_at_end")
+        optional = ("resumed", "finished", "load_at_end", "table")
         nothing: tuple[Any, ...] = (None, (), [], {})
+        values = {**asdict(self), "table": to_builtins(self.table)}
         return {
             name: value
-            for name, value in asdict(self).items()
+            for name, value in values.items()
             if name not in optional or value not in nothing
         }
 

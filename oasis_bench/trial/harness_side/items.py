@@ -16,7 +16,16 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from oasis_bench.data import Encoding, Judgements, LabelledRows, Labels, Patches, Prepare, Scaling
+from oasis_bench.data import (
+    Encoding,
+    Judgements,
+    LabelledRows,
+    Labels,
+    Patches,
+    Prepare,
+    Scaling,
+    Schema,
+)
 from oasis_bench.experiment import TrialSpec
 from oasis_bench.plugins import MetricLearner
 from oasis_bench.system import derive_seed
@@ -52,6 +61,7 @@ class TrialItems:
     ties: Mapping[str, Numbers]  # for a gallery of 'test' or 'training' items
     sample: Numbers  # places of the test items that are scored a second time, alone
     encoding: Encoding | None = None  # of the columns of X
+    schema: Schema | None = None  # of the table that they are
 
     @property
     def n_features(self) -> int:
@@ -96,6 +106,7 @@ def draw_items(spec: TrialSpec, rows: LabelledRows, learner: type[MetricLearner]
     return TrialItems(
         X=X,
         encoding=spec.encoding,
+        schema=rows.schema if learner.takes == "rows" and spec.features is None else None,
         y=rows.y[partition.train],
         test_rows=partition.test[order],
         train_rows=partition.train,

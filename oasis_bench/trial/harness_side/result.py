@@ -12,8 +12,7 @@ import os
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -23,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib import format as npy
 
-from oasis_bench.data import Patches, Prepare, row_hashes
+from oasis_bench.data import Patches, row_hashes
 from oasis_bench.experiment import TrialSpec
 from oasis_bench.plugins import Blend, complete_model
 from oasis_bench.system import ArrayArchive, Folder, OutputError, Text
@@ -174,16 +173,7 @@ class KeptFiles:
                     model.write(part)
         finally:
             os.close(file)
-        self._steps = self._named(steps)
-
-    def _named(self, steps: Sequence[Any] | None) -> Sequence[Any] | None:
-        """Return steps that know the names of the columns, which those of the trial do not."""
-        columns = self._spec.columns
-        if not steps or columns is None or len(columns) != self._items.X.shape[1]:
-            return steps
-        named = copy(steps[0])
-        named.feature_names_in_ = np.array(columns, dtype=object)
-        return (named, *steps[1:])
+        self._steps = steps
 
     def finish(self, blend: Blend | None) -> dict[str, Path]:
         """Close the files; return them by the folder that they are for.
@@ -195,14 +185,12 @@ class KeptFiles:
                 self._scores.close()
             self._scores = None
         if Folder.MODELS in self._files:
-            hashes = None
-            if not isinstance(self._items.X, Patches):
-                training = self._items.X[self._items.train_rows]
-                hashes = row_hashes(Prepare.without_left_out(training, self._items.encoding))
-            if blend is not None and blend.steps:
-                blend = replace(blend, steps=tuple(self._named(blend.steps) or ()))
+            items, hashes = self._items, None
+            if not isinstance(items.X, Patches):
+                hashes = row_hashes(items.X[items.train_rows])
+            path = self._files[Folder.MODELS]
             with self._disk(Folder.MODELS):
-                complete_model(self._files[Folder.MODELS], self._steps, hashes, blend)
+                complete_model(path, self._steps, hashes, blend, items.schema)
         files, self._files = self._files, {}
         return files
 

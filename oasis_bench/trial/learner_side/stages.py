@@ -13,7 +13,7 @@ import pickle
 import socket
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from copy import copy
 from functools import partial
@@ -296,22 +296,13 @@ def _fit(stage: wall.Stage, channel: Channel) -> None:
     )
     os.close(channel.receive_file())  # the harness has read its clock
     if spec.keeps_model:
-        _send_model_file(_named(learner, spec.columns), channel)
+        _send_model_file(learner, channel)
     if wall.is_blended(spec, type(learner)):
         # A copy is asked: the learner itself, which is to be timed, has computed nothing yet.
         copied = pickle.loads(wall.map_bytes(model))
         channel.send(wall.Compared(Blend.sd_of_learned(copied, items["X"], spec.seed_for("blend"))))
         del copied
     _score(learner, stage, channel)
-
-
-def _named(learner: MetricLearner, columns: Sequence[str] | None) -> MetricLearner:
-    """Return a fitted learner with the names of its columns, of which `fit` saw only the rows."""
-    if columns is None or learner.takes != "rows" or len(columns) != learner.n_features_in_:
-        return learner
-    named = copy(learner)
-    named.__dict__["feature_names_in_"] = np.array(columns, dtype=object)
-    return named
 
 
 def _send_model_file(learner: MetricLearner, channel: Channel) -> None:

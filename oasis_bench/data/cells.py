@@ -1,0 +1,236 @@
+"""Cells of a table as numbers and days: what a person would read, in one way.
+
+A cell that does not fit is NaN here; the caller knows which cells are missing and which are wrong.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
+    import pandas as pd
+
+MISSING = ("", *("na", "n/a", "nan", "null"), *("NA", "N/A", "NaN", "NAN", "NULL", "Null"))
+"""Cells that mean a missing value."""
+
+NO_FEATURE = (*MISSING, "?", "-", "--", ".", "none", "None", "<NA>", "NaT")
+"""Cells of features that do; a label may have such a name."""
+
+GROUPING = {",": ",", ".": ".", " ": " \xa0\u2009\u202f", "'": "'\u2019"}
+"""Signs of thousands, and what each may be written as."""
+
+BOOLEANS = {
+    **dict.fromkeys(("true", "True", "TRUE"), 1.0),
+    **dict.fromkeys(("false", "False", "FALSE"), 0.0),
+}
+
+BOOLEAN = "true/false"
+"""The form of a column of numbers that are written as `BOOLEANS`."""
+
+AMOUNT = re.compile(
+    r"(?P<sign>[+-]?)(?P<before>[$€£¥₹]?)\s*(?P<inner>[+-]?)"
+    r"(?P<number>\d[\d.,'\u2019\s]*(?:[eE][+-]?\d+)?|[.,]\d+(?:[eE][+-]?\d+)?)"
+    r"(?P<after>(?:[^\W\d_]|[%‰°$€£¥₹])\D{0,15})?"
+)
+"""A number with a sign of currency before it, or a unit after it."""
+
+ISO_DATE = re.compile(
+    r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?", re.ASCII
+)
+ISO, TIME_OF_DAY = "ISO 8601", "time of day"
+"""Forms of dates that are none of `strptime`."""
+
+CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)(?::([0-5]\d(?:\.\d+)?))?", re.ASCII)
+
+_NUMBERED = [
+    form.replace("/", sign)
+    for sign in "/.-"
+    for form in ("%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d")
+    if form.replace("/", sign) not in ("%m.%d.%Y", "%Y-%m-%d")
+]
+_NAMED = ["%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%b %d, %Y", "%B %d, %Y"]
+DATE_FORMS = (
+    ISO,
+    TIME_OF_DAY,
+    *(f"{form}{time}" for form in (*_NUMBERED, *_NAMED) for time in ("", " %H:%M", " %H:%M:%S")),
+)
+"""Forms of dates that are recognised; with points between numbers the day is always first."""
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def text_of(cell: str) -> str:
+    """Return a text without spaces around it; letters with accents are one character (NFC)."""
+    text = cell.strip()
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
+@lru_cache(maxsize=64)
+def number_pattern(decimal: str, thousands: str = "") -> re.Pattern[str]:
+    """Return the pattern of a number in text; its first group is the sign of thousands.
+
+    `decimal` is '.' or ',', or '' if no cell of the table says which it is: then a comma is never
+    a part of a number, and a point never a sign of thousands.  Any sign but the decimal one may
+    separate thousands, or only that which is given.
+    """
+    others = " '" if not decimal else "".join(GROUPING).replace(decimal, "")
+    groups = "".join(GROUPING[sign] for sign in thousands or others)
+    point = re.escape(decimal or ".")
+    digits, power = rf"\d+{point}?\d*|{point}\d+", r"(?:[eE][+-]?\d+)?"
+    grouped = rf"[1-9]\d{{0,2}}([{groups}])\d{{3}}(?:\1\d{{3}})*"
+    fraction = rf"(?:{point}\d+{power})?"
+    return re.compile(rf"[+-]?(?:(?:{digits}){power}|{grouped}{fraction})", re.ASCII)
+
+
+def bare_number(cell: str) -> tuple[str, str] | None:
+    """Divide a cell such as '-$3.30', '12.5%', '0.37 kg' or '(0.37)' into its unit and its number.
+
+    The number is still in text, with its own signs; parentheses mean that it is negative.  None if
+    the cell is nothing like a number.
+    """
+    text = cell.replace("\u2212", "-")
+    if is_negative := text.startswith("(") and text.endswith(")"):
+        text = text[1:-1].strip()
+    found = AMOUNT.fullmatch(text)
+    if found is None or (found["before"] and found["after"]):
+        return None
+    sign = found["sign"] or found["inner"]
+    if (found["sign"] and found["inner"]) or (sign and is_negative):
+        return None
+    unit = found["before"] or (found["after"] or "").strip()
+    return unit, ("-" if is_negative else sign) + found["number"].strip()
+
+
+def number_in(text: str, decimal: str, thousands: str) -> float:
+    """Return the number that a text is in a table with these signs; NaN if it is none."""
+    found = number_pattern(decimal, thousands).fullmatch(text)
+    if found is None:
+        return np.nan
+    if found[1]:
+        text = text.replace(found[1], "")
+    return float(text.replace(decimal, ".") if decimal else text)
+
+
+def number_reader(unit: str, decimal: str, thousands: str) -> Callable[[str], float]:
+    """Return what reads a cell of a column of numbers with this unit, '' for none."""
+    if unit == BOOLEAN:
+        return lambda cell: BOOLEANS.get(cell, np.nan)
+
+    def read(cell: str) -> float:
+        found = bare_number(cell)
+        if found is None or found[0] != unit:
+            return np.nan
+        return number_in(found[1], decimal, thousands)
+
+    return read
+
+
+def date_reader(form: str) -> Callable[[str], float]:
+    """Return what reads a cell as days since 1970, or a time of day as a part of a day."""
+
+    def read(cell: str) -> float:
+        try:
+            if form == TIME_OF_DAY:
+                found = CLOCK.fullmatch(cell)
+                hours, minutes, seconds = found.groups("0") if found else ("nan", "0", "0")
+                return (float(hours) + (float(minutes) + float(seconds) / 60) / 60) / 24
+            if form == ISO:
+                is_date = ISO_DATE.fullmatch(cell) is not None
+                return days_since_1970(datetime.fromisoformat(cell)) if is_date else np.nan
+            return days_since_1970(datetime.strptime(cell, form))
+        except ValueError:  # such as the 31st of April
+            return np.nan
+
+    return read
+
+
+def days_since_1970(when: date) -> float:
+    """Return the days from 1970 to a date, or a time; without a zone it is in UTC."""
+    if not isinstance(when, datetime):
+        when = datetime(when.year, when.month, when.day)
+    if when.tzinfo is None:
+        when = when.replace(tzinfo=UTC)
+    return (when - EPOCH) / timedelta(days=1)
+
+
+def days_of(dates: npt.NDArray[np.datetime64]) -> npt.NDArray[np.float64]:
+    """Return dates of NumPy, of any unit, as days since 1970, NaN for NaT."""
+    days = (dates - np.datetime64(0, "s")) / np.timedelta64(1, "D")
+    return np.where(np.isnat(dates), np.nan, days)
+
+
+def is_missing(value: Any) -> bool:
+    """Tell whether a value is None, NaN, NaT or pandas' NA."""
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # pandas' NA is neither true nor false
+        return True
+
+
+Kind: TypeAlias = Literal["number", "boolean", "date", "text", "category", "other"]
+
+KINDS: dict[str, Kind] = {
+    **dict.fromkeys(("integer", "floating", "mixed-integer-float", "decimal"), "number"),
+    **dict.fromkeys(("datetime64", "datetime", "date"), "date"),
+    **dict.fromkeys(("string", "empty"), "text"),
+    "boolean": "boolean",
+}
+"""The kind of a column by what pandas calls its values; else 'other'."""
+
+
+def kind_of(column: pd.Series[Any]) -> Kind:
+    """Return the kind of a column by its type; nothing is guessed from texts."""
+    import pandas as pd
+
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return "category"
+    if isinstance(column.dtype, pd.StringDtype):
+        return "text"
+    if pd.api.types.is_datetime64_any_dtype(column.dtype):
+        return "date"
+    return KINDS.get(pd.api.types.infer_dtype(column, skipna=True), "other")
+
+
+def distinct_of(column: pd.Series[Any]) -> tuple[npt.NDArray[np.intp], list[Any]]:
+    """Return the place of each value among the different ones, -1 where missing, and these."""
+    import pandas as pd
+
+    if kind_of(column) != "text":  # 1 and True are equal, and different
+        return np.arange(len(column)), column.tolist()
+    places, distinct = pd.factorize(column)
+    return places, distinct.tolist()
+
+
+def texts_of(column: pd.Series[Any]) -> list[str | None]:
+    """Return the texts of a column, None where one is missing; whole numbers have no point."""
+    missing = column.isna().tolist()
+    return [
+        None if gone else as_text(value)
+        for value, gone in zip(column.tolist(), missing, strict=True)
+    ]
+
+
+def as_text(value: Any) -> str:
+    """Return a value as text; a whole number has no point."""
+    if isinstance(value, str):
+        return value
+    is_whole = isinstance(value, float | np.floating) and float(value).is_integer()
+    return str(int(value) if is_whole else value)
+
+
+def dates_of(column: pd.Series[Any]) -> npt.NDArray[np.datetime64]:
+    """Return dates, and times in UTC, as NumPy's, to the microsecond."""
+    import pandas as pd
+
+    if not pd.api.types.is_datetime64_any_dtype(column.dtype):  # dates of Python, or None
+        return np.array([None if pd.isna(one) else one for one in column], "datetime64[us]")
+    dates = column if column.dt.tz is None else column.dt.tz_convert("UTC").dt.tz_localize(None)
+    return dates.to_numpy().astype("datetime64[us]")

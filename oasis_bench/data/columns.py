@@ -1,0 +1,266 @@
+"""What each column of a table is: decided from the whole column, or declared by the user."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections import Counter
+from collections.abc import Mapping
+from reprlib import repr as shown
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import structs
+
+from oasis_bench.data import cells
+from oasis_bench.data.schema import Column, Schema
+from oasis_bench.system import Text, UsageError
+
+if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
+    import pandas as pd
+
+LEAST_IDS = 10
+
+MOSTLY, MOSTLY_ONE_UNIT = 0.5, 0.8
+"""A column with this share of numbers or dates, or of numbers of one unit, has mistakes."""
+
+PERHAPS_NUMBER = re.compile(r"[+-]?[\d.,\s'\u2019]+([eE][+-]?\d+)?")
+
+SAMPLE = 50
+"""Different cells by which units of numbers and forms of dates are looked for."""
+
+
+class Found(NamedTuple):
+    """A column as it is read and its numbers; or the reason why it cannot be a feature.
+
+    `row` is that of the cell which `problem` names; `remark` says what the user should know.
+    """
+
+    column: Column
+    values: npt.NDArray[Any] | None = None
+    problem: str = ""
+    remark: str = ""
+
+
+def find_column(
+    name: str, given: pd.Series[Any], signs: Schema, declared: str | None, is_text_file: bool
+) -> Found:
+    """Decide what a column is.
+
+    `given` has texts, and numbers that are plain, of a text file; or typed values, of which no text
+    is taken for a number.  `signs` has those of numbers in text, and the words for missing values.
+    `declared` is what the user says: date, category, number, text, or the format of a date.
+    """
+    import pandas as pd
+
+    kind = cells.kind_of(given)
+    is_date = declared is not None and (declared == "date" or "%" in declared)
+    if kind == "other":
+        row = int(given.notna().to_numpy().argmax())
+        return Found(Column(name), problem=cell_in_row(given, row))
+    if declared in ("category", "text") or (kind == "category" and declared is None):
+        counts = _counts(given, signs)
+        return _texts(name, given, signs, counts, is_category=declared != "text")
+    if is_date and kind != "date":
+        texts = pd.Series(cells.texts_of(given), dtype=object)
+        return _declared_date(name, texts, signs, str(declared))
+    if declared == "number" and kind in ("text", "category"):
+        unit = _unit_of(_counts(given, signs))[0]
+        return _with_mistakes(Column(name, form=unit, is_declared=True), given, signs)
+    if kind == "text":
+        return _undeclared_text(name, given, signs, is_text_file)
+    if kind == "date":
+        return _settled(Column(name, "date", cells.ISO), given, signs)
+    return _settled(Column(name, form=cells.BOOLEAN * (kind == "boolean")), given, signs, declared)
+
+
+def _settled(
+    column: Column, given: pd.Series[Any], signs: Schema, declared: object = None
+) -> Found:
+    """Return a column whose cells all fit; it is left out if it is constant, or counts rows."""
+    values, _ = signs.values_of(column, given)
+    if given.dtype == np.float32:
+        values = values.astype(np.float32)
+    is_counter = column.kind == "number" and is_id(values) and np.ptp(values) < 2 * len(values)
+    kind = "id" if is_counter and declared is None else column.kind
+    missing = np.isnan(values)
+    if missing.all() or not (missing.any() or (values != values[0]).any()):
+        kind = "constant"
+    return Found(structs.replace(column, kind=kind), values)
+
+
+def is_id(values: npt.NDArray[Any]) -> bool:
+    """Say whether a column may be an id: a different whole number in each of ten rows or more."""
+    if values.dtype.kind not in "iuf" or len(values) < LEAST_IDS:
+        return False
+    return all(  # the first rows rule out most columns
+        bool((np.trunc(part) == part).all()) and len(np.unique(part)) == len(part)
+        for part in (values[:100], values)
+    )
+
+
+def _counts(given: pd.Series[Any], signs: Schema) -> Counter[str]:
+    """Count the texts of a column that are not missing."""
+    places, distinct = cells.distinct_of(given)
+    times = np.bincount(places[places >= 0], minlength=len(distinct)).tolist()
+    counts: Counter[str] = Counter()
+    for value, n in zip(distinct, times, strict=True):
+        text = "" if cells.is_missing(value) else cells.text_of(cells.as_text(value))
+        if text not in signs.missing:
+            counts[text] += n
+    return counts
+
+
+def _undeclared_text(name: str, given: pd.Series[Any], signs: Schema, is_text_file: bool) -> Found:
+    import pandas as pd
+
+    counts = _counts(given, signs)
+    n_cells = counts.total()
+    if not n_cells:
+        return Found(Column(name, "constant"), np.full(len(given), np.nan))
+    forms, (unit, share_of_unit) = _forms_of(counts), _unit_of(counts)
+    candidates = [Column(name, "date", form) for form in forms]
+    if is_text_file:
+        candidates.append(Column(name, form=unit if share_of_unit else cells.BOOLEAN))
+    sample = pd.Series([*counts][:SAMPLE], dtype=object)
+    wrong_rows: dict[str, int] = {}
+    for column in candidates:
+        if len(signs.values_of(column, sample)[1]) == len(sample):
+            continue
+        _, wrong = signs.values_of(column, given)
+        if not wrong:
+            return _ambiguous(column, forms, given, signs) or _settled(column, given, signs)
+        if len(wrong) <= (1 - MOSTLY) * n_cells:
+            wrong_rows.setdefault(column.kind, wrong[0])
+    like_numbers = sum(n for text, n in counts.items() if PERHAPS_NUMBER.fullmatch(text))
+    if "date" in wrong_rows and like_numbers < MOSTLY * n_cells:
+        cell = cell_in_row(given, wrong_rows["date"])
+        return Found(
+            Column(name),
+            problem=f"{cell} is no date, as others are: {_option(name, 'date')} counts it as "
+            f"missing, and {_option(name, 'text')} keeps texts",
+        )
+    if like_numbers >= MOSTLY * n_cells or (unit and share_of_unit >= MOSTLY_ONE_UNIT):
+        if is_text_file:
+            return Found(Column(name), problem=_not_number(given, counts, unit, signs))
+        remark = (
+            f"column {shown(name)} has texts, such as {shown(next(iter(counts)))}: if they are "
+        )
+        remark += f"numbers, use {_option(name, 'number')}"
+        return _texts(name, given, signs, counts)._replace(remark=remark)
+    return _texts(name, given, signs, counts)
+
+
+def _texts(
+    name: str,
+    given: pd.Series[Any],
+    signs: Schema,
+    counts: Counter[str],
+    is_category: bool = False,
+) -> Found:
+    """Return a column of texts, which are categories, or ids if most of them are different."""
+    n_cells = counts.total()
+    is_name = not is_category and n_cells >= LEAST_IDS and len(counts) > n_cells / 2
+    if len(counts) < 2 and n_cells in (0, len(given)):
+        return Found(Column(name, "constant"), np.full(len(given), np.nan))
+    if is_name:
+        return Found(Column(name, "id"), np.full(len(given), np.nan))
+    column = Column(name, "category", texts=tuple(sorted(counts)))
+    return Found(column, signs.values_of(column, given)[0])
+
+
+def _unit_of(counts: Mapping[str, int]) -> tuple[str, float]:
+    """Return the most frequent unit of numbers in a sample, '' for none, and its share of it."""
+    sample, units = [*counts.items()][:SAMPLE], Counter[str]()
+    for text, n in sample:
+        if (bare := cells.bare_number(text)) is not None:
+            units[bare[0]] += n
+    if not units:
+        return "", 0.0
+    ((unit, n_cells),) = units.most_common(1)
+    return unit, n_cells / sum(n for _, n in sample)
+
+
+def _forms_of(counts: Mapping[str, int]) -> list[str]:
+    """Return the forms of dates that fit most of a sample of texts, the best first."""
+    sample = [*counts][:SAMPLE]
+    fits = {
+        form: sum(not np.isnan(read(text)) for text in sample)
+        for form in cells.DATE_FORMS
+        for read in [cells.date_reader(form)]
+    }
+    likely = [form for form, n in fits.items() if n and n >= MOSTLY * len(sample)]
+    return sorted(likely, key=lambda form: -fits[form])
+
+
+def _ambiguous(
+    column: Column, forms: list[str], given: pd.Series[Any], signs: Schema
+) -> Found | None:
+    """Return the problem of dates of which no cell says whether the day or the month is first."""
+    if column.kind != "date":
+        return None
+    values, _ = signs.values_of(column, given)
+    for form in forms[forms.index(column.form) + 1 :]:
+        others, wrong = signs.values_of(Column(column.name, "date", form), given)
+        if not wrong and not np.array_equal(values, others, equal_nan=True):
+            row = int(np.argmax(values != others))
+            return Found(
+                column,
+                problem=f"{cell_in_row(given, row)} is {column.form} or {form}: say which with "
+                f"{_option(column.name, column.form)}, or keep texts with "
+                f"{_option(column.name, 'text')}",
+            )
+    return None
+
+
+def _declared_date(name: str, given: pd.Series[Any], signs: Schema, declared: str) -> Found:
+    forms = [declared] if "%" in declared else _forms_of(_counts(given, signs))
+    columns = [Column(name, "date", form, is_declared=True) for form in forms]
+    if not columns:
+        row = int(given.notna().to_numpy().argmax())
+        raise UsageError(
+            f"{_option(name, 'date')}: {cell_in_row(given, row)} has none of the known forms: give "
+            f"the format, such as {_option(name, '%d/%m/%Y')}"
+        )
+    best = min(columns, key=lambda column: len(signs.values_of(column, given)[1]))
+    if not signs.values_of(best, given)[1] and (found := _ambiguous(best, forms, given, signs)):
+        return found
+    return _with_mistakes(best, given, signs)
+
+
+def _with_mistakes(column: Column, given: pd.Series[Any], signs: Schema) -> Found:
+    """Return a declared column; its cells that do not fit are missing, which is remarked."""
+    _, wrong = signs.values_of(column, given)
+    found = _settled(column, given, signs, declared=column.kind)
+    if not wrong:
+        return found
+    if len(wrong) == _counts(given, signs).total():
+        raise UsageError(
+            f"{_option(column.name, column.kind)}: no cell is {column.words}: the first is "
+            f"{cell_in_row(given, wrong[0])}: declare another kind, or another format"
+        )
+    are = "cell is" if len(wrong) == 1 else "cells are"
+    remark = f"column {shown(column.name)}: {len(wrong)} {are} not {column.words} and count as "
+    return found._replace(remark=f"{remark}missing, the first is {cell_in_row(given, wrong[0])}")
+
+
+def _not_number(given: pd.Series[Any], counts: Mapping[str, int], unit: str, signs: Schema) -> str:
+    """Name the first cell that is no number, by the signs that fit the most cells."""
+    decimals = [signs.decimal] if signs.decimal else [".", ","]
+    misses = []
+    for decimal in decimals:
+        read = cells.number_reader(unit, decimal, signs.thousands)
+        misses.append({text for text in counts if np.isnan(read(text))})
+    fewest = min(misses, key=len) or {*counts}
+    texts = [None if cell is None else cells.text_of(cell) for cell in cells.texts_of(given)]
+    return cell_in_row(given, next(row for row, text in enumerate(texts) if text in fewest))
+
+
+def _option(name: str, kind: str) -> str:
+    return f"--column {shlex.quote(f'{name}={kind}')}"
+
+
+def cell_in_row(given: pd.Series[Any], row: int) -> str:
+    """Return what messages call a cell."""
+    return f"{Text.printable(shown(given.iloc[row]))} in row {row + 1}"

@@ -1,0 +1,81 @@
+"""DataFrames in files that keep the type of each column, without a package beyond pandas.
+
+A file is an npz: ``table.json`` describes the columns, and arrays hold their values.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from oasis_bench.data.cells import dates_of, kind_of, texts_of
+from oasis_bench.system import ArrayArchive, UsageError, open_regular
+
+if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
+    import pandas as pd
+
+HEAD = "table.json"
+
+
+def frame_as_bytes(frame: pd.DataFrame) -> bytes:
+    """Return the content of a file of a DataFrame; its index is left out."""
+    content, described = BytesIO(), []
+    with ArrayArchive(content, "w") as archive:
+        for i in range(frame.shape[1]):
+            column = frame.iloc[:, i]
+            kind = kind_of(column)
+            one: dict[str, Any] = {"name": str(frame.columns[i]), "kind": kind}
+            if kind in ("text", "category"):
+                texts = texts_of(column)
+                one["texts"] = [text for text in dict.fromkeys(texts) if text is not None]
+                code = {None: -1, **{text: n for n, text in enumerate(one["texts"])}}
+                array = np.array([code[text] for text in texts])
+            elif kind == "date":
+                array = dates_of(column).view(np.int64)
+            elif kind == "other":
+                one["texts"] = sorted({type(value).__name__ for value in column})
+                array = np.zeros(len(column), dtype=np.bool_)
+            elif column.isna().any() or column.dtype == object:
+                array = column.to_numpy(np.float64, na_value=np.nan)
+            else:
+                array = column.to_numpy()
+            described.append(one)
+            archive.write_array(f"{i}.npy", np.ascontiguousarray(array))
+        archive.writestr(zipfile.ZipInfo(HEAD), json.dumps(described))
+    return content.getvalue()
+
+
+def read_frame(path: Path) -> pd.DataFrame:
+    """Read what `frame_as_bytes` made."""
+    import pandas as pd
+
+    columns = []
+    with open_regular(path) as file, ArrayArchive(file) as archive:
+        described = json.loads(archive.read(HEAD))
+        for i, one in enumerate(described):
+            array = archive.read_array(f"{i}.npy")
+            match one["kind"]:
+                case "text":
+                    texts = np.array([*one["texts"], None], dtype=object)
+                    column = pd.Series(texts[array], dtype=object)
+                case "category":
+                    column = pd.Series(pd.Categorical.from_codes(array, one["texts"]))
+                case "date":
+                    column = pd.Series(array.view("datetime64[us]"))
+                case "boolean":
+                    column = pd.Series(array).astype("boolean")
+                case "other":
+                    column = pd.Series([one["texts"]] * len(array), dtype=object)
+                case _:
+                    column = pd.Series(array)
+            columns.append(column)
+    if not columns:
+        raise UsageError("has no columns")
+    frame = pd.concat(columns, axis=1)
+    frame.columns = pd.Index([one["name"] for one in described])
+    return frame

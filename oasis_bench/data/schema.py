@@ -1,0 +1,306 @@
+"""How a table is read: a record that is made once, of a whole table, and kept with each model.
+
+Later rows of any source, such as a file or a DataFrame, are read by it, or refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import date
+from decimal import Decimal
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+from scipy import sparse
+
+from oasis_bench.data import cells
+from oasis_bench.system import Text, UsageError, require_packages
+
+if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
+    import pandas as pd
+
+Encoding: TypeAlias = tuple[tuple[str, ...], ...]
+"""The kind of each column, and the texts that its codes stand for where it held text.
+
+A matrix in this encoding holds NaN where a value is missing, codes for texts, days for dates, and
+0 in columns that are left out."""
+
+Reader: TypeAlias = "Callable[[Any], float | None]"
+"""Returns the number of a cell, NaN if it is missing, and None if it does not fit its column."""
+
+
+class Column(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """How a column is read.
+
+    Attributes
+    ----------
+    name : str
+    kind : {'number', 'date', 'category', 'constant', 'id'}
+        The last two are left out.
+    form : str
+        Of numbers the unit that each cell has, such as '%', or `cells.BOOLEAN`; of dates one of
+        `cells.DATE_FORMS` or a format of `strptime`.
+    texts : tuple of str
+        Of categories, in the order of their codes.
+    is_declared : bool
+        Whether the user declared the kind: then cells that do not fit are missing.
+    """
+
+    LEFT_OUT = ("constant", "id")
+    """Kinds of columns that tell nothing about new rows."""
+
+    name: str
+    kind: Literal["number", "date", "category", "constant", "id"] = "number"
+    form: str = ""
+    texts: tuple[str, ...] = ()
+    is_declared: bool = False
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether it is not left out."""
+        return self.kind not in Column.LEFT_OUT
+
+    @property
+    def words(self) -> str:
+        """Say what its cells are."""
+        form = f" ({self.form})" * bool(self.form)
+        return {"number": f"a number{form}", "date": f"a date{form}"}.get(self.kind, "a text")
+
+
+class Schema(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """How a table is read.
+
+    Attributes
+    ----------
+    columns : tuple of Column, optional
+        The features.  None for a svmlight file.
+    missing : tuple of str
+        Texts that mean a missing category.
+    decimal, thousands : str
+        The signs of numbers in text; see `cells.number_pattern`.
+    encoding : str
+        That of the file; other files in UTF-8 or UTF-16 are recognised.
+    is_complete : bool
+        Whether all columns are numbers, and no value was missing: then none may be.
+    is_single : bool
+        Whether numbers are float32.
+    n_features, from_zero : int, bool
+        The width of a svmlight file, and whether its features count from 0.
+    """
+
+    columns: tuple[Column, ...] | None = None
+    missing: tuple[str, ...] = cells.NO_FEATURE
+    decimal: Literal["", ".", ","] = ""
+    thousands: Literal["", ",", ".", " ", "'"] = ""
+    encoding: str = "utf-8-sig"
+    is_complete: bool = True
+    is_single: bool = False
+    n_features: int = 0
+    from_zero: bool = False
+
+    def __post_init__(self) -> None:
+        names = self.names or ()
+        if len({*names}) < len(names):
+            raise ValueError("two columns have one name")
+        if any(len({*column.texts}) < len(column.texts) for column in self.columns or ()):
+            raise ValueError("a category has two codes")
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """The names of the features, if they have names."""
+        return None if self.columns is None else tuple(column.name for column in self.columns)
+
+    @property
+    def needed(self) -> list[str]:
+        """The names of the features that are not left out."""
+        return [column.name for column in self.columns or () if column.is_needed]
+
+    @property
+    def coding(self) -> Encoding | None:
+        """The `Encoding` of rows that it reads; None if they are complete numbers."""
+        if self.columns is None or self.is_complete:
+            return None
+        return tuple((column.kind, *column.texts) for column in self.columns)
+
+    def rows_of(self, X: Any) -> Any:
+        """Return raw rows of any source as a matrix in `coding`.
+
+        Parameters
+        ----------
+        X : DataFrame, table of polars or Arrow, array or CSR
+            Columns of a table are matched by name, and others are ignored.  Columns of an array
+            are in the order of `columns`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_columns) or CSR
+            Sparse rows as they are: they have no texts and no missing values.
+
+        Raises
+        ------
+        UsageError
+            If a column is missing, or a cell is not what it was in the table of the schema.
+        """
+        X = table_of(X)
+        is_sparse = sparse.issparse(X)
+        if is_sparse and not self.is_complete:
+            raise UsageError(
+                "the model was fitted on texts, dates or missing values, which sparse rows have "
+                "not: give a table"
+            )
+        if self.columns is None or is_sparse:
+            return X
+        frame = self._selected(X)
+        rows = np.zeros((len(frame), len(self.columns)), np.float32 if self.is_single else None)
+        for i, column in enumerate(self.columns):
+            if not column.is_needed:
+                continue
+            of_column = frame[column.name]
+            values, wrong = self.values_of(column, of_column)
+            if len(wrong) and not column.is_declared:
+                value = of_column.tolist()[wrong[0]]
+                raise UsageError(
+                    f"column {Text.shown(column.name)} was {column.words} where the model was "
+                    f"fitted, and {Text.shown(value)} in row {wrong[0] + 1} is something else: "
+                    "write it as it was"
+                )
+            rows[:, i] = values
+        if self.is_complete and (missing := np.isnan(rows)).any():
+            row, place = np.argwhere(missing)[0]
+            raise UsageError(
+                f"column {Text.shown(self.columns[place].name)} has a missing value in row "
+                f"{row + 1}, and the model was fitted on complete rows: fill it in or leave the "
+                "row out"
+            )
+        return rows
+
+    def _selected(self, X: Any) -> pd.DataFrame:
+        """Return the needed columns of a table, or of an array, by name."""
+        import pandas as pd
+
+        assert self.columns is not None
+        if not hasattr(X, "columns"):
+            X = np.asarray(X)
+            if X.ndim != 2 or X.shape[1] != len(self.columns):
+                raise UsageError(
+                    f"rows of shape {X.shape}, and the model was fitted on {len(self.columns)} "
+                    "columns: give rows of the same columns, or a DataFrame with their names"
+                )
+            X = pd.DataFrame(X, columns=list(self.names or ())).infer_objects()
+        named: pd.DataFrame = X.set_axis(X.columns.map(str), axis=1)
+        columns = [*named.columns]
+        if lacking := [name for name in self.needed if name not in columns]:
+            more = f" and {len(lacking) - 1} more" * (len(lacking) > 1)
+            raise UsageError(
+                f"the rows lack the column {Text.shown(lacking[0])}{more}, which the model was "
+                "fitted on: give each column the name that it had"
+            )
+        if twice := [name for name in self.needed if columns.count(name) > 1]:
+            raise UsageError(
+                f"several columns are called {Text.shown(twice[0])}: rename all but one"
+            )
+        return named
+
+    def values_of(
+        self, column: Column, given: pd.Series[Any]
+    ) -> tuple[npt.NDArray[np.float64], Sequence[int]]:
+        """Return the number of each cell of a column, NaN if missing, and the rows that are wrong.
+
+        Wrong cells are NaN, too.
+        """
+        import pandas as pd
+
+        if isinstance(given.dtype, pd.CategoricalDtype):
+            given = pd.Series(np.asarray(given))
+        if column.kind == "date" and pd.api.types.is_datetime64_any_dtype(given.dtype):
+            return cells.days_of(cells.dates_of(given)), []
+        if column.kind == "number" and pd.api.types.is_numeric_dtype(given.dtype):
+            return given.to_numpy(np.float64, na_value=np.nan), []
+        if column.kind == "date" and pd.api.types.is_numeric_dtype(given.dtype):
+            given = pd.Series(cells.texts_of(given), dtype=object)  # such as 20200131
+        places, distinct = cells.distinct_of(given)
+        read = self._reader(column)
+        found = [read(value) for value in distinct]
+        numbers = np.array([np.nan if it is None else it for it in (*found, np.nan)], np.float64)
+        is_wrong = np.array([it is None for it in (*found, 0)])
+        return numbers[places], np.flatnonzero(is_wrong[places]).tolist()
+
+    def _reader(self, column: Column) -> Reader:
+        """Return what reads a cell of a column: a text, or a value of Python."""
+        if column.kind == "category":
+            return partial(_code, _Codes(column.texts), frozenset(self.missing))
+        missing = frozenset({*self.missing, *cells.NO_FEATURE})
+        if column.kind == "date":
+            return partial(_read, missing, cells.date_reader(column.form), _days)
+        of_text = cells.number_reader(column.form, self.decimal, self.thousands)
+        return partial(_read, missing, of_text, _number)
+
+
+class _Codes:
+    """The codes of texts, and of numbers that stand for exactly one of them."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.of_text = {text: float(code) for code, text in enumerate(texts)}
+        self.unknown = float(len(texts))
+        self.of_value: dict[float, float | None] = {}
+        pattern = cells.number_pattern(".", "'")
+        for text, code in self.of_text.items():
+            is_boolean = text in cells.BOOLEANS
+            if is_boolean or pattern.fullmatch(text):
+                value = cells.BOOLEANS[text] if is_boolean else cells.number_in(text, ".", "'")
+                self.of_value[value] = None if value in self.of_value else code
+
+
+def _code(codes: _Codes, missing: frozenset[str], value: Any) -> float | None:
+    """Return the code of a category; a text that is not known has the first code of none."""
+    if isinstance(value, str):
+        text = cells.text_of(value)
+        return np.nan if text in missing else codes.of_text.get(text, codes.unknown)
+    if cells.is_missing(value):
+        return np.nan
+    number = _number(value)
+    return None if number is None else codes.of_value.get(number, codes.unknown)
+
+
+def _read(
+    missing: frozenset[str], of_text: Callable[[str], float], of_value: Reader, value: Any
+) -> float | None:
+    if isinstance(value, str):
+        text = cells.text_of(value)
+        if text in missing:
+            return np.nan
+        found = of_text(text)
+        return None if np.isnan(found) else found
+    return np.nan if cells.is_missing(value) else of_value(value)
+
+
+def _number(value: Any) -> float | None:
+    is_number = isinstance(value, bool | int | float | Decimal | np.number | np.bool_)
+    return float(value) if is_number else None
+
+
+def _days(value: Any) -> float | None:
+    return cells.days_since_1970(value) if isinstance(value, date) else None
+
+
+def table_of(data: Any) -> Any:
+    """Return tables of polars, Arrow and others as a DataFrame, tensors as arrays.
+
+    Masked values of NumPy become NaN.  All else is returned as it is.
+    """
+    if hasattr(data, "iloc"):  # of pandas
+        return data
+    if hasattr(data, "to_pandas") or hasattr(data, "__arrow_c_stream__"):
+        require_packages("a table of polars or Arrow", ["pyarrow"], "parquet")
+        if hasattr(data, "to_pandas"):
+            return data.to_pandas()
+        return import_module("pyarrow").table(data).to_pandas()
+    if hasattr(data, "detach"):  # a tensor that may be on a device, with a gradient
+        return np.asarray(data.detach().cpu())
+    if isinstance(data, np.ma.MaskedArray) and data.dtype.kind in "biuf":
+        return np.ma.filled(data.astype(np.result_type(data.dtype, np.float32)), np.nan)
+    return data
