@@ -14,7 +14,7 @@ import warnings
 import zlib
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
@@ -24,8 +24,8 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from oasis_bench.data import JudgedTriplets, Ratings
-from oasis_bench.datasets.files import broken, listed, named_in_errors, reason_of
-from oasis_bench.system import Text, UsageError, open_regular
+from oasis_bench.datasets.files import FEWER, broken, listed, named_in_errors, reason_of
+from oasis_bench.system import Text, UsageError, open_regular, require_memory
 
 if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
     import pandas as pd
@@ -72,6 +72,18 @@ def _unpacked(path: Path) -> Iterator[BinaryIO]:
             raise UsageError(f"gzip cannot be read ({reason_of(error)}): make it again") from error
 
 
+def refuse_too_large(path: Path) -> None:
+    """Raise MemoryError for a text that is larger than the free memory, also where gzip packed it.
+
+    A gzip file becomes up to a thousand times as large.
+    """
+    with _unpacked(path) as file:
+        n_bytes = path.stat().st_size
+        if path.name.lower().endswith(".gz"):
+            n_bytes = sum(map(len, iter(partial(file.read, 2**20), b"")))
+    require_memory(n_bytes, "it", FEWER)
+
+
 def encoding_of(path: Path) -> str:
     """Return the encoding of a text: UTF-16 by its first bytes, UTF-8, or else Windows' Latin-1."""
     status = path.stat()
@@ -81,6 +93,7 @@ def encoding_of(path: Path) -> str:
 @lru_cache(maxsize=8)
 def _encoding(path: Path, n_bytes: int, changed: int) -> str:
     """Read all of the file: its last line may be the first that is not UTF-8."""
+    refuse_too_large(path)
     with _unpacked(path) as file:
         if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             return "utf-16"
