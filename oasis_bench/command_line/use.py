@@ -25,7 +25,7 @@ from oasis_bench.plugins import (
     neighbours as find_neighbours,
 )
 from oasis_bench.runs import fit_on_all
-from oasis_bench.system import Folder, UsageError, require_packages, whole_file
+from oasis_bench.system import Folder, UsageError, refuse_input, require_packages, whole_file
 
 ENDINGS = (".csv", ".npy", ".parquet")
 
@@ -106,13 +106,17 @@ def _load(
 ) -> tuple[Any, list[_Items]]:
     """Load a model, and the items of tables or data sets as it takes them."""
     registry = Registry.load(options.plugin)
+    datasets = []
+    for source in sources:
+        given = data_options(options, source)
+        datasets.append(Registry.open_dataset(source, registry, given))
+        refuse_input(options.output, [datasets[-1].location(), *given.values()])
     model = load_model_of(registry, options.model)
     takes, columns = learner_of(model, [])[0].takes, getattr(model, "feature_names_in_", None)
     prepare = Prepare.of_model(model)
     needed = columns if columns is None or prepare is None else prepare.needed(columns)
     loaded: list[_Items] = []
-    for source in sources:
-        dataset = Registry.open_dataset(source, registry, data_options(options, source))
+    for source, dataset in zip(sources, datasets, strict=True):
         X, names = dataset.load_items(
             takes, needed, options.name, display.download, prepare is not None
         )
