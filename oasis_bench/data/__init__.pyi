@@ -1,3 +1,4 @@
+from .fitted import FittedArray as FittedArray
 from .matrices import (
     FloatArray as FloatArray,
     canonical as canonical,
