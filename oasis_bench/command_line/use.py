@@ -134,8 +134,9 @@ def _load(
 
 def _write(table: pd.DataFrame, path: Path | None) -> None:
     """Write a table to a file, which appears whole or not at all, or to the terminal."""
+    texts = Registry.load_reports().for_spreadsheets
     if path is None:
-        table.to_csv(sys.stdout, index=False)
+        texts(table).to_csv(sys.stdout, index=False)
         return
     with whole_file(path) as file:
         if path.suffix == ".npy":
@@ -143,4 +144,4 @@ def _write(table: pd.DataFrame, path: Path | None) -> None:
         elif path.suffix == ".parquet":
             table.to_parquet(file, index=False)
         else:
-            table.to_csv(file, index=False)
+            texts(table).to_csv(file, index=False)
