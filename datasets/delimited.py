@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple, TypeAlias, cast
@@ -34,8 +34,8 @@ from oasis_bench.data import (
     bare_number,
     number_pattern,
 )
-from oasis_bench.datasets.files import broken, listed, named_in_errors, reason_of
-from oasis_bench.system import Text, UsageError, open_regular
+from oasis_bench.datasets.files import FEWER, broken, listed, named_in_errors, reason_of
+from oasis_bench.system import Text, UsageError, open_regular, require_memory
 
 if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
     import pandas as pd
@@ -83,6 +83,18 @@ def _unpacked(path: Path) -> Iterator[BinaryIO]:
             raise UsageError(f"gzip cannot be read ({reason_of(error)}): make it again") from error
 
 
+def refuse_too_large(path: Path) -> None:
+    """Raise MemoryError for a text that is larger than the free memory, also where gzip packed it.
+
+    A gzip file becomes up to a thousand times as large.
+    """
+    with _unpacked(path) as file:
+        n_bytes = path.stat().st_size
+        if path.name.lower().endswith(".gz"):
+            n_bytes = sum(map(len, iter(partial(file.read, 2**20), b"")))
+    require_memory(n_bytes, "it", FEWER)
+
+
 def encoding_of(path: Path, otherwise: str = "cp1252") -> str:
     """Return the encoding of a text: UTF-16 or -32 by its first bytes, UTF-8, or another one."""
     status = path.stat()
@@ -92,6 +104,7 @@ def encoding_of(path: Path, otherwise: str = "cp1252") -> str:
 @lru_cache(maxsize=8)
 def _encoding(path: Path, n_bytes: int, changed: int, otherwise: str) -> str:
     """Read all of the file: its last line may be the first that is not UTF-8."""
+    refuse_too_large(path)
     with _unpacked(path) as file:
         start = file.read(4)
     for name, marks in BYTE_ORDER_MARKS.items():

@@ -29,7 +29,9 @@ from urllib.request import Request, urlopen
 
 import numpy as np
 import numpy.typing as npt
+from numpy.lib import format as npy
 from numpy.lib.npyio import NpzFile
+from scipy import sparse
 
 from oasis_bench.system import (
     ArrayArchive,
@@ -47,6 +49,14 @@ LONGEST = 500
 """Characters of a library's message that are repeated: some quote the file."""
 
 DOZEN = 12
+
+FEWER = "give fewer rows or columns"
+
+OF_SPARSE = {
+    *("format", "_is_array", "shape", "data", "indices", "indptr"),
+    *("row", "col", "coords", "offsets"),
+}
+"""Arrays that SciPy reads of a sparse matrix."""
 
 OTHER_FOLDER = "free or correct it, or set OASIS_BENCH_CACHE to another folder"
 
@@ -155,24 +165,49 @@ def open_npz(path: Path) -> NpzFile:
         raise UsageError("is not an npz file, or a truncated one: make it with numpy.savez")
     with broken("npz"):
         file: NpzFile = np.load(path, allow_pickle=False)
+    assert file.zip is not None  # as long as the file is open
+    try:
+        ArrayArchive.refuse_packed(file.zip, zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+        if len(set(file.files)) < len(file.files):  # 'X' and 'X.npy': who checks one reads another
+            raise UsageError("holds an array twice: make it with numpy.savez")
+    except UsageError:
+        file.close()
+        raise
     return file
 
 
 def load_array(file: NpzFile, name: str) -> npt.NDArray[Any]:
     """Read one array; raise UsageError if it is damaged, too large or has Python objects."""
     with broken(f"array {shown(name)}"):
-        assert file.zip is not None  # as long as the file is open
-        entry = file.zip.getinfo(f"{name}.npy")
-        with ArrayArchive.open_array(file.zip, entry.filename):  # refuses objects
-            require_memory(entry.file_size, "it", "give fewer rows or columns")
+        _refuse_too_large(file, name)
         return np.asarray(file[name])
+
+
+def load_sparse(path: Path, file: NpzFile) -> sparse.csr_array:
+    """Read an open file that `scipy.sparse.save_npz` wrote, as `load_array` reads an array."""
+    with broken("the sparse matrix"):
+        for name in OF_SPARSE.intersection(file.files):
+            _refuse_too_large(file, name)
+        matrix: Any = sparse.load_npz(path)
+        require_memory(8 * matrix.shape[0], "it", FEWER)  # each row takes a number, if it is empty
+        if matrix.format in ("csr", "csc", "bsr"):
+            matrix.check_format(full_check=True)  # wrong indices would crash what follows
+        return sparse.csr_array(matrix)
+
+
+def _refuse_too_large(file: NpzFile, name: str) -> None:
+    """Raise an error for an array that is damaged, too large or has Python objects."""
+    assert file.zip is not None
+    entry = file.zip.getinfo(f"{name}.npy")
+    with ArrayArchive.open_array(file.zip, entry.filename):
+        require_memory(entry.file_size, "it", FEWER)
 
 
 def load_npy(path: Path) -> npt.NDArray[Any]:
     """Read an npy file; raise UsageError if it is damaged, too large or has Python objects."""
     with open_regular(path) as file, broken("npy"):
-        require_memory(os.fstat(file.fileno()).st_size, "it", "give fewer rows or columns")
-        return np.asarray(np.load(file, allow_pickle=False))
+        require_memory(os.fstat(file.fileno()).st_size, "it", FEWER)
+        return npy.read_array(file, allow_pickle=False)
 
 
 @contextmanager

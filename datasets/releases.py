@@ -20,10 +20,13 @@ from oasis_bench.datasets.files import (
     fetch,
 )
 from oasis_bench.plugins import Dataset
-from oasis_bench.system import Progress, UsageError, cache_home, no_progress
+from oasis_bench.system import Progress, UsageError, cache_home, no_progress, require_memory
 
 BASE_URL = "https://ossci-datasets.s3.amazonaws.com/mnist/"
 """The mirror that torchvision uses: the original host no longer serves the files."""
+
+MOST_BYTES = 50_000_000
+"""The largest of the four files has fewer when it is unpacked."""
 
 CHECKSUMS = {
     "train-images-idx3-ubyte.gz": "md5:f68b3c2dcbeaaa9fbdd348bbdeb94873",
@@ -80,7 +83,10 @@ class MNIST(Dataset):
 def _read_idx(path: Path) -> npt.NDArray[np.uint8]:
     """Read a gzipped IDX file of bytes: 4 bytes, 4 for each dimension, then the values."""
     with broken(f"{path}", f"replace it with {BASE_URL}{path.name}"):
-        content = gzip.decompress(path.read_bytes())
+        with gzip.open(path) as file:
+            content = file.read(MOST_BYTES)
+        if len(content) == MOST_BYTES:
+            raise ValueError(f"it unpacks to {MOST_BYTES:,} bytes or more")
         return np.frombuffer(content, np.uint8, offset=4 + 4 * content[3])
 
 
@@ -97,6 +103,9 @@ GROUPS = (
 # Of the MATLAB 5 format: elements follow a header, each after its kind and its size.
 HEADER_BYTES = 128
 COMPRESSED = 15
+
+PART_BYTES = 2**20
+"""Bytes that are unpacked at once."""
 
 
 class TwentyNewsgroups(Dataset):
@@ -145,10 +154,16 @@ class TwentyNewsgroups(Dataset):
 
 def _verify(path: Path) -> None:
     """Let zlib compare its checksums first: `loadmat` crashes the process on damaged content."""
+    n_bytes = 0
     with path.open("rb") as file:
         order = "<" if file.read(HEADER_BYTES).endswith(b"IM") else ">"
         while len(tag := file.read(8)) == 8:
             kind, size = struct.unpack(f"{order}II", tag)
             content = file.read(size)
             if kind == COMPRESSED:
-                zlib.decompress(content)
+                unpacking = zlib.decompressobj()
+                while part := unpacking.decompress(content, PART_BYTES):
+                    n_bytes, content = n_bytes + len(part), unpacking.unconsumed_tail
+                if not unpacking.eof:
+                    raise EOFError("it ends early")
+    require_memory(n_bytes, str(path), "free some")

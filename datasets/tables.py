@@ -35,18 +35,27 @@ from oasis_bench.data import (
     kind_of,
     read_frame,
 )
-from oasis_bench.datasets.delimited import ENDINGS, Cells, find_signs, is_text, layout_of
+from oasis_bench.datasets.delimited import (
+    ENDINGS,
+    Cells,
+    find_signs,
+    is_text,
+    layout_of,
+    refuse_too_large,
+)
 from oasis_bench.datasets.files import (
+    FEWER,
     broken,
     first_dozen,
     listed,
     load_array,
     load_npy,
+    load_sparse,
     named_in_errors,
     open_npz,
     refuse_empty,
 )
-from oasis_bench.system import Text, UsageError, require_packages
+from oasis_bench.system import Text, UsageError, require_memory, require_packages
 
 if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
     import pandas as pd
@@ -241,7 +250,9 @@ def _typed_cells(path: Path) -> pd.DataFrame:
     from pyarrow import parquet
 
     with broken("Parquet"):
-        names = parquet.read_schema(path).names
+        held = parquet.read_metadata(path)
+        names = held.schema.to_arrow_schema().names
+    require_memory(8 * held.num_rows * held.num_columns, "it", FEWER)
     if twice := [name for i, name in enumerate(names) if name in names[:i]]:
         raise UsageError(f"several columns are called {shown(twice[0])}: rename all but one")
     try:
@@ -507,14 +518,7 @@ def _read_npz(path: Path, asked: Columns) -> Table:
             )
         if asked.fold is not None and asked.fold in ("X", y):
             raise UsageError(f"--fold-column {shown(asked.fold)}: name another array than X and y")
-        if is_sparse:
-            with broken("the sparse matrix"):
-                matrix: Any = sparse.load_npz(path)
-                if matrix.format in ("csr", "csc", "bsr"):
-                    matrix.check_format(full_check=True)  # wrong indices would crash what follows
-                X: Any = sparse.csr_array(matrix)
-        else:
-            X = load_array(file, "X")
+        X: Any = load_sparse(path, file) if is_sparse else load_array(file, "X")
         labels, folds = (
             None if name is None else _array_labels(load_array(file, name), name)
             for name in (y, asked.fold)
@@ -547,6 +551,7 @@ def _array_labels(labels: npt.NDArray[Any], name: str) -> LabelValues:
 
 def _read_svmlight(path: Path, asked: Columns) -> Table:
     """Read sparse rows; the first feature is 0 if one has this number, else 1."""
+    refuse_too_large(path)
     schema, of_model = asked.schema, {}
     if is_known := schema is not None and schema.n_features > 0:
         of_model = {"zero_based": schema.from_zero, "n_features": schema.n_features}

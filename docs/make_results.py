@@ -596,6 +596,7 @@ def beside(ours, published):
 def make_rows(page, folder):
     """Return the CSV of all leaderboards that a page asks for."""
     from oasis_bench.reports.leaderboard import standing_table
+    from oasis_bench.reports.table import to_csv
 
     parts = []
     for spec in [found[3] for found in MARKED.finditer(page) if found[2] == "leaderboard"]:
@@ -603,7 +604,7 @@ def make_rows(page, folder):
             continue
         about = {"task": board.task, "measure": board.measure, "corpora_of": board.group}
         parts.append(standing_table(board).numbers.assign(**about))
-    return pd.concat(parts).to_csv(index=False) if parts else ""
+    return to_csv(pd.concat(parts)).decode() if parts else ""
 
 
 def make_page(text, folder):

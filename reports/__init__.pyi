@@ -7,6 +7,7 @@ from .leaderboard import (
 )
 from .ratings import collect_ratings as collect_ratings, write_rating_page as write_rating_page
 from .report import write_report as write_report
+from .table import for_spreadsheets as for_spreadsheets
 from .terminal import (
     answer_text as answer_text,
     comparison_text as comparison_text,

@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import EngFormatter, LogLocator, NullLocator
 
-from oasis_bench.reports.table import clip
+from oasis_bench.reports.table import clip, page_text
 
 LABEL_WIDTH, TITLE_WIDTH = 32, 44
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
@@ -180,7 +180,7 @@ def together(
         below, across = max(below, y + height), max(across, x)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{across:g}pt" height="{below:g}pt" '
-        f'viewBox="0 0 {across:g} {below:g}"><desc>{escape(description)}</desc>\n'
+        f'viewBox="0 0 {across:g} {below:g}"><desc>{escape(page_text(description))}</desc>\n'
         f"{''.join(placed)}</svg>\n"
     ).encode()
 
@@ -291,10 +291,10 @@ def draw_legend(
 
 def render(figure: Figure, name: str = "oasis-bench") -> bytes:
     """Write a figure as SVG, the same bytes each time; its ids are those of `name`."""
-    svg = io.BytesIO()
+    svg = io.StringIO()
     with mpl.rc_context({"svg.hashsalt": name}), warnings.catch_warnings():
         # The font is that of who reads it: what DejaVu lacks, another has.
         warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
         vector: Any = FigureCanvasSVG(figure)
         vector.print_svg(svg, metadata={"Date": None})
-    return svg.getvalue()
+    return page_text(svg.getvalue()).encode()

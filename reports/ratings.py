@@ -21,7 +21,7 @@ from oasis_bench.reports.report_files import data_uri, render, write_files
 from oasis_bench.reports.table import Column, Table, number_text, plural, to_csv
 from oasis_bench.reports.view import RunView, view_of
 from oasis_bench.runs import StoredRun, read_run
-from oasis_bench.system import Folder, Text, UsageError, open_regular
+from oasis_bench.system import Folder, Text, UsageError, open_regular, refuse_input
 from oasis_bench.tasks import human_level
 
 PAGE, RATINGS = "judge.html", "ratings.csv"
@@ -115,7 +115,9 @@ def write_rating_page(
     The page has at most `n_queries` queries with at most `n_candidates` candidates each.  It names
     no learner and no class.  Without `output` it is judge.html in the run's folder.
     """
+    path = folder / PAGE if output is None else output
     run = read_run(folder)
+    refuse_input(path, (file for file in folder.iterdir() if file.name != PAGE))
     asked = questions(run, n_queries, n_candidates)
     uris = {
         int(row): data_uri(thumbnail, "image/jpeg")
@@ -131,7 +133,6 @@ def write_rating_page(
         "pictures": {row: uris[row] for row in sorted(pictured)},
     }
     page = render("judge.html.j2", script="judge.js", asked=values, marks=MARKS)
-    path = folder / PAGE if output is None else output
     write_files(path.parent, path.name, page, (), ())
     pairs = [(query, row) for query, candidates in asked for row in candidates]
     rows = view_of(run).retrievals

@@ -14,13 +14,8 @@ import jinja2
 from markupsafe import Markup, escape
 
 from oasis_bench.reports.figure_style import Drawing
-from oasis_bench.reports.table import Table, clip, plural, series, to_csv, to_latex
+from oasis_bench.reports.table import Table, clip, page_text, plural, series, to_csv, to_latex
 from oasis_bench.system import Folder, Text, UsageError
-
-CONTROLS = {*range(0x20), *range(0x7F, 0xA0)} - {ord("\n"), ord("\t")}
-DIRECTIONS = {*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x061C, 0x200E, 0x200F}
-REPLACED = dict.fromkeys(CONTROLS | DIRECTIONS, "\ufffd")
-"""Control characters, and marks of Unicode that order or turn the text after them."""
 
 VARIABLES = {
     "#262626": "--ink",  # texts
@@ -67,8 +62,7 @@ def render(template: str, script: str = "report.js", **context: Any) -> str:
 
 
 def _without_controls(value: object) -> object:
-    """Replace what a page may not contain, or what would reverse the text around it."""
-    return value.translate(REPLACED) if isinstance(value, str) else value
+    return type(value)(page_text(value)) if isinstance(value, str) else value  # Markup stays so
 
 
 def unbroken(text: str) -> Markup:

@@ -41,6 +41,13 @@ LATEX = str.maketrans(
     }
 )
 
+CONTROLS = {*range(0x20), *range(0x7F, 0xA0), 0xFFFE, 0xFFFF} - {*map(ord, "\n\t\r")}
+DIRECTIONS = {*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x061C, 0x200E, 0x200F}
+REPLACED = dict.fromkeys(CONTROLS | DIRECTIONS, "\ufffd")
+"""What XML may not have or a terminal obeys, and marks that order or turn the text after them."""
+
+LONE_RETURN = re.compile(r"\r(?!\n)")
+
 FORMULA = frozenset("=+-@\t\r")
 """What a formula of a spreadsheet begins with."""
 
@@ -197,22 +204,38 @@ def to_latex(table: Table) -> str:
 
 
 def to_csv(table: pd.DataFrame, **how: Any) -> bytes:
-    """Write a data frame as CSV that a spreadsheet shows as it is.
+    """Write a data frame as CSV, `for_spreadsheets`."""
+    text: str = for_spreadsheets(table).to_csv(index=False, **how)
+    return text.encode()
+
+
+def for_spreadsheets(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a data frame whose texts a spreadsheet shows as they are, for a CSV file.
 
     A text that a spreadsheet would take for a formula begins with an apostrophe, as OWASP advises.
     """
-    guarded = table.copy()
+    guarded = table.copy(deep=False)
     for name, column in table.items():
         if not is_numeric_dtype(column):
             guarded[name] = pd.Series(map(_guarded, column), index=table.index, dtype=object)
     guarded.columns = pd.Index(map(_guarded, table.columns))
-    text: str = guarded.to_csv(index=False, **how)
-    return Text.encodable(text).encode()
+    return guarded
 
 
 def _guarded(value: object) -> object:
-    is_formula = isinstance(value, str) and value[:1] in FORMULA and not NUMBER.fullmatch(value)
-    return f"'{value}" if is_formula and len(str(value)) > 1 else value
+    if not isinstance(value, str):
+        return value
+    text = page_text(value)
+    is_formula = text[:1] in FORMULA and len(text) > 1 and not NUMBER.fullmatch(text)
+    return f"'{text}" if is_formula else text
+
+
+def page_text(text: str) -> str:
+    """Return a text that is harmless in a page, a figure or a CSV file, whatever is in it.
+
+    A return that no new line follows would end a row of CSV: pandas does not quote it.
+    """
+    return Text.encodable(LONE_RETURN.sub("\ufffd", text.translate(REPLACED)))
 
 
 def _one_line(text: str) -> str:

@@ -5,7 +5,7 @@ import pytest
 from rated_runs import rated_run, rating_file
 
 from oasis_bench.command_line import main
-from oasis_bench.reports import collect_ratings
+from oasis_bench.reports import collect_ratings, write_rating_page
 from oasis_bench.reports.ratings import questions, read_ratings, whole_depths
 from oasis_bench.reports.view import view_of
 from oasis_bench.system import UsageError
@@ -67,6 +67,17 @@ def test_raters_are_joined_and_a_later_mark_replaces_an_earlier_one(run, tmp_pat
     before = (folder / "ratings.csv").read_bytes()
     collect_ratings(folder, [again])  # the name is guarded once
     assert sorted((folder / "ratings.csv").read_bytes().split()) == sorted(before.split())
+
+
+@pytest.mark.parametrize("name", ["results.sqlite", "ratings.csv"])
+def test_the_page_replaces_no_file_of_the_run(run, tmp_path, name):
+    folder = tmp_path / "run"
+    (folder / "ratings.csv").touch()
+    before = (folder / name).read_bytes()
+    with pytest.raises(UsageError, match=f"{name} is an input too"):
+        write_rating_page(folder, output=folder / name)
+    assert (folder / name).read_bytes() == before
+    assert write_rating_page(folder, output=folder / "judge.html") == write_rating_page(folder)
 
 
 OTHERS = {

@@ -3,6 +3,7 @@
 import csv
 import io
 import os
+import re
 import shutil
 import sqlite3
 import sys
@@ -10,12 +11,14 @@ import zipfile
 from contextlib import closing
 from itertools import product
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
 import pytest
 from fake_runs import fake_trial, write_run
 
+import oasis_bench
 from oasis_bench.command_line import main
 from oasis_bench.data import thumbnail
 from oasis_bench.datasets.picture_files import UnusableImageError, hashed_pictures, read_image
@@ -316,6 +319,56 @@ def test_texts_that_are_formulas_or_control_characters_are_harmless_in_files(tmp
         assert "\\input" not in text
         assert "=cmd()" not in text or "=cmd()  \\textbackslash{}input" in text
     assert to_csv(pd.DataFrame({"=cmd()": [1], "n": [2]})).splitlines()[0] == b"'=cmd(),n"
+
+
+EVIL = ["=1+1\x1b[2J", "+1+\x9b1m", "-1+1\u202e", "@x", "\t=1", "x\r=1", "\r\n=1", "\ufffe<b>&\x07"]
+UNSAFE = re.compile(r"[^\t\n\r -~\u00a0-\uffff]|[\u202a-\u202e\ufffe\uffff]")
+FORMULA = re.compile(r"[=+\-@\t\r]", re.ASCII)
+
+
+def check_harmless(folder):
+    """Check every text file below a folder: control characters, formulas and XML."""
+    files = [it for it in folder.rglob("*.*") if it.suffix in (".csv", ".svg", ".html", ".tex")]
+    for path in files:
+        text = path.read_bytes().decode()
+        assert not UNSAFE.search(text), path
+        if path.suffix == ".svg":
+            ElementTree.fromstring(text)
+        if path.suffix == ".csv":
+            with path.open(newline="") as file:
+                cells = [cell for row in csv.reader(file) for cell in row]
+            for cell in cells:
+                assert not FORMULA.match(cell) or len(cell) == 1 or np.isfinite(float(cell)), path
+    return {path.suffix for path in files}
+
+
+def test_texts_of_the_data_are_harmless_in_every_file(tmp_path, command, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    y = np.repeat(EVIL[:4], 12)
+    X = np.random.default_rng(0).normal(size=(48, 3)) + np.repeat(np.arange(4), 12)[:, None]
+    frame = pd.DataFrame(X, columns=["a", "=b", "c"]).assign(label=y)
+    run = tmp_path / "run"
+    how = {"tasks": ["retrieval", "classification"], "classes": ["all"], "partitions": 2}
+    few = {"inner_folds": 2, "search": 2, "max_steps": 200, "output": run, "save_models": True}
+    learners = {EVIL[0]: "OASIS", EVIL[1]: "Euclidean", EVIL[2]: "Covariance", "LDA": "LDA"}
+    oasis_bench.run(frame, learners, title=EVIL[0], **how, **few)
+    named = frame.assign(name=np.resize(EVIL, 48))
+    named.to_csv("t.csv", index=False, quoting=csv.QUOTE_ALL)
+    of_rows = [next((run / "models").glob("LDA*")), "t.csv", "--name", "name"]
+    for words in (
+        ["export", run, "--format", "csv", "--output", run / "csv"],
+        ["export", run, "--format", "summary", "--output", run / "summary"],
+        ["neighbours", *of_rows, "t.csv", "-k", "2", "--output", run / "neighbours.csv"],
+        ["embed", *of_rows, "--output", run / "points.csv"],
+    ):
+        status, _, errors = command(*words)
+        assert status == 0, errors
+    assert check_harmless(run) == {".csv", ".svg", ".html", ".tex"}
+    found = pd.read_csv(run / "neighbours.csv", keep_default_na=False)
+    assert found["query"].tolist()[::2] == pd.read_csv(run / "points.csv")["name"].tolist()
+    assert found["query"][:4].tolist() == 2 * ["'=1+1\ufffd[2J"] + 2 * ["'+1+\ufffd1m"]
+    assert found["similarity"].dtype == float
+    assert (found["similarity"] < 0).any()
 
 
 def test_a_store_that_is_deleted_in_mid_run_is_told_as_lost(tmp_path, experiment):

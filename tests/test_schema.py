@@ -569,7 +569,7 @@ def test_a_model_of_version_1_knows_its_names_and_texts(tmp_path):
         zipfile.ZipFile(tmp_path / "new.npz") as archive,
         zipfile.ZipFile(tmp_path / "old.npz", "w") as changed,
     ):
-        for name in archive.namelist():
+        for name in {*archive.namelist()} - {"contents.json"}:
             content = archive.read(name)
             if name == "header.json":
                 content = content.replace(b'"format_version": 2', b'"format_version": 1')

@@ -1,12 +1,14 @@
 """A learner for use: `fit`, `neighbours` and `embed`, on the command line and from Python."""
 
 import csv
+import os
 import pickle
 import re
 import signal
 import subprocess
 import time
 from contextlib import redirect_stdout
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -24,6 +26,7 @@ import oasis_bench
 from oasis_bench import scorers
 from oasis_bench.algorithms import LDA, LMNN, OASIS, Euclidean
 from oasis_bench.command_line import main
+from oasis_bench.command_line.use import ENDINGS
 from oasis_bench.data import row_hashes
 from oasis_bench.experiment import Experiment, LearnerSpec
 from oasis_bench.plugins import (
@@ -414,6 +417,77 @@ def test_what_is_wrong_is_told_in_one_line(
     assert (status, printed, len(lines)) == (2, "", 1)
     assert said in lines[0]
     assert [path.name for path in tmp_path.iterdir()] == ["bad.csv"]
+
+
+PLUGIN = """from oasis_bench.algorithms import LDA
+
+class Mine(LDA):
+    name = "Mine"
+"""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "fit t.csv --label kind --output {}",
+        "fit t.csv --label kind --plugin mine.py --output {}",
+        "fit t.csv --pairs pairs.csv --drop kind --output {}",
+        "fit t.csv --triplets triplets.csv --drop kind --output {}",
+        "fit t.npy --labels y.npy --output {}",
+        "fit t.csv --data-option label=kind --data-option pairs=pairs.csv --output {}",
+        "neighbours m.npz t.csv q.csv --output {}",
+        "neighbours m.npz q.csv t.csv --plugin mine.py --output {}",
+        "embed m.npz t.csv --label kind --output {}",
+        "embed m.npz t.npy --labels y.npy --output {}",
+        "evaluate m.npz --dataset t.csv --plugin mine.py --output {}",
+        "run --experiment e.toml --plugin mine.py --output {}",
+        "export a-run --format csv --plugin mine.py --output {}",
+        "judge a-run --output {}",
+        "ranks a-run q.csv --output {}",
+    ],
+)
+def test_an_input_is_never_replaced_by_the_output(
+    metric, folder, command, tmp_path, monkeypatch, words
+):
+    monkeypatch.chdir(tmp_path)
+    texts = {"mine.py": PLUGIN, "pairs.csv": "a,b,same\n", "triplets.csv": "query,nearer,farther\n"}
+    texts["e.toml"] = 'title = "T"\ndataset = "t.csv"\n[learners.LDA]\n'
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "m.npz").write_bytes(metric.read_bytes())
+    np.save(tmp_path / "t.npy", ROWS)
+    np.save(tmp_path / "y.npy", Y)
+    for name, of in (("t.csv", "table.csv"), ("q.csv", "queries.csv")):
+        (tmp_path / name).write_bytes((folder / of).read_bytes())
+    (tmp_path / "a-run").mkdir()
+    inputs = {*re.findall(r"[\w-]+\.(?:csv|npy|npz|py|toml)|a-run", words)}
+    before = {path: path.is_file() and path.read_bytes() for path in tmp_path.iterdir()}
+    for name in inputs:
+        ending = Path(name).suffix
+        link, hard = tmp_path / f"link{ending}", tmp_path / f"hard{ending}"
+        link.symlink_to(name)
+        paths = [name, tmp_path / name, f"a-run/../{name}", link.name]
+        if ending:
+            os.link(name, hard)
+            paths.append(hard)
+        for output in paths if not words.startswith("embed") or ending in ENDINGS else []:
+            status, printed, lines = command(*words.format(output).split())
+            assert (status, printed, len(lines)) == (2, "", 1)
+            assert re.search(f"{output} (is an input too|for output: Not a directory)", lines[0])
+        link.unlink()
+        hard.unlink(missing_ok=True)
+    assert {p: p.is_file() and p.read_bytes() for p in tmp_path.iterdir()} == before
+
+
+def test_python_replaces_no_input_either(folder, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes((folder / "table.csv").read_bytes())
+    with pytest.raises(UsageError, match=r"^output .*t\.csv is an input too") as error:
+        oasis_bench.fit(path, "LDA", output=path, label="kind")
+    assert "--" not in str(error.value)
+    with pytest.raises(UsageError, match=r"cannot use .*t\.csv for output"):
+        oasis_bench.run(path, "LDA", output=path, label="kind")
+    assert path.read_bytes() == (folder / "table.csv").read_bytes()
 
 
 def test_ctrl_c_leaves_no_file(folder, plugins, tmp_path):

@@ -226,7 +226,8 @@ def _add_neighbours(verbs: Any) -> None:
         "find the nearest rows of a gallery for each query, by a saved model",
         "Find the rows of a gallery that are most similar to each query, and write CSV: query, "
         "rank, neighbour, similarity. Tables need no scaling and no labels; their columns are "
-        "matched by name. Rows count from 0.",
+        "matched by name. Rows count from 0. A name that a spreadsheet would run as a formula, "
+        "such as =a, gets an apostrophe in front.",
         "metric.npz gallery.csv queries.csv -k 10 --output neighbours.csv",
     )
     parser.reads("model", "MODEL", "a model file")
@@ -246,7 +247,8 @@ def _add_embed(verbs: Any) -> None:
         "write where rows lie in the learned space of a saved model",
         "Write the point of each row in the learned space. If the learner learns a distance, the "
         "Euclidean distance of two points is the learned one. If it learns a similarity, as "
-        "PsdOASIS and CosineOASIS do, the inner product is. The table is read as by 'neighbours'.",
+        "PsdOASIS and CosineOASIS do, the inner product is. The table is read, and CSV written, as "
+        "by 'neighbours'.",
         "metric.npz table.csv --output embedding.parquet",
     )
     parser.reads("model", "MODEL", "a model file")

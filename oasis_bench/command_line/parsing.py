@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from oasis_bench.system import Text, UsageError, Value
+from oasis_bench.system import Text, UsageError, Value, refuse_input
 
 MOST = 10**9
 """No number of the command line is larger, where nothing else is said."""
@@ -65,7 +65,8 @@ class Parser(argparse.ArgumentParser):
     """A parser that takes options in full only and raises UsageError for a wrong one.
 
     The error names the nearest option, verb or choice, and the help of the verb that was given.
-    A path of `inputs` must exist; that is looked at last, when all words are known to be right.
+    A path of `inputs` must exist, and none of `outputs` may be one of them; that is looked at last,
+    when all words are known to be right.
     Its help begins with `examples`, and leaves the groups in `rare` to --help-all.
     """
 
@@ -73,6 +74,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(**how, allow_abbrev=False, add_help=False, formatter_class=_Formatter)
         self.examples = examples
         self.inputs: list[argparse.Action] = []
+        self.outputs: list[argparse.Action] = []
         self.rare: list[Any] = []
         self.add_argument("-h", "--help", "--help-all", action=_Help)
         self._positionals.title = "arguments"
@@ -94,7 +96,7 @@ class Parser(argparse.ArgumentParser):
 
     def writes(self, name: str, metavar: str, what: str, **how: Any) -> None:
         """Add an option, or an argument, that is a path to write to."""
-        self.add(name, metavar, what, type=path_of_text, **how)
+        self.outputs.append(self.add(name, metavar, what, type=path_of_text, **how))
 
     def reads(self, name: str, metavar: str, what: str, **how: Any) -> None:
         """Add an option, or an argument, that is the path of what is read: it must exist."""
@@ -142,11 +144,14 @@ class Parser(argparse.ArgumentParser):
             raise UsageError(f"unknown option {name!r}{hint or ':'} see '{self.prog} --help'")
         for action in self.inputs:
             given = getattr(found, action.dest) or []
-            for path in given if isinstance(given, list) else [given]:
+            given = given if isinstance(given, list) else [given]
+            for path in given:
                 try:
                     refuse_missing(path)
                 except UsageError as error:
                     self.error(str(argparse.ArgumentError(action, str(error))))
+            for output in self.outputs:
+                refuse_input(getattr(found, output.dest), given)
         return found, unknown
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:

@@ -25,7 +25,7 @@ from oasis_bench.plugins import (
     neighbours as find_neighbours,
 )
 from oasis_bench.runs import fit_on_all
-from oasis_bench.system import Folder, UsageError, require_packages, whole_file
+from oasis_bench.system import Folder, UsageError, refuse_input, require_packages, whole_file
 
 ENDINGS = (".csv", ".npy", ".parquet")
 
@@ -106,12 +106,16 @@ def _load(
 ) -> tuple[Any, list[_Items]]:
     """Load a model without its first step, which reads tables, and items that are read so."""
     registry = Registry.load(options.plugin)
+    datasets = []
+    for source in sources:
+        given = data_options(options, source)
+        datasets.append(Registry.open_dataset(source, registry, given))
+        refuse_input(options.output, [datasets[-1].location(), *given.values()])
     model = load_model_of(registry, options.model)
     takes, schema = learner_of(model, [])[0].takes, ReadTable.of_model(model)
     model = ReadTable.taken_from(model)
     loaded: list[_Items] = []
-    for source in sources:
-        dataset = Registry.open_dataset(source, registry, data_options(options, source))
+    for source, dataset in zip(sources, datasets, strict=True):
         X, names = dataset.load_items(takes, schema or Schema(), options.name, display.download)
         n_needed = model.n_features_in_
         if takes == "rows" and X.shape[1] != n_needed:
@@ -127,8 +131,9 @@ def _load(
 
 def _write(table: pd.DataFrame, path: Path | None) -> None:
     """Write a table to a file, which appears whole or not at all, or to the terminal."""
+    texts = Registry.load_reports().for_spreadsheets
     if path is None:
-        table.to_csv(sys.stdout, index=False)
+        texts(table).to_csv(sys.stdout, index=False)
         return
     with whole_file(path) as file:
         if path.suffix == ".npy":
@@ -136,4 +141,4 @@ def _write(table: pd.DataFrame, path: Path | None) -> None:
         elif path.suffix == ".parquet":
             table.to_parquet(file, index=False)
         else:
-            table.to_csv(file, index=False)
+            texts(table).to_csv(file, index=False)

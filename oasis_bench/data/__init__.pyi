@@ -15,6 +15,7 @@ from .columns import (
     find_column as find_column,
     is_id as is_id,
 )
+from .fitted import FittedArray as FittedArray
 from .frames import (
     frame_as_bytes as frame_as_bytes,
     read_frame as read_frame,

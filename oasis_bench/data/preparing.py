@@ -6,13 +6,14 @@ makes of it is learned from training rows only.
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.pipeline import Pipeline
 
+from oasis_bench.data.fitted import FittedArray
 from oasis_bench.data.schema import Column, Encoding, Schema, table_of
 from oasis_bench.system import UsageError
 
@@ -110,6 +111,12 @@ class Prepare(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """A column with at least the first share of its values missing gets an indicator.  A category
     is rare with less than the second share of the training rows, or fewer rows than the third."""
 
+    _fitted_arrays: ClassVar = {
+        "medians_": FittedArray(("n_features",)),
+        "indicated_": FittedArray(("n_features",), np.bool_),
+        "joined_": FittedArray(("n_features",), np.bool_),
+    }
+
     def __init__(self, encoding: Encoding) -> None:
         self.encoding = encoding
 
@@ -132,6 +139,26 @@ class Prepare(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             self.frequent_.append(codes[counts >= least])
             self.joined_[i] = (counts < least).any()
         return self
+
+    @property
+    def _n_features_out(self) -> int:
+        n_more = self.indicated_.sum() + self.joined_[self._of_kind("category")].sum()
+        return len(self._of_kind("number", "date")) + sum(map(len, self.frequent_)) + int(n_more)
+
+    def refuse_broken(self) -> None:
+        """Raise UsageError for a state that no `fit` leaves, besides what `_fitted_arrays` says."""
+        n_known = len(self._of_kind("number", "date", "category", *Column.LEFT_OUT))
+        texts = [column[1:] for column in self.encoding if column[0] == "category"]
+        if not n_known == len(self.encoding) == self.n_features_in_ or not all(
+            len(set(known)) == len(known) and all(isinstance(text, str) for text in known)
+            for known in texts
+        ):
+            raise UsageError(f"encoding is not of {self.n_features_in_} columns of known kinds")
+        if len(self.frequent_) != len(texts) or not all(
+            codes.ndim == 1 and ((codes >= NO_TEXT) & (codes < len(known))).all()
+            for codes, known in zip(self.frequent_, texts, strict=True)
+        ):
+            raise UsageError("frequent_ is not an array of codes for each column of categories")
 
     def transform(self, X: Any) -> Any:
         """Return rows of finite numbers: numbers, indicators of missing ones, categories."""

@@ -13,6 +13,7 @@ from sklearn import preprocessing
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
+from oasis_bench.data.fitted import FittedArray
 from oasis_bench.data.matrices import canonical
 from oasis_bench.data.preparing import Prepare
 from oasis_bench.data.rows import Rows
@@ -45,6 +46,11 @@ class PrincipalComponents(TransformerMixin, BaseEstimator):  # type: ignore[misc
     PCA.
     """
 
+    _fitted_arrays: ClassVar = {
+        "mean_": FittedArray(("n_features",)),
+        "components_": FittedArray(("n_components", "n_features")),
+    }
+
     def __init__(self, n_components: int = 256) -> None:
         self.n_components = n_components
 
@@ -61,6 +67,10 @@ class PrincipalComponents(TransformerMixin, BaseEstimator):  # type: ignore[misc
         pca = PCA(n_components, random_state=0, **solver).fit(X)
         self.mean_, self.components_ = pca.mean_, np.ascontiguousarray(pca.components_)
         return self
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.components_.shape[0])
 
     def transform(self, X: Rows) -> Any:
         """Return the components of rows (n_rows, n_components)."""
@@ -96,6 +106,11 @@ class InverseDocumentFrequency(TransformerMixin, BaseEstimator):  # type: ignore
         Their weights.
     """
 
+    _fitted_arrays: ClassVar = {
+        "features_": FittedArray(("n_kept",), np.integer, chosen_from="n_features"),
+        "idf_": FittedArray(("n_kept",), positive=True),
+    }
+
     def fit(self, X: Rows, y: object = None) -> Self:
         """Count the rows with each feature; raise UsageError where no feature has a weight."""
         X = canonical(X)
@@ -107,12 +122,31 @@ class InverseDocumentFrequency(TransformerMixin, BaseEstimator):  # type: ignore
         self.idf_ = -np.log(share[self.features_]).astype(X.dtype)
         return self
 
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.features_)
+
     def transform(self, X: Rows) -> Any:
         """Return the weighted features of the rows."""
         kept = (canonical(X) if sparse.issparse(X) else np.asarray(X))[:, self.features_]
         if sparse.issparse(X):
             return sparse.csr_array(kept @ sparse.diags_array(self.idf_, format="csr"))
         return kept * self.idf_
+
+
+_COUNT, _OF_EACH = FittedArray((), np.number), FittedArray(("n_features",))
+_SCALE = FittedArray(("n_features",), positive=True)
+_WITHOUT_SCALE = dict.fromkeys(("var_", "scale_"), FittedArray((), np.object_))  # they are None
+
+OF_SCIKIT_LEARN: Mapping[str, Mapping[str, FittedArray]] = {
+    "StandardScaler": {"n_samples_seen_": _COUNT, "mean_": _OF_EACH},
+    "MinMaxScaler": {
+        "n_samples_seen_": _COUNT,
+        **dict.fromkeys(("min_", "data_min_", "data_max_", "data_range_"), _OF_EACH),
+        "scale_": _SCALE,
+    },
+}
+"""The fitted attributes of scikit-learn's transformers."""
 
 
 class Scaling:
@@ -187,6 +221,15 @@ class Scaling:
     def prepared_by(steps: Sequence[Any]) -> Preparation:
         """Return fitted transformers as one function of rows."""
         return lambda rows: reduce(lambda X, step: step.transform(X), steps, rows)
+
+    @staticmethod
+    def fitted_state(step: Any) -> dict[str, FittedArray]:
+        """Describe the fitted attributes of one of the `STEPS`."""
+        state = {"feature_names_in_": FittedArray(("n_features",), np.object_, required=False)}
+        state |= getattr(step, "_fitted_arrays", OF_SCIKIT_LEARN.get(type(step).__name__, {}))
+        if isinstance(step, StandardScaler):
+            state |= {"var_": _OF_EACH, "scale_": _SCALE} if step.with_std else _WITHOUT_SCALE
+        return state
 
     @staticmethod
     def of(steps: Sequence[Any]) -> str | None:

@@ -6,7 +6,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from oasis_bench.data import (
+    FittedArray as FittedArray,
     FloatArray,
     LabelledRows,
     canonical,
@@ -29,33 +30,6 @@ from oasis_bench.tasks import as_items, evaluate_ranking
 
 TIES_SEED = 0
 """Seed of the order within ties, for `score` and for scorers."""
-
-
-class FittedArray(NamedTuple):
-    """What a fitted attribute must look like; `load_model` refuses a file in which it does not.
-
-    Attributes
-    ----------
-    shape : tuple of int or str
-        Its shape; () for a single number.  A string is the name of a length, which must be the same
-        in all attributes of the learner that use it; 'n_features' is `n_features_in_`.
-    dtype : type, default numpy.floating
-        A numpy type, or a family of types.  Floating-point values must be finite.  For a fitted
-        learner: `MetricLearner`, with the shape ().
-    required : bool, default True
-        Whether every fitted learner has the attribute.
-    nonzero : bool, default False
-        Whether each vector along the last axis must have a value other than 0, as the state of a
-        random generator must.
-    may_be_sparse : bool, default False
-        Whether it may also be a csr_array.
-    """
-
-    shape: tuple[int | str, ...]
-    dtype: type = np.floating
-    required: bool = True
-    nonzero: bool = False
-    may_be_sparse: bool = False
 
 
 class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]

@@ -10,9 +10,10 @@ import math
 import os
 import textwrap
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from io import BytesIO
+from itertools import pairwise
 from numbers import Integral
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
@@ -26,9 +27,19 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from oasis_bench import __version__
-from oasis_bench.data import Column, Patches, PatchKind, ReadTable, Scaling, Schema, row_hashes
+from oasis_bench.data import (
+    Column,
+    FittedArray,
+    Patches,
+    PatchKind,
+    Prepare,
+    ReadTable,
+    Scaling,
+    Schema,
+    row_hashes,
+)
 from oasis_bench.plugins.blending import Blend
-from oasis_bench.plugins.metric_learner import FittedArray, MetricLearner
+from oasis_bench.plugins.metric_learner import MetricLearner
 from oasis_bench.plugins.registry import Registry
 from oasis_bench.system import ArrayArchive, Text, UsageError, open_regular, whole_file
 
@@ -53,6 +64,10 @@ SCHEMA = "schema.json"
 STEPS_PLACE, BASELINE_PLACE = "scaling-steps", "baseline-steps"
 """What the names of the transformers that prepare rows begin with, and of their arrays: those of
 the learner, and of its baseline where that takes others."""
+
+CONTENTS = "contents.json"
+"""The entry with the checksum (CRC-32) of each other one: without one of them, or with another, the
+model may rank otherwise.  A file of a learner alone has none."""
 
 
 def save_model(
@@ -104,6 +119,8 @@ def save_model(
             )
         blend = blend or getattr(learner, "blend_", None)
         learner = learner[-1]
+    for prepared in (steps, blend.steps if blend else None):
+        _check_steps(prepared or ())
     hashes = None
     if training_rows is not None:
         rows = training_rows if sparse.issparse(training_rows) else np.asarray(training_rows)
@@ -246,6 +263,18 @@ def _read(
     if header["format_version"] == 1 and steps:
         names = learner.__dict__.pop("feature_names_in_", None)
         schema = _schema_of_steps(steps, names)
+    of_baseline = blend.steps if blend and blend.steps else ()
+    _refuse_gaps(parts := [*([ReadTable(schema)] if schema else ()), *(steps or ()), learner])
+    for one in parts[1:]:
+        if schema is not None and isinstance(one, Prepare) and one.encoding != schema.coding:
+            raise UsageError("its table is read otherwise than its rows are prepared")
+    if of_baseline and of_baseline[0].n_features_in_ != parts[0].n_features_in_:
+        raise UsageError("its blend takes rows of other features than its learner")
+    if unused := [name for name in arrays if name.startswith((STEPS_PLACE, BASELINE_PLACE))]:
+        raise UsageError(f"its array {Text.shown(unused[0])} is of no step")
+    if header[CONTENTS]:
+        name = Text.shown(header[CONTENTS][0])
+        raise UsageError(f"its entry {name} is missing, or is not the one that was written")
     return learner, steps, blend, schema
 
 
@@ -266,26 +295,57 @@ def _steps_in(
     header: dict[str, Any], place: str, arrays: Arrays, registry: Registry
 ) -> list[Any] | None:
     """Return the transformers that `_write_steps` described, if there are any."""
-    if (described := header.get(f"{place}.json")) is None:
+    if f"{place}.json" not in header:
         return None
     steps = []
-    for held in decode(described, place, arrays, registry):
+    for held in decode(header[f"{place}.json"], place, arrays, registry):
         step = Scaling.STEPS[held["name"]](**held["params"])
         for name, value in held["fitted"].items():
+            if name.startswith("_") or not name.endswith("_"):
+                raise UsageError(f"{Text.shown(name)} cannot be a fitted attribute of a step")
             setattr(step, name, value)
         steps.append(step)
+    _check_steps(steps)
     return steps
+
+
+def _check_steps(steps: Sequence[Any]) -> None:
+    """Check transformers: that they are a scaling, and what `fitted_state` says of each."""
+    for step in steps:
+        try:
+            _check_arrays(step, Scaling.fitted_state(step), {"n_features": _n_features(step)})
+            if isinstance(step, Prepare):
+                step.refuse_broken()
+        except UsageError as error:
+            raise UsageError(f"{type(step).__name__}: {error}") from error
+    _refuse_gaps(steps)
+    if (kind := Scaling.of(steps)) is None or Scaling.words(kind) is None:
+        raise UsageError("the steps before its learner are no scaling of this program")
+
+
+def _refuse_gaps(steps: Sequence[Any]) -> None:
+    """Raise UsageError where a step gives another number of features than the next one takes."""
+    for one, other in pairwise(steps):
+        given = getattr(one, "_n_features_out", one.n_features_in_)
+        if given != other.n_features_in_:
+            raise UsageError(
+                f"{type(one).__name__} gives {given} features, and {type(other).__name__} takes "
+                f"{other.n_features_in_}"
+            )
 
 
 def _blend_in(header: dict[str, Any], arrays: Arrays, registry: Registry) -> Blend | None:
     """Return the blend, if there is one, with the steps of its baseline."""
-    if (held := arrays.get(BLEND)) is None:
+    if (held := arrays.get(BLEND)) is None and f"{BASELINE_PLACE}.json" not in header:
         return None
-    if held.shape != (3,) or held.dtype != np.float64 or not (held >= 0).all():
+    if held is None or held.shape != (3,) or held.dtype != np.float64 or not (held >= 0).all():
         raise UsageError(f"{BLEND} is not three numbers of double precision, none negative")
     steps = _steps_in(header, BASELINE_PLACE, arrays, registry)
     weight, baseline_sd, learned_sd = held.tolist()
-    return Blend(weight, baseline_sd, learned_sd, None if steps is None else tuple(steps))
+    blend = Blend(weight, baseline_sd, learned_sd, None if steps is None else tuple(steps))
+    if blend.weight != weight or not np.isfinite(held).all():
+        raise UsageError(f"{BLEND}: its numbers {held.tolist()} are those of no blend")
+    return blend
 
 
 def training_rows_of(path: Path) -> npt.NDArray[np.uint64] | None:
@@ -366,16 +426,23 @@ def _check_learner(learner: MetricLearner) -> None:
     for name in _fitted(learner):
         if not name.isidentifier() or hasattr(type(learner), name):
             raise UsageError(f"{name!r} cannot be a fitted attribute: its class uses the name")
-    lengths: dict[str, int] = {}
-    if learner.takes == "rows":
-        n_features = getattr(learner, "n_features_in_", None)
-        if not isinstance(n_features, Integral):
-            raise UsageError(f"n_features_in_ is {n_features!r}: a whole number is needed")
-        lengths["n_features"] = int(n_features)
-    for name, needed in learner._fitted_state().items():
-        if name in vars(learner):
-            _check_array(name, getattr(learner, name), needed, lengths)
-        elif needed.required and not hasattr(type(learner), name):
+    lengths = {"n_features": _n_features(learner)} if learner.takes == "rows" else {}
+    _check_arrays(learner, learner._fitted_state(), lengths)
+
+
+def _n_features(fitted: Any) -> int:
+    n_features = getattr(fitted, "n_features_in_", None)
+    if not isinstance(n_features, Integral):
+        raise UsageError(f"n_features_in_ is {n_features!r}: a whole number is needed")
+    return int(n_features)
+
+
+def _check_arrays(fitted: Any, state: Mapping[str, FittedArray], lengths: dict[str, int]) -> None:
+    """Check the attributes of a learner, or of a step before it, by what is said of each."""
+    for name, needed in state.items():
+        if name in vars(fitted):
+            _check_array(name, getattr(fitted, name), needed, lengths)
+        elif needed.required and not hasattr(type(fitted), name):
             raise UsageError(f"{name} is missing")
 
 
@@ -404,6 +471,12 @@ def _check_array(name: str, value: Any, needed: FittedArray, lengths: dict[str, 
         raise UsageError(f"{name} has values that are not finite")
     if needed.nonzero and not value.any(axis=-1).all():
         raise UsageError(f"{name} is all zeros: no random generator has such a state")
+    if needed.positive and not (value > 0).all():
+        raise UsageError(f"{name} has values that are not above 0")
+    if needed.chosen_from is not None:
+        n = lengths[needed.chosen_from]
+        if value.size and (value[0] < 0 or value[-1] >= n or (value[1:] <= value[:-1]).any()):
+            raise UsageError(f"{name} has numbers that are not from 0 to {n - 1} in their order")
 
 
 # --- the format of the file
@@ -464,13 +537,16 @@ def _write_known(
         archive.write_array(f"{BLEND}.npy", np.array(numbers))
         if blend.steps is not None:
             _write_steps(archive, blend.steps, BASELINE_PLACE)
+    if any(known is not None for known in (steps, hashes, blend, schema)):
+        _write(archive, CONTENTS, {it.filename: it.CRC for it in archive.infolist()}, {})
 
 
 def read_archive(file: BinaryIO) -> tuple[dict[str, Any], Arrays]:
     """Read the header and the arrays; sizes are checked before memory is taken for them.
 
     The arrays are those of the header, `TRAINING_ROWS`, `BLEND`, and those of the transformers,
-    where the file has them; what describes these is in the header.
+    where the file has them; what describes these is in the header.  `CONTENTS` there are the names
+    of entries that are missing or changed.
     """
     with ArrayArchive(file) as archive:
         names = archive.namelist()
@@ -485,17 +561,20 @@ def read_archive(file: BinaryIO) -> tuple[dict[str, Any], Arrays]:
                 f"{header['versions']['oasis-bench']}: this {__version__} reads version "
                 f"{FORMAT_VERSION}: install one that reads it"
             )
-        steps = [
-            name for name in names if name in (f"{STEPS_PLACE}.json", f"{BASELINE_PLACE}.json")
-        ]
-        header |= {name: json.loads(archive.read(name)) for name in steps}
+        texts = {f"{STEPS_PLACE}.json", f"{BASELINE_PLACE}.json", CONTENTS}.intersection(names)
+        header |= {name: json.loads(archive.read(name)) for name in texts}
         if SCHEMA in names:
             header[SCHEMA] = msgspec.json.decode(archive.read(SCHEMA), type=Schema)
+        found = {entry.filename: entry.CRC for entry in archive.infolist()}
+        held = header.get(CONTENTS, {})
+        header[CONTENTS] = [name for name in held if found.get(name) != held[name]]
         arrays = {
             name.removesuffix(".npy"): archive.read_array(name)
             for name in names
-            if name not in (HEADER, SCHEMA, *steps)
+            if name not in (HEADER, SCHEMA, *texts)
         }
+    if (hashes := arrays.get(TRAINING_ROWS)) is not None:
+        _check_array(TRAINING_ROWS, hashes, FittedArray(("n_rows",), np.uint64), {})
     return header, arrays
 
 

@@ -16,7 +16,7 @@ from oasis_bench.data import LabelledRows
 from oasis_bench.execution import executor
 from oasis_bench.experiment import Experiment, LearnerSpec, TrialSpec, plan
 from oasis_bench.plugins import Registry
-from oasis_bench.system import Folder, Progress, UsageError, no_progress, whole_file
+from oasis_bench.system import Folder, Progress, UsageError, no_progress, refuse_input, whole_file
 from oasis_bench.trial import TrialResult, needs_tuning
 
 BASELINE = "Euclidean"
@@ -109,8 +109,10 @@ def fit_on_all(
         registry = Registry.load(plugin_files)
         if output.is_dir():
             raise UsageError(f"{output} is a folder: give a file, such as {output / 'metric.npz'}")
+        given = experiment.dataset_options
+        dataset = Registry.open_dataset(experiment.dataset, registry, given)
+        refuse_input(output, [dataset.location(), *given.values(), *plugin_files])
         Folder(output.absolute().parent).make_writable()
-        dataset = Registry.open_dataset(experiment.dataset, registry, experiment.dataset_options)
         whole = replace(Registry.load_rows(dataset, on_download), folds=None)
         rows = _sample(whole, MOST_ROWS, experiment.seed)
         if "rows" in dataset.gives:

@@ -13,6 +13,7 @@ from .files import (
     Folder as Folder,
     cache_home as cache_home,
     open_regular as open_regular,
+    refuse_input as refuse_input,
     whole_file as whole_file,
 )
 from .machine import (

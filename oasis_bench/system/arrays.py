@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib import format as npy
 
-from oasis_bench.system.errors import UsageError
+from oasis_bench.system.errors import Text, UsageError
 
 ArrayHeader: TypeAlias = tuple[tuple[int, ...], bool, np.dtype[Any]]
 """What the NPY header of an array claims: shape, whether the order is Fortran's, type."""
@@ -45,6 +45,21 @@ class ArrayArchive(zipfile.ZipFile):
         claimed, size = sum(entry.file_size for entry in entries), self.fp.seek(0, 2)
         if claimed > size:
             raise UsageError(f"its entries claim {claimed} bytes, and the file has {size}")
+        self.refuse_packed(zipfile.ZIP_STORED)
+
+    def refuse_packed(self: zipfile.ZipFile, *methods: int) -> None:
+        """Raise UsageError for an entry that is packed by none of these methods of zip.
+
+        Python unpacks bzip2 and LZMA without a bound: a few bytes can take gigabytes.
+        """
+        for entry in self.infolist():
+            is_stored = entry.compress_type == zipfile.ZIP_STORED
+            is_odd = is_stored and entry.compress_size != entry.file_size
+            if is_odd or entry.compress_type not in methods:
+                raise UsageError(
+                    f"its entry {Text.shown(entry.filename)} is packed in a way that is not read: "
+                    "unpack the file, and zip it again without compression"
+                )
 
     def write_array(self, name: str, array: npt.NDArray[Any]) -> None:
         """Write an array in pieces, never copied whole, without a date: equal ones, equal files."""

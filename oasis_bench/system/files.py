@@ -7,7 +7,7 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path, PurePath
@@ -49,6 +49,25 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
         os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)
+
+
+def refuse_input(output: Path | None, inputs: Iterable[object]) -> None:
+    """Raise UsageError where what is to be written is one of the inputs, by this or another path.
+
+    Links count.  Inputs that are no paths, or are not there, are passed over.
+    """
+    for path in inputs:
+        if output is not None and isinstance(path, str | Path) and _is_same(output, path):
+            raise UsageError(
+                f"--output {output} is an input too, and would replace it: choose another --output"
+            )
+
+
+def _is_same(path: Path, other: str | Path) -> bool:
+    try:
+        return os.path.samefile(path, other)
+    except (OSError, ValueError):  # one of them is not there, or no path
+        return False
 
 
 class Folder:
