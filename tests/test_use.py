@@ -301,7 +301,7 @@ def test_rows_are_called_by_a_column_and_printed_without_an_output(metric, folde
 @pytest.mark.parametrize("ending", [".csv", ".npy", ".parquet"])
 def test_distances_of_points_are_those_of_the_model(metric, folder, command, tmp_path, ending):
     if ending == ".parquet":
-        pytest.importorskip("pyarrow", reason='pip install "oasis-bench[parquet]" is needed')
+        pytest.importorskip("pyarrow", reason='pip install -e ".[parquet]" is needed')
     path = tmp_path / f"points{ending}"
     words = ["embed", metric, folder / "gallery.csv", "--output", path]
     names = [] if ending == ".npy" else ["--name", "id"]
