@@ -95,7 +95,9 @@ def test_what_to_expect_is_said_with_its_bias(metric, folder):
     if b < 1:
         blended = [f"LMNN, blended with Euclidean (weight {b:g})", "LMNN, as learned"]
     assert found == ["Euclidean", *blended]
-    assert "so its value is slightly optimistic" in said
+    assert "so its value is slightly optimistic. 'run --split stratified' measures on rows" in said
+    assert "folds, in which classes are as frequent as in the data (each row of a fold is" in said
+    assert "is compared with the other rows of the fold):" in said
     assert f"kept in {metric}" in said
 
 
