@@ -195,7 +195,7 @@ class LocalDistances(HyperParameters, ExemplarLearner):
         scores = np.empty((len(queries), len(self.weights_)))
         for part in blocks(len(queries), row_bytes=self._row_bytes()):
             scores[part] = -np.column_stack(self._distances_to(queries[part]))
-        return self._checked_scores(scores)
+        return self.checked_scores(scores, "similarity_to_training")
 
     def _constraints(self, X: Any, y: npt.NDArray[np.intp], progress: Progress) -> Constraints:
         """Return the triplets of the pairs of the short lists."""

@@ -47,6 +47,7 @@ from oasis_bench.system import (
     Threads,
     UsageError,
     Value,
+    how_to_install,
     slices,
 )
 
@@ -224,8 +225,7 @@ def network_versions(option: str) -> list[str]:
         return [f"{name} {version(name)}" for name in EXTRAS[extra]]
     except PackageNotFoundError as error:
         raise UsageError(
-            f"features = {option}: the package {error.name} is missing: "
-            f'pip install "oasis-bench[{extra}]"'
+            f"features = {option}: the package {error.name} is missing: {how_to_install(extra)}"
         ) from error
 
 

@@ -36,7 +36,7 @@ from oasis_bench.datasets.visterms import (
     lbp_codes,
     nearest_centres,
 )
-from oasis_bench.system import Progress, UsageError, cache_home
+from oasis_bench.system import Progress, UsageError, cache_home, how_to_install
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -308,7 +308,7 @@ def check_packages(option: str) -> None:
         if option != HISTOGRAMS and find_spec(module) is None:
             raise UsageError(
                 f"features = {option}: the package {package} is missing: "
-                'pip install "oasis-bench[handmade]"'
+                + how_to_install("handmade")
             )
 
 

@@ -32,7 +32,15 @@ from oasis_bench.datasets.picture_files import (
     named,
     read_image,
 )
-from oasis_bench.system import Progress, Text, UsageError, Value, require_memory, slices
+from oasis_bench.system import (
+    Progress,
+    Text,
+    UsageError,
+    Value,
+    how_to_install,
+    require_memory,
+    slices,
+)
 
 FloatArray = npt.NDArray[np.float32]
 
@@ -261,7 +269,7 @@ def _opencv() -> Any:
         import cv2
     except ImportError as error:
         raise UsageError(
-            'OpenCV, which computes SIFT, is missing: pip install "oasis-bench[sift]"'
+            f"OpenCV, which computes SIFT, is missing: {how_to_install('sift')}"
         ) from error
     return cv2
 

@@ -55,7 +55,7 @@ from oasis_bench.datasets.files import (
     open_npz,
     refuse_empty,
 )
-from oasis_bench.system import Text, UsageError, require_memory, require_packages
+from oasis_bench.system import Text, UsageError, how_to_install, require_memory, require_packages
 
 if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
     import pandas as pd
@@ -260,7 +260,7 @@ def _typed_cells(path: Path) -> pd.DataFrame:
             return pd.read_parquet(path, engine="pyarrow").reset_index(drop=True)
     except ImportError as error:  # it is too old for pandas
         raise UsageError(
-            'a .parquet file needs a newer pyarrow: pip install "oasis-bench[parquet]"'
+            f"a .parquet file needs a newer pyarrow: {how_to_install('parquet')}"
         ) from error
 
 

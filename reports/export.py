@@ -20,7 +20,7 @@ from oasis_bench.plugins import PATH_DATASETS
 from oasis_bench.reports.table import counted, numbers_as, params_text, to_csv
 from oasis_bench.reports.view import DAGGER, RunView, view_of
 from oasis_bench.runs import StoredRun, read_run
-from oasis_bench.system import Folder, Text, UsageError, require_packages
+from oasis_bench.system import Folder, Text, UsageError, how_to_install, require_packages
 
 MEDIANS = ("tuning_seconds", "seconds_per_query", "fit_peak_bytes", "model_bytes", "n_steps")
 RANGES = ("fit_seconds", "fit_cpu_seconds")
@@ -102,7 +102,7 @@ def _parquet(table: pd.DataFrame) -> bytes:
         table.to_parquet(content, engine="pyarrow", index=False)
     except ImportError as error:  # it is too old for pandas
         raise UsageError(
-            'a .parquet file needs a newer pyarrow: pip install "oasis-bench[parquet]"'
+            f"a .parquet file needs a newer pyarrow: {how_to_install('parquet')}"
         ) from error
     return content.getvalue()
 

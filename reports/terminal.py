@@ -36,7 +36,15 @@ from oasis_bench.system import Text
 MOST_LINES = 9
 """Of the answer on the terminal, which the path of the report follows."""
 
-LABEL_WIDTH, REASON_WIDTH = 24, 100
+LABEL_WIDTH, REASON_WIDTH, LOST_WIDTH = 24, 100, 240
+
+VERBS = {
+    "timeout": "ran out of time",
+    "out of memory": "ran out of memory",
+    "not applicable": "could not be used",
+}
+"""What a learner did in a trial with this status; the others are verbs."""
+
 HEADER = [
     *("classes", "learner", "task", "measure", "n", "OLD", "NEW"),
     *("change", "95 % interval", "p, Holm", "verdict"),
@@ -111,17 +119,32 @@ def summary_text(run: StoredRun, in_python: bool = False) -> str:
 
 
 def _gaps(view: RunView) -> Iterator[str]:
-    """Report learners with fewer results than planned, in one line for each reason."""
+    """Report trials without a result, or without one of a task, in one line for each reason.
+
+    Reasons that differ only in numbers, such as sizes of items, are one: the first is shown.
+    """
+    n_planned = {
+        split: view.experiment.n_partitions * len(view.subsets_of(split)) for split in view.splits
+    }
     same: dict[tuple[str, str], list[str]] = {}
-    for task in view.tasks:
-        for subset, learner, _ in view.by_subset_and_learner(view.trials):
-            for text in view.shortfall(subset, learner, view.split_of(task), task):
-                where = f"{task}, " if len(view.tasks) > 1 else ""
-                name, reason = view.marked(learner), text.removeprefix(f"{view.marked(learner)}: ")
-                same.setdefault((f"{where}{view.subset_title(subset)}", reason), []).append(name)
-    for (where, reason), names in same.items():
+    lost = view.lost.fillna({"reason": ""})
+    kinds = lost["reason"].str.replace(r"\d+", "0", regex=True)
+    by = [lost["learner"], lost["task"], lost["status"], kinds]
+    for (learner, task, status, _), rows in lost.groupby(by, sort=False):
+        n = n_planned[view.split_of(task)] if task else sum(n_planned.values())
+        what = f"{VERBS.get(status, status)} in {len(rows)} of {plural(n, 'trial')}"
+        what += f" of {task}" if task else ""
+        subsets = rows["subset"].unique()
+        if len(subsets) < len(view.subsets):
+            what += f" ({series([view.subset_title(subset) for subset in subsets])})"
+        same.setdefault((what, rows["reason"].iloc[0]), []).append(view.marked(learner))
+    for (what, reason), names in same.items():
         who = "all learners" if len(names) == len(view.learners) > 2 else series(names)
-        yield f"{where}, {who}: {reason}"
+        yield f"{who} {what}: {clip(reason, LOST_WIDTH)}."
+    n_trials = view.stored.trials["learner"].value_counts()
+    for learner in view.learners:
+        if not_run := sum(n_planned.values()) - int(n_trials.get(learner, 0)):
+            yield f"{view.marked(learner)}: {plural(not_run, 'trial')} not run."
 
 
 def comparison_text(

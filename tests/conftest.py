@@ -51,6 +51,7 @@ SLOW_FILES = (
     "test_trying.py",
     "test_turns.py",
     "test_row_judgements.py",
+    "test_stored_values.py",
     "test_sabotage.py",
     "test_odd_rows.py",
     "test_fuzzed_readers.py",

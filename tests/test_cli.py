@@ -113,7 +113,7 @@ def test_the_answer_is_ten_lines_at_most(command, tmp_path):
     lines = out.splitlines()
     assert len(lines) <= 10
     assert "a has the highest mAP" in lines[0]
-    assert "failed: no luck" in out
+    assert "lost failed in 1 of 2 trials: no luck." in out
     assert lines[-1] == f"report: {tmp_path / 'report.html'}"
 
 

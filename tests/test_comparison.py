@@ -237,7 +237,7 @@ def test_a_noisy_trial_is_left_out_of_seconds_alone(compare):
             {"identity": {"data": "other"}, "experiment": {"dataset": "mnist"}},
             "the rows of the data set (made up, mnist)",
         ),
-        ({"identity": {"classes": [0, 2]}}, "classes"),
+        ({"identity": {"classes": [*range(1, 11)]}}, "classes"),
         (
             {"identity": {"sizes": [200, 250]}},
             "the numbers of training and test items ([400, 250], [200, 250])",

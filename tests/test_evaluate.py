@@ -289,7 +289,7 @@ def similarity_precision(scores, triplets):
 def test_a_model_of_judged_triplets_is_judged_on_all_triplets_of_a_file_it_has_not_seen(
     tmp_path, monkeypatch, capsys
 ):
-    pytest.importorskip("cv2", reason='pip install "oasis-bench[handmade]" is needed')
+    pytest.importorskip("cv2", reason='pip install -e ".[handmade]" is needed')
     monkeypatch.setenv("OASIS_BENCH_CACHE", str(tmp_path / "cache"))
     judged_by_colour(tmp_path)
     names, triplets = judged_at_random(tmp_path / "other")

@@ -162,12 +162,17 @@ def run(tmp_path_factory):
     return read_run(folder / "run")
 
 
+def place(text):
+    """Say where in the plugin file a text is."""
+    return f"(ends.py, line {PLUGIN[: PLUGIN.index(text)].count(chr(10)) + 1})"
+
+
 def test_a_fold_that_does_not_end_well_ends_the_trial_as_it_would_alone(run):
     found = outcomes(run)
-    assert found["Raises"] == ("failed", "ValueError: a fold too many")
+    assert found["Raises"] == ("failed", f"ValueError: a fold too many {place('a fold too')}")
     assert found["Exits"] == ("crashed", f"exited with status 1 during {LEARNING}")
     assert found["Dies"] == ("crashed", f"killed by SIGSEGV during {LEARNING}")
-    assert found["RunsOut"] == ("out of memory", "MemoryError: too large")
+    assert found["RunsOut"] == ("out of memory", f"MemoryError: too large {place('too large')}")
 
 
 def test_what_a_learner_imports_is_there_before_the_folds(run):

@@ -13,7 +13,7 @@ from oasis_bench.datasets.hand_made import hand_made_rows
 from oasis_bench.datasets.picture_files import Picture, hashed_pictures
 from oasis_bench.system import UsageError, no_progress
 
-pytest.importorskip("cv2", reason='pip install "oasis-bench[handmade]" is needed')
+pytest.importorskip("cv2", reason='pip install -e ".[handmade]" is needed')
 
 
 @pytest.fixture(autouse=True)

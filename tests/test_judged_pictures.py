@@ -215,7 +215,7 @@ def test_what_is_wrong_with_them_is_told(data, text, line):
 
 def test_a_run_weighs_kinds_of_features_and_takes_some_of_them(data):
     """Euclidean on colours, and the golden feature, find out what the triplets are judged by."""
-    pytest.importorskip("cv2", reason='pip install "oasis-bench[handmade]" is needed')
+    pytest.importorskip("cv2", reason='pip install -e ".[handmade]" is needed')
     judged_by_colour(data)
     learners = {
         "colours": LearnerSpec("Euclidean", features="lab"),
@@ -252,7 +252,7 @@ BY_BOTH = Path(__file__).parent / "plugins" / "patches_and_pixels.py"
 
 
 def test_a_learner_gets_pixels_beside_features_and_labels_beside_triplets(data):
-    pytest.importorskip("cv2", reason='pip install "oasis-bench[handmade]" is needed')
+    pytest.importorskip("cv2", reason='pip install -e ".[handmade]" is needed')
     judged_by_colour(data)
     experiment = Experiment(
         *("Both", str(data / "my.csv"), {"KindOfColour": LearnerSpec("KindOfColour")}),

@@ -123,7 +123,7 @@ def test_triplets_without_votes_have_no_agreement():
 
 
 def test_a_nan_or_nothing_to_judge_is_an_error():
-    with pytest.raises(ValueError, match="1 of 16 similarities are NaN"):
+    with pytest.raises(ValueError, match="NaN for 1 of 16 pairs"):
         judge(np.where(SCORES == 7, np.nan, SCORES))
     with pytest.raises(ValueError, match="no judged triplet among the test items"):
         judge(SCORES, items=ITEMS[:0])

@@ -109,7 +109,7 @@ def test_images_of_equal_score_keep_the_tie_order():
 def test_a_nan_is_refused_with_their_number():
     scores = SCORES.copy()
     scores[1, 2] = scores[3, 0] = np.nan
-    with pytest.raises(ValueError, match="2 of 25 similarities are NaN"):
+    with pytest.raises(ValueError, match="NaN for 2 of 25 pairs"):
         measure(scores, LABELS)
 
 

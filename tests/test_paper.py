@@ -93,7 +93,7 @@ def test_a_quick_experiment_has_options_that_its_data_set_takes_and_rows_where_t
     quick, registry = paper_experiment(name, quick=True), Registry.load()
     assert (quick.partitions, quick.threads) == (1, 1)
     if "efficientnet" in str(quick.dataset_options):
-        pytest.importorskip("torch", reason='pip install "oasis-bench[deep]" is needed')
+        pytest.importorskip("torch", reason='pip install -e ".[deep]" is needed')
     runs = quick.one_for_each_value() or {name: quick}
     assert len(runs) <= 3  # ten tables of KEEL would take more than a minute
     for one in runs.values():

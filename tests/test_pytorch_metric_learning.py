@@ -12,7 +12,7 @@ from oasis_bench import algorithms
 from oasis_bench.algorithms.pytorch_metric_learning import SupervisedContrastive
 from oasis_bench.plugins import load_model, save_model
 
-pytest.importorskip("pytorch_metric_learning", reason='needs pip install "oasis-bench[pml]"')
+pytest.importorskip("pytorch_metric_learning", reason='needs pip install -e ".[pml]"')
 
 NAMES = [
     "ArcFace",

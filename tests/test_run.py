@@ -242,11 +242,18 @@ def test_a_failed_trial_is_a_row_with_its_reason_and_the_others_go_on(faulty):
     assert found.pop("Complex")[0] == found.pop("Talks")[0] == "failed"
     assert "complex" in rows["reason"]["Complex"]
     assert found == {
-        "Raises": ("failed", "ArithmeticError: no optimum was found"),
-        "NaNSimilarity": ("failed", "ValueError: 1 of 64 similarities are NaN: NaN has no rank"),
+        "Raises": (
+            "failed",
+            "ArithmeticError: no optimum was found (misbehaving.py, line 18)",
+        ),
+        "NaNSimilarity": (
+            "failed",
+            "ValueError: similarity returned NaN for 1 of 64 pairs: NaN has no rank",
+        ),
         "WrongShape": (
             "failed",
-            "ValueError: similarity returned shape (8, 7) for 8 queries and 8 gallery rows",
+            "ValueError: similarity returned an array of shape (4, 3): (4, 4) is needed, for 4 "
+            "queries and 4 items of the gallery",
         ),
         "Segfaults": ("crashed", "killed by SIGSEGV during learning on inner folds"),
         "Exits": ("crashed", "exited with status 3 during learning on inner folds"),

@@ -71,6 +71,11 @@ def test_a_detectable_difference_that_cannot_be_is_none():
     assert tame.detectable == pytest.approx(0.01 * detectable_difference(3, RHO))
 
 
+def test_equal_partitions_show_no_difference():
+    interval = paired_interval([0.1, 0.2, 0.3], rho=1.0, reach=1.0)
+    assert (interval.low, interval.high, interval.p_value) == (-1.0, 1.0, 1.0)
+
+
 def test_a_single_difference_has_a_mean_and_no_interval():
     single = paired_interval([0.1], RHO)
     assert single.mean == 0.1

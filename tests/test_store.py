@@ -54,10 +54,15 @@ PRECISION = {"task": "retrieval", "measure": "precision", "k": 2, "value": 0.25}
 PRECISION |= {"as_learned": 0.25, "chance": None}
 
 
+TUNED = {"gallery": "test", "task": "retrieval", "measure": "mAP", "k": None, "scaling": "l2"}
+TUNED |= {"params": "{}"}
+
+
 def record(trial_id="a", **changes):
     return TrialResult(
-        {**COLUMNS, "trial_id": trial_id, **changes},
+        {**COLUMNS, "partition": ord(trial_id) - ord("a"), "trial_id": trial_id, **changes},
         answers=[ANSWER],
+        tuned=[TUNED],
         measures=[MAP, PRECISION],
         predicted_classes=[{"task": "classification", "predicted": 4, "rows": "[5, 6, 8, 9]"}],
         validation=[
@@ -117,7 +122,8 @@ def test_what_needs_labels_is_there_only_between_the_end_of_a_run_and_its_resump
         hits = run.retrievals[["retrieved", "relevant"]].values.tolist()
         return confusion, hits, run.projections["label"].tolist(), run.pictures["row"].tolist()
 
-    with Store.create(tmp_path / "run", fake_info("T", [COLUMNS])) as store:
+    info = fake_info("T", [COLUMNS], {"tasks": ["retrieval", "classification"]})
+    with Store.create(tmp_path / "run", info) as store:
         store.add(shown)
         assert in_tables() == ([], [], [], [])
         with pytest.raises(KeyError):  # all or nothing
@@ -135,18 +141,21 @@ def test_what_needs_labels_is_there_only_between_the_end_of_a_run_and_its_resump
         assert in_tables() == whole
 
 
+OTHER = {**COLUMNS, "partition": 1, "trial_id": "b"}
+
+
 @pytest.mark.parametrize(
     "bad",
     [
-        TrialResult({**COLUMNS, "trial_id": "b", "status": "well"}),
+        TrialResult({**OTHER, "status": "well"}),
         TrialResult({**COLUMNS, "trial_id": "a"}),
-        TrialResult({**COLUMNS, "trial_id": "b", "no_such_column": 1}),
-        TrialResult({**COLUMNS, "trial_id": "b"}, measures=[PRECISION] * 2),
-        TrialResult({**COLUMNS, "trial_id": "b"}, measures=[MAP] * 2),
-        TrialResult({**COLUMNS, "trial_id": "b"}, measures=[{**MAP, "value": None}]),
-        TrialResult({**COLUMNS, "trial_id": "b"}, answers=[{**ANSWER, "status": "lost"}]),
+        TrialResult({**OTHER, "no_such_column": 1}),
+        TrialResult(OTHER, measures=[PRECISION] * 2),
+        TrialResult(OTHER, measures=[MAP] * 2),
+        TrialResult(OTHER, measures=[{**MAP, "value": None}]),
+        TrialResult(OTHER, answers=[{**ANSWER, "status": "lost"}]),
         TrialResult(
-            {**COLUMNS, "trial_id": "b"},
+            OTHER,
             measures=[MAP],
             traces=[{"part": "train", "n_steps": 500, "value": "high"}],
         ),
@@ -343,15 +352,45 @@ def test_a_run_of_another_version_is_refused_with_both(tmp_path, step, remedy):
         read_run(tmp_path / "run")
 
 
+DECLARED = "its tables are declared in another way"
+WRITABLE = "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = "
+
+
 @pytest.mark.parametrize(
-    "change",
-    ["ALTER TABLE trials ADD COLUMN extra BLOB", "ALTER TABLE traces DROP COLUMN value"],
+    ("change", "message"),
+    [
+        ("ALTER TABLE trials ADD COLUMN extra BLOB", DECLARED),
+        ("ALTER TABLE traces DROP COLUMN value", DECLARED),
+        ("CREATE VIEW more AS SELECT * FROM trials", DECLARED),
+        (f"{WRITABLE}replace(sql, 'STRICT', '') WHERE name = 'trials'", DECLARED),
+        (f"{WRITABLE}sql || CAST(x'202d2dff' AS TEXT) WHERE name = 'trials'", "UTF-8|malformed"),
+        ("UPDATE trials SET rho = 2", "CHECK constraint failed in trials"),
+        ("UPDATE measures SET value = 9e999", "CHECK constraint failed in measures"),
+        ("UPDATE trials SET n_test = -1", "CHECK constraint failed in trials"),
+        ("UPDATE trials SET learner = 'M'", "trials has the learner 'M', the run has not"),
+        ("UPDATE tuned SET scaling = 'x'", "tuned has the unknown scaling 'x'"),
+        ("UPDATE tuned SET params = 'null'", "tuned: 'null' are no hyper-parameters"),
+        (f"UPDATE tuned SET params = '{'[' * 100_000}'", "its params is no JSON"),
+        (f"UPDATE tuned SET params = '{{\"a\": {'[' * 25}{']' * 25}}}'", "more than 20 times"),
+        ("UPDATE predicted_classes SET rows = '[0.5]'", "names an item by 0.5: a row number"),
+        ("DELETE FROM tuned", "does not say how 'a' was tuned for retrieval"),
+        ("UPDATE run SET value = '{}' WHERE key = 'identities'", "what decides the trial 'a'"),
+        (
+            "UPDATE run SET value = json_set(value, '$.dataset_options', -1) WHERE key = "
+            "'experiment'",
+            "cannot be read: Expected `object`, got `int`",
+        ),
+    ],
 )
-def test_tables_with_other_columns_are_refused(tmp_path, change):
-    with Store.create(tmp_path / "run", INFO) as store:
-        store.connection.execute(change)
-    with pytest.raises(UsageError, match="or not of this program: its tables have other columns"):
+def test_what_this_program_does_not_write_is_refused(tmp_path, change, message):
+    info = fake_info("T", [COLUMNS], {"tasks": ["retrieval", "classification"]})
+    with Store.create(tmp_path / "run", info) as store:
+        store.add(record())
+    with closing(sqlite3.connect(tmp_path / "run" / FILE_NAME)) as connection:
+        connection.executescript(f"PRAGMA ignore_check_constraints = ON; {change}")
+    with pytest.raises(UsageError, match=message) as error:
         read_run(tmp_path / "run")
+    assert "\n" not in str(error.value)
 
 
 def test_a_run_whose_folder_has_an_odd_name_is_read(tmp_path):

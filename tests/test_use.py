@@ -98,7 +98,9 @@ def test_what_to_expect_is_said_with_its_bias(metric, folder):
     if b < 1:
         blended = [f"LMNN, blended with Euclidean (weight {b:g})", "LMNN, as learned"]
     assert found == ["Euclidean", *blended]
-    assert "so its value is slightly optimistic" in said
+    assert "so its value is slightly optimistic. 'run --split stratified' measures on rows" in said
+    assert "folds, in which classes are as frequent as in the data (each row of a fold is" in said
+    assert "is compared with the other rows of the fold):" in said
     assert f"kept in {metric}" in said
 
 
@@ -304,7 +306,7 @@ def test_rows_are_called_by_a_column_and_printed_without_an_output(metric, folde
 @pytest.mark.parametrize("ending", [".csv", ".npy", ".parquet"])
 def test_distances_of_points_are_those_of_the_model(metric, folder, command, tmp_path, ending):
     if ending == ".parquet":
-        pytest.importorskip("pyarrow", reason='pip install "oasis-bench[parquet]" is needed')
+        pytest.importorskip("pyarrow", reason='pip install -e ".[parquet]" is needed')
     path = tmp_path / f"points{ending}"
     words = ["embed", metric, folder / "gallery.csv", "--output", path]
     names = [] if ending == ".npy" else ["--name", "id"]

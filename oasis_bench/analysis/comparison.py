@@ -182,9 +182,9 @@ def _differences(old: StoredRun, new: StoredRun, cell: str) -> dict[str, str]:
     """Say which of the settings that decide the results of a cell differ, by key."""
     before, after = (run.info.identities[cell] for run in (old, new))
     differences = {}
-    for key in before:
-        if key != "partition" and before[key] != after[key]:
-            values = before[key], after[key]
+    for key in {**before, **after}:
+        values = before.get(key), after.get(key)
+        if key != "partition" and values[0] != values[1]:
             if key == "data":
                 values = old.info.experiment.dataset, new.info.experiment.dataset
             shown = "" if key in WITHOUT_VALUES else f" ({values[0]}, {values[1]})"

@@ -151,9 +151,9 @@ class Comparison:
 def _standard_error(n: float, rho: float) -> float:
     """Return the standard error of a mean difference, in standard deviations s of the differences.
 
-    s estimates what partitions do not share, sigma sqrt(1 - rho).
+    s estimates what partitions do not share, sigma sqrt(1 - rho).  Equal partitions show nothing.
     """
-    return math.sqrt(1 / n + rho / (1 - rho))
+    return math.sqrt(1 / n + rho / (1 - rho)) if rho < 1 else math.inf
 
 
 def detectable_difference(n: float, rho: float) -> float:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+
+from oasis_bench.system import UsageError
 
 
 class FittedArray(NamedTuple):
@@ -39,3 +41,17 @@ class FittedArray(NamedTuple):
     may_be_sparse: bool = False
     positive: bool = False
     chosen_from: str | None = None
+
+    def check_shape(self, name: str, value: Any, lengths: dict[str, int]) -> None:
+        """Raise UsageError if the value of an attribute has another shape.
+
+        Each named length that is not yet in `lengths` is added to it.
+        """
+        found = np.shape(value)
+        if len(found) == len(self.shape):
+            for length, n in zip(self.shape, found, strict=True):
+                if isinstance(length, str):
+                    lengths.setdefault(length, n)
+        needed = tuple(lengths.get(n, n) if isinstance(n, str) else n for n in self.shape)
+        if found != needed:
+            raise UsageError(f"{name} has shape {found}: ({', '.join(map(str, needed))}) is needed")

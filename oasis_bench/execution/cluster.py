@@ -19,7 +19,7 @@ from oasis_bench.data import LabelledRows
 from oasis_bench.execution.machine import ThisMachine
 from oasis_bench.experiment import TrialSpec, package_hash
 from oasis_bench.plugins import Registry
-from oasis_bench.system import Folder, Machine, OutputError, Text, UsageError
+from oasis_bench.system import Folder, Machine, OutputError, Text, UsageError, how_to_install
 from oasis_bench.trial import TrialResult
 
 try:
@@ -29,7 +29,7 @@ try:
     from distributed.core import Status
 except ImportError as error:
     raise UsageError(
-        f"a cluster needs Dask ({error}): pip install 'oasis-bench[cluster]', here and there"
+        f"a cluster needs Dask ({error}): {how_to_install('cluster')}, here and on each worker"
     ) from error
 
 CONNECT_SECONDS = 10

@@ -161,13 +161,17 @@ class Blend:
         left, right = _pairs(X.shape[0], seed)
         if not len(right):
             return 0.0
+        shape = len(left), len(right)
         if isinstance(learner, ExemplarLearner):
-            scores = learner.similarity_to_training(X[left])[:, right]
+            whole = learner.similarity_to_training(X[left])
+            shape = len(left), X.shape[0]
+            scores = kernel_ready(whole, shape, "similarity_to_training")[:, right]
         elif learner.has_embedding:  # `similarity` refuses scores that are not finite
             scores = learner.score_embeddings(learner.embed(X[left]), learner.embed(X[right]))
+            scores = kernel_ready(scores, shape, "score_embeddings")
         else:
-            scores = learner.similarity(X[left], X[right])
-        return _deviation(Blend.as_inner_product(type(learner), kernel_ready(scores)))
+            scores = kernel_ready(learner.similarity(X[left], X[right]), shape)
+        return _deviation(Blend.as_inner_product(type(learner), scores))
 
 
 def is_the_baseline(learner: type[MetricLearner]) -> bool:

@@ -55,11 +55,12 @@ class BilinearLearner(MetricLearner):
     def pair_score(self, pairs: Any) -> FloatArray:
         """Return x'Wy for each pair (x, y) of `pairs` (n_pairs, 2, n_features), order kept."""
         left, right = self._check_pairs(pairs)
-        return np.asarray(np.einsum("ij,ij->i", left @ self.bilinear_matrix_, right))
+        W = self._matrix("bilinear_matrix_", left.shape[1])
+        return np.asarray(np.einsum("ij,ij->i", left @ W, right))
 
     def score_embeddings(self, queries: Any, gallery: Any) -> FloatArray:
         """Return Q W G' (n_queries, n_gallery), formed in blocks of queries."""
-        W = self.bilinear_matrix_
+        W = self._matrix("bilinear_matrix_", queries.shape[1])
         dtype = np.result_type(queries.dtype, W.dtype, gallery.dtype)
         scores = np.empty((queries.shape[0], gallery.shape[0]), dtype=dtype)
         for rows in blocks(queries.shape[0], row_bytes=W.shape[1] * dtype.itemsize):
@@ -69,6 +70,8 @@ class BilinearLearner(MetricLearner):
 
 class EmbeddingLearner(TransformerMixin, MetricLearner):  # type: ignore[misc]
     """A learner of d(x, y) = |f(x) - f(y)| for any function f; a subclass defines `embed`."""
+
+    _embeds_in_space: ClassVar[bool] = True
 
     @abstractmethod
     def embed(self, X: Any) -> Any:
@@ -141,7 +144,7 @@ class MahalanobisLearner(LinearMap, EmbeddingLearner):
         return partial(learned_distance, self.components_.copy())
 
     def _project(self, X: Any) -> Any:
-        return X @ self.components_.T
+        return X @ self._matrix("components_", X.shape[1]).T
 
     def embed(self, X: Any) -> Any:
         """Return (x - c) L' for each row, where c is `centre_`, or 0 if there is none.

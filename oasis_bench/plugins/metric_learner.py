@@ -26,7 +26,7 @@ from oasis_bench.data import (
     without_offset,
 )
 from oasis_bench.system import Text, UsageError
-from oasis_bench.tasks import as_items, evaluate_ranking
+from oasis_bench.tasks import as_items, evaluate_ranking, kernel_ready, refuse_nan
 
 TIES_SEED = 0
 """Seed of the order within ties, for `score` and for scorers."""
@@ -112,19 +112,22 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
     transductive: ClassVar[bool] = False
     with_transform: ClassVar[str] = "a learner of a distance, such as LMNN"
 
+    _embeds_in_space: ClassVar[bool] = False  # whether `embed` returns points, (n_items, n)
     _shift_invariant: ClassVar[bool] = False  # whether `centre_` is subtracted from rows
     _fitted_arrays: ClassVar[dict[str, FittedArray]] = {}  # all that a kernel does not check
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Make each `fit` check its rows and store their centre, as scikit-learn wraps `transform`.
 
-        So a learner has precise distances even if its `fit` only sets the matrix.
+        So a learner has precise distances even if its `fit` only sets the matrix.  `embed` checks
+        the shape of its result.
         """
         super().__init_subclass__(**options)
-        for name in ("fit", "partial_fit", "partial_fit_triplets", "partial_fit_pairs"):
-            learn = vars(cls).get(name)
-            if learn is not None and not getattr(learn, "__isabstractmethod__", False):
-                setattr(cls, name, _noting_rows(learn))
+        for name in ("fit", "partial_fit", "partial_fit_triplets", "partial_fit_pairs", "embed"):
+            method = vars(cls).get(name)
+            if method is not None and not getattr(method, "__isabstractmethod__", False):
+                wrap = _checking_points if name == "embed" else _noting_rows
+                setattr(cls, name, wrap(method))
 
     @abstractmethod
     def fit(self, X: Any, y: Any) -> Self:
@@ -206,7 +209,9 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
 
     def finite_scores(self, queries: Any, gallery: Any) -> FloatArray:
         """Return `score_embeddings`; raise UsageError if a score is not finite."""
-        return self._checked_scores(self.score_embeddings(queries, gallery))
+        shape = queries.shape[0], gallery.shape[0]
+        scores = kernel_ready(self.score_embeddings(queries, gallery), shape, "score_embeddings")
+        return self.checked_scores(scores, "score_embeddings", (queries, gallery))
 
     def score(self, X: Any, y: Any) -> float:
         """Return the mean average precision of the ranking of X by each of its items.
@@ -339,17 +344,38 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
         left, right = sides(pairs)
         return self._check_rows(left), self._check_rows(right)
 
-    def _checked_scores(self, scores: FloatArray) -> FloatArray:
-        """Return scores; raise UsageError if one is not finite."""
+    def checked_scores(
+        self, scores: FloatArray, method: str, items: Sequence[Any] = ()
+    ) -> FloatArray:
+        """Return the scores of a method; raise an error if one is not finite.
+
+        `items` are what was scored: a NaN by overflow is another mistake than that of a method.
+        """
         with np.errstate(over="ignore", invalid="ignore"):
             total = scores.sum(dtype=np.float64)  # one pass without a temporary
-        if not np.isfinite(total) and (lost := np.count_nonzero(~np.isfinite(scores))):
+        if np.isfinite(total) or not (lost := np.count_nonzero(~np.isfinite(scores))):
+            return scores
+        if np.isinf(scores).any() or any(map(_overflows, items)):
             raise UsageError(
-                f"{lost} of {scores.size} similarities are NaN or infinite: the rows or the "
-                "learned matrix are too large: scale the rows (run --scaling standard, or "
+                f"{method} returned NaN or infinity for {lost} of {scores.size} pairs: the rows or "
+                "the learned matrix are too large: scale the rows (run --scaling standard, or "
                 "StandardScaler) before fit"
             )
+        for name, it in self._fitted_state().items():
+            is_dense = it.dtype is np.floating and not it.may_be_sparse
+            if is_dense and np.isnan(getattr(self, name, 0.0)).any():
+                method = f"{name} has NaN: {method}"
+        refuse_nan(lost, scores, method)
         return scores
+
+    def _matrix(self, name: str, n_features: int) -> Any:
+        """Return a fitted matrix; raise UsageError if `fit` has set none of the right shape."""
+        if not hasattr(self, name):
+            raise UsageError(f"{type(self).__name__}.fit did not set {name}")
+        matrix = getattr(self, name)
+        what = f"{name}, which {type(self).__name__}.fit has set,"
+        self._fitted_state()[name].check_shape(what, matrix, {"n_features": n_features})
+        return matrix
 
 
 class IncrementalLearner(MetricLearner):
@@ -422,6 +448,35 @@ def _warn_of_lost_digits(X: Any, middle: FloatArray, stacklevel: int) -> None:
             "before the rounding, or give float64",
             stacklevel=stacklevel + 1,
         )
+
+
+def _checking_points(embed: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Wrap `embed`: raise UsageError if its result has not an entry for each item."""
+
+    @wraps(embed)
+    def checking(self: MetricLearner, X: Any) -> Any:
+        points = embed(self, X)
+        n_items = X.shape[0] if hasattr(X, "shape") else len(X)
+        shape: Any = getattr(points, "shape", ())
+        if shape[:1] != (n_items,) or (self._embeds_in_space and len(shape) != 2):
+            found = f"an array of shape {shape}" if shape else f"a {type(points).__name__}"
+            needed = f"({n_items}, n_components)" if self._embeds_in_space else f"{n_items} entries"
+            raise UsageError(
+                f"{type(self).__name__}.embed returned {found}: {needed} is needed, one row for "
+                "each item"
+            )
+        return points
+
+    return checking
+
+
+def _overflows(X: Any) -> bool:
+    """Tell whether products of numbers overflow."""
+    values = X.data if sparse.issparse(X) else X
+    if not isinstance(values, np.ndarray) or values.dtype.kind != "f":
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isinf(np.vdot(values, values)))
 
 
 def _noting_rows(learn: Callable[..., Any]) -> Callable[..., Any]:

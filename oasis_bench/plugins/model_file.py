@@ -457,15 +457,7 @@ def _check_array(name: str, value: Any, needed: FittedArray, lengths: dict[str, 
     value = value if is_sparse else np.asarray(value)
     if not np.issubdtype(value.dtype, needed.dtype):
         raise UsageError(f"{name} has type {value.dtype}: {needed.dtype.__name__} is needed")
-    if value.ndim == len(needed.shape):
-        for length, found in zip(needed.shape, value.shape, strict=True):
-            if isinstance(length, str):
-                lengths.setdefault(length, found)
-    shape = [lengths.get(n, n) if isinstance(n, str) else n for n in needed.shape]
-    if list(value.shape) != shape:
-        raise UsageError(
-            f"{name} has shape {value.shape}: ({', '.join(map(str, shape))}) is needed"
-        )
+    needed.check_shape(name, value, lengths)
     held = value.data if is_sparse else value
     if held.dtype.kind == "f" and held.size and not np.isfinite([held.min(), held.max()]).all():
         raise UsageError(f"{name} has values that are not finite")

@@ -144,7 +144,7 @@ class Registry:
             module = str(frame.f_globals.get("__name__"))
             own = module.partition(".")[0] in packages - {"oasis_bench"}
             if own or module.startswith(PLUGIN_MODULE):
-                return f"{frame.f_code.co_filename}, line {line}"
+                return f"{Path(frame.f_code.co_filename).name}, line {line}"
         return None
 
     @staticmethod
@@ -279,7 +279,10 @@ def _import_file(path: Path) -> ModuleType:
 
 
 def _plugins_in(module: ModuleType, base: type[T]) -> list[type[T]]:
-    """Return the classes derived from `base` that the module itself defines."""
+    """Return the classes derived from `base` that the module itself defines.
+
+    An abstract class that others are derived from is no plugin.
+    """
     with _as_broken_plugin(f"the classes of {module.__file__} cannot be used"):
         return [
             member
@@ -287,7 +290,7 @@ def _plugins_in(module: ModuleType, base: type[T]) -> list[type[T]]:
             if isinstance(member, type)
             and issubclass(member, base)
             and member.__module__ == module.__name__
-            and not inspect.isabstract(member)
+            and not (inspect.isabstract(member) and member.__subclasses__())
         ]
 
 
@@ -302,6 +305,8 @@ def _check(plugin: Any, base: type[T], where: str) -> None:
     is_one = isinstance(plugin, type) and issubclass(plugin, base)
     if not is_one:
         raise BrokenPluginError(f"{where} is not a class derived from {base.__name__}")
+    if missing := sorted(getattr(plugin, "__abstractmethods__", ())):
+        raise BrokenPluginError(f"{where} must define {' and '.join(missing)}")
     of_kind: dict[type, tuple[str, ...]]
     of_kind = {MetricLearner: ("cost",), Dataset: ("items", "licence", "home")}
     for attribute in ("name", "summary", "citation", *of_kind.get(base, ())):

@@ -21,6 +21,9 @@ from oasis_bench.trial import TrialResult, needs_tuning
 
 BASELINE = "Euclidean"
 
+COMPARED_WITH = {"test": "the other rows of the fold", "training": "the rows outside of the fold"}
+"""The gallery of an inner fold, by that of the task."""
+
 MOST_ROWS = 100_000
 """Of a larger data set of rows and classes a sample is tuned and fitted on: to tune takes hours."""
 
@@ -35,6 +38,10 @@ class Fitted(NamedTuple):
         Its file.
     measure : str
         That by which it was tuned, with its task.
+    gallery : str
+        What each row of an inner fold is compared with.
+    keeps_frequencies : bool
+        Whether classes are as frequent in an inner fold as in the data.
     values : mapping of str to list of float
         Of the learner as learned, and of the Euclidean baseline: the measure on each inner fold.
         Empty where the time of the search ended before all folds.
@@ -53,6 +60,8 @@ class Fitted(NamedTuple):
     learner: str
     model: Path
     measure: str
+    gallery: str
+    keeps_frequencies: bool
     values: Mapping[str, list[float]]
     blend: float | None
     blend_values: Sequence[float]
@@ -66,7 +75,11 @@ class Fitted(NamedTuple):
         few = f"{self.n_rows:,} of {self.n_in_all:,} rows, the same share of each class"
         which = few if self.n_rows < self.n_in_all else "all rows"
         lines = [f"{self.learner} is fitted on {which}: {tuned}"]
-        lines.append("what to expect, as mean and standard deviation over the inner folds:")
+        of_data = ", in which classes are as frequent as in the data" * self.keeps_frequencies
+        lines.append(
+            "what to expect of new rows, as mean and standard deviation over inner folds"
+            f"{of_data} (each row of a fold is compared with {self.gallery}):"
+        )
         values = {**self.values}
         if self.blend is not None and self.learner in values:
             as_learned = values.pop(self.learner)
@@ -84,10 +97,15 @@ class Fitted(NamedTuple):
                 f"The blend weight is 0: on these data nothing that {self.learner} learned beat "
                 "the Euclidean baseline, and 'neighbours' ranks by this baseline."
             )
+        how = "run --split stratified" if self.keeps_frequencies else "run"
         if self.is_tuned:
             lines.append(
                 "Tuning selected the best candidate on these folds, so its value is slightly "
-                "optimistic. 'run' measures on rows that were not used for tuning."
+                f"optimistic. '{how}' measures on rows that were not used for tuning."
+            )
+        if self.keeps_frequencies:
+            lines.append(
+                "'run' alone takes equally many rows of each class, so its values are others."
             )
         return "\n".join(lines)
 
@@ -148,6 +166,8 @@ def fit_on_all(
         label,
         output,
         f"{by['task']} {by['measure']}" + (f"@{by['k']}" if by["k"] is not None else ""),
+        COMPARED_WITH[by["gallery"]],
+        specs[-1].where.split == "stratified",
         {name: _on_inner_folds(one) for name, one in found.items() if one.validation},
         result.columns.get("blend"),
         result.blend_values,

@@ -332,6 +332,8 @@ def task_sources(experiment: Experiment, registry: Registry) -> dict[str, TaskSo
 
 def labels_of(rows: LabelledRows, numbers: list[int]) -> Iterator[tuple[int, int]]:
     """Yield the row number and the class number of each label of some rows."""
+    if max(numbers, default=0) >= rows.y.shape[0]:
+        raise UsageError(f"the run names row {max(numbers)}, and there are {rows.y.shape[0]} rows")
     y: Any = rows.y[numbers]
     places, labels = y.nonzero() if rows.multi_label else (range(len(y)), y)
     for place, label in zip(places, labels, strict=True):

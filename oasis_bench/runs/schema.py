@@ -6,15 +6,18 @@ ended: a learner may read the file.  What a trial writes names items by their ro
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Self, get_type_hints
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Self, TypedDict, get_type_hints
 
 from msgspec import ValidationError, convert, to_builtins
 
 from oasis_bench.data import Schema
 from oasis_bench.experiment import Experiment
 from oasis_bench.system import Text, UsageError
+from oasis_bench.tasks import Task
 
 SCHEMA_VERSION = 14
 """Raised by one with every change of the tables, or of the content of the table `run`."""
@@ -27,7 +30,7 @@ TRIAL_TABLES = (
 )
 """The tables with further rows of each trial."""
 
-SCHEMA = """
+_TABLES = """
 CREATE TABLE run (
     key TEXT PRIMARY KEY,
     value TEXT NOT NULL               -- JSON
@@ -50,10 +53,10 @@ CREATE TABLE trials (
     scaling TEXT,                     -- this and the next three as the first measure tuned them
     params TEXT,                      -- (see the table tuned): what the costs below are of
     n_steps INTEGER,
-    blend REAL,
+    blend REAL CHECK (blend BETWEEN 0 AND 1),
     n_train INTEGER NOT NULL,
     n_test INTEGER NOT NULL,
-    rho REAL NOT NULL,                -- correlation of partitions (see tasks.Split.rho)
+    rho REAL NOT NULL CHECK (rho BETWEEN 0 AND 1),  -- of partitions (see tasks.Split.rho)
     n_features INTEGER NOT NULL,
     fit_seconds REAL,                 -- wall clock of the final fit alone
     fit_cpu_seconds REAL,
@@ -71,6 +74,7 @@ CREATE TABLE trials (
     symmetry_index REAL,              -- of W; NULL where there is none or it was not asked for
     finished TEXT NOT NULL            -- UTC, ISO 8601
 ) STRICT;
+CREATE UNIQUE INDEX trials_once ON trials (learner, subset, partition, split);
 CREATE TABLE answers (                -- how each task that was asked of a trial was answered
     trial_id TEXT NOT NULL REFERENCES trials,
     task TEXT NOT NULL,
@@ -89,8 +93,8 @@ CREATE TABLE tuned (                  -- what was fitted for the tasks of each g
     scaling TEXT NOT NULL,            -- of the rows, tuned or given
     params TEXT NOT NULL,             -- JSON: the hyper-parameters
     n_steps INTEGER,                  -- tuned or given; NULL where there are no steps
-    blend REAL,                       -- the weight b of the learner (see plugins.blending); NULL:
-                                      -- not blended with the baseline
+    blend REAL CHECK (blend BETWEEN 0 AND 1),  -- the weight b of the learner (see
+                                      -- plugins.blending); NULL: not blended with the baseline
     baseline_scaling TEXT,            -- of the baseline's rows; NULL: those of a saved model
     baseline_sd REAL,                 -- of the baseline's score and the learner's, on pairs of
     learned_sd REAL,                  -- training items
@@ -180,6 +184,19 @@ CREATE TABLE fit_numbers (            -- single numbers of the final fit
 ) STRICT;
 """
 
+SCHEMA = re.sub(
+    r"^( +(\w+) REAL(?: NOT NULL)?)",
+    r"\1 CHECK (abs(\2) < 1e100)",
+    re.sub(
+        r"^( +(\w+) INTEGER(?: NOT NULL| PRIMARY KEY)?)",
+        r"\1 CHECK (\2 BETWEEN 0 AND 9007199254740992)",
+        _TABLES,
+        flags=re.MULTILINE,
+    ),
+    flags=re.MULTILINE,
+)
+"""The tables; whole numbers are at least 0 and exact as floats, and others are finite."""
+
 PICTURED_ROWS = "SELECT query FROM retrievals UNION SELECT retrieved FROM retrievals"
 """The row numbers of the items that have a picture, where the data set has pictures."""
 
@@ -226,6 +243,21 @@ QUERIES = {
 
 LEARNER = tuple[str, dict[str, Any], str | None, str | None]
 """Types of the facts about a learner: algorithm, hyper-parameters, model file, features."""
+
+
+class Provenance(TypedDict, total=False):
+    """What reports look up in the provenance of a session; they show the rest as it is."""
+
+    commit: str | None
+    versions: dict[str, str | None]
+
+
+class Identity(TypedDict):
+    """What is looked up in what decides the results of a learner; the rest is compared."""
+
+    data: str
+    code: str
+    classes: list[int]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -330,11 +362,37 @@ class RunFacts(Session):
         try:
             parts = {key: convert(values[key], types[key]) for key in values if key != "experiment"}
             info = cls(experiment=Experiment.from_dict(values["experiment"]), **parts)
-            for one in info.experiment.learners.values():
-                convert((one.algorithm, one.params, one.model, one.features), LEARNER)
-        except (KeyError, TypeError, AttributeError, ValidationError) as error:
-            raise UsageError(f"what the store says of its run cannot be read: {error}") from error
-        for cell, identity in info.identities.items():
-            if not {"data", "classes"} <= identity.keys():
-                raise UsageError(f"it does not say what decides {Text.shown(cell)}")
+            info._check()
+        except (KeyError, TypeError, AttributeError, ValueError, ValidationError) as error:
+            if isinstance(error, UsageError):
+                raise
+            reason = " ".join(str(error).split())
+            raise UsageError(f"what the store says of its run cannot be read: {reason}") from error
         return info
+
+    def _check(self) -> None:
+        """Raise ValueError if a fact is not as the parts of the program that use it expect it."""
+        e, sources = self.experiment, self.sources
+        for one in e.learners.values():
+            convert((one.algorithm, one.params, one.model, one.features), LEARNER)
+        types = get_type_hints(Experiment)
+        for it in fields(e):
+            if "setting" not in it.metadata and it.name != "learners":
+                convert(getattr(e, it.name), types[it.name])
+        for session in (self, *self.resumed):
+            convert(dict(session.provenance), Provenance)
+            shlex.split(session.command or "")
+        for identity in self.identities.values():
+            convert(dict(identity), Identity)
+        tasks = sources.tasks.values()
+        for what, named, known in (
+            ("learners", sources.learners, e.learners),
+            ("learners", e.learners, sources.learners),
+            ("tasks", e.tasks, sources.tasks),
+            ("splits", [task.split for task in tasks], sources.splits),
+            ("galleries", [task.gallery for task in tasks], Task.GALLERIES),
+        ):
+            if unknown := next((name for name in named if name not in known), None):
+                raise UsageError(f"its {what} do not fit together: {Text.shown(unknown)}")
+        if not all(task.measures for task in tasks) or not all(self.classes.values()):
+            raise UsageError("a task has no measures, or a class subset no classes")

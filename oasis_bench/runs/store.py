@@ -8,6 +8,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -19,6 +20,8 @@ from typing import Any, Self
 
 import pandas as pd
 
+from oasis_bench.data import Scaling
+from oasis_bench.experiment import TrialSpec
 from oasis_bench.runs.schema import (
     NAMED_ROWS,
     PICTURED_ROWS,
@@ -43,6 +46,9 @@ PANDAS_TYPES = {"TEXT": "string", "INTEGER": "Int64", "REAL": "float64", "BLOB":
 
 DISK_ERRORS = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_BUSY")
 """Starts of the names of SQLite's errors that the disk or another program causes."""
+
+DEEPEST = 20
+"""How often lists and mappings may be nested in the JSON of a store; a run needs half of it."""
 
 WAIT_SECONDS = 60.0
 """How long a writer waits for a reader of the file, such as `report`, and a reader for a writer."""
@@ -319,14 +325,15 @@ def read_run(folder: Path) -> StoredRun:
         raise UsageError(
             f"{path} is damaged, or not of this program: {error}: use a copy of it, or run it again"
         ) from error
-    except (sqlite3.Error, pd.errors.DatabaseError, MemoryError) as error:
+    except (sqlite3.Error, pd.errors.DatabaseError, UnicodeError, MemoryError) as error:
         if getattr(error, "sqlite_errorname", "") == "SQLITE_READONLY_ROLLBACK":
             raise UsageError(
                 f"{path} is in the middle of a change: what wrote it was killed, and left "
                 f"{JOURNAL}: if the run is yours, 'run --resume {folder}' takes the change back; "
                 "else get the whole run again"
             ) from error
-        raise UsageError(f"{path} is not a readable run: {error}") from error
+        reason = " ".join(str(error.__cause__ or error).split())
+        raise UsageError(f"{path} is not a readable run: {reason}") from error
     remedy = (
         "an older oasis-bench wrote it: run it again"
         if version < SCHEMA_VERSION
@@ -339,18 +346,52 @@ def read_run(folder: Path) -> StoredRun:
 
 def _read(connection: sqlite3.Connection) -> StoredRun:
     """Read all tables; raise a UsageError where they are not as this program writes them."""
-    [[verdict]] = connection.execute("PRAGMA quick_check(1)")
+    if _statements(connection) != _own_statements():
+        raise UsageError("its tables are declared in another way")
+    # It checks the types of values, CHECK and NOT NULL, and that keys are unique.
+    [[verdict]] = connection.execute("PRAGMA integrity_check(1)")
     if verdict != "ok":
         raise UsageError(" ".join(str(verdict).split()))
     if orphan := connection.execute("PRAGMA foreign_key_check").fetchone():
         raise UsageError(f"a row of {orphan[0]} belongs to no trial")
-    if connection.execute(COLUMNS).fetchall() != _own_columns():
-        raise UsageError("its tables have other columns")
     # Texts as Python's: for tables of this size sooner filtered than pyarrow's.
     with pd.option_context("mode.string_storage", "python"):
         tables = {name: _read_table(connection, query) for name, query in QUERIES.items()}
     del tables["predicted_classes"]  # `confusion` is made of it
-    return StoredRun(info=_read_info(connection), **tables)
+    info = _read_info(connection)
+    _refuse_what_does_not_fit(info, tables)
+    named = connection.execute(f"WITH named(row) AS ({NAMED_ROWS}) SELECT row FROM named")
+    for (row,) in named:
+        if not isinstance(row, int) or row < 0:
+            raise UsageError(f"it names an item by {Text.shown(row)}: a row number is needed")
+    return StoredRun(info=info, **tables)
+
+
+def _refuse_what_does_not_fit(info: RunFacts, tables: Mapping[str, pd.DataFrame]) -> None:
+    """Raise UsageError if tables name what the run does not have, or lack what they name."""
+    e, sources = info.experiment, info.sources
+    known = {"learner": e.learners, "subset": info.classes, "split": sources.splits}
+    known |= {"task": sources.tasks}
+    for table, rows in tables.items():
+        for column in known.keys() & rows.columns:
+            for name in set(rows[column].dropna().unique()) - known[column].keys():
+                raise UsageError(f"{table} has the {column} {Text.shown(name)}, the run has not")
+        for column in {"scaling", "baseline_scaling"} & {*rows.columns}:
+            for name in rows[column].dropna().unique():
+                if Scaling.words(name) is None:
+                    raise UsageError(f"{table} has the unknown scaling {Text.shown(name)}")
+        for text in rows["params"].dropna().unique() if "params" in rows else ():
+            if not isinstance(_from_json(text, "params"), dict):
+                raise UsageError(f"{table}: {Text.shown(text)} are no hyper-parameters")
+    for it in tables["trials"].itertuples():
+        identity = info.identities.get(TrialSpec.cell_name(it.learner, it.subset, it.split))
+        if identity is None or len(identity["classes"]) != len(info.classes[it.subset]):
+            raise UsageError(f"it does not say what decides the trial {Text.shown(it.trial_id)}")
+    tuned = set(zip(tables["tuned"]["trial_id"], tables["tuned"]["gallery"], strict=True))
+    measured = zip(tables["measures"]["trial_id"], tables["measures"]["task"], strict=True)
+    for trial, task in set(measured):
+        if (trial, sources.tasks[task].gallery) not in tuned:
+            raise UsageError(f"it does not say how {Text.shown(trial)} was tuned for {task}")
 
 
 def _read_table(connection: sqlite3.Connection, query: str) -> pd.DataFrame:
@@ -361,24 +402,35 @@ def _read_table(connection: sqlite3.Connection, query: str) -> pd.DataFrame:
     return table.astype(dict.fromkeys(numeric, "float64"))
 
 
-COLUMNS = (
-    "SELECT of.name, it.name, it.type FROM sqlite_schema AS of, pragma_table_info(of.name) AS it "
-    "WHERE of.type = 'table' ORDER BY 1, 2"
-)
-"""Asks for table, name and type of each column."""
+def _statements(connection: sqlite3.Connection) -> set[tuple[str, ...]]:
+    """Return what declares each table and index, without comments and layout."""
+    found = connection.execute("SELECT type, name, tbl_name, ifnull(sql, '') FROM sqlite_schema")
+    return {(*names, " ".join(re.sub("--.*", "", sql).split())) for *names, sql in found}
+
+
+@contextmanager
+def _empty() -> Iterator[sqlite3.Connection]:
+    """Make a store without rows, in memory."""
+    with closing(_in_memory()) as connection:
+        connection.executescript(SCHEMA)
+        yield connection
 
 
 @cache
-def _own_columns() -> list[tuple[str, str, str]]:
-    with closing(_in_memory()) as connection:
-        connection.executescript(SCHEMA)
-        return connection.execute(COLUMNS).fetchall()
+def _own_statements() -> set[tuple[str, ...]]:
+    with _empty() as connection:
+        return _statements(connection)
 
 
 @cache
 def _column_types() -> dict[str, str]:
     """Return pandas' type of each column that is read; columns of one name have one type."""
-    types = {name: PANDAS_TYPES[kind] for table, name, kind in _own_columns() if table != "run"}
+    with _empty() as connection:
+        columns = connection.execute(
+            "SELECT it.name, it.type FROM sqlite_schema AS of, pragma_table_info(of.name) AS it "
+            "WHERE of.type = 'table' AND of.name <> 'run'"
+        )
+        types = {name: PANDAS_TYPES[kind] for name, kind in columns}
     return types | dict.fromkeys(("n", "relevant"), PANDAS_TYPES["INTEGER"])
 
 
@@ -425,9 +477,20 @@ def _in_memory() -> sqlite3.Connection:
 
 def _from_json(text: Any, what: str) -> Any:
     try:
-        return json.loads(text)
+        value = json.loads(text)
     except (TypeError, ValueError, RecursionError) as error:
         raise UsageError(f"what it says of its {what} is no JSON: {Text.shown(text)}") from error
+    if _is_deep(value, DEEPEST):
+        raise UsageError(f"what it says of its {what} is nested more than {DEEPEST} times")
+    return value
+
+
+def _is_deep(value: Any, most: int) -> bool:
+    """Tell whether lists and mappings are nested more than `most` times."""
+    inside = value.values() if isinstance(value, dict) else value
+    return isinstance(value, (dict, list)) and (
+        most == 0 or any(_is_deep(one, most - 1) for one in inside)
+    )
 
 
 def _read_info(connection: sqlite3.Connection) -> RunFacts:

@@ -5,6 +5,7 @@ from .errors import (
     Text as Text,
     UsageError as UsageError,
     Value as Value,
+    how_to_install as how_to_install,
     no_progress as no_progress,
     require_packages as require_packages,
     without_options as without_options,

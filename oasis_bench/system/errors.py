@@ -116,6 +116,11 @@ class OutputError(UsageError):
         )
 
 
+def how_to_install(extra: str) -> str:
+    """Say how to install the packages of an extra, which are in `pyproject.toml`."""
+    return f'run pip install -e ".[{extra}]" in the source folder of oasis-bench'
+
+
 def require_packages(what: str, packages: Sequence[str], extra: str) -> None:
     """Raise UsageError where packages are missing that `extra` installs; import none of them.
 
@@ -123,7 +128,7 @@ def require_packages(what: str, packages: Sequence[str], extra: str) -> None:
     """
     if missing := [name for name in packages if importlib.util.find_spec(name) is None]:
         names = " and ".join(name.replace("_", "-") for name in missing)
-        raise UsageError(f'{what} needs {names}: pip install "oasis-bench[{extra}]"')
+        raise UsageError(f"{what} needs {names}: {how_to_install(extra)}")
 
 
 Progress: TypeAlias = Callable[[str, int, int | None], None]

@@ -11,6 +11,7 @@ from .ranking import (
     block_size as block_size,
     kernel_ready as kernel_ready,
     rank_others as rank_others,
+    refuse_nan as refuse_nan,
     score_bilinear as score_bilinear,
     score_sparse as score_sparse,
     take_items as take_items,

@@ -227,12 +227,19 @@ def block_size(n_gallery: int, dtype: npt.DTypeLike, n_bytes: int | None = None)
     return n_queries - n_queries % group if n_queries > group else n_queries
 
 
-def kernel_ready(scores: Scores, shape: tuple[int, int] | None = None) -> Scores:
-    """Return scores, of a shape if given, as kernels take them: float32 or float64, by rows."""
+def kernel_ready(
+    scores: Scores, shape: tuple[int, int] | None = None, method: str = "similarity"
+) -> Scores:
+    """Return scores, of a shape if given, as kernels take them: float32 or float64, by rows.
+
+    `method` is the name of the method that returned them.
+    """
     found = getattr(scores, "shape", None)
     if shape and found != shape:
+        what = f"a {type(scores).__name__}" if found is None else f"an array of shape {found}"
         raise ValueError(
-            f"similarity returned shape {found} for {shape[0]} queries and {shape[1]} gallery rows"
+            f"{method} returned {what}: {shape} is needed, for {shape[0]} queries and {shape[1]} "
+            "items of the gallery"
         )
     if scores.dtype.kind == "c":
         raise ValueError("the scores are complex numbers, which have no order: return real ones")
@@ -308,10 +315,12 @@ def checked_rows(rows: npt.ArrayLike, n_rows: int) -> Numbers:
     return numbers.astype(np.intp)
 
 
-def refuse_nan(undefined: int, scores: Scores) -> None:
-    """Raise ValueError where so many of the scores, one or more, are NaN."""
+def refuse_nan(undefined: int, scores: Scores, method: str = "similarity") -> None:
+    """Raise ValueError where so many of the scores that a method returned are NaN."""
     if undefined:
-        raise ValueError(f"{undefined} of {scores.size} similarities are NaN: NaN has no rank")
+        raise ValueError(
+            f"{method} returned NaN for {undefined} of {scores.size} pairs: NaN has no rank"
+        )
 
 
 FloatArray = npt.NDArray[np.floating]

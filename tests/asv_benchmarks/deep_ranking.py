@@ -64,7 +64,7 @@ class Network:
 
     def setup(self, backbone):
         if not importlib.util.find_spec("torch"):
-            raise NotImplementedError('pip install "oasis-bench[deep]"')
+            raise NotImplementedError('pip install -e ".[deep]"')
         name, side = backbone.split()
         self.pictures = np.random.default_rng(0).integers(
             0, 256, (96, int(side), int(side), 3), dtype=np.uint8

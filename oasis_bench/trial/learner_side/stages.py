@@ -125,7 +125,9 @@ def _ended(error: Exception) -> wall.Ended:
     if isinstance(error, wall.NotApplicableError):
         return wall.Ended("not applicable", str(error))
     status = "out of memory" if isinstance(error, MemoryError) else "failed"
-    return wall.Ended(status, Text.of_error(error), "".join(traceback.format_exception(error)))
+    reason, place = Text.of_error(error), Registry.place_of(error)
+    reason += f" ({place})" if place else ""
+    return wall.Ended(status, reason, "".join(traceback.format_exception(error)))
 
 
 def _tune(stage: wall.Stage, channel: Channel) -> None:
@@ -260,7 +262,8 @@ def _similarity_to_training(
     learner: ExemplarLearner, queries: Any, training: Any
 ) -> wall.ScoreArray:
     """Return the scores of training items, which the learner has: they need not be given."""
-    return learner.similarity_to_training(queries)
+    shape = queries.shape[0], training.shape[0]
+    return kernel_ready(learner.similarity_to_training(queries), shape, "similarity_to_training")
 
 
 def _fit(stage: wall.Stage, channel: Channel) -> None:
@@ -403,27 +406,32 @@ def _send_scores(
     for gallery in galleries:
         others = test if gallery == "test" else training
         with meter:
-            score = _scorer(learner, gallery, test, others)
+            score, method = _scorer(learner, gallery, test, others)
         n_gallery = others.shape[0]
         for part in slices(test.shape[0], block_size(n_gallery, np.float64, wall.MOST_SCORE_BYTES)):
             with meter:
                 scores = score(part)
             n_queries = part.stop - part.start
-            sent = kernel_ready(scores, (n_queries, n_gallery))
+            sent = kernel_ready(scores, (n_queries, n_gallery), method)
+            if np.isnan(sent).any():
+                learner.checked_scores(sent, method)  # raises
             channel.send_scores(wall.Scores(gallery, n_queries, sent.dtype.name), sent)
 
 
 def _scorer(
     learner: MetricLearner, gallery: str, test: Any, others: Any
-) -> Callable[[slice], wall.ScoreArray]:
-    """Return what scores a block of test items; a gallery is embedded once, not once a block."""
+) -> tuple[Callable[[slice], wall.ScoreArray], str]:
+    """Return what scores a block of test items, and the name of the method that it calls.
+
+    A gallery is embedded once, not once a block.
+    """
     if gallery == "training" and isinstance(learner, ExemplarLearner):
-        return lambda part: learner.similarity_to_training(test[part])
+        return lambda part: learner.similarity_to_training(test[part]), "similarity_to_training"
     if not learner.has_embedding:
-        return lambda part: learner.similarity(test[part], others)
+        return lambda part: learner.similarity(test[part], others), "similarity"
     queries = learner.embed(test)
     embedded = queries if gallery == "test" else learner.embed(others)
-    return lambda part: learner.score_embeddings(queries[part], embedded)
+    return lambda part: learner.score_embeddings(queries[part], embedded), "score_embeddings"
 
 
 def _import_packages(learner: type[MetricLearner]) -> None:
@@ -448,7 +456,8 @@ def _warm_up(stage: wall.Stage, channel: Channel) -> None:
     with suppress(Exception), time_limit(seconds):
         whole_fit_data(stage.spec, few).fit(learner)
         for gallery in stage.galleries:
-            _scorer(learner, gallery, few["X"], few["X"])(slice(0, 2))
+            score, _ = _scorer(learner, gallery, few["X"], few["X"])
+            score(slice(0, 2))
 
 
 def _refuse(learners: Iterable[MetricLearner], items: Mapping[str, Any]) -> None:
