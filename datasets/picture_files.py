@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from oasis_bench.data import Patches, Pixels, Rows
+from oasis_bench.data import Patches, Pixels, Rows, eight_bits
 from oasis_bench.datasets.files import Arrays, cache_key, cached, reason_of
 from oasis_bench.system import (
     Machine,
@@ -45,9 +45,10 @@ class TooSmallError(UnusableImageError):
 def read_image(path: Path, enough: int | None = None) -> Image:
     """Decode a picture to RGB, 8 bits a channel.
 
-    The EXIF orientation is applied, transparent pixels become white, 16-bit greys lose their low
-    byte, and of an animation the first frame counts.  Where `enough` pixels of width and height are
-    enough, a JPEG of a multiple is decoded at a fraction of its size, which is much faster.
+    The EXIF orientation is applied, transparent pixels become white, greys of more bits are scaled
+    by `eight_bits`, and of an animation the first frame counts.  Where `enough` pixels of width and
+    height are enough, a JPEG of a multiple is decoded at a fraction of its size, which is much
+    faster.
     """
     from PIL import Image, ImageOps, UnidentifiedImageError
 
@@ -74,8 +75,7 @@ def _to_rgb(image: Image) -> Image:
     if image.mode == "F":
         raise UnusableImageError("its pixels are floats of no known range: save it with 8 bits")
     if image.mode.startswith("I"):  # Pillow would clip 16 bits to 8 instead of scaling them
-        high_bytes = np.clip(np.asarray(image), 0, 0xFFFF) >> 8
-        return Image.fromarray(high_bytes.astype(np.uint8)).convert("RGB")
+        return Image.fromarray(eight_bits(np.asarray(image))).convert("RGB")
     if image.has_transparency_data:
         white = Image.new("RGBA", image.size, "white")
         return Image.alpha_composite(white, image.convert("RGBA")).convert("RGB")

@@ -14,7 +14,7 @@ from oasis_bench.datasets.files import Archive, dataset_folder, locate, reason_o
 from oasis_bench.datasets.pictures import ImageDataset, Label, warn
 from oasis_bench.datasets.visterms import VistermFeatures
 from oasis_bench.plugins import Registry
-from oasis_bench.system import Progress, UsageError, no_progress
+from oasis_bench.system import Progress, Text, UsageError, no_progress
 
 
 def _caltech256() -> tuple[tuple[str, ...], Mapping[str, tuple[str, ...]]]:
@@ -280,7 +280,14 @@ def _lines(path: Path) -> list[str]:
         raise UsageError(f"cannot read {path}: {reason_of(error)}: put {Corel5k.home}") from error
 
 
-ENDINGS = frozenset({".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff"})
+ENDINGS = frozenset(
+    {".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff"}
+    | {".ppm", ".pgm", ".pbm", ".pnm"}
+)
+"""Ends of the names of files in `picture_files.FORMATS`."""
+
+MOST_ENDINGS = 8
+"""Endings of files that a remark counts, the most frequent ones."""
 
 SHARE_SET_APART = 5
 """One picture of each class in this number is used for the codebooks."""
@@ -295,7 +302,7 @@ class ImageFolder(ImageDataset):
     """Pictures of the user: each folder directly in `path` is a class.
 
     The pictures of a class may be in subfolders of its folder.  Pictures are the files that end in
-    jpg, jpeg, png, gif, bmp, webp, tif or tiff, in upper or lower case.  Hidden files, hidden
+    one of `ENDINGS`, in upper or lower case; a remark counts the others.  Hidden files, hidden
     folders and links to folders are ignored.
 
     Parameters
@@ -381,6 +388,7 @@ class ImageFolder(ImageDataset):
         """Find the pictures, in the order of their paths, each with the name of its class."""
         found: list[tuple[Path, Label]] = []
         loose: list[str] = []
+        others: Counter[str] = Counter()
         try:
             root = self.path.resolve(strict=True)
             os.listdir(root)
@@ -392,8 +400,8 @@ class ImageFolder(ImageDataset):
             folders[:] = sorted(name for name in folders if name[0] != ".")
             for path in (Path(parent, name) for name in sorted(files) if name[0] != "."):
                 if path.suffix.lower() not in ENDINGS:
-                    continue
-                if path.parent == root:
+                    others[Text.shown(_text(path.suffix.lower()))[1:-1] or "no ending"] += 1
+                elif path.parent == root:
                     loose.append(str(path))
                 else:
                     found.append((path, _text(path.relative_to(root).parts[0])))
@@ -404,6 +412,10 @@ class ImageFolder(ImageDataset):
             raise UsageError(f"{self.path} has {held}: {NEEDED}")
         if loose:
             tell(f"left out: {len(loose)} not in a folder of a class: such as {loose[0]!r}")
+        if others:
+            counts = ", ".join(f"{ending} {n}" for ending, n in others.most_common(MOST_ENDINGS))
+            more = ", ..." * (len(others) > MOST_ENDINGS)
+            tell(f"left out: {others.total()} files of other kinds: {counts}{more}")
         return found
 
 

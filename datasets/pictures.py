@@ -208,6 +208,17 @@ class ImageDataset(Fields, Dataset, kw_only=True):
             patches=patches,
         )
 
+    def outline(self, progress: Progress = no_progress) -> LabelledRows:
+        """Return the labels of the pictures and random counts; only pixels and patches are read."""
+        if self.pixels is not None or self.patches is not None:
+            return self.load(progress)
+        found = self._of_first_classes(self.find_images(progress))
+        y, names = as_labels([label for _, label in found])
+        rng = np.random.default_rng(0)
+        X = sparse.csr_array(sparse.random(len(found), self.visterms, 0.05, "csr", np.float32, rng))
+        X.data = np.ceil(9 * X.data)
+        return LabelledRows(X.toarray() if self.asked_features else X, y, names)
+
     def set_apart(
         self, contents: Sequence[str], labels: Sequence[Label], tell: Callable[[str], None]
     ) -> set[int]:

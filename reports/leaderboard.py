@@ -14,11 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
+from scipy import sparse
 
 from oasis_bench.analysis import Leaderboard
+from oasis_bench.data import LabelledRows, Prepare
 from oasis_bench.experiment import Experiment
 from oasis_bench.reports import figure_style as fs, figures
 from oasis_bench.reports.export import SIZES, kind_of, read_results, size_group
@@ -51,6 +54,9 @@ ALL = "all"
 """The value of the filter that shows all corpora."""
 
 FACETS = ("kind", *SIZES)
+
+LEAST_EMBEDDED = 200
+"""Columns from which on rows of real numbers count as embeddings."""
 
 
 def write_ranks(
@@ -101,19 +107,35 @@ def read_boards(
     The first board of a task is over all corpora.  Further boards are over each group that has
     several corpora, but not all.  Remarks on the inputs, for the reader, are returned too.
     """
+    by_task, notes = _cells_by_task(paths, task, measure, baseline)
+    boards = [
+        Leaderboard.of(own, baseline, group)
+        for cells in by_task.values()
+        for group, own in _groups_of(cells)
+    ]
+    return boards, notes
+
+
+def _cells_by_task(
+    paths: Sequence[Path],
+    task: str | None = None,
+    measure: str | None = None,
+    baseline: str = BASELINE,
+) -> tuple[dict[str, pd.DataFrame], list[str]]:
+    """Read the cells of boards, by task, and remarks on the inputs."""
     results = read_results(paths)
     results = results[results["task"].isin(results.loc[results["partitions"] > 0, "task"])]
     tasks = results["task"].unique().tolist()
     if task is not None and task not in tasks:
         raise UsageError(Text.unknown_name("task", task, tasks))
-    boards: list[Leaderboard] = []
+    found: dict[str, pd.DataFrame] = {}
     reasons: dict[str, str] = {}
     for name in [task] if task else tasks:
         try:
-            boards += _boards_of(results[results["task"] == name], measure, baseline)
+            found[name] = _cells_of(results[results["task"] == name], measure, baseline)
         except UsageError as error:
             reasons[name] = str(error)
-    if not boards:
+    if not found:
         raise UsageError(
             "; ".join(f"{name}: {why}" for name, why in reasons.items())
             or f"no learner has a result in {some(list(map(str, paths)))}"
@@ -121,11 +143,11 @@ def read_boards(
     budgets = results["search"].dropna().unique().tolist()
     notes = [f"The tuning budget differs between the runs: {some(budgets)}."] * (len(budgets) > 1)
     notes += [transductive_note()] * bool((results["transductive"] > 0).any())
-    return boards, [*notes, *(f"{name} is left out: {why}." for name, why in reasons.items())]
+    return found, [*notes, *(f"{name} is left out: {why}." for name, why in reasons.items())]
 
 
-def _boards_of(results: pd.DataFrame, measure: str | None, baseline: str) -> Iterator[Leaderboard]:
-    """Compare the learners of one task over all corpora, and over each group of them."""
+def _cells_of(results: pd.DataFrame, measure: str | None, baseline: str) -> pd.DataFrame:
+    """Return what learners are compared on for one task, over all corpora."""
     known = results.loc[results["partitions"] > 0, "option"].unique().tolist()
     measure = known[0] if measure is None else measure
     if measure not in known:
@@ -145,13 +167,16 @@ def _boards_of(results: pd.DataFrame, measure: str | None, baseline: str) -> Ite
         raise UsageError(f"{baseline} is the only learner: name runs of other learners too")
     if cells["score"].max() > 1:
         raise UsageError(f"{measure} has values above 1: it has no error to reduce")
-    groups = {ALL: cells}
+    return cells
+
+
+def _groups_of(cells: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Yield all cells, and those of each group that has several corpora, but not all."""
+    yield ALL, cells
     for facet in FACETS:
         for name, own in cells.groupby(facet):
             if 1 < own["corpus"].nunique() < cells["corpus"].nunique():
-                groups[str(name)] = own
-    for name, own in groups.items():
-        yield Leaderboard.of(own, baseline, name)
+                yield str(name), own
 
 
 def _write(
@@ -420,23 +445,23 @@ def recommend(
     learners: Collection[str],
     items: str,
     features: str,
-    sizes: Mapping[str, int],
+    rows: LabelledRows,
     no_task: Callable[[str], str | None],
     no_learner: Callable[[str], str | None],
 ) -> str:
     """Recommend one of `learners` for a data set on each task, by the results in `paths`.
 
-    `items` is the noun for the items of the data set, `features` is its option of this name, and
-    `sizes` has the numbers of `SIZES`.  `no_task` says why the data set is not for a task, and
-    `no_learner` why a learner cannot learn from it.
+    `items` is the noun for the items of the data set, and `features` is its option of this name.
+    `no_task` says why the data set is not for a task, and `no_learner` why a learner cannot learn
+    from it.
     """
-    groups = [kind_of(items, features), *(size_group(noun, sizes[noun]) for noun in SIZES)]
+    n_features = Prepare.in_full(rows.X, rows.encoding).shape[1]
+    sizes = zip(SIZES, (rows.X.shape[0], n_features), strict=True)
+    groups = [_kind_of_rows(items, features, rows), *(size_group(*size) for size in sizes)]
     texts = [f"This data belongs to the groups: {', '.join(groups)}."]
-    for whole in read_boards(paths)[0]:
-        if whole.group != ALL:
-            continue
-        cells = whole.cells[whole.cells["learner"].isin({*learners, whole.baseline})]
-        board = Leaderboard.of(cells, whole.baseline)
+    for whole in _cells_by_task(paths)[0].values():
+        cells = whole[whole["learner"].isin({*learners, BASELINE})]
+        board = Leaderboard.of(cells, BASELINE)
         by = f"{board.measure} ({board.task})"
         if reason := no_task(board.task):
             texts.append(f"{by}: not on this data: {reason}.")
@@ -460,6 +485,20 @@ def recommend(
         if reason := no_learner(best):
             texts[-1] += f" But {reason}."
     return "\n".join(line for text in texts for line in wrapped(text))
+
+
+def _kind_of_rows(items: str, features: str, rows: LabelledRows) -> str:
+    """Return the kind of a data set; that of a table also depends on its values.
+
+    Counts of many words, and hundreds of columns, are not what the suite's tables are.
+    """
+    kind, X = kind_of(items, features), rows.X
+    if kind != "tables" or rows.encoding is not None or X.shape[1] <= SIZES["features"][1][-1]:
+        return kind
+    values = X.data if isinstance(X, sparse.csr_array) else X
+    if (values >= 0).all() and (values == np.rint(values)).all():
+        return "text"
+    return "embeddings" if X.shape[1] >= LEAST_EMBEDDED else kind
 
 
 def _scores_table(board: Leaderboard) -> Table:

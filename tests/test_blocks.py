@@ -7,6 +7,7 @@ import pytest
 from PIL import Image
 from skimage.feature import local_binary_pattern
 
+from oasis_bench.data import thumbnail
 from oasis_bench.datasets.picture_files import UnusableImageError, read_image
 from oasis_bench.datasets.visterms import (
     VistermFeatures,
@@ -146,6 +147,24 @@ class TestReading:
         deep = np.array([[0, 255, 256], [32768, 65280, 65535]], np.uint16)
         image = read_image(saved(tmp_path / name, Image.fromarray(deep)))
         np.testing.assert_array_equal(np.asarray(image)[..., 1], [[0, 0, 1], [128, 255, 255]])
+
+    @pytest.mark.parametrize("name", ["a.png", "a.tif"])
+    @pytest.mark.parametrize(
+        ("largest", "divisor"), [(255, 1), (1023, 4), (1024, 16), (4095, 16), (16383, 64)]
+    )
+    def test_a_picture_of_12_bits_in_a_file_of_16_is_not_black(
+        self, tmp_path, name, largest, divisor
+    ):
+        deep = np.array([[0, largest // 3], [largest // 2, largest]], np.uint16)
+        path = saved(tmp_path / name, Image.fromarray(deep))
+        np.testing.assert_array_equal(np.asarray(read_image(path))[..., 0], deep // divisor)
+        small = np.asarray(Image.open(io.BytesIO(thumbnail(path))).convert("L")).astype(int)
+        assert abs(small - deep // divisor).max() < 20  # JPEG
+
+    def test_greys_of_32_bits_are_scaled(self, tmp_path):
+        deep = np.array([[0, 2**19], [2**20, 2**24 - 1]], np.int32)
+        image = read_image(saved(tmp_path / "a.tif", Image.fromarray(deep)))
+        np.testing.assert_array_equal(np.asarray(image)[..., 2], [[0, 8], [16, 255]])
 
     @pytest.mark.parametrize("mode", ["RGBA", "LA"])
     def test_transparent_pixels_are_laid_on_white(self, tmp_path, mode):

@@ -21,7 +21,7 @@ from oasis_bench.datasets import (
     ImageFolder,
     TinyImageNet,
 )
-from oasis_bench.datasets.picture_files import hashed_pictures, near_duplicates
+from oasis_bench.datasets.picture_files import hashed_pictures, near_duplicates, read_image
 from oasis_bench.datasets.picture_sets import CALTECH256_FOLDERS
 from oasis_bench.datasets.pictures import ImageDataset
 from oasis_bench.system import UsageError, no_progress
@@ -349,12 +349,27 @@ class TestImageFolder:
         picture(home / "cats" / ".hidden.png")
         picture(home / "cats" / ".thumbnails" / "b.png")
         picture(home / ".git" / "x.png")
+        (home / "dogs" / "notes.txt").unlink()
         with warnings.catch_warnings(action="error"):
             assert found(ImageFolder(home), home) == [
                 ("cats/b.PNG", "cats"),
                 ("cats/deep/er/a.jpeg", "cats"),
                 ("dogs/c.gif", "dogs"),
             ]
+
+    def test_more_kinds_of_pictures_are_read_and_other_files_are_counted(self, home: Path) -> None:
+        for name, kind in (("d.jfif", "JPEG"), ("e.jpe", "JPEG"), ("f.ppm", None), ("g.pgm", None)):
+            Image.new("L" if name == "g.pgm" else "RGB", (8, 8)).save(home / "dogs" / name, kind)
+        for name in ("todo.TXT", "h.heic", "README", "\x1b[2J.\x1b[2J"):
+            (home / "cats" / name).touch()
+        with pytest.warns(UserWarning, match="^left out: 5 files of other kinds: ") as told:
+            names = [path.name for path, _ in ImageFolder(home).find_images()]
+        assert {"d.jfif", "e.jpe", "f.ppm", "g.pgm"} < set(names)
+        (line,) = (str(one.message) for one in told)
+        assert {".txt 2", ".heic 1", "no ending 1"} < set(line.partition("kinds: ")[2].split(", "))
+        assert "\x1b" not in line
+        for path in (home / "dogs").glob("*.[jp]*"):
+            assert read_image(path).mode == "RGB"
 
     def test_without_the_usual_teacher_a_fifth_of_each_class_is_set_apart(
         self, data: Path, tmp_path: Path
@@ -387,5 +402,6 @@ class TestImageFolder:
         (home / "cats" / "link.png").symlink_to(outside)
         (home / "dogs" / "loop").symlink_to("..")
         (home / "linked").symlink_to(outside.parent)
+        (home / "dogs" / "notes.txt").unlink()
         names = [path.name for path, _ in ImageFolder(home).find_images()]
         assert names == ["b.PNG", "link.png", "a.jpeg", "c.gif"]

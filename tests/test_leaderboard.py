@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from fake_runs import fake_trial, fake_trials
+from PIL import Image
 from scipy import stats
 
 from oasis_bench.analysis import Leaderboard
@@ -210,6 +211,43 @@ def test_the_learner_for_data_of_a_kind_and_size(recommended, tmp_path):
     assert "take OASIS. It is better for pictures than LDA, the best on average (regret" in out
     assert "Euclidean on 6 data sets: median +50 % [+40, +60], mean +50 %." in out
     assert "regret 0.000 instead of 0.300, gain 0.300 [0." in out
+
+
+def test_a_folder_of_pictures_is_recommended_for_without_features_of_them(recommended, tmp_path):
+    for name in ("a/1.png", "a/2.png", "b/3.png", "b/4.png"):
+        path = tmp_path / "mine" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (8, 8)).save(path)  # too small for any visual word
+    status, out, err = recommended("--for", tmp_path / "mine")
+    assert (status, err) == (0, "")
+    assert "groups: pictures, up to 300 training items, over 100 features. " in out
+
+
+def test_a_table_of_counts_or_of_many_real_columns_is_of_their_kind(recommended, tmp_path):
+    rng = np.random.default_rng(0)
+    for kind, X in (
+        ("text", rng.poisson(0.2, (30, 150)).astype(float)),
+        ("embeddings", rng.normal(size=(30, 300))),
+        ("tables", rng.normal(size=(30, 150))),
+    ):
+        np.savez(tmp_path / "X.npz", X=X, y=np.arange(30) % 3)
+        _, out, _ = recommended("--for", tmp_path / "X.npz")
+        assert f"groups: {kind}, up to 300 training items, over 100 features. " in out
+
+
+def test_for_judged_triplets_the_learners_of_triplets_are_named(recommended, tmp_path):
+    table, triplets = tmp_path / "table.csv", tmp_path / "triplets.csv"
+    table.write_text("id,a,b\n" + "".join(f"r{i},{i % 5},{i % 3}\n" for i in range(12)))
+    triplets.write_text("q,p,n\n" + "".join(f"r{i},r{i + 1},r{i + 2}\n" for i in range(10)))
+    words = ["--for", table, "--triplets", triplets, "--name-column", "id"]
+    status, out, err = recommended(*words)
+    assert (status, err) == (0, "")
+    assert out.startswith("These items have judgements, for the task judged-triplets: the suite")
+    named = out[out.index("such judgements: ") :].partition(".")[0]
+    assert ", OASIS," in named
+    assert "LDA" not in named
+    assert "retrieval" not in out
+    assert out.endswith(f"--triplets {triplets} --name-column id")
 
 
 def test_without_results_no_learner_is_recommended(recommended, tmp_path):

@@ -178,3 +178,11 @@ def test_fit_takes_pairs_and_triplets(faces, capsys):
         in_python = oasis_bench.fit("faces.csv", "LEGO", **settings)[-1]
         np.testing.assert_array_equal(in_python.get_mahalanobis_matrix(), by[kind])
     assert not np.array_equal(by["pairs"], by["triplets"])
+
+
+def test_rows_with_triplets_and_without_classes_are_told_their_task(faces, capsys):
+    words = ["--name-column", "photo", "--triplets", "triplets.csv", "--task", "retrieval"]
+    assert main(["fit", "faces.csv", *words, "--output", "m.npz"]) == 2
+    told = capsys.readouterr().err
+    assert "these items have judgements, which the task judged-triplets is for" in told
+    assert "is the label an id" not in told

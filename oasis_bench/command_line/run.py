@@ -30,6 +30,7 @@ from oasis_bench.experiment import (
     LearnerSpec,
     package_hash,
     saved_steps,
+    task_of_judgements,
 )
 from oasis_bench.plugins import (
     Dataset,
@@ -173,14 +174,20 @@ def experiment_of(options: argparse.Namespace) -> Experiment:
 
 
 def _that_take(
-    dataset: str, of_data: Mapping[str, Any], plugin_files: list[Path]
+    dataset: str,
+    of_data: Mapping[str, Any],
+    plugin_files: list[Path],
+    in_outline: bool = False,
 ) -> tuple[list[str], list[str], Dataset, LabelledRows]:
-    """Name the learners that take the items of a data set; say why others are left out."""
+    """Name the learners that take the items of a data set; say why others are left out.
+
+    Its rows are returned too, or their outline, which has the sizes and labels alone.
+    """
     registry = Registry.load(plugin_files)
     names, left_out = [], []
     source = Registry.open_dataset(dataset, registry, of_data)
     with closing(ProgressDisplay()) as display:
-        rows = Registry.load_rows(source, display.download)
+        rows = Registry.load_rows(source, display.download, in_outline)
     for name in registry.algorithms:
         try:
             Registry.refuse_unlike_inputs(registry.algorithms[name], source, rows)
@@ -458,11 +465,21 @@ def recommend(options: argparse.Namespace) -> int:
             f"all learners on this data: {every}"
         )
     given = data_options(options, options.dataset)
-    names, _, source, rows = _that_take(options.dataset, given, options.plugin)
+    names, _, source, rows = _that_take(options.dataset, given, options.plugin, in_outline=True)
     registry = Registry.load(options.plugin)
+    if (task := task_of_judgements(rows)) is not None:
+        if not Experiment.tasks_by_option(given):
+            words += ["--tasks", task]
+        learners = [registry.algorithms[name] for name in names]
+        from_them = [it.name for it in learners if it.takes_triplets and rows.judged is not None]
+        from_them += [it.name for it in learners if it.takes_pairs and task == "verification"]
+        print(
+            f"These items have judgements, for the task {task}: the suite has no results of it. "
+            f"Learners that learn from such judgements: {', '.join(from_them) or 'none'}."
+        )
+        return _to_measure(words, options)
+    reports, of_data = Registry.load_reports(), (source.items, str(given.get("features", "")), rows)
     rows = replace(rows, X=Prepare.in_full(rows.X, rows.encoding), encoding=None)
-    sizes = dict(zip(("training items", "features"), rows.X.shape, strict=True))
-    of_data = source.items, str(given.get("features", "")), sizes
 
     def no_task(name: str) -> str | None:
         if name not in registry.tasks:  # of the plugin of another
@@ -478,8 +495,13 @@ def recommend(options: argparse.Namespace) -> int:
         learner = registry.algorithms[name]()
         return learner.refusal(rows.items(learner.takes), rows.y)
 
-    print(Registry.load_reports().recommend([results], names, *of_data, no_task, no_learner))
-    print(f"To measure it on this data:\n  {every}", flush=True)
+    print(reports.recommend([results], names, *of_data, no_task, no_learner))
+    return _to_measure(words, options)
+
+
+def _to_measure(words: list[str], options: argparse.Namespace) -> int:
+    """Print the command that compares all learners on the data; with --try, run it quickly."""
+    print(f"To measure it on this data:\n  {_command(words)}", flush=True)
     if not options.trial:
         return 0
     words.append("--quick")

@@ -217,6 +217,22 @@ def check_pixels(pixels: Any) -> None:
     check_array("pixels", np.asarray(pixels), np.uint8, None, None, None, 3)
 
 
+DEPTHS = (8, 10, 12, 14, 16, 24, 32)
+"""Bits of a grey value that cameras and scanners record, in files of 16 or 32 bits."""
+
+
+def eight_bits(greys: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    """Scale the greys of a picture, whole numbers of up to 32 bits, to 8 bits.
+
+    A file of 16 bits rarely says that its camera recorded 12.  So a picture has the smallest of
+    `DEPTHS` that holds its largest value, whatever other pictures hold: a saved model then gets a
+    picture as it is in the folder that the model was fitted on.
+    """
+    largest = int(greys.max(initial=0))
+    depth = next(bits for bits in DEPTHS if largest < 2**bits)
+    return (np.maximum(greys, 0) >> (depth - 8)).astype(np.uint8)
+
+
 SIZE = (96, 96)
 
 
@@ -228,8 +244,8 @@ def thumbnail(path: Path) -> bytes | None:
         with open_regular(path) as file, Image.open(file) as image:
             image.draft("RGB", (2 * SIZE[0], 2 * SIZE[1]))
             upright = ImageOps.exif_transpose(image)
-            if upright.mode.startswith("I"):  # 16 bits
-                upright = upright.point(lambda value: value / 256).convert("L")
+            if upright.mode.startswith("I"):
+                upright = Image.fromarray(eight_bits(np.asarray(upright)))
             small = Image.new("RGB", upright.size, "white")
             small.paste(upright, mask=upright.convert("RGBA").getchannel("A"))
             small.thumbnail(SIZE)

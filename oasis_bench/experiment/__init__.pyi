@@ -1,6 +1,7 @@
 from .data_use import (
     named_queries as named_queries,
     refuse_unknown_subsets as refuse_unknown_subsets,
+    task_of_judgements as task_of_judgements,
 )
 from .identity import (
     package_hash as package_hash,

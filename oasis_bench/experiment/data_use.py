@@ -126,6 +126,8 @@ def _numbers(
                 remedy += ", or divide the rows with --split stratified"
             if np.median(counts) < 3:
                 remedy = "is the label an id? name another one with --label"
+                if (task := task_of_judgements(rows)) is not None:
+                    remedy = f"these items have judgements, which the task {task} is for"
         elif least == LEAST:  # else the split is stratified, or of folds
             split = "keep their frequencies with --split stratified, " * bool(counts.min() > 1)
             remedy = f"{split}leave those rows out, or {remedy}"
@@ -138,6 +140,15 @@ def _numbers(
             f"(such as class {smallest!r}, which has {counts.min()}): {remedy}"
         )
     return tuple(numbers)
+
+
+def task_of_judgements(rows: LabelledRows) -> str | None:
+    """Return the task for the judgements that rows have; None if they have none."""
+    if rows.judged is not None:
+        return "judged-triplets"
+    if rows.ratings is None:
+        return None
+    return "verification" if rows.ratings.marks.shape[1] == 1 else "ratings"
 
 
 def choose_classes(

@@ -105,6 +105,13 @@ class Dataset(ABC):
         """
         return self
 
+    def outline(self, progress: Progress = no_progress) -> LabelledRows:
+        """Return rows of the sizes and labels of `load`, whose features need not be the true ones.
+
+        A data set whose features take long to compute overrides it.
+        """
+        return self.load(progress)
+
     def load_items(
         self,
         kind: str = "rows",

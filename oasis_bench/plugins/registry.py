@@ -180,9 +180,11 @@ class Registry:
         return dataset(**arguments, **(options or {}))
 
     @staticmethod
-    def load_rows(dataset: Dataset, progress: Progress = no_progress) -> LabelledRows:
-        """Load a data set, and check what its `load` returns."""
-        rows: object = dataset.load(progress)
+    def load_rows(
+        dataset: Dataset, progress: Progress = no_progress, in_outline: bool = False
+    ) -> LabelledRows:
+        """Load a data set, or its outline, and check what its `load` returns."""
+        rows: object = dataset.outline(progress) if in_outline else dataset.load(progress)
         if not isinstance(rows, LabelledRows):
             raise BrokenPluginError(
                 f"data set {dataset.name}: load returns an object of type {type(rows).__name__}: "
