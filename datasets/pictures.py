@@ -215,8 +215,8 @@ class ImageDataset(Fields, Dataset, kw_only=True):
         found = self._of_first_classes(self.find_images(progress))
         y, names = as_labels([label for _, label in found])
         rng = np.random.default_rng(0)
-        X = sparse.csr_array(sparse.random(len(found), self.visterms, 0.05, "csr", np.float32, rng))
-        X.data = np.ceil(9 * X.data)
+        counts: Any = sparse.random(len(found), self.visterms, 0.05, "csr", np.float32, rng)
+        X = sparse.csr_array(counts.ceil())
         return LabelledRows(X.toarray() if self.asked_features else X, y, names)
 
     def set_apart(

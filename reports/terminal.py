@@ -130,7 +130,8 @@ def _gaps(view: RunView) -> Iterator[str]:
     lost = view.lost.fillna({"reason": ""})
     kinds = lost["reason"].str.replace(r"\d+", "0", regex=True)
     by = [lost["learner"], lost["task"], lost["status"], kinds]
-    for (learner, task, status, _), rows in lost.groupby(by, sort=False):
+    for key, rows in lost.groupby(by, sort=False):
+        learner, task, status, _ = map(str, key)
         n = n_planned[view.split_of(task)] if task else sum(n_planned.values())
         what = f"{VERBS.get(status, status)} in {len(rows)} of {plural(n, 'trial')}"
         what += f" of {task}" if task else ""

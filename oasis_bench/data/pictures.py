@@ -230,7 +230,7 @@ def eight_bits(greys: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
     """
     largest = int(greys.max(initial=0))
     depth = next(bits for bits in DEPTHS if largest < 2**bits)
-    return (np.maximum(greys, 0) >> (depth - 8)).astype(np.uint8)
+    return np.asarray(np.maximum(greys, 0) >> (depth - 8), dtype=np.uint8)
 
 
 SIZE = (96, 96)

@@ -353,7 +353,7 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
         """
         with np.errstate(over="ignore", invalid="ignore"):
             total = scores.sum(dtype=np.float64)  # one pass without a temporary
-        if np.isfinite(total) or not (lost := np.count_nonzero(~np.isfinite(scores))):
+        if np.isfinite(total) or not (lost := int((~np.isfinite(scores)).sum())):
             return scores
         if np.isinf(scores).any() or any(map(_overflows, items)):
             raise UsageError(
@@ -472,7 +472,7 @@ def _checking_points(embed: Callable[[Any, Any], Any]) -> Callable[[Any, Any], A
 
 def _overflows(X: Any) -> bool:
     """Tell whether products of numbers overflow."""
-    values = X.data if sparse.issparse(X) else X
+    values = X.data if isinstance(X, sparse.csr_array) else X
     if not isinstance(values, np.ndarray) or values.dtype.kind != "f":
         return False
     with np.errstate(over="ignore", invalid="ignore"):

@@ -184,17 +184,13 @@ CREATE TABLE fit_numbers (            -- single numbers of the final fit
 ) STRICT;
 """
 
-SCHEMA = re.sub(
-    r"^( +(\w+) REAL(?: NOT NULL)?)",
-    r"\1 CHECK (abs(\2) < 1e100)",
-    re.sub(
-        r"^( +(\w+) INTEGER(?: NOT NULL| PRIMARY KEY)?)",
-        r"\1 CHECK (\2 BETWEEN 0 AND 9007199254740992)",
-        _TABLES,
-        flags=re.MULTILINE,
-    ),
-    flags=re.MULTILINE,
-)
+SCHEMA = _TABLES
+for _kind, _range in (
+    ("INTEGER", r"\2 BETWEEN 0 AND 9007199254740992"),
+    ("REAL", r"abs(\2) < 1e100"),
+):
+    _column = rf"(?m)^( +(\w+) {_kind}(?: NOT NULL| PRIMARY KEY)?)"
+    SCHEMA = re.sub(_column, rf"\1 CHECK ({_range})", SCHEMA)
 """The tables; whole numbers are at least 0 and exact as floats, and others are finite."""
 
 PICTURED_ROWS = "SELECT query FROM retrievals UNION SELECT retrieved FROM retrievals"

@@ -383,10 +383,11 @@ def _refuse_what_does_not_fit(info: RunFacts, tables: Mapping[str, pd.DataFrame]
         for text in rows["params"].dropna().unique() if "params" in rows else ():
             if not isinstance(_from_json(text, "params"), dict):
                 raise UsageError(f"{table}: {Text.shown(text)} are no hyper-parameters")
-    for it in tables["trials"].itertuples():
-        identity = info.identities.get(TrialSpec.cell_name(it.learner, it.subset, it.split))
-        if identity is None or len(identity["classes"]) != len(info.classes[it.subset]):
-            raise UsageError(f"it does not say what decides the trial {Text.shown(it.trial_id)}")
+    of_trials = tables["trials"][["trial_id", "learner", "subset", "split"]].to_numpy().tolist()
+    for trial, *(learner, subset, split) in of_trials:
+        identity = info.identities.get(TrialSpec.cell_name(learner, subset, split))
+        if identity is None or len(identity["classes"]) != len(info.classes[subset]):
+            raise UsageError(f"it does not say what decides the trial {Text.shown(trial)}")
     tuned = set(zip(tables["tuned"]["trial_id"], tables["tuned"]["gallery"], strict=True))
     measured = zip(tables["measures"]["trial_id"], tables["measures"]["task"], strict=True)
     for trial, task in set(measured):
@@ -405,7 +406,7 @@ def _read_table(connection: sqlite3.Connection, query: str) -> pd.DataFrame:
 def _statements(connection: sqlite3.Connection) -> set[tuple[str, ...]]:
     """Return what declares each table and index, without comments and layout."""
     found = connection.execute("SELECT type, name, tbl_name, ifnull(sql, '') FROM sqlite_schema")
-    return {(*names, " ".join(re.sub("--.*", "", sql).split())) for *names, sql in found}
+    return {(*names, " ".join(re.sub("--.*", "", str(sql)).split())) for *names, sql in found}
 
 
 @contextmanager
