@@ -34,7 +34,7 @@ from oasis_bench.reports.verdict import answers
 from oasis_bench.reports.view import view_of
 from oasis_bench.runs import evaluate_run, read_run, run_experiment
 from oasis_bench.system import UsageError
-from oasis_bench.trial import is_blended
+from oasis_bench.trial import Assignment
 
 N_STEPS, FOLDS = 700, 3
 PARAMS = {"OASIS": {"n_steps": N_STEPS, "aggressiveness": 0.1}, "LDA": {"shrinkage": 0.1}}
@@ -300,16 +300,16 @@ def test_blending_is_switched_off_in_a_file_on_the_command_line_and_in_python(tm
 
 
 def test_what_is_blended():
-    spec = planned(small(SEEN))[0]
-    assert is_blended(spec, LDA)
-    assert is_blended(spec, NearestNeighbourMemory)
-    assert not is_blended(spec, Euclidean)
-    assert not is_blended(spec, LocalPatchDistances)  # takes patches
+    assignment = Assignment.of(planned(small(SEEN))[0])
+    assert assignment.is_blended(LDA)
+    assert assignment.is_blended(NearestNeighbourMemory)
+    assert not assignment.is_blended(Euclidean)
+    assert not assignment.is_blended(LocalPatchDistances)  # takes patches
 
     class Derived(Euclidean):
         name = "Derived"
 
-    assert is_blended(spec, Derived)
+    assert assignment.is_blended(Derived)
 
 
 def test_distances_are_blended_as_squares_and_other_scores_as_they_are():

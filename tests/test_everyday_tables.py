@@ -18,7 +18,7 @@ from oasis_bench.data import Scaling
 from oasis_bench.datasets import TableFile
 from oasis_bench.plugins import embed, load_model, neighbours, training_rows_of
 from oasis_bench.system import UsageError
-from oasis_bench.trial.wall import learn_preparation
+from oasis_bench.trial.wall.assignment import learn_preparation
 
 N = 120
 KINDS = np.arange(N) % 3

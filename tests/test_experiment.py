@@ -3,11 +3,12 @@
 import json
 import pickle
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import product
 
 import numpy as np
 import pytest
+from msgspec.structs import astuple
 from scipy import sparse
 from small_runs import small, trials_of
 
@@ -30,6 +31,8 @@ from oasis_bench.experiment.trials import find_grids
 from oasis_bench.plugins import Registry
 from oasis_bench.system import UsageError
 from oasis_bench.tasks import SeenClassesSplit
+from oasis_bench.trial import Assignment
+from oasis_bench.trial.wall.assignment import Stage
 
 MINIMAL = 'title = "T"\ndataset = "digits"\n'
 LEARNERS = "[learners.Euclidean]\n"
@@ -416,10 +419,22 @@ def test_the_learners_process_gets_a_trial_without_what_the_order_of_test_items_
     experiment, numbered_rows
 ):
     trial = trials_of(experiment, numbered_rows)[0]
+    crossing = pickle.dumps(Assignment.of(trial))
     for secret in (trial.trial_id, trial.identity["data"], trial.identity["source"]):
-        assert secret.encode() not in pickle.dumps(trial.for_learner())
-    seeds = {one.seed_for("fit", of_learner=True) for one in (trial, trial.for_learner())}
-    assert len(seeds) == 1
+        assert secret.encode() not in crossing
+    seeds = [trial.seed_for("partition"), trial.experiment.seed]
+    assert not {*seeds} & {*astuple(Assignment.of(trial).seeds)}
+
+
+def test_nothing_else_of_a_trial_crosses_the_wall():
+    assert Assignment.__struct_fields__ == (
+        *("algorithm", "plugin_files", "candidates", "chooses_by", "scalings", "encoding", "split"),
+        *("split_numbers", "inner_folds", "folds_at_once", "max_steps", "search_seconds"),
+        *("budget_seconds", "memory_bytes", "threads", "traces", "blends", "keeps_model", "seeds"),
+    )
+    assert [one.name for one in fields(Stage)] == [
+        *("name", "assignment", "tuned", "galleries", "server"),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,13 @@ from oasis_bench.runs import read_run, run_experiment
 from oasis_bench.trial import draw_items
 from oasis_bench.trial.harness_side.items import SealedItems
 from oasis_bench.trial.learner_side import stages
-from oasis_bench.trial.learner_side.fit_data import inner_fit_data
+from oasis_bench.trial.learner_side.fold_processes import FoldProcesses
+from oasis_bench.trial.learner_side.inner_folds import InnerFolds
 from oasis_bench.trial.learner_side.meter import Stopwatch
-from oasis_bench.trial.learner_side.tuning import FoldProcesses, tune
-from oasis_bench.trial.wall import LEARNING, VALIDATION, map_items
+from oasis_bench.trial.learner_side.tuning import Tuning
+from oasis_bench.trial.wall.assignment import Assignment
+from oasis_bench.trial.wall.messages import LEARNING, VALIDATION
+from oasis_bench.trial.wall.sealed import map_items
 
 PLUGIN = """
 import os, signal, sys, time
@@ -120,28 +123,21 @@ def test_the_choice_is_that_of_folds_in_turn(algorithm, values, at_once):
     sealed = SealedItems(draw_items(spec, digit_rows(), learner), learner, None)
     items = map_items(sealed.training)
 
-    def chosen(folds_of, stopwatch):
+    def chosen(workers, stopwatch):
         points = []
-        choice = tune(
-            lambda params, fold: stages._make(spec, params, f"fold {fold}"),
-            spec.candidates,
-            lambda scaling: inner_fit_data(spec, items, learner, scaling),
-            stages._Validation(spec).values,
-            4000,
-            stopwatch,
-            points.append,
-            folds_of=folds_of,
-        )
-        return choice, sorted(points, key=str)
+        folds = InnerFolds(Assignment.of(spec), items)
+        how = spec.candidates, 4000, stopwatch, points.append
+        return Tuning(folds, *how, workers=workers).winners(), sorted(points, key=str)
 
     in_turn = chosen(None, Stopwatch(lambda phase: None))
     phases = []
     stopwatch = Stopwatch(phases.append)
     found = chosen(
-        lambda work, n: FoldProcesses(work, n, at_once, stopwatch, stages._ended, None), stopwatch
+        lambda work: FoldProcesses(work, at_once, stopwatch, stages._ended, None), stopwatch
     )
     assert found == in_turn  # values too, bit for bit
-    assert phases.count(LEARNING) == phases.count(VALIDATION) == len(in_turn[1])
+    assert phases.count(LEARNING) == len(in_turn[1])
+    assert phases.count(VALIDATION) == len(in_turn[1]) + 1  # of the baseline
     assert min(stopwatch.seconds[LEARNING], stopwatch.seconds[VALIDATION]) > 0
 
 

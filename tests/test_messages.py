@@ -9,7 +9,7 @@ from small_runs import small
 from oasis_bench.experiment import LearnerSpec
 from oasis_bench.runs import read_run, run_experiment
 from oasis_bench.system.errors import Text
-from oasis_bench.trial.wall import (
+from oasis_bench.trial.wall.messages import (
     Compared,
     Ended,
     Fitted,

@@ -15,7 +15,7 @@ from oasis_bench.system import UsageError
 from oasis_bench.tasks import Retrieval
 from oasis_bench.trial import draw_items
 from oasis_bench.trial.harness_side.evaluator import Evaluator
-from oasis_bench.trial.wall import Scores
+from oasis_bench.trial.wall.messages import Scores
 
 
 @pytest.fixture

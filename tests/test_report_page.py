@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
-from fake_runs import fake_trial, make_run, split_source, task_source
+from fake_runs import FakeTrial, fake_trial, make_run, split_source, task_source
 from report_helpers import contents
 
 from oasis_bench.reports import summary_text, write_report
@@ -20,7 +20,6 @@ from oasis_bench.reports.report_files import unbroken
 from oasis_bench.reports.table import to_latex
 from oasis_bench.reports.view import view_of
 from oasis_bench.runs import read_run
-from oasis_bench.trial import TrialResult
 
 HOSTILE = "<script>alert(1)</script> 50% a_b & #1 {$x_1$} ~ ^ \\"
 
@@ -154,7 +153,7 @@ def test_latex_compiles(hostile, tmp_path):
 def test_curves_along_the_steps_end_where_a_partition_was_followed_no_further(tmp_path):
     whole = fake_trial("A", partition=0, n_steps=500)
     cut = fake_trial("A", partition=1, n_steps=500)
-    cut = TrialResult(cut.columns, traces=[row for row in cut.traces if row["n_steps"] < 4000])
+    cut = FakeTrial(cut.columns, traces=[row for row in cut.traces if row["n_steps"] < 4000])
     run = make_run(tmp_path / "run", [whole, cut], ["A"], partitions=2)
     axes = draw_along_steps(view_of(run), "seen-classes").panels[0]
     ends = {tuple(line.get_xdata()) for line in axes.get_lines() if len(line.get_xdata()) > 2}

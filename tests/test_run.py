@@ -97,7 +97,7 @@ def test_every_trial_is_stored_and_told_of(alone):
     assert run.info.planned_trials == 4
     assert run.info.started <= run.info.finished
     assert [(done, planned) for _, done, planned in told] == [(i, 4) for i in range(5)]
-    order = [(it.columns["learner"], it.columns["partition"]) for it, done, _ in told if done]
+    order = [(it.row.learner, it.row.partition) for it, done, _ in told if done]
     assert order == [("OASIS", 0), ("Euclidean", 0), ("OASIS", 1), ("Euclidean", 1)]
     assert run.trials["status"].tolist() == ["ok"] * 4
     assert set(run.trials["shared_cores"]) == {0}
@@ -200,8 +200,8 @@ def test_the_symmetry_of_w_is_followed_along_the_steps_to_that_of_the_measured_m
 
 def test_without_traces_no_symmetry_is_recorded(tiny, run_trial):
     record = run_trial(trials_of(replace(tiny, traces=False))[0], digit_rows())
-    assert record.columns["status"] == "ok"
-    assert record.columns["symmetry_index"] is None
+    assert record.row.status == "ok"
+    assert record.row.symmetry_index is None
     assert record.traces == record.symmetry == []
 
 
@@ -221,8 +221,8 @@ class Zero(BilinearLearner):
 """
     )
     (spec,) = trials_of(small(["Zero"]), plugin_files=(tmp_path / "zero.py",))
-    columns = run_trial(spec, digit_rows()).columns
-    assert (columns["status"], columns["symmetry_index"]) == ("ok", None)
+    row = run_trial(spec, digit_rows()).row
+    assert (row.status, row.symmetry_index) == ("ok", None)
 
 
 def test_the_choice_is_the_best_of_what_validation_stored(alone):
@@ -419,15 +419,15 @@ def test_the_search_before_a_fit_does_not_hide_its_memory(run_trial):
     rows = LabelledRows(rng.random((100, 1200)), np.arange(100) % 2, ("even", "odd"))
     for aggressiveness in (0.1, [0.1, 0.2]):
         learner = LearnerSpec("OASIS", {"n_steps": 10, "aggressiveness": aggressiveness})
-        columns = run_trial(trials_of(small({"OASIS": learner}), rows)[0], rows).columns
-        assert columns["n_steps"] == 10  # what is given is not searched
-        assert 11_000_000 < columns["fit_peak_bytes"] < 40_000_000
+        row = run_trial(trials_of(small({"OASIS": learner}), rows)[0], rows).row
+        assert row.n_steps == 10  # what is given is not searched
+        assert 11_000_000 < row.fit_peak_bytes < 40_000_000
 
 
 def test_two_settings_of_one_algorithm_share_their_seeds(run_trial):
     same = {"first": LearnerSpec("OASIS"), "second": LearnerSpec("OASIS")}
     first, second = (run_trial(spec, digit_rows()) for spec in trials_of(small(same)))
-    assert first.columns["learner"] != second.columns["learner"]
+    assert first.row.learner != second.row.learner
     assert first.measures == second.measures
 
 
@@ -438,16 +438,16 @@ def test_a_learner_without_several_labels_is_not_applicable_and_that_is_no_failu
     sizes = {"train_per_class": 40, "test_per_class": 25}  # the defaults: they have no meaning here
     experiment = small(["LMNN", "Euclidean"], classes=("all",), **sizes)
     lmnn, of_euclidean = (run_trial(spec, rows) for spec in trials_of(experiment, rows))
-    lmnn, euclidean = lmnn.columns, of_euclidean.columns
-    assert (lmnn["status"], lmnn["reason"]) == (
+    lmnn, euclidean = lmnn.row, of_euclidean.row
+    assert (lmnn.status, lmnn.reason) == (
         "not applicable",
         "LMNN takes one label an item, not several",
     )
-    assert euclidean["status"] == "ok"
-    assert (euclidean["n_train"], euclidean["n_test"]) == (54, 6)
+    assert euclidean.status == "ok"
+    assert (euclidean.n_train, euclidean.n_test) == (54, 6)
     # with labels at random a random ranking is expected: the mean share of relevant others
     mAP, at_1 = of_euclidean.measures[:2]
-    assert abs(mAP["value"] - at_1["chance"]) < 0.3
+    assert abs(mAP.value - at_1.chance) < 0.3
 
 
 def test_what_a_learner_refuses_is_not_applicable_with_its_reason_and_no_failure(plugins, tmp_path):

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from oasis_bench.trial import wall
-from oasis_bench.trial.wall import is_sealed, map_items, seal_items
+from oasis_bench.trial.wall import sealed as wall
+from oasis_bench.trial.wall.sealed import is_sealed, map_items, seal_items
 
 ARRAYS = {
     "X": np.random.default_rng(0).normal(size=(7, 3)),
@@ -94,7 +94,7 @@ def test_a_file_of_which_something_holds_a_page_is_sealed_once_it_is_free(monkey
 
 def test_no_name_is_left_in_the_folder_of_temporary_files(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr("oasis_bench.trial.wall.memory_file", lambda: None)  # another system
+    monkeypatch.setattr("oasis_bench.trial.wall.sealed.memory_file", lambda: None)  # another system
     descriptor = seal_items(**ARRAYS)
     assert list(tmp_path.iterdir()) == []
     np.testing.assert_array_equal(map_items(descriptor)["X"], ARRAYS["X"])

@@ -15,14 +15,13 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from fake_runs import fake_info, fake_trial
+from fake_runs import FakeTrial, fake_info, fake_trial, result_of
 from report_helpers import contents
 
 from oasis_bench.runs import read_run
 from oasis_bench.runs.schema import SCHEMA_VERSION
 from oasis_bench.runs.store import FILE_NAME, RefusedRecordError, Store
 from oasis_bench.system import UsageError
-from oasis_bench.trial import TrialResult
 
 COLUMNS = {name: value for name, value in fake_trial("L", 2).columns.items() if name != "trial_id"}
 INFO = fake_info(rows=[COLUMNS])
@@ -59,7 +58,7 @@ TUNED |= {"params": "{}"}
 
 
 def record(trial_id="a", **changes):
-    return TrialResult(
+    return FakeTrial(
         {**COLUMNS, "partition": ord(trial_id) - ord("a"), "trial_id": trial_id, **changes},
         answers=[ANSWER],
         tuned=[TUNED],
@@ -74,6 +73,10 @@ def record(trial_id="a", **changes):
     )
 
 
+def stored(trial_id="a", **changes):
+    return result_of(record(trial_id, **changes))
+
+
 def n_rows(folder):
     run = read_run(folder)
     tables = (run.trials, run.measures, run.validation, run.traces)
@@ -84,7 +87,7 @@ def test_what_is_written_is_read_back(tmp_path):
     info = fake_info("é", [COLUMNS])
     with Store.create(tmp_path / "run", info) as store:
         store.write_info(planned_trials=3)
-        store.add(record())
+        store.add(stored())
         assert store.info() == replace(info, planned_trials=3)
     run = read_run(tmp_path / "run")
     assert run.info == replace(info, planned_trials=3)
@@ -124,7 +127,7 @@ def test_what_needs_labels_is_there_only_between_the_end_of_a_run_and_its_resump
 
     info = fake_info("T", [COLUMNS], {"tasks": ["retrieval", "classification"]})
     with Store.create(tmp_path / "run", info) as store:
-        store.add(shown)
+        store.add(result_of(shown))
         assert in_tables() == ([], [], [], [])
         with pytest.raises(KeyError):  # all or nothing
             store.add_labels(labels_of, lambda rows: {}["no picture"], finished="now")
@@ -147,38 +150,37 @@ OTHER = {**COLUMNS, "partition": 1, "trial_id": "b"}
 @pytest.mark.parametrize(
     "bad",
     [
-        TrialResult({**OTHER, "status": "well"}),
-        TrialResult({**COLUMNS, "trial_id": "a"}),
-        TrialResult({**OTHER, "no_such_column": 1}),
-        TrialResult(OTHER, measures=[PRECISION] * 2),
-        TrialResult(OTHER, measures=[MAP] * 2),
-        TrialResult(OTHER, measures=[{**MAP, "value": None}]),
-        TrialResult(OTHER, answers=[{**ANSWER, "status": "lost"}]),
-        TrialResult(
+        FakeTrial({**OTHER, "status": "well"}),
+        FakeTrial({**COLUMNS, "trial_id": "a"}),
+        FakeTrial(OTHER, measures=[PRECISION] * 2),
+        FakeTrial(OTHER, measures=[MAP] * 2),
+        FakeTrial(OTHER, measures=[{**MAP, "value": None}]),
+        FakeTrial(OTHER, answers=[{**ANSWER, "status": "lost"}]),
+        FakeTrial(
             OTHER,
             measures=[MAP],
             traces=[{"part": "train", "n_steps": 500, "value": "high"}],
         ),
     ],
     ids=[
-        *("status", "written before", "column", "row twice", "row without k twice"),
+        *("status", "written before", "row twice", "row without k twice"),
         *("no value", "status of an answer", "text for a number"),
     ],
 )
 def test_a_record_with_a_bad_row_leaves_nothing_of_itself(tmp_path, bad):
     with Store.create(tmp_path / "run", INFO) as store:
-        store.add(record("a"))
+        store.add(stored("a"))
         with pytest.raises(RefusedRecordError):
-            store.add(bad)
+            store.add(result_of(bad))
         assert n_rows(tmp_path / "run") == [1, 2, 1, 1]
-        store.add(record("c"))
+        store.add(stored("c"))
     assert read_run(tmp_path / "run").trials["trial_id"].tolist() == ["a", "c"]
 
 
 def test_a_run_can_be_read_while_it_is_written(tmp_path):
     with Store.create(tmp_path / "run", INFO) as store:
         assert n_rows(tmp_path / "run") == [0, 0, 0, 0]
-        store.add(record("a"))
+        store.add(stored("a"))
         assert n_rows(tmp_path / "run") == [1, 2, 1, 1]
         store.connection.execute("BEGIN IMMEDIATE")
         store.connection.execute("DELETE FROM traces")
@@ -208,7 +210,7 @@ def test_a_run_that_was_killed_while_it_wrote_is_rolled_back_by_who_goes_on_with
 def whole(tmp_path):
     """A run of one trial."""
     with Store.create(tmp_path / "run", INFO) as store:
-        store.add(record())
+        store.add(stored())
     return tmp_path / "run"
 
 
@@ -385,7 +387,7 @@ WRITABLE = "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = "
 def test_what_this_program_does_not_write_is_refused(tmp_path, change, message):
     info = fake_info("T", [COLUMNS], {"tasks": ["retrieval", "classification"]})
     with Store.create(tmp_path / "run", info) as store:
-        store.add(record())
+        store.add(stored())
     with closing(sqlite3.connect(tmp_path / "run" / FILE_NAME)) as connection:
         connection.executescript(f"PRAGMA ignore_check_constraints = ON; {change}")
     with pytest.raises(UsageError, match=message) as error:
@@ -396,5 +398,5 @@ def test_what_this_program_does_not_write_is_refused(tmp_path, change, message):
 def test_a_run_whose_folder_has_an_odd_name_is_read(tmp_path):
     folder = tmp_path / "50% done? #1"
     with Store.create(folder, INFO) as store:
-        store.add(record())
+        store.add(stored())
     assert n_rows(folder) == [1, 2, 1, 1]

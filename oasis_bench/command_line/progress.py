@@ -38,17 +38,17 @@ class ProgressDisplay:
         self._what: str | None = None
         self._began = time.monotonic()
 
-    def trial(self, record: TrialResult | None, done: int, planned: int) -> None:
+    def trial(self, result: TrialResult | None, done: int, planned: int) -> None:
         """Show that a trial has ended, or that the first begins."""
         self.done, self.planned = done, planned
-        if record is None:
+        if result is None:
             self._began = time.monotonic()
             self._open("trials", total=planned, unit="trial")
             return
-        columns = record.columns
-        cell = TrialSpec.cell_name(columns["learner"], columns["subset"], columns["split"])
-        name = f"{cell}, partition {columns['partition']}"
-        problem = "" if columns["status"] == "ok" else f": {columns['status']}, {columns['reason']}"
+        row = result.row
+        cell = TrialSpec.cell_name(row.learner, row.subset, row.split)
+        name = f"{cell}, partition {row.partition}"
+        problem = "" if row.status == "ok" else f": {row.status}, {row.reason}"
         if self._live:
             if problem:
                 self.line(name + problem)
@@ -57,7 +57,7 @@ class ProgressDisplay:
             return
         seconds = (time.monotonic() - self._began) / done * (planned - done)
         left = f", about {in_words(seconds)} left" if done < planned else ""
-        self.line(f"[{done}/{planned}] {name}{problem or _figures(record)}{left}")
+        self.line(f"[{done}/{planned}] {name}{problem or _figures(result)}{left}")
 
     def download(self, what: str, done: int, total: int | None) -> None:
         """Show how far a download or a preparation is; where no bar is live, that it begins."""
@@ -112,19 +112,18 @@ class ProgressDisplay:
             self._bar = None
 
 
-def _figures(record: TrialResult) -> str:
+def _figures(result: TrialResult) -> str:
     """Write the first measure of each task, or why there is none, and the three costs."""
-    columns = record.columns
-    texts: dict[str, str] = {}
-    for row in record.measures:
-        name = row["measure"] + ("" if row["k"] is None else f"@{row['k']}")
-        texts.setdefault(row["task"], f"{name} {row['value']:.3f}")
-    for answer in record.answers:
-        texts.setdefault(answer["task"], f"{answer['task']} {answer['status']}: {answer['reason']}")
+    row, texts = result.row, dict[str, str]()
+    for one in result.measures:
+        name = one.measure + ("" if one.k is None else f"@{one.k}")
+        texts.setdefault(one.task, f"{name} {one.value:.3f}")
+    for answer in result.answers:
+        texts.setdefault(answer.task, f"{answer.task} {answer.status}: {answer.reason}")
     costs = []
-    if (seconds := columns.get("fit_seconds")) is not None:  # not of a saved model
-        tuning = columns["tuning_fit_seconds"] + columns["tuning_score_seconds"]
-        costs = [f"tuning {tuning:.3g} s", f"fit {seconds:.3g} s"]
-    if (seconds := columns.get("query_seconds")) is not None:
-        costs.append(f"query {1000 * seconds / columns['n_timed_queries']:.3g} ms")
+    if row.fit_seconds is not None:  # not of a saved model
+        tuning = (row.tuning_fit_seconds or 0) + (row.tuning_score_seconds or 0)
+        costs = [f"tuning {tuning:.3g} s", f"fit {row.fit_seconds:.3g} s"]
+    if row.query_seconds is not None and row.n_timed_queries:
+        costs.append(f"query {1000 * row.query_seconds / row.n_timed_queries:.3g} ms")
     return f": {', '.join([*texts.values(), *costs])}"

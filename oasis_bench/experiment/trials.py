@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
 from itertools import product
@@ -210,10 +210,6 @@ class TrialSpec:
         """Draw its training and test items."""
         seed, where = self.seed_for("partition"), self.where
         return self.split.for_rows(rows).draw(rows, where.classes, where.partition, seed)
-
-    def for_learner(self) -> TrialSpec:
-        """Return it as the learner's process gets it: without identity and `trial_id`."""
-        return replace(self, identity={}, queries=None)
 
     def seed_for(self, purpose: str, *, of_learner: bool = False) -> int:
         """Derive a seed from the run's seed, the subset, the partition and the purpose.

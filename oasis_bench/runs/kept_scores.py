@@ -78,7 +78,7 @@ def evaluate_run(
         for done, (trial_id, one) in enumerate(trials.items(), start=1):
             for name, found in one.evaluate(_of_split(wanted, one)):
                 evaluated.append((trial_id, [name], found))
-                failures += found["answers"][0]["status"] == "failed"
+                failures += found.answers[0].status == "failed"
             on_trial("trials evaluated", done, len(trials))
         for row in evaluated:
             store.add_answers(*row)

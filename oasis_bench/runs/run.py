@@ -45,7 +45,7 @@ from oasis_bench.trial import TrialResult
 S = TypeVar("S", bound=Source)
 
 OnTrial = Callable[[TrialResult | None, int, int], None]
-"""Called as ``on_trial(record, done, planned)`` after each trial; with None before the first."""
+"""Called as ``on_trial(result, done, planned)`` after each trial; with None before the first."""
 
 
 def run_experiment(
@@ -55,7 +55,7 @@ def run_experiment(
     cluster: str | None = None,
     plugin_files: Sequence[Path] = (),
     keep: Collection[str] = (),
-    on_trial: OnTrial = lambda record, done, planned: None,
+    on_trial: OnTrial = lambda result, done, planned: None,
     on_download: Progress = no_progress,
     on_note: Callable[[str], None] = lambda line: None,
     command: str | None = None,
@@ -133,7 +133,7 @@ def resume_experiment(
     retry: Collection[str] = (),
     limits: Mapping[str, str] | None = None,
     keep: Collection[str] = (),
-    on_trial: OnTrial = lambda record, done, planned: None,
+    on_trial: OnTrial = lambda result, done, planned: None,
     on_download: Progress = no_progress,
     on_note: Callable[[str], None] = lambda line: None,
     command: str | None = None,
@@ -141,7 +141,7 @@ def resume_experiment(
     """Continue an interrupted run; return how many of these trials did not end well.
 
     Finished trials are not run again, except those of a status in `retry`, whose new
-    records replace the old ones.  `plugin_files` are those of the run, or copies of them by the
+    results replace the old ones.  `plugin_files` are those of the run, or copies of them by the
     same names; `limits` 'budget' and 'memory' where they are not to be those of the run.  Nothing
     is written where the code, the data or the settings have changed since it began.
     """
@@ -258,18 +258,18 @@ def _run_trials(
     spec_of = {spec.trial_id: spec for spec in specs}
     tried = store.statuses().keys()
     on_trial(None, 0, len(specs))
-    with place.run(specs, rows, store.folder / Folder.OUTPUT_LOG) as records:
-        for done, record in enumerate(records, start=1):
-            spec = spec_of[record.columns["trial_id"]]
-            keep_files(record, store.folder, names[spec.trial_id])  # first: no row without them
+    with place.run(specs, rows, store.folder / Folder.OUTPUT_LOG) as results:
+        for done, result in enumerate(results, start=1):
+            spec = spec_of[result.row.trial_id]
+            keep_files(result, store.folder, names[spec.trial_id])  # first: no row without them
             try:
-                store.add(record, replace=spec.trial_id in tried)
+                store.add(result, replace=spec.trial_id in tried)
             except RefusedRecordError as error:
                 reason = f"{type(error).__name__}: {error}"
-                record = TrialResult.lost(spec, rows.X.shape[1], "failed", reason)
-                store.add(record, replace=spec.trial_id in tried)
-            ended[record.columns["status"]] += 1
-            on_trial(record, done, len(specs))
+                result = TrialResult.lost(spec, rows.X.shape[1], "failed", reason)
+                store.add(result, replace=spec.trial_id in tried)
+            ended[result.row.status] += 1
+            on_trial(result, done, len(specs))
     remove_unfinished(store.folder)
     of_end = {"finished": _now(), "load_at_end": Machine.load()}
     store.add_labels(partial(labels_of, rows), partial(_pictures_of, rows), **of_end)
@@ -370,9 +370,9 @@ def file_names(specs: Sequence[TrialSpec]) -> dict[str, str]:
     return names
 
 
-def keep_files(record: TrialResult, folder: Path, name: str) -> None:
+def keep_files(result: TrialResult, folder: Path, name: str) -> None:
     """Move the files of a trial that has ended to their names in the folder of the run."""
-    for kind, path in record.files.items():
+    for kind, path in result.files.items():
         target = Folder(folder).path(f"{kind}/{name}")
         try:
             target.parent.mkdir(exist_ok=True)

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import pandas as pd
+from msgspec.structs import asdict
 
 from oasis_bench.data import Scaling
 from oasis_bench.experiment import TrialSpec
@@ -32,7 +33,7 @@ from oasis_bench.runs.schema import (
     RunFacts,
 )
 from oasis_bench.system import Folder, OutputError, Text, UsageError, require_memory
-from oasis_bench.trial import TrialResult
+from oasis_bench.trial import Measured, Row, TrialResult
 
 FILE_NAME = "results.sqlite"
 
@@ -269,35 +270,29 @@ class Store:
         """Return the status of each stored trial, by its trial_id."""
         return dict(self.connection.execute("SELECT trial_id, status FROM trials"))
 
-    def add(self, record: TrialResult, replace: bool = False) -> None:
+    def add(self, result: TrialResult, replace: bool = False) -> None:
         """Write a trial in one transaction; with `replace`, first delete what is stored of it."""
-        trial_id = record.columns["trial_id"]
+        trial_id = result.row.trial_id
         with self._transaction():
             if replace:
                 for table in (*TRIAL_TABLES, "trials"):
                     self.connection.execute(f"DELETE FROM {table} WHERE trial_id = ?", (trial_id,))
-            self._insert("trials", [record.columns])
+            self._insert("trials", [asdict(result.row)])
             for table in TRIAL_TABLES:
-                rows = [{"trial_id": trial_id, **row} for row in getattr(record, table)]
-                self._insert(table, rows)
+                self._insert_of_trial(table, trial_id, getattr(result, table))
 
-    def add_answers(
-        self,
-        trial_id: str,
-        tasks: Collection[str],
-        rows: Mapping[str, Sequence[Mapping[str, Any]]],
-    ) -> None:
-        """Write rows of 'answers', 'measures' and others for tasks of a stored trial.
-
-        They replace those that are stored of the same tasks.
-        """
+    def add_answers(self, trial_id: str, tasks: Collection[str], measured: Measured) -> None:
+        """Write what was measured of tasks of a stored trial, in place of what is stored."""
         with self._transaction():
-            for table, new in rows.items():
+            for table, new in vars(measured).items():
                 self.connection.executemany(
                     f"DELETE FROM {table} WHERE trial_id = ? AND task = ?",
                     [(trial_id, task) for task in tasks],
                 )
-                self._insert(table, [{"trial_id": trial_id, **row} for row in new])
+                self._insert_of_trial(table, trial_id, new)
+
+    def _insert_of_trial(self, table: str, trial_id: str, rows: Sequence[Row]) -> None:
+        self._insert(table, [{"trial_id": trial_id, **asdict(row)} for row in rows])
 
     def _insert(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
         if rows:

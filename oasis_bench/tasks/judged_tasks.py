@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from oasis_bench.data import JudgedTriplets, LabelledRows, Ratings
 from oasis_bench.tasks.ranking import Numbers, Scores, places, refuse_nan
-from oasis_bench.tasks.task import Evaluation, Task, Truth
+from oasis_bench.tasks.task import Evaluation, GroupSum, Task, Truth
 
 TOP_KS = (30, 3)
 """30 is the paper's, of 1000 pictures a text query; the data sets here have about 11."""
@@ -106,7 +106,7 @@ class TripletAnswers(Evaluation):
         a, b = self._votes.T
         return np.asarray((1 + self._preferred * (a - b) / (a + b)) / 2)
 
-    def of_groups(self) -> list[dict[str, Any]]:
+    def of_groups(self) -> list[GroupSum]:
         """Return the sums of similarity precision and agreement, a text query or reference each."""
         groups, place = np.unique(self._groups, return_inverse=True)
         found = []
@@ -115,11 +115,7 @@ class TripletAnswers(Evaluation):
             counts = np.bincount(place, ~np.isnan(values)).astype(int).tolist()
             sums = np.bincount(place, np.nan_to_num(values)).tolist()
             each = zip(groups.tolist(), counts, sums, strict=True)
-            found += [
-                {"measure": measure, "k": None, "cluster": group, "n": n, "value": value}
-                for group, n, value in each
-                if n
-            ]
+            found += [GroupSum(measure, None, group, n, value) for group, n, value in each if n]
         return found
 
     def chances(self, measure: str) -> dict[int | None, float]:
@@ -244,13 +240,13 @@ class RatedCandidates(Evaluation):
         share = np.mean([marks.mean() for marks in self._marks])
         return self._at_each_k(np.full(len(self._ks), share))
 
-    def of_groups(self) -> list[dict[str, Any]]:
+    def of_groups(self) -> list[GroupSum]:
         """Return the precision at each k of each query, a mean over raters."""
         if MARKED not in self.kept:
             return []
         of_queries = zip(self._groups.tolist(), self._by_rater.mean(axis=2).tolist(), strict=True)
         return [
-            {"measure": MARKED, "k": k, "cluster": query, "n": 1, "value": value}
+            GroupSum(MARKED, k, query, 1, value)
             for query, values in of_queries
             for k, value in enumerate(values, start=1)
         ]

@@ -35,6 +35,28 @@ from oasis_bench.tasks.ranking import (
 )
 
 
+class GroupSum(NamedTuple):
+    """The sum of a measure over the judgements of a group: a text query, reference or rated query.
+
+    Attributes
+    ----------
+    measure : str
+    k : int or None
+    cluster : int
+        The number of the group.
+    n : int
+        How many of its judgements count.
+    value : float
+        Their sum.
+    """
+
+    measure: str
+    k: int | None
+    cluster: int
+    n: int
+    value: float
+
+
 class Measurement(NamedTuple):
     """One measure of one trial.
 
@@ -112,12 +134,10 @@ class Evaluation(ABC):
     def chances(self, measure: str) -> Mapping[int | None, float]:
         """Return the chance level for each k, or for None; empty if the measure has none."""
 
-    def of_groups(self) -> list[dict[str, Any]]:
+    def of_groups(self) -> list[GroupSum]:
         """Return the sums of the groups of judgements; by default there are no groups.
 
-        Groups are independent of each other, so a bootstrap over them gives an interval.  A row has
-        the `measure`, its `k`, the group's number (`cluster`: text query, reference or rated
-        query), the number `n` of its judgements that count, and the `value`, their sum.
+        Groups are independent of each other, so a bootstrap over them gives an interval.
         """
         return []
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,8 +17,18 @@ from scipy.stats import rankdata
 from oasis_bench.experiment import ChooseBy
 from oasis_bench.plugins import Blend, ExemplarLearner, MetricLearner
 from oasis_bench.tasks import Evaluation, Numbers, Task, kernel_ready, rank_others
-from oasis_bench.trial import wall
 from oasis_bench.trial.harness_side.items import SealedItems, TrialItems
+from oasis_bench.trial.harness_side.rows import (
+    AnswerRow,
+    GroupRow,
+    MeasureRow,
+    PredictedRow,
+    ProjectionRow,
+    RetrievalRow,
+    SymmetryRow,
+    TraceRow,
+)
+from oasis_bench.trial.wall import messages
 
 EXAMPLE_RANKS = 20
 """Items that are kept of what an example query retrieves: people judge as many in JMLR 5.2.3."""
@@ -39,11 +50,17 @@ TRAINING = "training"
 
 HIGHEST = float(np.finfo(float).max)
 
-TABLES = ("answers", "measures", "groups", "predicted_classes")
-"""The tables of what each task measures."""
-
 Scores2D = npt.NDArray[np.float64]
-Rows = list[dict[str, Any]]
+
+
+@dataclass
+class Measured:
+    """Rows of the tables of what each task measures; the fields are the names of the tables."""
+
+    answers: list[AnswerRow] = field(default_factory=list)
+    measures: list[MeasureRow] = field(default_factory=list)
+    groups: list[GroupRow] = field(default_factory=list)
+    predicted_classes: list[PredictedRow] = field(default_factory=list)
 
 
 class KeptRows:
@@ -53,7 +70,7 @@ class KeptRows:
         self.queries = np.asarray(queries, dtype=np.intp)
         self.rows = np.empty((len(self.queries), n_gallery))
 
-    def add(self, start: int, scores: wall.ScoreArray) -> None:
+    def add(self, start: int, scores: messages.ScoreArray) -> None:
         """Take the scores (n_block, n_gallery) of the queries from `start` on."""
         held = (self.queries >= start) & (self.queries < start + len(scores))
         self.rows[held] = scores[self.queries[held] - start]
@@ -62,14 +79,14 @@ class KeptRows:
 Takes: TypeAlias = "Evaluation | KeptRows"
 """What takes blocks of scores."""
 
-Mix = Callable[[int, wall.ScoreArray], wall.ScoreArray]
+Mix = Callable[[int, messages.ScoreArray], messages.ScoreArray]
 """``mix(start, scores)`` blends the scores of the queries from `start` on with the baseline's."""
 
 
 def mix_of(blend: Blend, learner: type[MetricLearner], items: SealedItems, gallery: str) -> Mix:
     """Return what blends the learner's scores of test items against a gallery."""
 
-    def mix(start: int, scores: wall.ScoreArray) -> wall.ScoreArray:
+    def mix(start: int, scores: messages.ScoreArray) -> messages.ScoreArray:
         others = items.test_rows if gallery == "test" else items.training_rows
         baseline = blend.baseline_scores(items.test_rows[start : start + len(scores)], others)
         return blend.mix(baseline, blend.as_inner_product(learner, scores))
@@ -109,16 +126,18 @@ class ScoreReader:
         """Whether the evaluations take blended scores."""
         return self._mix is not None
 
-    def n_bytes(self, message: wall.Scores) -> int:
+    def n_bytes(self, message: messages.Scores) -> int:
         """Return how many bytes follow a message.
 
         Raise MessageError where these are not the scores that are to come next.
         """
         if message.gallery != self.gallery or message.n_queries > self._n_queries - self._done:
-            raise wall.MessageError(f"{message.n_queries} rows of scores of {message.gallery!r}")
+            raise messages.MessageError(
+                f"{message.n_queries} rows of scores of {message.gallery!r}"
+            )
         return message.n_bytes(self._n_gallery)
 
-    def add(self, message: wall.Scores, content: bytes | bytearray) -> None:
+    def add(self, message: messages.Scores, content: bytes | bytearray) -> None:
         """Evaluate a block; raise ValueError where a score is NaN."""
         scores = np.frombuffer(content, message.dtype).reshape(message.n_queries, self._n_gallery)
         for own in self._of_learner:
@@ -226,27 +245,26 @@ class Evaluator:
                     "zero is large (--scaling standard)"
                 )
 
-    def tables(self) -> dict[str, Rows]:
-        """Return rows of the tables of answers and their measures, by their names."""
-        found: dict[str, Rows] = {name: [] for name in TABLES}
+    def tables(self) -> Measured:
+        """Return the answers of all tasks, and their measures."""
+        found = Measured()
         rules = {by.task: (by.measure, by.k) for by in self._chooses_by}
         for name, own in self._evaluations.items():
-            found["answers"].append(answer(name, "ok", None, own.n_queries, own.n_left_out))
+            found.answers.append(AnswerRow(name, "ok", None, own.n_queries, own.n_left_out))
             as_learned = self._as_learned[name].measurements()
-            found["measures"] += [
-                {"task": name, **one._asdict(), "as_learned": alone.value}
+            found.measures += [
+                MeasureRow(name, one.measure, one.k, one.value, alone.value, one.chance)
                 for one, alone in zip(own.measurements(), as_learned, strict=True)
                 if not np.isnan(one.value)  # no query of this trial has such a value
             ]
-            found["groups"] += [{"task": name, **one} for one in own.of_groups()]
+            found.groups += [GroupRow(name, *one) for one in own.of_groups()]
             predicted = own.predicted(*rules.get(name, ()))
             for number in () if predicted is None else np.unique(predicted).tolist():
                 of_class = np.sort(self._items.test_rows[predicted == number]).tolist()
-                row = {"task": name, "predicted": number, "rows": json.dumps(of_class)}
-                found["predicted_classes"].append(row)
+                found.predicted_classes.append(PredictedRow(name, number, json.dumps(of_class)))
         return found
 
-    def retrievals(self) -> Rows:
+    def retrievals(self) -> list[RetrievalRow]:
         """Return the first items that the example queries retrieve; learners share the queries."""
         queries = self._examples
         if "test" not in self.readers or not len(queries) or self._items.truth.y is None:
@@ -255,14 +273,14 @@ class Evaluator:
         ranking = rank_others(scores, queries, self._items.ties["test"])
         rows = self._items.test_rows
         return [
-            {"query": int(rows[query]), "rank": rank, "retrieved": int(rows[found])}
+            RetrievalRow(int(rows[query]), rank, int(rows[found]))
             for place, query in enumerate(queries)
             for rank, found in enumerate(ranking[place, :EXAMPLE_RANKS], start=1)
         ]
 
     def projections(
         self, learner: type[MetricLearner], prepared: Callable[[Numbers], Any] | None
-    ) -> Rows:
+    ) -> list[ProjectionRow]:
         """Return rows of the table `projections`.
 
         Scores that are minus a distance are squared, as in a blend.  `prepared` gives test items as
@@ -279,10 +297,9 @@ class Evaluator:
             return []
         before = None if prepared is None else plane_of_rows(prepared(items))
         places = np.full_like(points, np.nan) if before is None else before
-        names = ("row", "x", "y", "x_before", "y_before")
         columns = (self._items.test_rows[items], *points.T, *places.T)
         values = zip(*(column.tolist() for column in columns), strict=True)
-        return [dict(zip(names, one, strict=True)) for one in values]
+        return [ProjectionRow(*one) for one in values]
 
 
 def _agree(scores: Scores2D, others: Scores2D) -> bool:
@@ -304,18 +321,6 @@ def _agree(scores: Scores2D, others: Scores2D) -> bool:
         is_close = np.allclose(scores, others, rtol=0, atol=min(AGREEMENT * spread, HIGHEST))
     moved = np.abs(rankdata(scores, axis=1) - rankdata(others, axis=1))
     return is_close and float(moved.mean()) <= MOVED * scores.shape[1] / 3
-
-
-def answer(
-    task: str,
-    status: str,
-    reason: str | None,
-    n_queries: int | None = None,
-    n_left_out: int | None = None,
-) -> dict[str, Any]:
-    """Return a row of the table `answers`; without numbers where the task has no result."""
-    numbers = {"n_queries": n_queries, "n_left_out": n_left_out}
-    return {"task": task, "status": status, "reason": reason, **numbers}
 
 
 def galleries_of(tasks: Sequence[Task]) -> tuple[str, ...]:
@@ -347,8 +352,8 @@ class Traces:
 
     def __init__(self, task: Task, by: ChooseBy, items: TrialItems) -> None:
         self._task, self._by, self._items = task, by, items
-        self.values: Rows = []
-        self.symmetry: Rows = []
+        self.values: list[TraceRow] = []
+        self.symmetry: list[SymmetryRow] = []
         self.of_fit: float | None = None
 
     def parts(self) -> list[Part]:
@@ -374,20 +379,18 @@ class Traces:
         """Return the measure of a part whose scores have all come."""
         return part[2].value(self._by.measure, self._by.k)
 
-    def add(self, message: wall.Replayed, parts: Sequence[Part]) -> None:
+    def add(self, message: messages.Replayed, parts: Sequence[Part]) -> None:
         """Keep the values of a checkpoint whose scores have all come."""
         n_steps = message.n_steps
-        self.values += [
-            {"part": part[0], "n_steps": n_steps, "value": self.value(part)} for part in parts
-        ]
+        self.values += [TraceRow(part[0], n_steps, self.value(part)) for part in parts]
         if message.symmetry_index is not None:
-            self.symmetry.append({"n_steps": n_steps, "symmetry_index": message.symmetry_index})
+            self.symmetry.append(SymmetryRow(n_steps, message.symmetry_index))
 
     def training_value(self, n_steps: int | None) -> float | None:
         """Return the measure on training items after that many steps, or of the fitted learner."""
         for row in self.values:
-            if (row["part"], row["n_steps"]) == ("train", n_steps):
-                return float(row["value"])
+            if (row.part, row.n_steps) == ("train", n_steps):
+                return row.value
         return self.of_fit
 
 

@@ -11,7 +11,7 @@ import time
 from contextlib import suppress
 
 from oasis_bench.system import Processes
-from oasis_bench.trial import wall
+from oasis_bench.trial.wall import messages
 
 LONGEST_LINE = 2**20
 """Bytes of a message, without the scores that follow it."""
@@ -49,7 +49,7 @@ class Inbox:
         self.is_open = n_read > 0
         return self.is_open
 
-    def next_message(self) -> tuple[wall.Message | None, int | None]:
+    def next_message(self) -> tuple[messages.Message | None, int | None]:
         """Return the next message that is complete, and the file with it; None without one.
 
         Raise MessageError where what came is no message.
@@ -57,12 +57,12 @@ class Inbox:
         line, end, rest = self._text.partition(b"\n")
         if not end:
             if len(line) > LONGEST_LINE:
-                raise wall.MessageError("a line without an end")
+                raise messages.MessageError("a line without an end")
             return None, None
-        message = wall.from_line(bytes(line))
+        message = messages.from_line(bytes(line))
         self._text = rest
         file = None
-        if isinstance(message, wall.WITH_FILE):
+        if isinstance(message, messages.WITH_FILE):
             file, self._file = self._file, None
         self._drop_file()
         return message, file

@@ -20,8 +20,9 @@ from oasis_bench.data import Scaling
 from oasis_bench.plugins import Registry
 from oasis_bench.system import Processes, Threads
 from oasis_bench.tasks import Split, evaluate_ranking
-from oasis_bench.trial import wall
 from oasis_bench.trial.learner_side.stages import Channel, run_stage
+from oasis_bench.trial.wall import messages
+from oasis_bench.trial.wall.assignment import Stage
 
 
 def warm_up() -> None:
@@ -40,21 +41,21 @@ def warm_up() -> None:
     gc.freeze()
 
 
-def learner_process(stage: wall.Stage, line: int) -> None:
+def learner_process(stage: Stage, line: int) -> None:
     """Run one stage of a trial: the main function of its process, with the end of its line."""
-    spec = stage.spec
-    os.environ.update(dict.fromkeys(Threads.VARIABLES, str(spec.experiment.threads)))
+    assignment = stage.assignment
+    os.environ.update(dict.fromkeys(Threads.VARIABLES, str(assignment.threads)))
     channel = Channel(line)
     printed = channel.receive_file()
     for stream in (sys.stdout, sys.stderr):
         os.dup2(printed, stream.fileno())
         cast(TextIOWrapper, stream).reconfigure(encoding="utf-8", errors="backslashreplace")
     os.close(printed)
-    if spec.memory.n_bytes is None:
-        channel.send(wall.Started(0))
+    if assignment.memory_bytes is None:
+        channel.send(messages.Started(0))
     else:
-        channel.send(wall.Started(Processes(stage.server).n_bytes()))
+        channel.send(messages.Started(Processes(stage.server).n_bytes()))
         if sys.platform == "linux":  # then allocations beyond it fail
-            limit = psutil.Process().memory_info().data + spec.memory.n_bytes
+            limit = psutil.Process().memory_info().data + assignment.memory_bytes
             resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     run_stage(stage, channel)

@@ -1,0 +1,164 @@
+"""The inner folds of a trial: what is fitted there, and the measures by which it is tuned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from oasis_bench.data import Scaling
+from oasis_bench.experiment import ChooseBy
+from oasis_bench.plugins import Blend, ExemplarLearner, MetricLearner, Registry
+from oasis_bench.system import shared
+from oasis_bench.tasks import Evaluation, NotSplittableError, Task, Truth, kernel_ready, tie_order
+from oasis_bench.trial.learner_side.fit_data import FitData
+from oasis_bench.trial.learner_side.fold_processes import Baselines
+from oasis_bench.trial.wall import messages
+from oasis_bench.trial.wall.assignment import Assignment, NotApplicableError, learn_preparation
+
+
+def make_learner(
+    assignment: Assignment, params: Mapping[str, Any], seed: int, n_steps: int | None = None
+) -> MetricLearner:
+    """Return the unfitted learner of a trial; the seed is for one that is given none."""
+    learner: MetricLearner = assignment.learner()().set_params(**params)
+    if "random_state" in learner.get_params() and "random_state" not in params:
+        learner.set_params(random_state=seed)
+    if n_steps is not None:
+        learner.set_params(n_steps=n_steps)
+    return learner
+
+
+class InnerFolds:
+    """The inner folds of a trial, split as the trial itself is; `items` are its training items.
+
+    Each fold is scaled with statistics of its own rows to learn from.
+    """
+
+    def __init__(self, assignment: Assignment, items: Mapping[str, Any]) -> None:
+        registry = Registry.load(assignment.plugin_files)
+        self._assignment, self._items = assignment, items
+        self._learner = assignment.learner()
+        self._tasks = [registry.tasks[by.task]() for by in assignment.chooses_by]
+        self.n_measures = len(self._tasks)
+        is_blended = assignment.is_blended(self._learner)
+        self.baseline_scalings = assignment.scalings if is_blended else ()
+
+    def data(self, scaling: str) -> list[FitData]:
+        """Return the data of each fold.
+
+        Raise NotApplicableError where there are too few classes to hold them apart.
+        """
+        known, items = self._assignment, self._items
+        X, y, judgements = items["X"], items["y"], items.get("judgements")
+        try:
+            folds = known.make_split().inner_folds(
+                y, judgements, known.inner_folds, known.seeds.inner_split
+            )
+        except NotSplittableError as error:
+            raise NotApplicableError(str(error)) from error
+        return [
+            self._scaled(
+                replace(
+                    FitData.of(X[fold.train], y[fold.train], fold.training, known.seeds.judgements),
+                    queries=X[fold.test],
+                    truth=Truth(y=y[fold.test], training=y[fold.train])
+                    if fold.tested is None
+                    else Truth.of(fold.tested),
+                ),
+                scaling,
+            )
+            for fold in folds
+        ]
+
+    def _scaled(self, data: FitData, scaling: str) -> FitData:
+        steps = learn_preparation(self._learner, scaling, data.X, self._assignment.encoding)
+        prepare = Scaling.prepared_by(steps)
+        return replace(data, X=prepare(data.X), queries=prepare(data.queries))
+
+    def make(self, params: Mapping[str, Any], fold: int) -> MetricLearner:
+        """Return an unfitted learner."""
+        seed = self._assignment.seeds.folds[fold]
+        return make_learner(self._assignment, {**self._learner.inner_params, **params}, seed)
+
+    def values(
+        self, learner: MetricLearner, data: FitData, baselines: Baselines | None
+    ) -> npt.NDArray[np.float64]:
+        """Return a row for each measure: one value, or one for each weight of a blend."""
+        chooses_by = self._assignment.chooses_by
+        each = [data] * len(self._tasks) if baselines is None else baselines
+        is_blended = self._assignment.is_blended(type(learner))
+        seed = self._assignment.seeds.blend
+        learned = Blend.sd_of_learned(learner, data.X, seed) if is_blended else 0.0
+        return np.array(
+            [
+                self._values(task, by, learner, data, (rows, learned) if is_blended else None)
+                for task, by, rows in zip(self._tasks, chooses_by, each, strict=True)
+            ]
+        )
+
+    def baseline_values(self, data: FitData) -> npt.NDArray[np.float64]:
+        """Return the value of the Euclidean baseline by each measure."""
+        assert data.truth is not None
+        asked = Blend.baseline_scores, data.queries, self._assignment.seeds.ties, data.X
+        return np.array(
+            [
+                task.evaluate(data.truth, *asked, (by.measure,)).value(by.measure, by.k)
+                for task, by in zip(self._tasks, self._assignment.chooses_by, strict=True)
+            ]
+        )
+
+    def _values(
+        self,
+        task: Task,
+        by: ChooseBy,
+        learner: MetricLearner,
+        data: FitData,
+        blended_with: tuple[FitData, float] | None,
+    ) -> list[float]:
+        """Return the values of the blends, of which there may be none, then the learner's own.
+
+        They are with a baseline of these rows and the standard deviation of the learner's scores.
+        """
+        assert data.truth is not None
+        similarity: Callable[[Any, Any], messages.ScoreArray] = learner.similarity
+        training = data.X
+        if task.gallery == "training" and isinstance(learner, ExemplarLearner):
+            similarity = partial(_similarity_to_training, learner)
+            training = np.arange(data.X.shape[0])  # the learner has the items
+        only = (by.measure,)
+        blends: list[tuple[Blend, Evaluation]] = []
+        if blended_with is not None:
+            rows, learned = blended_with
+            gallery = rows.queries if task.gallery == "test" else rows.X
+            ties = tie_order(self._assignment.seeds.ties, gallery.shape[0])
+            sds = shared(Blend.sd_of_baseline, rows.X, self._assignment.seeds.blend), learned
+            blends = [
+                (Blend(weight, *sds), task.evaluation(data.truth, ties, only))
+                for weight in Blend.WEIGHTS[:-1]
+            ]
+
+        def judge_blends(start: int, scores: messages.ScoreArray) -> None:
+            if not blends:
+                return
+            baseline = Blend.baseline_scores(rows.queries[start : start + len(scores)], gallery)
+            own = Blend.as_inner_product(type(learner), scores)
+            for blend, evaluation in blends:
+                evaluation.add(start, blend.mix(baseline, own))
+
+        asked = (similarity, data.queries, self._assignment.seeds.ties, training, only)
+        own = task.evaluate(data.truth, *asked, also=judge_blends)
+        evaluations = [*(evaluation for _, evaluation in blends), own]
+        return [one.value(by.measure, by.k) for one in evaluations]
+
+
+def _similarity_to_training(
+    learner: ExemplarLearner, queries: Any, training: Any
+) -> messages.ScoreArray:
+    """Return the scores of training items, which the learner has: they need not be given."""
+    shape = queries.shape[0], training.shape[0]
+    return kernel_ready(learner.similarity_to_training(queries), shape, "similarity_to_training")
