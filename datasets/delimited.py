@@ -11,9 +11,10 @@ import gzip
 import io
 import re
 import sys
+import unicodedata
 import warnings
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
@@ -43,6 +44,9 @@ if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
 Decimal: TypeAlias = Literal["", ".", ","]
 
 DECIMALS: tuple[Decimal, ...] = (".", ",")
+
+ONE_BYTE = ("cp1252", "latin-1")
+"""Encodings of texts that are neither UTF-8 nor begin with a mark."""
 
 Cells: TypeAlias = "dict[int, pd.Series[Any]]"
 """The cells of columns, by the place of each column."""
@@ -140,7 +144,7 @@ class Layout:
     def names(self) -> list[str]:
         """The names of the columns; their numbers, from 1, if they have none."""
         row = self.read(header=None, nrows=1, dtype=str, na_filter=False).loc[0]
-        cells = [str(name).strip() for name in row]
+        cells = [unicodedata.normalize("NFC", str(name).strip()) for name in row]
         return cells if self.has_names else [f"{i + 1}" for i in range(len(cells))]
 
     @property
@@ -301,6 +305,32 @@ def _refuse_title(text: str) -> None:
                 )
 
 
+def decimal_of(
+    columns: Iterable[pd.Series[Any]], decimal: str | None, thousands: str | None
+) -> Decimal:
+    """Return the decimal sign that all numbers of a column need, '' if no column shows it."""
+    patterns = _patterns(decimal, thousands)
+    fits = [_fitting(_bare(column), patterns) for column in columns]
+    needed = {sign for found in fits if len(found) == 1 for sign in found}
+    if len(patterns) == 1:
+        needed = {*patterns}
+    return next(iter(needed)) if len(needed) == 1 else ""
+
+
+def _patterns(decimal: str | None, thousands: str | None) -> dict[Decimal, re.Pattern[str]]:
+    """Return the patterns of numbers with each decimal sign that is possible."""
+    return {
+        sign: number_pattern(sign, thousands or "")
+        for sign in DECIMALS
+        if sign != thousands and decimal in (None, sign)
+    }
+
+
+def _fitting(numbers: list[str], patterns: Mapping[Decimal, re.Pattern[str]]) -> set[Decimal]:
+    """Return the decimal signs with which all cells are numbers."""
+    return {sign for sign in patterns if all(map(patterns[sign].fullmatch, numbers))}
+
+
 class Signs(NamedTuple):
     """The signs of numbers in a text file, '' if no cell shows them.
 
@@ -329,11 +359,7 @@ def find_signs(
     others = [i for i in found if i not in texts]
     plain = [i for i in others if _is_number(found[i])]
     cells_of = {i: found[i] for i in others if i not in plain}
-    patterns = {
-        sign: number_pattern(sign, thousands or "")
-        for sign in DECIMALS
-        if sign != thousands and decimal in (None, sign)
-    }
+    patterns = _patterns(decimal, thousands)
     held: dict[int, list[str]] = {}
     fits: dict[int, set[Decimal]] = {}
     unsure = [i for i in plain if decimal or thousands or _has_signs(found[i], layout.separator)]
@@ -344,7 +370,7 @@ def find_signs(
             cells_of |= layout.read_cells(again, again)
         for i in looked_at:
             held[i] = _bare(cells_of[i])
-            fits[i] = {it for it in patterns if all(map(patterns[it].fullmatch, held[i]))}
+            fits[i] = _fitting(held[i], patterns)
         of_one = [i for i in held if len(fits[i]) == 1 < len(patterns)]
         of_features = [i for i in of_one if i not in left_out]
         needed |= {it for i in of_features or of_one for it in fits[i]}

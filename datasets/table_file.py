@@ -181,6 +181,12 @@ class TableFile(Fields, Dataset):
                 raise UsageError(f"--{name} {shown(sign)}: one of {' '.join(map(repr, known))}")
         if self.prepare not in ("auto", "none"):
             raise UsageError(f"--prepare {shown(self.prepare)}: auto or none")
+        of_model = self._schema is not None and self._schema.columns is not None
+        options = {"decimal": self.decimal, "thousands": self.thousands, "column": self.column}
+        if given := [name for name, value in options.items() if value is not None and of_model]:
+            raise UsageError(
+                f"--{given[0]} is not for a model, which knows how its table was read: leave it out"
+            )
         if self.decimal is not None and self.decimal == self.thousands:
             raise UsageError(f"--decimal and --thousands are both {self.decimal!r}: one sign each")
         kinds = _kinds_of(self.column)
@@ -244,8 +250,13 @@ class TableFile(Fields, Dataset):
         """Return rows, read by the schema of a model, and the names of the rows."""
         with named_in_errors(self.path):
             aside = (None, "--name") if name is None else (name, "--name")
-            asked = replace(self._asked(), label=None, needed=False, schema=schema)
-            asked = replace(asked, fold=aside[0], fold_option=aside[1])
+            asked = replace(
+                self.read_as(schema)._asked(),
+                label=None,
+                needed=False,
+                fold=aside[0],
+                fold_option=aside[1],
+            )
             table = read_table(self.path, asked)
             _refuse(table.problems)
             X, _ = _as_features(table, asked)
@@ -393,7 +404,7 @@ def _as_features(table: Table, asked: Columns) -> tuple[Rows, Encoding | None]:
     lost = ~np.isfinite(values) if encoding is None else np.isinf(values)
     if lost.any():
         rows, places = (part[lost] for part in X.tocoo().coords) if is_sparse else np.nonzero(lost)
-        raise _not_finite(rows, places, table, asked.drop)
+        raise _not_finite(rows, places, table, asked.drop, asked.schema is not None)
     return X, encoding
 
 
@@ -402,6 +413,7 @@ def _not_finite(
     places: npt.NDArray[np.intp],
     table: Table,
     dropped: Sequence[str],
+    of_model: bool,
 ) -> UsageError:
     """Return the error of values that are missing or infinite: how many, in which columns."""
     columns = table.columns
@@ -409,7 +421,7 @@ def _not_finite(
     held, counts = np.unique(places, return_counts=True)
     each = [f"{names[i]} ({n})" for i, n in zip(held, counts, strict=True)]
     out = ""
-    if columns and len(held) < len(names):
+    if columns and len(held) < len(names) and not of_model:
         without = drop_option([*dropped, *(columns[i] for i in held)])
         out = f"leave these columns out with {without}, "
     return UsageError(

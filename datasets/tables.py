@@ -37,7 +37,9 @@ from oasis_bench.data import (
 )
 from oasis_bench.datasets.delimited import (
     ENDINGS,
+    ONE_BYTE,
     Cells,
+    decimal_of,
     find_signs,
     is_text,
     layout_of,
@@ -176,8 +178,8 @@ class Sheet(NamedTuple):
     def places(self) -> list[int]:
         """The places of the features; a feature of a model may name rows, too."""
         if self.signs.columns is not None:
-            return [i for i, name in enumerate(self.names) if name in self.signs.needed]
-        others = (self.at, self.fold_at, *self.dropped)
+            return self.signs.places(self.names)
+        others = {self.at, self.fold_at, *self.dropped}
         return [i for i in range(len(self.names)) if i not in others]
 
 
@@ -185,16 +187,18 @@ def read_sheet(path: Path, asked: Columns) -> Sheet:
     """Read the cells of a CSV or Parquet file, or of a file of a DataFrame."""
     if not is_text(path):
         typed = _typed_cells(path)
-        names = [str(name) for name in typed.columns]
+        names = [str(name).strip() for name in typed.columns]
         found = {i: typed.iloc[:, i] for i in range(len(names))}
-        own = Schema(missing=("",), decimal="." if asked.kinds else "")
-        return Sheet(found, names, *_places(names, asked), asked.schema or own)
+        where = _places(names, asked)
+        own = asked.schema or _typed_signs(found, names, asked)
+        return Sheet(found, names, *where, own)
     of_model = asked.schema
-    layout = layout_of(path, asked.header, "cp1252" if of_model is None else of_model.encoding)
+    known = "cp1252" if of_model is None else of_model.encoding
+    layout = layout_of(path, asked.header, known if known in ONE_BYTE else "cp1252")
     names = layout.names
     at, fold_at, dropped = _places(names, asked)
     texts = {i for i in (at, fold_at) if i is not None}
-    others = [i for i in range(len(names)) if i not in (*texts, *dropped)]
+    others = [i for i in range(len(names)) if i not in texts | {*dropped}]
     if of_model is not None:
         plain = {
             column.name
@@ -222,6 +226,17 @@ def read_sheet(path: Path, asked: Columns) -> Sheet:
             f"{drop_option([*asked.drop, ''])}"
         )
     return Sheet(found, names, at, fold_at, dropped + empty, schema, remarks, signs.hint)
+
+
+def _typed_signs(found: Cells, names: Sequence[str], asked: Columns) -> Schema:
+    """Return the signs of numbers in texts of a typed table: of columns declared as numbers."""
+    texts = [
+        found[i].dropna().map(str)
+        for i, name in enumerate(names)
+        if asked.kinds.get(name) == "number" and kind_of(found[i]) in ("text", "category")
+    ]
+    decimal = decimal_of(texts, asked.decimal, asked.thousands)
+    return Schema(missing=("",), decimal=decimal, thousands=asked.thousands or "")  # type: ignore[arg-type]
 
 
 def _refuse_a_row_of_names(
@@ -311,7 +326,7 @@ def _read_cells(path: Path, asked: Columns) -> Table:
     schema = msgspec.structs.replace(
         sheet.signs,
         columns=tuple(columns),
-        is_complete=is_plain or not asked.prepares,
+        is_plain=is_plain or not asked.prepares,
         is_single=single,
     )
     for i, column in enumerate(columns):
@@ -324,7 +339,8 @@ def _named(sheet: Sheet) -> pd.DataFrame:
     """Return the cells of the features, by the names of their columns."""
     import pandas as pd
 
-    return pd.DataFrame({sheet.names[i]: sheet.cells[i] for i in sheet.places})
+    places = sheet.places
+    return pd.DataFrame({sheet.names[i]: sheet.cells[i] for i in places})
 
 
 def found_in(sheet: Sheet, place: int, asked: Columns, is_text_file: bool) -> Found:
@@ -445,26 +461,13 @@ def _places(columns: Sequence[str], asked: Columns) -> tuple[int | None, int | N
                 f"{asked.fold_option} {shown(asked.fold)} is the label: name another one"
             )
     if asked.schema is not None:
-        features = places_of(asked.schema.needed, columns)
-        others = [i for i in range(len(columns)) if i not in (*features, at, fold_at)]
+        features = asked.schema.places(columns)
+        others = [*{*range(len(columns))}.difference((*features, at, fold_at))]
         return at, fold_at, others
     dropped = [i for i, name in enumerate(columns) if name.strip() in asked.drop]
     if {at, fold_at} & set(dropped):
         raise UsageError("--drop names the column of the labels or of the folds: do not drop it")
     return at, fold_at, dropped
-
-
-def places_of(names: Sequence[str], columns: Sequence[str]) -> list[int]:
-    """Return the place of each name, or refuse those that no column has, or several have."""
-    place, times = {name: i for i, name in enumerate(columns)}, Counter(columns)
-    if wrong := [name for name in names if times[name] != 1]:
-        what = "several columns" if wrong[0] in columns else "no column"
-        more = f" and {len(wrong) - 1} more that are needed" * (len(wrong) > 1)
-        raise UsageError(
-            f"{what} {Text.shown(wrong[0])}{more}: {_columns_are(columns, wrong[0])}: give each "
-            "column the name that it had when the model was fitted"
-        )
-    return [place[name] for name in names]
 
 
 def _label_column(columns: Sequence[str], asked: Columns) -> int | None:
@@ -565,7 +568,8 @@ def _read_svmlight(path: Path, asked: Columns) -> Table:
 
 
 _CELLS = ("drop", "kinds", "decimal", "thousands", "header")
-_ARRAYS, _COLUMNS = ("label", "fold"), ("label", "fold", "drop", "kinds")
+_ARRAYS = "label", "fold"
+_COLUMNS = (*_ARRAYS, "drop", "kinds", "decimal", "thousands")
 FRAME = ".table.npz"
 """The ending of a file of a DataFrame."""
 

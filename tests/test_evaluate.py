@@ -234,7 +234,7 @@ def test_columns_are_matched_by_name_whatever_their_order(iris, tmp_path, capsys
     for name in ("renamed", "missing"):
         status, told = found[name]
         assert (status, told.count("\n")) == (2, 1)
-        assert "no column 'sepal length (cm)'" in told
+        assert "the rows lack the column 'sepal length (cm)'" in told
         assert "give each column the name that it had" in told
         assert not (tmp_path / name).exists()
 

@@ -191,7 +191,7 @@ def test_a_messy_table_from_run_to_evaluate(path, tmp_path, capsys):
     numbers.to_csv(tmp_path / "numbers.csv", index=False)
     words = ["--dataset", str(tmp_path / "numbers.csv"), "--output", str(tmp_path / "no")]
     assert main(["evaluate", model, *words]) == 2
-    assert "no column 'income' and 3 more that are needed" in capsys.readouterr().err
+    assert "the rows lack the column 'income' and 3 more" in capsys.readouterr().err
 
 
 def test_a_saved_model_takes_raw_rows(path, tmp_path, capsys):

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+import scipy.sparse
 from pyarrow import parquet
 from sklearn.base import clone
 from sklearn.datasets import dump_svmlight_file, load_iris
@@ -261,7 +262,7 @@ def test_numbers_stand_for_categories_that_have_their_value(tmp_path):
     schema = read(write(tmp_path / "t.csv", "u,code,label", lines)).schema
     found = schema.rows_of(pd.DataFrame({"u": [0, 0, 0], "code": [1.0, 2.0, 9.0]}))
     assert found[:, 1].tolist() == [0, 1, 5]
-    twice = Schema((Column("c", "category", texts=("1", "01", "b")),), is_complete=False)
+    twice = Schema((Column("c", "category", texts=("01", "001", "b")),), is_plain=False)
     with pytest.raises(UsageError, match=r"column 'c' was a text .*, and 1 in row 1"):
         twice.rows_of(pd.DataFrame({"c": [1, 2]}))
 
@@ -336,7 +337,7 @@ def test_a_frame_comes_back_with_its_types(tmp_path):
 
 def test_values_of_several_types_are_named(tmp_path):
     frame = pd.DataFrame({"u": U, "odd": [1, "x"] * 30, "label": ["a", "b"] * 30})
-    with pytest.raises(UsageError, match=r"not numeric: 'odd': \['int', 'str'\]"):
+    with pytest.raises(UsageError, match=r"'odd': 'x' in row 2 is no number, as others are: "):
         fitted(frame)
     assert fitted(frame, drop="odd")[0].schema.names == ("u",)
 
@@ -557,25 +558,38 @@ def test_the_best_learner_of_a_run_reads_later_rows(tmp_path):
     assert oasis_bench.notebook.RunResult(tmp_path / "run").best()[0].schema == best[0].schema
 
 
-def test_a_model_of_version_1_knows_its_names_and_texts(tmp_path):
-    lines = [f"{u},{'pqr'[i % 3]},{'ab'[i % 2]}" for i, u in enumerate(U)]
-    path = write(tmp_path / "t.csv", "u,code,label", lines)
-    model = fitted(path)
-    expected = oasis_bench.embed(model, pd.read_csv(path))
+def as_version_1(model, path):
+    """Write a model as version 1 did: the names in the first step, and no contents."""
     old = make_pipeline(*[step for _, step in model.steps[1:]])
-    old[0].feature_names_in_ = np.array(["u", "code"], dtype=object)
-    save_model(old, tmp_path / "new.npz")
+    old[0].feature_names_in_ = np.array(model[0].schema.names, dtype=object)
+    save_model(old, path.with_suffix(".2"))
     with (
-        zipfile.ZipFile(tmp_path / "new.npz") as archive,
-        zipfile.ZipFile(tmp_path / "old.npz", "w") as changed,
+        zipfile.ZipFile(path.with_suffix(".2")) as archive,
+        zipfile.ZipFile(path, "w") as changed,
     ):
         for name in {*archive.namelist()} - {"contents.json"}:
             content = archive.read(name)
             if name == "header.json":
                 content = content.replace(b'"format_version": 2', b'"format_version": 1')
             changed.writestr(zipfile.ZipInfo(name), content)
-    loaded = load_model(tmp_path / "old.npz")
-    np.testing.assert_array_equal(oasis_bench.embed(loaded, pd.read_csv(path)), expected)
+    return path
+
+
+def test_a_model_of_version_1_knows_its_names(tmp_path):
+    frame = pd.DataFrame({"u": U, "v": U[::-1] ** 2, "label": ["a", "b"] * 30})
+    model = fitted(frame, learner="LDA")
+    loaded = load_model(as_version_1(model, tmp_path / "old.npz"))
+    np.testing.assert_array_equal(
+        oasis_bench.embed(loaded, frame[["v", "u"]]), oasis_bench.embed(model, frame)
+    )
+
+
+def test_a_model_of_version_1_of_texts_is_refused(tmp_path):
+    lines = [f"{u},{'pqr'[i % 3]},{'ab'[i % 2]}" for i, u in enumerate(U)]
+    model = fitted(write(tmp_path / "t.csv", "u,code,label", lines))
+    old = as_version_1(model, tmp_path / "old.npz")
+    with pytest.raises(UsageError, match=r"an older version wrote it.*: fit it anew"):
+        load_model(old)
 
 
 def test_a_pipeline_of_scikit_learn_is_saved_with_its_names(tmp_path):
@@ -588,6 +602,62 @@ def test_a_pipeline_of_scikit_learn_is_saved_with_its_names(tmp_path):
     )
 
 
+def test_typed_values_are_read_as_their_texts_were(tmp_path):
+    """Times of day, and numbers of a typed table where texts had a unit or a decimal comma."""
+    lines = [f"{u},{n % 24:02}:30,{n * n % 37}%,{'ab'[n % 2]}" for n, u in enumerate(U)]
+    schema = read(write(tmp_path / "t.csv", "u,at,share,label", lines)).schema
+    typed = pd.DataFrame({"u": U[:2], "at": [datetime.time(6), None], "share": ["5%", "7.5%"]})
+    np.testing.assert_array_equal(schema.rows_of(typed)[:, 1:], [[0.25, 5], [np.nan, 7.5]])
+    with pytest.raises(UsageError, match=r"column 'share' was a number .%.*, and 0.05 in row 1"):
+        schema.rows_of(typed.assign(share=[0.05, 0.075]))
+    texts = pd.DataFrame({"u": U, "x": [f"{n},5" for n in range(N)], "label": ["a", "b"] * 30})
+    model = fitted(texts, decimal=",", column="x=number")
+    np.testing.assert_array_equal(model[0].schema.rows_of(texts)[:2, 1], [0.5, 1.5])
+
+
+@pytest.mark.parametrize("signs", ["--decimal ,", "--thousands .", "--column u=text"])
+def test_what_a_model_settled_is_not_asked_again(tmp_path, capsys, signs):
+    lines = [f"{u},{u * u},{'ab'[i % 2]}" for i, u in enumerate(U)]
+    path = write(tmp_path / "t.csv", "u,v,label", lines)
+    save_model(fitted(path), tmp_path / "m.npz")
+    command = ["neighbours", tmp_path / "m.npz", path, path, *signs.split()]
+    assert main([*map(str, command)]) == 2
+    assert signs.split()[0] in capsys.readouterr().err
+
+
+def test_names_are_matched_as_a_reader_sees_them(tmp_path):
+    """A name of composed characters, or within spaces, is the same name."""
+    lines = [f"{u},{u * u},{'ab'[i % 2]}" for i, u in enumerate(U)]
+    model = fitted(write(tmp_path / "t.csv", "gr\u00f6\u00dfe,v,label", lines))
+    X = np.column_stack([U, U * U])
+    decomposed = pd.DataFrame(X, columns=["gro\u0308\u00dfe ", " v"])
+    np.testing.assert_array_equal(oasis_bench.embed(model, decomposed), oasis_bench.embed(model, X))
+
+
+def test_categories_of_other_types_are_their_texts(tmp_path):
+    """Interval, UUID and large whole numbers keep what they say."""
+    large = [2**60 + n % 3 for n in range(N)]
+    frame = pd.DataFrame(
+        {
+            "u": U,
+            "age": pd.cut(U, [-9, 0, 9]),
+            "key": pd.Categorical(large),
+            "label": ["a", "b"] * 30,
+        }
+    )
+    _, age, key = fitted(frame)[0].schema.columns
+    assert age.texts == ("(-9, 0]", "(0, 9]")
+    assert key.texts == tuple(str(2**60 + n) for n in range(3))
+
+
+def test_sparse_rows_keep_the_scaling_of_their_fit():
+    """A scaling that moves zero refuses sparse rows when it is used, as when it is fitted."""
+    X = np.abs(RNG.normal(size=(N, 4)))
+    model = fitted((X, np.arange(N) % 2), scaling="standard")
+    with pytest.raises(UsageError, match="sparse"):
+        oasis_bench.embed(model, scipy.sparse.csr_array(X))
+
+
 def test_without_pyarrow_tables_of_others_are_told_in_one_line(monkeypatch):
     find_spec = importlib.util.find_spec
     monkeypatch.setattr(
@@ -596,7 +666,7 @@ def test_without_pyarrow_tables_of_others_are_told_in_one_line(monkeypatch):
         lambda name, *more: None if name == "pyarrow" else find_spec(name, *more),
     )
     model = Euclidean().fit(U[:, None], np.arange(N) % 2)
-    with pytest.raises(UsageError, match=r"polars or Arrow needs pyarrow: pip install"):
+    with pytest.raises(UsageError, match=r"polars or Arrow needs pyarrow: run pip install"):
         oasis_bench.neighbours(model, pa.table({"u": U}), U[:1, None])
 
 

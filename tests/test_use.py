@@ -395,7 +395,7 @@ def test_kept_models_of_a_run_take_rows_by_name_whatever_their_scaling(folder, t
     ("words", "said"),
     [
         ("neighbours {m} {t} {q} -k 151", "k = 151: the gallery has 150 items: give a number from"),
-        ("neighbours {m} {bad} {q}", "no column 'sepal width (cm)'"),
+        ("neighbours {m} {bad} {q}", "the rows lack the column 'sepal width (cm)'"),
         ("neighbours {m} {t} {q} --name nmae", "there is no column for the name ('nmae')"),
         (
             "neighbours {m} digits {q}",

@@ -82,7 +82,9 @@ def embed(options: argparse.Namespace) -> int:
                 "points are as learned, without the blend with the Euclidean baseline "
                 f"(weight {blend.weight:g})"
             )
-    table = pd.DataFrame(embed_items(model, X)).add_prefix("x")
+    points: Any = embed_items(model, X)
+    dense = points.toarray() if hasattr(points, "toarray") else points
+    table = pd.DataFrame(dense).add_prefix("x")
     if names is not None and ending != ".npy":
         table.insert(0, options.name or "name", names)
     _write(table, options.output)

@@ -8,9 +8,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from uuid import UUID
 
 import numpy as np
 import numpy.typing as npt
@@ -161,6 +163,11 @@ def days_since_1970(when: date) -> float:
     return (when - EPOCH) / timedelta(days=1)
 
 
+def part_of_day(when: time) -> float:
+    """Return a time of day as a part of a day."""
+    return (datetime.combine(EPOCH, when, tzinfo=UTC) - EPOCH) / timedelta(days=1)
+
+
 def days_of(dates: npt.NDArray[np.datetime64]) -> npt.NDArray[np.float64]:
     """Return dates of NumPy, of any unit, as days since 1970, NaN for NaT."""
     days = (dates - np.datetime64(0, "s")) / np.timedelta64(1, "D")
@@ -175,15 +182,15 @@ def is_missing(value: Any) -> bool:
         return True
 
 
-Kind: TypeAlias = Literal["number", "boolean", "date", "text", "category", "other"]
+Kind: TypeAlias = Literal["number", "boolean", "date", "text", "category", "mixed", "other"]
 
 KINDS: dict[str, Kind] = {
     **dict.fromkeys(("integer", "floating", "mixed-integer-float", "decimal"), "number"),
     **dict.fromkeys(("datetime64", "datetime", "date"), "date"),
-    **dict.fromkeys(("string", "empty"), "text"),
+    **dict.fromkeys(("string", "empty", "time", "period", "interval"), "text"),
     "boolean": "boolean",
 }
-"""The kind of a column by what pandas calls its values; else 'other'."""
+"""The kind of a column by what pandas calls its values."""
 
 
 def kind_of(column: pd.Series[Any]) -> Kind:
@@ -196,14 +203,19 @@ def kind_of(column: pd.Series[Any]) -> Kind:
         return "text"
     if pd.api.types.is_datetime64_any_dtype(column.dtype):
         return "date"
-    return KINDS.get(pd.api.types.infer_dtype(column, skipna=True), "other")
+    if (kind := KINDS.get(pd.api.types.infer_dtype(column, skipna=True))) is not None:
+        return kind
+    types = {type(value) for value in column[column.notna()]}
+    if all(issubclass(one, str | int | float | Decimal | np.number) for one in types):
+        return "mixed"
+    return "text" if types <= {UUID} else "other"
 
 
 def distinct_of(column: pd.Series[Any]) -> tuple[npt.NDArray[np.intp], list[Any]]:
     """Return the place of each value among the different ones, -1 where missing, and these."""
     import pandas as pd
 
-    if kind_of(column) != "text":  # 1 and True are equal, and different
+    if pd.api.types.infer_dtype(column, skipna=True) != "string":  # 1 and True are equal
         return np.arange(len(column)), column.tolist()
     places, distinct = pd.factorize(column)
     return places, distinct.tolist()
@@ -230,7 +242,15 @@ def dates_of(column: pd.Series[Any]) -> npt.NDArray[np.datetime64]:
     """Return dates, and times in UTC, as NumPy's, to the microsecond."""
     import pandas as pd
 
+    if isinstance(column.dtype, pd.ArrowDtype):
+        column = column.astype(object)
     if not pd.api.types.is_datetime64_any_dtype(column.dtype):  # dates of Python, or None
-        return np.array([None if pd.isna(one) else one for one in column], "datetime64[us]")
-    dates = column if column.dt.tz is None else column.dt.tz_convert("UTC").dt.tz_localize(None)
-    return dates.to_numpy().astype("datetime64[us]")
+        dates: list[Any] = [None if pd.isna(one) else one for one in column]
+        utc = [
+            one.astimezone(UTC).replace(tzinfo=None) if getattr(one, "tzinfo", None) else one
+            for one in dates
+        ]
+        return np.array(utc, "datetime64[us]")
+    if column.dt.tz is not None:
+        column = column.dt.tz_convert("UTC").dt.tz_localize(None)
+    return np.asarray(column.to_numpy(), "datetime64[us]")

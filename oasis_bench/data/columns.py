@@ -6,6 +6,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Mapping
+from itertools import islice
 from reprlib import repr as shown
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -57,31 +58,52 @@ def find_column(
     kind = cells.kind_of(given)
     is_date = declared is not None and (declared == "date" or "%" in declared)
     if kind == "other":
-        row = int(given.notna().to_numpy().argmax())
-        return Found(Column(name), problem=cell_in_row(given, row))
+        types = sorted({type(value).__name__ for value in given[given.notna()]})
+        return Found(Column(name), problem=f"values of type {', '.join(types)}: convert them")
     if declared in ("category", "text") or (kind == "category" and declared is None):
         counts = _counts(given, signs)
         return _texts(name, given, signs, counts, is_category=declared != "text")
     if is_date and kind != "date":
         texts = pd.Series(cells.texts_of(given), dtype=object)
         return _declared_date(name, texts, signs, str(declared))
-    if declared == "number" and kind in ("text", "category"):
+    if declared == "number" and kind in ("text", "category", "mixed"):
         unit = _unit_of(_counts(given, signs))[0]
         return _with_mistakes(Column(name, form=unit, is_declared=True), given, signs)
+    if kind == "mixed":
+        return _mixed(name, given, signs)
     if kind == "text":
-        return _undeclared_text(name, given, signs, is_text_file)
+        texts = pd.Series(cells.texts_of(given), dtype=object)  # of times, too
+        return _undeclared_text(name, texts, signs, is_text_file)
     if kind == "date":
         return _settled(Column(name, "date", cells.ISO), given, signs)
     return _settled(Column(name, form=cells.BOOLEAN * (kind == "boolean")), given, signs, declared)
 
 
+def _mixed(name: str, given: pd.Series[Any], signs: Schema) -> Found:
+    """Return a column of numbers, and of texts that mean missing values."""
+    _, wrong = signs.values_of(Column(name), given)
+    if not wrong:
+        return _settled(Column(name), given, signs)
+    cell, other = cell_in_row(given, wrong[0]), _option(name, "text")
+    return Found(
+        Column(name),
+        problem=f"{cell} is no number, as others are: {_option(name, 'number')} counts it as "
+        f"missing, and {other} makes texts of all",
+    )
+
+
 def _settled(
     column: Column, given: pd.Series[Any], signs: Schema, declared: object = None
 ) -> Found:
-    """Return a column whose cells all fit; it is left out if it is constant, or counts rows."""
+    """Return a column whose cells all fit."""
     values, _ = signs.values_of(column, given)
     if given.dtype == np.float32:
         values = values.astype(np.float32)
+    return _kept(column, values, declared)
+
+
+def _kept(column: Column, values: npt.NDArray[Any], declared: object = None) -> Found:
+    """Return a column with its values; it is left out if it is constant, or counts rows."""
     is_counter = column.kind == "number" and is_id(values) and np.ptp(values) < 2 * len(values)
     kind = "id" if is_counter and declared is None else column.kind
     missing = np.isnan(values)
@@ -119,7 +141,8 @@ def _undeclared_text(name: str, given: pd.Series[Any], signs: Schema, is_text_fi
     n_cells = counts.total()
     if not n_cells:
         return Found(Column(name, "constant"), np.full(len(given), np.nan))
-    forms, (unit, share_of_unit) = _forms_of(counts), _unit_of(counts)
+    unit, share_of_unit = _unit_of(counts)
+    forms = [] if unit and share_of_unit >= MOSTLY else _forms_of(counts)
     candidates = [Column(name, "date", form) for form in forms]
     if is_text_file:
         candidates.append(Column(name, form=unit if share_of_unit else cells.BOOLEAN))
@@ -128,9 +151,10 @@ def _undeclared_text(name: str, given: pd.Series[Any], signs: Schema, is_text_fi
     for column in candidates:
         if len(signs.values_of(column, sample)[1]) == len(sample):
             continue
-        _, wrong = signs.values_of(column, given)
+        values, wrong = signs.values_of(column, given)
         if not wrong:
-            return _ambiguous(column, forms, given, signs) or _settled(column, given, signs)
+            rivals = forms[forms.index(column.form) + 1 :] if column.kind == "date" else []
+            return _ambiguous(column, rivals, values, given, signs) or _kept(column, values)
         if len(wrong) <= (1 - MOSTLY) * n_cells:
             wrong_rows.setdefault(column.kind, wrong[0])
     like_numbers = sum(n for text, n in counts.items() if PERHAPS_NUMBER.fullmatch(text))
@@ -185,24 +209,28 @@ def _unit_of(counts: Mapping[str, int]) -> tuple[str, float]:
 def _forms_of(counts: Mapping[str, int]) -> list[str]:
     """Return the forms of dates that fit most of a sample of texts, the best first."""
     sample = [*counts][:SAMPLE]
-    fits = {
-        form: sum(not np.isnan(read(text)) for text in sample)
-        for form in cells.DATE_FORMS
-        for read in [cells.date_reader(form)]
-    }
-    likely = [form for form, n in fits.items() if n and n >= MOSTLY * len(sample)]
+    fits: dict[str, int] = {}
+    for form in cells.DATE_FORMS:
+        read = cells.date_reader(form)
+        wrong = islice((text for text in sample if np.isnan(read(text))), len(sample) // 2 + 1)
+        fits[form] = len(sample) - sum(1 for _ in wrong)
+    likely = [form for form, n in fits.items() if n >= MOSTLY * len(sample)]
     return sorted(likely, key=lambda form: -fits[form])
 
 
 def _ambiguous(
-    column: Column, forms: list[str], given: pd.Series[Any], signs: Schema
+    column: Column,
+    rivals: list[str],
+    values: npt.NDArray[np.float64],
+    given: pd.Series[Any],
+    signs: Schema,
 ) -> Found | None:
     """Return the problem of dates of which no cell says whether the day or the month is first."""
-    if column.kind != "date":
-        return None
-    values, _ = signs.values_of(column, given)
-    for form in forms[forms.index(column.form) + 1 :]:
-        others, wrong = signs.values_of(Column(column.name, "date", form), given)
+    for form in rivals:
+        rival = Column(column.name, "date", form)
+        if signs.values_of(rival, given.iloc[:SAMPLE])[1]:
+            continue
+        others, wrong = signs.values_of(rival, given)
         if not wrong and not np.array_equal(values, others, equal_nan=True):
             row = int(np.argmax(values != others))
             return Found(
@@ -224,9 +252,10 @@ def _declared_date(name: str, given: pd.Series[Any], signs: Schema, declared: st
             f"the format, such as {_option(name, '%d/%m/%Y')}"
         )
     best = min(columns, key=lambda column: len(signs.values_of(column, given)[1]))
-    if not signs.values_of(best, given)[1] and (found := _ambiguous(best, forms, given, signs)):
-        return found
-    return _with_mistakes(best, given, signs)
+    values, wrong = signs.values_of(best, given)
+    rivals = forms[forms.index(best.form) + 1 :]
+    found = None if wrong else _ambiguous(best, rivals, values, given, signs)
+    return found or _with_mistakes(best, given, signs)
 
 
 def _with_mistakes(column: Column, given: pd.Series[Any], signs: Schema) -> Found:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 import zipfile
+from decimal import Decimal
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from oasis_bench.data.cells import dates_of, kind_of, texts_of
+from oasis_bench.data.cells import dates_of, is_missing, kind_of, text_of, texts_of
 from oasis_bench.system import ArrayArchive, UsageError, open_regular
 
 if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
@@ -29,7 +30,7 @@ def frame_as_bytes(frame: pd.DataFrame) -> bytes:
         for i in range(frame.shape[1]):
             column = frame.iloc[:, i]
             kind = kind_of(column)
-            one: dict[str, Any] = {"name": str(frame.columns[i]), "kind": kind}
+            one: dict[str, Any] = {"name": text_of(str(frame.columns[i])), "kind": kind}
             if kind in ("text", "category"):
                 texts = texts_of(column)
                 one["texts"] = [text for text in dict.fromkeys(texts) if text is not None]
@@ -37,9 +38,9 @@ def frame_as_bytes(frame: pd.DataFrame) -> bytes:
                 array = np.array([code[text] for text in texts])
             elif kind == "date":
                 array = dates_of(column).view(np.int64)
-            elif kind == "other":
-                one["texts"] = sorted({type(value).__name__ for value in column})
-                array = np.zeros(len(column), dtype=np.bool_)
+            elif kind in ("mixed", "other"):
+                one["values"] = [_plain(value) for value in column]
+                array = np.zeros(0)
             elif column.isna().any() or column.dtype == object:
                 array = column.to_numpy(np.float64, na_value=np.nan)
             else:
@@ -48,6 +49,15 @@ def frame_as_bytes(frame: pd.DataFrame) -> bytes:
             archive.write_array(f"{i}.npy", np.ascontiguousarray(array))
         archive.writestr(zipfile.ZipInfo(HEAD), json.dumps(described))
     return content.getvalue()
+
+
+def _plain(value: Any) -> Any:
+    """Return a number or a text for JSON, None for a missing value, and else a list of its type."""
+    if isinstance(value, Decimal | np.number):
+        value = float(value)
+    if isinstance(value, str | int | float):
+        return None if is_missing(value) else value
+    return None if value is None else [f"a value of type {type(value).__name__}"]
 
 
 def read_frame(path: Path) -> pd.DataFrame:
@@ -69,8 +79,8 @@ def read_frame(path: Path) -> pd.DataFrame:
                     column = pd.Series(array.view("datetime64[us]"))
                 case "boolean":
                     column = pd.Series(array).astype("boolean")
-                case "other":
-                    column = pd.Series([one["texts"]] * len(array), dtype=object)
+                case "mixed" | "other":
+                    column = pd.Series(one["values"], dtype=object)
                 case _:
                     column = pd.Series(array)
             columns.append(column)

@@ -6,7 +6,7 @@ Later rows of any source, such as a file or a DataFrame, are read by it, or refu
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import date
+from datetime import date, time
 from decimal import Decimal
 from functools import partial
 from importlib import import_module
@@ -28,6 +28,9 @@ Encoding: TypeAlias = tuple[tuple[str, ...], ...]
 
 A matrix in this encoding holds NaN where a value is missing, codes for texts, days for dates, and
 0 in columns that are left out."""
+
+MOST_NAMED = 12
+"""Columns that a message names."""
 
 Reader: TypeAlias = "Callable[[Any], float | None]"
 """Returns the number of a cell, NaN if it is missing, and None if it does not fit its column."""
@@ -84,8 +87,8 @@ class Schema(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
         The signs of numbers in text; see `cells.number_pattern`.
     encoding : str
         That of the file; other files in UTF-8 or UTF-16 are recognised.
-    is_complete : bool
-        Whether all columns are numbers, and no value was missing: then none may be.
+    is_plain : bool
+        Whether all columns are numbers of which none was missing: then none may be later.
     is_single : bool
         Whether numbers are float32.
     n_features, from_zero : int, bool
@@ -97,7 +100,7 @@ class Schema(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
     decimal: Literal["", ".", ","] = ""
     thousands: Literal["", ",", ".", " ", "'"] = ""
     encoding: str = "utf-8-sig"
-    is_complete: bool = True
+    is_plain: bool = True
     is_single: bool = False
     n_features: int = 0
     from_zero: bool = False
@@ -122,7 +125,7 @@ class Schema(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
     @property
     def coding(self) -> Encoding | None:
         """The `Encoding` of rows that it reads; None if they are complete numbers."""
-        if self.columns is None or self.is_complete:
+        if self.columns is None or self.is_plain:
             return None
         return tuple((column.kind, *column.texts) for column in self.columns)
 
@@ -147,7 +150,7 @@ class Schema(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
         """
         X = table_of(X)
         is_sparse = sparse.issparse(X)
-        if is_sparse and not self.is_complete:
+        if is_sparse and not self.is_plain:
             raise UsageError(
                 "the model was fitted on texts, dates or missing values, which sparse rows have "
                 "not: give a table"
@@ -169,7 +172,7 @@ class Schema(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
                     "write it as it was"
                 )
             rows[:, i] = values
-        if self.is_complete and (missing := np.isnan(rows)).any():
+        if self.is_plain and (missing := np.isnan(rows)).any():
             row, place = np.argwhere(missing)[0]
             raise UsageError(
                 f"column {Text.shown(self.columns[place].name)} has a missing value in row "
@@ -191,19 +194,35 @@ class Schema(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
                     "columns: give rows of the same columns, or a DataFrame with their names"
                 )
             X = pd.DataFrame(X, columns=list(self.names or ())).infer_objects()
-        named: pd.DataFrame = X.set_axis(X.columns.map(str), axis=1)
-        columns = [*named.columns]
-        if lacking := [name for name in self.needed if name not in columns]:
-            more = f" and {len(lacking) - 1} more" * (len(lacking) > 1)
-            raise UsageError(
-                f"the rows lack the column {Text.shown(lacking[0])}{more}, which the model was "
-                "fitted on: give each column the name that it had"
+        found: pd.DataFrame = X.iloc[:, self.places([str(name) for name in X.columns])]
+        return found.set_axis(self.needed, axis=1)
+
+    def places(self, columns: Sequence[str]) -> list[int]:
+        """Return the place of each needed column among the names of others.
+
+        Raises
+        ------
+        UsageError
+            If no column has the name, or several have it.
+        """
+        place: dict[str, int] = {}
+        names = [cells.text_of(name) for name in columns]
+        for i, name in enumerate(names):
+            place[name] = -1 if name in place else i
+        if wrong := [name for name in self.needed if place.get(name, -1) < 0]:
+            what = "several columns are called" if wrong[0] in place else "the rows lack the column"
+            more = f" and {len(wrong) - 1} more" * (len(wrong) > 1)
+            hint = "" if wrong[0] in place else Text.nearest(wrong[0], names)
+            if all(name.isdecimal() for name in self.needed):
+                hint += "if the file has no line of names, use --header none; "
+            few = ", ".join(map(Text.shown, names[:MOST_NAMED])) + " ..." * (
+                len(names) > MOST_NAMED
             )
-        if twice := [name for name in self.needed if columns.count(name) > 1]:
             raise UsageError(
-                f"several columns are called {Text.shown(twice[0])}: rename all but one"
+                f"{what} {Text.shown(wrong[0])}{more}, which the model was fitted on: {hint}the "
+                f"columns are {few}: give each column the name that it had"
             )
-        return named
+        return [place[name] for name in self.needed]
 
     def values_of(
         self, column: Column, given: pd.Series[Any]
@@ -216,9 +235,11 @@ class Schema(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
 
         if isinstance(given.dtype, pd.CategoricalDtype):
             given = pd.Series(np.asarray(given))
-        if column.kind == "date" and pd.api.types.is_datetime64_any_dtype(given.dtype):
+        is_timed = column.form == cells.TIME_OF_DAY
+        is_real = pd.api.types.is_numeric_dtype(given.dtype) and given.dtype.kind != "c"
+        if column.kind == "date" and not is_timed and pd.api.types.is_datetime64_any_dtype(given):
             return cells.days_of(cells.dates_of(given)), []
-        if column.kind == "number" and pd.api.types.is_numeric_dtype(given.dtype):
+        if column.kind == "number" and is_real and column.form in ("", cells.BOOLEAN):
             return given.to_numpy(np.float64, na_value=np.nan), []
         if column.kind == "date" and pd.api.types.is_numeric_dtype(given.dtype):
             given = pd.Series(cells.texts_of(given), dtype=object)  # such as 20200131
@@ -235,9 +256,11 @@ class Schema(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
             return partial(_code, _Codes(column.texts), frozenset(self.missing))
         missing = frozenset({*self.missing, *cells.NO_FEATURE})
         if column.kind == "date":
-            return partial(_read, missing, cells.date_reader(column.form), _days)
+            of_value = _time if column.form == cells.TIME_OF_DAY else _days
+            return partial(_read, missing, cells.date_reader(column.form), of_value)
         of_text = cells.number_reader(column.form, self.decimal, self.thousands)
-        return partial(_read, missing, of_text, _number)
+        has_unit = column.form not in ("", cells.BOOLEAN)  # which a number alone has not
+        return partial(_read, missing, of_text, _nothing if has_unit else _number)
 
 
 class _Codes:
@@ -262,8 +285,10 @@ def _code(codes: _Codes, missing: frozenset[str], value: Any) -> float | None:
         return np.nan if text in missing else codes.of_text.get(text, codes.unknown)
     if cells.is_missing(value):
         return np.nan
-    number = _number(value)
-    return None if number is None else codes.of_value.get(number, codes.unknown)
+    number, text = _number(value), cells.text_of(cells.as_text(value))
+    if text in codes.of_text or number is None:
+        return codes.of_text.get(text, codes.unknown)
+    return codes.of_value.get(number, codes.unknown)
 
 
 def _read(
@@ -285,6 +310,14 @@ def _number(value: Any) -> float | None:
 
 def _days(value: Any) -> float | None:
     return cells.days_since_1970(value) if isinstance(value, date) else None
+
+
+def _time(value: Any) -> float | None:
+    return cells.part_of_day(value) if isinstance(value, time) else None
+
+
+def _nothing(value: Any) -> None:
+    """Refuse any value that is no text."""
 
 
 def table_of(data: Any) -> Any:

@@ -288,7 +288,13 @@ def fit(
         settings = {"classes": ("all",), "tasks": ("retrieval",), **asked, **settings}
         plan = Experiment("fit", str(dataset), specs, options, **settings)
         model = Path(folder) / "metric.npz" if output is None else Path(output)
-        fitted = fit_on_all(plan, model, files, display.download, display.download)
+        try:
+            fitted = fit_on_all(plan, model, files, display.download, display.download)
+        except UsageError as error:
+            in_memory = str(Path(folder) / "rows")
+            raise UsageError(
+                re.sub(rf"{re.escape(in_memory)}[.\w]*", "the rows given", str(error))
+            ) from error
         display.line(str(fitted))
         return load_model(model, files)
 
@@ -339,9 +345,10 @@ def rows_as_file(data: Any) -> tuple[str, bytes]:
     if y.dtype == object and len({*y}) > len({str(label) for label in y}):
         raise UsageError("labels of several types print alike: give all as texts, or as numbers")
     if not is_sparse and not isinstance(X, pd.DataFrame):
-        X = np.asarray(X)
+        given, X = X, np.asarray(X)
         if X.ndim == 2 and X.dtype.kind not in "biuf":  # texts, dates, None
-            X = pd.DataFrame(X).infer_objects()
+            is_array = isinstance(given, np.ndarray)
+            X = pd.DataFrame(X).infer_objects() if is_array else pd.DataFrame(given)
     if isinstance(X, pd.DataFrame):
         if LABEL in X:
             raise UsageError(f"X has a column {LABEL!r}, which is the name of y: rename it")

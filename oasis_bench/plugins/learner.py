@@ -224,6 +224,10 @@ def learner_of(estimator: Any, items: list[Any]) -> tuple[MetricLearner, list[An
     while not isinstance(estimator, MetricLearner):
         if isinstance(estimator, Pipeline):
             *steps, (_, last) = estimator.steps
+            kind = Scaling.of([step for _, step in steps if not isinstance(step, ReadTable)])
+            if kind is not None:
+                for X in items:
+                    Scaling.refuse([kind], X)
             for _, step in steps:
                 if step not in (None, "passthrough"):
                     items = [step.transform(X) for X in items]

@@ -279,16 +279,13 @@ def _read(
 
 
 def _schema_of_steps(steps: Sequence[Any], names: Any) -> Schema | None:
-    """Return how the table was read that a model of version 1 was fitted on."""
+    """Return how the table was read that a model of version 1 was fitted on: complete numbers."""
     names = steps[0].__dict__.pop("feature_names_in_", names)
-    if names is None:
-        return None
-    encoding = getattr(steps[0], "encoding", (("number",),) * len(names))
-    columns = [
-        Column(str(name), kind, "ISO 8601" * (kind == "date"), tuple(texts))
-        for name, (kind, *texts) in zip(names, encoding, strict=True)
-    ]
-    return Schema(tuple(columns), is_complete=not hasattr(steps[0], "encoding"))
+    if names is not None and isinstance(steps[0], Prepare):
+        raise UsageError(
+            "an older version wrote it, which did not keep how its table was read: fit it anew"
+        )
+    return None if names is None else Schema(tuple(Column(str(name)) for name in names))
 
 
 def _steps_in(

@@ -55,6 +55,8 @@ class Fitted(NamedTuple):
         Whether these were tuned, by the same folds.
     n_rows, n_in_all : int
         The items that it was fitted on, and those of the data set.
+    remarks : sequence of str
+        What the user should know of the data.
     """
 
     learner: str
@@ -69,12 +71,13 @@ class Fitted(NamedTuple):
     is_tuned: bool
     n_rows: int
     n_in_all: int
+    remarks: Sequence[str]
 
     def __str__(self) -> str:
         tuned = ", ".join(f"{name} {value}" for name, value in self.tuned.items())
         few = f"{self.n_rows:,} of {self.n_in_all:,} rows, the same share of each class"
         which = few if self.n_rows < self.n_in_all else "all rows"
-        lines = [f"{self.learner} is fitted on {which}: {tuned}"]
+        lines = [*self.remarks, f"{self.learner} is fitted on {which}: {tuned}"]
         of_data = ", in which classes are as frequent as in the data" * self.keeps_frequencies
         lines.append(
             "what to expect of new rows, as mean and standard deviation over inner folds"
@@ -175,6 +178,7 @@ def fit_on_all(
         is_tuned,
         rows.y.shape[0],
         whole.y.shape[0],
+        rows.remarks,
     )
 
 
