@@ -152,6 +152,19 @@ def test_learners_of_pairs_beat_the_baseline_from_run_to_evaluate(faces, tmp_pat
     assert value > 0.8
 
 
+def test_a_run_tells_how_many_judgements_test(faces):
+    """Each pair tests once, because all rows that pairs join are in one fold."""
+    given = ["--dataset", "faces.csv", "--pairs", "pairs.csv", *OF_ROWS, "--test-share", "0.34"]
+    words = ["--algorithms", "Euclidean", "--no-traces", "--partitions", "3", "--output", "run"]
+    assert main(["run", *given, *words]) == 0
+    (remark,) = (
+        line for line in read_run(Path("run")).info.remarks if "judgements that test" in line
+    )
+    counts = [int(n) for n in re.findall(r"\d+", remark)]
+    n_pairs = len(table(pairs="pairs.csv").ratings.items)
+    assert 3 * counts[0] <= n_pairs <= 3 * counts[-1]
+
+
 def test_a_mean_over_judgements_stands_alone_if_nothing_was_blended(faces, capsys):
     """Partitions have different numbers of judgements, and each judgement counts once."""
     _, _, triplets = faces

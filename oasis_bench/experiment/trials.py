@@ -384,6 +384,7 @@ def remarks_on(
             "the distance; --scaling standard+l2 gives all the same scale"
         )
     yield from _class_counts(specs, rows)
+    yield from _judgement_counts(specs, rows)
     yield from saved_model.seen_remarks(asked, registry, rows)
 
 
@@ -403,6 +404,22 @@ def _class_counts(specs: Sequence[TrialSpec], rows: LabelledRows) -> Iterator[st
         ]
         more = f" ... ({len(spec.where.classes)} classes)" * (len(spec.where.classes) > len(each))
         yield f"rows of each class that train + test ({subset}): {', '.join(each)}{more}"
+
+
+def _judgement_counts(specs: Sequence[TrialSpec], rows: LabelledRows) -> Iterator[str]:
+    """Yield how many judgements of people test in a partition."""
+    if rows.ratings is None and rows.judged is None:
+        return
+    counts: dict[str, list[int]] = {}
+    at = {(spec.where.split, spec.where.partition): spec for spec in specs}
+    for (split, partition), spec in at.items():
+        tested = spec.split.draw(rows, spec.where.classes, partition, 0).tested
+        if tested is not None:
+            counts.setdefault(split, []).append(len(tested.groups))
+    for split, found in counts.items():
+        least, most = min(found), max(found)
+        n = f"{least}" if least == most else f"{least} to {most}"
+        yield f"judgements that test in a partition ({split}): {n}"
 
 
 def _scalings(
