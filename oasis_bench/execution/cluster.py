@@ -155,12 +155,13 @@ class Cluster:
             except UsageError:
                 raise
             except KilledWorker as error:
-                status, reason = "crashed", f"its workers died: {error.last_worker} was the last"
+                reason = f"its workers died: {error.last_worker} was the last"
+                return TrialResult.lost(spec, n_features, "crashed", reason), {}, b""
             except Exception as error:
                 if self._client.status != "running":
                     raise
-                status, reason = "failed", f"its worker failed: {Text.of_error(error)}"
-        return TrialResult.lost(spec, n_features, status, reason), {}, b""
+                reason = f"its worker failed: {Text.of_error(error)}"
+                return TrialResult.lost(spec, n_features, "failed", reason), {}, b""
 
     @contextmanager
     def _cluster_errors(self) -> Iterator[None]:

@@ -23,6 +23,7 @@ from oasis_bench.trial.harness_side.inbox import Inbox
 from oasis_bench.trial.harness_side.items import Sealed, TrialItems
 from oasis_bench.trial.harness_side.line import Expected, Line, Talk
 from oasis_bench.trial.harness_side.result import PrintedOutput, TrialResult
+from oasis_bench.trial.harness_side.rows import Status
 from oasis_bench.trial.harness_side.stages import Trial, stages_of
 from oasis_bench.trial.wall import messages
 from oasis_bench.trial.wall.assignment import Stage
@@ -128,7 +129,7 @@ class Conversation:
         yield from work
         yield messages.Ended
 
-    def end(self, status: str, reason: str | None = None, traceback: str | None = None) -> None:
+    def end(self, status: Status, reason: str | None = None, traceback: str | None = None) -> None:
         """Make the result of a trial that has ended, or was ended."""
         self.result = self._findings.result(status, reason, traceback)
         self.close()

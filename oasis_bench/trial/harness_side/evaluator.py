@@ -22,6 +22,7 @@ from oasis_bench.trial.harness_side.rows import (
     AnswerRow,
     GroupRow,
     MeasureRow,
+    Part,
     PredictedRow,
     ProjectionRow,
     RetrievalRow,
@@ -339,8 +340,8 @@ def reason_against(task: Task, learner: type[MetricLearner]) -> str | None:
     return None
 
 
-Part: TypeAlias = tuple[str, ScoreReader, Evaluation]
-"""'train' or 'test' items of a trace, what takes their scores, and the evaluation of these."""
+Traced: TypeAlias = tuple[Part, ScoreReader, Evaluation]
+"""Items of a trace, what takes their scores, and the evaluation of these."""
 
 
 class Traces:
@@ -356,7 +357,7 @@ class Traces:
         self.symmetry: list[SymmetryRow] = []
         self.of_fit: float | None = None
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[Traced]:
         """Return what takes the scores of a checkpoint: of training items, and of test items.
 
         Where the gallery is the training items, these find themselves there and are left out.
@@ -368,18 +369,18 @@ class Traces:
         of_training = [self.of_training()] if task.gallery == "test" else []
         return [*of_training, ("test", reader, test)]
 
-    def of_training(self) -> Part:
+    def of_training(self) -> Traced:
         """Return what takes the scores of the training items."""
         items, ties = self._items, self._items.ties["training"]
         n = len(ties)
         own = self._task.evaluation(items.training_truth, ties, (self._by.measure,))
         return "train", ScoreReader("test", n, n, [own]), own
 
-    def value(self, part: Part) -> float:
+    def value(self, part: Traced) -> float:
         """Return the measure of a part whose scores have all come."""
         return part[2].value(self._by.measure, self._by.k)
 
-    def add(self, message: messages.Replayed, parts: Sequence[Part]) -> None:
+    def add(self, message: messages.Replayed, parts: Sequence[Traced]) -> None:
         """Keep the values of a checkpoint whose scores have all come."""
         n_steps = message.n_steps
         self.values += [TraceRow(part[0], n_steps, self.value(part)) for part in parts]

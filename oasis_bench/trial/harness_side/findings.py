@@ -16,6 +16,7 @@ from oasis_bench.trial.harness_side.result import KeptFiles, TrialResult, ended
 from oasis_bench.trial.harness_side.rows import (
     AnswerRow,
     FitNumberRow,
+    Status,
     TrialRow,
     TunedRow,
     ValidationRow,
@@ -82,7 +83,7 @@ class Findings:
     notes: list[str] = field(default_factory=list)
     is_measured: bool = False
 
-    def result(self, status: str, reason: str | None, traceback: str | None) -> TrialResult:
+    def result(self, status: Status, reason: str | None, traceback: str | None) -> TrialResult:
         """Return the result of a trial that has ended, or was ended.
 
         Where the result is measured already, only the replay for the traces was cut short.

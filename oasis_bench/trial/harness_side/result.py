@@ -35,6 +35,7 @@ from oasis_bench.trial.harness_side.rows import (
     PredictedRow,
     ProjectionRow,
     RetrievalRow,
+    Status,
     SymmetryRow,
     TraceRow,
     TrialRow,
@@ -68,7 +69,7 @@ class TrialResult:
     files: Mapping[str, Path] = field(default_factory=dict)
 
     @classmethod
-    def lost(cls, spec: TrialSpec, n_features: int, status: str, reason: str) -> Self:
+    def lost(cls, spec: TrialSpec, n_features: int, status: Status, reason: str) -> Self:
         """Make the result of a trial of which only the reason is known."""
         return cls(ended(_row(spec, n_features), status, reason))
 
@@ -105,7 +106,7 @@ def row_of(spec: TrialSpec, items: TrialItems, learner: type[MetricLearner]) -> 
 
 
 def ended(
-    row: TrialRow, status: str, reason: str | None = None, traceback: str | None = None
+    row: TrialRow, status: Status, reason: str | None = None, traceback: str | None = None
 ) -> TrialRow:
     """Return the row of a trial that has ended; long texts are cut."""
     row.finished = datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -131,8 +131,8 @@ class Predictions:
         """Yield, for each task, its name and its rows of the tables."""
         prepared = {gallery: self._prepared(gallery) for gallery in self._blends}
         for task in tasks:
-            status, reason = "not applicable", reason_against(task, self._learner)
-            if reason is None:
+            answer = AnswerRow(task.name, "not applicable", reason_against(task, self._learner))
+            if answer.reason is None:
                 try:
                     evaluator = Evaluator([task], self.items, 0, 0, chooses_by=self.spec.chooses_by)
                     gallery = task.gallery
@@ -146,8 +146,8 @@ class Predictions:
                 except UsageError:
                     raise
                 except Exception as error:  # of a task of the user's own
-                    status, reason = "failed", Text.of_error(error)
-            yield task.name, Measured([AnswerRow(task.name, status, reason)])
+                    answer = AnswerRow(task.name, "failed", Text.of_error(error))
+            yield task.name, Measured([answer])
 
     def blended(self) -> Iterator[tuple[int, messages.ScoreArray]]:
         """Yield the scores among test items as tasks are evaluated by them, with their start."""

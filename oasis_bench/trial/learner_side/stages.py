@@ -123,10 +123,12 @@ def _ended(error: Exception) -> messages.Ended:
     """Return the message of a stage that ends by an error."""
     if isinstance(error, NotApplicableError):
         return messages.Ended("not applicable", str(error))
-    status = "out of memory" if isinstance(error, MemoryError) else "failed"
     reason, place = Text.of_error(error), Registry.place_of(error)
     reason += f" ({place})" if place else ""
-    return messages.Ended(status, reason, "".join(traceback.format_exception(error)))
+    text = "".join(traceback.format_exception(error))
+    if isinstance(error, MemoryError):
+        return messages.Ended("out of memory", reason, text)
+    return messages.Ended("failed", reason, text)
 
 
 def _tune(stage: Stage, channel: Channel) -> None:
