@@ -66,7 +66,7 @@ from oasis_bench.datasets.tables import (
     read_table,
 )
 from oasis_bench.plugins import Dataset, Fields
-from oasis_bench.system import Progress, Text, UsageError, no_progress
+from oasis_bench.system import Progress, UsageError, no_progress, printable, unknown_name
 
 DECLARED = ("date", "category", "number", "text", "drop")
 """What the user may declare a column to be; a date also by its format."""
@@ -516,7 +516,7 @@ def _summary(sheet: Sheet, place: int, role: str | None, asked: Columns, is_text
         what = f"{role}, {n_distinct} different"
         if role == "labels" and n_distinct:
             counts = values.value_counts()
-            each = ", ".join(f"{Text.printable(str(label))}: {n}" for label, n in counts.items())
+            each = ", ".join(f"{printable(str(label))}: {n}" for label, n in counts.items())
             rest = f", of {counts.min()} to {counts.max()} rows"
             what += f" ({each})" if n_distinct <= SHOWN_CLASSES else rest
     elif not n_distinct:
@@ -625,7 +625,7 @@ class Keel(Fields, Dataset):
 
     def __post_init__(self) -> None:
         if self.table not in TABLES:
-            raise UsageError(f"data set keel: {Text.unknown_name('table', self.table, TABLES)}")
+            raise UsageError(f"data set keel: {unknown_name('table', self.table, TABLES)}")
         self._path = dataset_folder("keel") / f"{self.table}.csv"
 
     @property

@@ -57,7 +57,13 @@ from oasis_bench.datasets.files import (
     open_npz,
     refuse_empty,
 )
-from oasis_bench.system import Text, UsageError, how_to_install, require_memory, require_packages
+from oasis_bench.system import (
+    UsageError,
+    did_you_mean,
+    how_to_install,
+    require_memory,
+    require_packages,
+)
 
 if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
     import pandas as pd
@@ -500,7 +506,7 @@ def _only(
 
 def _columns_are(columns: Sequence[str], asked: str) -> str:
     """List the columns; if the requested one does not exist, the nearest name comes first."""
-    hint = Text.nearest(asked, columns) if asked not in columns else ""
+    hint = did_you_mean(asked, columns) if asked not in columns else ""
     return f"{hint}the columns are {listed(columns)}"
 
 

@@ -9,7 +9,6 @@ from test_measures import LABELS, SCORES
 
 from oasis_bench.tasks import (
     Retrieval,
-    Task,
     Truth,
     ranking,
     tie_order,
@@ -126,7 +125,7 @@ def test_blocks_in_any_order_give_the_same_measures(monkeypatch):
     ],
 )
 def test_a_measure_is_read_with_its_k(task, text, expected):
-    assert Task.parse_measure(text, task) == expected
+    assert task.parse_measure(text) == expected
 
 
 def test_values_need_the_scores_of_all_queries():

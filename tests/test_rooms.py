@@ -46,7 +46,6 @@ LOOK_INSIDE_SEVERAL = {
     "test_help.py",
     "test_isolation.py",
     "test_keel.py",
-    "test_messages.py",
     "test_paper.py",
     "test_projection.py",
     "test_published.py",

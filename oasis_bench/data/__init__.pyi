@@ -49,10 +49,15 @@ from .rows import (
     Pixels as Pixels,
     Ratings as Ratings,
     Rows as Rows,
+    check_items as check_items,
     checked_labels as checked_labels,
     class_labels as class_labels,
 )
-from .scaling import Scaling as Scaling
+from .scaling import (
+    Scaling as Scaling,
+    apply_steps as apply_steps,
+    unlike_ranges as unlike_ranges,
+)
 from .schema import (
     Column as Column,
     Encoding as Encoding,

@@ -203,11 +203,6 @@ class Prepare(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         except (TypeError, ValueError) as error:
             raise UsageError(f"rows of numbers are needed: {error}") from error
 
-    @staticmethod
-    def in_full(X: Any, encoding: Encoding | None) -> Any:
-        """Return the rows, prepared with statistics of all of them if they have an encoding."""
-        return X if encoding is None else Prepare(encoding).fit_transform(X)
-
 
 def _with_missing(codes: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.where(np.isnan(codes), NO_TEXT, codes)

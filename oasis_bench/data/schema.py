@@ -18,7 +18,7 @@ from msgspec import Struct
 from scipy import sparse
 
 from oasis_bench.data import cells
-from oasis_bench.system import Text, UsageError, require_packages
+from oasis_bench.system import UsageError, did_you_mean, quoted, require_packages
 
 if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
     import pandas as pd
@@ -167,15 +167,15 @@ class Schema(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
             if len(wrong) and not column.is_declared:
                 value = of_column.tolist()[wrong[0]]
                 raise UsageError(
-                    f"column {Text.shown(column.name)} was {column.words} where the model was "
-                    f"fitted, and {Text.shown(value)} in row {wrong[0] + 1} is something else: "
+                    f"column {quoted(column.name)} was {column.words} where the model was "
+                    f"fitted, and {quoted(value)} in row {wrong[0] + 1} is something else: "
                     "write it as it was"
                 )
             rows[:, i] = values
         if self.is_plain and (missing := np.isnan(rows)).any():
             row, place = np.argwhere(missing)[0]
             raise UsageError(
-                f"column {Text.shown(self.columns[place].name)} has a missing value in row "
+                f"column {quoted(self.columns[place].name)} has a missing value in row "
                 f"{row + 1}, and the model was fitted on complete rows: fill it in or leave the "
                 "row out"
             )
@@ -212,14 +212,12 @@ class Schema(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
         if wrong := [name for name in self.needed if place.get(name, -1) < 0]:
             what = "several columns are called" if wrong[0] in place else "the rows lack the column"
             more = f" and {len(wrong) - 1} more" * (len(wrong) > 1)
-            hint = "" if wrong[0] in place else Text.nearest(wrong[0], names)
+            hint = "" if wrong[0] in place else did_you_mean(wrong[0], names)
             if all(name.isdecimal() for name in self.needed):
                 hint += "if the file has no line of names, use --header none; "
-            few = ", ".join(map(Text.shown, names[:MOST_NAMED])) + " ..." * (
-                len(names) > MOST_NAMED
-            )
+            few = ", ".join(map(quoted, names[:MOST_NAMED])) + " ..." * (len(names) > MOST_NAMED)
             raise UsageError(
-                f"{what} {Text.shown(wrong[0])}{more}, which the model was fitted on: {hint}the "
+                f"{what} {quoted(wrong[0])}{more}, which the model was fitted on: {hint}the "
                 f"columns are {few}: give each column the name that it had"
             )
         return [place[name] for name in self.needed]

@@ -1,6 +1,10 @@
 from .blending import (
     Blend as Blend,
+    as_inner_product as as_inner_product,
+    baseline_scores as baseline_scores,
     is_the_baseline as is_the_baseline,
+    sd_of_baseline as sd_of_baseline,
+    sd_of_learned as sd_of_learned,
 )
 from .check import check_plugins as check_plugins
 from .contract import (
@@ -46,6 +50,9 @@ from .registry import (
     BrokenPluginError as BrokenPluginError,
     Catalogue as Catalogue,
     Registry as Registry,
+    load_reports as load_reports,
+    place_in_plugin as place_in_plugin,
+    plugin_files_of as plugin_files_of,
 )
 from .use import (
     embed as embed,

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from oasis_bench.data import FloatArray
-from oasis_bench.plugins.blending import Blend
+from oasis_bench.plugins.blending import Blend, as_inner_product, baseline_scores
 from oasis_bench.plugins.learner import EmbeddingLearner, baseline_rows, learner_of
 from oasis_bench.plugins.metric_learner import TIES_SEED, MetricLearner
 from oasis_bench.system import Progress, UsageError, no_progress
@@ -78,7 +78,7 @@ def ranking_of(
         return learner.similarity, items
     of_baseline = as_items(*baseline_rows(estimator, given, prepared))
     if blend.weight == 0:
-        return blend.baseline_scores, of_baseline
+        return baseline_scores, of_baseline
     both = [*zip(items, of_baseline, strict=True)]
     numbers = tuple(np.arange(X.shape[0]) for X in items)
     return _blended(learner, blend, queries=both[-1], gallery=both[0]), numbers
@@ -105,8 +105,8 @@ def _blended(
             scores = learner.finite_scores(learner.embed(own), held)
         else:
             scores = learner.similarity(own, held)
-        learned = blend.as_inner_product(type(learner), scores)
-        return blend.mix(blend.baseline_scores(of_baseline, others), learned)
+        learned = as_inner_product(type(learner), scores)
+        return blend.mix(baseline_scores(of_baseline, others), learned)
 
     return similarity
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from oasis_bench.data import canonical
-from oasis_bench.system import Progress, Threads, no_progress, slices
+from oasis_bench.system import Progress, no_progress, side_by_side, slices
 from oasis_bench.tasks._ranking import (
     QUERY_GROUP_BYTES,
     best,
@@ -209,9 +209,7 @@ def _with_gallery_embedded(
 
 def rank_in_parts(scores: Scores, rank: Callable[[slice], Result]) -> list[Result]:
     """Return ``rank(part)`` of each part of the rows of scores, in order, done on all cores."""
-    return Threads.side_by_side(
-        rank, list(slices(len(scores), max(1, PART_SCORES // scores.shape[1])))
-    )
+    return side_by_side(rank, list(slices(len(scores), max(1, PART_SCORES // scores.shape[1]))))
 
 
 def block_size(n_gallery: int, dtype: npt.DTypeLike, n_bytes: int | None = None) -> int:
@@ -338,7 +336,7 @@ def project(queries: Any, W: FloatArray) -> FloatArray:
         return np.asarray(queries @ W)
     rows = canonical(queries)
     parts = list(slices(rows.shape[0], QUERY_ROWS))
-    return np.concatenate(Threads.side_by_side(lambda part: rows[part] @ W, parts))
+    return np.concatenate(side_by_side(lambda part: rows[part] @ W, parts))
 
 
 def score_bilinear(queries: Any, W: FloatArray, gallery: Any, scores: FloatArray) -> None:
@@ -366,7 +364,7 @@ def score_sparse(projected: FloatArray, gallery: Any, scores: FloatArray) -> Non
             queries = slice(number * width, (number + 1) * width)
             score_csr(data, indices, indptr, group, scores[queries, rows])
 
-    Threads.side_by_side(score, list(slices(gallery.shape[0], GALLERY_ROWS)))
+    side_by_side(score, list(slices(gallery.shape[0], GALLERY_ROWS)))
 
 
 def _grouped(projected: FloatArray, dtype: npt.DTypeLike) -> FloatArray:

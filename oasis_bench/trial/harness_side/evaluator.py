@@ -15,7 +15,13 @@ import numpy.typing as npt
 from scipy.stats import rankdata
 
 from oasis_bench.experiment import ChooseBy
-from oasis_bench.plugins import Blend, ExemplarLearner, MetricLearner
+from oasis_bench.plugins import (
+    Blend,
+    ExemplarLearner,
+    MetricLearner,
+    as_inner_product,
+    baseline_scores,
+)
 from oasis_bench.tasks import Evaluation, Numbers, Task, kernel_ready, rank_others
 from oasis_bench.trial.harness_side.items import SealedItems, TrialItems
 from oasis_bench.trial.harness_side.rows import (
@@ -88,8 +94,8 @@ def mix_of(blend: Blend, learner: type[MetricLearner], items: SealedItems, galle
 
     def mix(start: int, scores: messages.ScoreArray) -> messages.ScoreArray:
         others = items.test_rows if gallery == "test" else items.training_rows
-        baseline = blend.baseline_scores(items.test_rows[start : start + len(scores)], others)
-        return blend.mix(baseline, blend.as_inner_product(learner, scores))
+        baseline = baseline_scores(items.test_rows[start : start + len(scores)], others)
+        return blend.mix(baseline, as_inner_product(learner, scores))
 
     return mix
 
@@ -291,7 +297,7 @@ class Evaluator:
         items = self._projected.queries
         scores: Any = self._projected.rows[:, items]
         if not self.readers["test"].is_blended:
-            scores = Blend.as_inner_product(learner, scores)
+            scores = as_inner_product(learner, scores)
         points = plane(scores)
         if points is None:
             return []

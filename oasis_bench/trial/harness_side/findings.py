@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from traceback import format_exc
 
 from oasis_bench.plugins import Blend, MetricLearner
-from oasis_bench.system import Machine, OutputError, Text
+from oasis_bench.system import OutputError, error_line, processor_name
 from oasis_bench.trial.harness_side.evaluator import TRAINING, Evaluator, Traces
 from oasis_bench.trial.harness_side.items import SealedItems
 from oasis_bench.trial.harness_side.result import KeptFiles, TrialResult, ended
@@ -35,7 +35,7 @@ def task_at_work() -> Iterator[None]:
     except (OutputError, OSError, MemoryError):  # of the machine
         raise
     except Exception as error:
-        raise EndsTrialError(Text.of_error(error), format_exc()) from error
+        raise EndsTrialError(error_line(error), format_exc()) from error
 
 
 @dataclass
@@ -136,7 +136,7 @@ class Findings:
         """Write into the row what the fit of the first measure was, and what it took."""
         row, tuned = self.row, self.tuned[fit.galleries[0]]
         row.scaling, row.params, row.n_steps = tuned.scaling, tuned.params, tuned.n_steps
-        row.threads, row.processor = came.threads, Machine.processor()
+        row.threads, row.processor = came.threads, processor_name()
         row.symmetry_index, row.model_bytes = came.symmetry_index, os.fstat(fit.model).st_size
         row.blend = None if fit.blend is None else fit.blend.weight
         if isinstance(came, messages.Fitted):

@@ -23,8 +23,8 @@ from oasis_bench.data import (
     Labels,
     Patches,
     Prepare,
-    Scaling,
     Schema,
+    apply_steps,
 )
 from oasis_bench.experiment import TrialSpec
 from oasis_bench.plugins import MetricLearner
@@ -70,8 +70,9 @@ class TrialItems:
         if isinstance(self.X, Patches):
             pixels = 0 if self.X.pixels is None else np.prod(self.X.pixels.shape[1:])
             return int(pixels + sum(kind.descriptors.shape[1] for kind in self.X.kinds.values()))
-        X = self.X if self.encoding is None else self.X[self.train_rows]
-        return int(np.prod(Prepare.in_full(X, self.encoding).shape[1:]))
+        if self.encoding is None:
+            return int(np.prod(self.X.shape[1:]))
+        return int(Prepare(self.encoding).fit_transform(self.X[self.train_rows]).shape[1])
 
     @property
     def training_truth(self) -> Truth:
@@ -167,8 +168,7 @@ class SealedItems:
             if scaling is None
             else learn_preparation(learner, scaling, training, items.encoding, saved)
         )
-        self._prepare = Scaling.prepared_by(self.steps)
-        self.training_rows = self._prepare(training)
+        self.training_rows = apply_steps(self.steps, training)
         """The training items, as the learner gets them."""
         self._descriptors: list[int] = []
         # The files are closed when no trial has the items any more; processes keep theirs.
@@ -215,7 +215,7 @@ class SealedItems:
 
     def test_items(self, places: Numbers) -> Any:
         """Return some of the test items, by their places."""
-        return self._prepare(self._items.X[self._items.test_rows[places]])
+        return apply_steps(self.steps, self._items.X[self._items.test_rows[places]])
 
     def _seal(self, **parts: Any) -> int:
         self._descriptors.append(sealed.seal_items(**parts))

@@ -25,7 +25,7 @@ from numpy.lib import format as npy
 from oasis_bench.data import Patches, row_hashes
 from oasis_bench.experiment import TrialSpec
 from oasis_bench.plugins import Blend, MetricLearner, complete_model
-from oasis_bench.system import ArrayArchive, Folder, OutputError, Text
+from oasis_bench.system import ArrayArchive, Folder, OutputError, encodable, printable
 from oasis_bench.trial.harness_side.items import TrialItems
 from oasis_bench.trial.harness_side.rows import (
     AnswerRow,
@@ -80,7 +80,7 @@ def _row(spec: TrialSpec, n_features: int) -> TrialRow:
         trial_id=spec.trial_id,
         learner=spec.learner,
         algorithm=spec.algorithm,
-        dataset=Text.encodable(settings.dataset),
+        dataset=encodable(settings.dataset),
         split=where.split,
         subset=where.subset,
         n_classes=len(where.classes),
@@ -110,10 +110,13 @@ def ended(
     """Return the row of a trial that has ended; long texts are cut."""
     row.finished = datetime.now(UTC).isoformat(timespec="milliseconds")
     row.status = status
-    row.reason = reason and Text.printable(Text.cut(reason, Text.LONGEST_REASON), keep="\n\t")
-    row.traceback = traceback and Text.printable(Text.cut(traceback), keep="\n\t")
+    row.reason = reason and printable(reason, "\n\t", LONGEST_REASON)
+    row.traceback = traceback and printable(traceback, "\n\t", messages.LONGEST_TEXT)
     return row
 
+
+LONGEST_REASON = 2000
+"""Characters of a reason that are kept."""
 
 GALLERIES = ("test", "training")
 
@@ -134,7 +137,7 @@ class PrintedOutput:
     """
 
     def __init__(self, spec: TrialSpec, log: Path) -> None:
-        self._title = Text.printable(f"{spec.cell}, partition {spec.where.partition}")
+        self._title = printable(f"{spec.cell}, partition {spec.where.partition}")
         self._log, self._n_cut = log, 0
         try:
             self._file = TemporaryFile(dir=log.parent)  # noqa: SIM115 - `end` closes it

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Self
 
 from oasis_bench.experiment import ChooseBy, TrialSpec
-from oasis_bench.plugins import Blend, IncrementalLearner, MetricLearner, load_blend
-from oasis_bench.system import Text
+from oasis_bench.plugins import Blend, IncrementalLearner, MetricLearner, load_blend, sd_of_baseline
+from oasis_bench.system import error_line
 from oasis_bench.tasks import Task
 from oasis_bench.trial.harness_side.evaluator import (
     Evaluator,
@@ -69,7 +69,7 @@ class Trial:
             raise NotApplicableError(next(iter(refused.values())))
         asked = tuple(by for by in spec.chooses_by if by.task not in refused)
         if not asked:  # then by the first measure that is possible
-            measure = Task.parse_measure(evaluated[0].measures[0], evaluated[0])
+            measure = evaluated[0].parse_measure(evaluated[0].measures[0])
             asked = (ChooseBy(evaluated[0].name, *measure),)
         spec = replace(spec, chooses_by=asked)
         task_of = {task.name: task for task in evaluated}
@@ -225,7 +225,7 @@ def tune(trial: Trial, line: Line) -> Talk:
         for winner in winners:
             trial.sealed_in(winner.scaling)
     except Exception as error:
-        raise EndsTrialError(Text.of_error(error)) from error
+        raise EndsTrialError(error_line(error)) from error
 
 
 def fit(trial: Trial, line: Line) -> Talk:
@@ -254,7 +254,7 @@ def fit(trial: Trial, line: Line) -> Talk:
         for gallery in now.galleries:
             won = trial.winners[findings.places[gallery]]
             rows = trial.sealed_in(won.baseline_scaling)
-            sds = Blend.sd_of_baseline(rows.training_rows, seed), compared.learned_sd
+            sds = sd_of_baseline(rows.training_rows, seed), compared.learned_sd
             steps = None if won.baseline_scaling == won.scaling else tuple(rows.steps)
             _begin_blend(trial, gallery, Blend(won.blend or 0.0, *sds, steps), rows)
     yield from _score(trial, line)

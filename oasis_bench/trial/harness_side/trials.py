@@ -16,7 +16,14 @@ from scipy import sparse
 from oasis_bench.data import LabelledRows
 from oasis_bench.experiment import TrialSpec, saved_steps
 from oasis_bench.plugins import Blend, MetricLearner, Registry, load_blend
-from oasis_bench.system import ArrayArchive, OutputError, Text, UsageError, open_regular, slices
+from oasis_bench.system import (
+    ArrayArchive,
+    OutputError,
+    UsageError,
+    error_line,
+    open_regular,
+    slices,
+)
 from oasis_bench.tasks import Task
 from oasis_bench.trial.harness_side.conversation import Conversation
 from oasis_bench.trial.harness_side.evaluator import (
@@ -62,7 +69,7 @@ class Trials:
         except OutputError:  # the run cannot go on, whichever learner it is
             raise
         except Exception as error:
-            return TrialResult.lost(spec, self._rows.X.shape[1], "failed", Text.of_error(error))
+            return TrialResult.lost(spec, self._rows.X.shape[1], "failed", error_line(error))
 
     def _items(
         self, spec: TrialSpec, learner: type[MetricLearner], registry: Registry
@@ -146,7 +153,7 @@ class Predictions:
                 except UsageError:
                     raise
                 except Exception as error:  # of a task of the user's own
-                    status, reason = "failed", Text.of_error(error)
+                    status, reason = "failed", error_line(error)
             yield task.name, Measured([AnswerRow(task.name, status, reason)])
 
     def blended(self) -> Iterator[tuple[int, messages.ScoreArray]]:
@@ -206,8 +213,8 @@ def _damage_as_usage_error(path: Path) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # libraries raise nearly anything for a damaged file
-        reason = str(error) if isinstance(error, UsageError) else Text.of_error(error)
+        reason = str(error) if isinstance(error, UsageError) else error_line(error)
         raise UsageError(
-            f"{path}: cannot be read as kept scores ({Text.cut(reason, Text.LONGEST_REASON)}): "
+            f"{path}: cannot be read as kept scores ({reason}): "
             "put it back, or run the trials again into a new folder"
         ) from error

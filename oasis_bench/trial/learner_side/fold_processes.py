@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from oasis_bench.plugins import MetricLearner
-from oasis_bench.system import Processes, shared
+from oasis_bench.system import die_with_parent, shared
 from oasis_bench.trial.learner_side.fit_data import FitData
 from oasis_bench.trial.learner_side.meter import Stopwatch, cpu_seconds
 from oasis_bench.trial.wall import messages
@@ -252,7 +252,7 @@ def _serve(
     """Do one job after the other: the main function of a fold's process."""
     status = 1
     try:
-        Processes.die_with_parent()
+        die_with_parent()
         while True:
             job = line.recv()
             stopwatch = Stopwatch(line.send)

@@ -10,9 +10,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from oasis_bench.data import Scaling
+from oasis_bench.data import apply_steps
 from oasis_bench.experiment import ChooseBy
-from oasis_bench.plugins import Blend, ExemplarLearner, MetricLearner, Registry
+from oasis_bench.plugins import (
+    Blend,
+    ExemplarLearner,
+    MetricLearner,
+    Registry,
+    as_inner_product,
+    baseline_scores,
+    sd_of_baseline,
+    sd_of_learned,
+)
 from oasis_bench.system import shared
 from oasis_bench.tasks import Evaluation, NotSplittableError, Task, Truth, kernel_ready, tie_order
 from oasis_bench.trial.learner_side.fit_data import FitData
@@ -77,8 +86,8 @@ class InnerFolds:
 
     def _scaled(self, data: FitData, scaling: str) -> FitData:
         steps = learn_preparation(self._learner, scaling, data.X, self._assignment.encoding)
-        prepare = Scaling.prepared_by(steps)
-        return replace(data, X=prepare(data.X), queries=prepare(data.queries))
+        X, queries = (apply_steps(steps, rows) for rows in (data.X, data.queries))
+        return replace(data, X=X, queries=queries)
 
     def make(self, params: Mapping[str, Any], fold: int) -> MetricLearner:
         """Return an unfitted learner."""
@@ -93,7 +102,7 @@ class InnerFolds:
         each = [data] * len(self._tasks) if baselines is None else baselines
         is_blended = self._assignment.is_blended(type(learner))
         seed = self._assignment.seeds.blend
-        learned = Blend.sd_of_learned(learner, data.X, seed) if is_blended else 0.0
+        learned = sd_of_learned(learner, data.X, seed) if is_blended else 0.0
         return np.array(
             [
                 self._values(task, by, learner, data, (rows, learned) if is_blended else None)
@@ -104,7 +113,7 @@ class InnerFolds:
     def baseline_values(self, data: FitData) -> npt.NDArray[np.float64]:
         """Return the value of the Euclidean baseline by each measure."""
         assert data.truth is not None
-        asked = Blend.baseline_scores, data.queries, self._assignment.seeds.ties, data.X
+        asked = baseline_scores, data.queries, self._assignment.seeds.ties, data.X
         return np.array(
             [
                 task.evaluate(data.truth, *asked, (by.measure,)).value(by.measure, by.k)
@@ -136,7 +145,7 @@ class InnerFolds:
             rows, learned = blended_with
             gallery = rows.queries if task.gallery == "test" else rows.X
             ties = tie_order(self._assignment.seeds.ties, gallery.shape[0])
-            sds = shared(Blend.sd_of_baseline, rows.X, self._assignment.seeds.blend), learned
+            sds = shared(sd_of_baseline, rows.X, self._assignment.seeds.blend), learned
             blends = [
                 (Blend(weight, *sds), task.evaluation(data.truth, ties, only))
                 for weight in Blend.WEIGHTS[:-1]
@@ -145,8 +154,8 @@ class InnerFolds:
         def judge_blends(start: int, scores: messages.ScoreArray) -> None:
             if not blends:
                 return
-            baseline = Blend.baseline_scores(rows.queries[start : start + len(scores)], gallery)
-            own = Blend.as_inner_product(type(learner), scores)
+            baseline = baseline_scores(rows.queries[start : start + len(scores)], gallery)
+            own = as_inner_product(type(learner), scores)
             for blend, evaluation in blends:
                 evaluation.add(start, blend.mix(baseline, own))
 

@@ -16,9 +16,9 @@ import numpy as np
 import psutil
 from threadpoolctl import threadpool_limits
 
-from oasis_bench.data import Scaling
+from oasis_bench.data import Scaling, apply_steps
 from oasis_bench.plugins import Registry
-from oasis_bench.system import Processes, Threads
+from oasis_bench.system import THREAD_VARIABLES, Processes, n_blas_threads
 from oasis_bench.tasks import Split, evaluate_ranking
 from oasis_bench.trial.learner_side.stages import Channel, run_stage
 from oasis_bench.trial.wall import messages
@@ -33,9 +33,9 @@ def warm_up() -> None:
     with threadpool_limits(1):
         rows = np.eye(4)
         y = np.array([0, 0, 1, 1])
-        rows = Scaling.learn("l2", rows)(rows)
+        rows = apply_steps(Scaling("l2").learn(rows), rows)
         evaluate_ranking(learner.fit(rows, y).similarity, rows, y, seed=0)
-    Threads.of_blas()
+    n_blas_threads()
     # Then a fork's garbage collector does not write to pages that it shares with the server.
     gc.collect()
     gc.freeze()
@@ -44,7 +44,7 @@ def warm_up() -> None:
 def learner_process(stage: Stage, line: int) -> None:
     """Run one stage of a trial: the main function of its process, with the end of its line."""
     assignment = stage.assignment
-    os.environ.update(dict.fromkeys(Threads.VARIABLES, str(assignment.threads)))
+    os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(assignment.threads)))
     channel = Channel(line)
     printed = channel.receive_file()
     for stream in (sys.stdout, sys.stderr):

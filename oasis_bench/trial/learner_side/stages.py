@@ -26,18 +26,19 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from oasis_bench.data import Scaling, symmetry_index
+from oasis_bench.data import apply_steps, symmetry_index
 from oasis_bench.plugins import (
     BilinearLearner,
-    Blend,
     ExemplarLearner,
     MetricLearner,
     Registry,
     is_the_baseline,
+    place_in_plugin,
     read_model,
+    sd_of_learned,
     write_model,
 )
-from oasis_bench.system import Text, Threads, slices
+from oasis_bench.system import THREAD_VARIABLES, error_line, n_blas_threads, slices
 from oasis_bench.tasks import block_size, kernel_ready
 from oasis_bench.trial.learner_side.fit_data import FitData
 from oasis_bench.trial.learner_side.fold_processes import EndedError, FoldProcesses, FoldWork
@@ -112,7 +113,7 @@ def _limited_to(threads: int) -> Iterator[None]:
 
     To find the libraries takes some milliseconds.
     """
-    if threads == 1 and all(os.environ.get(name) == "1" for name in Threads.VARIABLES):
+    if threads == 1 and all(os.environ.get(name) == "1" for name in THREAD_VARIABLES):
         yield
         return
     with threadpool_limits(threads):
@@ -124,7 +125,7 @@ def _ended(error: Exception) -> messages.Ended:
     if isinstance(error, NotApplicableError):
         return messages.Ended("not applicable", str(error))
     status = "out of memory" if isinstance(error, MemoryError) else "failed"
-    reason, place = Text.of_error(error), Registry.place_of(error)
+    reason, place = error_line(error), place_in_plugin(error)
     reason += f" ({place})" if place else ""
     return messages.Ended(status, reason, "".join(traceback.format_exception(error)))
 
@@ -139,7 +140,7 @@ def _tune(stage: Stage, channel: Channel) -> None:
     start = time.perf_counter()
     for scaling, of_scaling in groupby(sorted(assignment.candidates, key=by_scaling), by_scaling):
         steps = learn_preparation(learner, scaling, items["X"], assignment.encoding)
-        prepared = {**items, "X": Scaling.prepared_by(steps)(items["X"])}
+        prepared = {**items, "X": apply_steps(steps, items["X"])}
         seed = assignment.seeds.fit
         _refuse((make_learner(assignment, one.params, seed) for one in of_scaling), prepared)
     stopwatch.seconds[messages.LEARNING] += time.perf_counter() - start
@@ -180,7 +181,7 @@ def _fit(stage: Stage, channel: Channel) -> None:
     items = sealed.map_items(channel.receive_file())
     data = FitData.of_items(items, assignment.seeds.judgements)
     with _limited_to(assignment.threads):  # of libraries loaded by now, too
-        threads = Threads.of_blas()
+        threads = n_blas_threads()
         meter = Meter(stage.server)
         with meter:
             if not assignment.needs_tuning(type(learner)):
@@ -207,9 +208,7 @@ def _fit(stage: Stage, channel: Channel) -> None:
     if assignment.is_blended(type(learner)):
         # A copy is asked: the learner itself, which is to be timed, has computed nothing yet.
         copied = pickle.loads(sealed.map_bytes(model))
-        channel.send(
-            messages.Compared(Blend.sd_of_learned(copied, items["X"], assignment.seeds.blend))
-        )
+        channel.send(messages.Compared(sd_of_learned(copied, items["X"], assignment.seeds.blend)))
         del copied
     _score(learner, stage, channel)
 
@@ -218,7 +217,7 @@ def _send_model_file(learner: MetricLearner, channel: Channel) -> None:
     try:
         channel.send(messages.Saved(), sealed.seal(lambda file: write_model(learner, file)))
     except Exception as error:
-        channel.send(messages.Saved(Text.of_error(error)))
+        channel.send(messages.Saved(error_line(error)))
 
 
 def _load(stage: Stage, channel: Channel) -> None:
@@ -231,7 +230,7 @@ def _load(stage: Stage, channel: Channel) -> None:
     learner.__dict__.pop("feature_names_in_", None)  # matched already: rows come without names
     symmetry = _symmetry_of(learner) if assignment.traces else None
     model, _ = _copied(learner)
-    channel.send(messages.Loaded(Threads.of_blas(), symmetry, _numbers_of(learner)), model)
+    channel.send(messages.Loaded(n_blas_threads(), symmetry, _numbers_of(learner)), model)
     _score(learner, stage, channel)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Meta, Struct
 
-from oasis_bench.system import Text
+from oasis_bench.system import printable
 
 WARM_UP, FIT, ANSWER = "the warm-up", "the final fit", "answering"
 LOAD, REPLAY = "reading the model", "the replay for the traces"
@@ -17,6 +17,9 @@ LEARNING, VALIDATION = "learning on inner folds", "validation"
 
 MOST_SCORE_BYTES = 64 * 2**20
 """Of one message."""
+
+LONGEST_TEXT = 20_000
+"""Characters of a reason or a traceback."""
 
 MOST_NUMBERS, LONGEST_NAME = 50, 60
 """Of the single numbers of a fit, and of their names."""
@@ -155,8 +158,8 @@ class Ended(_Message):
     traceback: str | None = None
 
     def __post_init__(self) -> None:
-        self.reason = self.reason and Text.printable(Text.cut(self.reason), keep="\n\t")
-        self.traceback = self.traceback and Text.printable(Text.cut(self.traceback), keep="\n\t")
+        self.reason = self.reason and printable(self.reason, "\n\t", LONGEST_TEXT)
+        self.traceback = self.traceback and printable(self.traceback, "\n\t", LONGEST_TEXT)
 
 
 Message: TypeAlias = (
