@@ -99,7 +99,7 @@ class SendsAPipe(Euclidean):
 
     def fit(self, X, y=None):
         self.pipe_ = os.pipe()
-        saved = stages.messages.Saved()
+        saved = stages.wall.Saved()
         stages._send_model_file = lambda learner, line: line.send(saved, self.pipe_[0])
         return super().fit(X, y)
 """

@@ -26,6 +26,7 @@ from oasis_bench.data import Patches, row_hashes
 from oasis_bench.experiment import TrialSpec
 from oasis_bench.plugins import Blend, MetricLearner, complete_model
 from oasis_bench.system import ArrayArchive, Folder, OutputError, encodable, printable
+from oasis_bench.trial import wall
 from oasis_bench.trial.harness_side.items import TrialItems
 from oasis_bench.trial.harness_side.rows import (
     AnswerRow,
@@ -41,7 +42,6 @@ from oasis_bench.trial.harness_side.rows import (
     TunedRow,
     ValidationRow,
 )
-from oasis_bench.trial.wall import messages
 
 
 @dataclass
@@ -111,7 +111,7 @@ def ended(
     row.finished = datetime.now(UTC).isoformat(timespec="milliseconds")
     row.status = status
     row.reason = reason and printable(reason, "\n\t", LONGEST_REASON)
-    row.traceback = traceback and printable(traceback, "\n\t", messages.LONGEST_TEXT)
+    row.traceback = traceback and printable(traceback, "\n\t", wall.LONGEST_TEXT)
     return row
 
 
@@ -179,7 +179,7 @@ class KeptFiles:
         self._scores: ScoresFile | None = None
         self._steps: Sequence[Any] | None = None
 
-    def add_scores(self, message: messages.Scores, content: bytes | bytearray) -> None:
+    def add_scores(self, message: wall.Scores, content: bytes | bytearray) -> None:
         """Write the next block of scores, where they are kept."""
         if not self._spec.keeps_scores:
             return
@@ -254,7 +254,7 @@ class ScoresFile:
         self._gallery = ""
         self._dtype = np.dtype(np.float64)
 
-    def add(self, message: messages.Scores, content: bytes | bytearray) -> None:
+    def add(self, message: wall.Scores, content: bytes | bytearray) -> None:
         """Write the next block; the scores of one gallery come after those of the other."""
         if message.gallery != self._gallery:
             self._begin(message.gallery, np.dtype(message.dtype))

@@ -25,6 +25,7 @@ from oasis_bench.system import (
     slices,
 )
 from oasis_bench.tasks import Task
+from oasis_bench.trial import wall
 from oasis_bench.trial.harness_side.conversation import Conversation
 from oasis_bench.trial.harness_side.evaluator import (
     Evaluator,
@@ -35,8 +36,6 @@ from oasis_bench.trial.harness_side.evaluator import (
 from oasis_bench.trial.harness_side.items import Sealed, SealedItems, TrialItems, draw_items
 from oasis_bench.trial.harness_side.result import GALLERIES, TrialResult, what_was_scored
 from oasis_bench.trial.harness_side.rows import AnswerRow
-from oasis_bench.trial.wall import messages, sealed
-from oasis_bench.trial.wall.assignment import NotApplicableError
 
 CHANGED = (
     "has changed since the run began: put it back and run this trial again with --resume and "
@@ -64,7 +63,7 @@ class Trials:
             model = None if spec.model is None else self._model(spec.model, spec.identity["model"])
             items, sealed_in = self._items(spec, learner, registry)
             return Conversation(spec, items, sealed_in, learner, tasks, self._log, model)
-        except NotApplicableError as error:
+        except wall.NotApplicableError as error:
             return TrialResult.lost(spec, self._rows.X.shape[1], "not applicable", str(error))
         except OutputError:  # the run cannot go on, whichever learner it is
             raise
@@ -91,7 +90,7 @@ class Trials:
             content = path.read_bytes()
             if hashlib.sha256(content).hexdigest() != expected:
                 raise UsageError(f"{path} {CHANGED}")
-            self._models[path] = sealed.seal(lambda file: file.write(content))
+            self._models[path] = wall.seal(lambda file: file.write(content))
         return self._models[path]
 
     def close(self) -> None:
@@ -156,7 +155,7 @@ class Predictions:
                     status, reason = "failed", error_line(error)
             yield task.name, Measured([AnswerRow(task.name, status, reason)])
 
-    def blended(self) -> Iterator[tuple[int, messages.ScoreArray]]:
+    def blended(self) -> Iterator[tuple[int, wall.ScoreArray]]:
         """Yield the scores among test items as tasks are evaluated by them, with their start."""
         mix, start = None, 0
         if "test" in self._blends:
@@ -179,7 +178,7 @@ class Predictions:
         saved = saved_steps(self.spec.model, Registry.load(self.spec.plugin_files))
         return SealedItems(items, learner, "none", saved)
 
-    def blocks(self, gallery: str) -> Iterator[tuple[messages.Scores, bytes]]:
+    def blocks(self, gallery: str) -> Iterator[tuple[wall.Scores, bytes]]:
         """Read the scores against a gallery in blocks, as they once came.
 
         Raise UsageError where the file is damaged, or a score is NaN.
@@ -198,14 +197,14 @@ class Predictions:
                     "float64, row after row, are needed"
                 )
             row_bytes = n_gallery * dtype.itemsize
-            for part in slices(n_queries, max(1, messages.MOST_SCORE_BYTES // row_bytes)):
+            for part in slices(n_queries, max(1, wall.MOST_SCORE_BYTES // row_bytes)):
                 n_rows = part.stop - part.start
                 content = stream.read(n_rows * row_bytes)
                 if len(content) < n_rows * row_bytes:
                     raise UsageError("it ends early")
                 if np.isnan(np.frombuffer(content, dtype)).any():
                     raise UsageError("it holds scores that are NaN")
-                yield messages.Scores(gallery, n_rows, dtype.name), content
+                yield wall.Scores(gallery, n_rows, dtype.name), content
 
 
 @contextmanager

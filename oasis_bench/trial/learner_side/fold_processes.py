@@ -20,9 +20,9 @@ import numpy.typing as npt
 
 from oasis_bench.plugins import MetricLearner
 from oasis_bench.system import die_with_parent, shared
+from oasis_bench.trial import wall
 from oasis_bench.trial.learner_side.fit_data import FitData
 from oasis_bench.trial.learner_side.meter import Stopwatch, cpu_seconds
-from oasis_bench.trial.wall import messages
 
 LONGEST_WAIT = 1.0
 """Seconds between two looks at whether a fold's process has died."""
@@ -97,7 +97,7 @@ class FoldWork:
         if job.start is None:
             self._learners[job.lane] = self._folds.make(job.params, job.fold)
         learner = self._learners[job.lane]
-        with timer(messages.LEARNING):
+        with timer(wall.LEARNING):
             if job.fold not in self._shared:
                 self._shared[job.fold] = {}
                 if learner.rotation_invariant:
@@ -106,7 +106,7 @@ class FoldWork:
             with shared.within(self._shared[job.fold]):
                 data.fit(learner, job.start or 0, job.stop)
         baselines = None if self._baselines is None else self._baselines[job.fold]
-        with timer(messages.VALIDATION), shared.within(self._shared[job.fold]):
+        with timer(wall.VALIDATION), shared.within(self._shared[job.fold]):
             values = self._folds.values(learner, data, baselines)
         return job, values, cpu_seconds() - before
 
@@ -129,7 +129,7 @@ class InTurn:
 class EndedError(Exception):
     """The work of a fold's process has not ended well; `message` says how."""
 
-    def __init__(self, message: messages.Ended) -> None:
+    def __init__(self, message: wall.Ended) -> None:
         super().__init__(message.reason)
         self.message = message
 
@@ -161,7 +161,7 @@ class FoldProcesses:
         work: FoldWork,
         at_once: int,
         stopwatch: Stopwatch,
-        ended: Callable[[Exception], messages.Ended],
+        ended: Callable[[Exception], wall.Ended],
         seconds: float | None,
     ) -> None:
         self._at_once, self._stopwatch, self._seconds = at_once, stopwatch, seconds
@@ -213,7 +213,7 @@ class FoldProcesses:
             fold.phase, fold.since = message, time.monotonic()
             self._stopwatch.begin(message)
             return None
-        if isinstance(message, messages.Ended):
+        if isinstance(message, wall.Ended):
             raise EndedError(message)
         done: Done
         done, seconds = message
@@ -231,10 +231,10 @@ class FoldProcesses:
             late = self._seconds is not None and time.monotonic() > fold.since + self._seconds
             if late and fold.is_busy:
                 reason = f"{fold.phase} took longer than the budget of {self._seconds:g} s"
-                raise EndedError(messages.Ended("timeout", reason))
+                raise EndedError(wall.Ended("timeout", reason))
 
 
-def _forked(work: FoldWork, ended: Callable[[Exception], messages.Ended]) -> _Fold:
+def _forked(work: FoldWork, ended: Callable[[Exception], wall.Ended]) -> _Fold:
     """Fork the process of a fold."""
     ours, theirs = Pipe()
     sys.stdout.flush()
@@ -246,9 +246,7 @@ def _forked(work: FoldWork, ended: Callable[[Exception], messages.Ended]) -> _Fo
     return _Fold(pid, ours)
 
 
-def _serve(
-    line: Connection, work: FoldWork, ended: Callable[[Exception], messages.Ended]
-) -> NoReturn:
+def _serve(line: Connection, work: FoldWork, ended: Callable[[Exception], wall.Ended]) -> NoReturn:
     """Do one job after the other: the main function of a fold's process."""
     status = 1
     try:

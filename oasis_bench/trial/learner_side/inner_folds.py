@@ -24,14 +24,13 @@ from oasis_bench.plugins import (
 )
 from oasis_bench.system import shared
 from oasis_bench.tasks import Evaluation, NotSplittableError, Task, Truth, kernel_ready, tie_order
+from oasis_bench.trial import wall
 from oasis_bench.trial.learner_side.fit_data import FitData
 from oasis_bench.trial.learner_side.fold_processes import Baselines
-from oasis_bench.trial.wall import messages
-from oasis_bench.trial.wall.assignment import Assignment, NotApplicableError, learn_preparation
 
 
 def make_learner(
-    assignment: Assignment, params: Mapping[str, Any], seed: int, n_steps: int | None = None
+    assignment: wall.Assignment, params: Mapping[str, Any], seed: int, n_steps: int | None = None
 ) -> MetricLearner:
     """Return the unfitted learner of a trial; the seed is for one that is given none."""
     learner: MetricLearner = assignment.learner()().set_params(**params)
@@ -48,7 +47,7 @@ class InnerFolds:
     Each fold is scaled with statistics of its own rows to learn from.
     """
 
-    def __init__(self, assignment: Assignment, items: Mapping[str, Any]) -> None:
+    def __init__(self, assignment: wall.Assignment, items: Mapping[str, Any]) -> None:
         registry = Registry.load(assignment.plugin_files)
         self._assignment, self._items = assignment, items
         self._learner = assignment.learner()
@@ -69,7 +68,7 @@ class InnerFolds:
                 y, judgements, known.inner_folds, known.seeds.inner_split
             )
         except NotSplittableError as error:
-            raise NotApplicableError(str(error)) from error
+            raise wall.NotApplicableError(str(error)) from error
         return [
             self._scaled(
                 replace(
@@ -85,7 +84,7 @@ class InnerFolds:
         ]
 
     def _scaled(self, data: FitData, scaling: str) -> FitData:
-        steps = learn_preparation(self._learner, scaling, data.X, self._assignment.encoding)
+        steps = wall.learn_preparation(self._learner, scaling, data.X, self._assignment.encoding)
         X, queries = (apply_steps(steps, rows) for rows in (data.X, data.queries))
         return replace(data, X=X, queries=queries)
 
@@ -134,7 +133,7 @@ class InnerFolds:
         They are with a baseline of these rows and the standard deviation of the learner's scores.
         """
         assert data.truth is not None
-        similarity: Callable[[Any, Any], messages.ScoreArray] = learner.similarity
+        similarity: Callable[[Any, Any], wall.ScoreArray] = learner.similarity
         training = data.X
         if task.gallery == "training" and isinstance(learner, ExemplarLearner):
             similarity = partial(_similarity_to_training, learner)
@@ -151,7 +150,7 @@ class InnerFolds:
                 for weight in Blend.WEIGHTS[:-1]
             ]
 
-        def judge_blends(start: int, scores: messages.ScoreArray) -> None:
+        def judge_blends(start: int, scores: wall.ScoreArray) -> None:
             if not blends:
                 return
             baseline = baseline_scores(rows.queries[start : start + len(scores)], gallery)
@@ -167,7 +166,7 @@ class InnerFolds:
 
 def _similarity_to_training(
     learner: ExemplarLearner, queries: Any, training: Any
-) -> messages.ScoreArray:
+) -> wall.ScoreArray:
     """Return the scores of training items, which the learner has: they need not be given."""
     shape = queries.shape[0], training.shape[0]
     return kernel_ready(learner.similarity_to_training(queries), shape, "similarity_to_training")

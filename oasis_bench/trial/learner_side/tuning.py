@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from oasis_bench.experiment import Candidate
 from oasis_bench.plugins import Blend, IncrementalLearner
+from oasis_bench.trial import wall
 from oasis_bench.trial.learner_side.fold_processes import (
     Baselines,
     Done,
@@ -29,8 +30,6 @@ from oasis_bench.trial.learner_side.fold_processes import (
     Timer,
     Values,
 )
-from oasis_bench.trial.wall import messages
-from oasis_bench.trial.wall.assignment import checkpoints
 
 PATIENCE, LATE_PATIENCE = 4, 3
 """Learning has saturated after so many checkpoints without a better value: 4 times the steps, or
@@ -91,10 +90,10 @@ class _Course:
             found[n_steps] = self._of_folds(n_steps, n_folds).mean(axis=0)[:, -1]
         return found
 
-    def tuned(self, measure: int, n_steps: int | None, n_folds: int) -> messages.Tuned:
+    def tuned(self, measure: int, n_steps: int | None, n_folds: int) -> wall.Tuned:
         """Return it as tuned by one of the measures; of equal blends that of the largest weight."""
         scaling, params = self.candidate
-        tuned = messages.Tuned(scaling, dict(params), n_steps, [*self.means(n_folds)][-1])
+        tuned = wall.Tuned(scaling, dict(params), n_steps, [*self.means(n_folds)][-1])
         of_folds = self._of_folds(n_steps, n_folds)[:, measure]
         if of_folds.shape[1] > 1:
             _, tuned.blend, place = max(
@@ -173,7 +172,7 @@ class Tuning:
         candidates: Sequence[Candidate],
         max_steps: int,
         timer: Timer,
-        on_point: Callable[[messages.Validated], None],
+        on_point: Callable[[wall.Validated], None],
         *,
         workers: Callable[[FoldWork], FoldProcesses] | None = None,
         seconds: float | None = None,
@@ -184,12 +183,12 @@ class Tuning:
         first = candidates[0].params
         is_incremental = isinstance(folds.make(first, 0), IncrementalLearner)
         self._by_steps = is_incremental and "n_steps" not in first
-        steps = checkpoints(max_steps) if self._by_steps else [None]
+        steps = wall.checkpoints(max_steps) if self._by_steps else [None]
         self._courses = [_Course(candidate, steps) for candidate in candidates]
         self._spent, self._n_folds = 0.0, 1
         self._baselines: list[Baselines] | None = None
 
-    def winners(self, on_all_folds: bool = False) -> list[messages.Tuned]:
+    def winners(self, on_all_folds: bool = False) -> list[wall.Tuned]:
         """Tune, and return the winner by each measure.
 
         With `on_all_folds` each candidate is validated on all of them, without a limit: the
@@ -198,7 +197,7 @@ class Tuning:
         courses, n_measures = self._courses, self._folds.n_measures
         scalings: list[str | None] = [None] * n_measures
         if self._folds.baseline_scalings:
-            with self._timer(messages.VALIDATION):
+            with self._timer(wall.VALIDATION):
                 scalings, self._baselines = _tune_baselines(self._folds)
         if on_all_folds or len(courses) <= MOST_ON_ALL_FOLDS:
             self._validate(courses, slice(None), math.inf if on_all_folds else self._limit)
@@ -206,7 +205,7 @@ class Tuning:
             self._validate(courses, slice(1), FIRST_SHARE * self._limit)
             self._validate(self._best_third(), slice(1, None), self._limit)
         scaling, params = courses[0].candidate
-        winners = [messages.Tuned(scaling, dict(params))] * n_measures
+        winners = [wall.Tuned(scaling, dict(params))] * n_measures
         for n_validated in (self._n_folds, 1):
             found = {
                 (course, n_steps): means
@@ -251,7 +250,7 @@ class Tuning:
                 ):
                     own = values[:, -1].tolist()
                     scaling, params = group[job.number].candidate
-                    point = messages.Validated(scaling, dict(params), job.stop, job.fold, own)
+                    point = wall.Validated(scaling, dict(params), job.stop, job.fold, own)
                     self._on_point(point)
                     self._spent += taken
                     if self._spent > end:
