@@ -27,14 +27,7 @@ from sklearn.utils import check_random_state
 from oasis_bench.algorithms._dual_ascent import Float64Array
 from oasis_bench.algorithms.base import Count, FromZero
 from oasis_bench.algorithms.local_distances import LocalDistances
-from oasis_bench.data import (
-    Descriptors,
-    FloatArray,
-    Patches,
-    PatchKind,
-    check_items,
-    class_labels,
-)
+from oasis_bench.data import Descriptors, FloatArray, Patches, PatchKind, check_items, class_labels
 from oasis_bench.plugins import FittedArray
 from oasis_bench.system import (
     Progress,

@@ -20,11 +20,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from oasis_bench.data import (
-    BOOLEAN,
-    GROUPING,
-    ISO,
     MISSING,
-    TIME_OF_DAY,
     Encoding,
     Found,
     JudgedTriplets,
@@ -175,7 +171,7 @@ class TableFile(Fields, Dataset):
         return read
 
     def _asked(self) -> Columns:
-        signs = {"decimal": (self.decimal, ".,"), "thousands": (self.thousands, "".join(GROUPING))}
+        signs = {"decimal": (self.decimal, ".,"), "thousands": (self.thousands, ",. '")}
         for name, (sign, known) in signs.items():
             if sign is not None and sign not in [*known]:
                 raise UsageError(f"--{name} {shown(sign)}: one of {' '.join(map(repr, known))}")
@@ -523,9 +519,9 @@ def _summary(sheet: Sheet, place: int, role: str | None, asked: Columns, is_text
         what = f"no value{'' if how else f': {drop_option([name])}'}"
     elif pd.api.types.is_numeric_dtype(values):
         low, high = float(values.min()), float(values.max())
-        is_date = column is not None and column.kind == "date" and column.form != TIME_OF_DAY
+        is_date = column is not None and column.kind == "date" and not column.is_time_of_day
         ends = [f"{np.datetime64(int(it), 'D')}" if is_date else f"{it:.4g}" for it in (low, high)]
-        form = "" if column is None or column.form in ("", ISO, BOOLEAN) else f" ({column.form})"
+        form = f" ({column.form})" if column is not None and column.has_form else ""
         what = f"{column.kind if column and column.kind != 'constant' else 'number'}{form}, "
         what += " to ".join(ends) if high > low else f"always {ends[0]}"
         if is_id(values.to_numpy()) and not how:
@@ -552,8 +548,8 @@ def _prepared_as(found: Found) -> str:
         return "left out, as an id"
     if column.kind == "category":
         return f"one-hot; texts in under {Prepare.RARE:.0%} of the training rows share a column"
-    parts = ["days since 1970"] if column.kind == "date" and column.form != TIME_OF_DAY else []
-    parts += ["in days"] if column.form == TIME_OF_DAY else []
+    parts = ["days since 1970"] if column.kind == "date" and not column.is_time_of_day else []
+    parts += ["in days"] if column.is_time_of_day else []
     if n_missing:
         parts.append("missing ones get the median of the training rows")
         if n_missing >= Prepare.MUCH_MISSING * len(values):

@@ -23,8 +23,6 @@ from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
 from oasis_bench.data import (
-    BOOLEAN,
-    ISO,
     MISSING,
     Column,
     Encoding,
@@ -371,7 +369,7 @@ def prepared_remarks(X: Any, schema: Schema | None, encoding: Encoding | None) -
         of_kind[column.kind].append(column.name)
         if column.kind in ("number", "date") and np.isnan(X[:, i]).any():
             of_kind["missing"].append(column.name)
-        if column.form not in ("", ISO, BOOLEAN):
+        if column.has_form:
             forms.append(f"{shown(column.name)} as {column.words}")
     told = {
         "missing": "with missing values imputed by the median",

@@ -20,14 +20,7 @@ from scipy.special import ndtri
 from oasis_bench.data import LabelledRows
 from oasis_bench.datasets.files import cannot_write, reason_of
 from oasis_bench.plugins import Dataset, Fields
-from oasis_bench.system import (
-    Folder,
-    Progress,
-    UsageError,
-    cache_home,
-    check_value,
-    no_progress,
-)
+from oasis_bench.system import Folder, Progress, UsageError, cache_home, check_value, no_progress
 
 VERSION = 2
 """Version of the model and of the files: raised when the same parameters give other bits."""

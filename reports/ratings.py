@@ -21,14 +21,7 @@ from oasis_bench.reports.report_files import data_uri, render, write_files
 from oasis_bench.reports.table import Column, Table, number_text, plural, to_csv
 from oasis_bench.reports.view import RunView, view_of
 from oasis_bench.runs import StoredRun, read_run
-from oasis_bench.system import (
-    Folder,
-    UsageError,
-    open_regular,
-    printable,
-    quoted,
-    refuse_input,
-)
+from oasis_bench.system import Folder, UsageError, open_regular, printable, quoted, refuse_input
 from oasis_bench.tasks import human_level
 
 PAGE, RATINGS = "judge.html", "ratings.csv"

@@ -32,11 +32,7 @@ from oasis_bench.reports.measures import (
 from oasis_bench.reports.ratings import rating_tables, read_ratings
 from oasis_bench.reports.report_files import data_uri, render, write_files
 from oasis_bench.reports.table import latex_text, plural, series
-from oasis_bench.reports.trials import (
-    cost_tables,
-    selection_table,
-    unfinished_table,
-)
+from oasis_bench.reports.trials import cost_tables, selection_table, unfinished_table
 from oasis_bench.reports.verdict import answers, next_steps
 from oasis_bench.reports.view import RunView, refuse_baseline, task_title, view_of
 from oasis_bench.runs import StoredRun, read_run

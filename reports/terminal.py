@@ -24,12 +24,7 @@ from oasis_bench.reports.table import (
 )
 from oasis_bench.reports.trials import cost_tables
 from oasis_bench.reports.verdict import answers, next_steps
-from oasis_bench.reports.view import (
-    DAGGER,
-    RunView,
-    transductive_note,
-    view_of,
-)
+from oasis_bench.reports.view import DAGGER, RunView, transductive_note, view_of
 from oasis_bench.runs import StoredRun
 from oasis_bench.system import printable
 

@@ -12,13 +12,7 @@ from sklearn.datasets import load_digits
 
 from oasis_bench.algorithms import LDA, LMNN, OASIS, ClassifierPosterior, Euclidean
 from oasis_bench.system import side_by_side, work as work_module
-from oasis_bench.tasks import (
-    evaluate_ranking,
-    ranking,
-    score_sparse,
-    tie_order,
-    top_k,
-)
+from oasis_bench.tasks import evaluate_ranking, ranking, score_sparse, tie_order, top_k
 from oasis_bench.tasks.ranking import places, relevant_ranks
 
 # Two full chunks of a kernel and a bit.

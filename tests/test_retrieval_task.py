@@ -7,12 +7,7 @@ import pytest
 from sklearn.metrics import ndcg_score
 from test_measures import LABELS, SCORES
 
-from oasis_bench.tasks import (
-    Retrieval,
-    Truth,
-    ranking,
-    tie_order,
-)
+from oasis_bench.tasks import Retrieval, Truth, ranking, tie_order
 from oasis_bench.tasks.classification import Classification
 from oasis_bench.tasks.judged_tasks import JudgedTripletsTask
 

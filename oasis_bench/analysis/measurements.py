@@ -11,12 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from oasis_bench.analysis.statistics import (
-    LEAST_CLUSTERS,
-    LEAST_SETS,
-    Comparison,
-    compare_to_best,
-)
+from oasis_bench.analysis.statistics import LEAST_CLUSTERS, LEAST_SETS, Comparison, compare_to_best
 from oasis_bench.experiment import Experiment, cell_name
 from oasis_bench.runs import RunFacts, StoredRun
 from oasis_bench.trial import TRAINING

@@ -70,9 +70,7 @@ def list_all(options: argparse.Namespace) -> int:
     tables: dict[str, Callable[[], list[str]]] = {
         "algorithms": lambda: described(registry.algorithms, options.what and about_learner),
         "datasets": lambda: described(registry.datasets, options.what and about_dataset),
-        "tasks": lambda: described(
-            registry.tasks, options.what and partial(about_task, registry.splits)
-        ),
+        "tasks": lambda: described(registry.tasks, options.what and partial(about_task, registry)),
         "splits": lambda: described(registry.splits, options.what and about_split),
         "experiments": lambda: aligned(experiments),
     }
@@ -158,10 +156,10 @@ def about_dataset(dataset: type[Dataset]) -> list[str]:
     return [f"here: {here or 'not yet'}", f"how to get it: {dataset.home}"]
 
 
-def about_task(splits: Catalogue[Split], task: type[Task]) -> list[str]:
+def about_task(registry: Registry, task: type[Task]) -> list[str]:
     """Return how the items of a task are split, and its measures."""
     return [
-        f"{splits[task.split].summary}; compared with {Task.GALLERIES[task.gallery]}",
+        f"{registry.splits[task.split].summary}; compared with {Task.GALLERIES[task.gallery]}",
         f"measures: {', '.join(task.measure_names())}",
     ]
 

@@ -33,13 +33,7 @@ from oasis_bench.experiment import (
     task_of_judgements,
     tasks_by_option,
 )
-from oasis_bench.plugins import (
-    Dataset,
-    Registry,
-    learner_of,
-    load_model_of,
-    load_reports,
-)
+from oasis_bench.plugins import Dataset, Registry, learner_of, load_model_of, load_reports
 from oasis_bench.runs import (
     evaluate_run,
     export_trec,

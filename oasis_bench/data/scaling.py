@@ -13,7 +13,6 @@ from sklearn import preprocessing
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from oasis_bench.data.fitted import FittedArray
 from oasis_bench.data.matrices import canonical
 from oasis_bench.data.preparing import Prepare
 from oasis_bench.data.rows import Rows
@@ -43,11 +42,6 @@ class PrincipalComponents(TransformerMixin, BaseEstimator):  # type: ignore[misc
     They keep the matrix W of thousands of features small: Wang et al. 2014 take 1000 of a kernel
     PCA.
     """
-
-    _fitted_arrays: ClassVar = {
-        "mean_": FittedArray(("n_features",)),
-        "components_": FittedArray(("n_components", "n_features")),
-    }
 
     def __init__(self, n_components: int = 256) -> None:
         self.n_components = n_components
@@ -103,11 +97,6 @@ class InverseDocumentFrequency(TransformerMixin, BaseEstimator):  # type: ignore
     idf_ : ndarray
         Their weights.
     """
-
-    _fitted_arrays: ClassVar = {
-        "features_": FittedArray(("n_kept",), np.integer, chosen_from="n_features"),
-        "idf_": FittedArray(("n_kept",), positive=True),
-    }
 
     def fit(self, X: Rows, y: object = None) -> Self:
         """Count the rows with each feature; raise UsageError where no feature has a weight."""

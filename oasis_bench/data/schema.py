@@ -68,6 +68,16 @@ class Column(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
         return self.kind not in Column.LEFT_OUT
 
     @property
+    def is_time_of_day(self) -> bool:
+        """Whether its cells are times without a date."""
+        return self.form == cells.TIME_OF_DAY
+
+    @property
+    def has_form(self) -> bool:
+        """Whether its cells have a unit, or a format that is not ISO 8601."""
+        return self.form not in ("", cells.ISO, cells.BOOLEAN)
+
+    @property
     def words(self) -> str:
         """Say what its cells are."""
         form = f" ({self.form})" * bool(self.form)
@@ -233,11 +243,14 @@ class Schema(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
 
         if isinstance(given.dtype, pd.CategoricalDtype):
             given = pd.Series(np.asarray(given))
-        is_timed = column.form == cells.TIME_OF_DAY
         is_real = pd.api.types.is_numeric_dtype(given.dtype) and given.dtype.kind != "c"
-        if column.kind == "date" and not is_timed and pd.api.types.is_datetime64_any_dtype(given):
+        if (
+            column.kind == "date"
+            and not column.is_time_of_day
+            and pd.api.types.is_datetime64_any_dtype(given)
+        ):
             return cells.days_of(cells.dates_of(given)), []
-        if column.kind == "number" and is_real and column.form in ("", cells.BOOLEAN):
+        if column.kind == "number" and is_real and not column.has_form:
             return given.to_numpy(np.float64, na_value=np.nan), []
         if column.kind == "date" and pd.api.types.is_numeric_dtype(given.dtype):
             given = pd.Series(cells.texts_of(given), dtype=object)  # such as 20200131
@@ -254,11 +267,11 @@ class Schema(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
             return partial(_code, _Codes(column.texts), frozenset(self.missing))
         missing = frozenset({*self.missing, *cells.NO_FEATURE})
         if column.kind == "date":
-            of_value = _time if column.form == cells.TIME_OF_DAY else _days
+            of_value = _time if column.is_time_of_day else _days
             return partial(_read, missing, cells.date_reader(column.form), of_value)
         of_text = cells.number_reader(column.form, self.decimal, self.thousands)
-        has_unit = column.form not in ("", cells.BOOLEAN)  # which a number alone has not
-        return partial(_read, missing, of_text, _nothing if has_unit else _number)
+        of_value = _nothing if column.has_form else _number  # a number alone has no unit
+        return partial(_read, missing, of_text, of_value)
 
 
 class _Codes:

@@ -12,12 +12,7 @@ from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, Self, cast
 
-from oasis_bench.system import (
-    UsageError,
-    check_value,
-    quoted,
-    read_value,
-)
+from oasis_bench.system import UsageError, check_value, quoted, read_value
 
 ON, OFF = "on", "off"
 

@@ -28,14 +28,8 @@ from oasis_bench.command_line import DATA_OPTIONS, ProgressDisplay
 from oasis_bench.data import class_labels, frame_as_bytes, table_of
 from oasis_bench.experiment import Experiment, LearnerSpec, tasks_by_option
 from oasis_bench.notebook.result import RunResult
-from oasis_bench.plugins import MetricLearner, Registry, load_model, load_reports, plugin_files_of
-from oasis_bench.runs import (
-    fit_on_all,
-    has_run,
-    new_run_folder,
-    refuse_used_folder,
-    run_experiment,
-)
+from oasis_bench.plugins import MetricLearner, Registry, load_model, load_reports
+from oasis_bench.runs import fit_on_all, has_run, new_run_folder, refuse_used_folder, run_experiment
 from oasis_bench.system import Folder, UsageError, open_regular, printable, unknown_name
 
 LABEL = "label"
@@ -443,7 +437,8 @@ def _files_of(kind: type[MetricLearner], registry: Registry) -> list[Path]:
     source = None if kind.__module__ == "__main__" else inspect.getsourcefile(kind)
     if kind.name in registry.algorithms:
         found = registry.algorithms[kind.name]
-        if found is kind or (source and [Path(source).resolve()] == plugin_files_of(found)):
+        place = Path(inspect.getfile(found)).resolve()
+        if found is kind or (source and Path(source).resolve() == place):
             return []
         raise UsageError(
             f"the name {kind.name!r} of {kind.__qualname__} belongs to another learner: give it "

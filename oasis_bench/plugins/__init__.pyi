@@ -15,6 +15,7 @@ from .contract import (
 )
 from .dataset import Dataset as Dataset
 from .fields import Fields as Fields
+from .fitted import FittedArray as FittedArray
 from .learner import (
     BilinearLearner as BilinearLearner,
     EmbeddingLearner as EmbeddingLearner,
@@ -27,7 +28,6 @@ from .learner import (
 )
 from .metric_learner import (
     TIES_SEED as TIES_SEED,
-    FittedArray as FittedArray,
     IncrementalLearner as IncrementalLearner,
     MetricLearner as MetricLearner,
     ranked_labels as ranked_labels,
@@ -52,7 +52,6 @@ from .registry import (
     Registry as Registry,
     load_reports as load_reports,
     place_in_plugin as place_in_plugin,
-    plugin_files_of as plugin_files_of,
 )
 from .use import (
     embed as embed,

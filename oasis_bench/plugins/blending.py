@@ -18,7 +18,7 @@ from oasis_bench.data import FloatArray, far_middle, without_offset
 from oasis_bench.plugins.learner import EmbeddingLearner, ExemplarLearner, squared_distances
 from oasis_bench.plugins.metric_learner import MetricLearner
 from oasis_bench.system import UsageError, quoted
-from oasis_bench.tasks import Scores, kernel_ready
+from oasis_bench.tasks import kernel_ready
 
 PAIRED, PAIRED_WITH = 50, 40
 """Training rows, and others that each is compared with, for the standard deviations."""
@@ -87,7 +87,7 @@ class Blend:
         of_baseline = sd_of_baseline(X if steps is None else baseline_X, seed)
         return cls(weight, of_baseline, sd_of_learned(learner, X, seed), steps)
 
-    def mix(self, baseline: Scores, learned: Scores) -> Scores:
+    def mix(self, baseline: FloatArray, learned: FloatArray) -> FloatArray:
         """Return the blend of scores s0 and s1 of the same pairs."""
         if self.weight == 1:
             return learned
@@ -127,7 +127,7 @@ class Blend:
         return self.mix(baseline_scores(baseline_queries, baseline_gallery), learned)
 
 
-def as_inner_product(learner: type[MetricLearner], scores: Scores) -> Scores:
+def as_inner_product(learner: type[MetricLearner], scores: FloatArray) -> FloatArray:
     """Return s1: -d^2 / 2 if the scores are minus a distance d, else the scores."""
     of_distances = (
         issubclass(learner, EmbeddingLearner)
@@ -140,7 +140,7 @@ def as_inner_product(learner: type[MetricLearner], scores: Scores) -> Scores:
     return np.multiply(squares, squares, out=squares) / -2
 
 
-def baseline_scores(queries: Any, gallery: Any) -> Scores:
+def baseline_scores(queries: Any, gallery: Any) -> FloatArray:
     """Return s0, -|x - y|^2 / 2, of every query and every gallery row, dense or sparse."""
     queries, gallery = (
         rows.to_numpy() if hasattr(rows, "to_numpy") else rows for rows in (queries, gallery)
@@ -189,7 +189,7 @@ def _pairs(n_rows: int, seed: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np
     return drawn[:n_left], drawn[n_left : n_left + PAIRED_WITH]
 
 
-def _deviation(scores: Scores) -> float:
+def _deviation(scores: FloatArray) -> float:
     """Return the standard deviation of scores; 0 if they are constant or not finite."""
     least = CONSTANT * np.finfo(scores.dtype).eps * np.abs(scores).max()
     with np.errstate(over="ignore", invalid="ignore"):

@@ -15,7 +15,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from oasis_bench.data import (
-    FittedArray as FittedArray,
     FloatArray,
     canonical,
     check_items,
@@ -25,6 +24,7 @@ from oasis_bench.data import (
     far_middle,
     without_offset,
 )
+from oasis_bench.plugins.fitted import FittedArray
 from oasis_bench.system import UsageError, quoted
 from oasis_bench.tasks import as_items, evaluate_ranking, kernel_ready, refuse_nan
 

@@ -30,7 +30,6 @@ from sklearn.utils.validation import check_is_fitted
 from oasis_bench import __version__
 from oasis_bench.data import (
     Column,
-    FittedArray,
     Patches,
     PatchKind,
     Prepare,
@@ -40,16 +39,10 @@ from oasis_bench.data import (
     row_hashes,
 )
 from oasis_bench.plugins.blending import Blend
+from oasis_bench.plugins.fitted import FittedArray
 from oasis_bench.plugins.metric_learner import MetricLearner
 from oasis_bench.plugins.registry import Registry
-from oasis_bench.system import (
-    ArrayArchive,
-    UsageError,
-    open_regular,
-    printable,
-    quoted,
-    whole_file,
-)
+from oasis_bench.system import ArrayArchive, UsageError, open_regular, printable, quoted, whole_file
 
 MESSAGE_LENGTH = 500
 """Characters of a reason that an error gives: a damaged file can hold megabytes of text."""
@@ -82,7 +75,19 @@ _COUNT, _OF_EACH = FittedArray((), np.number), FittedArray(("n_features",))
 _SCALE = FittedArray(("n_features",), positive=True)
 _WITHOUT_SCALE = dict.fromkeys(("var_", "scale_"), FittedArray((), np.object_))  # they are None
 
-OF_SCIKIT_LEARN: Mapping[str, Mapping[str, FittedArray]] = {
+OF_STEPS: Mapping[str, Mapping[str, FittedArray]] = {
+    "Prepare": {
+        "medians_": _OF_EACH,
+        **dict.fromkeys(("indicated_", "joined_"), FittedArray(("n_features",), np.bool_)),
+    },
+    "PrincipalComponents": {
+        "mean_": _OF_EACH,
+        "components_": FittedArray(("n_components", "n_features")),
+    },
+    "InverseDocumentFrequency": {
+        "features_": FittedArray(("n_kept",), np.integer, chosen_from="n_features"),
+        "idf_": FittedArray(("n_kept",), positive=True),
+    },
     "StandardScaler": {"n_samples_seen_": _COUNT, "mean_": _OF_EACH},
     "MinMaxScaler": {
         "n_samples_seen_": _COUNT,
@@ -90,7 +95,7 @@ OF_SCIKIT_LEARN: Mapping[str, Mapping[str, FittedArray]] = {
         "scale_": _SCALE,
     },
 }
-"""The fitted attributes of scikit-learn's transformers."""
+"""The fitted attributes of `Scaling.STEPS`, by their names."""
 
 
 def save_model(
@@ -346,7 +351,7 @@ def _check_steps(steps: Sequence[Any]) -> None:
 def _fitted_state(step: Any) -> dict[str, FittedArray]:
     """Describe the fitted attributes of one of `Scaling.STEPS`."""
     state = {"feature_names_in_": FittedArray(("n_features",), np.object_, required=False)}
-    state |= getattr(step, "_fitted_arrays", OF_SCIKIT_LEARN.get(type(step).__name__, {}))
+    state |= OF_STEPS.get(type(step).__name__, {})
     if isinstance(step, StandardScaler):
         state |= {"var_": _OF_EACH, "scale_": _SCALE} if step.with_std else _WITHOUT_SCALE
     return state

@@ -17,7 +17,7 @@ from oasis_bench.plugins.blending import Blend, as_inner_product, baseline_score
 from oasis_bench.plugins.learner import EmbeddingLearner, baseline_rows, learner_of
 from oasis_bench.plugins.metric_learner import TIES_SEED, MetricLearner
 from oasis_bench.system import Progress, UsageError, no_progress
-from oasis_bench.tasks import Numbers, Scores, as_items, take_items, top_k
+from oasis_bench.tasks import Numbers, as_items, take_items, top_k
 
 
 def neighbours(
@@ -66,7 +66,7 @@ def neighbours(
 
 def ranking_of(
     estimator: Any, given: list[Any]
-) -> tuple[Callable[[Any, Any], Scores], tuple[Any, ...]]:
+) -> tuple[Callable[[Any, Any], FloatArray], tuple[Any, ...]]:
     """Return the similarity by which an estimator ranks, with its blend, and the items for it.
 
     `given` are the gallery and the queries, or only the gallery if its items are the queries.
@@ -86,7 +86,7 @@ def ranking_of(
 
 def _blended(
     learner: MetricLearner, blend: Blend, queries: tuple[Any, Any], gallery: tuple[Any, Any]
-) -> Callable[[Numbers, Numbers], Scores]:
+) -> Callable[[Numbers, Numbers], FloatArray]:
     """Return the similarity of a blend, as a function of row numbers.
 
     Queries and gallery are pairs: the rows for the learner, and the rows for the baseline.  The
@@ -94,7 +94,7 @@ def _blended(
     """
     kept: dict[str, Any] = {}
 
-    def similarity(asked: Numbers, numbers: Numbers) -> Scores:
+    def similarity(asked: Numbers, numbers: Numbers) -> FloatArray:
         if kept.get("numbers") is not numbers:
             rows = [take_items(X, numbers) for X in gallery]
             rows[0] = learner.embed(rows[0]) if learner.has_embedding else rows[0]

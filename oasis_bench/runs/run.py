@@ -37,12 +37,7 @@ from oasis_bench.runs.schema import (
     SplitSource,
     TaskSource,
 )
-from oasis_bench.runs.store import (
-    LONGEST_NAME,
-    RefusedRecordError,
-    Store,
-    refuse_used_folder,
-)
+from oasis_bench.runs.store import LONGEST_NAME, RefusedRecordError, Store, refuse_used_folder
 from oasis_bench.system import (
     Folder,
     OutputError,

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import pandas as pd
+from msgspec import Struct
 from msgspec.structs import asdict
 
 from oasis_bench.data import Scaling
@@ -33,7 +34,7 @@ from oasis_bench.runs.schema import (
     RunFacts,
 )
 from oasis_bench.system import Folder, OutputError, UsageError, quoted, require_memory
-from oasis_bench.trial import Measured, Row, TrialResult
+from oasis_bench.trial import Measured, TrialResult
 
 FILE_NAME = "results.sqlite"
 
@@ -291,7 +292,7 @@ class Store:
                 )
                 self._insert_of_trial(table, trial_id, new)
 
-    def _insert_of_trial(self, table: str, trial_id: str, rows: Sequence[Row]) -> None:
+    def _insert_of_trial(self, table: str, trial_id: str, rows: Sequence[Struct]) -> None:
         self._insert(table, [{"trial_id": trial_id, **asdict(row)} for row in rows])
 
     def _insert(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from oasis_bench.data import (
+    FloatArray,
     JudgedTriplets,
     Judgements,
     LabelledRows,
@@ -26,7 +27,6 @@ from oasis_bench.data import (
 from oasis_bench.system import UsageError, unknown_name
 from oasis_bench.tasks.ranking import (
     Numbers,
-    Scores,
     Similarity,
     as_items,
     kernel_ready,
@@ -104,7 +104,7 @@ class Evaluation(ABC):
         self.kept = kept
         self._came = np.zeros(n_asked, dtype=bool)
 
-    def add(self, start: int, scores: Scores) -> None:
+    def add(self, start: int, scores: FloatArray) -> None:
         """Evaluate the scores of a block of queries.
 
         Parameters
@@ -123,7 +123,7 @@ class Evaluation(ABC):
         self._came[start : start + len(scores)] = True
 
     @abstractmethod
-    def judge(self, start: int, scores: Scores) -> None:
+    def judge(self, start: int, scores: FloatArray) -> None:
         """Evaluate a block of queries, as `add`; scores are `kernel_ready`, and may be NaN."""
 
     @abstractmethod
@@ -312,7 +312,7 @@ class Task(ABC):
         seed: int,
         training: Any = None,
         measures: Collection[str] | None = None,
-        also: Callable[[int, Scores], object] = lambda start, scores: None,
+        also: Callable[[int, FloatArray], object] = lambda start, scores: None,
     ) -> Evaluation:
         """Evaluate a similarity function in this process, one block of queries at a time.
 
@@ -341,7 +341,7 @@ class Task(ABC):
         X, gallery = as_items(X, gallery)
         evaluation = self.evaluation(truth, tie_order(seed, gallery.shape[0]), measures)
 
-        def take(start: int, scores: Scores) -> None:
+        def take(start: int, scores: FloatArray) -> None:
             evaluation.add(start, scores)
             also(start, scores)
 

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import rankdata
 
+from oasis_bench.data import FloatArray
 from oasis_bench.experiment import ChooseBy
 from oasis_bench.plugins import (
     Blend,
@@ -76,7 +77,7 @@ class KeptRows:
         self.queries = np.asarray(queries, dtype=np.intp)
         self.rows = np.empty((len(self.queries), n_gallery))
 
-    def add(self, start: int, scores: wall.ScoreArray) -> None:
+    def add(self, start: int, scores: FloatArray) -> None:
         """Take the scores (n_block, n_gallery) of the queries from `start` on."""
         held = (self.queries >= start) & (self.queries < start + len(scores))
         self.rows[held] = scores[self.queries[held] - start]
@@ -85,14 +86,14 @@ class KeptRows:
 Takes: TypeAlias = "Evaluation | KeptRows"
 """What takes blocks of scores."""
 
-Mix = Callable[[int, wall.ScoreArray], wall.ScoreArray]
+Mix = Callable[[int, FloatArray], FloatArray]
 """``mix(start, scores)`` blends the scores of the queries from `start` on with the baseline's."""
 
 
 def mix_of(blend: Blend, learner: type[MetricLearner], items: SealedItems, gallery: str) -> Mix:
     """Return what blends the learner's scores of test items against a gallery."""
 
-    def mix(start: int, scores: wall.ScoreArray) -> wall.ScoreArray:
+    def mix(start: int, scores: FloatArray) -> FloatArray:
         others = items.test_rows if gallery == "test" else items.training_rows
         baseline = baseline_scores(items.test_rows[start : start + len(scores)], others)
         return blend.mix(baseline, as_inner_product(learner, scores))

@@ -22,12 +22,7 @@ from oasis_bench.plugins import Blend, IncrementalLearner, MetricLearner, load_b
 from oasis_bench.system import error_line
 from oasis_bench.tasks import Task
 from oasis_bench.trial import wall
-from oasis_bench.trial.harness_side.evaluator import (
-    Evaluator,
-    Traces,
-    galleries_of,
-    reason_against,
-)
+from oasis_bench.trial.harness_side.evaluator import Evaluator, Traces, galleries_of, reason_against
 from oasis_bench.trial.harness_side.findings import EndsTrialError, Findings, Fit, task_at_work
 from oasis_bench.trial.harness_side.inbox import ROUGH_SECONDS, HarnessClock
 from oasis_bench.trial.harness_side.items import Sealed, SealedItems, TrialItems

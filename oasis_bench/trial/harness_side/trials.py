@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from oasis_bench.data import LabelledRows
+from oasis_bench.data import FloatArray, LabelledRows
 from oasis_bench.experiment import TrialSpec, saved_steps
 from oasis_bench.plugins import Blend, MetricLearner, Registry, load_blend
 from oasis_bench.system import (
@@ -27,12 +27,7 @@ from oasis_bench.system import (
 from oasis_bench.tasks import Task
 from oasis_bench.trial import wall
 from oasis_bench.trial.harness_side.conversation import Conversation
-from oasis_bench.trial.harness_side.evaluator import (
-    Evaluator,
-    Measured,
-    mix_of,
-    reason_against,
-)
+from oasis_bench.trial.harness_side.evaluator import Evaluator, Measured, mix_of, reason_against
 from oasis_bench.trial.harness_side.items import Sealed, SealedItems, TrialItems, draw_items
 from oasis_bench.trial.harness_side.result import GALLERIES, TrialResult, what_was_scored
 from oasis_bench.trial.harness_side.rows import AnswerRow
@@ -155,7 +150,7 @@ class Predictions:
                     status, reason = "failed", error_line(error)
             yield task.name, Measured([AnswerRow(task.name, status, reason)])
 
-    def blended(self) -> Iterator[tuple[int, wall.ScoreArray]]:
+    def blended(self) -> Iterator[tuple[int, FloatArray]]:
         """Yield the scores among test items as tasks are evaluated by them, with their start."""
         mix, start = None, 0
         if "test" in self._blends:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from oasis_bench.data import apply_steps
+from oasis_bench.data import FloatArray, apply_steps
 from oasis_bench.experiment import ChooseBy
 from oasis_bench.plugins import (
     Blend,
@@ -133,7 +133,7 @@ class InnerFolds:
         They are with a baseline of these rows and the standard deviation of the learner's scores.
         """
         assert data.truth is not None
-        similarity: Callable[[Any, Any], wall.ScoreArray] = learner.similarity
+        similarity: Callable[[Any, Any], FloatArray] = learner.similarity
         training = data.X
         if task.gallery == "training" and isinstance(learner, ExemplarLearner):
             similarity = partial(_similarity_to_training, learner)
@@ -150,7 +150,7 @@ class InnerFolds:
                 for weight in Blend.WEIGHTS[:-1]
             ]
 
-        def judge_blends(start: int, scores: wall.ScoreArray) -> None:
+        def judge_blends(start: int, scores: FloatArray) -> None:
             if not blends:
                 return
             baseline = baseline_scores(rows.queries[start : start + len(scores)], gallery)
@@ -164,9 +164,7 @@ class InnerFolds:
         return [one.value(by.measure, by.k) for one in evaluations]
 
 
-def _similarity_to_training(
-    learner: ExemplarLearner, queries: Any, training: Any
-) -> wall.ScoreArray:
+def _similarity_to_training(learner: ExemplarLearner, queries: Any, training: Any) -> FloatArray:
     """Return the scores of training items, which the learner has: they need not be given."""
     shape = queries.shape[0], training.shape[0]
     return kernel_ready(learner.similarity_to_training(queries), shape, "similarity_to_training")

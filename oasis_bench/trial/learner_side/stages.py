@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from oasis_bench.data import apply_steps, symmetry_index
+from oasis_bench.data import FloatArray, apply_steps, symmetry_index
 from oasis_bench.plugins import (
     BilinearLearner,
     ExemplarLearner,
@@ -70,7 +70,7 @@ class Channel:
         if n_sent < len(line):
             self._socket.sendall(line[n_sent:])
 
-    def send_scores(self, message: wall.Scores, scores: wall.ScoreArray) -> None:
+    def send_scores(self, message: wall.Scores, scores: FloatArray) -> None:
         """Send scores after their message."""
         self.send(message)
         self._socket.sendall(scores.data.cast("B"))
@@ -319,7 +319,7 @@ def _send_scores(
 
 def _scorer(
     learner: MetricLearner, gallery: str, test: Any, others: Any
-) -> tuple[Callable[[slice], wall.ScoreArray], str]:
+) -> tuple[Callable[[slice], FloatArray], str]:
     """Return what scores a block of test items, and the name of the method that it calls.
 
     A gallery is embedded once, not once a block.

@@ -29,7 +29,6 @@ from .messages import (
     Queried as Queried,
     Replayed as Replayed,
     Saved as Saved,
-    ScoreArray as ScoreArray,
     Scores as Scores,
     Started as Started,
     Tuned as Tuned,

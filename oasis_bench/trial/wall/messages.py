@@ -6,7 +6,6 @@ from typing import Annotated, Any, TypeAlias
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 from msgspec import Meta, Struct
 
 from oasis_bench.system import printable
@@ -178,8 +177,6 @@ Message: TypeAlias = (
 )
 WITH_FILE = (Fitted, Saved, Loaded)
 """The messages that a file comes with."""
-
-ScoreArray = npt.NDArray[np.floating]
 
 _encoder = msgspec.json.Encoder(enc_hook=lambda value: value.item())  # scalars of NumPy
 _decoder: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
