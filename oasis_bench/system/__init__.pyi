@@ -1,6 +1,5 @@
 from .arrays import ArrayArchive as ArrayArchive
 from .errors import (
-    VALUES as VALUES,
     OutputError as OutputError,
     Progress as Progress,
     UsageError as UsageError,
