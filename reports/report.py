@@ -32,15 +32,11 @@ from oasis_bench.reports.measures import (
 from oasis_bench.reports.ratings import rating_tables, read_ratings
 from oasis_bench.reports.report_files import data_uri, render, write_files
 from oasis_bench.reports.table import latex_text, plural, series
-from oasis_bench.reports.trials import (
-    cost_tables,
-    selection_table,
-    unfinished_table,
-)
+from oasis_bench.reports.trials import cost_tables, selection_table, unfinished_table
 from oasis_bench.reports.verdict import answers, next_steps
 from oasis_bench.reports.view import RunView, refuse_baseline, task_title, view_of
 from oasis_bench.runs import StoredRun, read_run
-from oasis_bench.system import Folder, Text
+from oasis_bench.system import Folder, printable
 from oasis_bench.trial import CLOCK_IN_WORDS
 
 PAGE = "report.html"
@@ -119,7 +115,7 @@ def _log(folder: Path) -> str:
     except OSError:
         return ""
     text = REPEATED.sub(_counted, f"{text.strip()}\n")
-    return Text.printable(text.strip(), keep="\n")
+    return printable(text.strip(), keep="\n")
 
 
 def _counted(found: re.Match[str]) -> str:
@@ -324,7 +320,7 @@ def scaling_text(view: RunView) -> str:
     of_first = view.trials.groupby("learner", sort=False)["n_features"].agg(["min", "max"])[:1]
     ends = dict.fromkeys(f"{n:,}" for n in of_first.to_numpy().ravel())  # by rare categories
     rows = f"Rows of {' to '.join(ends)} features" if ends else "Rows"
-    what = f"{rows} are scaled by {scalings[0]} ({Scaling.words(scalings[0])})"
+    what = f"{rows} are scaled by {scalings[0]} ({Scaling(scalings[0]).words})"
     if len(scalings) > 1:
         what = f"The scaling of {rows[:1].lower()}{rows[1:]} is tuned among {series(scalings)}"
     default = ", the data set's default" + "s" * (len(scalings) > 1)

@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 
 from oasis_bench.reports.figure_style import Drawing
 from oasis_bench.reports.table import Table, clip, page_text, plural, series, to_csv, to_latex
-from oasis_bench.system import Folder, Text, UsageError
+from oasis_bench.system import Folder, UsageError, encodable
 
 VARIABLES = {
     "#262626": "--ink",  # texts
@@ -93,10 +93,10 @@ def write_files(
     files = {}
     for table in tables:
         files[f"tables/{table.name}.csv"] = to_csv(table.numbers)
-        files[f"tables/{table.name}.tex"] = Text.encodable(to_latex(table)).encode()
+        files[f"tables/{table.name}.tex"] = encodable(to_latex(table)).encode()
     for drawing in figures:
         files[f"figures/{drawing.name}.svg"] = drawing.svg
-    files[name] = Text.encodable(page).encode()
+    files[name] = encodable(page).encode()
     try:
         for path, content in files.items():
             Folder(folder).write(path, content)

@@ -24,6 +24,8 @@ from oasis_bench.experiment import Experiment, LearnerSpec, plan
 from oasis_bench.plugins import (
     Blend,
     Registry,
+    as_inner_product,
+    baseline_scores,
     load_blend,
     load_model,
     save_model,
@@ -314,19 +316,19 @@ def test_what_is_blended():
 
 def test_distances_are_blended_as_squares_and_other_scores_as_they_are():
     scores = np.array([[-3.0, -0.5, 0.0]])
-    assert Blend.as_inner_product(LDA, scores).tolist() == [[-4.5, -0.125, 0.0]]
-    assert Blend.as_inner_product(OASIS, scores).tolist() == scores.tolist()
+    assert as_inner_product(LDA, scores).tolist() == [[-4.5, -0.125, 0.0]]
+    assert as_inner_product(OASIS, scores).tolist() == scores.tolist()
 
 
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
 def test_the_score_of_the_baseline_is_minus_half_the_squared_distance(make):
     X = np.random.default_rng(0).normal(size=(7, 3))
-    np.testing.assert_allclose(Blend.baseline_scores(make(X[:3]), make(X)), baseline(X[:3], X))
+    np.testing.assert_allclose(baseline_scores(make(X[:3]), make(X)), baseline(X[:3], X))
 
 
 def test_far_from_zero_the_baseline_keeps_its_digits():
     X = np.random.default_rng(0).normal(size=(9, 3))
-    far = Blend.baseline_scores(X[:4] + 1e8, X + 1e8)
+    far = baseline_scores(X[:4] + 1e8, X + 1e8)
     exact = baseline(X[:4] + 1e8, X + 1e8)  # cdist takes differences
     np.testing.assert_allclose(far, exact, rtol=1e-12)
 

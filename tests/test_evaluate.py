@@ -21,12 +21,7 @@ from oasis_bench.data import row_hashes
 from oasis_bench.datasets import OwnTriplets
 from oasis_bench.plugins import load_model, save_model
 from oasis_bench.reports import write_report
-from oasis_bench.runs import (
-    evaluate_run,
-    read_run,
-    resume_experiment,
-    run_experiment,
-)
+from oasis_bench.runs import evaluate_run, read_run, resume_experiment, run_experiment
 from oasis_bench.runs.schema import TRIAL_TABLES
 from oasis_bench.runs.store import Store
 from oasis_bench.system import UsageError
@@ -99,7 +94,7 @@ class SendsAPipe(Euclidean):
 
     def fit(self, X, y=None):
         self.pipe_ = os.pipe()
-        saved = stages.messages.Saved()
+        saved = stages.wall.Saved()
         stages._send_model_file = lambda learner, line: line.send(saved, self.pipe_[0])
         return super().fit(X, y)
 """

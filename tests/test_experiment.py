@@ -21,6 +21,7 @@ from oasis_bench.experiment import (
     Experiment,
     LearnerSpec,
     Search,
+    built_in_names,
     plan,
     refuse_unknown_subsets,
 )
@@ -222,12 +223,12 @@ def test_a_file_that_is_no_experiment_is_refused_in_one_line(parse, text, messag
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("name", Experiment.built_in_names())
+@pytest.mark.parametrize("name", built_in_names())
 def test_built_in_experiments_parse_and_plan(name):
     found = Experiment.from_toml(name)
     found = next(iter(found.one_for_each_value().values()), found)
     options = {k: v for k, v in found.dataset_options.items() if k != "features"}  # an extra's
-    dataset = Registry.open_dataset(found.dataset, Registry.load(), options)
+    dataset = Registry.load().open_dataset(found.dataset, options)
     refuse_unknown_subsets(found, dataset)
     listed = [c for subset in found.classes if isinstance(subset, tuple) for c in subset]
     names = tuple(listed or "abcdefghij" * 20)

@@ -162,9 +162,7 @@ b.png,b.png,d.png,1,2
 def own(data, text, name="triplets.csv"):
     """The data set of a CSV file beside the pictures, by its path."""
     (data / "similarity-triplets" / "images" / name).write_text(text)
-    return Registry.open_dataset(
-        str(data / "similarity-triplets" / "images" / name), Registry.load()
-    )
+    return Registry.load().open_dataset(str(data / "similarity-triplets" / "images" / name))
 
 
 def test_triplets_of_the_user_s_own_need_three_columns(data):
@@ -181,10 +179,10 @@ def test_triplets_of_the_user_s_own_need_three_columns(data):
 def test_they_may_have_votes_and_groups_and_lie_in_a_folder(data):
     own(data, OWN)
     folder = str(data / "similarity-triplets" / "images")
-    rows = Registry.open_dataset(folder, Registry.load()).load()
+    rows = Registry.load().open_dataset(folder).load()
     assert rows.judged.votes.tolist() == [[2, 1], [3, 0], [1, 2]]
     (data / "my.csv").write_text(TRIPLETS.replace("images/", ""))
-    dataset = Registry.open_dataset(str(data / "my.csv"), Registry.load(), {"images": folder})
+    dataset = Registry.load().open_dataset(str(data / "my.csv"), {"images": folder})
     rows = dataset.load()
     assert rows.judged.groups.tolist() == [1, 0]
     assert rows.class_names == ("null", "zebra")
@@ -193,7 +191,7 @@ def test_they_may_have_votes_and_groups_and_lie_in_a_folder(data):
 def test_the_first_triplets_may_be_taken_alone(data):
     own(data, "query,positive,negative\nc.png,a.png,b.png\nb.png,c.png,a.png\nb.png,a.png,d.png\n")
     table = str(data / "similarity-triplets" / "images" / "triplets.csv")
-    rows = Registry.open_dataset(table, Registry.load(), {"max_triplets": 2}).load()
+    rows = Registry.load().open_dataset(table, {"max_triplets": 2}).load()
     assert [path.name for path in rows.images] == ["a.png", "b.png", "c.png"]
     assert rows.judged.items.tolist() == [[2, 0, 1], [1, 2, 0]]
     with pytest.raises(UsageError, match="max_triplets = 0: a whole number of at least 1"):

@@ -12,7 +12,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from oasis_bench.algorithms import Euclidean
 from oasis_bench.claims.paper_figures import PUBLISHED
 from oasis_bench.command_line import main
-from oasis_bench.data import Scaling
+from oasis_bench.data import Scaling, apply_steps
 from oasis_bench.datasets import Keel
 from oasis_bench.datasets.table_file import TABLES
 from oasis_bench.experiment import Experiment, plan
@@ -70,8 +70,9 @@ def test_the_published_rules_give_the_published_digits_on_the_items_of_our_trial
     found = {3: [], 5: [], 7: []}
     for spec in (spec for spec in specs if spec.learner == "Euclidean"):
         items = draw_items(spec, rows, Euclidean)
-        scale = Scaling.learn("minmax", rows.X[items.train_rows])
-        train, test = (scale(rows.X[part]) for part in (items.train_rows, items.test_rows))
+        steps = Scaling("minmax").learn(rows.X[items.train_rows])
+        parts = (rows.X[part] for part in (items.train_rows, items.test_rows))
+        train, test = (apply_steps(steps, part) for part in parts)
         own = np.unique(rows.y[items.test_rows], return_inverse=True)[1]
         for k, accuracies in found.items():
             votes = KNeighborsClassifier(k).fit(train, items.y).predict(test)

@@ -97,7 +97,7 @@ def test_a_quick_experiment_has_options_that_its_data_set_takes_and_rows_where_t
     runs = quick.one_for_each_value() or {name: quick}
     assert len(runs) <= 3  # ten tables of KEEL would take more than a minute
     for one in runs.values():
-        Registry.open_dataset(one.dataset, registry, one.dataset_options)  # refuses unknown options
+        registry.open_dataset(one.dataset, one.dataset_options)  # refuses unknown options
     kinds = {registry.algorithms[spec.algorithm].takes for spec in quick.learners.values()}
     assert "rows" not in kinds or "patches" not in quick.dataset_options
 

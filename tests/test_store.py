@@ -393,7 +393,7 @@ WRITABLE = "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = "
         ("UPDATE measures SET value = 9e999", "CHECK constraint failed in measures"),
         ("UPDATE trials SET n_test = -1", "CHECK constraint failed in trials"),
         ("UPDATE trials SET learner = 'M'", "trials has the learner 'M', the run has not"),
-        ("UPDATE tuned SET scaling = 'x'", "tuned has the unknown scaling 'x'"),
+        ("UPDATE tuned SET scaling = 'x'", "unknown scaling 'x'"),
         ("UPDATE tuned SET params = 'null'", "tuned: 'null' are no hyper-parameters"),
         (f"UPDATE tuned SET params = '{'[' * 100_000}'", "its params is no JSON"),
         (f"UPDATE tuned SET params = '{{\"a\": {'[' * 25}{']' * 25}}}'", "more than 20 times"),

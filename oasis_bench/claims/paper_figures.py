@@ -166,7 +166,7 @@ class ClassList:
         lists = CLASS_LISTS.get(name, ())
         if not lists:
             return experiment
-        dataset = Registry.open_dataset(DATASET, registry)
+        dataset = registry.open_dataset(DATASET)
         sizes = dataset.class_sizes()
         needed = {one for own in lists for one in dataset.class_subsets[own]}
         if any(sizes.get(one, 0) < sum(PAPERS_PER_CLASS) for one in needed):

@@ -12,8 +12,8 @@ from oasis_bench.claims import ClassList, experiments, needs_quiet_cores
 from oasis_bench.command_line.progress import ProgressDisplay, in_words
 from oasis_bench.command_line.run import go_on_or_leave_out, quick_note
 from oasis_bench.experiment import Experiment
-from oasis_bench.plugins import Registry
-from oasis_bench.system import Folder, Machine, Text, UsageError
+from oasis_bench.plugins import Registry, load_reports
+from oasis_bench.system import Folder, UsageError, n_cores, unknown_name
 from oasis_bench.web_scale import chance_level, train, trainings
 
 QUICK = {"partitions": 1, "max_steps": 8_000, "threads": 1}
@@ -43,16 +43,14 @@ def run_paper(options: argparse.Namespace) -> int:
     names = options.experiments or experiments()
     for name in names:
         if name not in experiments():
-            raise UsageError(
-                f"--experiments: {Text.unknown_name('experiment', name, experiments())}"
-            )
+            raise UsageError(f"--experiments: {unknown_name('experiment', name, experiments())}")
     output = options.output or Path("runs") / ("paper-quick" if options.quick else "paper")
     planned = {name: paper_experiment(name, options.quick) for name in names}
-    reports, remarks, failed = Registry.load_reports(), quick_note(options), 0
+    reports, remarks, failed = load_reports(), quick_note(options), 0
     for number, (name, experiment) in enumerate(planned.items(), 1):
         print(f"{name} ({number} of {len(planned)}): {experiment.title}", flush=True)
         alone = needs_quiet_cores(name) and not options.quick
-        options.jobs = 1 if alone else min(max(1, Machine.cores() // experiment.threads), MOST_JOBS)
+        options.jobs = 1 if alone else min(max(1, n_cores() // experiment.threads), MOST_JOBS)
         try:
             status, why = go_on_or_leave_out(name, experiment, output, options)
         except KeyboardInterrupt:
@@ -95,7 +93,7 @@ def paper_experiment(name: str, quick: bool) -> Experiment:
 
 def run_web_scale(options: argparse.Namespace) -> int:
     """Train, and write the report."""
-    n_threads = options.threads or Machine.cores()
+    n_threads = options.threads or n_cores()
     planned = trainings(options.images, options.batch, options.seeds, options.steps_per_image)
 
     def tell(words: str, seconds_left: float) -> None:
@@ -124,5 +122,5 @@ def run_web_scale(options: argparse.Namespace) -> int:
             raise KeyboardInterrupt(
                 "interrupted: repeat the command to continue from the last checkpoint"
             ) from None
-    print(f"report: {Registry.load_reports().write_web_scale_report(options.output)}")
+    print(f"report: {load_reports().write_web_scale_report(options.output)}")
     return 0

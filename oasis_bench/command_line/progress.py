@@ -12,9 +12,9 @@ from typing import Any
 
 from tqdm.auto import tqdm
 
-from oasis_bench.experiment import TrialSpec
-from oasis_bench.runs import StoredRun
-from oasis_bench.system import Text
+from oasis_bench.experiment import cell_name
+from oasis_bench.runs import has_run
+from oasis_bench.system import for_terminal
 from oasis_bench.trial import TrialResult
 
 
@@ -46,13 +46,13 @@ class ProgressDisplay:
             self._open("trials", total=planned, unit="trial")
             return
         row = result.row
-        cell = TrialSpec.cell_name(row.learner, row.subset, row.split)
+        cell = cell_name(row.learner, row.subset, row.split)
         name = f"{cell}, partition {row.partition}"
         problem = "" if row.status == "ok" else f": {row.status}, {row.reason}"
         if self._live:
             if problem:
                 self.line(name + problem)
-            self._bar.set_postfix_str(Text.for_terminal(name), refresh=False)
+            self._bar.set_postfix_str(for_terminal(name), refresh=False)
             self._bar.update()
             return
         seconds = (time.monotonic() - self._began) / done * (planned - done)
@@ -75,7 +75,7 @@ class ProgressDisplay:
     def line(self, text: str) -> None:
         """Show a line, above the bar."""
         if self._live:
-            tqdm.write(Text.for_terminal(text), file=sys.stderr)
+            tqdm.write(for_terminal(text), file=sys.stderr)
         else:
             print(text, file=sys.stderr)
 
@@ -86,7 +86,7 @@ class ProgressDisplay:
                 shown = {"on_trial": self.trial, "on_download": self.download}
                 return start(**shown, on_note=self.line, **how)
             except KeyboardInterrupt:
-                if not (self.planned and StoredRun.is_in(folder)):
+                if not (self.planned and has_run(folder)):
                     raise  # nothing was kept
                 plugins = [word for path in how["plugin_files"] for word in ("--plugin", str(path))]
                 words = ["python", "-m", "oasis_bench", "run", "--resume", str(folder), *plugins]
@@ -100,9 +100,7 @@ class ProgressDisplay:
         self.close()
         self._what = what
         if self._live:
-            self._bar = tqdm(
-                desc=Text.for_terminal(what), file=sys.stderr, dynamic_ncols=True, **bar
-            )
+            self._bar = tqdm(desc=for_terminal(what), file=sys.stderr, dynamic_ncols=True, **bar)
 
     def close(self) -> None:
         """Leave the last bar as it is, and the terminal as it was."""

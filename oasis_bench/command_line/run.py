@@ -24,24 +24,21 @@ from oasis_bench.analysis import compare_runs
 from oasis_bench.command_line.options import EVERY_LEARNER, MODEL_SETTINGS, make_parser
 from oasis_bench.command_line.parsing import DATA_OPTIONS, joined_options
 from oasis_bench.command_line.progress import ProgressDisplay, in_words
-from oasis_bench.data import LabelledRows, Prepare, Scaling
+from oasis_bench.data import LabelledRows, Scaling
 from oasis_bench.experiment import (
     Experiment,
     LearnerSpec,
     package_hash,
     saved_steps,
     task_of_judgements,
+    tasks_by_option,
 )
-from oasis_bench.plugins import (
-    Dataset,
-    Registry,
-    learner_of,
-    load_model_of,
-)
+from oasis_bench.plugins import Dataset, Registry, learner_of, load_model_of, load_reports
 from oasis_bench.runs import (
-    StoredRun,
     evaluate_run,
     export_trec,
+    has_run,
+    new_run_folder,
     read_run,
     resume_experiment,
     run_experiment,
@@ -62,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
     if options.retry:
         raise UsageError("--retry is for a run that is continued: name the run with --resume")
     experiment = experiment_of(options)
-    folder = options.output or StoredRun.new_folder(experiment.dataset)
+    folder = options.output or new_run_folder(experiment.dataset)
     if experiment.corpora:
         return _run_suite(experiment, folder, options)
     if experiment.one_for_each_value():
@@ -83,7 +80,7 @@ def evaluate(options: argparse.Namespace) -> int:
         dataset_options=data_options(options, options.dataset),
         **_given(options, MODEL_SETTINGS),
     )
-    folder = options.output or StoredRun.new_folder(experiment.dataset)
+    folder = options.output or new_run_folder(experiment.dataset)
     return _run_into(folder, partial(run_experiment, experiment, folder), options)
 
 
@@ -103,7 +100,7 @@ def model_experiment(
     title = f"{name} of {model.name} on {Path(dataset).name}"
     # There are no inner folds; for fewer of them fewer training items are enough.
     defaults: dict[str, Any] = {"classes": ("all",), "inner_folds": 2}
-    settings = {**Experiment.tasks_by_option(settings.get("dataset_options", {})), **settings}
+    settings = {**tasks_by_option(settings.get("dataset_options", {})), **settings}
     splits = [registry.splits[registry.tasks[task].split] for task in settings.get("tasks", ())]
     if splits and "split" not in settings and all(split.all_may_test for split in splits):
         if "partitions" not in settings and settings.get("test_share", 1.0) == 1:
@@ -116,11 +113,11 @@ def model_experiment(
     experiment = Experiment(title, dataset, {model.stem: learner}, **{**defaults, **settings})
     steps = saved_steps(model, registry)
     own = None if steps is None else Scaling.of(steps)
-    if own is None or experiment.scaling == (own,):
+    if own is None or experiment.scaling == (own.name,):
         return experiment
     if experiment.scaling is not None:
-        raise UsageError(f"{model} has its own scaling, {own}: leave --scaling out")
-    return replace(experiment, scaling=(own,))
+        raise UsageError(f"{model} has its own scaling, {own.name}: leave --scaling out")
+    return replace(experiment, scaling=(own.name,))
 
 
 def _evaluate_run(options: argparse.Namespace) -> int:
@@ -185,12 +182,12 @@ def _that_take(
     """
     registry = Registry.load(plugin_files)
     names, left_out = [], []
-    source = Registry.open_dataset(dataset, registry, of_data)
+    source = registry.open_dataset(dataset, of_data)
     with closing(ProgressDisplay()) as display:
-        rows = Registry.load_rows(source, display.download, in_outline)
+        rows = source.load_checked(display.download, in_outline)
     for name in registry.algorithms:
         try:
-            Registry.refuse_unlike_inputs(registry.algorithms[name], source, rows)
+            source.refuse_unless_taken_by(registry.algorithms[name], rows)
             names.append(name)
         except UsageError as error:
             left_out.append(f"left out: {error}")
@@ -201,9 +198,7 @@ def data_options(options: argparse.Namespace, dataset: str) -> dict[str, Any]:
     """Return the options of the data set that were given."""
     if not options.data_options:
         return {}
-    return Registry.read_options(
-        dataset, Registry.load(options.plugin), joined_options(options.data_options)
-    )
+    return Registry.load(options.plugin).read_options(dataset, joined_options(options.data_options))
 
 
 def _given(options: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
@@ -225,7 +220,7 @@ def _run_suite(suite: Experiment, folder: Path, options: argparse.Namespace) -> 
     print(f"{len(left)} of {len(corpora)} corpora have no result in {results} yet")
     if not options.quick and (seconds := expected_seconds(left)):
         print(f"estimate from the published results: {in_words(seconds)}")
-    export = partial(Registry.load_reports().export_run, kind="summary", output=results)
+    export = partial(load_reports().export_run, kind="summary", output=results)
     failed = _go_on_with_each(left, folder, options, export)
     if results.is_dir():
         print(f"results: {results}: 'python -m oasis_bench ranks {results}' makes their page")
@@ -288,7 +283,7 @@ def _go_on_with_each(
     registry, failed = Registry.load(options.plugin), 0
     for name, one in experiments.items():  # before the first begins: this may raise
         how_far(folder / name, one)
-        Registry.open_dataset(one.dataset, registry, one.dataset_options)
+        registry.open_dataset(one.dataset, one.dataset_options)
         for spec in one.learners.values():
             registry.algorithms[spec.algorithm]
     for number, (name, one) in enumerate(experiments.items(), start=1):
@@ -337,7 +332,7 @@ def go_on(
         failed = _go_on_with_each(several, folder, options)
         folders = {name: folder / name for name in several}
         (what,) = experiment.lists_of_values
-        print(f"report: {Registry.load_reports().write_side_by_side(folders, folder, what)}")
+        print(f"report: {load_reports().write_side_by_side(folders, folder, what)}")
         return failed
     state = how_far(folder, experiment)
     if state == "finished":
@@ -350,7 +345,7 @@ def go_on(
 
 def how_far(folder: Path, experiment: Experiment) -> Literal["new", "begun", "finished"]:
     """Tell how far the run of an experiment in a folder is; a run of another one is refused."""
-    if not StoredRun.is_in(folder):
+    if not has_run(folder):
         return "new"
     info = read_run(folder).info
     before, now = info.experiment, experiment.settled_as(info.experiment)
@@ -386,7 +381,7 @@ def _run_into(
 
 def report_on(folder: Path, tables: bool = False, baseline: str | None = None) -> int:
     """Make the report of a run; its answer comes first, and its `tables` if they are requested."""
-    reports, run = Registry.load_reports(), read_run(folder)
+    reports, run = load_reports(), read_run(folder)
     reports.refuse_baseline(run, baseline)  # before anything is printed
     print(reports.summary_text(run) if tables else reports.answer_text(run), flush=True)
     print(f"report: {reports.write_report(folder, baseline, run)}")  # figures take seconds
@@ -419,7 +414,7 @@ def report(options: argparse.Namespace) -> int:
 
 def judge(options: argparse.Namespace) -> int:
     """Write the rating page of a run, or collect ratings and remake the run's report."""
-    reports = Registry.load_reports()
+    reports = load_reports()
     given = {"n_queries": options.queries, "n_candidates": options.candidates}
     given |= {"output": options.output}
     of_page = {name: value for name, value in given.items() if value is not None}
@@ -439,7 +434,7 @@ def judge(options: argparse.Namespace) -> int:
 
 def ranks(options: argparse.Namespace) -> int:
     """Write the leaderboard of several runs."""
-    reports = Registry.load_reports()
+    reports = load_reports()
     how = options.task, options.measure, options.baseline
     page, summary = reports.write_ranks(options.runs, options.output, *how)
     print(summary)
@@ -468,7 +463,7 @@ def recommend(options: argparse.Namespace) -> int:
     names, _, source, rows = _that_take(options.dataset, given, options.plugin, in_outline=True)
     registry = Registry.load(options.plugin)
     if (task := task_of_judgements(rows)) is not None:
-        if not Experiment.tasks_by_option(given):
+        if not tasks_by_option(given):
             words += ["--tasks", task]
         learners = [registry.algorithms[name] for name in names]
         from_them = [it.name for it in learners if it.takes_triplets and rows.judged is not None]
@@ -478,8 +473,8 @@ def recommend(options: argparse.Namespace) -> int:
             f"Learners that learn from such judgements: {', '.join(from_them) or 'none'}."
         )
         return _to_measure(words, options)
-    reports, of_data = Registry.load_reports(), (source.items, str(given.get("features", "")), rows)
-    rows = replace(rows, X=Prepare.in_full(rows.X, rows.encoding), encoding=None)
+    reports, of_data = load_reports(), (source.items, str(given.get("features", "")), rows)
+    rows = replace(rows, X=rows.prepared(), encoding=None)
 
     def no_task(name: str) -> str | None:
         if name not in registry.tasks:  # of the plugin of another
@@ -515,7 +510,7 @@ def compare(options: argparse.Namespace) -> int:
     old, new = read_run(options.old), read_run(options.new)
     lines, notes = compare_runs(old, new, options.tolerance)
     runs = {f"OLD {options.old}": old, f"NEW {options.new}": new}
-    print(Registry.load_reports().comparison_text(lines, notes, runs, options.tolerance))
+    print(load_reports().comparison_text(lines, notes, runs, options.tolerance))
     if lines["verdict"].eq("worse").any():
         return GOT_WORSE
     return 0 if lines["verdict"].ne("not judged").any() else NOT_COMPARED
@@ -529,7 +524,7 @@ def export(options: argparse.Namespace) -> int:
             shown = display.download, display.bar
             paths = export_trec(options.run, output, *shown, options.plugin)
     else:
-        paths = Registry.load_reports().export_run(options.run, options.format, options.output)
+        paths = load_reports().export_run(options.run, options.format, options.output)
     for path in paths:
         print(path)
     return 0

@@ -14,11 +14,14 @@ from .setting import Duration as Duration, Search as Search
 from .settings import (
     Experiment as Experiment,
     LearnerSpec as LearnerSpec,
+    built_in_names as built_in_names,
+    tasks_by_option as tasks_by_option,
 )
 from .trials import (
     Candidate as Candidate,
     ChooseBy as ChooseBy,
     TrialSpec as TrialSpec,
+    cell_name as cell_name,
     plan as plan,
     refuse_unknown_names as refuse_unknown_names,
     remarks_on as remarks_on,

@@ -77,10 +77,10 @@ def load_rows(
     """Load the rows of a data set, as its saved model reads them if it evaluates one."""
     label, spec = next(iter(e.learners.items()))
     if spec.model is None or registry.algorithms[spec.algorithm].takes != "rows":
-        return Registry.load_rows(dataset, progress)
+        return dataset.load_checked(progress)
     model = load_model_of(registry, spec.model)
     schema = ReadTable.of_model(model)
-    rows = Registry.load_rows(dataset.read_as(schema or Schema()), progress)
+    rows = dataset.read_as(schema or Schema()).load_checked(progress)
     known = None if schema is None else schema.names
     if (rows.columns is None) != (known is None):
         of = "the model" if known is None else "the data"

@@ -31,7 +31,15 @@ from oasis_bench.experiment.setting import (
     setting,
     subsets_of_text,
 )
-from oasis_bench.system import Text, UsageError, Value, open_regular
+from oasis_bench.system import (
+    UsageError,
+    check_value,
+    error_line,
+    open_regular,
+    quoted,
+    short_path,
+    unknown_name,
+)
 
 if TYPE_CHECKING:  # their imports take a second, and mistakes of a command are told before
     from oasis_bench.plugins import Registry
@@ -299,7 +307,7 @@ class Experiment:
 
     def __post_init__(self) -> None:
         for name in ("title", "dataset"):
-            Value.check(name, getattr(self, name), str)
+            check_value(name, getattr(self, name), str)
         for name, known in self.settings().items():
             object.__setattr__(self, name, known.typed(name, getattr(self, name)))
         tables = {"each": self.each, "quick": self.quick}
@@ -309,7 +317,7 @@ class Experiment:
             for name in values:
                 if name not in self.settings() and name not in others:
                     names = sorted([*self.settings(), *others])
-                    raise UsageError(f"[{table}]: {Text.unknown_name('setting', name, names)}")
+                    raise UsageError(f"[{table}]: {unknown_name('setting', name, names)}")
         if self.replicates and self.partitions not in (None, self.replicates):
             raise UsageError(
                 f"replicates = {self.replicates}, partitions = {self.partitions}: each set of "
@@ -367,7 +375,7 @@ class Experiment:
     def from_toml(cls, source: str) -> Self:
         """Read an experiment file, or a built-in one by its name."""
         path = Path(source)
-        built_in = {name: BUILT_IN / f"{name}.toml" for name in cls.built_in_names()}
+        built_in = {name: BUILT_IN / f"{name}.toml" for name in built_in_names()}
         try:
             if source in built_in:
                 text = built_in[source].read_text("utf-8")
@@ -375,15 +383,15 @@ class Experiment:
                 with open_regular(path) as file:
                     text = file.read().decode("utf-8")
             else:
-                raise UsageError(Text.unknown_name("experiment", source, built_in))
+                raise UsageError(unknown_name("experiment", source, built_in))
             values = tomllib.loads(text)
         except OSError as error:
-            called = Text.cut(source, Text.LONGEST_PATH)
+            called = short_path(source)
             raise UsageError(f"cannot read experiment {called}: {error.strerror}") from error
         except (ValueError, RecursionError) as error:
             if isinstance(error, UsageError):
                 raise
-            raise UsageError(f"experiment {source} is not TOML: {Text.of_error(error)}") from error
+            raise UsageError(f"experiment {source} is not TOML: {error_line(error)}") from error
         return cls(
             **_fields_of_file(values, source), built_in=source if source in built_in else None
         )
@@ -452,11 +460,6 @@ class Experiment:
         title = f"{self.title}: {name}"
         return replace(self, **{"title": title, "corpora": {}, "quick": {}, **changes})
 
-    @staticmethod
-    def built_in_names() -> list[str]:
-        """Name the experiment files that come with the package."""
-        return sorted(path.stem for path in BUILT_IN.glob("*.toml"))
-
     def changed(
         self,
         given: Mapping[str, Any],
@@ -497,7 +500,7 @@ class Experiment:
             too_few = [isinstance(size, int) and size < LEAST_FOR_UNSEEN for size in sizes]
             if "dataset" in changes or (too_few and all(too_few)):
                 changes["tasks"] = self.settings()["tasks"].default
-        changes |= {} if "tasks" in given else self.tasks_by_option(dataset_options or {})
+        changes |= {} if "tasks" in given else tasks_by_option(dataset_options or {})
         changes["dataset_options"] = {**options, **(dataset_options or {})}
         changes["learners"] = _with_params(learners or self.learners, params)
         if title is not None:
@@ -545,12 +548,6 @@ class Experiment:
         n_test = self.test_per_class or before.test_per_class
         return self.with_numbers(partitions, n_train, n_test)
 
-    @staticmethod
-    def tasks_by_option(dataset_options: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the setting `tasks` that options of a data set ask by default, if they do."""
-        tasks = tuple(task for name, task in TASK_OF_OPTION.items() if name in dataset_options)
-        return {"tasks": tasks} if tasks else {}
-
     def find_tasks(self, registry: Registry) -> list[Task]:
         """Return its tasks, each with the split that it is evaluated on.
 
@@ -564,8 +561,19 @@ class Experiment:
                     task.split = split.name
         if (text := self.choose_by) is not None:
             for task in [task for task in tasks if task.has_measure(text)] or tasks[:1]:
-                task.parse_measure(text, task)  # raises if there is no such measure
+                task.parse_measure(text)  # raises if there is no such measure
         return tasks
+
+
+def built_in_names() -> list[str]:
+    """Name the experiment files that come with the package."""
+    return sorted(path.stem for path in BUILT_IN.glob("*.toml"))
+
+
+def tasks_by_option(dataset_options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the setting `tasks` that options of a data set ask by default, if they do."""
+    tasks = tuple(task for name, task in TASK_OF_OPTION.items() if name in dataset_options)
+    return {"tasks": tasks} if tasks else {}
 
 
 def _with_params(
@@ -577,11 +585,9 @@ def _with_params(
         key, sign, values = text.partition("=")
         label, _, name = key.rpartition(".")
         if not (label and name and sign and values):
-            raise UsageError(f"--param {Text.shown(text)}: LEARNER.NAME=VALUE,VALUE is needed")
+            raise UsageError(f"--param {quoted(text)}: LEARNER.NAME=VALUE,VALUE is needed")
         if label not in found:
-            raise UsageError(
-                f"--param {Text.shown(text)}: {Text.unknown_name('learner', label, found)}"
-            )
+            raise UsageError(f"--param {quoted(text)}: {unknown_name('learner', label, found)}")
         read = [_value(part.strip()) for part in values.split(",")]
         own = {**found[label].params, name: read if len(read) > 1 else read[0]}
         found[label] = replace(found[label], params=own)
@@ -611,7 +617,7 @@ def _fields_of_file(values: Mapping[str, Any], source: str) -> dict[str, Any]:
     keys = {item.name for item in fields(Experiment)} - NOT_KEYS
     for key in values:
         if key not in keys:
-            raise UsageError(f"{source}: {Text.unknown_name('key', key, sorted(keys))}")
+            raise UsageError(f"{source}: {unknown_name('key', key, sorted(keys))}")
     for key in ("each", "quick", "corpora"):
         if not isinstance(values.get(key, {}), dict):
             raise UsageError(f"{source}: {key} must be a table, [{key}]")
@@ -632,15 +638,15 @@ def _fields_of_file(values: Mapping[str, Any], source: str) -> dict[str, Any]:
     if comma := next((label for label in tables if "," in label), None):
         raise UsageError(f"{source}: learner {comma!r}: a label must not hold a comma")
     for label, table in tables.items():
-        Value.check(f"{source}: features of {label}", table.get("features", ""), str)
+        check_value(f"{source}: features of {label}", table.get("features", ""), str)
     lists = [("corpus", values.get("quick", {}).get("corpora", []), corpora)]
     lists += [("learner", one.get("learners", []), tables) for one in corpora.values()]
     for kind, names, known in lists:
         if not isinstance(names, list):
-            raise UsageError(f"{source}: {Text.shown(names)}: a list of names is needed")
+            raise UsageError(f"{source}: {quoted(names)}: a list of names is needed")
         for name in names:
             if name not in [*known]:
-                raise UsageError(f"{source}: {Text.unknown_name(kind, str(name), known)}")
+                raise UsageError(f"{source}: {unknown_name(kind, str(name), known)}")
     learners = {
         label: LearnerSpec(
             str(table.get("algorithm", label)),

@@ -20,7 +20,7 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.utils._param_validation import validate_parameter_constraints
 
 from oasis_bench import __version__
-from oasis_bench.data import Encoding, LabelledRows, Scaling
+from oasis_bench.data import Encoding, LabelledRows, Scaling, unlike_ranges
 from oasis_bench.experiment import saved_model
 from oasis_bench.experiment.data_use import (
     choose_subsets,
@@ -35,7 +35,7 @@ from oasis_bench.experiment.identity import package_hash, source_hash
 from oasis_bench.experiment.setting import OFF, Duration, Search, Size
 from oasis_bench.experiment.settings import Experiment, LearnerSpec
 from oasis_bench.plugins import Dataset, MetricLearner, Registry, is_the_baseline
-from oasis_bench.system import Text, UsageError, derive_seed
+from oasis_bench.system import UsageError, derive_seed, printable, unknown_name
 from oasis_bench.tasks import Partition, SameClassesSplit, Split, Task
 
 NOT_IN_IDENTITY = (
@@ -160,12 +160,7 @@ class TrialSpec:
     @property
     def cell(self) -> str:
         """Its learner, class subset and split: the trials of a cell have one identity each."""
-        return self.cell_name(self.learner, self.where.subset, self.where.split)
-
-    @staticmethod
-    def cell_name(learner: str, subset: str, split: str) -> str:
-        """Name a learner's label, a class subset and a split, the key of their identity."""
-        return ", ".join([f"{learner}, classes {subset}", *Split.named_unless_usual(split)])
+        return cell_name(self.learner, self.where.subset, self.where.split)
 
     @property
     def _of_learner(self) -> LearnerSpec:
@@ -221,6 +216,12 @@ class TrialSpec:
         return derive_seed(*names, *((self.algorithm,) if of_learner else ()))
 
 
+def cell_name(learner: str, subset: str, split: str) -> str:
+    """Name a learner's label, a class subset and a split, the key of their identity."""
+    name = f"{learner}, classes {subset}"
+    return name if split == Split.USUAL else f"{name}, {split}"
+
+
 def find_grids(experiment: Experiment, registry: Registry) -> dict[str, dict[str, list[Any]]]:
     """Return the hyper-parameters of each learner, with the values to try, or refuse one."""
     return {label: _grid(label, spec, registry) for label, spec in experiment.learners.items()}
@@ -240,7 +241,7 @@ def _grid(label: str, spec: LearnerSpec, registry: Registry) -> dict[str, list[A
     }
     for name, choices in grid.items():
         if name not in known:
-            problem = Text.unknown_name("hyper-parameter", name, known)
+            problem = unknown_name("hyper-parameter", name, known)
             raise UsageError(f"learner {label!r}: {problem}")
         if not choices:
             raise UsageError(f"learner {label!r}: {name} is an empty list: name a value to try")
@@ -297,9 +298,7 @@ def plan(
     trials, named, encoding = [], named_queries(e, rows), rows.encoding
     queries = None if named is None else np.unique(np.concatenate([*named.values()])).tolist()
     for spec in e.learners.values():
-        Registry.refuse_unlike_inputs(
-            registry.algorithms[spec.algorithm], dataset, rows, spec.features
-        )
+        dataset.refuse_unless_taken_by(registry.algorithms[spec.algorithm], rows, spec.features)
         if spec.model is not None:
             saved_model.refuse_unlike_rows(spec.model, registry, rows)
     saved_model.refuse_nothing_to_learn_from(e)
@@ -375,7 +374,7 @@ def remarks_on(
     draws_equally = any(spec.where.split == Split.USUAL for spec in specs)
     yield from size_remarks(asked, specs[0].experiment, rows, dataset.items, draws_equally)
     takes = {registry.algorithms[spec.algorithm].takes for spec in asked.learners.values()}
-    ranges = Scaling.unlike(rows.X) if "rows" in takes else None
+    ranges = unlike_ranges(rows.X) if "rows" in takes else None
     scalings = {kind.partition(Scaling.PCA)[0] for kind in scalings_of(asked, dataset, rows)}
     if ranges is not None and not scalings & set(Scaling.OF_COLUMNS):
         least, most = ranges
@@ -399,7 +398,7 @@ def _class_counts(specs: Sequence[TrialSpec], rows: LabelledRows) -> Iterator[st
         y, n = np.asarray(rows.y), len(rows.class_names)  # rows of several labels are refused
         counts = [np.bincount(y[part], minlength=n) for part in (train, test)]
         each = [
-            f"{Text.printable(rows.class_names[i])} {counts[0][i]}+{counts[1][i]}"
+            f"{printable(rows.class_names[i])} {counts[0][i]}+{counts[1][i]}"
             for i in spec.where.classes[:SHOWN_CLASSES]
         ]
         more = f" ... ({len(spec.where.classes)} classes)" * (len(spec.where.classes) > len(each))
@@ -430,7 +429,8 @@ def _scalings(
     if registry.algorithms[spec.algorithm].takes != "rows":
         return ("none",)
     scalings = scalings_of(e, dataset, rows)
-    Scaling.refuse(scalings, rows.X)
+    for scaling in scalings:
+        Scaling(scaling).refuse(rows.X)
     if spec.model is not None and len(scalings) > 1:
         raise UsageError(
             f"--scaling {','.join(scalings)}: a saved model takes one: name that of its fit"
@@ -499,7 +499,7 @@ def refuse_unknown_names(experiment: Experiment, registry: Registry) -> None:
     on.
     """
     e = experiment
-    refuse_unknown_subsets(e, Registry.open_dataset(e.dataset, registry, e.dataset_options))
+    refuse_unknown_subsets(e, registry.open_dataset(e.dataset, e.dataset_options))
     find_grids(experiment, registry)
     tasks = experiment.find_tasks(registry)
     if experiment.split is None:
@@ -541,7 +541,7 @@ def _chooses_by(e: Experiment, tasks: Sequence[Task], rows: LabelledRows) -> tup
     having = [(task, e.choose_by) for task in tasks if task.has_measure(e.choose_by or "")]
     chosen = []
     for task, text in having[:1] or usual:
-        measure, k = Task.parse_measure(text or "", task)
+        measure, k = task.parse_measure(text or "")
         if measure not in (possible := task.measures_of(rows)):
             raise UsageError(
                 f"{e.dataset} has nothing to compute {measure} from: choose by "

@@ -26,15 +26,11 @@ from sklearn.pipeline import Pipeline
 
 from oasis_bench.command_line import DATA_OPTIONS, ProgressDisplay
 from oasis_bench.data import class_labels, frame_as_bytes, table_of
-from oasis_bench.experiment import Experiment, LearnerSpec
+from oasis_bench.experiment import Experiment, LearnerSpec, tasks_by_option
 from oasis_bench.notebook.result import RunResult
-from oasis_bench.plugins import MetricLearner, Registry, load_model
-from oasis_bench.runs import (
-    StoredRun,
-    fit_on_all,
-    run_experiment,
-)
-from oasis_bench.system import Folder, Text, UsageError, open_regular
+from oasis_bench.plugins import MetricLearner, Registry, load_model, load_reports
+from oasis_bench.runs import fit_on_all, has_run, new_run_folder, refuse_used_folder, run_experiment
+from oasis_bench.system import Folder, UsageError, open_regular, printable, unknown_name
 
 LABEL = "label"
 
@@ -171,8 +167,8 @@ def run(
             label = of_data["label"]
             raise UsageError(f"label = {label!r} of (X, y): y has the labels: leave label out")
         ending, rows = rows_as_file(dataset)
-        folder = StoredRun.new_folder("rows") if folder is None else folder
-        StoredRun.refuse_used(folder)
+        folder = new_run_folder("rows") if folder is None else folder
+        refuse_used_folder(folder)
         dataset = folder.absolute().with_name(folder.name + ending)
     plan = plan.changed(
         settings,
@@ -188,7 +184,7 @@ def run(
             f"this experiment is on {len(several)} data sets: name one with dataset_options, or "
             "call `python -m oasis_bench run`"
         )
-    folder = StoredRun.new_folder(plan.dataset) if folder is None else folder
+    folder = new_run_folder(plan.dataset) if folder is None else folder
     place = Path(plan.dataset).parent
     new_place = not place.exists()
     new_rows = rows is not None and keep_rows(rows, Path(plan.dataset))
@@ -204,16 +200,16 @@ def run(
             keep=[Folder.MODELS] * save_models + [Folder.PREDICTIONS] * predictions,
         )
     except UsageError as error:
-        if rows is None or StoredRun.is_in(folder):
+        if rows is None or has_run(folder):
             raise
         raise UsageError(str(error).replace(plan.dataset, "the rows given")) from error
     finally:
-        if new_rows and not StoredRun.is_in(folder):
+        if new_rows and not has_run(folder):
             Path(plan.dataset).unlink(missing_ok=True)
             if new_place:
                 with suppress(OSError):  # what another program put there stays
                     place.rmdir()
-    Registry.load_reports().write_report(folder)
+    load_reports().write_report(folder)
     display.line(f"kept in {folder}")
     return RunResult(folder, files)
 
@@ -284,7 +280,7 @@ def fit(
             dataset = Path(folder) / f"rows{ending}"
             dataset.write_bytes(content)
         options = {**(dataset_options or {}), **of_data}
-        asked = {"tasks": (task,)} if task else Experiment.tasks_by_option(options)
+        asked = {"tasks": (task,)} if task else tasks_by_option(options)
         settings = {"classes": ("all",), "tasks": ("retrieval",), **asked, **settings}
         plan = Experiment("fit", str(dataset), specs, options, **settings)
         model = Path(folder) / "metric.npz" if output is None else Path(output)
@@ -311,7 +307,7 @@ def _settings_and_options(given: Mapping[str, Any]) -> tuple[dict[str, Any], dic
             if name in flags:
                 raise UsageError(f"unknown setting {name!r}: here it is {flags[name]!r}")
             named = [*signature(run).parameters][:-1]  # but for **others
-            raise UsageError(Text.unknown_name("setting", name, [*named, *known, *OF_DATA]))
+            raise UsageError(unknown_name("setting", name, [*named, *known, *OF_DATA]))
     of_data = {name: given[name] for name in OF_DATA if given.get(name) is not None}
     kinds = of_data.get("column")
     if isinstance(kinds, Mapping):
@@ -441,7 +437,8 @@ def _files_of(kind: type[MetricLearner], registry: Registry) -> list[Path]:
     source = None if kind.__module__ == "__main__" else inspect.getsourcefile(kind)
     if kind.name in registry.algorithms:
         found = registry.algorithms[kind.name]
-        if found is kind or (source and [Path(source).resolve()] == Registry.files_of(found)):
+        place = Path(inspect.getfile(found)).resolve()
+        if found is kind or (source and Path(source).resolve() == place):
             return []
         raise UsageError(
             f"the name {kind.name!r} of {kind.__qualname__} belongs to another learner: give it "
@@ -466,7 +463,7 @@ def _fixed(label: str, learner: MetricLearner) -> dict[str, Any]:
         value = value.item() if isinstance(value, np.generic) else value
         params[name] = value = value.name if isinstance(value, MetricLearner) else value
         if not isinstance(value, str | int | float | None):
-            shown = Text.printable(repr(value))[:80]
+            shown = printable(repr(value))[:80]
             raise UsageError(
                 f"learner {label!r}: {name} = {shown}: a run stores parameters as text: numbers, "
                 "strings, True, False and None only"

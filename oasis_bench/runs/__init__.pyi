@@ -8,5 +8,8 @@ from .run import (
 from .schema import RunFacts as RunFacts, SplitSource as SplitSource, TaskSource as TaskSource
 from .store import (
     StoredRun as StoredRun,
+    has_run as has_run,
+    new_run_folder as new_run_folder,
     read_run as read_run,
+    refuse_used_folder as refuse_used_folder,
 )

@@ -131,10 +131,10 @@ def fit_on_all(
         if output.is_dir():
             raise UsageError(f"{output} is a folder: give a file, such as {output / 'metric.npz'}")
         given = experiment.dataset_options
-        dataset = Registry.open_dataset(experiment.dataset, registry, given)
+        dataset = registry.open_dataset(experiment.dataset, given)
         refuse_input(output, [dataset.location(), *given.values(), *plugin_files])
         Folder(output.absolute().parent).make_writable()
-        whole = replace(Registry.load_rows(dataset, on_download), folds=None)
+        whole = replace(dataset.load_checked(on_download), folds=None)
         rows = _sample(whole, MOST_ROWS, experiment.seed)
         if "rows" in dataset.gives:
             baseline = {BASELINE: LearnerSpec(BASELINE)}

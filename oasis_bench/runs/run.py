@@ -37,8 +37,17 @@ from oasis_bench.runs.schema import (
     SplitSource,
     TaskSource,
 )
-from oasis_bench.runs.store import LONGEST_NAME, RefusedRecordError, Store, StoredRun
-from oasis_bench.system import Folder, Machine, OutputError, Progress, Text, UsageError, no_progress
+from oasis_bench.runs.store import LONGEST_NAME, RefusedRecordError, Store, refuse_used_folder
+from oasis_bench.system import (
+    Folder,
+    OutputError,
+    Progress,
+    UsageError,
+    describe_machine,
+    n_cores,
+    no_progress,
+    printable,
+)
 from oasis_bench.tasks import Split
 from oasis_bench.trial import TrialResult
 
@@ -72,7 +81,7 @@ def run_experiment(
     with executor(jobs, cluster) as place:
         registry = Registry.load(plugin_files)
         refuse_unknown_names(experiment, registry)  # before a download
-        StoredRun.refuse_used(output)
+        refuse_used_folder(output)
         dataset, rows, specs = prepare(
             experiment, registry, plugin_files, on_download, place.shares_cores, keep
         )
@@ -204,7 +213,7 @@ def refuse_missing_plugins(info: RunFacts, plugin_files: Sequence[Path], folder:
         options = " ".join(f"--plugin {shlex.quote(path)}" for path in missing)
         raise UsageError(
             f"{folder} was run with plugin files, whose code runs again: if you trust them, add "
-            f"{Text.printable(options)} (plugin_files in Python)"
+            f"{printable(options)} (plugin_files in Python)"
         )
 
 
@@ -223,7 +232,7 @@ def prepare(
     `is_settled` is as for `plan`.  `table` is how a table was read when its run began.
     """
     e = experiment
-    dataset = Registry.open_dataset(e.dataset, registry, e.dataset_options).read_as(table)
+    dataset = registry.open_dataset(e.dataset, e.dataset_options).read_as(table)
     rows = load_rows(e, registry, dataset, on_download)
     plugins = tuple(path.resolve() for path in plugin_files)
     specs = plan(experiment, dataset, rows, registry, plugins, is_settled)
@@ -271,7 +280,7 @@ def _run_trials(
             ended[result.row.status] += 1
             on_trial(result, done, len(specs))
     remove_unfinished(store.folder)
-    of_end = {"finished": _now(), "load_at_end": Machine.load()}
+    of_end = {"finished": _now(), "load_at_end": os.getloadavg()[0]}
     store.add_labels(partial(labels_of, rows), partial(_pictures_of, rows), **of_end)
     has_result = "ok" in store.statuses().values()
     return ended.total() - ended["ok"] - has_result * ended["not applicable"]
@@ -279,8 +288,8 @@ def _run_trials(
 
 def _session(place: Executor, command: str | None) -> dict[str, Any]:
     """Return what is stored of this call of the command."""
-    about = {**Machine.provenance(), **place.provenance()}
-    now = {"started": _now(), "load_at_start": Machine.load()}
+    about = {**describe_machine(), **place.provenance()}
+    now = {"started": _now(), "load_at_start": os.getloadavg()[0]}
     return {**now, "command": command, "provenance": about}
 
 
@@ -312,7 +321,7 @@ def _sources(
 
 def _core_warning(jobs: int, threads: int) -> Iterator[str]:
     """Yield a warning where trials at a time, of several threads each, share too few cores."""
-    cores = Machine.cores()
+    cores = n_cores()
     if min(jobs, threads) > 1 and jobs * threads > cores:
         yield (
             f"warning: {jobs} trials at a time, of {threads} threads each, need {jobs * threads} "
@@ -361,7 +370,7 @@ def file_names(specs: Sequence[TrialSpec]) -> dict[str, str]:
     names: dict[str, str] = {}
     times: Counter[str] = Counter()
     for spec in specs:
-        split = Split.named_unless_usual(spec.where.split)
+        split = () if spec.where.split == Split.USUAL else (spec.where.split,)
         parts = (spec.learner, spec.where.subset, str(spec.where.partition), *split)
         name = "_".join(re.sub(r"[^a-zA-Z0-9.+=-]", "-", part)[:LONGEST_NAME] for part in parts)
         times[name.casefold()] += 1

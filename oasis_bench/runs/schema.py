@@ -15,7 +15,7 @@ from msgspec import Struct, ValidationError, convert, inspect, to_builtins
 
 from oasis_bench.data import Schema
 from oasis_bench.experiment import Experiment
-from oasis_bench.system import Text, UsageError
+from oasis_bench.system import UsageError, quoted
 from oasis_bench.tasks import Task
 from oasis_bench.trial import TrialResult
 
@@ -299,6 +299,6 @@ class RunFacts(Session):
             ("galleries", [task.gallery for task in tasks], Task.GALLERIES),
         ):
             if unknown := next((name for name in named if name not in known), None):
-                raise UsageError(f"its {what} do not fit together: {Text.shown(unknown)}")
+                raise UsageError(f"its {what} do not fit together: {quoted(unknown)}")
         if not all(task.measures for task in tasks) or not all(self.classes.values()):
             raise UsageError("a task has no measures, or a class subset no classes")

@@ -19,10 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from oasis_bench.plugins import MetricLearner
-from oasis_bench.system import Processes, shared
+from oasis_bench.system import die_with_parent, shared
+from oasis_bench.trial import wall
 from oasis_bench.trial.learner_side.fit_data import FitData
 from oasis_bench.trial.learner_side.meter import Stopwatch, cpu_seconds
-from oasis_bench.trial.wall import messages
 
 LONGEST_WAIT = 1.0
 """Seconds between two looks at whether a fold's process has died."""
@@ -102,7 +102,7 @@ class FoldWork:
         if job.start is None:
             self._learners[job.lane] = self._folds.make(job.params, job.fold)
         learner = self._learners[job.lane]
-        with timer(messages.LEARNING):
+        with timer(wall.LEARNING):
             if job.fold not in self._shared:
                 self._shared[job.fold] = {}
                 if learner.rotation_invariant:
@@ -110,7 +110,7 @@ class FoldWork:
             data = self._fit_data[job.fold]
             with shared.within(self._shared[job.fold]):
                 data.fit(learner, job.start or 0, job.stop)
-        with timer(messages.VALIDATION), shared.within(self._shared[job.fold]):
+        with timer(wall.VALIDATION), shared.within(self._shared[job.fold]):
             if job.is_winner:
                 baselines = None if self._baselines is None else self._baselines[job.fold]
                 values = self._folds.blend_values(learner, data, baselines)
@@ -137,7 +137,7 @@ class InTurn:
 class EndedError(Exception):
     """The work of a fold's process has not ended well; `message` says how."""
 
-    def __init__(self, message: messages.Ended) -> None:
+    def __init__(self, message: wall.Ended) -> None:
         super().__init__(message.reason)
         self.message = message
 
@@ -169,7 +169,7 @@ class FoldProcesses:
         work: FoldWork,
         at_once: int,
         stopwatch: Stopwatch,
-        ended: Callable[[Exception], messages.Ended],
+        ended: Callable[[Exception], wall.Ended],
         seconds: float | None,
     ) -> None:
         self._at_once, self._stopwatch, self._seconds = at_once, stopwatch, seconds
@@ -221,7 +221,7 @@ class FoldProcesses:
             fold.phase, fold.since = message, time.monotonic()
             self._stopwatch.begin(message)
             return None
-        if isinstance(message, messages.Ended):
+        if isinstance(message, wall.Ended):
             raise EndedError(message)
         done: Done
         done, seconds = message
@@ -239,10 +239,10 @@ class FoldProcesses:
             late = self._seconds is not None and time.monotonic() > fold.since + self._seconds
             if late and fold.is_busy:
                 reason = f"{fold.phase} took longer than the budget of {self._seconds:g} s"
-                raise EndedError(messages.Ended("timeout", reason))
+                raise EndedError(wall.Ended("timeout", reason))
 
 
-def _forked(work: FoldWork, ended: Callable[[Exception], messages.Ended]) -> _Fold:
+def _forked(work: FoldWork, ended: Callable[[Exception], wall.Ended]) -> _Fold:
     """Fork the process of a fold."""
     ours, theirs = Pipe()
     sys.stdout.flush()
@@ -254,13 +254,11 @@ def _forked(work: FoldWork, ended: Callable[[Exception], messages.Ended]) -> _Fo
     return _Fold(pid, ours)
 
 
-def _serve(
-    line: Connection, work: FoldWork, ended: Callable[[Exception], messages.Ended]
-) -> NoReturn:
+def _serve(line: Connection, work: FoldWork, ended: Callable[[Exception], wall.Ended]) -> NoReturn:
     """Do one job after the other: the main function of a fold's process."""
     status = 1
     try:
-        Processes.die_with_parent()
+        die_with_parent()
         while True:
             job = line.recv()
             stopwatch = Stopwatch(line.send)

@@ -10,18 +10,26 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from oasis_bench.data import Scaling
-from oasis_bench.plugins import Blend, ExemplarLearner, MetricLearner, Registry
+from oasis_bench.data import FloatArray, apply_steps
+from oasis_bench.plugins import (
+    Blend,
+    ExemplarLearner,
+    MetricLearner,
+    Registry,
+    as_inner_product,
+    baseline_scores,
+    sd_of_baseline,
+    sd_of_learned,
+)
 from oasis_bench.system import shared
 from oasis_bench.tasks import NotSplittableError, Truth, kernel_ready, tie_order
+from oasis_bench.trial import wall
 from oasis_bench.trial.learner_side.fit_data import FitData
 from oasis_bench.trial.learner_side.fold_processes import Baselines, Values
-from oasis_bench.trial.wall import messages
-from oasis_bench.trial.wall.assignment import Assignment, NotApplicableError, learn_preparation
 
 
 def make_learner(
-    assignment: Assignment, params: Mapping[str, Any], seed: int, n_steps: int | None = None
+    assignment: wall.Assignment, params: Mapping[str, Any], seed: int, n_steps: int | None = None
 ) -> MetricLearner:
     """Return the unfitted learner of a trial; the seed is for one that is given none."""
     learner: MetricLearner = assignment.learner()().set_params(**params)
@@ -38,7 +46,7 @@ class InnerFolds:
     Each fold is scaled with statistics of its own rows to learn from.
     """
 
-    def __init__(self, assignment: Assignment, items: Mapping[str, Any]) -> None:
+    def __init__(self, assignment: wall.Assignment, items: Mapping[str, Any]) -> None:
         registry = Registry.load(assignment.plugin_files)
         self._assignment, self._items = assignment, items
         self._learner = assignment.learner()
@@ -59,7 +67,7 @@ class InnerFolds:
                 y, judgements, known.inner_folds, known.seeds.inner_split
             )
         except NotSplittableError as error:
-            raise NotApplicableError(str(error)) from error
+            raise wall.NotApplicableError(str(error)) from error
         return [
             self._scaled(
                 replace(
@@ -75,9 +83,9 @@ class InnerFolds:
         ]
 
     def _scaled(self, data: FitData, scaling: str) -> FitData:
-        steps = learn_preparation(self._learner, scaling, data.X, self._assignment.encoding)
-        prepare = Scaling.prepared_by(steps)
-        return replace(data, X=prepare(data.X), queries=prepare(data.queries))
+        steps = wall.learn_preparation(self._learner, scaling, data.X, self._assignment.encoding)
+        X, queries = (apply_steps(steps, rows) for rows in (data.X, data.queries))
+        return replace(data, X=X, queries=queries)
 
     def make(self, params: Mapping[str, Any], fold: int) -> MetricLearner:
         """Return an unfitted learner."""
@@ -100,7 +108,7 @@ class InnerFolds:
     def baseline_values(self, data: FitData) -> npt.NDArray[np.float64]:
         """Return the value of the Euclidean baseline by each measure."""
         assert data.truth is not None
-        asked = Blend.baseline_scores, data.queries, self._assignment.seeds.ties, data.X
+        asked = baseline_scores, data.queries, self._assignment.seeds.ties, data.X
         return np.array(
             [
                 task.evaluate(data.truth, *asked, (by.measure,)).value(by.measure, by.k)
@@ -120,14 +128,14 @@ class InnerFolds:
         )
         gallery = rows.queries if task.gallery == "test" else rows.X
         ties = tie_order(seeds.ties, gallery.shape[0])
-        sd = shared(Blend.sd_of_baseline, rows.X, seeds.blend)
-        learned_sd = Blend.sd_of_learned(learner, data.X, seeds.blend)
+        sd = shared(sd_of_baseline, rows.X, seeds.blend)
+        learned_sd = sd_of_learned(learner, data.X, seeds.blend)
         blends = [Blend(weight, sd, learned_sd) for weight in Blend.WEIGHTS[:-1]]
         evaluations = [task.evaluation(data.truth, ties, (by.measure,)) for _ in blends]
 
-        def judge_blends(start: int, scores: messages.ScoreArray) -> None:
-            baseline = Blend.baseline_scores(rows.queries[start : start + len(scores)], gallery)
-            own = Blend.as_inner_product(type(learner), scores)
+        def judge_blends(start: int, scores: FloatArray) -> None:
+            baseline = baseline_scores(rows.queries[start : start + len(scores)], gallery)
+            own = as_inner_product(type(learner), scores)
             for blend, evaluation in zip(blends, evaluations, strict=True):
                 evaluation.add(start, blend.mix(baseline, own))
 
@@ -139,12 +147,12 @@ class InnerFolds:
         place: int,
         learner: MetricLearner,
         data: FitData,
-        also: Callable[[int, messages.ScoreArray], object] = lambda start, scores: None,
+        also: Callable[[int, FloatArray], object] = lambda start, scores: None,
     ) -> float:
         """Return the value of a learner by a measure; ``also(start, scores)`` gets its scores."""
         assert data.truth is not None
         by, task = self._assignment.chooses_by[place], self._tasks[place]
-        similarity: Callable[[Any, Any], messages.ScoreArray] = learner.similarity
+        similarity: Callable[[Any, Any], FloatArray] = learner.similarity
         training = data.X
         if task.gallery == "training" and isinstance(learner, ExemplarLearner):
             similarity = partial(_similarity_to_training, learner)
@@ -153,9 +161,7 @@ class InnerFolds:
         return task.evaluate(data.truth, *asked, also=also).value(by.measure, by.k)
 
 
-def _similarity_to_training(
-    learner: ExemplarLearner, queries: Any, training: Any
-) -> messages.ScoreArray:
+def _similarity_to_training(learner: ExemplarLearner, queries: Any, training: Any) -> FloatArray:
     """Return the scores of training items, which the learner has: they need not be given."""
     shape = queries.shape[0], training.shape[0]
     return kernel_ready(learner.similarity_to_training(queries), shape, "similarity_to_training")

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from oasis_bench.experiment import Candidate
 from oasis_bench.plugins import Blend, IncrementalLearner
+from oasis_bench.trial import wall
 from oasis_bench.trial.learner_side.fold_processes import (
     Baselines,
     Done,
@@ -28,8 +29,6 @@ from oasis_bench.trial.learner_side.fold_processes import (
     Timer,
     Values,
 )
-from oasis_bench.trial.wall import messages
-from oasis_bench.trial.wall.assignment import checkpoints
 
 PATIENCE, LATE_PATIENCE = 4, 3
 """Learning has saturated after so many checkpoints without a better value: 4 times the steps, or
@@ -91,11 +90,11 @@ class _Course:
             found[n_steps] = np.mean(of_folds, axis=0)
         return found
 
-    def tuned(self, n_steps: int | None, n_folds: int) -> messages.Tuned:
+    def tuned(self, n_steps: int | None, n_folds: int) -> wall.Tuned:
         """Return it as a winner that has learned so many steps, validated on the first folds."""
         scaling, params = self.candidate
         last = None if n_steps is None else [*self.means(n_folds)][-1]
-        return messages.Tuned(scaling, dict(params), n_steps, last)
+        return wall.Tuned(scaling, dict(params), n_steps, last)
 
     def jobs(self) -> Iterator[list[FoldJob]]:
         """Yield the jobs that are to begin, as far as the values tell; none while some are out."""
@@ -167,7 +166,7 @@ class Tuning:
         candidates: Sequence[Candidate],
         max_steps: int,
         timer: Timer,
-        on_point: Callable[[messages.Validated], None],
+        on_point: Callable[[wall.Validated], None],
         *,
         workers: Callable[[FoldWork], FoldProcesses] | None = None,
         seconds: float | None = None,
@@ -178,12 +177,12 @@ class Tuning:
         first = candidates[0].params
         is_incremental = isinstance(folds.make(first, 0), IncrementalLearner)
         self._by_steps = is_incremental and "n_steps" not in first
-        steps = checkpoints(max_steps) if self._by_steps else [None]
+        steps = wall.checkpoints(max_steps) if self._by_steps else [None]
         self._courses = [_Course(candidate, steps) for candidate in candidates]
         self._spent, self._n_folds, self._n_validated = 0.0, 1, 1
         self._baselines: list[Baselines] | None = None
 
-    def winners(self, on_all_folds: bool = False) -> list[messages.Tuned]:
+    def winners(self, on_all_folds: bool = False) -> list[wall.Tuned]:
         """Tune, and return the winner by each measure.
 
         With `on_all_folds` each candidate is validated on all of them, without a limit: the
@@ -192,7 +191,7 @@ class Tuning:
         courses, n_measures = self._courses, self._folds.n_measures
         scalings: list[str | None] = [None] * n_measures
         if is_blended := bool(self._folds.baseline_scalings):
-            with self._timer(messages.VALIDATION):
+            with self._timer(wall.VALIDATION):
                 scalings, self._baselines = _tune_baselines(self._folds)
         is_searched = len(courses) > 1 or self._by_steps or not is_blended
         fits: Fits = [(courses[0], None)] * n_measures
@@ -201,7 +200,7 @@ class Tuning:
         winners = [one.tuned(n_steps, self._n_validated) for one, n_steps in fits]
         if not fits:
             scaling, params = courses[0].candidate
-            winners = [messages.Tuned(scaling, dict(params)) for _ in range(n_measures)]
+            winners = [wall.Tuned(scaling, dict(params)) for _ in range(n_measures)]
         elif is_blended:
             self._tune_blends(fits, winners, is_searched)
         for won, of_baseline in zip(winners, scalings, strict=True):
@@ -228,9 +227,7 @@ class Tuning:
                 return [max(found, key=lambda of: found[of][i]) for i in measures]
         return []
 
-    def _tune_blends(
-        self, fits: Fits, winners: Sequence[messages.Tuned], is_searched: bool
-    ) -> None:
+    def _tune_blends(self, fits: Fits, winners: Sequence[wall.Tuned], is_searched: bool) -> None:
         """Find the weight of each winner's blend, on the folds that validated it.
 
         Without a search before, its own values are the points, and a limit holds.
@@ -248,9 +245,7 @@ class Tuning:
                     self._spent += taken
                     if not is_searched:
                         own = values[:, -1].tolist()
-                        self._on_point(
-                            messages.Validated(scaling, dict(params), None, job.fold, own)
-                        )
+                        self._on_point(wall.Validated(scaling, dict(params), None, job.fold, own))
                         if self._spent > self._limit:
                             break
             by_fold = np.array([of_folds[fold] for fold in sorted(of_folds)])
@@ -291,9 +286,7 @@ class Tuning:
                     group, numbers, work.n_folds, self._by_steps, place
                 ):
                     params, own = group[job.number].candidate.params, values.tolist()
-                    self._on_point(
-                        messages.Validated(scaling, dict(params), job.stop, job.fold, own)
-                    )
+                    self._on_point(wall.Validated(scaling, dict(params), job.stop, job.fold, own))
                     self._spent += taken
                     if self._spent > end:
                         break
