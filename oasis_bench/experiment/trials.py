@@ -257,6 +257,148 @@ def _grid(label: str, spec: LearnerSpec, registry: Registry) -> dict[str, list[A
     return grid
 
 
+@dataclass(frozen=True)
+class LearnerPlan:
+    """What trials of a learner share: its part of their identity, and what it is tuned among."""
+
+    identity: Mapping[str, Any]
+    scalings: tuple[str, ...]
+    candidates: tuple[Candidate, ...]
+
+
+@dataclass(frozen=True)
+class SplitPlan:
+    """What all trials of a split share: the names of its tasks, and the measures that tune."""
+
+    split: Split
+    tasks: tuple[str, ...]
+    chooses_by: tuple[ChooseBy, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An experiment on the items of its data set: what its trials have in common.
+
+    Attributes
+    ----------
+    asked, experiment
+        As the user gave it, and with the numbers that fit the data set.
+    splits
+        By their registered names, in the order of their tasks.
+    learners
+        By their labels.
+    """
+
+    asked: Experiment
+    experiment: Experiment
+    dataset: Dataset
+    rows: LabelledRows
+    registry: Registry
+    plugin_files: tuple[Path, ...]
+    splits: Mapping[str, SplitPlan]
+    learners: Mapping[str, LearnerPlan]
+
+    @cached_property
+    def trials(self) -> list[TrialSpec]:
+        """The trials, partition by partition within a subset."""
+        named = named_queries(self.experiment, self.rows)
+        queries = None if named is None else np.unique(np.concatenate([*named.values()])).tolist()
+        found = [
+            self._trial(label, where, is_largest, queries)
+            for split in self.splits
+            for where, is_largest in self._places(split)
+            for label in self.learners
+        ]
+        if named is not None:
+            first = {spec.where.subset: spec for spec in found if spec.examples}
+            draws = [spec.drawn(self.rows).test for spec in first.values()]
+            refuse_untested_queries(named, np.unique(np.concatenate(draws)))
+        return found
+
+    def _places(self, name: str) -> Iterator[tuple[Where, bool]]:
+        """Yield the partitions of each subset of a split, and whether the subset is the largest."""
+        e, rows, split = self.experiment, self.rows, self.splits[name].split
+        subsets = choose_subsets(e, self.dataset, rows, split)
+        if any(len(one.candidates) > 1 for one in self.learners.values()):
+            large = {name: own for name, own in subsets.items() if split.can_tune(len(own))}
+            subsets = large or subsets  # where all are too small, trials say why
+        largest = max(subsets, key=lambda name: len(subsets[name]))
+        for (subset, of_subset), partition in product(subsets.items(), range(e.n_partitions)):
+            classes = class_set(e, of_subset, partition)
+            n_train, n_test = split.sizes(rows, classes, partition)
+            rho = 0.0 if e.replicates else split.rho(rows, classes, partition)
+            if isinstance(split, SameClassesSplit):
+                _refuse_large_k(self.splits[name].chooses_by, subset, n_train // e.inner_folds - 1)
+            where = Where(name, subset, classes, partition, n_train, n_test, rho)
+            yield where, subset == largest
+
+    def _trial(
+        self, label: str, where: Where, is_largest: bool, queries: Sequence[int] | None
+    ) -> TrialSpec:
+        e, learner, split = self.experiment, self.learners[label], self.splits[where.split]
+        identity = {
+            **self._identity,
+            **learner.identity,
+            "subset": where.subset,
+            "classes": where.classes,
+            "sizes": [where.n_train, where.n_test],
+            "split": where.split,
+            "tasks": split.tasks,
+            "chooses_by": split.chooses_by,
+            "partition": where.partition,
+            "replicates": e.replicates is not None,
+        }
+        is_first = where.split == next(iter(self.splits)) and where.partition == 0
+        shows = is_first and e.examples > 0
+        return TrialSpec(
+            experiment=e,
+            learner=label,
+            where=where,
+            candidates=learner.candidates,
+            tasks=split.tasks,
+            chooses_by=split.chooses_by,
+            scalings=learner.scalings,
+            identity=json.loads(json.dumps(identity)),
+            examples=e.examples if shows and self.rows.images is not None else 0,
+            queries=queries,
+            projection=shows and is_largest,
+            plugin_files=self.plugin_files,
+            encoding=self.rows.encoding,
+        )
+
+    @cached_property
+    def _identity(self) -> dict[str, Any]:
+        """What decides the results of all trials."""
+        e = self.experiment
+        return {
+            **{name: getattr(e, name) for name in e.settings() if name not in NOT_IN_IDENTITY},
+            "data": self.rows.content_hash(),
+            "version": __version__,
+            "code": package_hash(),
+            "libraries": {name: version(name) for name in LIBRARIES},
+        }
+
+    def remarks(self) -> Iterator[str]:
+        """Yield what of the data decided how the run is made, and what may mislead, a line each."""
+        asked, rows, specs = self.asked, self.rows, self.trials
+        yield from rows.remarks
+        draws_equally = any(spec.where.split == Split.USUAL for spec in specs)
+        yield from size_remarks(asked, self.experiment, rows, self.dataset.items, draws_equally)
+        takes = {self.registry.algorithms[one.algorithm].takes for one in asked.learners.values()}
+        ranges = Scaling.unlike(rows.X) if "rows" in takes else None
+        scalings = scalings_of(asked, self.dataset, rows)
+        kinds = {kind.partition(Scaling.PCA)[0] for kind in scalings}
+        if ranges is not None and not kinds & set(Scaling.OF_COLUMNS):
+            least, most = ranges
+            yield (
+                f"warning: columns have ranges from {least:.3g} to {most:.3g}: the widest dominate "
+                "the distance; --scaling standard+l2 gives all the same scale"
+            )
+        yield from _class_counts(specs, rows)
+        yield from _judgement_counts(specs, rows)
+        yield from saved_model.seen_remarks(asked, self.registry, rows)
+
+
 def plan(
     experiment: Experiment,
     dataset: Dataset,
@@ -264,128 +406,53 @@ def plan(
     registry: Registry,
     plugin_files: tuple[Path, ...] = (),
     is_settled: bool = False,
-) -> list[TrialSpec]:
-    """List the trials of an experiment, partition by partition within a subset.
+) -> Plan:
+    """Fit an experiment to the items of its data set, or refuse what does not fit.
 
     The experiment of a stored run `is_settled`: its numbers stay, also with other tasks.
     """
-    asked_of = _tasks_by_split(experiment, rows, registry)
-    splits = {name: _split(name, experiment, rows, registry) for name in asked_of}
-    e = experiment if is_settled else settle(experiment, dataset, rows, splits.values())
-    splits = {name: type(split)(e) for name, split in splits.items()}
-    grids = find_grids(e, registry)
-    run_identity = {
-        **{name: getattr(e, name) for name in e.settings() if name not in NOT_IN_IDENTITY},
-        "data": rows.content_hash(),
-        "version": __version__,
-        "code": package_hash(),
-        "libraries": {name: version(name) for name in LIBRARIES},
-    }
-    scalings = {label: _scalings(label, e, dataset, rows, registry) for label in grids}
-    learner_identities = {
-        label: _learner_identity(label, e, grid, scalings[label], registry)
-        for label, grid in grids.items()
-    }
-    tried = {}
-    for label, grid in grids.items():
-        name = e.learners[label].algorithm
-        learner = registry.algorithms[name]
-        # Of the baseline each scaling, in their order: as others tune the one they fall back on.
-        search = Search.of("search", OFF) if is_the_baseline(learner) else e.search
-        defaults = learner().get_params()
-        tried[label] = candidates(grid, scalings[label], defaults, search, e.seed, name)
-    trials, named, encoding = [], named_queries(e, rows), rows.encoding
-    queries = None if named is None else np.unique(np.concatenate([*named.values()])).tolist()
-    for spec in e.learners.values():
-        Registry.refuse_unlike_inputs(
-            registry.algorithms[spec.algorithm], dataset, rows, spec.features
+    tasks = _tasks_by_split(experiment, rows, registry)
+    of_rows = {name: _split(name, experiment, rows, registry) for name in tasks}
+    e = experiment if is_settled else settle(experiment, dataset, rows, of_rows.values())
+    splits = {
+        name: SplitPlan(
+            type(of_rows[name])(e), tuple(task.name for task in own), _chooses_by(e, own, rows)
         )
-        if spec.model is not None:
-            saved_model.refuse_unlike_rows(spec.model, registry, rows)
+        for name, own in tasks.items()
+    }
+    learners = {
+        label: _learner_plan(label, grid, e, dataset, rows, registry)
+        for label, grid in find_grids(e, registry).items()
+    }
     saved_model.refuse_nothing_to_learn_from(e)
-    for split_name, asked in asked_of.items():
-        split = splits[split_name]
-        names, chooses_by = tuple(task.name for task in asked), _chooses_by(e, asked, rows)
-        subsets = choose_subsets(e, dataset, rows, split)
-        if any(len(own) > 1 for own in tried.values()):
-            large = {name: own for name, own in subsets.items() if split.can_tune(len(own))}
-            subsets = large or subsets  # where all are too small, trials say why
-        largest = max(subsets, key=lambda name: len(subsets[name]))
-        is_first = split_name == next(iter(asked_of)) and e.examples > 0
-        for (subset, of_subset), partition, (label, learner_identity) in product(
-            subsets.items(), range(e.n_partitions), learner_identities.items()
-        ):
-            classes = class_set(e, of_subset, partition)
-            n_train, n_test = split.sizes(rows, classes, partition)
-            rho = 0.0 if e.replicates else split.rho(rows, classes, partition)
-            if isinstance(split, SameClassesSplit):
-                _refuse_large_k(chooses_by, subset, n_train // e.inner_folds - 1)
-            identity = {
-                **run_identity,
-                **learner_identity,
-                "subset": subset,
-                "classes": classes,
-                "sizes": [n_train, n_test],
-                "split": split_name,
-                "tasks": names,
-                "chooses_by": chooses_by,
-                "partition": partition,
-                "replicates": e.replicates is not None,
-            }
-            shows = is_first and partition == 0
-            trials.append(
-                TrialSpec(
-                    experiment=e,
-                    learner=label,
-                    where=Where(split_name, subset, classes, partition, n_train, n_test, rho),
-                    candidates=tried[label],
-                    tasks=names,
-                    chooses_by=chooses_by,
-                    scalings=scalings[label],
-                    identity=json.loads(json.dumps(identity)),
-                    examples=e.examples if shows and rows.images is not None else 0,
-                    queries=queries,
-                    projection=shows and subset == largest,
-                    plugin_files=plugin_files,
-                    encoding=encoding,
-                )
-            )
-    if named is not None:
-        first = {spec.where.subset: spec for spec in trials if spec.examples}
-        draws = [spec.drawn(rows).test for spec in first.values()]
-        refuse_untested_queries(named, np.unique(np.concatenate(draws)))
-    return trials
+    return Plan(experiment, e, dataset, rows, registry, plugin_files, splits, learners)
+
+
+def _learner_plan(
+    label: str,
+    grid: Mapping[str, Sequence[Any]],
+    e: Experiment,
+    dataset: Dataset,
+    rows: LabelledRows,
+    registry: Registry,
+) -> LearnerPlan:
+    spec = e.learners[label]
+    learner = registry.algorithms[spec.algorithm]
+    scalings = _scalings(label, e, dataset, rows, registry)
+    # Of the baseline each scaling, in their order: as others tune the one they fall back on.
+    search = Search.of("search", OFF) if is_the_baseline(learner) else e.search
+    defaults = learner().get_params()
+    tried = candidates(grid, scalings, defaults, search, e.seed, spec.algorithm)
+    Registry.refuse_unlike_inputs(learner, dataset, rows, spec.features)
+    if spec.model is not None:
+        saved_model.refuse_unlike_rows(spec.model, registry, rows)
+    return LearnerPlan(_learner_identity(label, e, grid, scalings, registry), scalings, tried)
 
 
 def scalings_of(e: Experiment, dataset: Dataset, rows: LabelledRows) -> tuple[str, ...]:
     """Return how the rows of an experiment are scaled; of several the inner folds choose."""
     default = dataset.default_scaling(rows)
     return e.scaling or ((default,) if isinstance(default, str) else default)
-
-
-def remarks_on(
-    asked: Experiment,
-    specs: Sequence[TrialSpec],
-    dataset: Dataset,
-    rows: LabelledRows,
-    registry: Registry,
-) -> Iterator[str]:
-    """Yield what of the data decided how the run is made, and what may mislead, a line each."""
-    yield from rows.remarks
-    draws_equally = any(spec.where.split == Split.USUAL for spec in specs)
-    yield from size_remarks(asked, specs[0].experiment, rows, dataset.items, draws_equally)
-    takes = {registry.algorithms[spec.algorithm].takes for spec in asked.learners.values()}
-    ranges = Scaling.unlike(rows.X) if "rows" in takes else None
-    scalings = {kind.partition(Scaling.PCA)[0] for kind in scalings_of(asked, dataset, rows)}
-    if ranges is not None and not scalings & set(Scaling.OF_COLUMNS):
-        least, most = ranges
-        yield (
-            f"warning: columns have ranges from {least:.3g} to {most:.3g}: the widest dominate "
-            "the distance; --scaling standard+l2 gives all the same scale"
-        )
-    yield from _class_counts(specs, rows)
-    yield from _judgement_counts(specs, rows)
-    yield from saved_model.seen_remarks(asked, registry, rows)
 
 
 def _class_counts(specs: Sequence[TrialSpec], rows: LabelledRows) -> Iterator[str]:
