@@ -38,7 +38,7 @@ def of_sets(folder, n_sets, **learners):
 
 def planned(**settings):
     e = Experiment("", "digits", {"E": LearnerSpec("Euclidean")}, **SIZES, **settings)
-    return plan(e, Digits(), Digits().load(), Registry.load())
+    return plan(e, Digits(), Digits().load(), Registry.load()).trials
 
 
 def test_each_set_has_classes_of_its_own_and_sets_do_not_correlate():

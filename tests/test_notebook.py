@@ -213,7 +213,6 @@ class TakenName(Euclidean):
             "did you mean 'kind'.* name one with label$",
         ),
         ({"dataset": (X, Y), "label": "kind"}, "label = 'kind' of .X, y.: y has the labels"),
-        ({"experiment": "keel"}, "10 data sets: name one with dataset_options"),
         ({"dataset": "digits", "queries": 3}, "queries chooses pictures, and digits has none"),
     ],
 )

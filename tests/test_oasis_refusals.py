@@ -223,7 +223,7 @@ def test_what_a_learner_says_it_needs_is_what_it_takes(kind, dtype):
 def test_a_trial_beyond_memory_is_a_row_with_that_line(experiment, run_trial):
     rows = LabelledRows(wide_rows(), np.arange(30) % 2, ("even", "odd"))
     tiny = replace(experiment, learners={"OASIS": LearnerSpec("OASIS")}, classes=(2,), partitions=1)
-    (spec,) = plan(tiny, Digits(), rows, Registry.load())
+    (spec,) = plan(tiny, Digits(), rows, Registry.load()).trials
     columns = run_trial(spec, rows).columns
     assert columns["status"] == "out of memory"
     assert columns["reason"].startswith("MemoryError: OASIS, with 1 matrix of 500000 x 500000 ")
