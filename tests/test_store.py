@@ -12,6 +12,8 @@ import tempfile
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from types import NoneType
+from typing import get_args, get_type_hints
 
 import pandas as pd
 import pytest
@@ -19,12 +21,16 @@ from fake_runs import FakeTrial, fake_info, fake_trial, result_of
 from report_helpers import contents
 
 from oasis_bench.runs import read_run
-from oasis_bench.runs.schema import SCHEMA_VERSION
+from oasis_bench.runs.schema import SCHEMA, SCHEMA_VERSION, TRIAL_TABLES
 from oasis_bench.runs.store import FILE_NAME, RefusedRecordError, Store
 from oasis_bench.system import UsageError
+from oasis_bench.trial.harness_side.result import TrialResult
 
 COLUMNS = {name: value for name, value in fake_trial("L", 2).columns.items() if name != "trial_id"}
 INFO = fake_info(rows=[COLUMNS])
+KINDS = {"INTEGER": int, "REAL": float, "TEXT": str}
+HINTS = get_type_hints(TrialResult)
+RECORDS = {"trials": HINTS["row"]} | {name: get_args(HINTS[name])[0] for name in TRIAL_TABLES}
 
 # The cache of two pages makes SQLite write into the file before the end, as a commit does.
 DIES_IN_A_TRANSACTION = """
@@ -81,6 +87,20 @@ def n_rows(folder):
     run = read_run(folder)
     tables = (run.trials, run.measures, run.validation, run.traces)
     return [len(table) for table in tables]
+
+
+@pytest.mark.parametrize(("table", "record"), RECORDS.items(), ids=RECORDS.keys())
+def test_a_record_has_the_columns_of_its_table(table, record):
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(SCHEMA)
+        columns = connection.execute(f"PRAGMA table_info({table})").fetchall()
+    expected = {
+        name: KINDS[kind] if is_needed or name == "trial_id" else KINDS[kind] | NoneType
+        for _, name, kind, is_needed, *_ in columns
+        if table == "trials" or name != "trial_id"
+    }
+    assert get_type_hints(record) == expected
+    assert [*get_type_hints(record)] == [*expected]
 
 
 def test_what_is_written_is_read_back(tmp_path):

@@ -146,8 +146,8 @@ class ProjectionRow(Struct):
     row: int
     x: float
     y: float
-    x_before: float
-    y_before: float
+    x_before: float | None
+    y_before: float | None
 
 
 class FitNumberRow(Struct):
