@@ -29,19 +29,22 @@ class ProgressDisplay(Watcher):
     """
 
     def __init__(self, live: bool | None = None) -> None:
-        self.done = self.planned = 0
         self._live = sys.stderr.isatty() if live is None else live
         self._bar: Any = None
         self._what: str | None = None
         self._began = time.monotonic()
 
     def trial(self, result: TrialResult | None, done: int, planned: int) -> None:
-        """Show that a trial has ended, or that the first begins."""
-        self.done, self.planned = done, planned
+        """Show that a trial has ended, or that the first begins; the bar closes after the last."""
         if result is None:
             self._began = time.monotonic()
             self._open("trials", total=planned, unit="trial")
-            return
+        else:
+            self._ended(result, done, planned)
+        if done == planned:
+            self.close()
+
+    def _ended(self, result: TrialResult, done: int, planned: int) -> None:
         row = result.row
         cell = TrialSpec.cell_name(row.learner, row.subset, row.split)
         name = f"{cell}, partition {row.partition}"
