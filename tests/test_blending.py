@@ -20,7 +20,7 @@ from oasis_bench.algorithms import (
 )
 from oasis_bench.command_line import main
 from oasis_bench.datasets import Digits
-from oasis_bench.experiment import Experiment, LearnerSpec, model_experiment, plan
+from oasis_bench.experiment import Experiment, LearnerSpec, Plan, model_experiment
 from oasis_bench.plugins import (
     Blend,
     Registry,
@@ -55,7 +55,7 @@ def done(request, tmp_path_factory):
     """The folder of a run on seen or on unseen classes, the run, and its plan."""
     folder = tmp_path_factory.mktemp("blended") / "run"
     assert run_experiment(small(request.param), folder, How(keep=("models", "predictions"))) == 0
-    specs = plan(small(request.param), Digits(), Digits().load(), Registry.load()).trials
+    specs = Plan.of(small(request.param), Digits(), Digits().load(), Registry.load()).trials
     return folder, read_run(folder), specs
 
 

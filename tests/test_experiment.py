@@ -20,10 +20,10 @@ from oasis_bench.experiment import (
     Duration,
     Experiment,
     LearnerSpec,
+    Plan,
     Search,
     built_in_names,
     changed,
-    plan,
     read_experiment,
     refuse_unknown_subsets,
 )
@@ -250,7 +250,7 @@ def test_built_in_experiments_parse_and_plan(name):
     rows = LabelledRows(
         np.zeros((n_rows, 2)), y, names, judged=judged, pixels=pixels, patches=patches
     )
-    trials = plan(found, dataset, rows, Registry.load()).trials
+    trials = Plan.of(found, dataset, rows, Registry.load()).trials
     n_cells = len(found.classes)
     if "unseen-classes" in found.tasks:  # not on fewer than seven classes
         n_cells += len([subset for subset in found.classes if subset not in (2, 5)])

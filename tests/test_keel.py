@@ -16,7 +16,7 @@ from oasis_bench.command_line import main
 from oasis_bench.data import Scaling
 from oasis_bench.datasets import Keel
 from oasis_bench.datasets.table_file import TABLES
-from oasis_bench.experiment import plan, read_experiment
+from oasis_bench.experiment import Plan, read_experiment
 from oasis_bench.plugins import Registry
 from oasis_bench.reports import write_side_by_side
 from oasis_bench.runs import How, read_run, run_experiment
@@ -67,7 +67,7 @@ def test_the_published_rules_give_the_published_digits_on_the_items_of_our_trial
     experiment = read_experiment("keel").one_for_each_value()[name]
     dataset = Keel(name)
     rows = dataset.load()
-    specs = plan(experiment, dataset, rows, Registry.load()).trials
+    specs = Plan.of(experiment, dataset, rows, Registry.load()).trials
     found = {3: [], 5: [], 7: []}
     for spec in (spec for spec in specs if spec.learner == "Euclidean"):
         items = draw_items(spec, rows, Euclidean)

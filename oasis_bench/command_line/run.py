@@ -29,7 +29,6 @@ from oasis_bench.experiment import (
     model_experiment,
     read_experiment,
     task_of_judgements,
-    tasks_by_option,
 )
 from oasis_bench.plugins import Dataset, Registry
 from oasis_bench.runs import (
@@ -277,8 +276,7 @@ def recommend(options: argparse.Namespace) -> int:
     names, _, source, rows = _that_take(options.dataset, given, options.plugin, in_outline=True)
     registry = Registry.load(options.plugin)
     if (task := task_of_judgements(rows)) is not None:
-        if not tasks_by_option(given):
-            words += ["--tasks", task]
+        words += ["--tasks", task]
         learners = [registry.algorithms[name] for name in names]
         from_them = [it.name for it in learners if it.takes_triplets and rows.judged is not None]
         from_them += [it.name for it in learners if it.takes_pairs and task == "verification"]

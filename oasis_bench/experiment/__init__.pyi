@@ -7,13 +7,11 @@ from .file import (
     built_in_names as built_in_names,
     changed as changed,
     read_experiment as read_experiment,
-    tasks_by_option as tasks_by_option,
 )
 from .identity import (
     package_hash as package_hash,
 )
 from .saved_model import (
-    load_rows as load_rows,
     model_experiment as model_experiment,
     saved_steps as saved_steps,
 )
@@ -27,6 +25,4 @@ from .trials import (
     ChooseBy as ChooseBy,
     Plan as Plan,
     TrialSpec as TrialSpec,
-    plan as plan,
-    refuse_unknown_names as refuse_unknown_names,
 )

@@ -8,19 +8,19 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.metadata import version
 from itertools import product
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils._param_validation import validate_parameter_constraints
 
 from oasis_bench import __version__
-from oasis_bench.data import Encoding, LabelledRows, Scaling
+from oasis_bench.data import Encoding, LabelledRows, Scaling, Schema
 from oasis_bench.experiment import saved_model
 from oasis_bench.experiment.data_use import (
     choose_subsets,
@@ -35,7 +35,7 @@ from oasis_bench.experiment.identity import package_hash, source_hash
 from oasis_bench.experiment.setting import OFF, Duration, Search, Size
 from oasis_bench.experiment.settings import Experiment, LearnerSpec
 from oasis_bench.plugins import Dataset, MetricLearner, Registry, is_the_baseline
-from oasis_bench.system import Text, UsageError, derive_seed
+from oasis_bench.system import Progress, Text, UsageError, derive_seed
 from oasis_bench.tasks import Partition, SameClassesSplit, Split, Task
 
 NOT_IN_IDENTITY = (
@@ -257,8 +257,7 @@ def _grid(label: str, spec: LearnerSpec, registry: Registry) -> dict[str, list[A
     return grid
 
 
-@dataclass(frozen=True)
-class LearnerPlan:
+class LearnerPlan(NamedTuple):
     """What trials of a learner share: its part of their identity, and what it is tuned among."""
 
     identity: Mapping[str, Any]
@@ -266,9 +265,8 @@ class LearnerPlan:
     candidates: tuple[Candidate, ...]
 
 
-@dataclass(frozen=True)
-class SplitPlan:
-    """What all trials of a split share: the names of its tasks, and the measures that tune."""
+class SplitPlan(NamedTuple):
+    """What trials of a split share: the names of its tasks, and the measures that tune."""
 
     split: Split
     tasks: tuple[str, ...]
@@ -277,7 +275,7 @@ class SplitPlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """An experiment on the items of its data set: what its trials have in common.
+    """An experiment on the items of its data set, and its trials; what does not fit is refused.
 
     Attributes
     ----------
@@ -285,8 +283,6 @@ class Plan:
         As the user gave it, and with the numbers that fit the data set.
     splits
         By their registered names, in the order of their tasks.
-    learners
-        By their labels.
     """
 
     asked: Experiment
@@ -296,7 +292,52 @@ class Plan:
     registry: Registry
     plugin_files: tuple[Path, ...]
     splits: Mapping[str, SplitPlan]
-    learners: Mapping[str, LearnerPlan]
+
+    @classmethod
+    def of(
+        cls,
+        experiment: Experiment,
+        dataset: Dataset,
+        rows: LabelledRows,
+        registry: Registry,
+        plugin_files: tuple[Path, ...] = (),
+        is_settled: bool = False,
+    ) -> Self:
+        """Fit an experiment to the items of its data set.
+
+        The experiment of a stored run `is_settled`: its numbers stay, also with other tasks.
+        """
+        tasks = _tasks_by_split(experiment, rows, registry)
+        of_rows = {name: _split(name, experiment, rows, registry) for name in tasks}
+        e = experiment if is_settled else settle(experiment, dataset, rows, of_rows.values())
+        splits = {
+            name: SplitPlan(
+                type(of_rows[name])(e), tuple(task.name for task in own), _chooses_by(e, own, rows)
+            )
+            for name, own in tasks.items()
+        }
+        return cls(experiment, e, dataset, rows, registry, plugin_files, splits)
+
+    @classmethod
+    def load(
+        cls,
+        experiment: Experiment,
+        plugin_files: Sequence[Path],
+        progress: Progress,
+        table: Schema | None = None,
+        is_settled: bool = False,
+    ) -> Self:
+        """Load the rows of an experiment, and fit it to them.
+
+        `table` is how a table was read when its run began; `is_settled` is as for `of`.
+        """
+        e, registry = experiment, Registry.load(plugin_files)
+        if not is_settled:
+            refuse_unknown_names(e, registry)  # before a download
+        dataset = Registry.open_dataset(e.dataset, registry, e.dataset_options).read_as(table)
+        rows = saved_model.load_rows(e, registry, dataset, progress)
+        plugins = tuple(path.resolve() for path in plugin_files)
+        return cls.of(e, dataset, rows, registry, plugins, is_settled)
 
     @cached_property
     def trials(self) -> list[TrialSpec]:
@@ -304,10 +345,7 @@ class Plan:
         named = named_queries(self.experiment, self.rows)
         queries = None if named is None else np.unique(np.concatenate([*named.values()])).tolist()
         found = [
-            self._trial(label, where, is_largest, queries)
-            for split in self.splits
-            for where, is_largest in self._places(split)
-            for label in self.learners
+            replace(spec, queries=queries) for name in self.splits for spec in self._trials(name)
         ]
         if named is not None:
             first = {spec.where.subset: spec for spec in found if spec.examples}
@@ -315,11 +353,12 @@ class Plan:
             refuse_untested_queries(named, np.unique(np.concatenate(draws)))
         return found
 
-    def _places(self, name: str) -> Iterator[tuple[Where, bool]]:
-        """Yield the partitions of each subset of a split, and whether the subset is the largest."""
-        e, rows, split = self.experiment, self.rows, self.splits[name].split
+    def _trials(self, name: str) -> Iterator[TrialSpec]:
+        """Yield the trials of a split."""
+        e, rows, learners, by_run = self.experiment, self.rows, self._learners, self._identity
+        split, tasks, chooses_by = self.splits[name]
         subsets = choose_subsets(e, self.dataset, rows, split)
-        if any(len(one.candidates) > 1 for one in self.learners.values()):
+        if any(len(one.candidates) > 1 for one in learners.values()):
             large = {name: own for name, own in subsets.items() if split.can_tune(len(own))}
             subsets = large or subsets  # where all are too small, trials say why
         largest = max(subsets, key=lambda name: len(subsets[name]))
@@ -328,43 +367,33 @@ class Plan:
             n_train, n_test = split.sizes(rows, classes, partition)
             rho = 0.0 if e.replicates else split.rho(rows, classes, partition)
             if isinstance(split, SameClassesSplit):
-                _refuse_large_k(self.splits[name].chooses_by, subset, n_train // e.inner_folds - 1)
-            where = Where(name, subset, classes, partition, n_train, n_test, rho)
-            yield where, subset == largest
-
-    def _trial(
-        self, label: str, where: Where, is_largest: bool, queries: Sequence[int] | None
-    ) -> TrialSpec:
-        e, learner, split = self.experiment, self.learners[label], self.splits[where.split]
-        identity = {
-            **self._identity,
-            **learner.identity,
-            "subset": where.subset,
-            "classes": where.classes,
-            "sizes": [where.n_train, where.n_test],
-            "split": where.split,
-            "tasks": split.tasks,
-            "chooses_by": split.chooses_by,
-            "partition": where.partition,
-            "replicates": e.replicates is not None,
-        }
-        is_first = where.split == next(iter(self.splits)) and where.partition == 0
-        shows = is_first and e.examples > 0
-        return TrialSpec(
-            experiment=e,
-            learner=label,
-            where=where,
-            candidates=learner.candidates,
-            tasks=split.tasks,
-            chooses_by=split.chooses_by,
-            scalings=learner.scalings,
-            identity=json.loads(json.dumps(identity)),
-            examples=e.examples if shows and self.rows.images is not None else 0,
-            queries=queries,
-            projection=shows and is_largest,
-            plugin_files=self.plugin_files,
-            encoding=self.rows.encoding,
-        )
+                _refuse_large_k(chooses_by, subset, n_train // e.inner_folds - 1)
+            of_place = {
+                "subset": subset,
+                "classes": classes,
+                "sizes": [n_train, n_test],
+                "split": name,
+                "tasks": tasks,
+                "chooses_by": chooses_by,
+                "partition": partition,
+                "replicates": e.replicates is not None,
+            }
+            shows = name == next(iter(self.splits)) and partition == 0 and e.examples > 0
+            for label, learner in learners.items():
+                yield TrialSpec(
+                    experiment=e,
+                    learner=label,
+                    where=Where(name, subset, classes, partition, n_train, n_test, rho),
+                    candidates=learner.candidates,
+                    tasks=tasks,
+                    chooses_by=chooses_by,
+                    scalings=learner.scalings,
+                    identity=json.loads(json.dumps({**by_run, **learner.identity, **of_place})),
+                    examples=e.examples if shows and rows.images is not None else 0,
+                    projection=shows and subset == largest,
+                    plugin_files=self.plugin_files,
+                    encoding=rows.encoding,
+                )
 
     @cached_property
     def _identity(self) -> dict[str, Any]:
@@ -378,6 +407,48 @@ class Plan:
             "libraries": {name: version(name) for name in LIBRARIES},
         }
 
+    @cached_property
+    def _learners(self) -> dict[str, LearnerPlan]:
+        grids = find_grids(self.experiment, self.registry)
+        found = {label: self._learner(label, grid) for label, grid in grids.items()}
+        saved_model.refuse_nothing_to_learn_from(self.experiment)
+        return found
+
+    def _learner(self, label: str, grid: Mapping[str, Sequence[Any]]) -> LearnerPlan:
+        e, rows, spec = self.experiment, self.rows, self.experiment.learners[label]
+        learner = self.registry.algorithms[spec.algorithm]
+        scalings = self.scalings if learner.takes == "rows" else ("none",)
+        if learner.takes == "rows":
+            Scaling.refuse(scalings, rows.X)
+        if spec.model is not None and len(scalings) > 1:
+            raise UsageError(
+                f"--scaling {','.join(scalings)}: a saved model takes one: name that of its fit"
+            )
+        # Of the baseline each scaling, in their order: as others tune the one they fall back on.
+        search = Search.of("search", OFF) if is_the_baseline(learner) else e.search
+        defaults = learner().get_params()
+        tried = candidates(grid, scalings, defaults, search, e.seed, spec.algorithm)
+        Registry.refuse_unlike_inputs(learner, self.dataset, rows, spec.features)
+        identity = {
+            "learner": label,
+            "algorithm": spec.algorithm,
+            "grid": grid,
+            "scaling": ", ".join(scalings),
+            "source": source_hash(learner),
+        }
+        if spec.features is not None:
+            identity["features"] = spec.features
+        if spec.model is not None:  # its file holds its hyper-parameters
+            saved_model.refuse_unlike_rows(spec.model, self.registry, rows)
+            identity |= {"model": saved_model.content_hash(spec.model), "grid": {}}
+        return LearnerPlan(identity, scalings, tried)
+
+    @cached_property
+    def scalings(self) -> tuple[str, ...]:
+        """How rows are scaled; of several the inner folds choose."""
+        default = self.dataset.default_scaling(self.rows)
+        return self.asked.scaling or ((default,) if isinstance(default, str) else default)
+
     def remarks(self) -> Iterator[str]:
         """Yield what of the data decided how the run is made, and what may mislead, a line each."""
         asked, rows, specs = self.asked, self.rows, self.trials
@@ -386,8 +457,7 @@ class Plan:
         yield from size_remarks(asked, self.experiment, rows, self.dataset.items, draws_equally)
         takes = {self.registry.algorithms[one.algorithm].takes for one in asked.learners.values()}
         ranges = Scaling.unlike(rows.X) if "rows" in takes else None
-        scalings = scalings_of(asked, self.dataset, rows)
-        kinds = {kind.partition(Scaling.PCA)[0] for kind in scalings}
+        kinds = {kind.partition(Scaling.PCA)[0] for kind in self.scalings}
         if ranges is not None and not kinds & set(Scaling.OF_COLUMNS):
             least, most = ranges
             yield (
@@ -397,62 +467,6 @@ class Plan:
         yield from _class_counts(specs, rows)
         yield from _judgement_counts(specs, rows)
         yield from saved_model.seen_remarks(asked, self.registry, rows)
-
-
-def plan(
-    experiment: Experiment,
-    dataset: Dataset,
-    rows: LabelledRows,
-    registry: Registry,
-    plugin_files: tuple[Path, ...] = (),
-    is_settled: bool = False,
-) -> Plan:
-    """Fit an experiment to the items of its data set, or refuse what does not fit.
-
-    The experiment of a stored run `is_settled`: its numbers stay, also with other tasks.
-    """
-    tasks = _tasks_by_split(experiment, rows, registry)
-    of_rows = {name: _split(name, experiment, rows, registry) for name in tasks}
-    e = experiment if is_settled else settle(experiment, dataset, rows, of_rows.values())
-    splits = {
-        name: SplitPlan(
-            type(of_rows[name])(e), tuple(task.name for task in own), _chooses_by(e, own, rows)
-        )
-        for name, own in tasks.items()
-    }
-    learners = {
-        label: _learner_plan(label, grid, e, dataset, rows, registry)
-        for label, grid in find_grids(e, registry).items()
-    }
-    saved_model.refuse_nothing_to_learn_from(e)
-    return Plan(experiment, e, dataset, rows, registry, plugin_files, splits, learners)
-
-
-def _learner_plan(
-    label: str,
-    grid: Mapping[str, Sequence[Any]],
-    e: Experiment,
-    dataset: Dataset,
-    rows: LabelledRows,
-    registry: Registry,
-) -> LearnerPlan:
-    spec = e.learners[label]
-    learner = registry.algorithms[spec.algorithm]
-    scalings = _scalings(label, e, dataset, rows, registry)
-    # Of the baseline each scaling, in their order: as others tune the one they fall back on.
-    search = Search.of("search", OFF) if is_the_baseline(learner) else e.search
-    defaults = learner().get_params()
-    tried = candidates(grid, scalings, defaults, search, e.seed, spec.algorithm)
-    Registry.refuse_unlike_inputs(learner, dataset, rows, spec.features)
-    if spec.model is not None:
-        saved_model.refuse_unlike_rows(spec.model, registry, rows)
-    return LearnerPlan(_learner_identity(label, e, grid, scalings, registry), scalings, tried)
-
-
-def scalings_of(e: Experiment, dataset: Dataset, rows: LabelledRows) -> tuple[str, ...]:
-    """Return how the rows of an experiment are scaled; of several the inner folds choose."""
-    default = dataset.default_scaling(rows)
-    return e.scaling or ((default,) if isinstance(default, str) else default)
 
 
 def _class_counts(specs: Sequence[TrialSpec], rows: LabelledRows) -> Iterator[str]:
@@ -487,46 +501,6 @@ def _judgement_counts(specs: Sequence[TrialSpec], rows: LabelledRows) -> Iterato
         least, most = min(found), max(found)
         n = f"{least}" if least == most else f"{least} to {most}"
         yield f"judgements that test in a partition ({split}): {n}"
-
-
-def _scalings(
-    label: str, e: Experiment, dataset: Dataset, rows: LabelledRows, registry: Registry
-) -> tuple[str, ...]:
-    """Return the scalings of a learner's items; those that are no rows are not scaled."""
-    spec = e.learners[label]
-    if registry.algorithms[spec.algorithm].takes != "rows":
-        return ("none",)
-    scalings = scalings_of(e, dataset, rows)
-    Scaling.refuse(scalings, rows.X)
-    if spec.model is not None and len(scalings) > 1:
-        raise UsageError(
-            f"--scaling {','.join(scalings)}: a saved model takes one: name that of its fit"
-        )
-    return scalings
-
-
-def _learner_identity(
-    label: str,
-    e: Experiment,
-    grid: Mapping[str, Any],
-    scalings: tuple[str, ...],
-    registry: Registry,
-) -> dict[str, Any]:
-    """Return what decides the results of one learner, besides data and protocol."""
-    spec = e.learners[label]
-    identity = {
-        "learner": label,
-        "algorithm": spec.algorithm,
-        "grid": grid,
-        "scaling": ", ".join(scalings),
-        "source": source_hash(registry.algorithms[spec.algorithm]),
-    }
-    if spec.features is not None:
-        identity["features"] = spec.features
-    if spec.model is None:
-        return identity
-    # the model file holds its hyper-parameters
-    return identity | {"model": saved_model.content_hash(spec.model), "grid": {}}
 
 
 def candidates(

@@ -31,7 +31,6 @@ from oasis_bench.experiment import (
     LearnerSpec,
     changed,
     read_experiment,
-    tasks_by_option,
 )
 from oasis_bench.notebook.result import RunResult
 from oasis_bench.plugins import MetricLearner, Registry, load_model
@@ -295,9 +294,9 @@ def fit(
             ending, content = rows_as_file(dataset)
             dataset = Path(folder) / f"rows{ending}"
             dataset.write_bytes(content)
-        asked = {"tasks": (task,)} if task else tasks_by_option(options)
-        settings = {"classes": ("all",), "tasks": ("retrieval",), **asked, **settings}
-        plan = Experiment("fit", str(dataset), specs, options, **settings)
+        plan = Experiment("fit", str(dataset), specs, classes=("all",), tasks=("retrieval",))
+        asked = {"tasks": (task,)} if task else {}
+        plan = changed(plan, {**asked, **settings}, dataset_options=options)
         model = Path(folder) / "metric.npz" if output is None else Path(output)
         try:
             fitted = fit_on_all(plan, model, files, display)

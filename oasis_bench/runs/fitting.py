@@ -14,7 +14,7 @@ import numpy as np
 
 from oasis_bench.data import LabelledRows
 from oasis_bench.execution import executor
-from oasis_bench.experiment import Experiment, LearnerSpec, TrialSpec, plan
+from oasis_bench.experiment import Experiment, LearnerSpec, Plan, TrialSpec
 from oasis_bench.plugins import Registry
 from oasis_bench.runs.how import SILENT, Watcher
 from oasis_bench.system import Folder, UsageError, refuse_input, whole_file
@@ -145,7 +145,7 @@ def fit_on_all(
         once = replace(experiment, split=split, partitions=1, traces=False)
         e = replace(once, examples=0, queries=None)
         plugins = tuple(path.resolve() for path in plugin_files)
-        specs = plan(e, dataset, rows, registry, plugins).trials
+        specs = Plan.of(e, dataset, rows, registry, plugins).trials
         is_tuned = Assignment.of(specs[-1]).needs_tuning(registry.algorithms[specs[-1].algorithm])
         specs = [_on_all(spec, label, registry) for spec in specs]
         if len(specs) > len(e.learners):

@@ -19,13 +19,12 @@ import numpy.typing as npt
 import pandas as pd
 
 from oasis_bench.data import LabelledRows, Labels
-from oasis_bench.experiment import Experiment
+from oasis_bench.experiment import Experiment, Plan
 from oasis_bench.plugins import Blend, Registry
 from oasis_bench.runs.how import SILENT, Watcher
 from oasis_bench.runs.run import (
     file_names,
     labels_of,
-    load_plan,
     refuse_missing_plugins,
     task_sources,
 )
@@ -231,7 +230,7 @@ def _find_kept_scores(
         raise UsageError(
             f"{folder} has no kept scores: run it again with --predictions, into another folder"
         )
-    plan = load_plan(experiment, plugin_files, watcher, info.table, is_settled=True)
+    plan = Plan.load(experiment, plugin_files, watcher.download, info.table, is_settled=True)
     hashes = {str(one["data"]) for one in info.identities.values()}
     if hashes != {plan.rows.content_hash()}:
         raise UsageError(

@@ -18,16 +18,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from oasis_bench.data import LabelledRows, Schema
+from oasis_bench.data import LabelledRows
 from oasis_bench.execution import Executor, executor
-from oasis_bench.experiment import (
-    Experiment,
-    Plan,
-    TrialSpec,
-    load_rows,
-    plan,
-    refuse_unknown_names,
-)
+from oasis_bench.experiment import Experiment, Plan, TrialSpec
 from oasis_bench.plugins import Registry
 from oasis_bench.runs.how import SILENT, USUAL, How, Watcher
 from oasis_bench.runs.schema import (
@@ -56,7 +49,7 @@ def run_experiment(
     """
     with executor(how.jobs, how.cluster) as place:
         StoredRun.refuse_used(output)
-        plan = load_plan(experiment, how.plugin_files, watcher)
+        plan = Plan.load(experiment, how.plugin_files, watcher.download)
         info = _facts(plan, how, place)
         with Store.create(output, info) as store:
             if experiment.scaling is None and info.scaling:
@@ -96,7 +89,7 @@ def resume_experiment(
         info = store.info()
         experiment = info.experiment.limited(limits)
         refuse_missing_plugins(info, how.plugin_files, folder)
-        plan = load_plan(experiment, how.plugin_files, watcher, info.table)
+        plan = Plan.load(experiment, how.plugin_files, watcher.download, info.table)
         refuse_what_changed(info.identities, _identities(plan.trials), folder)
         statuses = store.statuses()
         done = {trial for trial, status in statuses.items() if status not in retry}
@@ -106,26 +99,6 @@ def resume_experiment(
         now = Resumption(trials=len(left), limits=dict(limits), **_session(place, how.command))
         store.reopen(resumed=[asdict(session) for session in (*info.resumed, now)])
         return _run_trials(store, plan, left, place, how, watcher)
-
-
-def load_plan(
-    experiment: Experiment,
-    plugin_files: Sequence[Path],
-    watcher: Watcher,
-    table: Schema | None = None,
-    is_settled: bool = False,
-) -> Plan:
-    """Load the rows of an experiment and plan its trials.
-
-    `table` is how a table was read when its run began; `is_settled` is as for `plan`.
-    """
-    e, registry = experiment, Registry.load(plugin_files)
-    if not is_settled:
-        refuse_unknown_names(e, registry)  # before a download
-    dataset = Registry.open_dataset(e.dataset, registry, e.dataset_options).read_as(table)
-    rows = load_rows(e, registry, dataset, watcher.download)
-    plugins = tuple(path.resolve() for path in plugin_files)
-    return plan(e, dataset, rows, registry, plugins, is_settled)
 
 
 def _facts(plan: Plan, how: How, place: Executor) -> RunFacts:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import NamedTuple
 
@@ -79,10 +78,8 @@ def is_finished(folder: Path, experiment: Experiment) -> bool:
     if not StoredRun.is_in(folder):
         return False
     info = read_run(folder).info
-    before, now = info.experiment, experiment.settled_as(info.experiment)
-    if before != now:
-        names = [one.name for one in fields(now)]
-        changed = [name for name in names if getattr(now, name) != getattr(before, name)]
+    before, now = vars(info.experiment), vars(experiment.settled_as(info.experiment))
+    if changed := [name for name in now if now[name] != before[name]]:
         raise UsageError(
             f"{folder} has a run with other settings ({', '.join(changed)}): choose another "
             "--output, or give the settings of that run to continue it"
