@@ -24,7 +24,7 @@ from oasis_bench.runs import read_run
 from oasis_bench.runs.schema import SCHEMA, SCHEMA_VERSION, TRIAL_TABLES
 from oasis_bench.runs.store import FILE_NAME, RefusedRecordError, Store
 from oasis_bench.system import UsageError
-from oasis_bench.trial.harness_side.result import TrialResult
+from oasis_bench.trial import TrialResult
 
 COLUMNS = {name: value for name, value in fake_trial("L", 2).columns.items() if name != "trial_id"}
 INFO = fake_info(rows=[COLUMNS])

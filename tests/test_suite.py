@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import oasis_bench
 from oasis_bench.command_line import main
 from oasis_bench.experiment import package_hash, read_experiment
 from oasis_bench.experiment.identity import _meaning
@@ -89,6 +90,19 @@ def test_each_corpus_is_exported_with_its_protocol_and_code_and_not_run_again(
         found[name].to_csv(tmp_path / "other" / "results" / f"{name}.csv", index=False)
     assert main(elsewhere) == 0
     assert {rows["protocol"].iloc[0] for rows in results(tmp_path / "other").values()} == {2}
+
+
+def test_python_runs_a_suite_as_the_command_line_does(suite, tmp_path):
+    by_command, by_python = tmp_path / "command", tmp_path / "python"
+    assert main(["run", "--experiment", str(suite()), "--output", str(by_command)]) == 0
+    found = oasis_bench.run(experiment=suite(), output=by_python)
+    assert list(found) == ["near", "far"]
+    assert sorted(found["near"].trials["learner"]) == ["Euclidean", "LDA"]
+    ours, theirs = results(by_python), results(by_command)
+    assert ours.keys() == theirs.keys()
+    keys = ["learner", "task", "measure", "k", "protocol", "code"]
+    for name in theirs:
+        pd.testing.assert_frame_equal(ours[name][[*keys, "mean"]], theirs[name][[*keys, "mean"]])
 
 
 def test_a_corpus_without_data_is_told_and_left_out(suite, tmp_path, capsys):
