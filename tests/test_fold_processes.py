@@ -136,8 +136,9 @@ def test_the_choice_is_that_of_folds_in_turn(algorithm, values, at_once):
         lambda work: FoldProcesses(work, at_once, stopwatch, stages._ended, None), stopwatch
     )
     assert found == in_turn  # values too, bit for bit
-    assert phases.count(LEARNING) == len(in_turn[1])
-    assert phases.count(VALIDATION) == len(in_turn[1]) + 1  # of the baseline
+    n_folds = spec.experiment.inner_folds  # on each the winner is fitted once more, to be blended
+    assert phases.count(LEARNING) == len(in_turn[1]) + n_folds
+    assert phases.count(VALIDATION) == len(in_turn[1]) + n_folds + 1  # of the baseline
     assert min(stopwatch.seconds[LEARNING], stopwatch.seconds[VALIDATION]) > 0
 
 

@@ -174,7 +174,7 @@ def tune(trial: Trial, line: Line) -> Talk:
     candidates = json.loads(json.dumps(spec.candidates))  # as messages have them
     steps = [None, *known.checkpoints]
     n_measures, validation = len(known.chooses_by), trial.findings.validation
-    most = len(candidates) * len(steps) * known.inner_folds
+    most = (len(candidates) * len(steps) + n_measures) * known.inner_folds
     n_begun: Counter[str] = Counter()
     clock = None
     line.give(trial.sealed_in(None).training)

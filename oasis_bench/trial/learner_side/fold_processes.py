@@ -30,8 +30,7 @@ LONGEST_WAIT = 1.0
 Timer = Callable[[str], AbstractContextManager[None]]
 
 Values = npt.NDArray[np.float64]
-"""Of shape (n_measures, n_weights): a row for each measure that tunes; the last value of a row is
-of the learner alone, those before it are of blends."""
+"""One for each measure that tunes; of blends of shape (n_measures, n_weights)."""
 
 Baselines = Sequence[FitData]
 """For each measure, the rows of a fold as its baseline takes them."""
@@ -50,10 +49,15 @@ class Folds(Protocol):
     def make(self, params: Mapping[str, Any], fold: int) -> MetricLearner:
         """Return an unfitted learner."""
 
-    def values(self, learner: MetricLearner, data: FitData, baselines: Baselines | None) -> Values:
+    def values(self, learner: MetricLearner, data: FitData) -> Values:
         """Return the values of a fitted learner on a fold."""
 
-    def baseline_values(self, data: FitData) -> npt.NDArray[np.float64]:
+    def blend_values(
+        self, learner: MetricLearner, data: FitData, baselines: Baselines | None
+    ) -> Values:
+        """Return the values of its blends, of which the last is the learner alone."""
+
+    def baseline_values(self, data: FitData) -> Values:
         """Return the value of the Euclidean baseline by each measure."""
 
 
@@ -66,6 +70,7 @@ class FoldJob(NamedTuple):
     params: Mapping[str, Any]
     start: int | None  # None for an unfitted learner
     stop: int | None  # None for one that learns all its steps
+    is_winner: bool = False  # whose blends are validated
 
 
 Done: TypeAlias = tuple[FoldJob, Values, float]
@@ -105,9 +110,12 @@ class FoldWork:
             data = self._fit_data[job.fold]
             with shared.within(self._shared[job.fold]):
                 data.fit(learner, job.start or 0, job.stop)
-        baselines = None if self._baselines is None else self._baselines[job.fold]
         with timer(messages.VALIDATION), shared.within(self._shared[job.fold]):
-            values = self._folds.values(learner, data, baselines)
+            if job.is_winner:
+                baselines = None if self._baselines is None else self._baselines[job.fold]
+                values = self._folds.blend_values(learner, data, baselines)
+            else:
+                values = self._folds.values(learner, data)
         return job, values, cpu_seconds() - before
 
 
