@@ -25,7 +25,7 @@ from oasis_bench.claims.claim import (
     times_as_long,
     training_gain,
 )
-from oasis_bench.experiment import Experiment, built_in_names
+from oasis_bench.experiment import built_in_names, read_experiment
 from oasis_bench.plugins import Registry
 from oasis_bench.runs import read_run
 
@@ -294,7 +294,7 @@ WORDS = re.compile(
 
 @pytest.mark.parametrize("name", experiments())
 def test_an_experiment_has_the_learners_and_the_measures_of_its_claims(name):
-    e, tasks = Experiment.from_toml(name), Registry.load().tasks
+    e, tasks = read_experiment(name), Registry.load().tasks
     measures = {
         measure_name(one, k)
         for kind in (tasks[task] for task in e.tasks)

@@ -18,7 +18,7 @@ from oasis_bench.experiment import Experiment, LearnerSpec
 from oasis_bench.notebook import RunResult
 from oasis_bench.plugins import Registry
 from oasis_bench.reports import write_report
-from oasis_bench.runs import read_run, run_experiment
+from oasis_bench.runs import How, read_run, run_experiment
 from oasis_bench.system import UsageError, no_progress
 
 
@@ -260,7 +260,7 @@ def test_a_learner_gets_pixels_beside_features_and_labels_beside_triplets(data):
         inner_folds=2,
         test_share=0.5,
     )
-    assert run_experiment(experiment, data / "run", plugin_files=[BY_BOTH]) == 0
+    assert run_experiment(experiment, data / "run", How(plugin_files=[BY_BOTH])) == 0
     run = read_run(data / "run")
     assert measured(run, "similarity precision", by="learner").to_dict() == {"KindOfColour": 1}
     assert run.trials["n_features"].tolist() == [648 + 944 + 16 * 16 * 3]
@@ -271,4 +271,4 @@ def test_a_learner_gets_pixels_beside_features_and_labels_beside_triplets(data):
     with pytest.raises(
         UsageError, match="makes pixels only on request: give --data-option pixels="
     ):
-        run_experiment(without, data / "wrong", plugin_files=[BY_BOTH])
+        run_experiment(without, data / "wrong", How(plugin_files=[BY_BOTH]))

@@ -7,7 +7,7 @@ import pytest
 from small_runs import small
 
 from oasis_bench.experiment import LearnerSpec
-from oasis_bench.runs import read_run, run_experiment
+from oasis_bench.runs import How, read_run, run_experiment
 from oasis_bench.trial.wall.messages import (
     LONGEST_TEXT,
     Compared,
@@ -121,7 +121,7 @@ def run(tmp_path_factory, plugins):
     learners |= {name: LearnerSpec(name) for name in ("ReplaysTwice", "Euclidean")}
     folder = tmp_path_factory.mktemp("messages") / "run"
     traced = small(learners, traces=True)
-    failures = run_experiment(traced, folder, plugin_files=[plugins / "hostile.py"])
+    failures = run_experiment(traced, folder, How(plugin_files=[plugins / "hostile.py"]))
     assert failures == len(LINES) + len(STRANGE)
     return read_run(folder)
 

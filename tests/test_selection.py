@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from oasis_bench.datasets import Digits
-from oasis_bench.experiment import Candidate, Experiment, LearnerSpec, Search, plan
+from oasis_bench.experiment import Candidate, Experiment, LearnerSpec, Plan, Search
 from oasis_bench.experiment.trials import candidates
 from oasis_bench.plugins import BilinearLearner, IncrementalLearner, Registry
 from oasis_bench.tasks import SeenClassesSplit, Truth
@@ -298,7 +298,7 @@ def test_euclidean_tries_each_scaling_in_order_on_all_folds_as_the_others_baseli
     scaling = ("standard", "minmax", "l2", "none")
     e = Experiment("Fair", "digits", learners, classes=(3,), partitions=1, scaling=scaling)
     rows = Digits().load()
-    lda, euclidean = plan(replace(e, search=search), Digits(), rows, Registry.load())
+    lda, euclidean = Plan.of(replace(e, search=search), Digits(), rows, Registry.load()).trials
     assert [one.scaling for one in euclidean.candidates] == [*scaling] == [*lda.scalings]
     points = []
     folds = KnownFolds(lambda learner: 0.5, lambda fold: Known())
@@ -411,7 +411,7 @@ def test_test_images_are_shown_to_nothing_before_the_last_evaluation(
         max_steps=1000,
         traces=False,
     )
-    (spec,) = plan(experiment, Digits(), numbered_rows, registry, (path,))
+    (spec,) = Plan.of(experiment, Digits(), numbered_rows, registry, (path,)).trials
     assert run_trial(spec, numbered_rows).row.status == "ok"
 
     lines = map(json.loads, log.read_text().splitlines())

@@ -19,7 +19,7 @@ from typing import Any, NoReturn, cast
 
 from oasis_bench.command_line.options import make_parser
 from oasis_bench.command_line.printed import Printed, printed_streams
-from oasis_bench.experiment import Experiment
+from oasis_bench.experiment import read_experiment
 from oasis_bench.system import UsageError, error_line, quoted
 
 USAGE = 2
@@ -99,7 +99,7 @@ def parse_words(words: Sequence[str] | None = None) -> argparse.Namespace:
     """Parse the words of a command, and read its experiment."""
     options = make_parser().parse_args(words)
     if getattr(options, "experiment", None) is not None:
-        options.experiment = Experiment.from_toml(options.experiment)
+        options.experiment = read_experiment(options.experiment)
     return options
 
 

@@ -17,7 +17,7 @@ from scipy import sparse
 from oasis_bench.command_line.parsing import joined_options
 from oasis_bench.command_line.progress import ProgressDisplay
 from oasis_bench.data import LabelledRows, Patches, Scaling, unlike_ranges
-from oasis_bench.experiment import Experiment, built_in_names
+from oasis_bench.experiment import built_in_names, read_experiment
 from oasis_bench.plugins import (
     PATH_DATASETS,
     BilinearLearner,
@@ -66,7 +66,7 @@ def list_all(options: argparse.Namespace) -> int:
     if options.trial:
         raise UsageError("--try is for data: name them with --for")
     registry = Registry.load(options.plugin)
-    experiments = [(name, Experiment.from_toml(name).title) for name in built_in_names()]
+    experiments = [(name, read_experiment(name).title) for name in built_in_names()]
     tables: dict[str, Callable[[], list[str]]] = {
         "algorithms": lambda: described(registry.algorithms, options.what and about_learner),
         "datasets": lambda: described(registry.datasets, options.what and about_dataset),

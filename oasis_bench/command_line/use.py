@@ -41,8 +41,7 @@ def fit(options: argparse.Namespace) -> int:
     options.experiment = Experiment("fit", options.dataset, learners, classes=("all",))
     experiment = experiment_of(options)
     with closing(ProgressDisplay()) as display:
-        shown = display.download, display.download
-        fitted = fit_on_all(experiment, options.output, options.plugin, *shown)
+        fitted = fit_on_all(experiment, options.output, options.plugin, display)
     print(fitted)
     print(f"kept in {fitted.model}; to use it: 'python -m oasis_bench neighbours --help'")
     return 0
@@ -79,7 +78,7 @@ def embed(options: argparse.Namespace) -> int:
         model, ((X, names),) = _load(options, [options.dataset], display)
         blend: Blend | None = getattr(model, "blend_", None)
         if blend is not None and blend.weight < 1:
-            display.line(
+            display.note(
                 "points are as learned, without the blend with the Euclidean baseline "
                 f"(weight {blend.weight:g})"
             )
