@@ -4,7 +4,6 @@ import hashlib
 import io
 import tarfile
 import zipfile
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -23,9 +22,6 @@ def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("OASIS_BENCH_CACHE", str(cache))
     monkeypatch.delenv("OASIS_BENCH_DATA", raising=False)
     return cache
-
-
-Publish = Callable[..., Archive]
 
 
 @pytest.fixture
@@ -52,9 +48,6 @@ def packed(kind, files=FILES):
                 file.writestr(name, content)
         return buffer.getvalue()
     return tar([entry(name, content) for name, content in files.items()], kind)
-
-
-Entry = tuple[tarfile.TarInfo, bytes]
 
 
 def entry(name, content=b"", kind=tarfile.REGTYPE, target=""):

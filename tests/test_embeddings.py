@@ -4,7 +4,6 @@ import importlib.util
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
@@ -139,9 +138,6 @@ class TestFile:
         assert dataset.default_scaling(rows) == "l2"
         assert ImageFolder(folder).default_scaling(rows) == "tfidf"
         assert rows.remarks == ("features: 3 numbers an image, read from my.npz",)
-
-
-Embed = Callable[[str, Sequence[Path]], list[object]]
 
 
 def middle_pixel(fails):

@@ -53,11 +53,6 @@ def assert_rows(rows, values, labels, names):
 # What the formats hold
 
 
-def test_csv_written_by_pandas_is_read_to_the_last_bit(tmp_path):
-    frame().to_csv(tmp_path / "t.csv", index=False)
-    assert_rows(load(tmp_path / "t.csv"), X, ANIMALS, ("bee", "cat", "owl"))
-
-
 def test_csv_may_have_quotes_blank_lines_spaces_and_a_byte_order_mark(tmp_path):
     text = '\ufefflabel, a ,"b, or c"\r\n"x ""1""\ny",1,2e3\r\n\r\n z, -1 ,.5\r\n'
     (tmp_path / "t.csv").write_text(text, newline="")
@@ -191,6 +186,7 @@ def test_a_label_that_may_be_missing_is_refused_by_its_name(tmp_path, name):
 
 @pytest.mark.parametrize("column", ["label", "class", "target", "y"])
 def test_the_usual_names_of_a_label_column_are_known(tmp_path, column):
+    """And numbers are read to the last bit."""
     frame(label=column).to_csv(tmp_path / "t.csv", index=False)
     frame(label=column).to_parquet(tmp_path / "t.parquet")
     for path in tmp_path.iterdir():
