@@ -140,51 +140,50 @@ def test_the_death_of_a_fork_server_ends_one_trial(tmp_path, plugins, jobs):
     assert [pid for pid in left if lives(pid)] == []
 
 
-HANGS = """
+PLUGIN = f"""
 import os, signal, time
 from oasis_bench.algorithms import Euclidean
 
-def hang():
-    if os.getpid() != {harness}:
-        {how}
+def sleep():
+    os.getpid() == {os.getpid()} or time.sleep(3600)
 
-{at_import}
-
-class Hangs(Euclidean):
-    name = "Hangs"
-
-    def {method}:
-        hang()
+def stop():
+    os.getpid() == {os.getpid()} or os.kill(os.getpid(), signal.SIGSTOP)
 """
-
-
-SLEEP, STOP = "time.sleep(3600)", "os.kill(os.getpid(), signal.SIGSTOP)"
+HANGS = """
+class Hangs{0}(Euclidean):
+    name = "Hangs{0}"
+    {1}
+"""
+TO_LOAD = ["the start", "the warm-up"]
 
 
 @pytest.mark.parametrize(
-    ("how", "method", "phases"),
+    "hanging",
     [
-        (SLEEP, "import", ["the start", "the warm-up"]),
-        (SLEEP, "__init__(self)", ["the start", "the warm-up"]),
-        (SLEEP, "get_params(self, deep=True)", ["the warm-up"]),
-        (STOP, "fit(self, X, y=None)", ["the warm-up", "the final fit"]),
-        (SLEEP, "__getstate__(self)", ["the final fit"]),
-        (STOP, "similarity(self, queries, gallery)", ["answering", "the warm-up"]),
-        (SLEEP, "__setstate__(self, state)", ["answering"]),
+        {"pass\n\nsleep()": TO_LOAD},
+        {"def __init__(self): sleep()": TO_LOAD},
+        {
+            "def get_params(self, deep=True): sleep()": ["the warm-up"],
+            "def fit(self, X, y=None): stop()": ["the warm-up", "the final fit"],
+            "def __getstate__(self): sleep()": ["the final fit"],
+            "def similarity(self, queries, gallery): stop()": ["answering", "the warm-up"],
+            "def __setstate__(self, state): sleep()": ["answering"],
+        },
     ],
+    ids=["import", "new", "methods"],
 )
-def test_a_plugin_that_hangs_or_stops_is_a_timeout_wherever_it_does(tmp_path, how, method, phases):
+def test_a_plugin_that_hangs_or_stops_is_a_timeout_wherever_it_does(tmp_path, hanging):
     plugin = tmp_path / "hangs.py"
-    at_import = "hang()" if method == "import" else ""
-    method = "unused(self)" if at_import else method
-    plugin.write_text(
-        HANGS.format(harness=os.getpid(), how=how, at_import=at_import, method=method)
-    )
-    hangs = small({"Hangs": LearnerSpec("Hangs")}, budget="2s")
-    assert run_experiment(hangs, tmp_path / "run", How(plugin_files=[plugin])) == 1
-    assert outcomes(read_run(tmp_path / "run"))["Hangs"] in [
-        ("timeout", f"{phase} took longer than the budget of 2 s") for phase in phases
-    ]
+    plugin.write_text(PLUGIN + "".join(map(HANGS.format, range(len(hanging)), hanging)))
+    phases_of = {f"Hangs{number}": phases for number, phases in enumerate(hanging.values())}
+    hangs = small({name: LearnerSpec(name) for name in phases_of}, budget="2s")
+    failures = run_experiment(hangs, tmp_path / "run", How(jobs=2, plugin_files=[plugin]))
+    assert failures == len(hanging)
+    found = outcomes(read_run(tmp_path / "run"))
+    for name, phases in phases_of.items():
+        late = [f"{phase} took longer than the budget of 2 s" for phase in phases]
+        assert found[name] in [("timeout", reason) for reason in late]
 
 
 def test_a_process_that_sends_no_message_is_held_to_the_budget(tmp_path, monkeypatch):

@@ -70,15 +70,10 @@ def test_names_become_row_numbers_and_same_rows_a_class(faces):
     assert labelled.class_names[-1] == "23"
 
 
-def test_without_a_column_of_names_rows_count_from_0(faces):
-    pd.DataFrame([[0, 3, True], [119, 3, False]], columns=list("abc")).to_csv("p.csv", index=False)
-    rows = TableFile(Path("faces.csv"), pairs="p.csv").load()
-    assert rows.ratings.items.tolist() == [[0, 3], [3, 119]]
-    assert rows.ratings.marks.ravel().tolist() == [True, False]
-
-
-def test_names_and_answers_of_other_programs_are_known(faces):
-    Path("p.csv").write_text("a,b,c\n0.0,3.0,1.0\n119,3,n\n")
+@pytest.mark.parametrize("lines", ["0,3,True\n119,3,False\n", "0.0,3.0,1.0\n119,3,n\n"])
+def test_without_a_column_of_names_rows_count_from_0(faces, lines):
+    """Numbers and answers of other programs are known, too."""
+    Path("p.csv").write_text(f"a,b,c\n{lines}")
     rows = TableFile(Path("faces.csv"), pairs="p.csv").load()
     assert rows.ratings.items.tolist() == [[0, 3], [3, 119]]
     assert rows.ratings.marks.ravel().tolist() == [True, False]

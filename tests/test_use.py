@@ -6,7 +6,6 @@ import pickle
 import re
 import signal
 import subprocess
-import time
 from contextlib import redirect_stdout
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from sklearn.datasets import load_iris
 from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, Normalizer, StandardScaler
-from small_runs import bench
+from small_runs import bench, wait_for
 
 import oasis_bench
 from oasis_bench import scorers
@@ -220,11 +219,6 @@ def deviations(learner, rows, seed):
     drawn = np.random.default_rng(seed).permutation(len(rows))
     n = min(50, (len(rows) + 1) // 2)
     return [s.std() for s in scores_of(learner, rows[drawn[:n]], rows[drawn[n : n + 40]])]
-
-
-def blended(learner, b, sds, queries, gallery):
-    s0, s1 = scores_of(learner, queries, gallery)
-    return (1 - b) * s0 / sds[0] + b * s1 / sds[1]
 
 
 def test_neighbours_are_those_of_brute_force(metric, folder, command, tmp_path):
@@ -496,9 +490,7 @@ def test_ctrl_c_leaves_no_file(folder, plugins, tmp_path):
     words += ["--plugin", plugins / "sleeper.py", "--param", f"Sleeper.marker={began}"]
     command = bench(*words, "--output", output)
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        end = time.monotonic() + 120
-        while not began.exists() and time.monotonic() < end:
-            time.sleep(0.05)
+        wait_for(began.exists, 120)
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)
     assert began.exists()

@@ -1,7 +1,6 @@
 """Visterms of pictures: counts against a slow count, and the cache that keeps them."""
 
 import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -28,7 +27,7 @@ def cache(tmp_path, monkeypatch):
     return folder / "visterms"
 
 
-def draw(folder: Path, n: int, seed: int) -> list[Path]:
+def draw(folder, n, seed):
     """Save pictures of coloured stripes and noise, of several sizes."""
     folder.mkdir()
     rng = np.random.default_rng(seed)
