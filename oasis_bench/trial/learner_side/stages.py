@@ -188,13 +188,13 @@ def _fit(stage: wall.Stage, channel: Channel) -> None:
     model, late = _copied(learner)
     channel.send(
         wall.Fitted(
-            threads,
-            cost.seconds + late,
-            cost.cpu_seconds + late,
-            cost.waiting_seconds,
-            cost.peak_bytes,
-            symmetry,
-            _numbers_of(learner),
+            threads=threads,
+            seconds=cost.seconds + late,
+            cpu_seconds=cost.cpu_seconds + late,
+            waiting_seconds=cost.waiting_seconds,
+            peak_bytes=cost.peak_bytes,
+            symmetry_index=symmetry,
+            numbers=_numbers_of(learner),
         ),
         model,
     )
