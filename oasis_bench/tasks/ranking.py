@@ -95,7 +95,7 @@ def top_k(
 
         found.extend(rank_in_parts(scores, rank))
 
-    score_in_blocks(similarity, queries, np.arange(n_queries), gallery, take, progress, seed)
+    score_in_blocks(similarity, queries, np.arange(n_queries), gallery, take, progress, seed=seed)
     rows, scores = zip(*found, strict=True)
     return np.concatenate(rows), np.concatenate(scores)
 

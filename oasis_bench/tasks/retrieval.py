@@ -357,7 +357,7 @@ def evaluate_ranking(
     asked = np.arange(n_rows) if queries is None else checked_rows(queries, n_rows)
     ties = tie_order(seed, n_rows)
     evaluation = RankedQueries(labels, asked, ties, ("mAP", "precision"), k_max)
-    score_in_blocks(similarity, X, asked, X, evaluation.add, progress, seed)
+    score_in_blocks(similarity, X, asked, X, evaluation.add, progress, seed=seed)
     average = evaluation.of_queries("mAP")[:, 0]
     return RankingMeasures(
         mean_average_precision=float(average.mean()),
