@@ -27,6 +27,7 @@ from oasis_bench.reports.table import (
     to_csv,
 )
 from oasis_bench.reports.view import view_of
+from oasis_bench.reports.words import notes_where
 from oasis_bench.runs import StoredRun
 from oasis_bench.system import Folder
 
@@ -49,11 +50,6 @@ TABLES = {
     },
 }
 """By experiments: the tables of precision and of time that they repeat, with their titles."""
-
-STAND_IN_NOTE = (
-    "'for B10' and similar: other classes replace this list of the papers. The order of learners "
-    "can be compared, but the values cannot."
-)
 
 
 def write_claims(folder: Path, remarks: Sequence[str] = ()) -> tuple[Path, str]:
@@ -186,7 +182,7 @@ def beside_published(runs: Runs) -> list[Table]:
             for subset in view_of(run).subsets
             if (found := ClassList.of(run, subset)) is not None
         ]
-        notes = [STAND_IN_NOTE] * any(found.stand_in for *_, found in lists)
+        notes = notes_where({"other_classes": any(found.stand_in for *_, found in lists)})
         for (name, title), make, text in zip(
             titles.items(), (_precision, _seconds), ("{:.2f}".format, seconds_text), strict=True
         ):

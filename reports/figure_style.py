@@ -24,6 +24,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import EngFormatter, LogLocator, NullLocator
 
 from oasis_bench.reports.table import clip, page_text
+from oasis_bench.reports.words import WORDS
 
 LABEL_WIDTH, TITLE_WIDTH = 32, 44
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
@@ -149,15 +150,16 @@ class Drawing:
     svg: bytes
 
 
-def finish(name: str, title: str, plot: Plot | None, spread: str, caption: str) -> list[Drawing]:
+def finish(name: str, plot: Plot | None, what: str, **values: object) -> list[Drawing]:
     """Render a figure; none if it is None.
 
-    `spread` says what bars and bands are.  A page shows title and caption next to the figure, and
-    its file has them as a description.
+    `what` names its title and caption in `words.toml`, which `values` complete.  A page shows both
+    next to the figure, and its file has them as a description.
     """
     if plot is None:
         return []
-    caption = f"{spread[:1].upper()}{spread[1:]}. {caption}".strip()
+    words = WORDS["figures"][what]
+    title, caption = words["title"].format(**values), words["caption"].format(**values)
     parts = [render(it, f"{name}-{place}") for place, it in enumerate(plot.pictures)]
     sizes = [tuple(72 * it.get_size_inches()) for it in plot.pictures]
     svg = together(parts, sizes, f"{title}. {caption}")

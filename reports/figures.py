@@ -29,10 +29,6 @@ COSTS = {
 }
 NAME_WIDTH = 22
 FRONT: dict[str, Any] = {"label": "front", "color": "0.35", "linewidth": 1, "zorder": 1}
-FRONT_NOTE = (
-    "The grey line is the Pareto front. For each learner on it, no other learner is both faster "
-    "and better. Only these learners have their names beside their points."
-)
 PARTS: dict[str, Any] = {"test": "-", "train": (0, (4, 2)), "validation": (0, (1, 1.2))}
 STEPS_LABEL = "learning steps (triplets)"
 
@@ -69,15 +65,9 @@ def entries(
 @mpl.rc_context(fs.STYLE)
 def quality_against_time(view: RunView, task: str) -> list[fs.Drawing]:
     """Draw the first measure of a task against the time of tuning and fit."""
-    return fs.finish(
-        f"{task}_against_time",
-        f"{task_title(task)}: {view.names(task)[0]} against the time of tuning and fit",
-        draw_quality_against_time(view, task),
-        spread="median and range of time, and mean ± standard error of "
-        f"{view.names(task)[0]}, over {view.partitions_text}",
-        caption="Time is tuning (fits and validation on the inner folds) plus the final fit. "
-        f"{FRONT_NOTE}",
-    )
+    name, figure = f"{task}_against_time", draw_quality_against_time(view, task)
+    words = {"task": task_title(task), "measure": view.names(task)[0]}
+    return fs.finish(name, figure, "against_time", view=view, **words)
 
 
 def draw_quality_against_time(view: RunView, task: str) -> fs.Plot | None:
@@ -163,14 +153,11 @@ def pareto_front(
 @mpl.rc_context(fs.STYLE)
 def task_figures(view: RunView, task: str) -> list[fs.Drawing]:
     """Draw the figures that a task has: nothing if it has no curve and only one class subset."""
-    about = {"spread": f"mean ± standard error over {view.partitions_text}"}
-    about["caption"] = "Dashed grey: chance."
-    title = task_title(task)
-    by_classes, at_k = draw_by_classes(view, task), draw_precision_at_k(view, task)
-    title_of_first = f"{title}: {view.names(task)[0]} against the number of classes"
+    words = {"task": task_title(task), "measure": view.names(task)[0]}
     return [
-        *fs.finish(f"{task}_by_classes", title_of_first, by_classes, **about),
-        *fs.finish(f"{task}_precision_at_k", f"{title}: precision at the top k", at_k, **about),
+        drawing
+        for what, draw in (("by_classes", draw_by_classes), ("precision_at_k", draw_precision_at_k))
+        for drawing in fs.finish(f"{task}_{what}", draw(view, task), what, view=view, **words)
     ]
 
 
@@ -182,10 +169,10 @@ def cost_figures(view: RunView) -> list[fs.Drawing]:
         for split in view.splits
         for drawing in fs.finish(
             "_".join(["costs", *view.of_splits(split)]),
-            "Costs against the number of classes" + "".join(view.of_splits(f", {split}")),
             draw_costs(view, split),
-            spread=f"median over {view.partitions_text}, bars from the smallest to the largest",
-            caption="Logarithmic scales. A learner without a point for tuning had nothing to tune.",
+            "costs",
+            view=view,
+            split="".join(view.of_splits(f", {split}")),
         )
     ]
 
@@ -277,19 +264,15 @@ def draw_precision_at_k(view: RunView, task: str) -> fs.Plot | None:
 @mpl.rc_context(fs.STYLE)
 def step_figures(view: RunView) -> list[fs.Drawing]:
     """Draw the measure that tuned the steps along them, for each split."""
-    items = view.info.items
     return [
         drawing
         for split, (task, measure) in view.tuned_by.items()
         for drawing in fs.finish(
             "_".join(["along_steps", *view.of_splits(split)]),
-            f"{measure} along the learning steps" + "".join(view.of_splits(f", {split}")),
             draw_along_steps(view, split),
-            spread=f"mean ± standard error over {view.partitions_text}",
-            caption=f"{measure} of the task {task}, up to the last step of every partition. Solid: "
-            f"test {items}; dashed: training {items}; dotted: validation {items} of the inner "
-            "folds, for the tuned hyper-parameters (mean only). A learner without steps is a "
-            f"horizontal line at its value on test {items}.",
+            "along_steps",
+            **{"view": view, "task": task, "measure": measure},
+            split="".join(view.of_splits(f", {split}")),
         )
     ]
 
@@ -355,23 +338,16 @@ def space_figures(view: RunView) -> list[fs.Drawing]:
     n_shown, n_classes = points["label"].nunique(), len(view.class_names(subset, split))
     present = set(points["learner"])
     shown = [name for name in view.learners if name in present][:MOST_LEARNERS]
-    blended = ", after the blend with the Euclidean baseline" * view.is_blended
-    of_classes = f"of {n_shown} test classes, chosen at random, " if n_shown < n_classes else ""
     return fs.finish(
         "learned_space",
-        "Test " + view.info.items + " before and after learning",
         draw_spaces(view, points, shown),
-        spread=f"first partition, {view.subset_title(subset)}"
-        + f", the first {MOST_LEARNERS} learners" * (len(present) > MOST_LEARNERS),
-        caption=f"At most {points.groupby(['learner', 'label']).size().max()} test "
-        f"{view.info.items} per class, {of_classes}in the plane of the two principal axes of "
-        f"their similarity (classical multidimensional scaling of the learner’s scores{blended}; "
-        "scores that are minus a distance are squared first). Before learning: the principal "
-        "components of the scaled rows. The title of a panel gives the share of the variance that "
-        "the plane shows; for scores that are neither distances nor inner products, it is the "
-        "share of the sum of the absolute eigenvalues. Classes that overlap here may be separate "
-        "along other axes; the measures use the whole space. Each plane is rotated to fit the "
-        "first panel, and has its own scale.",
+        "learned_space",
+        view=view,
+        subset=view.subset_title(subset),
+        learners=f", the first {MOST_LEARNERS} learners" if len(present) > MOST_LEARNERS else "",
+        most=points.groupby(["learner", "label"]).size().max(),
+        classes=f"of {n_shown} test classes, chosen at random, " if n_shown < n_classes else "",
+        blended=", after the blend with the Euclidean baseline" if view.is_blended else "",
     )
 
 

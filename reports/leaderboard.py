@@ -42,7 +42,8 @@ from oasis_bench.reports.table import (
     table_lines,
     wrapped,
 )
-from oasis_bench.reports.view import BASELINE, task_title, transductive_note, view_of
+from oasis_bench.reports.view import BASELINE, task_title, view_of
+from oasis_bench.reports.words import notes_where
 from oasis_bench.runs import read_run
 from oasis_bench.system import Folder, Text, UsageError
 
@@ -142,7 +143,7 @@ def _cells_by_task(
         )
     budgets = results["search"].dropna().unique().tolist()
     notes = [f"The tuning budget differs between the runs: {some(budgets)}."] * (len(budgets) > 1)
-    notes += [transductive_note()] * bool((results["transductive"] > 0).any())
+    notes += notes_where({"transductive": (results["transductive"] > 0).any()}, items="items")
     return found, [*notes, *(f"{name} is left out: {why}." for name, why in reasons.items())]
 
 
@@ -261,11 +262,9 @@ def standing_table(board: Leaderboard) -> Table:
             Column("Stand-ins", rows["stand_ins"]),
         ],
         numbers=rows.round(6),
-        notes=[
-            f"Learners with stand-ins on more than {100 * board.MOST_STAND_INS:.0f} % of the "
-            "data sets are listed last and not ranked. Their figures are for the other data sets."
-        ]
-        * (not rows["ranked"].all()),
+        notes=notes_where(
+            {"stand_ins": not rows["ranked"].all()}, share=100 * board.MOST_STAND_INS
+        ),
         of={"Task": task_title(board.task), "Group": board.group},
     )
 
@@ -303,10 +302,9 @@ def _against_time(board: Leaderboard) -> list[fs.Drawing]:
     fs.draw_legend(figure, {name: styles[name] for name in rows["learner"]}, front, lines=False)
     return fs.finish(
         f"{board.task}_against_time",
-        f"{task_title(board.task)}: error reduction against the time of tuning and fit",
         figure,
-        spread=f"median over {len(board.corpora)} data sets, with its 95 % interval",
-        caption=figures.FRONT_NOTE,
+        "board_against_time",
+        **{"task": task_title(board.task), "n": len(board.corpora)},
     )
 
 
@@ -382,13 +380,11 @@ def _reductions(board: Leaderboard) -> list[fs.Drawing]:
     panel = (2.4, 0.4 + 0.2 * len(board.ranked))
     figure = fs.Plot(1, panel, left=0.15 + 0.078 * longest)
     draw_reductions(figure.panels[0], board)
-    n_corpora = len(board.corpora)
     return fs.finish(
         f"{board.task}_error_reduction",
-        f"{task_title(board.task)}: reduction of the error of {board.baseline} in {board.measure}",
         figure,
-        spread=f"median over {n_corpora} data sets, with its 95 % interval",
-        caption="The best average rank is on top. An interval may end beyond the axis.",
+        "error_reduction",
+        **{"board": board, "task": task_title(board.task), "n": len(board.corpora)},
     )
 
 

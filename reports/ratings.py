@@ -20,6 +20,7 @@ import pandas as pd
 from oasis_bench.reports.report_files import data_uri, render, write_files
 from oasis_bench.reports.table import Column, Table, number_text, plural, to_csv
 from oasis_bench.reports.view import RunView, view_of
+from oasis_bench.reports.words import note
 from oasis_bench.runs import StoredRun, read_run
 from oasis_bench.system import Folder, Text, UsageError, open_regular, refuse_input
 from oasis_bench.tasks import human_level
@@ -132,7 +133,7 @@ def write_rating_page(
         "questions": asked,
         "pictures": {row: uris[row] for row in sorted(pictured)},
     }
-    page = render("judge.html.j2", script="judge.js", asked=values, marks=MARKS)
+    page = render("judge.html.j2", asked=values, marks=MARKS)
     write_files(path.parent, path.name, page, (), ())
     pairs = [(query, row) for query, candidates in asked for row in candidates]
     rows = view_of(run).retrievals
@@ -250,6 +251,7 @@ def rating_tables(view: RunView, ratings: pd.DataFrame) -> list[Table]:
         return []
     last = pd.concat([own.tail(1) for own in numbers])
     errors = [number_text(error, " ± {:.3f}", missing="") for error in last["standard_error"]]
+    n_unclear = (ratings["mark"] == MARKS[2]).sum()
     by_chance = float(marks.mean(axis=1).groupby("query").mean().mean())
     return [
         Table(
@@ -266,13 +268,8 @@ def rating_tables(view: RunView, ratings: pd.DataFrame) -> list[Table]:
             ],
             numbers=pd.concat(numbers),
             notes=[
-                "Mean ± standard error over the raters. k is the last rank up to which the "
-                "pictures of all learners are rated; queries with fewer rated ranks are left out. "
-                "Human level: the pictures that one rater marked as relevant are ranked first, and "
-                "the other raters judge this ranking. A random order of the rated candidates has "
-                f"precision {by_chance:.3f}.",
-                f"{(ratings['mark'] == MARKS[2]).sum()} of {len(ratings)} marks are ‘{MARKS[2]}’, "
-                "and are not counted.",
+                note("ratings", chance=by_chance),
+                note("not_counted", n=n_unclear, n_marks=len(ratings), mark=MARKS[2]),
             ],
         )
     ]

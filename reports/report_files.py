@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import re
+from base64 import b64encode
 from collections.abc import Iterable
-from importlib import resources
+from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +36,21 @@ GROUP_ID = re.compile(r'<g id="[^"]*"')
 """The ids of groups: nothing refers to them, and other figures of a page have the same."""
 
 
-def render(template: str, script: str = "report.js", **context: Any) -> str:
-    """Fill a template of `reports/templates`, and add its script; every value is escaped."""
+def render(template: str, **context: Any) -> str:
+    """Fill a template of `reports/templates`; in that of a page every value is escaped."""
+    return _templates().get_template(template).render(**context)
+
+
+def render_line(template: str, **context: Any) -> str:
+    """Fill the template of a text, whose lines are joined by spaces."""
+    return " ".join(render(template, **context).strip().split("\n"))
+
+
+@cache
+def _templates() -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("oasis_bench.reports"),
-        autoescape=True,
+        autoescape=jinja2.select_autoescape(["html.j2"]),
         undefined=jinja2.StrictUndefined,
         finalize=_without_controls,
         trim_blocks=True,
@@ -52,13 +62,10 @@ def render(template: str, script: str = "report.js", **context: Any) -> str:
         inline_svg=inline_svg,
         plural=plural,
         series=series,
+        sha256=lambda text: b64encode(sha256(text.encode()).digest()).decode(),
         unbroken=unbroken,
     )
-    folder = resources.files("oasis_bench.reports").joinpath("templates")
-    text = folder.joinpath(script).read_text("utf-8")
-    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-    environment.globals.update(script=Markup(text), script_hash=f"sha256-{digest}")
-    return environment.get_template(template).render(**context)
+    return environment
 
 
 def _without_controls(value: object) -> object:
@@ -72,7 +79,7 @@ def unbroken(text: str) -> Markup:
 
 def data_uri(content: bytes, kind: str) -> str:
     """Return a file of the media type `kind` as a URI that contains all of it."""
-    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
+    return f"data:{kind};base64,{b64encode(content).decode()}"
 
 
 def write_files(

@@ -27,9 +27,9 @@ from oasis_bench.reports.verdict import answers, next_steps
 from oasis_bench.reports.view import (
     DAGGER,
     RunView,
-    transductive_note,
     view_of,
 )
+from oasis_bench.reports.words import notes_where
 from oasis_bench.runs import StoredRun
 from oasis_bench.system import Text
 
@@ -57,18 +57,6 @@ NAMES = {
     "fit_peak_bytes": "peak, MiB",
     "model_bytes": "model, KiB",
 }
-LEGEND = (
-    "n: the number of partitions. Measures: OLD and NEW are means, and the change is NEW - OLD. "
-    "The interval is corrected for partitions that share items (after Nadeau & Bengio 2003). For "
-    "human judgements n is the number of groups, and the interval is a bootstrap over them. Costs: "
-    "OLD and NEW are geometric means, the change is NEW / OLD, and the interval is a paired "
-    "t-interval of the logarithm. Less than 1 ms (10 µs for a query) or 1 MiB (1 KiB for a model) "
-    "counts as that value. Seconds leave out fits that waited for a core.",
-    "same: no change, a change that chance may explain, or a change of a cost by at most "
-    "{tolerance:g} %. The interval shows how large a change may be, for its line alone. The "
-    "verdict depends on 'p, Holm', which is corrected for the number of lines with a p-value, at "
-    "level 0.05.",
-)
 
 
 def answer_text(run: StoredRun) -> str:
@@ -161,9 +149,9 @@ def comparison_text(
     if len(lines):
         rows = [HEADER, *(_comparison_row(line, transductive) for line in lines.itertuples())]
         text += ["", *aligned(rows, left=(1, 2, 3, len(HEADER) - 1)), ""]
-        if lines["learner"].isin(transductive).any():
-            notes.append(transductive_note())
-        notes += [line.format(tolerance=100 * tolerance) for line in LEGEND]
+        marked = lines["learner"].isin(transductive).any()
+        needed = {"transductive": marked, "runs": True, "verdicts": True}
+        notes += notes_where(needed, items="items", tolerance=100 * tolerance)
     for note in notes:
         text += wrapped(note)
     return "\n".join([*text, _result(lines["verdict"].value_counts())])

@@ -30,6 +30,7 @@ from oasis_bench.reports.table import (
     number_text,
     seconds_text,
 )
+from oasis_bench.reports.words import note
 from oasis_bench.system import UsageError
 from oasis_bench.web_scale import TrainingRecord
 
@@ -214,10 +215,7 @@ def precision_table(ends: pd.DataFrame) -> Table:
             ),
         ],
         numbers=ends[[*TRAINING, "n_steps", "complete", "n_queries", *measured, *at_k]],
-        notes=[
-            "Start: W = I. ±: standard deviation over seeds, if there are several. Standard "
-            "error: of the final mAP, over queries. P@k: precision at k, at the end."
-        ],
+        notes=[note("precision")],
     )
 
 
@@ -240,10 +238,7 @@ def time_table(ends: pd.DataFrame) -> Table:
             Column("Peak, MiB", peak, lambda x: number_text(x.median() / 2**20, "{:,.0f}")),
         ],
         numbers=ends[[*TRAINING, "threads", "n_steps", "complete", *measured]],
-        notes=[
-            "Times are for learning only, without ranking: medians over seeds, and [min – max] if "
-            "there are several. Peak: resident memory, with the pages of the mapped rows."
-        ],
+        notes=[note("time")],
     )
 
 
@@ -275,11 +270,7 @@ def published_table(ends: pd.DataFrame, data: Mapping[str, Any]) -> Table:
             Column("Source", numbers["source"], align="l"),
         ],
         numbers=numbers[["figure", "published", "ours", "unit", "source"]],
-        notes=[
-            "Ours: the largest complete training. Its number of steps is given, not tuned until "
-            "saturation, and its time is processor time. Its images are generated, so precision "
-            "cannot be compared. '-': not measured here."
-        ],
+        notes=[note("published")],
     )
 
 
@@ -355,11 +346,4 @@ def web_scale_figures(checkpoints: pd.DataFrame) -> list[fs.Drawing]:
     axes.axhline(start, **fs.CHANCE)
     start_of_all = {"W = I, the start": Line2D([], [], **fs.CHANCE)}
     fs.draw_legend(figure, {schedule: styles[schedule] for schedule in shown}, start_of_all)
-    return fs.finish(
-        "map_along_steps",
-        "mAP along the learning steps",
-        figure,
-        spread="mean over seeds ± standard error over queries",
-        caption="For the largest number of images, on a logarithmic scale. Dashed grey: W = I, "
-        "before the first step.",
-    )
+    return fs.finish("map_along_steps", figure, "map_along_steps")
