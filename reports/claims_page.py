@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from markupsafe import Markup
 
 from oasis_bench.claims import ClassList, decided_by, published
 from oasis_bench.reports.measures import table_beside
-from oasis_bench.reports.report_files import render, write_files
+from oasis_bench.reports.report_files import write_page
 from oasis_bench.reports.table import (
     Column,
     Table,
@@ -77,10 +78,11 @@ def write_claims(folder: Path, remarks: Sequence[str] = ()) -> tuple[Path, str]:
         If the files cannot be written.
     """
     verdicts, effects, runs, left_out = decided_by(folder)
-    beside = beside_published(runs)
     counts = verdicts["verdict"].value_counts(sort=False)  # of categories in their order
     summary = series([f"{count} {name}" for name, count in counts.items() if count])
-    page = render(
+    path = write_page(
+        folder,
+        PAGE,
         "claims.html.j2",
         remarks=remarks,
         summary=f"{plural(len(verdicts), 'claim')}: {summary}.",
@@ -89,14 +91,13 @@ def write_claims(folder: Path, remarks: Sequence[str] = ()) -> tuple[Path, str]:
         effect_text=effect_text,
         plot=effect_plot,
         p_text=p_text,
-        details={name: _details(str(name), own) for name, own in effects.groupby("id")},
+        details=partial(_details, effects),
         items=published("tables_and_figures").to_dict("records"),
         classes=list(class_sentences(runs)),
-        beside=beside,
+        beside=beside_published(runs),
         places={name: _page_of(name, own) for name, own in runs.items()},
         left_out=left_out,
     )
-    path = write_files(folder, PAGE, page, beside, [])
     weakest = effects.reindex(verdicts["weakest"]).drop(columns=["id", "p_value", "outcome"])
     overview = verdicts.drop(columns=["sentence", "place", "experiments", "note"])
     overview = overview.drop(columns=["weakest", "words"]).rename_axis("id").reset_index()
@@ -153,8 +154,9 @@ def effect_plot(effect: Mapping[Hashable, Any]) -> Markup:
     )
 
 
-def _details(name: str, effects: pd.DataFrame) -> Table:
+def _details(effects: pd.DataFrame, name: str) -> Table:
     """Make a row for each effect of a claim."""
+    effects = effects[effects["id"] == name]
     found = [effect_text(row) for row in effects.to_dict("records")]
     return Table(
         name=f"claim_{name}",

@@ -16,7 +16,6 @@ from zlib import crc32
 import matplotlib as mpl
 import pandas as pd
 import seaborn as sns
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
@@ -263,12 +262,12 @@ def draw_band(
 def draw_legend(
     figure: Plot,
     styles: Mapping[str, LearnerStyle],
-    others: Mapping[str, Artist],
+    others: Mapping[str, Mapping[str, Any]],
     lines: bool = True,
 ) -> None:
     """Add the legend as a separate picture: the learners, then what the line styles mean."""
-    entries: list[tuple[str, Artist]] = [
-        (clip(name, LABEL_WIDTH), Line2D([], [], **style if lines else {**style, "linestyle": "-"}))
+    entries = [
+        (clip(name, LABEL_WIDTH), style if lines else {**style, "linestyle": "-"})
         for name, style in styles.items()
     ]
     entries += others.items()
@@ -279,7 +278,7 @@ def draw_legend(
     picture = figure.add_picture(columns * column, LEGEND_ROW * rows + 0.15)
     # Labels are set afterwards: matplotlib drops legend entries that begin with an underscore.
     legend = picture.legend(
-        [handle for _, handle in entries],
+        [Line2D([], [], **style) for _, style in entries],
         [str(number) for number in range(len(entries))],
         loc="center",
         ncols=columns,

@@ -13,9 +13,7 @@ import matplotlib as mpl
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from oasis_bench.reports import figure_style as fs
@@ -79,8 +77,7 @@ def draw_quality_against_time(view: RunView, task: str) -> fs.Plot | None:
     figure, of_subset = panels(view, points, "tuning and fit", view.names(task)[0])
     for subset, axes in of_subset.items():
         draw_against_time(axes, points[points["subset"] == subset], styles)
-    others: dict[str, Artist] = {"Pareto front": Line2D([], [], **FRONT)}
-    fs.draw_legend(figure, entries(view, styles, points), others, lines=False)
+    fs.draw_legend(figure, entries(view, styles, points), {"Pareto front": FRONT}, lines=False)
     return figure
 
 
@@ -208,8 +205,7 @@ def draw_by_classes(view: RunView, task: str) -> fs.Plot | None:
     each_once = values.drop_duplicates(["subset", "partition"])
     chances = each_once.groupby("subset")["chance"].mean().reindex(list(view.subsets))
     axes.plot(range(len(chances)), chances, **fs.CHANCE)
-    chance = {"chance": Line2D([], [], **fs.CHANCE)}
-    fs.draw_legend(figure, entries(view, styles, values), chance)
+    fs.draw_legend(figure, entries(view, styles, values), {"chance": fs.CHANCE})
     return figure
 
 
@@ -247,7 +243,6 @@ def draw_precision_at_k(view: RunView, task: str) -> fs.Plot | None:
     if curve.empty:
         return None
     styles = fs.learner_styles(view.learners)
-    others: dict[str, Artist] = {"chance": Line2D([], [], **fs.CHANCE)}
     figure, of_subset = panels(view, curve, f"k ({view.info.items} retrieved)", "Precision at k")
     for subset, axes in of_subset.items():
         rows = curve[curve["subset"] == subset]
@@ -257,7 +252,7 @@ def draw_precision_at_k(view: RunView, task: str) -> fs.Plot | None:
         chance = rows.drop_duplicates(["partition", "k"]).groupby("k")["chance"].mean()
         axes.plot(chance.index, chance, **fs.CHANCE)
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-    fs.draw_legend(figure, entries(view, styles, curve), others)
+    fs.draw_legend(figure, entries(view, styles, curve), {"chance": fs.CHANCE})
     return figure
 
 
@@ -302,10 +297,8 @@ def draw_along_steps(view: RunView, split: str) -> fs.Plot | None:
             level = values.loc[values["trial_id"].isin(own["trial_id"]), "value"].mean()
             if own["n_steps"].isna().all() and not math.isnan(level):
                 _draw_level(axes, level, style)
-    others: dict[str, Artist] = {
-        part: Line2D([], [], color="0.3", linestyle=line) for part, line in PARTS.items()
-    }
-    fs.draw_legend(figure, entries(view, styles, trials), others, lines=False)
+    parts = {part: {"color": "0.3", "linestyle": line} for part, line in PARTS.items()}
+    fs.draw_legend(figure, entries(view, styles, trials), parts, lines=False)
     return figure
 
 
@@ -368,8 +361,7 @@ def draw_spaces(view: RunView, points: pd.DataFrame, shown: list[str]) -> fs.Plo
         for number, look in zip(numbers, looks, strict=True):
             of_class = own[own["label"] == number]
             axes.plot(of_class["x"], of_class["y"], **look)
-    marks = {clip(look["label"], fs.LABEL_WIDTH): Line2D([], [], **look) for look in looks}
-    fs.draw_legend(figure, {}, marks)
+    fs.draw_legend(figure, dict(zip(styles, looks, strict=True)), {})
     return figure
 
 

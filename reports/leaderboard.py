@@ -17,7 +17,6 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 from scipy import sparse
 
 from oasis_bench.analysis import Leaderboard
@@ -26,7 +25,7 @@ from oasis_bench.experiment import Experiment
 from oasis_bench.reports import figure_style as fs, figures
 from oasis_bench.reports.export import SIZES, kind_of, read_results, size_group
 from oasis_bench.reports.measures import side_by_side
-from oasis_bench.reports.report_files import render, write_files
+from oasis_bench.reports.report_files import write_page
 from oasis_bench.reports.table import (
     Cell,
     Column,
@@ -43,7 +42,7 @@ from oasis_bench.reports.table import (
     wrapped,
 )
 from oasis_bench.reports.view import BASELINE, task_title, view_of
-from oasis_bench.reports.words import notes_where
+from oasis_bench.reports.words import notes_where, sentence
 from oasis_bench.runs import read_run
 from oasis_bench.system import Folder, Text, UsageError
 
@@ -193,7 +192,9 @@ def _write(
         task: _of_task([it for it in boards if it.task == task])
         for task in dict.fromkeys(it.task for it in boards)
     }
-    page = render(
+    return write_page(
+        output,
+        name,
         "leaderboard.html.j2",
         title=title,
         notes=notes,
@@ -204,11 +205,6 @@ def _write(
         beside=beside,
         start={"Task": next(iter(parts.values()))["title"], "Group": ALL} if parts else {},
     )
-    tables, figures = [] if beside is None else [beside], []
-    for part in parts.values():
-        tables += [*part["standings"], part["wins"], part["scores"], part["results"]]
-        figures += [*part["reductions"], *part["against_time"]]
-    return write_files(output, name, page, tables, figures)
 
 
 def _of_task(boards: Sequence[Leaderboard]) -> dict[str, Any]:
@@ -298,8 +294,8 @@ def _against_time(board: Leaderboard) -> list[fs.Drawing]:
     styles = fs.learner_styles(board.ranked)
     figure, (axes,) = fs.panels_of([board.measure], "tuning and fit", "error reduction")
     figures.draw_against_time(axes, rows, styles)
-    front = {"Pareto front": Line2D([], [], **figures.FRONT)}
-    fs.draw_legend(figure, {name: styles[name] for name in rows["learner"]}, front, lines=False)
+    shown = {name: styles[name] for name in rows["learner"]}
+    fs.draw_legend(figure, shown, {"Pareto front": figures.FRONT}, lines=False)
     return fs.finish(
         f"{board.task}_against_time",
         figure,
@@ -347,10 +343,7 @@ def sentences(board: Leaderboard) -> Iterator[str]:
         yield f"{''.join(texts)} (Wilcoxon’s signed-rank test, Holm’s correction)."
     if len(front := _front(board)):
         texts = [f"{name} ({seconds_text(own)} s)" for name, own in front["seconds"].items()]
-        yield (
-            f"The Pareto front of time and median error reduction is {series(texts)}: no other "
-            "learner is both faster and better than one of these."
-        )
+        yield sentence("front", learners=series(texts))
 
 
 MOST_NAMED = 5
@@ -410,30 +403,14 @@ def draw_reductions(axes: Axes, board: Leaderboard) -> None:
 def _recommendation(board: Leaderboard) -> str:
     """Say which learner to take, for all data or for a kind of them."""
     if len(board.corpora) < Leaderboard.LEAST_CORPORA:
-        return f"Fewer than {Leaderboard.LEAST_CORPORA} data sets are too few for a recommendation."
+        return sentence("too_few", least=Leaderboard.LEAST_CORPORA)
     better = [
-        f"{row['learner']} for {row['group']} ({_regret(row)})"
-        for row in board.recommendations(FACETS).to_dict("records")
+        f"{row['learner']} for {row['group']} ({sentence('regret', **row)})"
+        for row in map(dict[str, Any], board.recommendations(FACETS).to_dict("records"))
         if row["low"] > 0
     ]
-    text = (
-        f"Take {board.best_on_average}: it has the highest mean error reduction over the data sets."
-    )
-    if better:
-        return f"{text} Better for some data: {'; '.join(better)}."
-    return (
-        f"{text} No other learner is significantly better for any kind or size of data. For this "
-        "test each data set is left out in turn, and the best learner of its group is compared "
-        "with the best of all."
-    )
-
-
-def _regret(row: Mapping[Any, Any]) -> str:
-    """Write the figures of a row of `Leaderboard.recommendations`."""
-    return (
-        f"regret {row['regret_of_group']:.3f} instead of {row['regret_of_all']:.3f}, gain "
-        f"{row['gain']:.3f} [{row['low']:.3f}, {row['high']:.3f}]"
-    )
+    others = f"Better for some data: {'; '.join(better)}." if better else sentence("for_all")
+    return f"{sentence('take', learner=board.best_on_average)} {others}"
 
 
 def recommend(
@@ -466,11 +443,12 @@ def recommend(
             texts.append(f"{by}: {_recommendation(board)}")
             continue
         best = board.best_on_average
-        why = "the best on average, and none is significantly better for data of this kind or size"
-        found = board.recommendations(FACETS).to_dict("records")
+        why = sentence("best_on_average")
+        found = map(dict[str, Any], board.recommendations(FACETS).to_dict("records"))
         if of_data := [row for row in found if row["group"] in groups and row["low"] > 0]:
             row = max(of_data, key=lambda it: float(it["gain"]))
-            why = f"better for {row['group']} than {best}, the best on average ({_regret(row)})"
+            why = f"better for {row['group']} than {best}, the best on average "
+            why += f"({sentence('regret', **row)})"
             best = row["learner"]
             board = Leaderboard.of(cells[cells[row["facet"]] == row["group"]], board.baseline)
         ends = [f"error_reduction{end}" for end in ("", "_low", "_high", "_mean")]

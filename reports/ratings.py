@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from oasis_bench.reports.report_files import data_uri, render, write_files
+from oasis_bench.reports.report_files import data_uri, write_page
 from oasis_bench.reports.table import Column, Table, number_text, plural, to_csv
 from oasis_bench.reports.view import RunView, view_of
 from oasis_bench.reports.words import note
@@ -133,8 +133,7 @@ def write_rating_page(
         "questions": asked,
         "pictures": {row: uris[row] for row in sorted(pictured)},
     }
-    page = render("judge.html.j2", asked=values, marks=MARKS)
-    write_files(path.parent, path.name, page, (), ())
+    write_page(path.parent, path.name, "judge.html.j2", asked=values, marks=MARKS)
     pairs = [(query, row) for query, candidates in asked for row in candidates]
     rows = view_of(run).retrievals
     depths = whole_depths(rows[rows["query"].isin([query for query, _ in asked])], pairs)

@@ -13,27 +13,10 @@ from typing import Any
 import pandas as pd
 
 from oasis_bench.data import Scaling
-from oasis_bench.reports.figures import (
-    cost_figures,
-    quality_against_time,
-    space_figures,
-    step_figures,
-    task_figures,
-)
-from oasis_bench.reports.measures import (
-    confusion_tables,
-    difference_tables,
-    measure_tables,
-    published_beside,
-)
+from oasis_bench.reports import figures, measures, trials
 from oasis_bench.reports.ratings import rating_tables, read_ratings
-from oasis_bench.reports.report_files import data_uri, render, render_line, write_files
+from oasis_bench.reports.report_files import data_uri, render_line, write_page
 from oasis_bench.reports.table import latex_text, plural, series
-from oasis_bench.reports.trials import (
-    cost_tables,
-    selection_table,
-    unfinished_table,
-)
 from oasis_bench.reports.verdict import answers, next_steps
 from oasis_bench.reports.view import RunView, refuse_baseline, task_title, view_of
 from oasis_bench.reports.words import WORDS
@@ -66,16 +49,22 @@ def write_report(folder: Path, baseline: str | None = None, run: StoredRun | Non
     chapters = [_chapter(view, task, baseline) for task in view.tasks]
     ratings = read_ratings(folder)
     tables = {
-        "published": published_beside(view),
-        "costs": cost_tables(view),
-        "selection": [selection_table(view)],
-        "unfinished": [unfinished_table(view)],
+        "published": measures.published_beside(view),
+        "costs": trials.cost_tables(view),
+        "selection": [trials.selection_table(view)],
+        "unfinished": [trials.unfinished_table(view)],
         "ratings": [] if ratings is None else rating_tables(view, ratings),
     }
-    makers = {"steps": step_figures, "space": space_figures, "costs": cost_figures}
-    figures = {name: make(view) for name, make in makers.items()}
-    trials, (pictures, queries) = view.stored.trials, retrieved(view)
-    page = render(
+    drawn = {
+        "steps": figures.step_figures(view),
+        "space": figures.space_figures(view),
+        "costs": figures.cost_figures(view),
+    }
+    lost = view.stored.trials.dropna(subset="traceback")
+    pictures, queries = retrieved(view)
+    return write_page(
+        folder,
+        PAGE,
         "report.html.j2",
         view=view,
         e=view.experiment,
@@ -83,23 +72,17 @@ def write_report(folder: Path, baseline: str | None = None, run: StoredRun | Non
         items=view.info.items,
         chapters=chapters,
         tables=tables,
-        figures=figures,
+        figures=drawn,
         baseline=None if baseline is None else view.marked(baseline),
         answers=answers(view),
         next_steps=next_steps(view),
         methods=methods(view),
-        lost=trials[trials["traceback"].notna()].to_dict("records"),
+        lost=lost.to_dict("records"),
         pictures=pictures,
         retrieved=queries,
         clock=CLOCK_IN_WORDS,
         log=_log(folder),
     )
-    drawings = [it for one in chapters for it in (*one["against_time"], *one["figures"])]
-    drawings += [it for group in figures.values() for it in group]
-    groups = ("headlines", "differences", "confusion")
-    all_tables = [table for chapter in chapters for name in groups for table in chapter[name]]
-    all_tables += [table for group in tables.values() for table in group]
-    return write_files(folder, PAGE, page, all_tables, drawings)
 
 
 def _log(folder: Path) -> str:
@@ -129,11 +112,11 @@ def _chapter(view: RunView, task: str, baseline: str | None = None) -> dict[str,
         "title": task_title(task),
         "source": source,
         "words": words,
-        "headlines": measure_tables(view, task),
-        "differences": difference_tables(view, task, baseline),
-        "confusion": confusion_tables(view, task),
-        "against_time": quality_against_time(view, task),
-        "figures": task_figures(view, task),
+        "headlines": measures.measure_tables(view, task),
+        "differences": measures.difference_tables(view, task, baseline),
+        "confusion": measures.confusion_tables(view, task),
+        "against_time": figures.quality_against_time(view, task),
+        "figures": figures.task_figures(view, task),
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Iterable
+from collections.abc import Iterator, Mapping
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -82,10 +82,8 @@ def data_uri(content: bytes, kind: str) -> str:
     return f"data:{kind};base64,{b64encode(content).decode()}"
 
 
-def write_files(
-    folder: Path, name: str, page: str, tables: Iterable[Table], figures: Iterable[Drawing]
-) -> Path:
-    """Write 'tables/', 'figures/' and the page `name` into a folder, each file whole.
+def write_page(folder: Path, name: str, template: str, **context: Any) -> Path:
+    """Write a page `name`, and its tables and figures in 'tables/' and 'figures/', each file whole.
 
     Returns
     -------
@@ -98,12 +96,13 @@ def write_files(
         Where the folder cannot be written.
     """
     files = {}
-    for table in tables:
-        files[f"tables/{table.name}.csv"] = to_csv(table.numbers)
-        files[f"tables/{table.name}.tex"] = Text.encodable(to_latex(table)).encode()
-    for drawing in figures:
-        files[f"figures/{drawing.name}.svg"] = drawing.svg
-    files[name] = Text.encodable(page).encode()
+    for part in _parts(context):
+        if isinstance(part, Drawing):
+            files[f"figures/{part.name}.svg"] = part.svg
+        else:
+            files[f"tables/{part.name}.csv"] = to_csv(part.numbers)
+            files[f"tables/{part.name}.tex"] = Text.encodable(to_latex(part)).encode()
+    files[name] = Text.encodable(render(template, **context)).encode()
     try:
         for path, content in files.items():
             Folder(folder).write(path, content)
@@ -113,6 +112,17 @@ def write_files(
             "free or change what is in the way and make the report again"
         ) from error
     return folder / name
+
+
+def _parts(values: object) -> Iterator[Table | Drawing]:
+    """Find the tables and figures among the values that a template fills in."""
+    if isinstance(values, Table | Drawing):
+        yield values
+    elif isinstance(values, Mapping):
+        yield from _parts([*values.values()])
+    elif isinstance(values, list | tuple):
+        for value in values:
+            yield from _parts(value)
 
 
 def inline_svg(svg: bytes) -> Markup:

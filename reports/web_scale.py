@@ -17,12 +17,11 @@ import matplotlib as mpl
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from matplotlib.lines import Line2D
 from scipy import stats
 
 from oasis_bench.claims import published
 from oasis_bench.reports import figure_style as fs
-from oasis_bench.reports.report_files import render, write_files
+from oasis_bench.reports.report_files import write_page
 from oasis_bench.reports.table import (
     Column,
     Table,
@@ -56,7 +55,9 @@ def write_web_scale_report(folder: Path) -> Path:
     tables, figures = web_scale_tables(ends, data), web_scale_figures(checkpoints)
     origins = [record.provenance for record in records]
     machines = [one for number, one in enumerate(origins) if one not in origins[:number]]
-    page = render(
+    return write_page(
+        folder,
+        "web-scale.html",
         "web_scale.html.j2",
         tables=tables,
         figures=figures,
@@ -67,7 +68,6 @@ def write_web_scale_report(folder: Path) -> Path:
         n_trainings=len(ends),
         machines=machines,
     )
-    return write_files(folder, "web-scale.html", page, tables.values(), figures)
 
 
 # --- what the records show
@@ -344,6 +344,6 @@ def web_scale_figures(checkpoints: pd.DataFrame) -> list[fs.Drawing]:
     for schedule, curve in shown.items():
         fs.draw_band(axes, curve, styles[schedule])
     axes.axhline(start, **fs.CHANCE)
-    start_of_all = {"W = I, the start": Line2D([], [], **fs.CHANCE)}
-    fs.draw_legend(figure, {schedule: styles[schedule] for schedule in shown}, start_of_all)
+    drawn = {schedule: styles[schedule] for schedule in shown}
+    fs.draw_legend(figure, drawn, {"W = I, the start": fs.CHANCE})
     return fs.finish("map_along_steps", figure, "map_along_steps")

@@ -17,6 +17,11 @@ def note(name: str, **values: object) -> str:
     return str(WORDS["notes"][name].format(**values))
 
 
+def sentence(name: str, **values: object) -> str:
+    """Return a sentence of an answer with its values filled in."""
+    return str(WORDS["sentences"][name].format(**values))
+
+
 def notes_where(needed: Mapping[str, object], **values: object) -> list[str]:
     """Return the notes whose condition holds."""
     return [note(name, **values) for name, holds in needed.items() if holds]
