@@ -28,7 +28,7 @@ from oasis_bench.reports.table import (
     to_csv,
 )
 from oasis_bench.reports.view import view_of
-from oasis_bench.reports.words import notes_where
+from oasis_bench.reports.words import WORDS, notes_where, sentence
 from oasis_bench.runs import StoredRun
 from oasis_bench.system import Folder
 
@@ -95,7 +95,11 @@ def write_claims(folder: Path, remarks: Sequence[str] = ()) -> tuple[Path, str]:
         items=published("tables_and_figures").to_dict("records"),
         classes=list(class_sentences(runs)),
         beside=beside_published(runs),
-        places={name: _page_of(name, own) for name, own in runs.items()},
+        reading=WORDS["claims"],
+        places={
+            name: f"{name}/{'report' if name in own else 'side_by_side'}.html"
+            for name, own in runs.items()
+        },
         left_out=left_out,
     )
     weakest = effects.reindex(verdicts["weakest"]).drop(columns=["id", "p_value", "outcome"])
@@ -116,18 +120,9 @@ def class_sentences(runs: Runs) -> Iterator[str]:
         for run in own.values():
             found = [it for subset in run.info.classes if (it := ClassList.of(run, subset))]
             lists = ", ".join(it.name for it in found)
-            if any(it.stand_in for it in found):
-                yield (
-                    f"{name}: {run.info.experiment.dataset} has other classes in place of the "
-                    f"papers' ({lists}), which need all of Caltech256 on disk."
-                )
-            elif found:
-                yield f"{name}: the papers' own classes of Caltech256 ({lists})."
-
-
-def _page_of(name: str, runs: Mapping[str, StoredRun]) -> str:
-    """Return the address of an experiment's page, from the folder of all."""
-    return f"{name}/report.html" if name in runs else f"{name}/side_by_side.html"
+            what = "other_classes" if any(it.stand_in for it in found) else "own_classes"
+            if found:
+                yield sentence(what, name=name, lists=lists, dataset=run.info.experiment.dataset)
 
 
 def effect_text(effect: Mapping[Hashable, Any]) -> str:

@@ -15,16 +15,13 @@ import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
+from scipy.linalg import orthogonal_procrustes
 
 from oasis_bench.reports import figure_style as fs
 from oasis_bench.reports.table import clip
 from oasis_bench.reports.view import RunView, task_title
+from oasis_bench.reports.words import WORDS
 
-COSTS = {
-    "tuning_seconds": "Tuning (seconds)",
-    "fit_seconds": "Fit (seconds)",
-    "seconds_per_query": "Query (seconds)",
-}
 NAME_WIDTH = 22
 FRONT: dict[str, Any] = {"label": "front", "color": "0.35", "linewidth": 1, "zorder": 1}
 PARTS: dict[str, Any] = {"test": "-", "train": (0, (4, 2)), "validation": (0, (1, 1.2))}
@@ -179,8 +176,8 @@ def draw_costs(view: RunView, split: str) -> fs.Plot | None:
     trials = view.finished_on(split)
     if trials["subset"].nunique() < 2:
         return None
-    styles, figure = fs.learner_styles(view.learners), _by_classes(view, [*COSTS.values()])
-    for axes, cost in zip(figure.panels, COSTS, strict=True):
+    styles, figure = fs.learner_styles(view.learners), _by_classes(view, [*WORDS["axes"].values()])
+    for axes, cost in zip(figure.panels, WORDS["axes"], strict=True):
         seconds = trials[cost].where(trials[cost] > 0)
         if seconds.notna().any():  # a single value has no range
             axes.set_ylim(seconds.min() / 2, seconds.max() * 2)
@@ -296,16 +293,13 @@ def draw_along_steps(view: RunView, split: str) -> fs.Plot | None:
                 fs.draw_band(axes, band, drawn, shade=part != "validation")
             level = values.loc[values["trial_id"].isin(own["trial_id"]), "value"].mean()
             if own["n_steps"].isna().all() and not math.isnan(level):
-                _draw_level(axes, level, style)
+                # A learner without steps: a level line with its marker at the right end.
+                axes.axhline(level, color=style["color"], linewidth=1.2)
+                right = axes.get_yaxis_transform()
+                axes.plot([1], [level], **style, transform=right, clip_on=False)
     parts = {part: {"color": "0.3", "linestyle": line} for part, line in PARTS.items()}
     fs.draw_legend(figure, entries(view, styles, trials), parts, lines=False)
     return figure
-
-
-def _draw_level(axes: Axes, level: float, style: fs.LearnerStyle) -> None:
-    """Draw a learner without steps: a level line with its marker at the right end."""
-    axes.axhline(level, color=style["color"], linewidth=1.2)
-    axes.plot([1], [level], **style, transform=axes.get_yaxis_transform(), clip_on=False)
 
 
 def _tuned_validation(view: RunView, trials: pd.DataFrame) -> pd.DataFrame:
@@ -384,6 +378,6 @@ def _turned(own: pd.DataFrame, first: pd.DataFrame | None) -> pd.DataFrame:
     if first is None:
         return own
     paired = own.merge(first[["row", *AFTER]], on="row", suffixes=("", "_first"))
-    left, _, right = np.linalg.svd(paired[AFTER].T.to_numpy() @ paired[["x_first", "y_first"]])
-    turned = own[AFTER].to_numpy() @ (left @ right)
+    turn, _ = orthogonal_procrustes(paired[AFTER], paired[["x_first", "y_first"]])
+    turned = own[AFTER].to_numpy() @ turn
     return own.assign(x=turned[:, 0], y=turned[:, 1])

@@ -42,7 +42,7 @@ from oasis_bench.reports.table import (
     wrapped,
 )
 from oasis_bench.reports.view import BASELINE, task_title, view_of
-from oasis_bench.reports.words import notes_where, sentence
+from oasis_bench.reports.words import defined, notes_where, sentence
 from oasis_bench.runs import read_run
 from oasis_bench.system import Folder, Text, UsageError
 
@@ -117,10 +117,7 @@ def read_boards(
 
 
 def _cells_by_task(
-    paths: Sequence[Path],
-    task: str | None = None,
-    measure: str | None = None,
-    baseline: str = BASELINE,
+    paths: Sequence[Path], task: str | None, measure: str | None, baseline: str
 ) -> tuple[dict[str, pd.DataFrame], list[str]]:
     """Read the cells of boards, by task, and remarks on the inputs."""
     results = read_results(paths)
@@ -199,9 +196,12 @@ def _write(
         title=title,
         notes=notes,
         parts=parts,
-        baseline=boards[0].baseline if boards else "",
-        least=Leaderboard.LEAST_CORPORA,
-        share=Leaderboard.MOST_STAND_INS,
+        reading=defined(
+            "standings",
+            baseline=boards[0].baseline if boards else "",
+            least=Leaderboard.LEAST_CORPORA,
+            share=100 * Leaderboard.MOST_STAND_INS,
+        ),
         beside=beside,
         start={"Task": next(iter(parts.values()))["title"], "Group": ALL} if parts else {},
     )
@@ -319,16 +319,13 @@ def sentences(board: Leaderboard) -> Iterator[str]:
     rows, ranked = board.learners, board.ranked
     leader, best = ranked[0], rows.to_dict("index")[ranked[0]]
     between = percents(best["error_reduction_low"], best["error_reduction_high"])
-    saves = (
-        f" Its median error reduction against {board.baseline} is "
-        f"{percent(best['error_reduction'])} %"
-        + f" (95 % interval {between} %)" * (between != "-")
-        + "."
-    )
-    yield (
-        f"{leader} has the best average rank ({best['average_rank']:.1f}; {board.task}; "
-        f"{board.measure}; {len(board.corpora)} data sets)." + saves * (leader != board.baseline)
-    )
+    interval = "" if between == "-" else f" (95 % interval {between} %)"
+    words = {"leader": leader, "rank": best["average_rank"], "n": len(board.corpora)}
+    first = [sentence("leads", board=board, **words)]
+    if leader != board.baseline:
+        words = {"median": percent(best["error_reduction"]), "interval": interval}
+        first.append(sentence("saves", baseline=board.baseline, **words))
+    yield " ".join(first)
     tested = rows.loc[ranked]
     if len(board.corpora) < Leaderboard.LEAST_CORPORA:
         yield f"Nothing is significant on fewer than {Leaderboard.LEAST_CORPORA} data sets."
@@ -405,8 +402,8 @@ def _recommendation(board: Leaderboard) -> str:
     if len(board.corpora) < Leaderboard.LEAST_CORPORA:
         return sentence("too_few", least=Leaderboard.LEAST_CORPORA)
     better = [
-        f"{row['learner']} for {row['group']} ({sentence('regret', **row)})"
-        for row in map(dict[str, Any], board.recommendations(FACETS).to_dict("records"))
+        f"{row['learner']} for {row['group']} ({sentence('regret', row=row)})"
+        for row in board.recommendations(FACETS).to_dict("records")
         if row["low"] > 0
     ]
     others = f"Better for some data: {'; '.join(better)}." if better else sentence("for_all")
@@ -432,7 +429,7 @@ def recommend(
     sizes = zip(SIZES, (rows.X.shape[0], n_features), strict=True)
     groups = [_kind_of_rows(items, features, rows), *(size_group(*size) for size in sizes)]
     texts = [f"This data belongs to the groups: {', '.join(groups)}."]
-    for whole in _cells_by_task(paths)[0].values():
+    for whole in _cells_by_task(paths, None, None, BASELINE)[0].values():
         cells = whole[whole["learner"].isin({*learners, BASELINE})]
         board = Leaderboard.of(cells, BASELINE)
         by = f"{board.measure} ({board.task})"
@@ -444,11 +441,11 @@ def recommend(
             continue
         best = board.best_on_average
         why = sentence("best_on_average")
-        found = map(dict[str, Any], board.recommendations(FACETS).to_dict("records"))
+        found = board.recommendations(FACETS).to_dict("records")
         if of_data := [row for row in found if row["group"] in groups and row["low"] > 0]:
             row = max(of_data, key=lambda it: float(it["gain"]))
             why = f"better for {row['group']} than {best}, the best on average "
-            why += f"({sentence('regret', **row)})"
+            why += f"({sentence('regret', row=row)})"
             best = row["learner"]
             board = Leaderboard.of(cells[cells[row["facet"]] == row["group"]], board.baseline)
         ends = [f"error_reduction{end}" for end in ("", "_low", "_high", "_mean")]

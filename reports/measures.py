@@ -6,7 +6,6 @@ import hashlib
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
 
 import pandas as pd
 
@@ -22,7 +21,7 @@ from oasis_bench.reports.table import (
     plural,
 )
 from oasis_bench.reports.view import BASELINE, RunView, task_title
-from oasis_bench.reports.words import note, notes_where
+from oasis_bench.reports.words import WORDS, note, notes_where
 
 CHANCE = "chance"
 """The name of the chance level in the column of learners."""
@@ -31,14 +30,6 @@ ABSTAINED = f" =\u00a0{BASELINE}"
 """Marks a mean of trials in which the learner has weight 0: all values are the baseline's."""
 
 FILE_NAME_WIDTH = 60
-
-VERDICTS = {
-    "worse": "worse",
-    "tied": "not significant",
-    "better": "better on shared partitions",
-    "untested": "not testable",
-}
-BESIDE_BASELINE = {**VERDICTS, "better": "better"}
 
 PAIRS = 8
 """The pairs of classes that the table of confusion shows of a subset."""
@@ -172,29 +163,28 @@ def _differences(view: RunView, task: str, baseline: str | None) -> pd.DataFrame
     one comparison alone finds with probability 0.8.  What differences without spread lack is NaN,
     and a detectable difference that is larger than the measure's range.
     """
-    rows: list[dict[str, Any]] = []
     found = view.comparisons[task] if baseline is None else view.compare(task, baseline)
-    for it in found:
-        for learner, own in it.differences.items():
-            values = (own.mean, own.low, own.high)
-            if baseline is not None:
-                values = (-own.mean, -own.high, -own.low)
-            rows.append(
-                {
-                    "subset": it.subset,
-                    "measure": it.name,
-                    "best" if baseline is None else "baseline": it.best,
-                    "learner": learner,
-                    "n": own.n,
-                    "of": "partitions" if it.sizes is None else "queries",
-                    **dict(zip(("difference", "low", "high"), values, strict=True)),
-                    "sd": own.sd,
-                    "p_value": own.p_value,
-                    "p_corrected": it.p_values[learner],
-                    "verdict": it.verdicts[learner],
-                    "detectable": own.detectable,
-                }
-            )
+    sign, other = (1, "best") if baseline is None else (-1, "baseline")
+    rows = [
+        {
+            "subset": it.subset,
+            "measure": it.name,
+            other: it.best,
+            "learner": learner,
+            "n": own.n,
+            "of": "partitions" if it.sizes is None else "queries",
+            "difference": sign * own.mean,
+            "low": min(sign * own.low, sign * own.high),
+            "high": max(sign * own.low, sign * own.high),
+            "sd": own.sd,
+            "p_value": own.p_value,
+            "p_corrected": it.p_values[learner],
+            "verdict": it.verdicts[learner],
+            "detectable": own.detectable,
+        }
+        for it in found
+        for learner, own in it.differences.items()
+    ]
     return pd.DataFrame(rows)
 
 
@@ -206,7 +196,7 @@ def _difference_table(
     what = f"{view.marked(other)}, the best, minus each other learner"
     if baseline is not None:
         what = f"each other learner minus {view.marked(other)}"
-    verdicts = VERDICTS if baseline is None else BESIDE_BASELINE
+    verdicts = WORDS["verdicts"] | ({} if baseline is None else {"better": "better"})
     n_tested = int(shown["p_value"].count())
     return Table(
         name=f"differences_{task}_{file_name(subset)}",

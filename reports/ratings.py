@@ -120,18 +120,14 @@ def write_rating_page(
     run = read_run(folder)
     refuse_input(path, (file for file in folder.iterdir() if file.name != PAGE))
     asked = questions(run, n_queries, n_candidates)
-    uris = {
-        int(row): data_uri(thumbnail, "image/jpeg")
-        for row, thumbnail in zip(run.pictures["row"], run.pictures["thumbnail"], strict=True)
-        if thumbnail is not None
-    }
+    thumbnails = run.pictures.set_index("row")["thumbnail"]
     pictured = {row for query, candidates in asked for row in (query, *candidates)}
     values = {
         "format": FORMAT,
         "data": data_key(run),
         "marks": MARKS,
         "questions": asked,
-        "pictures": {row: uris[row] for row in sorted(pictured)},
+        "pictures": {row: data_uri(thumbnails[row], "image/jpeg") for row in sorted(pictured)},
     }
     write_page(path.parent, path.name, "judge.html.j2", asked=values, marks=MARKS)
     pairs = [(query, row) for query, candidates in asked for row in candidates]

@@ -7,6 +7,7 @@ import os
 import re
 import unicodedata
 from collections import Counter
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from oasis_bench.reports.report_files import data_uri, render_line, write_page
 from oasis_bench.reports.table import latex_text, plural, series
 from oasis_bench.reports.verdict import answers, next_steps
 from oasis_bench.reports.view import RunView, refuse_baseline, task_title, view_of
-from oasis_bench.reports.words import WORDS
+from oasis_bench.reports.words import WORDS, defined
 from oasis_bench.runs import StoredRun, read_run
 from oasis_bench.system import Folder, Text
 from oasis_bench.trial import CLOCK_IN_WORDS
@@ -69,7 +70,6 @@ def write_report(folder: Path, baseline: str | None = None, run: StoredRun | Non
         view=view,
         e=view.experiment,
         run=view.stored,
-        items=view.info.items,
         chapters=chapters,
         tables=tables,
         figures=drawn,
@@ -80,7 +80,12 @@ def write_report(folder: Path, baseline: str | None = None, run: StoredRun | Non
         lost=lost.to_dict("records"),
         pictures=pictures,
         retrieved=queries,
-        clock=CLOCK_IN_WORDS,
+        reading=defined(
+            "reading",
+            items=view.info.items,
+            threads=plural(view.experiment.threads, "thread"),
+            clock=CLOCK_IN_WORDS,
+        ),
         log=_log(folder),
     )
 
@@ -145,10 +150,10 @@ def retrieved(view: RunView) -> tuple[dict[int, dict[str, Any]], dict[str, list[
                 if len(lines := of_query[of_query["learner"] == learner])
             }
             place = of_class[picture["caption"]]
-            own.append((place, {"picture": picture, "found": found}))
+            own.append({"picture": picture, "found": found, "place": place})
             of_class[picture["caption"]] += 1
         if own:
-            queries[subset] = [it for _, it in sorted(own, key=lambda pair: pair[0])]
+            queries[subset] = sorted(own, key=itemgetter("place"))
     return shown, queries
 
 

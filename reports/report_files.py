@@ -134,9 +134,9 @@ def inline_svg(svg: bytes) -> Markup:
     text = svg.decode()
     text = OUTSIDE.sub("", text[text.index("<svg") :])
     text = GROUP_ID.sub("<g", text)
-    text = re.sub(r'style="[^"]*"', lambda style: GREY.sub(_variable, style[0]), text)
+    text = re.sub(
+        r'style="[^"]*"',
+        lambda style: GREY.sub(lambda grey: f"var({VARIABLES[grey[0]]})", style[0]),
+        text,
+    )
     return Markup(text)
-
-
-def _variable(grey: re.Match[str]) -> str:
-    return f"var({VARIABLES[grey[0]]})"

@@ -24,12 +24,8 @@ from oasis_bench.reports.table import (
 )
 from oasis_bench.reports.trials import cost_tables
 from oasis_bench.reports.verdict import answers, next_steps
-from oasis_bench.reports.view import (
-    DAGGER,
-    RunView,
-    view_of,
-)
-from oasis_bench.reports.words import notes_where
+from oasis_bench.reports.view import DAGGER, RunView, view_of
+from oasis_bench.reports.words import WORDS, notes_where
 from oasis_bench.runs import StoredRun
 from oasis_bench.system import Text
 
@@ -38,25 +34,10 @@ MOST_LINES = 9
 
 LABEL_WIDTH, REASON_WIDTH, LOST_WIDTH = 24, 100, 240
 
-VERBS = {
-    "timeout": "ran out of time",
-    "out of memory": "ran out of memory",
-    "not applicable": "could not be used",
-}
-"""What a learner did in a trial with this status; the others are verbs."""
-
 HEADER = [
     *("classes", "learner", "task", "measure", "n", "OLD", "NEW"),
     *("change", "95 % interval", "p, Holm", "verdict"),
 ]
-NAMES = {
-    "tuning_seconds": "tuning, s",
-    "fit_seconds": "fit, s",
-    "fit_cpu_seconds": "fit, CPU s",
-    "seconds_per_query": "query, ms",
-    "fit_peak_bytes": "peak, MiB",
-    "model_bytes": "model, KiB",
-}
 
 
 def answer_text(run: StoredRun) -> str:
@@ -121,7 +102,7 @@ def _gaps(view: RunView) -> Iterator[str]:
     for key, rows in lost.groupby(by, sort=False):
         learner, task, status, _ = map(str, key)
         n = n_planned[view.split_of(task)] if task else sum(n_planned.values())
-        what = f"{VERBS.get(status, status)} in {len(rows)} of {plural(n, 'trial')}"
+        what = f"{WORDS['verbs'].get(status, status)} in {len(rows)} of {plural(n, 'trial')}"
         what += f" of {task}" if task else ""
         subsets = rows["subset"].unique()
         if len(subsets) < len(view.subsets):
@@ -160,7 +141,7 @@ def comparison_text(
 def _comparison_row(line: Any, transductive: Collection[str]) -> list[str]:
     """Write a line of a comparison."""
     learner = line.learner + DAGGER * (line.learner in transductive)
-    labels = [line.subset, learner, line.task, NAMES.get(line.measure, line.measure)]
+    labels = [line.subset, learner, line.task, WORDS["costs"].get(line.measure, line.measure)]
     ways: dict[str, tuple[Callable[[float], str], str, str]] = {
         "results": ("{:.0f}".format, "{:+.0f}", ""),
         "measure": ("{:.4f}".format, "{:+.4f}", "{:+.4f}"),

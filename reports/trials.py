@@ -54,7 +54,9 @@ def selection_table(view: RunView) -> Table:
             Column("At an end", (_n_at_end(view, own) for own in trials)),
             Column("Validation", (own["validation"].mean() for own in trials), three_digits),
             *[
-                Column("b", [counted(it["blend"].map(_weight)) for it in trials]),
+                Column(
+                    "b", [counted(it["blend"].map(numbers_as("{:g}", "none"))) for it in trials]
+                ),
                 Column("As learned", [it["as_learned"].mean() for it in trials], three_digits),
             ]
             * view.is_blended,
@@ -66,11 +68,6 @@ def selection_table(view: RunView) -> Table:
             *notes_where({"weight": view.is_blended, "at_end": True}),
         ],
     )
-
-
-def _weight(b: float) -> str:
-    """Write the weight of a blend; learners that are not blended have none."""
-    return "none" if pd.isna(b) else f"{b:g}"
 
 
 def _n_at_end(view: RunView, trials: pd.DataFrame) -> int:

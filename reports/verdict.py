@@ -157,9 +157,9 @@ def _leads(view: RunView, it: Comparison) -> Iterator[str]:
     for name in of["better"]:
         yield sentence("better", learner=view.marked(name), gap=_gap(own[name]))
     for name in of["untested"]:
-        words = {"n": own[name].n, "unit": "partitions" if it.sizes is None else "queries"}
-        words |= {"gap": abs(own[name].mean), "side": _side(own[name])}
-        yield sentence("untested", learner=view.marked(name), **words)
+        gap, unit = own[name], "partitions" if it.sizes is None else "queries"
+        size = f"{abs(gap.mean):.3f} {_side(gap)}"
+        yield sentence("untested", learner=view.marked(name), gap=size, n=gap.n, unit=unit)
     if any(not math.isnan(own[name].low) for name in nearest):
         yield "Brackets are 95 % intervals."
     if any(own[name].low > 0 or own[name].high < 0 for name in of["tied"]):

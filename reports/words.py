@@ -12,16 +12,21 @@ WORDS: dict[str, Any] = tomllib.loads(
 )
 
 
-def note(name: str, **values: object) -> str:
+def defined(what: str, /, **values: object) -> dict[str, str]:
+    """Return the terms of a page and what they mean, with values filled in."""
+    return {term: str(text.format(**values)) for term, text in WORDS[what].items()}
+
+
+def note(name: str, /, **values: object) -> str:
     """Return a note of a table with its values filled in."""
     return str(WORDS["notes"][name].format(**values))
 
 
-def sentence(name: str, **values: object) -> str:
+def sentence(name: str, /, **values: object) -> str:
     """Return a sentence of an answer with its values filled in."""
     return str(WORDS["sentences"][name].format(**values))
 
 
-def notes_where(needed: Mapping[str, object], **values: object) -> list[str]:
+def notes_where(needed: Mapping[str, object], /, **values: object) -> list[str]:
     """Return the notes whose condition holds."""
     return [note(name, **values) for name, holds in needed.items() if holds]
