@@ -36,7 +36,7 @@ from sklearn.utils.extmath import row_norms
 
 import oasis_bench.algorithms._oasis_steps as _oasis
 from oasis_bench.data import FloatArray
-from oasis_bench.system import Threads, slices
+from oasis_bench.system import one_blas_thread, slices
 
 Triplets: TypeAlias = "npt.NDArray[np.intp]"
 Numbers: TypeAlias = "npt.NDArray[np.float64]"
@@ -98,7 +98,7 @@ def learn_in_dense_blocks(
         the batch.
     """
     n_updates = 0
-    with Threads.one_of_blas:
+    with one_blas_thread:
         for triplets in batches:
             query, positive, negative = triplets.T
             Q, V = X[query], X[positive]

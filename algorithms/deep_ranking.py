@@ -29,7 +29,7 @@ from oasis_bench.algorithms.base import (
     Whole,
     check_triplets,
 )
-from oasis_bench.data import LabelledRows, canonical, class_labels
+from oasis_bench.data import canonical, check_items, class_labels
 from oasis_bench.plugins import EmbeddingLearner, FittedArray, IncrementalLearner
 from oasis_bench.sampling import ClassTripletSampler
 from oasis_bench.system import Progress, UsageError, no_progress, require_packages, slices
@@ -85,7 +85,7 @@ class _Ranking(HyperParameters, EmbeddingLearner, IncrementalLearner, kw_only=Tr
     def _check_given(self, X: Any) -> None:
         """Raise UsageError where a package is missing, or items are not of the kind it takes."""
         require_packages(self.name, ["torch"], "deep")
-        LabelledRows.check_items(self.takes, X)
+        check_items(self.takes, X)
 
     def _seen(self, X: Any) -> Any:
         """Return what the network sees of items: pixels, or rows."""

@@ -21,7 +21,15 @@ from oasis_bench.algorithms.oasis import OASIS
 from oasis_bench.data import FloatArray
 from oasis_bench.plugins import FittedArray
 from oasis_bench.sampling import seed_state
-from oasis_bench.system import Progress, Threads, derive_seed, no_progress, slices
+from oasis_bench.system import (
+    Progress,
+    derive_seed,
+    n_blas_threads,
+    no_progress,
+    one_blas_thread,
+    side_by_side,
+    slices,
+)
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -118,9 +126,9 @@ class AveragedOASIS(OASIS):
         self._n_dealt += len(triplets)
 
     def _side_by_side(self, learn: Callable[[int], int]) -> int:
-        n_threads = self.n_threads or Threads.of_blas()
-        with Threads.one_of_blas:  # here: of a limit that a thread sets, the others need not know
-            return sum(Threads.side_by_side(learn, range(len(self.matrices_)), n_threads))
+        n_threads = self.n_threads or n_blas_threads()
+        with one_blas_thread:  # here: of a limit that a thread sets, the others need not know
+            return sum(side_by_side(learn, range(len(self.matrices_)), n_threads))
 
     def _finish(self, X: Any = None) -> None:
         self.bilinear_matrix_ = self.matrices_.mean(axis=0)
@@ -197,7 +205,7 @@ class MiniBatchOASIS(OASIS):
         C, W = float(self.aggressiveness), self.bilinear_matrix_
         if isinstance(X, np.ndarray) and self.batch_size > 1 and is_wide_and_dense(X):
             return learn_in_dense_blocks(X, batches, C, W, in_order=False)
-        n_threads = self.n_threads or Threads.of_blas()
+        n_threads = self.n_threads or n_blas_threads()
         rows = X if sparse.issparse(X) else sparse.csr_array(X)
         return learn_in_blocks(rows, batches, C, W, in_order=False, n_threads=n_threads)
 

@@ -36,7 +36,7 @@ from oasis_bench.data import (
     number_pattern,
 )
 from oasis_bench.datasets.files import FEWER, broken, listed, named_in_errors, reason_of
-from oasis_bench.system import Text, UsageError, open_regular, require_memory
+from oasis_bench.system import UsageError, open_regular, quoted, require_memory
 
 if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
     import pandas as pd
@@ -464,14 +464,14 @@ def row_pairs(path: Path, names: Sequence[str]) -> Ratings:
     said = cells.iloc[:, 2].str.lower()
     if wrong := [i for i, text in enumerate(said) if text not in ANSWERS]:
         raise UsageError(
-            f"{path}: line {wrong[0] + 2}: {Text.shown(cells.iloc[wrong[0], 2])} is neither same "
+            f"{path}: line {wrong[0] + 2}: {quoted(cells.iloc[wrong[0], 2])} is neither same "
             f"nor different: one of {listed([*ANSWERS])} is needed"
         )
     items = np.sort(_numbers_of_rows(path, cells.iloc[:, :2], names), axis=1)
     marks = said.map(ANSWERS).to_numpy(dtype=bool)
     pairs, first, pair_of_line = np.unique(items, axis=0, return_index=True, return_inverse=True)
     if (other := marks != marks[first][pair_of_line]).any():
-        one, two = (Text.shown(names[i]) for i in items[other.argmax()])
+        one, two = (quoted(names[i]) for i in items[other.argmax()])
         raise UsageError(f"{path}: rows {one} and {two} are marked as the same and as different")
     return Ratings(pairs[:, 0], pairs[:, 1], marks[first][:, None])
 
@@ -497,7 +497,7 @@ def contradictions(pairs: Ratings, names: Sequence[str]) -> list[str]:
     wrong = np.flatnonzero((groups[left] == groups[right]) & ~pairs.marks[:, 0])
     if not len(wrong):
         return []
-    one, two = (Text.shown(names[i]) for i in pairs.items[wrong[0]])
+    one, two = (quoted(names[i]) for i in pairs.items[wrong[0]])
     are = "pair is" if len(wrong) == 1 else "pairs are"
     return [
         f"{len(wrong)} {are} marked as different, but pairs of the same join their rows over other "
@@ -534,7 +534,7 @@ def _numbers_of_rows(
     for line, row in enumerate(cells.itertuples(index=False), 2):
         if unknown := [name for name in row if name not in number]:
             raise UsageError(
-                f"{path}: line {line}: no row is called {Text.shown(unknown[0])}: "
+                f"{path}: line {line}: no row is called {quoted(unknown[0])}: "
                 f"the names are {listed(names)}: --name-column says "
                 "which column has them (default: rows count from 0)"
             )

@@ -40,15 +40,16 @@ from oasis_bench.datasets.picture_files import (
     read_image,
 )
 from oasis_bench.system import (
-    Machine,
-    Processes,
+    THREAD_VARIABLES,
     Progress,
-    Text,
-    Threads,
     UsageError,
-    Value,
+    check_value,
+    die_with_parent,
     how_to_install,
+    n_cores,
+    quoted,
     slices,
+    unknown_name,
 )
 
 VISTERMS, LITE0, NO_ROWS = "visterms", "efficientnet-lite0", "none"
@@ -60,7 +61,7 @@ Kinds: TypeAlias = "dict[str, Callable[[Sequence[Picture], Progress, Teachers], 
 
 def asked_features(option: str, own: str | None = None) -> Kinds:
     """Read the option `features`; no kind where it is what the data set makes of its `own`."""
-    Value.check("features", option, str)
+    check_value("features", option, str)
     if option == own:
         return {}
     if option.lower().endswith(".npz"):
@@ -81,7 +82,7 @@ def asked_features(option: str, own: str | None = None) -> Kinds:
         else:
             networks = (LITE0, LITE0_LAYERS, f"{TIMM}NAME")
             known = (*filter(None, [own]), NO_ROWS, *HAND_MADE, *networks, "FILE.npz")
-            raise UsageError(f"{Text.unknown_name('features', name, known)}; + joins several")
+            raise UsageError(f"{unknown_name('features', name, known)}; + joins several")
     return kinds
 
 
@@ -185,7 +186,7 @@ def _by_name(paths: Sequence[Path], names: Sequence[str]) -> list[int]:
             raise UsageError(f"no row is named {str(path)!r}: give each its path, or the end of it")
         if place in found:
             raise UsageError(
-                f"the name {Text.shown(names[place])} fits {str(found[place])!r} and "
+                f"the name {quoted(names[place])} fits {str(found[place])!r} and "
                 f"{str(path)!r}: write more of their paths"
             )
         found[place] = path
@@ -309,7 +310,7 @@ class _Embedding:
     def _start(self) -> None:
         """Start the processes: one, and where that sees no GPU, as many as there are cores."""
         self._others = frozenset(threading.enumerate())
-        n_processes = min(Machine.cores(), MOST_PROCESSES)
+        n_processes = min(n_cores(), MOST_PROCESSES)
         if n_processes > 1 and any(map(os.path.exists, GPU_FILES)):
             self._pool = _processes(1)
             if self._pool.submit(sees_gpu).result():
@@ -334,8 +335,8 @@ class _Embedding:
 def _processes(n_processes: int) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(
         n_processes,
-        initializer=Processes.die_with_parent,
-        env=dict.fromkeys(Threads.VARIABLES, "1"),
+        initializer=die_with_parent,
+        env=dict.fromkeys(THREAD_VARIABLES, "1"),
     )
 
 
@@ -427,7 +428,7 @@ def _of_timm(name: str) -> tuple[Any, str]:
         near = difflib.get_close_matches(name, timm.list_models(), n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise UsageError(
-            f"features timm:{Text.shown(name)}: {hint}timm.list_pretrained() of timm "
+            f"features timm:{quoted(name)}: {hint}timm.list_pretrained() of timm "
             f"{timm.__version__} names its networks"
         )
     try:

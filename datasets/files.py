@@ -36,12 +36,13 @@ from scipy import sparse
 from oasis_bench.system import (
     ArrayArchive,
     Progress,
-    Text,
     UsageError,
     cache_home,
     no_progress,
     open_regular,
+    printable,
     require_memory,
+    short_path,
     whole_file,
 )
 
@@ -96,7 +97,7 @@ def locked(folder: Path) -> Iterator[None]:
 def reason_of(error: object) -> str:
     """Return the message of an error on one line, or at least its type."""
     text = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return Text.printable(Text.cut(" ".join(text.split()), LONGEST))
+    return printable(" ".join(text.split()), longest=LONGEST)
 
 
 def cannot_write(path: Path, error: OSError) -> UsageError:
@@ -224,7 +225,7 @@ def broken(what: str, hint: str = "it is truncated, corrupt or of another kind")
 @contextmanager
 def named_in_errors(file: object) -> Iterator[None]:
     """Begin what is wrong with a file of the user with its name, as a UsageError."""
-    called = Text.cut(str(file), Text.LONGEST_PATH)
+    called = short_path(file)
     try:
         yield
     except UsageError as error:

@@ -24,7 +24,7 @@ from oasis_bench.datasets.picture_files import (
 )
 from oasis_bench.datasets.pictures import teachers_of, warn
 from oasis_bench.plugins import Dataset, Fields
-from oasis_bench.system import Progress, UsageError, Value, no_progress
+from oasis_bench.system import Progress, UsageError, check_value, no_progress
 
 if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
     import pandas as pd
@@ -80,7 +80,7 @@ class JudgedPictures(Fields, Dataset, kw_only=True):
     def __post_init__(self) -> None:
         check_side(self.pixels)
         if self.max_triplets is not None:
-            Value.check("max_triplets", self.max_triplets, int, least=1)
+            check_value("max_triplets", self.max_triplets, int, least=1)
         self.asked_features = asked_features(self.features)
 
     @property

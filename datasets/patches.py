@@ -34,12 +34,12 @@ from oasis_bench.datasets.picture_files import (
 )
 from oasis_bench.system import (
     Progress,
-    Text,
     UsageError,
-    Value,
+    check_value,
     how_to_install,
     require_memory,
     slices,
+    unknown_name,
 )
 
 FloatArray = npt.NDArray[np.float32]
@@ -290,14 +290,14 @@ point, and its radius in pixels of a picture whose longer side has 300."""
 
 def patch_options(patches: str | None, n_points: int) -> tuple[str, ...]:
     """Read the option `patches` of a data set, keys of `KINDS`; none where none are asked for."""
-    Value.check("n_points", n_points, int, least=1)
+    check_value("n_points", n_points, int, least=1)
     if patches is None:
         return ()
-    Value.check("patches", patches, str)
+    check_value("patches", patches, str)
     kinds = tuple(patches.split("+"))
     for kind in kinds:
         if kind not in KINDS:
-            raise UsageError(f"patches: {Text.unknown_name('kind', kind, KINDS)}; join them by +")
+            raise UsageError(f"patches: {unknown_name('kind', kind, KINDS)}; join them by +")
     if len(set(kinds)) < len(kinds):
         raise UsageError(f"patches = {patches}: name each kind once")
     if "sift" in kinds:

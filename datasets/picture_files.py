@@ -16,11 +16,11 @@ import numpy.typing as npt
 from oasis_bench.data import Patches, Pixels, Rows, eight_bits
 from oasis_bench.datasets.files import Arrays, cache_key, cached, reason_of
 from oasis_bench.system import (
-    Machine,
     Progress,
     UsageError,
-    Value,
     cache_home,
+    check_value,
+    n_cores,
     open_regular,
     require_memory,
     slices,
@@ -135,7 +135,7 @@ def in_threads(
     """
     results: dict[T, R] = {}
     faults: dict[T, Fault] = {}
-    pool = ThreadPoolExecutor(Machine.cores())
+    pool = ThreadPoolExecutor(n_cores())
     try:
         futures = {item: pool.submit(function, item) for item in items}
         for done, (item, future) in enumerate(futures.items(), start=1):
@@ -260,7 +260,7 @@ CODE = (__file__,)
 def check_side(side: int | None) -> None:
     """Raise UsageError where the option `pixels` of a data set is no whole number above 0."""
     if side is not None:
-        Value.check("pixels", side, int, least=1)
+        check_value("pixels", side, int, least=1)
 
 
 def resized(picture: Picture, side: int, enough: int | None = None) -> Image:

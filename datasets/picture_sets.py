@@ -14,7 +14,7 @@ from oasis_bench.datasets.files import Archive, dataset_folder, locate, reason_o
 from oasis_bench.datasets.pictures import ImageDataset, Label, warn
 from oasis_bench.datasets.visterms import VistermFeatures
 from oasis_bench.plugins import Registry
-from oasis_bench.system import Progress, Text, UsageError, no_progress
+from oasis_bench.system import Progress, UsageError, no_progress, quoted
 
 
 def _caltech256() -> tuple[tuple[str, ...], Mapping[str, tuple[str, ...]]]:
@@ -400,7 +400,7 @@ class ImageFolder(ImageDataset):
             folders[:] = sorted(name for name in folders if name[0] != ".")
             for path in (Path(parent, name) for name in sorted(files) if name[0] != "."):
                 if path.suffix.lower() not in ENDINGS:
-                    others[Text.shown(_text(path.suffix.lower()))[1:-1] or "no ending"] += 1
+                    others[quoted(_text(path.suffix.lower()))[1:-1] or "no ending"] += 1
                 elif path.parent == root:
                     loose.append(str(path))
                 else:

@@ -35,7 +35,7 @@ from oasis_bench.datasets.picture_files import (
 )
 from oasis_bench.datasets.visterms import VistermFeatures, visterm_counts
 from oasis_bench.plugins import Dataset, Fields, Registry
-from oasis_bench.system import Progress, Text, UsageError, Value, no_progress
+from oasis_bench.system import Progress, UsageError, check_value, no_progress, quoted
 
 
 def warn(line: str) -> None:
@@ -110,10 +110,10 @@ class ImageDataset(Fields, Dataset, kw_only=True):
         self.kinds_of_patches = patch_options(self.patches, self.n_points)
         self.asked_features = asked_features(self.features, VISTERMS)
         if self.asked_features and (self.block is not None or self.visterms != 1000):
-            named = Text.shown(self.features)
+            named = quoted(self.features)
             raise UsageError(f"features = {named}: visterms and block do not apply")
         if self.max_classes is not None:
-            Value.check("max_classes", self.max_classes, int, least=2)
+            check_value("max_classes", self.max_classes, int, least=2)
         check_side(self.pixels)
         self.visterm_features()  # refuses numbers out of bounds, before a download
 

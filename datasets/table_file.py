@@ -20,11 +20,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from oasis_bench.data import (
-    BOOLEAN,
-    GROUPING,
-    ISO,
     MISSING,
-    TIME_OF_DAY,
     Encoding,
     Found,
     JudgedTriplets,
@@ -66,7 +62,7 @@ from oasis_bench.datasets.tables import (
     read_table,
 )
 from oasis_bench.plugins import Dataset, Fields
-from oasis_bench.system import Progress, Text, UsageError, no_progress
+from oasis_bench.system import Progress, UsageError, no_progress, printable, unknown_name
 
 DECLARED = ("date", "category", "number", "text", "drop")
 """What the user may declare a column to be; a date also by its format."""
@@ -175,7 +171,7 @@ class TableFile(Fields, Dataset):
         return read
 
     def _asked(self) -> Columns:
-        signs = {"decimal": (self.decimal, ".,"), "thousands": (self.thousands, "".join(GROUPING))}
+        signs = {"decimal": (self.decimal, ".,"), "thousands": (self.thousands, ",. '")}
         for name, (sign, known) in signs.items():
             if sign is not None and sign not in [*known]:
                 raise UsageError(f"--{name} {shown(sign)}: one of {' '.join(map(repr, known))}")
@@ -516,16 +512,16 @@ def _summary(sheet: Sheet, place: int, role: str | None, asked: Columns, is_text
         what = f"{role}, {n_distinct} different"
         if role == "labels" and n_distinct:
             counts = values.value_counts()
-            each = ", ".join(f"{Text.printable(str(label))}: {n}" for label, n in counts.items())
+            each = ", ".join(f"{printable(str(label))}: {n}" for label, n in counts.items())
             rest = f", of {counts.min()} to {counts.max()} rows"
             what += f" ({each})" if n_distinct <= SHOWN_CLASSES else rest
     elif not n_distinct:
         what = f"no value{'' if how else f': {drop_option([name])}'}"
     elif pd.api.types.is_numeric_dtype(values):
         low, high = float(values.min()), float(values.max())
-        is_date = column is not None and column.kind == "date" and column.form != TIME_OF_DAY
+        is_date = column is not None and column.kind == "date" and not column.is_time_of_day
         ends = [f"{np.datetime64(int(it), 'D')}" if is_date else f"{it:.4g}" for it in (low, high)]
-        form = "" if column is None or column.form in ("", ISO, BOOLEAN) else f" ({column.form})"
+        form = f" ({column.form})" if column is not None and column.has_form else ""
         what = f"{column.kind if column and column.kind != 'constant' else 'number'}{form}, "
         what += " to ".join(ends) if high > low else f"always {ends[0]}"
         if is_id(values.to_numpy()) and not how:
@@ -552,8 +548,8 @@ def _prepared_as(found: Found) -> str:
         return "left out, as an id"
     if column.kind == "category":
         return f"one-hot; texts in under {Prepare.RARE:.0%} of the training rows share a column"
-    parts = ["days since 1970"] if column.kind == "date" and column.form != TIME_OF_DAY else []
-    parts += ["in days"] if column.form == TIME_OF_DAY else []
+    parts = ["days since 1970"] if column.kind == "date" and not column.is_time_of_day else []
+    parts += ["in days"] if column.is_time_of_day else []
     if n_missing:
         parts.append("missing ones get the median of the training rows")
         if n_missing >= Prepare.MUCH_MISSING * len(values):
@@ -625,7 +621,7 @@ class Keel(Fields, Dataset):
 
     def __post_init__(self) -> None:
         if self.table not in TABLES:
-            raise UsageError(f"data set keel: {Text.unknown_name('table', self.table, TABLES)}")
+            raise UsageError(f"data set keel: {unknown_name('table', self.table, TABLES)}")
         self._path = dataset_folder("keel") / f"{self.table}.csv"
 
     @property

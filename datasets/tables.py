@@ -23,8 +23,6 @@ from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
 from oasis_bench.data import (
-    BOOLEAN,
-    ISO,
     MISSING,
     Column,
     Encoding,
@@ -57,7 +55,13 @@ from oasis_bench.datasets.files import (
     open_npz,
     refuse_empty,
 )
-from oasis_bench.system import Text, UsageError, how_to_install, require_memory, require_packages
+from oasis_bench.system import (
+    UsageError,
+    did_you_mean,
+    how_to_install,
+    require_memory,
+    require_packages,
+)
 
 if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
     import pandas as pd
@@ -365,7 +369,7 @@ def prepared_remarks(X: Any, schema: Schema | None, encoding: Encoding | None) -
         of_kind[column.kind].append(column.name)
         if column.kind in ("number", "date") and np.isnan(X[:, i]).any():
             of_kind["missing"].append(column.name)
-        if column.form not in ("", ISO, BOOLEAN):
+        if column.has_form:
             forms.append(f"{shown(column.name)} as {column.words}")
     told = {
         "missing": "with missing values imputed by the median",
@@ -500,7 +504,7 @@ def _only(
 
 def _columns_are(columns: Sequence[str], asked: str) -> str:
     """List the columns; if the requested one does not exist, the nearest name comes first."""
-    hint = Text.nearest(asked, columns) if asked not in columns else ""
+    hint = did_you_mean(asked, columns) if asked not in columns else ""
     return f"{hint}the columns are {listed(columns)}"
 
 

@@ -35,7 +35,7 @@ from oasis_bench.datasets.picture_files import (
     named,
     read_image,
 )
-from oasis_bench.system import Progress, UsageError, Value, cache_home
+from oasis_bench.system import Progress, UsageError, cache_home, check_value
 
 if TYPE_CHECKING:  # Pillow is imported where it is used: a trial does without
     from PIL.Image import Image
@@ -157,8 +157,8 @@ class VistermFeatures:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        Value.check("block", self.block, int, least=2)
-        Value.check("visterms", self.n_visterms, int, least=2)
+        check_value("block", self.block, int, least=2)
+        check_value("visterms", self.n_visterms, int, least=2)
         if self.block % self.stride:
             raise UsageError(
                 f"stride = {self.stride} does not divide block = {self.block}: choose one that does"

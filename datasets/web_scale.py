@@ -20,7 +20,7 @@ from scipy.special import ndtri
 from oasis_bench.data import LabelledRows
 from oasis_bench.datasets.files import cannot_write, reason_of
 from oasis_bench.plugins import Dataset, Fields
-from oasis_bench.system import Folder, Progress, UsageError, Value, cache_home, no_progress
+from oasis_bench.system import Folder, Progress, UsageError, cache_home, check_value, no_progress
 
 VERSION = 2
 """Version of the model and of the files: raised when the same parameters give other bits."""
@@ -112,7 +112,7 @@ class WebScaleParameters:
 
     def __post_init__(self) -> None:
         for name, least in (("n_train", 1), ("n_test", 1), ("seed", 0)):
-            Value.check(name, getattr(self, name), int, least)
+            check_value(name, getattr(self, name), int, least)
         if not LEAST_VISTERMS <= self.n_visterms <= MOST_VISTERMS:
             raise UsageError(
                 f"{self.n_visterms} visterms: {LEAST_VISTERMS} to {MOST_VISTERMS} are needed, so "

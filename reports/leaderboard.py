@@ -20,7 +20,7 @@ from matplotlib.axes import Axes
 from scipy import sparse
 
 from oasis_bench.analysis import Leaderboard
-from oasis_bench.data import LabelledRows, Prepare
+from oasis_bench.data import LabelledRows
 from oasis_bench.experiment import Experiment
 from oasis_bench.reports import figure_style as fs, figures
 from oasis_bench.reports.export import SIZES, kind_of, read_results, size_group
@@ -44,7 +44,7 @@ from oasis_bench.reports.table import (
 from oasis_bench.reports.view import BASELINE, task_title, view_of
 from oasis_bench.reports.words import defined, notes_where, sentence
 from oasis_bench.runs import read_run
-from oasis_bench.system import Folder, Text, UsageError
+from oasis_bench.system import Folder, UsageError, unknown_name
 
 PAGE, PAGE_OF_VALUES = "leaderboard.html", "side_by_side.html"
 LEAST_SHOWN = -100
@@ -124,7 +124,7 @@ def _cells_by_task(
     results = results[results["task"].isin(results.loc[results["partitions"] > 0, "task"])]
     tasks = results["task"].unique().tolist()
     if task is not None and task not in tasks:
-        raise UsageError(Text.unknown_name("task", task, tasks))
+        raise UsageError(unknown_name("task", task, tasks))
     found: dict[str, pd.DataFrame] = {}
     reasons: dict[str, str] = {}
     for name in [task] if task else tasks:
@@ -148,7 +148,7 @@ def _cells_of(results: pd.DataFrame, measure: str | None, baseline: str) -> pd.D
     known = results.loc[results["partitions"] > 0, "option"].unique().tolist()
     measure = known[0] if measure is None else measure
     if measure not in known:
-        raise UsageError(Text.unknown_name("measure", measure, known))
+        raise UsageError(unknown_name("measure", measure, known))
     cells = results[results["option"] == measure]
     most = cells.groupby("cell")["partitions"].transform("max")
     is_whole = (cells["partitions"] == most) & (most > 0)
@@ -425,7 +425,7 @@ def recommend(
     `no_task` says why the data set is not for a task, and `no_learner` why a learner cannot learn
     from it.
     """
-    n_features = Prepare.in_full(rows.X, rows.encoding).shape[1]
+    n_features = rows.prepared().shape[1]
     sizes = zip(SIZES, (rows.X.shape[0], n_features), strict=True)
     groups = [_kind_of_rows(items, features, rows), *(size_group(*size) for size in sizes)]
     texts = [f"This data belongs to the groups: {', '.join(groups)}."]

@@ -22,7 +22,7 @@ from oasis_bench.reports.table import Column, Table, number_text, plural, to_csv
 from oasis_bench.reports.view import RunView, view_of
 from oasis_bench.reports.words import note
 from oasis_bench.runs import StoredRun, read_run
-from oasis_bench.system import Folder, Text, UsageError, open_regular, refuse_input
+from oasis_bench.system import Folder, UsageError, open_regular, printable, quoted, refuse_input
 from oasis_bench.tasks import human_level
 
 PAGE, RATINGS = "judge.html", "ratings.csv"
@@ -182,7 +182,7 @@ def read_ratings(folder: Path) -> pd.DataFrame | None:
         return None
     except (OSError, ValueError, OverflowError) as error:  # ParserError is a ValueError
         raise UsageError(
-            f"{path} is damaged: {Text.printable(str(error))}: remove it and collect the raters' "
+            f"{path} is damaged: {printable(str(error))}: remove it and collect the raters' "
             "files again"
         ) from error
     return ratings
@@ -200,17 +200,17 @@ def _read_file(path: Path, data: str, asked: Collection[tuple[int, int]]) -> pd.
             raise ValueError("it is from the page of another data set")
         marks = pd.DataFrame(sent.ratings, columns=COLUMNS[2:])
         pairs = [(query, candidate) for query, candidate, _ in sent.ratings]
-        if others := [Text.shown(pair) for pair in pairs if pair not in asked]:
+        if others := [quoted(pair) for pair in pairs if pair not in asked]:
             raise ValueError(f"the run does not retrieve (query, candidate) = {others[0]}")
         if len(set(pairs)) < len(pairs):
             raise ValueError("a pair of query and candidate occurs twice")
     except (OSError, ValueError, RecursionError) as error:
-        reason = (isinstance(error, OSError) and error.strerror) or Text.printable(str(error))
+        reason = (isinstance(error, OSError) and error.strerror) or printable(str(error))
         raise UsageError(
             f"{path}: {reason}: nothing is collected: ask the rater to save it again, or leave it "
             "out"
         ) from error
-    return marks.assign(rater_id=sent.rater_id, rater=Text.printable(sent.rater.strip()))[COLUMNS]
+    return marks.assign(rater_id=sent.rater_id, rater=printable(sent.rater.strip()))[COLUMNS]
 
 
 def precision_of_raters(marks: Floats) -> Floats:

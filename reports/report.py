@@ -22,7 +22,7 @@ from oasis_bench.reports.verdict import answers, next_steps
 from oasis_bench.reports.view import RunView, refuse_baseline, task_title, view_of
 from oasis_bench.reports.words import WORDS, defined
 from oasis_bench.runs import StoredRun, read_run
-from oasis_bench.system import Folder, Text
+from oasis_bench.system import Folder, printable
 from oasis_bench.trial import CLOCK_IN_WORDS
 
 PAGE = "report.html"
@@ -99,7 +99,7 @@ def _log(folder: Path) -> str:
     except OSError:
         return ""
     text = REPEATED.sub(_counted, f"{text.strip()}\n")
-    return Text.printable(text.strip(), keep="\n")
+    return printable(text.strip(), keep="\n")
 
 
 def _counted(found: re.Match[str]) -> str:
@@ -231,7 +231,7 @@ def _methods(view: RunView) -> str:
         train=train,
         test=test,
         rows=f"rows of {' to '.join(ends)} features" if ends else "rows",
-        scaling_words=Scaling.words,
+        scaling=Scaling,
         tasks=[_cited(name, task.citation) for name, task in sources.tasks.items()],
         splits=[f"{name} ({about.summary})" for name, about in sources.splits.items()],
         models=[

@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 
 from oasis_bench.reports.figure_style import Drawing
 from oasis_bench.reports.table import Table, clip, page_text, plural, series, to_csv, to_latex
-from oasis_bench.system import Folder, Text, UsageError
+from oasis_bench.system import Folder, UsageError, encodable
 
 VARIABLES = {
     "#262626": "--ink",  # texts
@@ -101,8 +101,8 @@ def write_page(folder: Path, name: str, template: str, **context: Any) -> Path:
             files[f"figures/{part.name}.svg"] = part.svg
         else:
             files[f"tables/{part.name}.csv"] = to_csv(part.numbers)
-            files[f"tables/{part.name}.tex"] = Text.encodable(to_latex(part)).encode()
-    files[name] = Text.encodable(render(template, **context)).encode()
+            files[f"tables/{part.name}.tex"] = encodable(to_latex(part)).encode()
+    files[name] = encodable(render(template, **context)).encode()
     try:
         for path, content in files.items():
             Folder(folder).write(path, content)

@@ -27,7 +27,7 @@ from oasis_bench.reports.verdict import answers, next_steps
 from oasis_bench.reports.view import DAGGER, RunView, view_of
 from oasis_bench.reports.words import WORDS, notes_where
 from oasis_bench.runs import StoredRun
-from oasis_bench.system import Text
+from oasis_bench.system import printable
 
 MOST_LINES = 9
 """Of the answer on the terminal, which the path of the report follows."""
@@ -50,7 +50,7 @@ def answer_text(run: StoredRun) -> str:
     more = [f"  (first of {len(gaps)} lines on failures; all are in the report)"]
     *first, last = [wrapped(line) for line in answers(view, brief=True)] or [[]]
     last += gaps if len(gaps) < 3 else [gaps[0], *more]
-    steps = [(f"{it.why}:", f"  {Text.printable(it.command)}") for it in next_steps(view)[:1]]
+    steps = [(f"{it.why}:", f"  {printable(it.command)}") for it in next_steps(view)[:1]]
     if sum(map(len, first)) + len(last) + 2 <= MOST_LINES:
         last += [line for step in steps for line in step]
     left_out: list[str] = []
@@ -83,7 +83,7 @@ def summary_text(run: StoredRun, in_python: bool = False) -> str:
     text += [line for note in dict.fromkeys([*notes, *_gaps(view)]) for line in wrapped(note)]
     for step in next_steps(view)[:1]:
         what = step.argument if in_python else step.command
-        text += [f"{step.why}:", f"  {Text.printable(what)}"]
+        text += [f"{step.why}:", f"  {printable(what)}"]
     return "\n".join(text)
 
 
@@ -125,7 +125,7 @@ def comparison_text(
     `runs` maps the name of each of the two runs in the text to the run.
     """
     transductive = {name for run in runs.values() for name in view_of(run).transductive}
-    text = [Text.printable(line) for line in map(_origin, runs, runs.values())]
+    text = [printable(line) for line in map(_origin, runs, runs.values())]
     notes = list(notes)
     if len(lines):
         rows = [HEADER, *(_comparison_row(line, transductive) for line in lines.itertuples())]
@@ -150,9 +150,9 @@ def _comparison_row(line: Any, transductive: Collection[str]) -> list[str]:
     value, change, end = ways[line.kind]
     interval = "" if math.isnan(line.low) else f"[{end}, {end}]".format(line.low, line.high)
     p_value = "" if math.isnan(line.p_value) else p_text(line.p_value)
-    reason = f": {clip(Text.printable(line.reason), REASON_WIDTH)}" if line.reason else ""
+    reason = f": {clip(printable(line.reason), REASON_WIDTH)}" if line.reason else ""
     return [
-        *(clip(Text.printable(label), LABEL_WIDTH) for label in labels),
+        *(clip(printable(label), LABEL_WIDTH) for label in labels),
         *(str(line.n), value(line.old), value(line.new), change.format(line.change)),
         *(interval, p_value, f"{line.verdict}{reason}"),
     ]

@@ -22,13 +22,7 @@ from scipy import stats
 from oasis_bench.claims import published
 from oasis_bench.reports import figure_style as fs
 from oasis_bench.reports.report_files import write_page
-from oasis_bench.reports.table import (
-    Column,
-    Table,
-    interval_text,
-    number_text,
-    seconds_text,
-)
+from oasis_bench.reports.table import Column, Table, interval_text, number_text, seconds_text
 from oasis_bench.reports.words import note
 from oasis_bench.system import UsageError
 from oasis_bench.web_scale import TrainingRecord

@@ -9,7 +9,7 @@ from collections import defaultdict
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, get_args, get_type_hints
 
-from oasis_bench.experiment import LearnerSpec, TrialSpec
+from oasis_bench.experiment import LearnerSpec, cell_name
 from oasis_bench.plugins import Registry
 from oasis_bench.runs import RunFacts, read_run
 from oasis_bench.runs.store import Store
@@ -293,7 +293,7 @@ def fake_info(title="run", rows=(), experiment=None, identity=None, **info):
     usual = {
         "experiment": settings,
         "identities": {
-            TrialSpec.cell_name(row["learner"], row["subset"], row["split"]): _identity(row)
+            cell_name(row["learner"], row["subset"], row["split"]): _identity(row)
             | (identity or {})
             for row in rows
         },

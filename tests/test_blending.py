@@ -18,12 +18,14 @@ from oasis_bench.algorithms import (
     LocalPatchDistances,
     NearestNeighbourMemory,
 )
-from oasis_bench.command_line import main, model_experiment
+from oasis_bench.command_line import main
 from oasis_bench.datasets import Digits
-from oasis_bench.experiment import Experiment, LearnerSpec, plan
+from oasis_bench.experiment import Experiment, LearnerSpec, Plan, model_experiment
 from oasis_bench.plugins import (
     Blend,
     Registry,
+    as_inner_product,
+    baseline_scores,
     load_blend,
     load_model,
     save_model,
@@ -32,7 +34,7 @@ from oasis_bench.reports.export import result_rows
 from oasis_bench.reports.trials import selection_table
 from oasis_bench.reports.verdict import answers
 from oasis_bench.reports.view import view_of
-from oasis_bench.runs import evaluate_run, read_run, run_experiment
+from oasis_bench.runs import How, evaluate_run, read_run, run_experiment
 from oasis_bench.system import UsageError
 from oasis_bench.trial import Assignment
 
@@ -54,8 +56,8 @@ def small(tasks, **others):
 def done(request, tmp_path_factory):
     """The folder of a run on seen or on unseen classes, the run, and its plan."""
     folder = tmp_path_factory.mktemp("blended") / "run"
-    assert run_experiment(small(request.param), folder, keep=("models", "predictions")) == 0
-    specs = plan(small(request.param), Digits(), Digits().load(), Registry.load())
+    assert run_experiment(small(request.param), folder, How(keep=("models", "predictions"))) == 0
+    specs = Plan.of(small(request.param), Digits(), Digits().load(), Registry.load()).trials
     return folder, read_run(folder), specs
 
 
@@ -174,7 +176,7 @@ def test_a_saved_model_is_evaluated_by_its_blend(done, tmp_path):
             continue
         output = tmp_path / spec.learner
         again = model_experiment(path, "digits", partitions=1, test_per_class=10)
-        assert run_experiment(again, output, keep=("predictions",)) == 0
+        assert run_experiment(again, output, How(keep=("predictions",))) == 0
         with np.load(next((output / "predictions").iterdir())) as kept:
             test = kept["test_rows"]
         scores = blend.similarity(model, X[test], X[test])
@@ -191,7 +193,7 @@ def test_kept_scores_of_a_saved_model_are_blended_on_rows_by_its_own_scaling(tmp
     path, output = tmp_path / "m.npz", tmp_path / "run"
     save_model(make_pipeline(scaler, learner), path, blend=Blend(0.5, 30.0, 30.0))
     experiment = model_experiment(path, "digits", partitions=1, test_per_class=10)
-    assert run_experiment(experiment, output, keep=("predictions",)) == 0
+    assert run_experiment(experiment, output, How(keep=("predictions",))) == 0
     with np.load(next((output / "predictions").iterdir())) as kept:
         test = kept["test_rows"]
     expected = average_precision(similarity_of_blend(scaler.transform(X[test]), learner), y[test])
@@ -235,7 +237,7 @@ def test_a_constant_similarity_or_one_that_is_not_finite_has_weight_0(name, tmp_
         **{"classes": (3,), "partitions": 1, "train_per_class": 8, "test_per_class": 6},
         **{"inner_folds": 2, "traces": False},
     )
-    run_experiment(experiment, tmp_path / "run", plugin_files=[plugin])
+    run_experiment(experiment, tmp_path / "run", How(plugin_files=[plugin]))
     run = read_run(tmp_path / "run")
     assert run.tuned.set_index("learner").loc[name, ["blend", "learned_sd"]].tolist() == [0, 0]
     values = run.measures.pivot(index=["measure", "k"], columns="learner", values="value")
@@ -252,7 +254,7 @@ def test_sparse_rows_are_blended(plugins, tmp_path):
     )
     plugin = plugins / "data_sets.py"
     how = {"plugin_files": [plugin], "keep": ("models", "predictions")}
-    assert run_experiment(experiment, tmp_path / "run", **how) == 0
+    assert run_experiment(experiment, tmp_path / "run", How(**how)) == 0
     run = read_run(tmp_path / "run")
     rows = Registry.load([plugin]).datasets["sparse-blocks"]().load()
     X, (trial,) = normalize(rows.X.toarray()), run.tuned.itertuples()
@@ -314,19 +316,19 @@ def test_what_is_blended():
 
 def test_distances_are_blended_as_squares_and_other_scores_as_they_are():
     scores = np.array([[-3.0, -0.5, 0.0]])
-    assert Blend.as_inner_product(LDA, scores).tolist() == [[-4.5, -0.125, 0.0]]
-    assert Blend.as_inner_product(OASIS, scores).tolist() == scores.tolist()
+    assert as_inner_product(LDA, scores).tolist() == [[-4.5, -0.125, 0.0]]
+    assert as_inner_product(OASIS, scores).tolist() == scores.tolist()
 
 
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
 def test_the_score_of_the_baseline_is_minus_half_the_squared_distance(make):
     X = np.random.default_rng(0).normal(size=(7, 3))
-    np.testing.assert_allclose(Blend.baseline_scores(make(X[:3]), make(X)), baseline(X[:3], X))
+    np.testing.assert_allclose(baseline_scores(make(X[:3]), make(X)), baseline(X[:3], X))
 
 
 def test_far_from_zero_the_baseline_keeps_its_digits():
     X = np.random.default_rng(0).normal(size=(9, 3))
-    far = Blend.baseline_scores(X[:4] + 1e8, X + 1e8)
+    far = baseline_scores(X[:4] + 1e8, X + 1e8)
     exact = baseline(X[:4] + 1e8, X + 1e8)  # cdist takes differences
     np.testing.assert_allclose(far, exact, rtol=1e-12)
 

@@ -10,7 +10,7 @@ from scipy import stats
 from oasis_bench.analysis import compare_runs
 from oasis_bench.command_line import main
 from oasis_bench.runs import read_run, run_experiment
-from oasis_bench.system import Machine
+from oasis_bench.system import processor_name
 
 MIB = 2**20
 
@@ -295,7 +295,7 @@ def test_two_runs_of_one_experiment_have_identical_precision(experiment, tmp_pat
     for name in ("old", "new"):
         run_experiment(euclidean, tmp_path / name)
     runs = [read_run(tmp_path / name) for name in ("old", "new")]
-    assert {name for run in runs for name in run.trials["processor"]} == {Machine.processor()}
+    assert {name for run in runs for name in run.trials["processor"]} == {processor_name()}
     lines, notes = compare_runs(*runs)
     found = {line.measure: line.verdict for line in lines.itertuples()}
     assert {found[name] for name in ("mAP", "precision at 1")} == {"same"}

@@ -14,7 +14,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from oasis_bench.algorithms import LDA
 from oasis_bench.command_line import main
-from oasis_bench.data import Scaling
+from oasis_bench.data import Scaling, apply_steps
 from oasis_bench.datasets import TableFile
 from oasis_bench.plugins import embed, load_model, neighbours, training_rows_of
 from oasis_bench.system import UsageError
@@ -81,19 +81,19 @@ def test_rows_are_those_of_scikit_learn_learned_from_training_rows_alone(path):
     steps = learn_preparation(LDA, "none", rows.X[train], rows.encoding)
     for part in (train, ~train):
         expected = as_scikit_learn(table[train], table[part])
-        np.testing.assert_array_equal(Scaling.prepared_by(steps)(rows.X[part]), expected)
+        np.testing.assert_array_equal(apply_steps(steps, rows.X[part]), expected)
     # the medians of the training rows are others than those of all
-    (first,) = Scaling.learn_steps("none", rows.X[train], encoding=rows.encoding)
-    whole = Scaling.learn_steps("none", rows.X, encoding=rows.encoding)[0]
+    (first,) = Scaling("none").learn(rows.X[train], encoding=rows.encoding)
+    whole = Scaling("none").learn(rows.X, encoding=rows.encoding)[0]
     assert first.medians_[3] == np.median(table["income"][train].dropna()) != whole.medians_[3]
 
 
 def test_scaling_follows_the_preparation(path):
     rows = TableFile(path).load()
-    prepare, standard = Scaling.learn_steps("standard", rows.X, encoding=rows.encoding)
+    prepare, standard = Scaling("standard").learn(rows.X, encoding=rows.encoding)
     X = prepare.transform(rows.X)
     np.testing.assert_array_equal(standard.mean_, StandardScaler().fit(X).mean_)
-    assert np.isfinite(Scaling.prepared_by([prepare, standard])(rows.X)).all()
+    assert np.isfinite(apply_steps([prepare, standard], rows.X)).all()
 
 
 def test_a_table_in_memory_is_read_as_its_file(path):
@@ -210,7 +210,7 @@ def test_a_saved_model_takes_raw_rows(path, tmp_path, capsys):
     assert pd.read_csv(found)["neighbour"].tolist() == nearest.ravel().tolist()
     assert nearest[:, 0].tolist() == [*range(12)]
     expected = model[-1].transform(
-        Scaling.prepared_by([step for _, step in model.steps[1:-1]])(rows.X[:12])
+        apply_steps([step for _, step in model.steps[1:-1]], rows.X[:12])
     )
     np.testing.assert_array_equal(embed(model, raw), expected)
     with pytest.raises(UsageError, match="lack the column 'age'"):

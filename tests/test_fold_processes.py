@@ -8,7 +8,7 @@ from small_runs import digit_rows, small, trials_of
 
 from oasis_bench.experiment import LearnerSpec
 from oasis_bench.plugins import Registry
-from oasis_bench.runs import read_run, run_experiment
+from oasis_bench.runs import How, read_run, run_experiment
 from oasis_bench.trial import draw_items
 from oasis_bench.trial.harness_side.items import SealedItems
 from oasis_bench.trial.learner_side import stages
@@ -136,8 +136,9 @@ def test_the_choice_is_that_of_folds_in_turn(algorithm, values, at_once):
         lambda work: FoldProcesses(work, at_once, stopwatch, stages._ended, None), stopwatch
     )
     assert found == in_turn  # values too, bit for bit
-    assert phases.count(LEARNING) == len(in_turn[1])
-    assert phases.count(VALIDATION) == len(in_turn[1]) + 1  # of the baseline
+    n_folds = spec.experiment.inner_folds  # on each the winner is fitted once more, to be blended
+    assert phases.count(LEARNING) == len(in_turn[1]) + n_folds
+    assert phases.count(VALIDATION) == len(in_turn[1]) + n_folds + 1  # of the baseline
     assert min(stopwatch.seconds[LEARNING], stopwatch.seconds[VALIDATION]) > 0
 
 
@@ -154,7 +155,7 @@ def run(tmp_path_factory):
         learners[f"Notes {tol.get('tol')}"] = LearnerSpec("Notes", params)
     files = [folder / "ends.py"]
     experiment = small(learners, blend="off")
-    assert run_experiment(experiment, folder / "run", plugin_files=files) == len(names) + 1
+    assert run_experiment(experiment, folder / "run", How(plugin_files=files)) == len(names) + 1
     return read_run(folder / "run")
 
 
@@ -181,7 +182,7 @@ def test_a_fold_has_the_budget_for_each_of_its_fits(run, tmp_path, memory):
         (tmp_path / "ends.py").write_text(PLUGIN)
         experiment = small(["Hangs"], budget="2s", memory=memory, blend="off")
         files = [tmp_path / "ends.py"]
-        assert run_experiment(experiment, tmp_path / "run", plugin_files=files) == 1
+        assert run_experiment(experiment, tmp_path / "run", How(plugin_files=files)) == 1
         run = read_run(tmp_path / "run")
     expected = ("timeout", f"{LEARNING} took longer than the budget of 2 s")
     assert outcomes(run)["Hangs"] == expected

@@ -14,7 +14,7 @@ from small_runs import lives, small as small_run, trials_of, wait_for
 
 from oasis_bench.execution import fork_server, machine
 from oasis_bench.experiment import LearnerSpec
-from oasis_bench.runs import read_run, run_experiment
+from oasis_bench.runs import How, read_run, run_experiment
 from oasis_bench.system import Processes
 from oasis_bench.trial.learner_side.meter import waiting_seconds
 
@@ -60,8 +60,7 @@ def hostile(tmp_path_factory, plugins):
     failures = run_experiment(
         small({**learners, **SOUND}, budget="5m", memory="300MiB"),
         folder / "run",
-        jobs=4,
-        plugin_files=[plugins / "hostile.py"],
+        How(jobs=4, plugin_files=[plugins / "hostile.py"]),
     )
     return failures, folder, read_run(folder / "run")
 
@@ -124,7 +123,7 @@ def test_the_death_of_a_fork_server_ends_one_trial(tmp_path, plugins, jobs):
         learners[when] = LearnerSpec("KillsTheServer", {"when": values})
         learners[f"after {when}"] = LearnerSpec("Euclidean")
     experiment = small(learners, train_per_class=9, max_steps=500, traces=True)
-    failures = run_experiment(experiment, tmp_path / "run", jobs=jobs, plugin_files=[path])
+    failures = run_experiment(experiment, tmp_path / "run", How(jobs=jobs, plugin_files=[path]))
     killed = "killed by SIGKILL during"
     assert outcomes(read_run(tmp_path / "run")) == {
         "replay": ("ok", f"traces end early: crashed: {killed} the replay for the traces"),
@@ -182,7 +181,7 @@ def test_a_plugin_that_hangs_or_stops_is_a_timeout_wherever_it_does(tmp_path, ho
         HANGS.format(harness=os.getpid(), how=how, at_import=at_import, method=method)
     )
     hangs = small({"Hangs": LearnerSpec("Hangs")}, budget="2s")
-    assert run_experiment(hangs, tmp_path / "run", plugin_files=[plugin]) == 1
+    assert run_experiment(hangs, tmp_path / "run", How(plugin_files=[plugin])) == 1
     assert outcomes(read_run(tmp_path / "run"))["Hangs"] in [
         ("timeout", f"{phase} took longer than the budget of 2 s") for phase in phases
     ]
@@ -231,7 +230,7 @@ def test_a_process_that_cannot_say_more_is_a_crash(tmp_path, monkeypatch, how, r
     plugin = tmp_path / "ends.py"
     plugin.write_text(ENDS.format(how=how))
     experiment = small({"Ends": LearnerSpec("Ends"), **SOUND}, budget="off")
-    assert run_experiment(experiment, tmp_path / "run", plugin_files=[plugin]) == 1
+    assert run_experiment(experiment, tmp_path / "run", How(plugin_files=[plugin])) == 1
     assert outcomes(read_run(tmp_path / "run")) == {
         "Ends": ("crashed", reason),
         **dict.fromkeys(SOUND, ("ok", None)),
@@ -241,7 +240,9 @@ def test_a_process_that_cannot_say_more_is_a_crash(tmp_path, monkeypatch, how, r
 def test_what_was_validated_before_the_time_was_up_is_kept(tmp_path, plugins):
     learners = {"SlowsDown": LearnerSpec("SlowsDown", {"seconds": [0.0, 3600.0]})}
     files = [plugins / "slow.py"]
-    assert run_experiment(small(learners, budget="3s"), tmp_path / "run", plugin_files=files) == 1
+    assert (
+        run_experiment(small(learners, budget="3s"), tmp_path / "run", How(plugin_files=files)) == 1
+    )
     run = read_run(tmp_path / "run")
     reason = "learning on inner folds took longer than the budget of 3 s"
     assert outcomes(run) == {"SlowsDown": ("timeout", reason)}
@@ -265,7 +266,7 @@ def slow(tmp_path_factory, plugins):
     folder = tmp_path_factory.mktemp("slow") / "run"
     experiment = small(learners, train_per_class=9, budget="1s", max_steps=500, traces=True)
     path = plugins / "slow.py"
-    assert run_experiment(experiment, folder, jobs=2, plugin_files=[path]) == 0
+    assert run_experiment(experiment, folder, How(jobs=2, plugin_files=[path])) == 0
     return read_run(folder)
 
 
@@ -309,7 +310,7 @@ def test_of_a_fit_with_children_the_processor_time_is_known_and_the_memory_is_no
 ):
     learners = {"Spins": LearnerSpec("Spins"), "SpinsInChild": LearnerSpec("SpinsInChild")}
     path = plugins / "slow.py"
-    assert run_experiment(small(learners), tmp_path / "run", plugin_files=[path]) == 0
+    assert run_experiment(small(learners), tmp_path / "run", How(plugin_files=[path])) == 0
     trials = read_run(tmp_path / "run").trials.set_index("learner")
     assert trials["fit_cpu_seconds"].between(0.3, 0.5).all()
     assert trials["fit_peak_bytes"].notna().to_dict() == {"Spins": True, "SpinsInChild": False}

@@ -25,7 +25,7 @@ from oasis_bench.algorithms import (
     Euclidean,
     OnEmbedding,
 )
-from oasis_bench.data import Patches, PatchKind, Scaling
+from oasis_bench.data import Patches, PatchKind, Scaling, apply_steps
 from oasis_bench.plugins import IncrementalLearner, Registry, load_model, save_model
 from oasis_bench.scorers import similarity_of
 from oasis_bench.system import PeakMemory, UsageError
@@ -342,8 +342,8 @@ def test_a_scaling_is_saved_with_its_learner(rows, tmp_path, kind, form):
     if (is_sparse and not keeps_zeros) or (kind.startswith("tfidf") and form is pd.DataFrame):
         pytest.skip("such rows are not scaled so")
     X = form(X) if form is not pd.DataFrame else pd.DataFrame(X).add_prefix("x")
-    steps = Scaling.learn_steps(kind, X, takes_sparse=False)
-    model = make_pipeline(*steps, LDA().fit(Scaling.prepared_by(steps)(X), rows[1]))
+    steps = Scaling(kind).learn(X, takes_sparse=False)
+    model = make_pipeline(*steps, LDA().fit(apply_steps(steps, X), rows[1]))
     save_model(model, tmp_path / "model.npz", training_rows=X)
     loaded = load_model(tmp_path / "model.npz")
     np.testing.assert_array_equal(similarity_of(loaded, X, X), similarity_of(model, X, X))
@@ -357,7 +357,7 @@ def test_a_scaling_is_saved_with_its_learner(rows, tmp_path, kind, form):
 
 def test_a_step_that_is_none_of_a_scaling_is_not_made(rows, tmp_path):
     path = tmp_path / "model.npz"
-    steps = Scaling.learn_steps("standard", rows[0])
+    steps = Scaling("standard").learn(rows[0])
     save_model(make_pipeline(*steps, LDA().fit(*rows)), path)
     with zipfile.ZipFile(path) as archive:
         parts = {name: archive.read(name) for name in archive.namelist()}

@@ -19,7 +19,7 @@ from oasis_bench.algorithms import (
 from oasis_bench.algorithms.metric_learn import MetricLearnMMC
 from oasis_bench.data import LabelledRows
 from oasis_bench.datasets import Digits
-from oasis_bench.experiment import LearnerSpec, plan
+from oasis_bench.experiment import LearnerSpec, Plan
 from oasis_bench.plugins import Registry
 
 Y = np.arange(30) % 3
@@ -223,7 +223,7 @@ def test_what_a_learner_says_it_needs_is_what_it_takes(kind, dtype):
 def test_a_trial_beyond_memory_is_a_row_with_that_line(experiment, run_trial):
     rows = LabelledRows(wide_rows(), np.arange(30) % 2, ("even", "odd"))
     tiny = replace(experiment, learners={"OASIS": LearnerSpec("OASIS")}, classes=(2,), partitions=1)
-    (spec,) = plan(tiny, Digits(), rows, Registry.load())
+    (spec,) = Plan.of(tiny, Digits(), rows, Registry.load()).trials
     columns = run_trial(spec, rows).columns
     assert columns["status"] == "out of memory"
     assert columns["reason"].startswith("MemoryError: OASIS, with 1 matrix of 500000 x 500000 ")

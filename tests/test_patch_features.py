@@ -165,7 +165,7 @@ def test_a_folder_of_pictures_gives_patches_when_asked(tmp_path: Path) -> None:
     registry = Registry.load()
     path = str(tmp_path / "mine")
     given = {"patches": "gb42+hsv", "n_points": "15", "visterms": "8", "pixels": "6"}
-    dataset = Registry.open_dataset(path, registry, Registry.read_options(path, registry, given))
+    dataset = registry.open_dataset(path, registry.read_options(path, given))
     with pytest.warns(UserWarning, match=r"plain.\.png': it has no edges"):
         rows = dataset.load()
     assert sum("no edges" in line for line in rows.left_out) >= 6

@@ -44,7 +44,7 @@ def shown(spec, pictures):
     n = len(items.test_rows)
     scores = np.random.default_rng(0).normal(size=(n, n))
     reader.add(Scores("test", n, "float64"), scores.tobytes())
-    return {row["query"] for row in evaluator.retrievals()}, set(items.test_rows.tolist())
+    return {row.query for row in evaluator.retrievals()}, set(items.test_rows.tolist())
 
 
 def test_named_rows_are_shown_and_no_others(specs, pictures):

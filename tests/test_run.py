@@ -17,12 +17,12 @@ from report_helpers import measured
 from scipy import sparse
 from sklearn.datasets import load_digits
 from sklearn.preprocessing import normalize
-from small_runs import bench, digit_rows, processes_of_session, small, trials_of, wait_for
+from small_runs import OnTrial, bench, digit_rows, processes_of_session, small, trials_of, wait_for
 
 from oasis_bench.algorithms import OASIS, Euclidean
 from oasis_bench.data import LabelledRows
 from oasis_bench.experiment import LearnerSpec
-from oasis_bench.runs import read_run, run_experiment
+from oasis_bench.runs import How, read_run, run_experiment
 from oasis_bench.system import UsageError
 from oasis_bench.tasks import draw_partition
 
@@ -58,7 +58,7 @@ def alone(tiny, tmp_path_factory):
     """Run the tiny experiment one trial at a time."""
     folder = tmp_path_factory.mktemp("alone") / "run"
     told = []
-    assert run_experiment(tiny, folder, on_trial=lambda *args: told.append(args)) == 0
+    assert run_experiment(tiny, folder, watcher=OnTrial(lambda *args: told.append(args))) == 0
     return read_run(folder), told
 
 
@@ -154,7 +154,7 @@ def test_the_stored_numbers_are_those_of_a_fit_by_hand(alone, tiny):
 
 def test_jobs_and_the_order_of_learners_change_nothing_but_times(alone, tiny, tmp_path):
     other = replace(tiny, learners=dict(reversed(tiny.learners.items())), title="Reversed")
-    assert run_experiment(other, tmp_path / "run", jobs=2) == 0
+    assert run_experiment(other, tmp_path / "run", How(jobs=2)) == 0
     run = read_run(tmp_path / "run")
     for found, expected in zip(results(run), results(alone[0]), strict=True):
         pd.testing.assert_frame_equal(found, expected)
@@ -320,7 +320,9 @@ def test_the_output_of_each_trial_has_a_limit_of_its_own(tmp_path):
     (tmp_path / "noisy.py").write_text(NOISY)
     # Without a blend, so that no inner folds print side by side and one process writes at a time.
     experiment = small(["Talker", "Noisy"], partitions=2, blend="off")
-    assert run_experiment(experiment, tmp_path / "run", plugin_files=[tmp_path / "noisy.py"]) == 0
+    assert (
+        run_experiment(experiment, tmp_path / "run", How(plugin_files=[tmp_path / "noisy.py"])) == 0
+    )
     log = (tmp_path / "run" / "output.log").read_bytes()
     talker = b"[Talker, classes 2, partition %d]\n" + b"IMPORTANT: the gap was 0.01\n" * 2
     printed = 2 * (20 * 2**20 + 11)  # in the warm-up and in the fit
@@ -408,7 +410,7 @@ def test_what_is_refused_before_the_first_trial_writes_nothing(plugins, tmp_path
     ):
         files = [plugins / "data_sets.py"]
         with pytest.raises(UsageError, match=message):
-            run_experiment(small(SOUND, data), tmp_path / "run", plugin_files=files, **how)
+            run_experiment(small(SOUND, data), tmp_path / "run", How(plugin_files=files, **how))
         assert not (tmp_path / "run").exists()
 
 
@@ -455,7 +457,7 @@ def test_what_a_learner_refuses_is_not_applicable_with_its_reason_and_no_failure
     enough = small(["Refuses", "Euclidean"])
     few = replace(enough, train_per_class=7)  # for the first value of its grid they are enough
     for name, experiment in (("enough", enough), ("few", few)):
-        assert run_experiment(experiment, tmp_path / name, plugin_files=[path]) == 0
+        assert run_experiment(experiment, tmp_path / name, How(plugin_files=[path])) == 0
     assert (trials(read_run(tmp_path / "enough"))["status"] == "ok").all()
     run = read_run(tmp_path / "few")
     found = trials(run)[["status", "reason"]]
@@ -463,6 +465,6 @@ def test_what_a_learner_refuses_is_not_applicable_with_its_reason_and_no_failure
     assert found["status"]["Euclidean"] == "ok"
     assert "Refuses" not in set(run.validation["learner"])
     alone = replace(few, learners={"Refuses": few.learners["Refuses"]})
-    assert run_experiment(alone, tmp_path / "alone", plugin_files=[path]) == len(
+    assert run_experiment(alone, tmp_path / "alone", How(plugin_files=[path])) == len(
         trials(read_run(tmp_path / "alone"))
     )

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from fake_runs import fake_trial, write_run
+from small_runs import OnTrial
 
 import oasis_bench
 from oasis_bench.command_line import main
@@ -377,7 +378,7 @@ def test_a_store_that_is_deleted_in_mid_run_is_told_as_lost(tmp_path, experiment
             shutil.rmtree(tmp_path / "run")
 
     with pytest.raises(OutputError, match="was removed while the run went on: its trials are lost"):
-        run_experiment(experiment, tmp_path / "run", on_trial=delete)
+        run_experiment(experiment, tmp_path / "run", watcher=OnTrial(delete))
 
 
 @pytest.mark.parametrize("words", [["--output", ""], ["--resume", ""], ["--plugin", ""]])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from oasis_bench.datasets import Digits
-from oasis_bench.experiment import Candidate, Experiment, LearnerSpec, Search, plan
+from oasis_bench.experiment import Candidate, Experiment, LearnerSpec, Plan, Search
 from oasis_bench.experiment.trials import candidates
 from oasis_bench.plugins import BilinearLearner, IncrementalLearner, Registry
 from oasis_bench.tasks import SeenClassesSplit, Truth
@@ -74,14 +74,24 @@ class KnownFolds:
         self.made.append(self.cls(**params, fold=fold))
         return self.made[-1]
 
-    def values(self, learner, data, baselines):
+    def values(self, learner, data):
+        return self.blend_values(learner, data, None)[:, -1]
+
+    def blend_values(self, learner, data, baselines):
         return np.array(self.score(learner), ndmin=2)
 
 
 def choose_by(
-    score, cls=Known, levels=(0,), max_steps=4000, timer=None, on_point=lambda point: None
+    score,
+    cls=Known,
+    levels=(0,),
+    max_steps=4000,
+    timer=None,
+    on_point=lambda point: None,
+    baselines=(),
 ):
     folds = KnownFolds(score, cls)
+    folds.baseline_scalings = baselines
     candidates = [Candidate("none", {"level": level}) for level in levels]
     [choice] = Tuning(folds, candidates, max_steps, timer or Clock(), on_point).winners()
     return choice, folds.made[1:]  # the first one only tells whether it has steps
@@ -211,16 +221,23 @@ def test_the_own_value_chooses_and_the_best_weight_is_that_of_the_winner():
         lambda learner: np.array(values.get((learner.level, learner.fold), values[1, 0])),
         levels=(1, 2),
         on_point=points.append,
+        baselines=("none",),
     )
     assert (choice.params, choice.blend) == ({"level": 2}, 0.5)
     assert [point.values for point in points] == [[v] for v in (0.4, 0.4, 0.4, 0.6, 0.4, 0.4)]
 
 
 def test_where_blending_does_not_help_the_learner_is_taken_as_it_is():
-    choice, _ = choose_by(lambda learner: np.array([0.5, 0.4, 0.5, 0.3, 0.5]))
-    assert choice.blend == 1
-    choice, _ = choose_by(lambda learner: np.array([0.5, 0.4, 0.5, 0.3, 0.2]))
-    assert choice.blend == 0.5  # of equal weights the larger one
+    points = []
+    for own, weight in ((0.5, 1), (0.2, 0.5)):  # of equal weights the larger one
+        choice, made = choose_by(
+            lambda learner, own=own: np.array([0.5, 0.4, 0.5, 0.3, own]),
+            on_point=points.append,
+            baselines=("none",),
+        )
+        assert choice.blend == weight
+        assert len(made) == 3  # without a search one fit on each fold tells all
+    assert [point.values for point in points] == [[0.5]] * 3 + [[0.2]] * 3
     choice, _ = choose_by(lambda learner: 0.5)
     assert choice.blend is None
 
@@ -234,7 +251,7 @@ def test_each_measure_has_its_own_winner_of_the_same_fits():
         return [[0, one - 1, one + 1, 0, one], [9, 0, 0, 0, other]]
 
     points, folds = [], KnownFolds(score, KnownSteps)
-    folds.n_measures = 2
+    folds.n_measures, folds.baseline_scalings = 2, ("none",)
     levels = [Candidate("none", {"level": level}) for level in (3, 1, 5, 2, 4, 6)]
     tuned = Tuning(folds, levels, 10**6, Clock(), points.append).winners()
     assert [(one.params["level"], one.n_steps, one.blend) for one in tuned] == [
@@ -244,7 +261,8 @@ def test_each_measure_has_its_own_winner_of_the_same_fits():
     assert [one.blend_values for one in tuned] == [[7.0] * 3, [9.0] * 3]
     on = [{p.params["level"] for p in points if p.fold == fold} for fold in range(3)]
     assert on == [{1, 2, 3, 4, 5, 6}, {1, 2, 5, 6}, {1, 2, 5, 6}]  # a third for each measure
-    assert {one.steps for one in folds.made if one.fold == 0 and one.level == 6} == {8000}
+    # The winner is fitted anew for its blends.
+    assert {one.steps for one in folds.made if one.fold == 0 and one.level == 6} == {8000, 1000}
 
 
 def test_the_baseline_is_tuned_apart_and_blended_in_its_own_scaling():
@@ -256,8 +274,9 @@ def test_the_baseline_is_tuned_apart_and_blended_in_its_own_scaling():
     class Blended(KnownFolds):
         n_measures, baseline_scalings = 2, ("none", "tenth")
 
-        def values(self, learner, data, baselines):
-            seen.append([rows.X.max() / data.X.max() for rows in baselines])
+        def blend_values(self, learner, data, baselines):
+            if baselines is not None:  # the blends of the winner
+                seen.append([rows.X.max() / data.X.max() for rows in baselines])
             return np.array([[0.5, 0, 0, 0, data.X.max()], [0.5, 0, 0, 0, data.X.max()]])
 
         def baseline_values(self, data):
@@ -270,7 +289,7 @@ def test_the_baseline_is_tuned_apart_and_blended_in_its_own_scaling():
         ("none", "none"),
         ("none", "tenth"),
     ]
-    np.testing.assert_allclose(seen, [[1, 0.1]] * 3 + [[10, 1]] * 3)
+    np.testing.assert_allclose(seen, [[1, 0.1]] * 3)
 
 
 @pytest.mark.parametrize("search", ["1", "4", "1s"])
@@ -279,7 +298,7 @@ def test_euclidean_tries_each_scaling_in_order_on_all_folds_as_the_others_baseli
     scaling = ("standard", "minmax", "l2", "none")
     e = Experiment("Fair", "digits", learners, classes=(3,), partitions=1, scaling=scaling)
     rows = Digits().load()
-    lda, euclidean = plan(replace(e, search=search), Digits(), rows, Registry.load())
+    lda, euclidean = Plan.of(replace(e, search=search), Digits(), rows, Registry.load()).trials
     assert [one.scaling for one in euclidean.candidates] == [*scaling] == [*lda.scalings]
     points = []
     folds = KnownFolds(lambda learner: 0.5, lambda fold: Known())
@@ -392,7 +411,7 @@ def test_test_images_are_shown_to_nothing_before_the_last_evaluation(
         max_steps=1000,
         traces=False,
     )
-    (spec,) = plan(experiment, Digits(), numbered_rows, registry, (path,))
+    (spec,) = Plan.of(experiment, Digits(), numbered_rows, registry, (path,)).trials
     assert run_trial(spec, numbered_rows).row.status == "ok"
 
     lines = map(json.loads, log.read_text().splitlines())

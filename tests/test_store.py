@@ -13,7 +13,7 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from types import NoneType
-from typing import get_args, get_type_hints
+from typing import Literal, get_args, get_origin, get_type_hints
 
 import pandas as pd
 import pytest
@@ -24,7 +24,7 @@ from oasis_bench.runs import read_run
 from oasis_bench.runs.schema import SCHEMA, SCHEMA_VERSION, TRIAL_TABLES
 from oasis_bench.runs.store import FILE_NAME, RefusedRecordError, Store
 from oasis_bench.system import UsageError
-from oasis_bench.trial.harness_side.result import TrialResult
+from oasis_bench.trial import TrialResult
 
 COLUMNS = {name: value for name, value in fake_trial("L", 2).columns.items() if name != "trial_id"}
 INFO = fake_info(rows=[COLUMNS])
@@ -99,8 +99,11 @@ def test_a_record_has_the_columns_of_its_table(table, record):
         for _, name, kind, is_needed, *_ in columns
         if table == "trials" or name != "trial_id"
     }
-    assert get_type_hints(record) == expected
-    assert [*get_type_hints(record)] == [*expected]
+    fields = get_type_hints(record)
+    for name, kind in fields.items():
+        if get_origin(kind) is Literal:  # some texts alone, which the table checks
+            fields[name] = type(get_args(kind)[0])
+    assert [*fields.items()] == [*expected.items()]
 
 
 def test_what_is_written_is_read_back(tmp_path):
@@ -390,7 +393,7 @@ WRITABLE = "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = "
         ("UPDATE measures SET value = 9e999", "CHECK constraint failed in measures"),
         ("UPDATE trials SET n_test = -1", "CHECK constraint failed in trials"),
         ("UPDATE trials SET learner = 'M'", "trials has the learner 'M', the run has not"),
-        ("UPDATE tuned SET scaling = 'x'", "tuned has the unknown scaling 'x'"),
+        ("UPDATE tuned SET scaling = 'x'", "unknown scaling 'x'"),
         ("UPDATE tuned SET params = 'null'", "tuned: 'null' are no hyper-parameters"),
         (f"UPDATE tuned SET params = '{'[' * 100_000}'", "its params is no JSON"),
         (f"UPDATE tuned SET params = '{{\"a\": {'[' * 25}{']' * 25}}}'", "more than 20 times"),

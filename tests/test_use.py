@@ -29,13 +29,7 @@ from oasis_bench.command_line import main
 from oasis_bench.command_line.use import ENDINGS
 from oasis_bench.data import row_hashes
 from oasis_bench.experiment import Experiment, LearnerSpec
-from oasis_bench.plugins import (
-    Blend,
-    load_blend,
-    load_model,
-    save_model,
-    training_rows_of,
-)
+from oasis_bench.plugins import Blend, load_blend, load_model, save_model, training_rows_of
 from oasis_bench.runs import fit_on_all, read_run
 from oasis_bench.system import UsageError, derive_seed
 from oasis_bench.tasks import evaluate_ranking

@@ -150,9 +150,9 @@ class TestSameResult:
     def test_whatever_the_workers_and_the_order_of_codebook_images(
         self, images, others, monkeypatch, tmp_path
     ):
-        monkeypatch.setattr(picture_files.Machine, "cores", lambda: 1)
+        monkeypatch.setattr(picture_files, "n_cores", lambda: 1)
         one = count(images, others)
-        monkeypatch.setattr(picture_files.Machine, "cores", lambda: 3)
+        monkeypatch.setattr(picture_files, "n_cores", lambda: 3)
         monkeypatch.setenv("OASIS_BENCH_CACHE", str(tmp_path / "elsewhere"))
         assert same(one, count(images, others[::-1]))
 

@@ -23,7 +23,7 @@ from oasis_bench.analysis.statistics import (
     holm,
     reach_of,
 )
-from oasis_bench.experiment import TrialSpec
+from oasis_bench.experiment import TrialSpec, cell_name
 from oasis_bench.runs import StoredRun
 from oasis_bench.tasks import Split
 
@@ -107,10 +107,10 @@ def compare_runs(
             trials[(trials[keys] == list(key)).all(axis="columns")] for trials in (before, after)
         )
         subset, learner, split = map(str, key)
-        in_words = "".join(f" ({name})" for name in Split.named_unless_usual(split))
+        in_words = "" if split == Split.USUAL else f" ({split})"
         cell = f"{learner} on classes {subset}{in_words}"
         if not of_old.empty and not of_new.empty:
-            differences = _differences(old, new, TrialSpec.cell_name(learner, subset, split))
+            differences = _differences(old, new, cell_name(learner, subset, split))
             if decisive := [text for key, text in differences.items() if key in MUST_AGREE]:
                 reason = f"not compared, as OLD and NEW differ in {', '.join(decisive)}"
                 left_out[reason].append(cell)

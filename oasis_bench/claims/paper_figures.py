@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from oasis_bench.experiment import Experiment
+from oasis_bench.experiment import Experiment, read_experiment
 from oasis_bench.plugins import Registry
 from oasis_bench.runs import StoredRun
 
@@ -99,7 +99,7 @@ class ClassList:
             return cls(subset, stand_in=False)
         if e.built_in not in CLASS_LISTS:
             return None
-        planned, lists = Experiment.from_toml(e.built_in), CLASS_LISTS[e.built_in]
+        planned, lists = read_experiment(e.built_in), CLASS_LISTS[e.built_in]
         subsets = zip(e.classes, run.info.classes, planned.classes, lists, strict=False)
         for item, name, theirs, own in subsets:
             if e.dataset == planned.dataset and name == subset and item == theirs:
@@ -143,11 +143,11 @@ class ClassList:
         They are where each class has the 40 training and 25 test pictures of the papers.  Else, and
         where the papers have no lists for it, the experiment is returned as it is.
         """
-        experiment = Experiment.from_toml(name)
+        experiment = read_experiment(name)
         lists = CLASS_LISTS.get(name, ())
         if not lists:
             return experiment
-        dataset = Registry.open_dataset(DATASET, registry)
+        dataset = registry.open_dataset(DATASET)
         sizes = dataset.class_sizes()
         needed = {one for own in lists for one in dataset.class_subsets[own]}
         if any(sizes.get(one, 0) < sum(PAPERS_PER_CLASS) for one in needed):

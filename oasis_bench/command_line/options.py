@@ -22,7 +22,7 @@ from oasis_bench.command_line.parsing import (
     positive_of_text,
     statuses_of_text,
 )
-from oasis_bench.experiment import Experiment
+from oasis_bench.experiment import Experiment, read_experiment
 
 LEAST_IMAGES = 10
 """Of fewer web images none may be relevant to another."""
@@ -163,7 +163,7 @@ def _add_evaluate(verbs: Any) -> None:
         "metric.npz --dataset other.csv --label kind",
         "runs/mine --tasks my-task --plugin mine.py",
     )
-    parser.set_defaults(resume=None, save_models=False, predictions=False)
+    parser.set_defaults(quick=False, save_models=False, predictions=False)
     parser.reads("evaluated", "MODEL|RUN", "a model file, or the output folder of a run")
     parser.add("--dataset", "NAME|PATH", "the data to evaluate a model on")
     parser.writes("--output", "DIR", "a new folder, for a model (default: runs/DATASET-TIME)")
@@ -283,7 +283,7 @@ def _add_settings(
 
     Without a file of it their keys are not named, and all classes are the default.
     """
-    own = vars(Experiment.from_toml("default")) if of_a_file else {}
+    own = vars(read_experiment("default")) if of_a_file else {}
     for title, is_rare in (("settings", False), ("more settings", True)):
         parser.group(title, "" if is_rare else description, rare=is_rare)
         for name in names:
@@ -472,7 +472,7 @@ def _add_paper(verbs: Any) -> None:
     )
     what = "where runs and page are written (default: runs/paper, with --quick runs/paper-quick)"
     parser.writes("--output", "DIR", what)
-    nothing: dict[str, Any] = dict.fromkeys(("cluster", "resume"))
+    nothing: dict[str, Any] = dict.fromkeys(("cluster",))
     nothing |= dict.fromkeys(("save_models", "predictions", "tables"), False)
     parser.set_defaults(plugin=[], **nothing)
 

@@ -14,7 +14,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from oasis_bench.system import Text, UsageError, Value, refuse_input
+from oasis_bench.system import (
+    UsageError,
+    quoted,
+    read_value,
+    refuse_input,
+    short_path,
+    unknown_name,
+)
 
 MOST = 10**9
 """No number of the command line is larger, where nothing else is said."""
@@ -157,7 +164,7 @@ class Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
             name = (action.option_strings or [str(action.metavar or "argument").lower()])[-1]
-            self.error(Text.unknown_name(name, str(value), action.choices))
+            self.error(unknown_name(name, str(value), action.choices))
 
 
 class _Formatter(argparse.HelpFormatter):
@@ -197,17 +204,16 @@ def refuse_missing(path: Path) -> None:
         path.stat()
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        called = Text.printable(Text.cut(str(path), Text.LONGEST_PATH))
-        raise UsageError(f"{called}: {reason}: give a path that exists") from error
+        raise UsageError(f"{short_path(path)}: {reason}: give a path that exists") from error
 
 
 def positive_of_text(text: str, least: int = 1, most: int = MOST) -> int:
     """Read a whole number within bounds."""
-    value = Value.of_text(text, int) if text.isdecimal() else 0
+    value = read_value(text, int) if text.isdecimal() else 0
     if not (isinstance(value, int) and least <= value <= most):
         small = isinstance(value, int) and value < least
         needed = f"of at least {least}" if small else f"from {least} to {most}"
-        raise argparse.ArgumentTypeError(f"{Text.shown(text)}: a whole number {needed} is needed")
+        raise argparse.ArgumentTypeError(f"{quoted(text)}: a whole number {needed} is needed")
     return value
 
 
@@ -220,11 +226,9 @@ def names_of_text(text: str) -> list[str]:
     """Read different names between commas."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     if len(set(names)) < len(names):
-        raise argparse.ArgumentTypeError(f"{Text.shown(text)}: each name once")
+        raise argparse.ArgumentTypeError(f"{quoted(text)}: each name once")
     if not names:
-        raise argparse.ArgumentTypeError(
-            f"{Text.shown(text)}: names separated by commas are needed"
-        )
+        raise argparse.ArgumentTypeError(f"{quoted(text)}: names separated by commas are needed")
     return names
 
 
@@ -238,7 +242,7 @@ def statuses_of_text(text: str) -> list[str]:
     names = [name.replace(" ", "-") for name in names_of_text(text)]  # as reports spell them, too
     for name in names:
         if name not in RETRIED:
-            raise argparse.ArgumentTypeError(Text.unknown_name("status", name, RETRIED))
+            raise argparse.ArgumentTypeError(unknown_name("status", name, RETRIED))
     return [name.replace("-", " ") for name in names]
 
 
@@ -246,7 +250,7 @@ def name_and_value(text: str) -> tuple[str, str]:
     """Read NAME=VALUE."""
     name, sign, value = text.partition("=")
     if not (name and sign):
-        raise argparse.ArgumentTypeError(f"{Text.shown(text)}: NAME=VALUE is needed")
+        raise argparse.ArgumentTypeError(f"{quoted(text)}: NAME=VALUE is needed")
     return name, value
 
 

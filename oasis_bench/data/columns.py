@@ -16,7 +16,7 @@ from msgspec import structs
 
 from oasis_bench.data import cells
 from oasis_bench.data.schema import Column, Schema
-from oasis_bench.system import Text, UsageError
+from oasis_bench.system import UsageError, printable
 
 if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
     import pandas as pd
@@ -292,4 +292,4 @@ def _option(name: str, kind: str) -> str:
 
 def cell_in_row(given: pd.Series[Any], row: int) -> str:
     """Return what messages call a cell."""
-    return f"{Text.printable(shown(given.iloc[row]))} in row {row + 1}"
+    return f"{printable(shown(given.iloc[row]))} in row {row + 1}"

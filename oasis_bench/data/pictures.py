@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from oasis_bench.data.matrices import FloatArray, check_array
-from oasis_bench.system import Text, UsageError, open_regular
+from oasis_bench.system import UsageError, open_regular, unknown_name
 
 Descriptors = npt.NDArray[np.float32]
 
@@ -174,7 +174,7 @@ class Patches:
         chosen = list(self.kinds) if names is None else names.split("+")
         for name in chosen:
             if name not in self.kinds:
-                raise UsageError(f"kinds: {Text.unknown_name('kind of patches', name, self.kinds)}")
+                raise UsageError(f"kinds: {unknown_name('kind of patches', name, self.kinds)}")
         return type(self)({name: self.kinds[name] for name in chosen}, self.pixels)
 
     @property

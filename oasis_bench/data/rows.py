@@ -340,7 +340,7 @@ class LabelledRows:
             _check_folds(self.folds, self.X.shape[0])
         for kind in ("pixels", "patches"):
             if (items := getattr(self, kind)) is not None:
-                LabelledRows.check_items(kind, items)
+                check_items(kind, items)
                 if items.shape[0] != self.X.shape[0]:
                     raise UsageError(
                         f"{kind} of {items.shape[0]} pictures for {self.X.shape[0]} rows: one each"
@@ -412,6 +412,15 @@ class LabelledRows:
             X = pd.DataFrame(X, columns=list(self.columns))
         return replace(self, X=schema.rows_of(X), encoding=schema.coding, schema=schema)
 
+    def prepared(self) -> Rows:
+        """Return the rows, prepared with statistics of all of them where they have an encoding."""
+        if self.encoding is None:
+            return self.X
+        from oasis_bench.data.preparing import Prepare  # here: it is slow to import
+
+        prepared: Rows = Prepare(self.encoding).fit_transform(self.X)
+        return prepared
+
     def caption(self, row: int) -> str:
         """Return the name of a row's class, or of the queries that the row is relevant to."""
         if isinstance(self.y, sparse.csr_array):
@@ -448,17 +457,17 @@ class LabelledRows:
             digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()
 
-    @staticmethod
-    def check_items(kind: str, items: Any) -> None:
-        """Raise UsageError where items are not pixels, or not patches, as rows hold them."""
-        if kind == "pixels":
-            check_pixels(items)
-        elif not isinstance(items, Patches):
-            raise UsageError(f"patches are a {type(items).__name__}: a Patches is needed")
-        elif kind == Patches.AND_PIXELS and items.pixels is None:
-            raise UsageError("these patches are without pixels: give Patches(kinds, pixels)")
-        elif kind == "patches" and items.pixels is not None:
-            raise UsageError("these patches hold pixels: give Patches(kinds)")
+
+def check_items(kind: str, items: Any) -> None:
+    """Raise UsageError where items are not pixels, or not patches, as rows hold them."""
+    if kind == "pixels":
+        check_pixels(items)
+    elif not isinstance(items, Patches):
+        raise UsageError(f"patches are a {type(items).__name__}: a Patches is needed")
+    elif kind == Patches.AND_PIXELS and items.pixels is None:
+        raise UsageError("these patches are without pixels: give Patches(kinds, pixels)")
+    elif kind == "patches" and items.pixels is not None:
+        raise UsageError("these patches hold pixels: give Patches(kinds)")
 
 
 def _check_folds(folds: npt.NDArray[np.int64], n_rows: int) -> None:

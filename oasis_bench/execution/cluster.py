@@ -19,7 +19,14 @@ from oasis_bench.data import LabelledRows
 from oasis_bench.execution.machine import ThisMachine
 from oasis_bench.experiment import TrialSpec, package_hash
 from oasis_bench.plugins import Registry
-from oasis_bench.system import Folder, Machine, OutputError, Text, UsageError, how_to_install
+from oasis_bench.system import (
+    Folder,
+    OutputError,
+    UsageError,
+    describe_machine,
+    error_line,
+    how_to_install,
+)
 from oasis_bench.trial import TrialResult
 
 try:
@@ -78,7 +85,7 @@ class Cluster:
     def provenance(self) -> dict[str, Any]:
         """Describe the machine and the installation of each worker, by its address."""
         with self._cluster_errors():
-            return {"workers": dict(self._client.run(Machine.provenance))}
+            return {"workers": dict(self._client.run(describe_machine))}
 
     @property
     def shares_cores(self) -> bool:
@@ -155,12 +162,13 @@ class Cluster:
             except UsageError:
                 raise
             except KilledWorker as error:
-                status, reason = "crashed", f"its workers died: {error.last_worker} was the last"
+                reason = f"its workers died: {error.last_worker} was the last"
+                return TrialResult.lost(spec, n_features, "crashed", reason), {}, b""
             except Exception as error:
                 if self._client.status != "running":
                     raise
-                status, reason = "failed", f"its worker failed: {Text.of_error(error)}"
-        return TrialResult.lost(spec, n_features, status, reason), {}, b""
+                reason = f"its worker failed: {error_line(error)}"
+                return TrialResult.lost(spec, n_features, "failed", reason), {}, b""
 
     @contextmanager
     def _cluster_errors(self) -> Iterator[None]:

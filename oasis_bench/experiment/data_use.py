@@ -20,7 +20,7 @@ from oasis_bench.experiment.settings import (
     Experiment,
 )
 from oasis_bench.plugins import Dataset
-from oasis_bench.system import Text, UsageError, derive_seed
+from oasis_bench.system import UsageError, derive_seed, unknown_name
 from oasis_bench.tasks import Numbers, Split
 
 LONGEST_NAME = 30
@@ -91,7 +91,7 @@ def refuse_unknown_subsets(experiment: Experiment, dataset: Dataset) -> None:
     for item in experiment.classes:
         if isinstance(item, str) and item not in known:
             raise UsageError(
-                f"{Text.unknown_name('class subset', item, known)}, or a number of classes, or "
+                f"{unknown_name('class subset', item, known)}, or a number of classes, or "
                 "two or more classes joined by +"
             )
 
@@ -332,7 +332,7 @@ def named_queries(e: Experiment, rows: LabelledRows) -> dict[str, Numbers] | Non
             of_class = y[:, [number]].toarray() if rows.multi_label else y == number
             found[text] = np.flatnonzero(of_class)
         elif not text.isdecimal():
-            raise UsageError(Text.unknown_name("class", text, rows.class_names))
+            raise UsageError(unknown_name("class", text, rows.class_names))
         elif int(text) >= n_rows:
             raise UsageError(f"--queries {text}: rows of {e.dataset} are 0 to {n_rows - 1}")
         else:

@@ -1,6 +1,10 @@
 from .blending import (
     Blend as Blend,
+    as_inner_product as as_inner_product,
+    baseline_scores as baseline_scores,
     is_the_baseline as is_the_baseline,
+    sd_of_baseline as sd_of_baseline,
+    sd_of_learned as sd_of_learned,
 )
 from .check import check_plugins as check_plugins
 from .contract import (
@@ -11,6 +15,7 @@ from .contract import (
 )
 from .dataset import Dataset as Dataset
 from .fields import Fields as Fields
+from .fitted import FittedArray as FittedArray
 from .learner import (
     BilinearLearner as BilinearLearner,
     EmbeddingLearner as EmbeddingLearner,
@@ -23,7 +28,6 @@ from .learner import (
 )
 from .metric_learner import (
     TIES_SEED as TIES_SEED,
-    FittedArray as FittedArray,
     IncrementalLearner as IncrementalLearner,
     MetricLearner as MetricLearner,
     ranked_labels as ranked_labels,
@@ -46,6 +50,8 @@ from .registry import (
     BrokenPluginError as BrokenPluginError,
     Catalogue as Catalogue,
     Registry as Registry,
+    load_reports as load_reports,
+    place_in_plugin as place_in_plugin,
 )
 from .use import (
     embed as embed,

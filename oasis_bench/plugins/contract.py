@@ -40,8 +40,8 @@ from oasis_bench.plugins.learner import (
     MahalanobisLearner,
 )
 from oasis_bench.plugins.metric_learner import IncrementalLearner, MetricLearner
-from oasis_bench.plugins.registry import Registry
-from oasis_bench.system import Text, UsageError
+from oasis_bench.plugins.registry import Registry, plugin_files_of
+from oasis_bench.system import UsageError, error_line
 from oasis_bench.tasks import Evaluation, Split, Task, Truth, evaluate_ranking
 
 Items: TypeAlias = tuple[Any, Any]
@@ -79,7 +79,7 @@ class LearnerContract:
             warnings.simplefilter("ignore", SkipTestWarning)
             results = check_estimator(unfitted, on_fail=None)
         failed = [
-            f"{result['check_name']}: {Text.of_error(result['exception'])}"
+            f"{result['check_name']}: {error_line(result['exception'])}"
             for result in results
             if result["status"] == "failed"
         ]
@@ -338,7 +338,7 @@ class LearnerContract:
 
     def _saved_and_loaded(self, learner: MetricLearner, folder: Path) -> MetricLearner:
         save_model(learner, folder / "model.npz")
-        files = self.plugin_files or Registry.files_of(type(learner))
+        files = self.plugin_files or plugin_files_of(type(learner))
         loaded: MetricLearner = load_model(folder / "model.npz", files)
         return loaded
 
@@ -350,9 +350,9 @@ class DatasetContract:
         _check_texts(dataset, ("name", "summary", "citation", "items"))
 
     def test_it_is_the_same_each_time_it_is_loaded(self, dataset: type[Dataset]) -> None:
-        needed = Registry.needed_options(dataset)
+        needed = dataset.needed_options()
         only(not needed, f"it needs options: {', '.join(needed)}")
-        first, second = (Registry.load_rows(dataset()) for _ in range(2))
+        first, second = (dataset().load_checked() for _ in range(2))
         assert first.content_hash() == second.content_hash()
 
 

@@ -21,9 +21,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted
 
-from oasis_bench.data import FloatArray, ReadTable, Scaling, table_of
-from oasis_bench.plugins.metric_learner import FittedArray, MetricLearner, sides
-from oasis_bench.system import Text, UsageError, slices
+from oasis_bench.data import FloatArray, ReadTable, Scaling, apply_steps, table_of
+from oasis_bench.plugins.fitted import FittedArray
+from oasis_bench.plugins.metric_learner import MetricLearner, sides
+from oasis_bench.system import UsageError, quoted, slices
 from oasis_bench.tasks import score_bilinear
 
 BLOCK_BYTES = 64 * 2**20
@@ -224,10 +225,10 @@ def learner_of(estimator: Any, items: list[Any]) -> tuple[MetricLearner, list[An
     while not isinstance(estimator, MetricLearner):
         if isinstance(estimator, Pipeline):
             *steps, (_, last) = estimator.steps
-            kind = Scaling.of([step for _, step in steps if not isinstance(step, ReadTable)])
-            if kind is not None:
+            scaling = Scaling.of([step for _, step in steps if not isinstance(step, ReadTable)])
+            if scaling is not None:
                 for X in items:
-                    Scaling.refuse([kind], X)
+                    scaling.refuse(X)
             for _, step in steps:
                 if step not in (None, "passthrough"):
                     items = [step.transform(X) for X in items]
@@ -253,7 +254,7 @@ def baseline_rows(estimator: Any, items: list[Any], prepared: list[Any]) -> list
     rows = [_by_name(estimator, X) for X in items]
     if isinstance(estimator[0], ReadTable):
         rows = [estimator[0].transform(X) for X in rows]
-    return [Scaling.prepared_by(blend.steps)(X) for X in rows]
+    return [apply_steps(blend.steps, X) for X in rows]
 
 
 def _by_name(estimator: Any, X: Any) -> Any:
@@ -265,7 +266,7 @@ def _by_name(estimator: Any, X: Any) -> Any:
     if missing := [name for name in names if name not in X.columns]:
         more = f" and {len(missing) - 1} more" * (len(missing) > 1)
         raise UsageError(
-            f"the rows lack the column {Text.shown(missing[0])}{more}, which the model was "
+            f"the rows lack the column {quoted(missing[0])}{more}, which the model was "
             "fitted on: give each column the name that it had"
         )
     return X[list(names)]

@@ -15,17 +15,17 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from oasis_bench.data import (
-    FittedArray as FittedArray,
     FloatArray,
-    LabelledRows,
     canonical,
+    check_items,
     check_magnitude,
     checked_labels,
     class_labels,
     far_middle,
     without_offset,
 )
-from oasis_bench.system import Text, UsageError
+from oasis_bench.plugins.fitted import FittedArray
+from oasis_bench.system import UsageError, quoted
 from oasis_bench.tasks import as_items, evaluate_ranking, kernel_ready, refuse_nan
 
 TIES_SEED = 0
@@ -306,7 +306,7 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
         if self.takes == "rows":
             return self._check_rows(X)
         check_is_fitted(self)
-        LabelledRows.check_items(self.takes, X)
+        check_items(self.takes, X)
         return X
 
     def _check_rows(self, X: Any) -> Any:
@@ -415,7 +415,7 @@ def ranked_labels(y: Any, n_items: int) -> Any:
     labels = checked_labels(y, n_items)
     several = sparse.issparse(labels)  # apart: the type checker would take y for less than it is
     if not several and len(labels) > 1 and (labels == labels[0]).all():
-        name = Text.shown(labels[:1].tolist()[0])
+        name = quoted(labels[:1].tolist()[0])
         raise UsageError(
             f"each of the {len(labels)} rows is of class {name}, so that any ranking is right: "
             "shuffle the folds, cv=StratifiedKFold(5, shuffle=True, random_state=0)"

@@ -24,12 +24,12 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from oasis_bench import __version__
 from oasis_bench.data import (
     Column,
-    FittedArray,
     Patches,
     PatchKind,
     Prepare,
@@ -39,9 +39,10 @@ from oasis_bench.data import (
     row_hashes,
 )
 from oasis_bench.plugins.blending import Blend
+from oasis_bench.plugins.fitted import FittedArray
 from oasis_bench.plugins.metric_learner import MetricLearner
 from oasis_bench.plugins.registry import Registry
-from oasis_bench.system import ArrayArchive, Text, UsageError, open_regular, whole_file
+from oasis_bench.system import ArrayArchive, UsageError, open_regular, printable, quoted, whole_file
 
 MESSAGE_LENGTH = 500
 """Characters of a reason that an error gives: a damaged file can hold megabytes of text."""
@@ -68,6 +69,33 @@ the learner, and of its baseline where that takes others."""
 CONTENTS = "contents.json"
 """The entry with the checksum (CRC-32) of each other one: without one of them, or with another, the
 model may rank otherwise.  A file of a learner alone has none."""
+
+
+_COUNT, _OF_EACH = FittedArray((), np.number), FittedArray(("n_features",))
+_SCALE = FittedArray(("n_features",), positive=True)
+_WITHOUT_SCALE = dict.fromkeys(("var_", "scale_"), FittedArray((), np.object_))  # they are None
+
+OF_STEPS: Mapping[str, Mapping[str, FittedArray]] = {
+    "Prepare": {
+        "medians_": _OF_EACH,
+        **dict.fromkeys(("indicated_", "joined_"), FittedArray(("n_features",), np.bool_)),
+    },
+    "PrincipalComponents": {
+        "mean_": _OF_EACH,
+        "components_": FittedArray(("n_components", "n_features")),
+    },
+    "InverseDocumentFrequency": {
+        "features_": FittedArray(("n_kept",), np.integer, chosen_from="n_features"),
+        "idf_": FittedArray(("n_kept",), positive=True),
+    },
+    "StandardScaler": {"n_samples_seen_": _COUNT, "mean_": _OF_EACH},
+    "MinMaxScaler": {
+        "n_samples_seen_": _COUNT,
+        **dict.fromkeys(("min_", "data_min_", "data_max_", "data_range_"), _OF_EACH),
+        "scale_": _SCALE,
+    },
+}
+"""The fitted attributes of `Scaling.STEPS`, by their names."""
 
 
 def save_model(
@@ -271,9 +299,9 @@ def _read(
     if of_baseline and of_baseline[0].n_features_in_ != parts[0].n_features_in_:
         raise UsageError("its blend takes rows of other features than its learner")
     if unused := [name for name in arrays if name.startswith((STEPS_PLACE, BASELINE_PLACE))]:
-        raise UsageError(f"its array {Text.shown(unused[0])} is of no step")
+        raise UsageError(f"its array {quoted(unused[0])} is of no step")
     if header[CONTENTS]:
-        name = Text.shown(header[CONTENTS][0])
+        name = quoted(header[CONTENTS][0])
         raise UsageError(f"its entry {name} is missing, or is not the one that was written")
     return learner, steps, blend, schema
 
@@ -299,7 +327,7 @@ def _steps_in(
         step = Scaling.STEPS[held["name"]](**held["params"])
         for name, value in held["fitted"].items():
             if name.startswith("_") or not name.endswith("_"):
-                raise UsageError(f"{Text.shown(name)} cannot be a fitted attribute of a step")
+                raise UsageError(f"{quoted(name)} cannot be a fitted attribute of a step")
             setattr(step, name, value)
         steps.append(step)
     _check_steps(steps)
@@ -307,17 +335,26 @@ def _steps_in(
 
 
 def _check_steps(steps: Sequence[Any]) -> None:
-    """Check transformers: that they are a scaling, and what `fitted_state` says of each."""
+    """Check transformers: that they are a scaling, and what `_fitted_state` says of each."""
     for step in steps:
         try:
-            _check_arrays(step, Scaling.fitted_state(step), {"n_features": _n_features(step)})
+            _check_arrays(step, _fitted_state(step), {"n_features": _n_features(step)})
             if isinstance(step, Prepare):
                 step.refuse_broken()
         except UsageError as error:
             raise UsageError(f"{type(step).__name__}: {error}") from error
     _refuse_gaps(steps)
-    if (kind := Scaling.of(steps)) is None or Scaling.words(kind) is None:
+    if Scaling.of(steps) is None:
         raise UsageError("the steps before its learner are no scaling of this program")
+
+
+def _fitted_state(step: Any) -> dict[str, FittedArray]:
+    """Describe the fitted attributes of one of `Scaling.STEPS`."""
+    state = {"feature_names_in_": FittedArray(("n_features",), np.object_, required=False)}
+    state |= OF_STEPS.get(type(step).__name__, {})
+    if isinstance(step, StandardScaler):
+        state |= {"var_": _OF_EACH, "scale_": _SCALE} if step.with_std else _WITHOUT_SCALE
+    return state
 
 
 def _refuse_gaps(steps: Sequence[Any]) -> None:
@@ -381,7 +418,7 @@ def load_blend(path: str | os.PathLike[str] | BytesIO) -> Blend | None:
 
 def _one_line(error: Exception) -> str:
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return Text.printable(textwrap.shorten(reason, MESSAGE_LENGTH))
+    return printable(textwrap.shorten(reason, MESSAGE_LENGTH))
 
 
 def _check_name(learner_class: type[MetricLearner]) -> None:

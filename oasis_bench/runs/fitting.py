@@ -14,9 +14,10 @@ import numpy as np
 
 from oasis_bench.data import LabelledRows
 from oasis_bench.execution import executor
-from oasis_bench.experiment import Experiment, LearnerSpec, TrialSpec, plan
+from oasis_bench.experiment import Experiment, LearnerSpec, Plan, TrialSpec
 from oasis_bench.plugins import Registry
-from oasis_bench.system import Folder, Progress, UsageError, no_progress, refuse_input, whole_file
+from oasis_bench.runs.how import SILENT, Watcher
+from oasis_bench.system import Folder, UsageError, refuse_input, whole_file
 from oasis_bench.trial import Assignment, TrialResult
 
 BASELINE = "Euclidean"
@@ -117,8 +118,7 @@ def fit_on_all(
     experiment: Experiment,
     output: Path,
     plugin_files: Sequence[Path] = (),
-    on_download: Progress = no_progress,
-    progress: Progress = no_progress,
+    watcher: Watcher = SILENT,
 ) -> Fitted:
     """Tune the one learner of an experiment, fit it on all rows and write its model file.
 
@@ -131,10 +131,10 @@ def fit_on_all(
         if output.is_dir():
             raise UsageError(f"{output} is a folder: give a file, such as {output / 'metric.npz'}")
         given = experiment.dataset_options
-        dataset = Registry.open_dataset(experiment.dataset, registry, given)
+        dataset = registry.open_dataset(experiment.dataset, given)
         refuse_input(output, [dataset.location(), *given.values(), *plugin_files])
         Folder(output.absolute().parent).make_writable()
-        whole = replace(Registry.load_rows(dataset, on_download), folds=None)
+        whole = replace(dataset.load_checked(watcher.download), folds=None)
         rows = _sample(whole, MOST_ROWS, experiment.seed)
         if "rows" in dataset.gives:
             baseline = {BASELINE: LearnerSpec(BASELINE)}
@@ -144,18 +144,19 @@ def fit_on_all(
         split = experiment.split or (None if rows.multi_label or is_judged else "stratified")
         once = replace(experiment, split=split, partitions=1, traces=False)
         e = replace(once, examples=0, queries=None)
-        specs = plan(e, dataset, rows, registry, tuple(path.resolve() for path in plugin_files))
+        plugins = tuple(path.resolve() for path in plugin_files)
+        specs = Plan.of(e, dataset, rows, registry, plugins).trials
         is_tuned = Assignment.of(specs[-1]).needs_tuning(registry.algorithms[specs[-1].algorithm])
         specs = [_on_all(spec, label, registry) for spec in specs]
         if len(specs) > len(e.learners):
             raise UsageError("a learner is fitted on one class subset: give one --classes")
         found: dict[str, TrialResult] = {}
-        progress(f"tuning and fitting {label}", 0, len(specs))
+        watcher.download(f"tuning and fitting {label}", 0, len(specs))
         with TemporaryDirectory() as folder:
             with place.run(specs, rows, Path(folder) / Folder.OUTPUT_LOG) as results:
                 for done, one in enumerate(results, start=1):
                     found[one.row.learner] = one
-                    progress(f"tuning and fitting {label}", done, len(specs))
+                    watcher.download(f"tuning and fitting {label}", done, len(specs))
             result = found[label]
             if Folder.MODELS not in result.files:
                 raise UsageError(

@@ -14,7 +14,7 @@ from pathlib import Path, PurePath
 from tempfile import TemporaryFile
 from typing import BinaryIO, Literal
 
-from oasis_bench.system.errors import OutputError, Text, UsageError
+from oasis_bench.system.errors import OutputError, UsageError, quoted
 
 
 def open_regular(path: Path) -> BufferedReader:
@@ -94,7 +94,7 @@ class Folder:
         for part in parts:
             if part in ("/", ".."):
                 raise UsageError(
-                    f"{Text.shown(name)} is not below {self.root}: give it a name without '..'"
+                    f"{quoted(name)} is not below {self.root}: give it a name without '..'"
                 )
             path /= part
             with suppress(FileNotFoundError, NotADirectoryError):

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from oasis_bench.data import LabelledRows, Labels
+from oasis_bench.data import FloatArray, LabelledRows, Labels
 from oasis_bench.tasks import chance
-from oasis_bench.tasks.ranking import Numbers, Scores, best_of, places, rank_in_parts
+from oasis_bench.tasks.ranking import Numbers, best_of, places, rank_in_parts
 from oasis_bench.tasks.task import Evaluation, Task, Truth
 
 ClassNumbers = npt.NDArray[np.int64]
@@ -69,7 +69,7 @@ class NeighbourVotes(Evaluation):
         depth = min(FROME_DEPTH, len(training))
         self._ranked = np.full((len(y), depth), -1, dtype=np.int64)
 
-    def judge(self, start: int, scores: Scores) -> None:
+    def judge(self, start: int, scores: FloatArray) -> None:
         """Keep the classes of the ten training items that are nearest to each query."""
         none = np.full(len(scores), -1, dtype=np.intp)
         depth = self._ranked.shape[1]

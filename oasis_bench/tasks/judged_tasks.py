@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from oasis_bench.data import JudgedTriplets, LabelledRows, Ratings
-from oasis_bench.tasks.ranking import Numbers, Scores, places, refuse_nan
+from oasis_bench.data import FloatArray, JudgedTriplets, LabelledRows, Ratings
+from oasis_bench.tasks.ranking import Numbers, places, refuse_nan
 from oasis_bench.tasks.task import Evaluation, GroupSum, Task, Truth
 
 TOP_KS = (30, 3)
@@ -56,7 +56,7 @@ class TripletAnswers(Evaluation):
             for group in (np.unique(judged.groups) if AT_TOP_K in self.kept else ())
         }
 
-    def judge(self, start: int, scores: Scores) -> None:
+    def judge(self, start: int, scores: FloatArray) -> None:
         """Compare the two scores of each triplet whose query is in the block."""
         refuse_nan(int(np.isnan(scores).sum()), scores)
         first, last = np.searchsorted(self._sorted_queries, (start, start + len(scores)))
@@ -68,7 +68,7 @@ class TripletAnswers(Evaluation):
             for triplet, row in zip(mine, rows, strict=True):
                 self._at_top[:, triplet] = self._score_at_top(int(triplet), scores[row])
 
-    def _score_at_top(self, triplet: int, scores: Scores) -> list[int]:
+    def _score_at_top(self, triplet: int, scores: FloatArray) -> list[int]:
         """Return, for each K, +1 or -1 where a or b is among the K nearest of its group, else 0."""
         items = self._items_of_group[self._groups[triplet]]
         items = items[items != self._queries[triplet]]
@@ -210,7 +210,7 @@ class RatedCandidates(Evaluation):
         self._ks = np.arange(1, last + 1)
         self._by_rater = np.full((self.n_queries, last, n_raters), np.nan)
 
-    def judge(self, start: int, scores: Scores) -> None:
+    def judge(self, start: int, scores: FloatArray) -> None:
         """Rank the candidates of each query of the block."""
         refuse_nan(int(np.isnan(scores).sum()), scores)
         first, last = np.searchsorted(self._queries, (start, start + len(scores)))

@@ -19,12 +19,11 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.stats import sem
 
-from oasis_bench.data import LabelledRows, Labels, checked_labels, joint_distribution
+from oasis_bench.data import FloatArray, LabelledRows, Labels, checked_labels, joint_distribution
 from oasis_bench.system import Progress, no_progress
 from oasis_bench.tasks import chance
 from oasis_bench.tasks.ranking import (
     Numbers,
-    Scores,
     Similarity,
     as_items,
     checked_rows,
@@ -170,11 +169,11 @@ class RankedQueries(Evaluation):
         }
         self.n_relevant = np.zeros(len(asked), dtype=np.int64)
 
-    def judge(self, start: int, scores: Scores) -> None:
+    def judge(self, start: int, scores: FloatArray) -> None:
         """Rank a block of queries, on all cores."""
         rank_in_parts(scores, lambda part: self._rank(start, part, scores[part]))
 
-    def _rank(self, start: int, part: slice, scores: Scores) -> None:
+    def _rank(self, start: int, part: slice, scores: FloatArray) -> None:
         """Rank a part of a block; parts are ranked side by side and write each its own rows."""
         rows = np.arange(start + part.start, start + part.stop)
         counts = self._counts[rows]

@@ -220,11 +220,6 @@ class Split(ABC):
         """Return whether inner folds are possible with this many classes; by default yes."""
         return True
 
-    @staticmethod
-    def named_unless_usual(split: str) -> tuple[str, ...]:
-        """Return a split's name as part of a trial's name; empty for the usual split."""
-        return () if split == Split.USUAL else (split,)
-
 
 MOST_VALIDATED = 3000
 """The largest number of validation items of an inner fold: ranking n items takes time n^2."""

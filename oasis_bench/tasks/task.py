@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from oasis_bench.data import (
+    FloatArray,
     JudgedTriplets,
     Judgements,
     LabelledRows,
@@ -23,10 +24,9 @@ from oasis_bench.data import (
     Ratings,
     checked_labels,
 )
-from oasis_bench.system import Text, UsageError
+from oasis_bench.system import UsageError, unknown_name
 from oasis_bench.tasks.ranking import (
     Numbers,
-    Scores,
     Similarity,
     as_items,
     kernel_ready,
@@ -104,7 +104,7 @@ class Evaluation(ABC):
         self.kept = kept
         self._came = np.zeros(n_asked, dtype=bool)
 
-    def add(self, start: int, scores: Scores) -> None:
+    def add(self, start: int, scores: FloatArray) -> None:
         """Evaluate the scores of a block of queries.
 
         Parameters
@@ -123,7 +123,7 @@ class Evaluation(ABC):
         self._came[start : start + len(scores)] = True
 
     @abstractmethod
-    def judge(self, start: int, scores: Scores) -> None:
+    def judge(self, start: int, scores: FloatArray) -> None:
         """Evaluate a block of queries, as `add`; scores are `kernel_ready`, and may be NaN."""
 
     @abstractmethod
@@ -312,7 +312,7 @@ class Task(ABC):
         seed: int,
         training: Any = None,
         measures: Collection[str] | None = None,
-        also: Callable[[int, Scores], object] = lambda start, scores: None,
+        also: Callable[[int, FloatArray], object] = lambda start, scores: None,
     ) -> Evaluation:
         """Evaluate a similarity function in this process, one block of queries at a time.
 
@@ -341,7 +341,7 @@ class Task(ABC):
         X, gallery = as_items(X, gallery)
         evaluation = self.evaluation(truth, tie_order(seed, gallery.shape[0]), measures)
 
-        def take(start: int, scores: Scores) -> None:
+        def take(start: int, scores: FloatArray) -> None:
             evaluation.add(start, scores)
             also(start, scores)
 
@@ -350,20 +350,20 @@ class Task(ABC):
 
     def has_measure(self, text: str) -> bool:
         """Return whether the task has the measure of a text such as 'mAP' or 'accuracy@3'."""
-        return _split_name(text, self)[0] in self.measures
+        return self._split_measure(text)[0] in self.measures
 
-    @staticmethod
-    def parse_measure(text: str, task: Task | type[Task]) -> tuple[str, int | None]:
+    @classmethod
+    def parse_measure(cls, text: str) -> tuple[str, int | None]:
         """Return the measure and the k of a text such as 'mAP' or 'accuracy@3'.
 
         Without k in the text, k is the first that the measure has, or None.  A measure that cannot
         be used for tuning raises UsageError.
         """
-        measure, at, number = _split_name(text, task)
-        if measure not in task.measures or measure in task.of_data:
-            known = Task.measure_names(task, of_data=False)
-            raise UsageError(Text.unknown_name(f"measure of the task {task.name}", text, known))
-        ks = task.ks.get(measure)
+        measure, at, number = cls._split_measure(text)
+        if measure not in cls.measures or measure in cls.of_data:
+            known = cls.measure_names(of_data=False)
+            raise UsageError(unknown_name(f"measure of the task {cls.name}", text, known))
+        ks = cls.ks.get(measure)
         if not at:
             return measure, None if ks is None else ks[0]
         if ks is None:
@@ -374,19 +374,19 @@ class Task(ABC):
             )
         return measure, int(number)
 
-    @staticmethod
-    def measure_names(task: type[Task] | Task, *, of_data: bool = True) -> list[str]:
-        """Return the measures of a task with their k, such as 'accuracy@1, 3, 5 or 7'."""
+    @classmethod
+    def measure_names(cls, *, of_data: bool = True) -> list[str]:
+        """Return the measures with their k, such as 'accuracy@1, 3, 5 or 7'."""
         return [
-            f"{name}@{_in_words(task.ks[name])}" if name in task.ks else name
-            for name in task.measures
-            if of_data or name not in task.of_data
+            f"{name}@{_in_words(cls.ks[name])}" if name in cls.ks else name
+            for name in cls.measures
+            if of_data or name not in cls.of_data
         ]
 
-
-def _split_name(text: str, task: Task | type[Task]) -> tuple[str, str, str]:
-    """Return measure, '@' and k of a text; MAP@R is a name."""
-    return text.rpartition("@") if "@" in text and text not in task.measures else (text, "", "")
+    @classmethod
+    def _split_measure(cls, text: str) -> tuple[str, str, str]:
+        """Return measure, '@' and k of a text; MAP@R is a name."""
+        return text.rpartition("@") if "@" in text and text not in cls.measures else (text, "", "")
 
 
 def _in_words(ks: tuple[int, ...]) -> str:

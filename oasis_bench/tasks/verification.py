@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from oasis_bench.data import LabelledRows, Ratings
-from oasis_bench.tasks.ranking import Numbers, Scores, refuse_nan
+from oasis_bench.data import FloatArray, LabelledRows, Ratings
+from oasis_bench.tasks.ranking import Numbers, refuse_nan
 from oasis_bench.tasks.task import Evaluation, Task, Truth
 
 FACES = (
@@ -84,7 +84,7 @@ class SameOrDifferent(Evaluation):
         self._rows, self._columns = rows[self._order], np.concatenate([right, left])[self._order]
         self._scores = np.zeros(len(rows))
 
-    def judge(self, start: int, scores: Scores) -> None:
+    def judge(self, start: int, scores: FloatArray) -> None:
         """Keep the scores of the pairs with an item in the block."""
         refuse_nan(int(np.isnan(scores).sum()), scores)
         first, last = np.searchsorted(self._rows, (start, start + len(scores)))

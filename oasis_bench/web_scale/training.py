@@ -22,11 +22,11 @@ from threadpoolctl import threadpool_limits
 from oasis_bench.plugins import Registry, load_model, save_model
 from oasis_bench.system import (
     Folder,
-    Machine,
     PeakMemory,
     Progress,
     UsageError,
     derive_seed,
+    describe_machine,
     no_progress,
 )
 from oasis_bench.tasks import SharedLabels, average_precision_of_chance, evaluate_ranking
@@ -162,7 +162,7 @@ def train(
     `load_model`, which replaces the model before.  The model does not depend on `n_threads`.  The
     queries are `test_queries`.
     """
-    record = TrainingRecord(asdict(data.parameters), training, n_threads, (), Machine.provenance())
+    record = TrainingRecord(asdict(data.parameters), training, n_threads, (), describe_machine())
     for begun in TrainingRecord.read_all(folder, record.data):
         if begun.training == training:
             if begun.n_threads != n_threads:  # it would mix their times

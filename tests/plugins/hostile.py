@@ -199,7 +199,7 @@ class ReplaysTwice(OASIS):
     def set_params(self, **params):
         if "oasis_bench.trial.harness_side.stages" not in sys.modules:  # in its own process
             assignment = sys.modules["oasis_bench.trial.wall.assignment"]
-            assignment.checkpoints = lambda last: [500, 500]
+            assignment.Assignment.checkpoints = property(lambda self: [500, 500])
         return super().set_params(**params)
 
 

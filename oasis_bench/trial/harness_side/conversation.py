@@ -18,14 +18,14 @@ from typing import Any
 from oasis_bench.experiment import TrialSpec
 from oasis_bench.plugins import MetricLearner
 from oasis_bench.tasks import Task
+from oasis_bench.trial import wall
 from oasis_bench.trial.harness_side.findings import EndsTrialError, Findings
 from oasis_bench.trial.harness_side.inbox import Inbox
 from oasis_bench.trial.harness_side.items import Sealed, TrialItems
 from oasis_bench.trial.harness_side.line import Expected, Line, Talk
 from oasis_bench.trial.harness_side.result import PrintedOutput, TrialResult
+from oasis_bench.trial.harness_side.rows import Status
 from oasis_bench.trial.harness_side.stages import Trial, stages_of
-from oasis_bench.trial.wall import messages
-from oasis_bench.trial.wall.assignment import Stage
 
 
 class Conversation:
@@ -81,7 +81,9 @@ class Conversation:
         self._expected: Expected = next(self._talk)
         return True
 
-    def start(self, server: int, line: socket.socket, begin_phase: Callable[[], object]) -> Stage:
+    def start(
+        self, server: int, line: socket.socket, begin_phase: Callable[[], object]
+    ) -> wall.Stage:
         """Return the stage that is to run, below the process `server`, at the end of the `line`.
 
         ``begin_phase()`` gives it the whole budget of time.
@@ -105,7 +107,7 @@ class Conversation:
                     came = line.next_message()
                 if came is None:
                     return False
-                if isinstance(came, messages.Ended) and came.status != "ok":
+                if isinstance(came, wall.Ended) and came.status != "ok":
                     self.end(came.status, came.reason, came.traceback)
                 elif isinstance(came, wanted):
                     self._expected = self._talk.send(came)
@@ -116,7 +118,7 @@ class Conversation:
             return True
         except EndsTrialError as error:
             self.end("failed", *error.args)
-        except messages.MessageError as error:
+        except wall.MessageError as error:
             self.end("crashed", f"what its process sent cannot be read: {error}")
         finally:
             line.drop_file()
@@ -124,11 +126,11 @@ class Conversation:
 
     def _whole(self, work: Talk) -> Talk:
         """Take the messages of one process."""
-        self.first_bytes = (yield messages.Started).n_bytes
+        self.first_bytes = (yield wall.Started).n_bytes
         yield from work
-        yield messages.Ended
+        yield wall.Ended
 
-    def end(self, status: str, reason: str | None = None, traceback: str | None = None) -> None:
+    def end(self, status: Status, reason: str | None = None, traceback: str | None = None) -> None:
         """Make the result of a trial that has ended, or was ended."""
         self.result = self._findings.result(status, reason, traceback)
         self.close()

@@ -14,21 +14,29 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import rankdata
 
+from oasis_bench.data import FloatArray
 from oasis_bench.experiment import ChooseBy
-from oasis_bench.plugins import Blend, ExemplarLearner, MetricLearner
+from oasis_bench.plugins import (
+    Blend,
+    ExemplarLearner,
+    MetricLearner,
+    as_inner_product,
+    baseline_scores,
+)
 from oasis_bench.tasks import Evaluation, Numbers, Task, kernel_ready, rank_others
+from oasis_bench.trial import wall
 from oasis_bench.trial.harness_side.items import SealedItems, TrialItems
 from oasis_bench.trial.harness_side.rows import (
     AnswerRow,
     GroupRow,
     MeasureRow,
+    Part,
     PredictedRow,
     ProjectionRow,
     RetrievalRow,
     SymmetryRow,
     TraceRow,
 )
-from oasis_bench.trial.wall import messages
 
 EXAMPLE_RANKS = 20
 """Items that are kept of what an example query retrieves: people judge as many in JMLR 5.2.3."""
@@ -70,7 +78,7 @@ class KeptRows:
         self.queries = np.asarray(queries, dtype=np.intp)
         self.rows = np.empty((len(self.queries), n_gallery))
 
-    def add(self, start: int, scores: messages.ScoreArray) -> None:
+    def add(self, start: int, scores: FloatArray) -> None:
         """Take the scores (n_block, n_gallery) of the queries from `start` on."""
         held = (self.queries >= start) & (self.queries < start + len(scores))
         self.rows[held] = scores[self.queries[held] - start]
@@ -79,17 +87,17 @@ class KeptRows:
 Takes: TypeAlias = "Evaluation | KeptRows"
 """What takes blocks of scores."""
 
-Mix = Callable[[int, messages.ScoreArray], messages.ScoreArray]
+Mix = Callable[[int, FloatArray], FloatArray]
 """``mix(start, scores)`` blends the scores of the queries from `start` on with the baseline's."""
 
 
 def mix_of(blend: Blend, learner: type[MetricLearner], items: SealedItems, gallery: str) -> Mix:
     """Return what blends the learner's scores of test items against a gallery."""
 
-    def mix(start: int, scores: messages.ScoreArray) -> messages.ScoreArray:
+    def mix(start: int, scores: FloatArray) -> FloatArray:
         others = items.test_rows if gallery == "test" else items.training_rows
-        baseline = blend.baseline_scores(items.test_rows[start : start + len(scores)], others)
-        return blend.mix(baseline, blend.as_inner_product(learner, scores))
+        baseline = baseline_scores(items.test_rows[start : start + len(scores)], others)
+        return blend.mix(baseline, as_inner_product(learner, scores))
 
     return mix
 
@@ -126,18 +134,16 @@ class ScoreReader:
         """Whether the evaluations take blended scores."""
         return self._mix is not None
 
-    def n_bytes(self, message: messages.Scores) -> int:
+    def n_bytes(self, message: wall.Scores) -> int:
         """Return how many bytes follow a message.
 
         Raise MessageError where these are not the scores that are to come next.
         """
         if message.gallery != self.gallery or message.n_queries > self._n_queries - self._done:
-            raise messages.MessageError(
-                f"{message.n_queries} rows of scores of {message.gallery!r}"
-            )
+            raise wall.MessageError(f"{message.n_queries} rows of scores of {message.gallery!r}")
         return message.n_bytes(self._n_gallery)
 
-    def add(self, message: messages.Scores, content: bytes | bytearray) -> None:
+    def add(self, message: wall.Scores, content: bytes | bytearray) -> None:
         """Evaluate a block; raise ValueError where a score is NaN."""
         scores = np.frombuffer(content, message.dtype).reshape(message.n_queries, self._n_gallery)
         for own in self._of_learner:
@@ -291,7 +297,7 @@ class Evaluator:
         items = self._projected.queries
         scores: Any = self._projected.rows[:, items]
         if not self.readers["test"].is_blended:
-            scores = Blend.as_inner_product(learner, scores)
+            scores = as_inner_product(learner, scores)
         points = plane(scores)
         if points is None:
             return []
@@ -339,8 +345,8 @@ def reason_against(task: Task, learner: type[MetricLearner]) -> str | None:
     return None
 
 
-Part: TypeAlias = tuple[str, ScoreReader, Evaluation]
-"""'train' or 'test' items of a trace, what takes their scores, and the evaluation of these."""
+Traced: TypeAlias = tuple[Part, ScoreReader, Evaluation]
+"""Items of a trace, what takes their scores, and the evaluation of these."""
 
 
 class Traces:
@@ -356,7 +362,7 @@ class Traces:
         self.symmetry: list[SymmetryRow] = []
         self.of_fit: float | None = None
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[Traced]:
         """Return what takes the scores of a checkpoint: of training items, and of test items.
 
         Where the gallery is the training items, these find themselves there and are left out.
@@ -368,18 +374,18 @@ class Traces:
         of_training = [self.of_training()] if task.gallery == "test" else []
         return [*of_training, ("test", reader, test)]
 
-    def of_training(self) -> Part:
+    def of_training(self) -> Traced:
         """Return what takes the scores of the training items."""
         items, ties = self._items, self._items.ties["training"]
         n = len(ties)
         own = self._task.evaluation(items.training_truth, ties, (self._by.measure,))
         return "train", ScoreReader("test", n, n, [own]), own
 
-    def value(self, part: Part) -> float:
+    def value(self, part: Traced) -> float:
         """Return the measure of a part whose scores have all come."""
         return part[2].value(self._by.measure, self._by.k)
 
-    def add(self, message: messages.Replayed, parts: Sequence[Part]) -> None:
+    def add(self, message: wall.Replayed, parts: Sequence[Traced]) -> None:
         """Keep the values of a checkpoint whose scores have all come."""
         n_steps = message.n_steps
         self.values += [TraceRow(part[0], n_steps, self.value(part)) for part in parts]

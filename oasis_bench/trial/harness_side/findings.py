@@ -9,18 +9,19 @@ from dataclasses import dataclass, field
 from traceback import format_exc
 
 from oasis_bench.plugins import Blend, MetricLearner
-from oasis_bench.system import Machine, OutputError, Text
+from oasis_bench.system import OutputError, error_line, processor_name
+from oasis_bench.trial import wall
 from oasis_bench.trial.harness_side.evaluator import TRAINING, Evaluator, Traces
 from oasis_bench.trial.harness_side.items import SealedItems
 from oasis_bench.trial.harness_side.result import KeptFiles, TrialResult, ended
 from oasis_bench.trial.harness_side.rows import (
     AnswerRow,
     FitNumberRow,
+    Status,
     TrialRow,
     TunedRow,
     ValidationRow,
 )
-from oasis_bench.trial.wall import messages
 
 
 class EndsTrialError(Exception):
@@ -35,7 +36,7 @@ def task_at_work() -> Iterator[None]:
     except (OutputError, OSError, MemoryError):  # of the machine
         raise
     except Exception as error:
-        raise EndsTrialError(Text.of_error(error), format_exc()) from error
+        raise EndsTrialError(error_line(error), format_exc()) from error
 
 
 @dataclass
@@ -43,10 +44,10 @@ class Fit:
     """A fit of a trial, for the tasks of some galleries, and what it took."""
 
     galleries: tuple[str, ...]
-    tuned: messages.Tuned
+    tuned: wall.Tuned
     items: SealedItems  # as the learner gets them
     model: int = -1  # the file of the fitted learner, where it is above -1
-    came: messages.Fitted | messages.Loaded | None = None
+    came: wall.Fitted | wall.Loaded | None = None
     seconds: float | None = None  # by both clocks
     cpu_seconds: float | None = None
     blend: Blend | None = None
@@ -82,7 +83,7 @@ class Findings:
     notes: list[str] = field(default_factory=list)
     is_measured: bool = False
 
-    def result(self, status: str, reason: str | None, traceback: str | None) -> TrialResult:
+    def result(self, status: Status, reason: str | None, traceback: str | None) -> TrialResult:
         """Return the result of a trial that has ended, or was ended.
 
         Where the result is measured already, only the replay for the traces was cut short.
@@ -132,14 +133,14 @@ class Findings:
             files=self.kept.finish(fit.blend),
         )
 
-    def _add_costs(self, fit: Fit, came: messages.Fitted | messages.Loaded) -> None:
+    def _add_costs(self, fit: Fit, came: wall.Fitted | wall.Loaded) -> None:
         """Write into the row what the fit of the first measure was, and what it took."""
         row, tuned = self.row, self.tuned[fit.galleries[0]]
         row.scaling, row.params, row.n_steps = tuned.scaling, tuned.params, tuned.n_steps
-        row.threads, row.processor = came.threads, Machine.processor()
+        row.threads, row.processor = came.threads, processor_name()
         row.symmetry_index, row.model_bytes = came.symmetry_index, os.fstat(fit.model).st_size
         row.blend = None if fit.blend is None else fit.blend.weight
-        if isinstance(came, messages.Fitted):
+        if isinstance(came, wall.Fitted):
             row.fit_seconds, row.fit_cpu_seconds = fit.seconds, fit.cpu_seconds
             row.fit_waiting_seconds, row.fit_peak_bytes = came.waiting_seconds, came.peak_bytes
             row.tuning_fit_seconds = fit.tuned.fit_seconds

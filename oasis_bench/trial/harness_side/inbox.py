@@ -11,7 +11,7 @@ import time
 from contextlib import suppress
 
 from oasis_bench.system import Processes
-from oasis_bench.trial.wall import messages
+from oasis_bench.trial import wall
 
 LONGEST_LINE = 2**20
 """Bytes of a message, without the scores that follow it."""
@@ -49,7 +49,7 @@ class Inbox:
         self.is_open = n_read > 0
         return self.is_open
 
-    def next_message(self) -> tuple[messages.Message | None, int | None]:
+    def next_message(self) -> tuple[wall.Message | None, int | None]:
         """Return the next message that is complete, and the file with it; None without one.
 
         Raise MessageError where what came is no message.
@@ -57,12 +57,12 @@ class Inbox:
         line, end, rest = self._text.partition(b"\n")
         if not end:
             if len(line) > LONGEST_LINE:
-                raise messages.MessageError("a line without an end")
+                raise wall.MessageError("a line without an end")
             return None, None
-        message = messages.from_line(bytes(line))
+        message = wall.from_line(bytes(line))
         self._text = rest
         file = None
-        if isinstance(message, messages.WITH_FILE):
+        if isinstance(message, wall.WITH_FILE):
             file, self._file = self._file, None
         self._drop_file()
         return message, file
@@ -147,8 +147,8 @@ class HarnessClock:
     def charge(self, seconds: float, cpu_seconds: float) -> tuple[float, float]:
         """Return what a stage says that it took, or what it took by this clock; see above."""
         cpu = Processes(self._server).cpu_seconds(but=os.getpid()) - self._cpu_start
-        wall = time.monotonic() - self._start
+        elapsed = time.monotonic() - self._start
         if cpu > cpu_seconds * (1 + SHARE) + self._tolerance:
-            return max(seconds, wall), cpu
-        is_near = wall <= seconds * (1 + SHARE) + self._wall_tolerance
-        return seconds if is_near else wall, cpu_seconds
+            return max(seconds, elapsed), cpu
+        is_near = elapsed <= seconds * (1 + SHARE) + self._wall_tolerance
+        return seconds if is_near else elapsed, cpu_seconds

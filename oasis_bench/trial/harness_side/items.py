@@ -23,15 +23,14 @@ from oasis_bench.data import (
     Labels,
     Patches,
     Prepare,
-    Scaling,
     Schema,
+    apply_steps,
 )
 from oasis_bench.experiment import TrialSpec
 from oasis_bench.plugins import MetricLearner
 from oasis_bench.system import derive_seed
 from oasis_bench.tasks import NotSplittableError, Numbers, Partition, Truth, tie_order
-from oasis_bench.trial.wall import sealed
-from oasis_bench.trial.wall.assignment import NotApplicableError, learn_preparation
+from oasis_bench.trial import wall
 
 DENSE_BYTES = 2 * 2**30
 """Sparse rows are made dense for a learner that takes no others, up to this size."""
@@ -70,8 +69,9 @@ class TrialItems:
         if isinstance(self.X, Patches):
             pixels = 0 if self.X.pixels is None else np.prod(self.X.pixels.shape[1:])
             return int(pixels + sum(kind.descriptors.shape[1] for kind in self.X.kinds.values()))
-        X = self.X if self.encoding is None else self.X[self.train_rows]
-        return int(np.prod(Prepare.in_full(X, self.encoding).shape[1:]))
+        if self.encoding is None:
+            return int(np.prod(self.X.shape[1:]))
+        return int(Prepare(self.encoding).fit_transform(self.X[self.train_rows]).shape[1])
 
     @property
     def training_truth(self) -> Truth:
@@ -87,10 +87,10 @@ def draw_items(spec: TrialSpec, rows: LabelledRows, learner: type[MetricLearner]
     X = rows.items(learner.takes, spec.features)
     must_be_dense = sparse.issparse(X) and not learner.takes_sparse
     if rows.multi_label and not learner.takes_relevance:
-        raise NotApplicableError(f"{learner.name} takes one label an item, not several")
+        raise wall.NotApplicableError(f"{learner.name} takes one label an item, not several")
     n_bytes = spec.where.n_train * X.shape[1] * X.dtype.itemsize if must_be_dense else 0
     if n_bytes > DENSE_BYTES:
-        raise NotApplicableError(
+        raise wall.NotApplicableError(
             f"{learner.name} takes dense rows only, and these would be {n_bytes / 2**30:.1f} GiB"
         )
     partition = divide(spec, rows)
@@ -142,7 +142,7 @@ def divide(spec: TrialSpec, rows: LabelledRows) -> Partition:
     try:
         return spec.drawn(rows)
     except NotSplittableError as error:
-        raise NotApplicableError(str(error)) from error
+        raise wall.NotApplicableError(str(error)) from error
 
 
 class SealedItems:
@@ -165,10 +165,9 @@ class SealedItems:
         self.steps = (
             []
             if scaling is None
-            else learn_preparation(learner, scaling, training, items.encoding, saved)
+            else wall.learn_preparation(learner, scaling, training, items.encoding, saved)
         )
-        self._prepare = Scaling.prepared_by(self.steps)
-        self.training_rows = self._prepare(training)
+        self.training_rows = apply_steps(self.steps, training)
         """The training items, as the learner gets them."""
         self._descriptors: list[int] = []
         # The files are closed when no trial has the items any more; processes keep theirs.
@@ -190,7 +189,7 @@ class SealedItems:
     @cached_property
     def test_rows(self) -> Any:
         """The test items, as the learner gets them: those of the file."""
-        return sealed.map_items(self.test)["X"]
+        return wall.map_items(self.test)["X"]
 
     @cached_property
     def training(self) -> int:
@@ -215,10 +214,10 @@ class SealedItems:
 
     def test_items(self, places: Numbers) -> Any:
         """Return some of the test items, by their places."""
-        return self._prepare(self._items.X[self._items.test_rows[places]])
+        return apply_steps(self.steps, self._items.X[self._items.test_rows[places]])
 
     def _seal(self, **parts: Any) -> int:
-        self._descriptors.append(sealed.seal_items(**parts))
+        self._descriptors.append(wall.seal_items(**parts))
         return self._descriptors[-1]
 
 

@@ -8,13 +8,12 @@ import time
 from collections.abc import Callable, Generator
 from typing import Any, NoReturn, TypeAlias
 
+from oasis_bench.trial import wall
 from oasis_bench.trial.harness_side.evaluator import ScoreReader
 from oasis_bench.trial.harness_side.findings import task_at_work
 from oasis_bench.trial.harness_side.inbox import ROUGH_SECONDS, WALL_SECONDS, HarnessClock, Inbox
-from oasis_bench.trial.wall import messages, sealed
-from oasis_bench.trial.wall.assignment import StageName
 
-Expected: TypeAlias = type[messages.Message] | tuple[type[messages.Message], ...] | int
+Expected: TypeAlias = type[wall.Message] | tuple[type[wall.Message], ...] | int
 """The type of the message that is to come next, the types of those that may, or so many bytes."""
 
 Talk: TypeAlias = Generator[Expected, Any, None]
@@ -27,7 +26,7 @@ class Line:
     """
 
     inbox: Inbox
-    stage: StageName
+    stage: wall.StageName
 
     def __init__(self, rough: bool) -> None:
         self.phase = "the start"
@@ -47,16 +46,16 @@ class Line:
         """Start the harness's clock."""
         return HarnessClock(self.server, self._wall_tolerance)
 
-    def next_message(self) -> messages.Message | None:
+    def next_message(self) -> wall.Message | None:
         """Return the next message that has come, if one has; its file is kept for `take_file`."""
         message, self._file = self.inbox.next_message()
         return message
 
     def began(self, phase: str) -> Talk:
         """Expect that a phase begins."""
-        self.begin((yield messages.PhaseBegan), phase)
+        self.begin((yield wall.PhaseBegan), phase)
 
-    def begin(self, message: messages.PhaseBegan, *phases: str) -> None:
+    def begin(self, message: wall.PhaseBegan, *phases: str) -> None:
         """Begin one of these phases, with the whole budget of time."""
         if message.phase not in phases:
             self.refuse(message)
@@ -67,11 +66,11 @@ class Line:
         self,
         reader: ScoreReader,
         clock: HarnessClock | None = None,
-        keep: Callable[[messages.Scores, bytearray], object] = lambda message, scores: None,
+        keep: Callable[[wall.Scores, bytearray], object] = lambda message, scores: None,
     ) -> Talk:
         """Evaluate the scores of one gallery; the time that it takes here is off the clock."""
         while not reader.is_complete:
-            message = yield messages.Scores
+            message = yield wall.Scores
             scores = yield reader.n_bytes(message)
             start = time.monotonic()
             with task_at_work():
@@ -91,9 +90,9 @@ class Line:
         It could do so when it knows the test items.
         """
         if self._file is None:
-            raise messages.MessageError("the fitted learner did not come with the message")
-        if not sealed.is_sealed(self._file):
-            raise messages.MessageError("the file that came with the message is not sealed")
+            raise wall.MessageError("the fitted learner did not come with the message")
+        if not wall.is_sealed(self._file):
+            raise wall.MessageError("the file that came with the message is not sealed")
         file, self._file = self._file, None
         return file
 
@@ -103,8 +102,6 @@ class Line:
             os.close(self._file)
             self._file = None
 
-    def refuse(self, message: messages.Message) -> NoReturn:
+    def refuse(self, message: wall.Message) -> NoReturn:
         """Raise MessageError for a message that may not come now."""
-        raise messages.MessageError(
-            f"{type(message).__name__} may not come in stage {self.stage!r}"
-        )
+        raise wall.MessageError(f"{type(message).__name__} may not come in stage {self.stage!r}")

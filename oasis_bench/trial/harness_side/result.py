@@ -25,7 +25,8 @@ from numpy.lib import format as npy
 from oasis_bench.data import Patches, row_hashes
 from oasis_bench.experiment import TrialSpec
 from oasis_bench.plugins import Blend, MetricLearner, complete_model
-from oasis_bench.system import ArrayArchive, Folder, OutputError, Text
+from oasis_bench.system import ArrayArchive, Folder, OutputError, encodable, printable
+from oasis_bench.trial import wall
 from oasis_bench.trial.harness_side.items import TrialItems
 from oasis_bench.trial.harness_side.rows import (
     AnswerRow,
@@ -35,13 +36,13 @@ from oasis_bench.trial.harness_side.rows import (
     PredictedRow,
     ProjectionRow,
     RetrievalRow,
+    Status,
     SymmetryRow,
     TraceRow,
     TrialRow,
     TunedRow,
     ValidationRow,
 )
-from oasis_bench.trial.wall import messages
 
 
 @dataclass
@@ -68,7 +69,7 @@ class TrialResult:
     files: Mapping[str, Path] = field(default_factory=dict)
 
     @classmethod
-    def lost(cls, spec: TrialSpec, n_features: int, status: str, reason: str) -> Self:
+    def lost(cls, spec: TrialSpec, n_features: int, status: Status, reason: str) -> Self:
         """Make the result of a trial of which only the reason is known."""
         return cls(ended(_row(spec, n_features), status, reason))
 
@@ -80,7 +81,7 @@ def _row(spec: TrialSpec, n_features: int) -> TrialRow:
         trial_id=spec.trial_id,
         learner=spec.learner,
         algorithm=spec.algorithm,
-        dataset=Text.encodable(settings.dataset),
+        dataset=encodable(settings.dataset),
         split=where.split,
         subset=where.subset,
         n_classes=len(where.classes),
@@ -105,15 +106,18 @@ def row_of(spec: TrialSpec, items: TrialItems, learner: type[MetricLearner]) -> 
 
 
 def ended(
-    row: TrialRow, status: str, reason: str | None = None, traceback: str | None = None
+    row: TrialRow, status: Status, reason: str | None = None, traceback: str | None = None
 ) -> TrialRow:
     """Return the row of a trial that has ended; long texts are cut."""
     row.finished = datetime.now(UTC).isoformat(timespec="milliseconds")
     row.status = status
-    row.reason = reason and Text.printable(Text.cut(reason, Text.LONGEST_REASON), keep="\n\t")
-    row.traceback = traceback and Text.printable(Text.cut(traceback), keep="\n\t")
+    row.reason = reason and printable(reason, "\n\t", LONGEST_REASON)
+    row.traceback = traceback and printable(traceback, "\n\t", wall.LONGEST_TEXT)
     return row
 
+
+LONGEST_REASON = 2000
+"""Characters of a reason that are kept."""
 
 GALLERIES = ("test", "training")
 
@@ -134,7 +138,7 @@ class PrintedOutput:
     """
 
     def __init__(self, spec: TrialSpec, log: Path) -> None:
-        self._title = Text.printable(f"{spec.cell}, partition {spec.where.partition}")
+        self._title = printable(f"{spec.cell}, partition {spec.where.partition}")
         self._log, self._n_cut = log, 0
         try:
             self._file = TemporaryFile(dir=log.parent)  # noqa: SIM115 - `end` closes it
@@ -176,7 +180,7 @@ class KeptFiles:
         self._scores: ScoresFile | None = None
         self._steps: Sequence[Any] | None = None
 
-    def add_scores(self, message: messages.Scores, content: bytes | bytearray) -> None:
+    def add_scores(self, message: wall.Scores, content: bytes | bytearray) -> None:
         """Write the next block of scores, where they are kept."""
         if not self._spec.keeps_scores:
             return
@@ -251,7 +255,7 @@ class ScoresFile:
         self._gallery = ""
         self._dtype = np.dtype(np.float64)
 
-    def add(self, message: messages.Scores, content: bytes | bytearray) -> None:
+    def add(self, message: wall.Scores, content: bytes | bytearray) -> None:
         """Write the next block; the scores of one gallery come after those of the other."""
         if message.gallery != self._gallery:
             self._begin(message.gallery, np.dtype(message.dtype))

@@ -18,23 +18,17 @@ from pathlib import Path
 from typing import Self
 
 from oasis_bench.experiment import ChooseBy, TrialSpec
-from oasis_bench.plugins import Blend, IncrementalLearner, MetricLearner, load_blend
-from oasis_bench.system import Text
+from oasis_bench.plugins import Blend, IncrementalLearner, MetricLearner, load_blend, sd_of_baseline
+from oasis_bench.system import error_line
 from oasis_bench.tasks import Task
-from oasis_bench.trial.harness_side.evaluator import (
-    Evaluator,
-    Traces,
-    galleries_of,
-    reason_against,
-)
+from oasis_bench.trial import wall
+from oasis_bench.trial.harness_side.evaluator import Evaluator, Traces, galleries_of, reason_against
 from oasis_bench.trial.harness_side.findings import EndsTrialError, Findings, Fit, task_at_work
 from oasis_bench.trial.harness_side.inbox import ROUGH_SECONDS, HarnessClock
 from oasis_bench.trial.harness_side.items import Sealed, SealedItems, TrialItems
 from oasis_bench.trial.harness_side.line import Line, Talk
 from oasis_bench.trial.harness_side.result import KeptFiles, row_of
 from oasis_bench.trial.harness_side.rows import TunedRow, ValidationRow
-from oasis_bench.trial.wall import messages, sealed
-from oasis_bench.trial.wall.assignment import Assignment, NotApplicableError, Stage, StageName
 
 
 @dataclass
@@ -42,13 +36,13 @@ class Trial:
     """What the stages of a trial work on; `winners` are what each measure has tuned."""
 
     spec: TrialSpec
-    assignment: Assignment
+    assignment: wall.Assignment
     items: TrialItems
     sealed_in: Sealed
     learner: type[MetricLearner]
     tuner: Task  # whose measure is the first that tunes
     findings: Findings
-    winners: list[messages.Tuned]
+    winners: list[wall.Tuned]
     saved_model: int | None
 
     @classmethod
@@ -66,10 +60,10 @@ class Trial:
         refused = {task.name: reason for task in tasks if (reason := reason_against(task, learner))}
         evaluated = [task for task in tasks if task.name not in refused]
         if not evaluated:
-            raise NotApplicableError(next(iter(refused.values())))
+            raise wall.NotApplicableError(next(iter(refused.values())))
         asked = tuple(by for by in spec.chooses_by if by.task not in refused)
         if not asked:  # then by the first measure that is possible
-            measure = Task.parse_measure(evaluated[0].measures[0], evaluated[0])
+            measure = evaluated[0].parse_measure(evaluated[0].measures[0])
             asked = (ChooseBy(evaluated[0].name, *measure),)
         spec = replace(spec, chooses_by=asked)
         task_of = {task.name: task for task in evaluated}
@@ -86,8 +80,8 @@ class Trial:
             {gallery: tunes.get(gallery, 0) for gallery in galleries_of(evaluated)},
         )
         scaling, params = spec.candidates[0]
-        winners = [messages.Tuned(scaling, dict(params))] * len(asked)
-        known = Assignment.of(spec)
+        winners = [wall.Tuned(scaling, dict(params))] * len(asked)
+        known = wall.Assignment.of(spec)
         trial = cls(spec, known, items, sealed_in, learner, tuner, findings, winners, saved_model)
         if not trial.needs_tuning:
             sealed_in(scaling)  # raises where the items cannot be scaled so
@@ -108,14 +102,14 @@ class Trial:
         """The present fit."""
         return self.findings.fits[-1]
 
-    def begun(self, name: StageName, server: int) -> Stage:
+    def begun(self, name: wall.StageName, server: int) -> wall.Stage:
         """Return a stage as its process gets it, below the process `server`."""
         tuned, galleries = self.winners[0], tuple(self.findings.places)
         if self.findings.fits:
             tuned, galleries = self.fit.tuned, self.fit.galleries
         if name == "replay":
             galleries = (self.tuner.gallery,)
-        return Stage(name, self.assignment, tuned, galleries, server)
+        return wall.Stage(name, self.assignment, tuned, galleries, server)
 
     @property
     def has_learned(self) -> bool:
@@ -142,7 +136,7 @@ class Trial:
         return list(of_fit.values())
 
 
-def stages_of(trial: Trial, line: Line) -> Iterator[tuple[StageName, Talk]]:
+def stages_of(trial: Trial, line: Line) -> Iterator[tuple[wall.StageName, Talk]]:
     """Yield the stages of a trial, each with the harness's half of it."""
     if trial.needs_tuning:
         yield "tune", tune(trial, line)
@@ -174,18 +168,18 @@ def tune(trial: Trial, line: Line) -> Talk:
     candidates = json.loads(json.dumps(spec.candidates))  # as messages have them
     steps = [None, *known.checkpoints]
     n_measures, validation = len(known.chooses_by), trial.findings.validation
-    most = len(candidates) * len(steps) * known.inner_folds
+    most = (len(candidates) * len(steps) + n_measures) * known.inner_folds
     n_begun: Counter[str] = Counter()
     clock = None
     line.give(trial.sealed_in(None).training)
     while not isinstance(
-        message := (yield messages.PhaseBegan, messages.Validated, messages.Tuned), messages.Tuned
+        message := (yield wall.PhaseBegan, wall.Validated, wall.Tuned), wall.Tuned
     ):
-        if isinstance(message, messages.PhaseBegan):
+        if isinstance(message, wall.PhaseBegan):
             n_begun[message.phase] += 1
             if n_begun[message.phase] > most:
                 line.refuse(message)
-            line.begin(message, messages.LEARNING, messages.VALIDATION)
+            line.begin(message, wall.LEARNING, wall.VALIDATION)
             clock = clock or HarnessClock(line.server, ROUGH_SECONDS, ROUGH_SECONDS)
         else:
             is_candidate = [message.scaling, message.params] in candidates
@@ -200,13 +194,13 @@ def tune(trial: Trial, line: Line) -> Talk:
             ]
     winners = trial.winners = [message]
     while len(winners) < n_measures:
-        winners.append((yield messages.Tuned))
+        winners.append((yield wall.Tuned))
     for winner in winners:
         is_candidate = [winner.scaling, winner.params] in candidates
         is_blend = winner.blend in (Blend.WEIGHTS if trial.is_blended else (None,))
         is_blend &= winner.blend is None or winner.baseline_scaling in known.scalings
         if not (is_candidate and is_blend):
-            raise messages.MessageError("what was tuned is not among what was to be tried")
+            raise wall.MessageError("what was tuned is not among what was to be tried")
     validation.sort(  # folds side by side give their values in any order
         key=lambda row: (
             candidates.index([row.scaling, json.loads(row.params)]),
@@ -225,36 +219,36 @@ def tune(trial: Trial, line: Line) -> Talk:
         for winner in winners:
             trial.sealed_in(winner.scaling)
     except Exception as error:
-        raise EndsTrialError(Text.of_error(error)) from error
+        raise EndsTrialError(error_line(error)) from error
 
 
 def fit(trial: Trial, line: Line) -> Talk:
     """Take the fitted learner and what its fit took, then its scores of the test items."""
     now, findings = trial.fit, trial.findings
-    yield from line.began(messages.WARM_UP)
+    yield from line.began(wall.WARM_UP)
     line.give(now.items.few)
-    yield from line.began(messages.FIT)
+    yield from line.began(wall.FIT)
     clock = line.clock()
     line.give(now.items.training)
-    now.came = fitted = yield messages.Fitted
+    now.came = fitted = yield wall.Fitted
     now.model = line.take_file()
     clock.subtract(n_bytes=os.fstat(now.model).st_size)
     now.seconds, now.cpu_seconds = clock.charge(fitted.seconds, fitted.cpu_seconds)
     line.give(now.model)  # its process waits for this: the clock sees no later work
     _add_tuned(trial)
     if trial.assignment.keeps_model:
-        saved = yield messages.Saved
+        saved = yield wall.Saved
         if not line.has_file:
             findings.notes.append(f"its model is not saved: {saved.reason}")
         elif 0 in map(findings.places.get, now.galleries):
             takes_rows = trial.learner.takes == "rows"
             findings.kept.add_model(line.take_file(), now.items.steps if takes_rows else None)
     if now.tuned.blend is not None:
-        compared, seed = (yield messages.Compared), trial.assignment.seeds.blend
+        compared, seed = (yield wall.Compared), trial.assignment.seeds.blend
         for gallery in now.galleries:
             won = trial.winners[findings.places[gallery]]
             rows = trial.sealed_in(won.baseline_scaling)
-            sds = Blend.sd_of_baseline(rows.training_rows, seed), compared.learned_sd
+            sds = sd_of_baseline(rows.training_rows, seed), compared.learned_sd
             steps = None if won.baseline_scaling == won.scaling else tuple(rows.steps)
             _begin_blend(trial, gallery, Blend(won.blend or 0.0, *sds, steps), rows)
     yield from _score(trial, line)
@@ -264,14 +258,14 @@ def load(trial: Trial, line: Line) -> Talk:
     """Take the learner of a saved model, then its scores of the test items."""
     assert trial.saved_model is not None
     now = trial.fit
-    yield from line.began(messages.WARM_UP)
+    yield from line.began(wall.WARM_UP)
     line.give(now.items.few)
-    yield from line.began(messages.LOAD)
+    yield from line.began(wall.LOAD)
     line.give(trial.saved_model)
-    now.came = yield messages.Loaded
+    now.came = yield wall.Loaded
     now.model = line.take_file()
     _add_tuned(trial)
-    blend = load_blend(BytesIO(sealed.map_bytes(trial.saved_model)))
+    blend = load_blend(BytesIO(wall.map_bytes(trial.saved_model)))
     if trial.is_blended and blend is not None:
         rows = now.items
         if blend.steps is not None:
@@ -304,7 +298,7 @@ def _begin_blend(trial: Trial, gallery: str, blend: Blend, rows: SealedItems) ->
 def _score(trial: Trial, line: Line) -> Talk:
     """Take the scores of all test items, and what computing them took."""
     now, findings = trial.fit, trial.findings
-    yield from line.began(messages.ANSWER)
+    yield from line.began(wall.ANSWER)
     clock = line.clock()
     line.give(now.items.test)
     if "training" in now.galleries:
@@ -312,7 +306,7 @@ def _score(trial: Trial, line: Line) -> Talk:
     for gallery in now.galleries:
         reader = findings.evaluator.readers[gallery]
         yield from line.scores(reader, clock, findings.kept.add_scores)
-    queried = yield messages.Queried
+    queried = yield wall.Queried
     seconds, cpu_seconds = clock.charge(queried.seconds, queried.cpu_seconds)
     now.queried = seconds, cpu_seconds, len(trial.items.test_rows) * len(now.galleries)
 
@@ -323,7 +317,7 @@ def score_alone(trial: Trial, line: Line) -> Talk:
     Only then no score of an item depends on other test items.
     """
     now, evaluator = trial.fit, trial.findings.evaluator
-    yield from line.began(messages.ANSWER)
+    yield from line.began(wall.ANSWER)
     line.give(now.model)
     line.give(now.items.sample)
     if "training" in now.galleries:
@@ -345,8 +339,8 @@ def replay(trial: Trial, line: Line) -> Talk:
     for n_steps in trial.assignment.checkpoints:
         if n_steps > (now.tuned.last_checkpoint or 0):
             break
-        yield from line.began(messages.REPLAY)
-        replayed = yield messages.Replayed
+        yield from line.began(wall.REPLAY)
+        replayed = yield wall.Replayed
         if replayed.n_steps != n_steps:
             line.refuse(replayed)
         with task_at_work():
@@ -360,7 +354,7 @@ def replay(trial: Trial, line: Line) -> Talk:
 def score_training_items(trial: Trial, line: Line) -> Talk:
     """Take the scores of the training items among one another, by a copy of the learner."""
     now, traces = trial.fit, trial.findings.traces
-    yield from line.began(messages.REPLAY)
+    yield from line.began(wall.REPLAY)
     line.give(now.model)
     line.give(now.items.gallery)
     with task_at_work():

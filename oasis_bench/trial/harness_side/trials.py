@@ -13,23 +13,24 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from oasis_bench.data import LabelledRows
+from oasis_bench.data import FloatArray, LabelledRows
 from oasis_bench.experiment import TrialSpec, saved_steps
 from oasis_bench.plugins import Blend, MetricLearner, Registry, load_blend
-from oasis_bench.system import ArrayArchive, OutputError, Text, UsageError, open_regular, slices
-from oasis_bench.tasks import Task
-from oasis_bench.trial.harness_side.conversation import Conversation
-from oasis_bench.trial.harness_side.evaluator import (
-    Evaluator,
-    Measured,
-    mix_of,
-    reason_against,
+from oasis_bench.system import (
+    ArrayArchive,
+    OutputError,
+    UsageError,
+    error_line,
+    open_regular,
+    slices,
 )
+from oasis_bench.tasks import Task
+from oasis_bench.trial import wall
+from oasis_bench.trial.harness_side.conversation import Conversation
+from oasis_bench.trial.harness_side.evaluator import Evaluator, Measured, mix_of, reason_against
 from oasis_bench.trial.harness_side.items import Sealed, SealedItems, TrialItems, draw_items
 from oasis_bench.trial.harness_side.result import GALLERIES, TrialResult, what_was_scored
 from oasis_bench.trial.harness_side.rows import AnswerRow
-from oasis_bench.trial.wall import messages, sealed
-from oasis_bench.trial.wall.assignment import NotApplicableError
 
 CHANGED = (
     "has changed since the run began: put it back and run this trial again with --resume and "
@@ -57,12 +58,12 @@ class Trials:
             model = None if spec.model is None else self._model(spec.model, spec.identity["model"])
             items, sealed_in = self._items(spec, learner, registry)
             return Conversation(spec, items, sealed_in, learner, tasks, self._log, model)
-        except NotApplicableError as error:
+        except wall.NotApplicableError as error:
             return TrialResult.lost(spec, self._rows.X.shape[1], "not applicable", str(error))
         except OutputError:  # the run cannot go on, whichever learner it is
             raise
         except Exception as error:
-            return TrialResult.lost(spec, self._rows.X.shape[1], "failed", Text.of_error(error))
+            return TrialResult.lost(spec, self._rows.X.shape[1], "failed", error_line(error))
 
     def _items(
         self, spec: TrialSpec, learner: type[MetricLearner], registry: Registry
@@ -84,7 +85,7 @@ class Trials:
             content = path.read_bytes()
             if hashlib.sha256(content).hexdigest() != expected:
                 raise UsageError(f"{path} {CHANGED}")
-            self._models[path] = sealed.seal(lambda file: file.write(content))
+            self._models[path] = wall.seal(lambda file: file.write(content))
         return self._models[path]
 
     def close(self) -> None:
@@ -131,8 +132,8 @@ class Predictions:
         """Yield, for each task, its name and its rows of the tables."""
         prepared = {gallery: self._prepared(gallery) for gallery in self._blends}
         for task in tasks:
-            status, reason = "not applicable", reason_against(task, self._learner)
-            if reason is None:
+            answer = AnswerRow(task.name, "not applicable", reason_against(task, self._learner))
+            if answer.reason is None:
                 try:
                     evaluator = Evaluator([task], self.items, 0, 0, chooses_by=self.spec.chooses_by)
                     gallery = task.gallery
@@ -146,10 +147,10 @@ class Predictions:
                 except UsageError:
                     raise
                 except Exception as error:  # of a task of the user's own
-                    status, reason = "failed", Text.of_error(error)
-            yield task.name, Measured([AnswerRow(task.name, status, reason)])
+                    answer = AnswerRow(task.name, "failed", error_line(error))
+            yield task.name, Measured([answer])
 
-    def blended(self) -> Iterator[tuple[int, messages.ScoreArray]]:
+    def blended(self) -> Iterator[tuple[int, FloatArray]]:
         """Yield the scores among test items as tasks are evaluated by them, with their start."""
         mix, start = None, 0
         if "test" in self._blends:
@@ -172,7 +173,7 @@ class Predictions:
         saved = saved_steps(self.spec.model, Registry.load(self.spec.plugin_files))
         return SealedItems(items, learner, "none", saved)
 
-    def blocks(self, gallery: str) -> Iterator[tuple[messages.Scores, bytes]]:
+    def blocks(self, gallery: str) -> Iterator[tuple[wall.Scores, bytes]]:
         """Read the scores against a gallery in blocks, as they once came.
 
         Raise UsageError where the file is damaged, or a score is NaN.
@@ -191,14 +192,14 @@ class Predictions:
                     "float64, row after row, are needed"
                 )
             row_bytes = n_gallery * dtype.itemsize
-            for part in slices(n_queries, max(1, messages.MOST_SCORE_BYTES // row_bytes)):
+            for part in slices(n_queries, max(1, wall.MOST_SCORE_BYTES // row_bytes)):
                 n_rows = part.stop - part.start
                 content = stream.read(n_rows * row_bytes)
                 if len(content) < n_rows * row_bytes:
                     raise UsageError("it ends early")
                 if np.isnan(np.frombuffer(content, dtype)).any():
                     raise UsageError("it holds scores that are NaN")
-                yield messages.Scores(gallery, n_rows, dtype.name), content
+                yield wall.Scores(gallery, n_rows, dtype.name), content
 
 
 @contextmanager
@@ -206,8 +207,8 @@ def _damage_as_usage_error(path: Path) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # libraries raise nearly anything for a damaged file
-        reason = str(error) if isinstance(error, UsageError) else Text.of_error(error)
+        reason = str(error) if isinstance(error, UsageError) else error_line(error)
         raise UsageError(
-            f"{path}: cannot be read as kept scores ({Text.cut(reason, Text.LONGEST_REASON)}): "
+            f"{path}: cannot be read as kept scores ({reason}): "
             "put it back, or run the trials again into a new folder"
         ) from error

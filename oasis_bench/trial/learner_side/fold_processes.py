@@ -19,10 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from oasis_bench.plugins import MetricLearner
-from oasis_bench.system import Processes, shared
+from oasis_bench.system import die_with_parent, shared
+from oasis_bench.trial import wall
 from oasis_bench.trial.learner_side.fit_data import FitData
 from oasis_bench.trial.learner_side.meter import Stopwatch, cpu_seconds
-from oasis_bench.trial.wall import messages
 
 LONGEST_WAIT = 1.0
 """Seconds between two looks at whether a fold's process has died."""
@@ -30,8 +30,7 @@ LONGEST_WAIT = 1.0
 Timer = Callable[[str], AbstractContextManager[None]]
 
 Values = npt.NDArray[np.float64]
-"""Of shape (n_measures, n_weights): a row for each measure that tunes; the last value of a row is
-of the learner alone, those before it are of blends."""
+"""One for each measure that tunes; of blends of shape (n_measures, n_weights)."""
 
 Baselines = Sequence[FitData]
 """For each measure, the rows of a fold as its baseline takes them."""
@@ -50,10 +49,15 @@ class Folds(Protocol):
     def make(self, params: Mapping[str, Any], fold: int) -> MetricLearner:
         """Return an unfitted learner."""
 
-    def values(self, learner: MetricLearner, data: FitData, baselines: Baselines | None) -> Values:
+    def values(self, learner: MetricLearner, data: FitData) -> Values:
         """Return the values of a fitted learner on a fold."""
 
-    def baseline_values(self, data: FitData) -> npt.NDArray[np.float64]:
+    def blend_values(
+        self, learner: MetricLearner, data: FitData, baselines: Baselines | None
+    ) -> Values:
+        """Return the values of its blends, of which the last is the learner alone."""
+
+    def baseline_values(self, data: FitData) -> Values:
         """Return the value of the Euclidean baseline by each measure."""
 
 
@@ -66,6 +70,7 @@ class FoldJob(NamedTuple):
     params: Mapping[str, Any]
     start: int | None  # None for an unfitted learner
     stop: int | None  # None for one that learns all its steps
+    is_winner: bool = False  # whose blends are validated
 
 
 Done: TypeAlias = tuple[FoldJob, Values, float]
@@ -97,7 +102,7 @@ class FoldWork:
         if job.start is None:
             self._learners[job.lane] = self._folds.make(job.params, job.fold)
         learner = self._learners[job.lane]
-        with timer(messages.LEARNING):
+        with timer(wall.LEARNING):
             if job.fold not in self._shared:
                 self._shared[job.fold] = {}
                 if learner.rotation_invariant:
@@ -105,9 +110,12 @@ class FoldWork:
             data = self._fit_data[job.fold]
             with shared.within(self._shared[job.fold]):
                 data.fit(learner, job.start or 0, job.stop)
-        baselines = None if self._baselines is None else self._baselines[job.fold]
-        with timer(messages.VALIDATION), shared.within(self._shared[job.fold]):
-            values = self._folds.values(learner, data, baselines)
+        with timer(wall.VALIDATION), shared.within(self._shared[job.fold]):
+            if job.is_winner:
+                baselines = None if self._baselines is None else self._baselines[job.fold]
+                values = self._folds.blend_values(learner, data, baselines)
+            else:
+                values = self._folds.values(learner, data)
         return job, values, cpu_seconds() - before
 
 
@@ -129,7 +137,7 @@ class InTurn:
 class EndedError(Exception):
     """The work of a fold's process has not ended well; `message` says how."""
 
-    def __init__(self, message: messages.Ended) -> None:
+    def __init__(self, message: wall.Ended) -> None:
         super().__init__(message.reason)
         self.message = message
 
@@ -161,7 +169,7 @@ class FoldProcesses:
         work: FoldWork,
         at_once: int,
         stopwatch: Stopwatch,
-        ended: Callable[[Exception], messages.Ended],
+        ended: Callable[[Exception], wall.Ended],
         seconds: float | None,
     ) -> None:
         self._at_once, self._stopwatch, self._seconds = at_once, stopwatch, seconds
@@ -213,7 +221,7 @@ class FoldProcesses:
             fold.phase, fold.since = message, time.monotonic()
             self._stopwatch.begin(message)
             return None
-        if isinstance(message, messages.Ended):
+        if isinstance(message, wall.Ended):
             raise EndedError(message)
         done: Done
         done, seconds = message
@@ -231,10 +239,10 @@ class FoldProcesses:
             late = self._seconds is not None and time.monotonic() > fold.since + self._seconds
             if late and fold.is_busy:
                 reason = f"{fold.phase} took longer than the budget of {self._seconds:g} s"
-                raise EndedError(messages.Ended("timeout", reason))
+                raise EndedError(wall.Ended("timeout", reason))
 
 
-def _forked(work: FoldWork, ended: Callable[[Exception], messages.Ended]) -> _Fold:
+def _forked(work: FoldWork, ended: Callable[[Exception], wall.Ended]) -> _Fold:
     """Fork the process of a fold."""
     ours, theirs = Pipe()
     sys.stdout.flush()
@@ -246,13 +254,11 @@ def _forked(work: FoldWork, ended: Callable[[Exception], messages.Ended]) -> _Fo
     return _Fold(pid, ours)
 
 
-def _serve(
-    line: Connection, work: FoldWork, ended: Callable[[Exception], messages.Ended]
-) -> NoReturn:
+def _serve(line: Connection, work: FoldWork, ended: Callable[[Exception], wall.Ended]) -> NoReturn:
     """Do one job after the other: the main function of a fold's process."""
     status = 1
     try:
-        Processes.die_with_parent()
+        die_with_parent()
         while True:
             job = line.recv()
             stopwatch = Stopwatch(line.send)

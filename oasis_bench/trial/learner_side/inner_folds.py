@@ -10,19 +10,26 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from oasis_bench.data import Scaling
-from oasis_bench.experiment import ChooseBy
-from oasis_bench.plugins import Blend, ExemplarLearner, MetricLearner, Registry
+from oasis_bench.data import FloatArray, apply_steps
+from oasis_bench.plugins import (
+    Blend,
+    ExemplarLearner,
+    MetricLearner,
+    Registry,
+    as_inner_product,
+    baseline_scores,
+    sd_of_baseline,
+    sd_of_learned,
+)
 from oasis_bench.system import shared
-from oasis_bench.tasks import Evaluation, NotSplittableError, Task, Truth, kernel_ready, tie_order
+from oasis_bench.tasks import NotSplittableError, Truth, kernel_ready, tie_order
+from oasis_bench.trial import wall
 from oasis_bench.trial.learner_side.fit_data import FitData
-from oasis_bench.trial.learner_side.fold_processes import Baselines
-from oasis_bench.trial.wall import messages
-from oasis_bench.trial.wall.assignment import Assignment, NotApplicableError, learn_preparation
+from oasis_bench.trial.learner_side.fold_processes import Baselines, Values
 
 
 def make_learner(
-    assignment: Assignment, params: Mapping[str, Any], seed: int, n_steps: int | None = None
+    assignment: wall.Assignment, params: Mapping[str, Any], seed: int, n_steps: int | None = None
 ) -> MetricLearner:
     """Return the unfitted learner of a trial; the seed is for one that is given none."""
     learner: MetricLearner = assignment.learner()().set_params(**params)
@@ -39,7 +46,7 @@ class InnerFolds:
     Each fold is scaled with statistics of its own rows to learn from.
     """
 
-    def __init__(self, assignment: Assignment, items: Mapping[str, Any]) -> None:
+    def __init__(self, assignment: wall.Assignment, items: Mapping[str, Any]) -> None:
         registry = Registry.load(assignment.plugin_files)
         self._assignment, self._items = assignment, items
         self._learner = assignment.learner()
@@ -60,7 +67,7 @@ class InnerFolds:
                 y, judgements, known.inner_folds, known.seeds.inner_split
             )
         except NotSplittableError as error:
-            raise NotApplicableError(str(error)) from error
+            raise wall.NotApplicableError(str(error)) from error
         return [
             self._scaled(
                 replace(
@@ -76,35 +83,32 @@ class InnerFolds:
         ]
 
     def _scaled(self, data: FitData, scaling: str) -> FitData:
-        steps = learn_preparation(self._learner, scaling, data.X, self._assignment.encoding)
-        prepare = Scaling.prepared_by(steps)
-        return replace(data, X=prepare(data.X), queries=prepare(data.queries))
+        steps = wall.learn_preparation(self._learner, scaling, data.X, self._assignment.encoding)
+        X, queries = (apply_steps(steps, rows) for rows in (data.X, data.queries))
+        return replace(data, X=X, queries=queries)
 
     def make(self, params: Mapping[str, Any], fold: int) -> MetricLearner:
         """Return an unfitted learner."""
         seed = self._assignment.seeds.folds[fold]
         return make_learner(self._assignment, {**self._learner.inner_params, **params}, seed)
 
-    def values(
+    def values(self, learner: MetricLearner, data: FitData) -> Values:
+        """Return the value of a fitted learner by each measure."""
+        return np.array([self._judged(place, learner, data) for place in range(self.n_measures)])
+
+    def blend_values(
         self, learner: MetricLearner, data: FitData, baselines: Baselines | None
-    ) -> npt.NDArray[np.float64]:
-        """Return a row for each measure: one value, or one for each weight of a blend."""
-        chooses_by = self._assignment.chooses_by
-        each = [data] * len(self._tasks) if baselines is None else baselines
-        is_blended = self._assignment.is_blended(type(learner))
-        seed = self._assignment.seeds.blend
-        learned = Blend.sd_of_learned(learner, data.X, seed) if is_blended else 0.0
+    ) -> Values:
+        """Return the values of the blends of a fitted learner, one for each of `Blend.WEIGHTS`."""
+        each = [data] * self.n_measures if baselines is None else baselines
         return np.array(
-            [
-                self._values(task, by, learner, data, (rows, learned) if is_blended else None)
-                for task, by, rows in zip(self._tasks, chooses_by, each, strict=True)
-            ]
+            [self._of_blends(place, learner, data, rows) for place, rows in enumerate(each)]
         )
 
     def baseline_values(self, data: FitData) -> npt.NDArray[np.float64]:
         """Return the value of the Euclidean baseline by each measure."""
         assert data.truth is not None
-        asked = Blend.baseline_scores, data.queries, self._assignment.seeds.ties, data.X
+        asked = baseline_scores, data.queries, self._assignment.seeds.ties, data.X
         return np.array(
             [
                 task.evaluate(data.truth, *asked, (by.measure,)).value(by.measure, by.k)
@@ -112,53 +116,52 @@ class InnerFolds:
             ]
         )
 
-    def _values(
+    def _of_blends(
+        self, place: int, learner: MetricLearner, data: FitData, rows: FitData
+    ) -> list[float]:
+        """Return the values of the blends by a measure; the baseline takes these `rows`."""
+        assert data.truth is not None
+        by, task, seeds = (
+            self._assignment.chooses_by[place],
+            self._tasks[place],
+            self._assignment.seeds,
+        )
+        gallery = rows.queries if task.gallery == "test" else rows.X
+        ties = tie_order(seeds.ties, gallery.shape[0])
+        sd = shared(sd_of_baseline, rows.X, seeds.blend)
+        learned_sd = sd_of_learned(learner, data.X, seeds.blend)
+        blends = [Blend(weight, sd, learned_sd) for weight in Blend.WEIGHTS[:-1]]
+        evaluations = [task.evaluation(data.truth, ties, (by.measure,)) for _ in blends]
+
+        def judge_blends(start: int, scores: FloatArray) -> None:
+            baseline = baseline_scores(rows.queries[start : start + len(scores)], gallery)
+            own = as_inner_product(type(learner), scores)
+            for blend, evaluation in zip(blends, evaluations, strict=True):
+                evaluation.add(start, blend.mix(baseline, own))
+
+        own = self._judged(place, learner, data, judge_blends)
+        return [*(one.value(by.measure, by.k) for one in evaluations), own]
+
+    def _judged(
         self,
-        task: Task,
-        by: ChooseBy,
+        place: int,
         learner: MetricLearner,
         data: FitData,
-        blended_with: tuple[FitData, float] | None,
-    ) -> list[float]:
-        """Return the values of the blends, of which there may be none, then the learner's own.
-
-        They are with a baseline of these rows and the standard deviation of the learner's scores.
-        """
+        also: Callable[[int, FloatArray], object] = lambda start, scores: None,
+    ) -> float:
+        """Return the value of a learner by a measure; ``also(start, scores)`` gets its scores."""
         assert data.truth is not None
-        similarity: Callable[[Any, Any], messages.ScoreArray] = learner.similarity
+        by, task = self._assignment.chooses_by[place], self._tasks[place]
+        similarity: Callable[[Any, Any], FloatArray] = learner.similarity
         training = data.X
         if task.gallery == "training" and isinstance(learner, ExemplarLearner):
             similarity = partial(_similarity_to_training, learner)
             training = np.arange(data.X.shape[0])  # the learner has the items
-        only = (by.measure,)
-        blends: list[tuple[Blend, Evaluation]] = []
-        if blended_with is not None:
-            rows, learned = blended_with
-            gallery = rows.queries if task.gallery == "test" else rows.X
-            ties = tie_order(self._assignment.seeds.ties, gallery.shape[0])
-            sds = shared(Blend.sd_of_baseline, rows.X, self._assignment.seeds.blend), learned
-            blends = [
-                (Blend(weight, *sds), task.evaluation(data.truth, ties, only))
-                for weight in Blend.WEIGHTS[:-1]
-            ]
-
-        def judge_blends(start: int, scores: messages.ScoreArray) -> None:
-            if not blends:
-                return
-            baseline = Blend.baseline_scores(rows.queries[start : start + len(scores)], gallery)
-            own = Blend.as_inner_product(type(learner), scores)
-            for blend, evaluation in blends:
-                evaluation.add(start, blend.mix(baseline, own))
-
-        asked = (similarity, data.queries, self._assignment.seeds.ties, training, only)
-        own = task.evaluate(data.truth, *asked, also=judge_blends)
-        evaluations = [*(evaluation for _, evaluation in blends), own]
-        return [one.value(by.measure, by.k) for one in evaluations]
+        asked = similarity, data.queries, self._assignment.seeds.ties, training, (by.measure,)
+        return task.evaluate(data.truth, *asked, also=also).value(by.measure, by.k)
 
 
-def _similarity_to_training(
-    learner: ExemplarLearner, queries: Any, training: Any
-) -> messages.ScoreArray:
+def _similarity_to_training(learner: ExemplarLearner, queries: Any, training: Any) -> FloatArray:
     """Return the scores of training items, which the learner has: they need not be given."""
     shape = queries.shape[0], training.shape[0]
     return kernel_ready(learner.similarity_to_training(queries), shape, "similarity_to_training")

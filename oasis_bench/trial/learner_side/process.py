@@ -16,13 +16,12 @@ import numpy as np
 import psutil
 from threadpoolctl import threadpool_limits
 
-from oasis_bench.data import Scaling
+from oasis_bench.data import Scaling, apply_steps
 from oasis_bench.plugins import Registry
-from oasis_bench.system import Processes, Threads
+from oasis_bench.system import THREAD_VARIABLES, Processes, n_blas_threads
 from oasis_bench.tasks import Split, evaluate_ranking
+from oasis_bench.trial import wall
 from oasis_bench.trial.learner_side.stages import Channel, run_stage
-from oasis_bench.trial.wall import messages
-from oasis_bench.trial.wall.assignment import Stage
 
 
 def warm_up() -> None:
@@ -33,18 +32,19 @@ def warm_up() -> None:
     with threadpool_limits(1):
         rows = np.eye(4)
         y = np.array([0, 0, 1, 1])
-        rows = Scaling.learn("l2", rows)(rows)
+        rows = apply_steps(Scaling("l2").learn(rows), rows)
         evaluate_ranking(learner.fit(rows, y).similarity, rows, y, seed=0)
-    Threads.of_blas()
+    n_blas_threads()
+    _ = wall.Stage, wall.seal  # they import the modules of the wall
     # Then a fork's garbage collector does not write to pages that it shares with the server.
     gc.collect()
     gc.freeze()
 
 
-def learner_process(stage: Stage, line: int) -> None:
+def learner_process(stage: wall.Stage, line: int) -> None:
     """Run one stage of a trial: the main function of its process, with the end of its line."""
     assignment = stage.assignment
-    os.environ.update(dict.fromkeys(Threads.VARIABLES, str(assignment.threads)))
+    os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(assignment.threads)))
     channel = Channel(line)
     printed = channel.receive_file()
     for stream in (sys.stdout, sys.stderr):
@@ -52,9 +52,9 @@ def learner_process(stage: Stage, line: int) -> None:
         cast(TextIOWrapper, stream).reconfigure(encoding="utf-8", errors="backslashreplace")
     os.close(printed)
     if assignment.memory_bytes is None:
-        channel.send(messages.Started(0))
+        channel.send(wall.Started(0))
     else:
-        channel.send(messages.Started(Processes(stage.server).n_bytes()))
+        channel.send(wall.Started(Processes(stage.server).n_bytes()))
         if sys.platform == "linux":  # then allocations beyond it fail
             limit = psutil.Process().memory_info().data + assignment.memory_bytes
             resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))

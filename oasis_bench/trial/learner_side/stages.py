@@ -26,31 +26,26 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from oasis_bench.data import Scaling, symmetry_index
+from oasis_bench.data import FloatArray, apply_steps, symmetry_index
 from oasis_bench.plugins import (
     BilinearLearner,
-    Blend,
     ExemplarLearner,
     MetricLearner,
     Registry,
     is_the_baseline,
+    place_in_plugin,
     read_model,
+    sd_of_learned,
     write_model,
 )
-from oasis_bench.system import Text, Threads, slices
+from oasis_bench.system import THREAD_VARIABLES, error_line, n_blas_threads, slices
 from oasis_bench.tasks import block_size, kernel_ready
+from oasis_bench.trial import wall
 from oasis_bench.trial.learner_side.fit_data import FitData
 from oasis_bench.trial.learner_side.fold_processes import EndedError, FoldProcesses, FoldWork
 from oasis_bench.trial.learner_side.inner_folds import InnerFolds, make_learner
 from oasis_bench.trial.learner_side.meter import Meter, Stopwatch, time_limit
 from oasis_bench.trial.learner_side.tuning import Tuning
-from oasis_bench.trial.wall import messages, sealed
-from oasis_bench.trial.wall.assignment import (
-    NotApplicableError,
-    Stage,
-    StageName,
-    learn_preparation,
-)
 
 COPY_SECONDS, COPY_RATE = 0.02, 200e6
 """Seconds, and bytes a second, that copying a fitted learner may take.
@@ -67,15 +62,15 @@ class Channel:
     def __init__(self, descriptor: int) -> None:
         self._socket = socket.socket(fileno=descriptor)
 
-    def send(self, message: messages.Message, descriptor: int | None = None) -> None:
+    def send(self, message: wall.Message, descriptor: int | None = None) -> None:
         """Send a message, with a file where one is given."""
-        line = messages.to_line(message)
+        line = wall.to_line(message)
         files = [] if descriptor is None else [descriptor]
         n_sent = socket.send_fds(self._socket, [line], files)
         if n_sent < len(line):
             self._socket.sendall(line[n_sent:])
 
-    def send_scores(self, message: messages.Scores, scores: messages.ScoreArray) -> None:
+    def send_scores(self, message: wall.Scores, scores: FloatArray) -> None:
         """Send scores after their message."""
         self.send(message)
         self._socket.sendall(scores.data.cast("B"))
@@ -86,9 +81,9 @@ class Channel:
         return files[0]
 
 
-def run_stage(stage: Stage, channel: Channel) -> None:
+def run_stage(stage: wall.Stage, channel: Channel) -> None:
     """Do the work of a stage and tell the harness how it ended."""
-    works: dict[StageName, Callable[[Stage, Channel], None]] = {
+    works: dict[wall.StageName, Callable[[wall.Stage, Channel], None]] = {
         "tune": _tune,
         "fit": _fit,
         "load": _load,
@@ -99,7 +94,7 @@ def run_stage(stage: Stage, channel: Channel) -> None:
     try:
         with _limited_to(stage.assignment.threads):
             works[stage.name](stage, channel)
-        channel.send(messages.Ended("ok"))
+        channel.send(wall.Ended("ok"))
     except EndedError as error:
         channel.send(error.message)
     except Exception as error:
@@ -112,37 +107,39 @@ def _limited_to(threads: int) -> Iterator[None]:
 
     To find the libraries takes some milliseconds.
     """
-    if threads == 1 and all(os.environ.get(name) == "1" for name in Threads.VARIABLES):
+    if threads == 1 and all(os.environ.get(name) == "1" for name in THREAD_VARIABLES):
         yield
         return
     with threadpool_limits(threads):
         yield
 
 
-def _ended(error: Exception) -> messages.Ended:
+def _ended(error: Exception) -> wall.Ended:
     """Return the message of a stage that ends by an error."""
-    if isinstance(error, NotApplicableError):
-        return messages.Ended("not applicable", str(error))
-    status = "out of memory" if isinstance(error, MemoryError) else "failed"
-    reason, place = Text.of_error(error), Registry.place_of(error)
+    if isinstance(error, wall.NotApplicableError):
+        return wall.Ended("not applicable", str(error))
+    reason, place = error_line(error), place_in_plugin(error)
     reason += f" ({place})" if place else ""
-    return messages.Ended(status, reason, "".join(traceback.format_exception(error)))
+    text = "".join(traceback.format_exception(error))
+    if isinstance(error, MemoryError):
+        return wall.Ended("out of memory", reason, text)
+    return wall.Ended("failed", reason, text)
 
 
-def _tune(stage: Stage, channel: Channel) -> None:
+def _tune(stage: wall.Stage, channel: Channel) -> None:
     """Tune on the inner folds."""
     assignment, by_scaling = stage.assignment, attrgetter("scaling")
     learner = assignment.learner()
     _import_packages(learner)  # off the clock, and once for the processes of all folds
-    items = sealed.map_items(channel.receive_file())
-    stopwatch = Stopwatch(lambda phase: channel.send(messages.PhaseBegan(phase)))
+    items = wall.map_items(channel.receive_file())
+    stopwatch = Stopwatch(lambda phase: channel.send(wall.PhaseBegan(phase)))
     start = time.perf_counter()
     for scaling, of_scaling in groupby(sorted(assignment.candidates, key=by_scaling), by_scaling):
-        steps = learn_preparation(learner, scaling, items["X"], assignment.encoding)
-        prepared = {**items, "X": Scaling.prepared_by(steps)(items["X"])}
+        steps = wall.learn_preparation(learner, scaling, items["X"], assignment.encoding)
+        prepared = {**items, "X": apply_steps(steps, items["X"])}
         seed = assignment.seeds.fit
         _refuse((make_learner(assignment, one.params, seed) for one in of_scaling), prepared)
-    stopwatch.seconds[messages.LEARNING] += time.perf_counter() - start
+    stopwatch.seconds[wall.LEARNING] += time.perf_counter() - start
 
     def workers(work: FoldWork) -> FoldProcesses:
         limits = assignment.folds_at_once, stopwatch, _ended, assignment.budget_seconds
@@ -158,29 +155,29 @@ def _tune(stage: Stage, channel: Channel) -> None:
             workers=workers if assignment.folds_at_once > 1 else None,
             seconds=assignment.search_seconds,
         ).winners(on_all_folds=is_the_baseline(learner))
-    except NotApplicableError:  # there are too few classes to hold some apart
+    except wall.NotApplicableError:  # there are too few classes to hold some apart
         if assignment.needs_search(learner):
             raise
         winners = [copy(stage.tuned) for _ in assignment.chooses_by]
     for tuned in winners:
         if assignment.is_blended(learner) and tuned.blend is None:  # not tuned: as it is learned
             tuned.blend, tuned.baseline_scaling = 1.0, tuned.scaling
-        tuned.fit_seconds = stopwatch.seconds[messages.LEARNING]
-        tuned.score_seconds = stopwatch.seconds[messages.VALIDATION]
+        tuned.fit_seconds = stopwatch.seconds[wall.LEARNING]
+        tuned.score_seconds = stopwatch.seconds[wall.VALIDATION]
         channel.send(tuned)
 
 
-def _fit(stage: Stage, channel: Channel) -> None:
+def _fit(stage: wall.Stage, channel: Channel) -> None:
     """Fit on the clock, send the fitted learner, then score the test items."""
     assignment, tuned = stage.assignment, stage.tuned
     _warm_up(stage, channel)
     learner = make_learner(assignment, tuned.params, assignment.seeds.fit, tuned.n_steps)
-    channel.send(messages.PhaseBegan(messages.FIT))
+    channel.send(wall.PhaseBegan(wall.FIT))
     # Items are sent only now, with the clock running, so that no work on them is free.
-    items = sealed.map_items(channel.receive_file())
+    items = wall.map_items(channel.receive_file())
     data = FitData.of_items(items, assignment.seeds.judgements)
     with _limited_to(assignment.threads):  # of libraries loaded by now, too
-        threads = Threads.of_blas()
+        threads = n_blas_threads()
         meter = Meter(stage.server)
         with meter:
             if not assignment.needs_tuning(type(learner)):
@@ -190,7 +187,7 @@ def _fit(stage: Stage, channel: Channel) -> None:
     symmetry = _symmetry_of(learner) if assignment.traces else None
     model, late = _copied(learner)
     channel.send(
-        messages.Fitted(
+        wall.Fitted(
             threads,
             cost.seconds + late,
             cost.cpu_seconds + late,
@@ -206,84 +203,82 @@ def _fit(stage: Stage, channel: Channel) -> None:
         _send_model_file(learner, channel)
     if assignment.is_blended(type(learner)):
         # A copy is asked: the learner itself, which is to be timed, has computed nothing yet.
-        copied = pickle.loads(sealed.map_bytes(model))
-        channel.send(
-            messages.Compared(Blend.sd_of_learned(copied, items["X"], assignment.seeds.blend))
-        )
+        copied = pickle.loads(wall.map_bytes(model))
+        channel.send(wall.Compared(sd_of_learned(copied, items["X"], assignment.seeds.blend)))
         del copied
     _score(learner, stage, channel)
 
 
 def _send_model_file(learner: MetricLearner, channel: Channel) -> None:
     try:
-        channel.send(messages.Saved(), sealed.seal(lambda file: write_model(learner, file)))
+        channel.send(wall.Saved(), wall.seal(lambda file: write_model(learner, file)))
     except Exception as error:
-        channel.send(messages.Saved(Text.of_error(error)))
+        channel.send(wall.Saved(error_line(error)))
 
 
-def _load(stage: Stage, channel: Channel) -> None:
+def _load(stage: wall.Stage, channel: Channel) -> None:
     """Read a saved model in place of a fit, then score the test items."""
     assignment = stage.assignment
     _warm_up(stage, channel)
-    channel.send(messages.PhaseBegan(messages.LOAD))
-    content = BytesIO(sealed.map_bytes(channel.receive_file()))
+    channel.send(wall.PhaseBegan(wall.LOAD))
+    content = BytesIO(wall.map_bytes(channel.receive_file()))
     learner = read_model(content, Registry.load(assignment.plugin_files))
     learner.__dict__.pop("feature_names_in_", None)  # matched already: rows come without names
     symmetry = _symmetry_of(learner) if assignment.traces else None
     model, _ = _copied(learner)
-    channel.send(messages.Loaded(Threads.of_blas(), symmetry, _numbers_of(learner)), model)
+    channel.send(wall.Loaded(n_blas_threads(), symmetry, _numbers_of(learner)), model)
     _score(learner, stage, channel)
 
 
-def _score_alone(stage: Stage, channel: Channel) -> None:
+def _score_alone(stage: wall.Stage, channel: Channel) -> None:
     """Score some test items with a copy of the fitted learner, which has never seen the others.
 
     Its time is not recorded.
     """
-    learner = _fitted_copy(stage, channel, messages.ANSWER)
+    learner = _fitted_copy(stage, channel, wall.ANSWER)
     _send_scores(learner, stage.galleries, *_receive_items(stage, channel), channel, nullcontext())
 
 
-def _score_training_items(stage: Stage, channel: Channel) -> None:
+def _score_training_items(stage: wall.Stage, channel: Channel) -> None:
     """Compare the training items with one another, by a copy of the fitted learner."""
-    learner = _fitted_copy(stage, channel, messages.REPLAY)
-    X = sealed.map_items(channel.receive_file())["X"]
+    learner = _fitted_copy(stage, channel, wall.REPLAY)
+    X = wall.map_items(channel.receive_file())["X"]
     _send_scores(learner, ("test",), X, X, channel, nullcontext())
 
 
-def _fitted_copy(stage: Stage, channel: Channel, phase: str) -> MetricLearner:
+def _fitted_copy(stage: wall.Stage, channel: Channel, phase: str) -> MetricLearner:
     """Begin a phase with a copy of the fitted learner, which the harness sends."""
     stage.assignment.learner()  # imports the module of the learner
-    channel.send(messages.PhaseBegan(phase))
-    learner: MetricLearner = pickle.loads(sealed.map_bytes(channel.receive_file()))
+    channel.send(wall.PhaseBegan(phase))
+    learner: MetricLearner = pickle.loads(wall.map_bytes(channel.receive_file()))
     return learner
 
 
-def _score(learner: MetricLearner, stage: Stage, channel: Channel) -> None:
+def _score(learner: MetricLearner, stage: wall.Stage, channel: Channel) -> None:
     """Score the items that the harness sends, on the clock."""
     meter = Meter(stage.server)
-    channel.send(messages.PhaseBegan(messages.ANSWER))
+    channel.send(wall.PhaseBegan(wall.ANSWER))
     _send_scores(learner, stage.galleries, *_receive_items(stage, channel), channel, meter)
     cost = meter.cost()
-    channel.send(messages.Queried(cost.seconds, cost.cpu_seconds))
+    channel.send(wall.Queried(cost.seconds, cost.cpu_seconds))
 
 
-def _receive_items(stage: Stage, channel: Channel) -> tuple[Any, Any]:
+def _receive_items(stage: wall.Stage, channel: Channel) -> tuple[Any, Any]:
     """Wait for the test items and, where they are compared with these, the training items."""
-    test = sealed.map_items(channel.receive_file())["X"]
-    return test, sealed.map_items(channel.receive_file())[
+    test = wall.map_items(channel.receive_file())["X"]
+    return test, wall.map_items(channel.receive_file())[
         "X"
     ] if "training" in stage.galleries else None
 
 
-def _replay(stage: Stage, channel: Channel) -> None:
+def _replay(stage: wall.Stage, channel: Channel) -> None:
     """Learn the same steps once more, and send the scores at each checkpoint.
 
     The replay passes through the measured model, up to rounding, and goes on as far as the
     validation did; nothing is chosen by it.
     """
     assignment, tuned = stage.assignment, stage.tuned
-    training, test = (sealed.map_items(channel.receive_file()) for _ in range(2))
+    training, test = (wall.map_items(channel.receive_file()) for _ in range(2))
     X, data = training["X"], FitData.of_items(training, assignment.seeds.judgements)
     learner = make_learner(assignment, tuned.params, assignment.seeds.fit)
     assert tuned.last_checkpoint is not None
@@ -291,10 +286,10 @@ def _replay(stage: Stage, channel: Channel) -> None:
     for n_steps in assignment.checkpoints:
         if n_steps > tuned.last_checkpoint:
             break
-        channel.send(messages.PhaseBegan(messages.REPLAY))
+        channel.send(wall.PhaseBegan(wall.REPLAY))
         data.fit(learner, done, n_steps)
         done = n_steps
-        channel.send(messages.Replayed(n_steps, _symmetry_of(learner)))
+        channel.send(wall.Replayed(n_steps, _symmetry_of(learner)))
         if "test" in stage.galleries:
             _send_scores(learner, ("test",), X, X, channel, nullcontext())
         _send_scores(learner, stage.galleries, test["X"], X, channel, nullcontext())
@@ -314,21 +309,19 @@ def _send_scores(
         with meter:
             score, method = _scorer(learner, gallery, test, others)
         n_gallery = others.shape[0]
-        for part in slices(
-            test.shape[0], block_size(n_gallery, np.float64, messages.MOST_SCORE_BYTES)
-        ):
+        for part in slices(test.shape[0], block_size(n_gallery, np.float64, wall.MOST_SCORE_BYTES)):
             with meter:
                 scores = score(part)
             n_queries = part.stop - part.start
             sent = kernel_ready(scores, (n_queries, n_gallery), method)
             if np.isnan(sent).any():
                 learner.checked_scores(sent, method)  # raises
-            channel.send_scores(messages.Scores(gallery, n_queries, sent.dtype.name), sent)
+            channel.send_scores(wall.Scores(gallery, n_queries, sent.dtype.name), sent)
 
 
 def _scorer(
     learner: MetricLearner, gallery: str, test: Any, others: Any
-) -> tuple[Callable[[slice], messages.ScoreArray], str]:
+) -> tuple[Callable[[slice], FloatArray], str]:
     """Return what scores a block of test items, and the name of the method that it calls.
 
     A gallery is embedded once, not once a block.
@@ -349,13 +342,13 @@ def _import_packages(learner: type[MetricLearner]) -> None:
             import_module(package)
 
 
-def _warm_up(stage: Stage, channel: Channel) -> None:
+def _warm_up(stage: wall.Stage, channel: Channel) -> None:
     """Fit and ask a few items, so that the clock sees no lazy import and no first call.
 
     That learner is thrown away, and the process has no other items yet.
     """
-    channel.send(messages.PhaseBegan(messages.WARM_UP))
-    few = sealed.map_items(channel.receive_file())
+    channel.send(wall.PhaseBegan(wall.WARM_UP))
+    few = wall.map_items(channel.receive_file())
     n_steps = None if stage.tuned.n_steps is None else 10
     assignment = stage.assignment
     learner = make_learner(assignment, stage.tuned.params, assignment.seeds.warm_up, n_steps)
@@ -374,7 +367,7 @@ def _refuse(learners: Iterable[MetricLearner], items: Mapping[str, Any]) -> None
     data = FitData.of(items["X"], items["y"], items.get("judgements"), seed=0)
     for learner in learners:
         if data.reads_labels(learner) and (reason := learner.refusal(items["X"], items["y"])):
-            raise NotApplicableError(reason)
+            raise wall.NotApplicableError(reason)
 
 
 def _copied(learner: MetricLearner) -> tuple[int, float]:
@@ -383,7 +376,7 @@ def _copied(learner: MetricLearner) -> tuple[int, float]:
     Return its descriptor, and the seconds beyond COPY_SECONDS and COPY_RATE.
     """
     start = time.perf_counter()
-    model = sealed.seal(lambda file: pickle.dump(learner, file, protocol=5))
+    model = wall.seal(lambda file: pickle.dump(learner, file, protocol=5))
     seconds = time.perf_counter() - start
     return model, max(0.0, seconds - COPY_SECONDS - os.fstat(model).st_size / COPY_RATE)
 
@@ -393,11 +386,11 @@ def _numbers_of(learner: MetricLearner) -> dict[str, float]:
     found = {}
     for name, value in vars(learner).items():
         is_fitted = name.endswith("_") and not name.startswith("_") and name != "n_features_in_"
-        if is_fitted and isinstance(value, Real) and len(name) <= messages.LONGEST_NAME:
+        if is_fitted and isinstance(value, Real) and len(name) <= wall.LONGEST_NAME:
             with suppress(OverflowError):
                 found[name] = float(value)
     finite = [item for item in found.items() if math.isfinite(item[1])]
-    return dict(finite[: messages.MOST_NUMBERS])
+    return dict(finite[: wall.MOST_NUMBERS])
 
 
 def _symmetry_of(learner: MetricLearner) -> float | None:

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import chain, pairwise, product
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from oasis_bench.experiment import Candidate
 from oasis_bench.plugins import Blend, IncrementalLearner
+from oasis_bench.trial import wall
 from oasis_bench.trial.learner_side.fold_processes import (
     Baselines,
     Done,
@@ -29,8 +29,6 @@ from oasis_bench.trial.learner_side.fold_processes import (
     Timer,
     Values,
 )
-from oasis_bench.trial.wall import messages
-from oasis_bench.trial.wall.assignment import checkpoints
 
 PATIENCE, LATE_PATIENCE = 4, 3
 """Learning has saturated after so many checkpoints without a better value: 4 times the steps, or
@@ -82,29 +80,21 @@ class _Course:
     def means(self, n_folds: int) -> dict[int | None, npt.NDArray[np.float64]]:
         """Return the means over the first folds at each checkpoint to which all of them came.
 
-        They are of the learner alone, one for each measure.
+        There is one for each measure.
         """
         found = {}
         for n_steps in self._steps:
             if not all((n_steps, fold) in self._values for fold in range(n_folds)):
                 break
-            found[n_steps] = self._of_folds(n_steps, n_folds).mean(axis=0)[:, -1]
+            of_folds = [self._values[n_steps, fold] for fold in range(n_folds)]
+            found[n_steps] = np.mean(of_folds, axis=0)
         return found
 
-    def tuned(self, measure: int, n_steps: int | None, n_folds: int) -> messages.Tuned:
-        """Return it as tuned by one of the measures; of equal blends that of the largest weight."""
+    def tuned(self, n_steps: int | None, n_folds: int) -> wall.Tuned:
+        """Return it as a winner that has learned so many steps, validated on the first folds."""
         scaling, params = self.candidate
-        tuned = messages.Tuned(scaling, dict(params), n_steps, [*self.means(n_folds)][-1])
-        of_folds = self._of_folds(n_steps, n_folds)[:, measure]
-        if of_folds.shape[1] > 1:
-            _, tuned.blend, place = max(
-                zip(of_folds.mean(axis=0), Blend.WEIGHTS, range(len(Blend.WEIGHTS)), strict=True)
-            )
-            tuned.blend_values = of_folds[:, place].tolist()
-        return tuned
-
-    def _of_folds(self, n_steps: int | None, n_folds: int) -> npt.NDArray[np.float64]:
-        return np.array([self._values[n_steps, fold] for fold in range(n_folds)])
+        last = None if n_steps is None else [*self.means(n_folds)][-1]
+        return wall.Tuned(scaling, dict(params), n_steps, last)
 
     def jobs(self) -> Iterator[list[FoldJob]]:
         """Yield the jobs that are to begin, as far as the values tell; none while some are out."""
@@ -134,6 +124,10 @@ def _since_best(means: Mapping[int | None, npt.NDArray[np.float64]]) -> int:
     return len(values) - 1 - int(np.argmax(values, axis=0).max()) if values else 0
 
 
+Fits = list[tuple[_Course, int | None]]
+"""For each measure the course that wins, and its number of steps."""
+
+
 class Tuning:
     """Tunes the scaling, hyper-parameters, and the number of steps where the learner has steps.
 
@@ -145,10 +139,9 @@ class Tuning:
     Where the candidates name `n_steps`, only their values are tried.  Memory holds one model a
     fold.
 
-    Where the learner is blended, each measure has a value for each of `Blend.WEIGHTS`.  The last
-    one, the learner's own, tunes; of the winner the best of them all gives the weight.  The scaling
-    of the baseline is tuned apart, on all folds, so that each learner may fall back on the same
-    baseline.
+    Where the learner is blended, only the blends of winners are validated, after the search, by a
+    further fit on each fold: the best of `Blend.WEIGHTS` is taken.  The scaling of the baseline is
+    tuned apart, on all folds, so that each learner may fall back on the same baseline.
 
     Parameters
     ----------
@@ -173,7 +166,7 @@ class Tuning:
         candidates: Sequence[Candidate],
         max_steps: int,
         timer: Timer,
-        on_point: Callable[[messages.Validated], None],
+        on_point: Callable[[wall.Validated], None],
         *,
         workers: Callable[[FoldWork], FoldProcesses] | None = None,
         seconds: float | None = None,
@@ -184,12 +177,12 @@ class Tuning:
         first = candidates[0].params
         is_incremental = isinstance(folds.make(first, 0), IncrementalLearner)
         self._by_steps = is_incremental and "n_steps" not in first
-        steps = checkpoints(max_steps) if self._by_steps else [None]
+        steps = wall.checkpoints(max_steps) if self._by_steps else [None]
         self._courses = [_Course(candidate, steps) for candidate in candidates]
-        self._spent, self._n_folds = 0.0, 1
+        self._spent, self._n_folds, self._n_validated = 0.0, 1, 1
         self._baselines: list[Baselines] | None = None
 
-    def winners(self, on_all_folds: bool = False) -> list[messages.Tuned]:
+    def winners(self, on_all_folds: bool = False) -> list[wall.Tuned]:
         """Tune, and return the winner by each measure.
 
         With `on_all_folds` each candidate is validated on all of them, without a limit: the
@@ -197,31 +190,76 @@ class Tuning:
         """
         courses, n_measures = self._courses, self._folds.n_measures
         scalings: list[str | None] = [None] * n_measures
-        if self._folds.baseline_scalings:
-            with self._timer(messages.VALIDATION):
+        if is_blended := bool(self._folds.baseline_scalings):
+            with self._timer(wall.VALIDATION):
                 scalings, self._baselines = _tune_baselines(self._folds)
+        is_searched = len(courses) > 1 or self._by_steps or not is_blended
+        fits: Fits = [(courses[0], None)] * n_measures
+        if is_searched:
+            fits = self._search(on_all_folds)
+        winners = [one.tuned(n_steps, self._n_validated) for one, n_steps in fits]
+        if not fits:
+            scaling, params = courses[0].candidate
+            winners = [wall.Tuned(scaling, dict(params)) for _ in range(n_measures)]
+        elif is_blended:
+            self._tune_blends(fits, winners, is_searched)
+        for won, of_baseline in zip(winners, scalings, strict=True):
+            won.baseline_scaling = of_baseline
+        return winners
+
+    def _search(self, on_all_folds: bool) -> Fits:
+        """Return the best course and number of steps by each measure; none in too short a time."""
+        courses = self._courses
         if on_all_folds or len(courses) <= MOST_ON_ALL_FOLDS:
             self._validate(courses, slice(None), math.inf if on_all_folds else self._limit)
         else:
             self._validate(courses, slice(1), FIRST_SHARE * self._limit)
             self._validate(self._best_third(), slice(1, None), self._limit)
-        scaling, params = courses[0].candidate
-        winners = [messages.Tuned(scaling, dict(params))] * n_measures
         for n_validated in (self._n_folds, 1):
             found = {
                 (course, n_steps): means
                 for course in courses
                 for n_steps, means in course.means(n_validated).items()
             }
-            if found:
-                # Of ties the first.
-                best_of = [max(found, key=lambda of: found[of][i]) for i in range(n_measures)]
-                winners = [one.tuned(i, n, n_validated) for i, (one, n) in enumerate(best_of)]
-                break
-        return [
-            msgspec.structs.replace(one, baseline_scaling=scaling)
-            for one, scaling in zip(winners, scalings, strict=True)
-        ]
+            if found:  # of ties the first
+                self._n_validated = n_validated
+                measures = range(self._folds.n_measures)
+                return [max(found, key=lambda of: found[of][i]) for i in measures]
+        return []
+
+    def _tune_blends(self, fits: Fits, winners: Sequence[wall.Tuned], is_searched: bool) -> None:
+        """Find the weight of each winner's blend, on the folds that validated it.
+
+        Without a search before, its own values are the points, and a limit holds.
+        """
+        for fit in dict.fromkeys(fits):
+            (scaling, params), n_steps = fit[0].candidate, fit[1]
+            work, of_folds = FoldWork(self._folds, scaling, self._baselines), {}
+            folds = range(work.n_folds)[: self._n_validated if is_searched else None]
+            jobs = deque(
+                FoldJob(0, fold, fold, params, None, n_steps, is_winner=True) for fold in folds
+            )
+            with closing(self._place(work)) as place:
+                for job, values, taken in place.done(jobs):
+                    of_folds[job.fold] = values
+                    self._spent += taken
+                    if not is_searched:
+                        own = values[:, -1].tolist()
+                        self._on_point(wall.Validated(scaling, dict(params), None, job.fold, own))
+                        if self._spent > self._limit:
+                            break
+            by_fold = np.array([of_folds[fold] for fold in sorted(of_folds)])
+            for measure, won in enumerate(winners):
+                if fits[measure] == fit:  # of equal blends that of the largest weight
+                    of_measure = by_fold[:, measure]
+                    means = of_measure.mean(axis=0)
+                    best = max(range(len(means)), key=lambda i: (means[i], Blend.WEIGHTS[i]))
+                    won.blend = Blend.WEIGHTS[best]
+                    won.blend_values = of_measure[:, best].tolist()
+
+    def _place(self, work: FoldWork) -> InTurn | FoldProcesses:
+        """Return what does the work of the folds."""
+        return InTurn(work, self._timer) if self._workers is None else self._workers(work)
 
     def _best_third(self) -> list[_Course]:
         """Return the candidates that are the best on the first fold by any measure."""
@@ -239,20 +277,16 @@ class Tuning:
             group = [course for course in some if course.candidate.scaling == scaling]
             n_seen += len(group)
             end = start + (until - start) * n_seen / len(some)
-            work = FoldWork(self._folds, scaling, self._baselines)
+            work = FoldWork(self._folds, scaling)
             self._n_folds = work.n_folds
             if not (numbers := range(work.n_folds)[part]):
                 continue
-            with closing(
-                InTurn(work, self._timer) if self._workers is None else self._workers(work)
-            ) as place:
+            with closing(self._place(work)) as place:
                 for job, values, taken in _together(
                     group, numbers, work.n_folds, self._by_steps, place
                 ):
-                    own = values[:, -1].tolist()
-                    scaling, params = group[job.number].candidate
-                    point = messages.Validated(scaling, dict(params), job.stop, job.fold, own)
-                    self._on_point(point)
+                    params, own = group[job.number].candidate.params, values.tolist()
+                    self._on_point(wall.Validated(scaling, dict(params), job.stop, job.fold, own))
                     self._spent += taken
                     if self._spent > end:
                         break

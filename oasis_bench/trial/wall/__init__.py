@@ -4,3 +4,7 @@ The learner's side runs a plugin's code: it never has a test label, and its cloc
 The harness's side has the test labels and the clock.  Neither imports the other.  What passes is
 an `Assignment` and the name of a stage, `messages`, and items and models in `sealed` files.
 """
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

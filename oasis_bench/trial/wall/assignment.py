@@ -12,7 +12,7 @@ from msgspec import Struct
 from oasis_bench.data import Encoding, Scaling
 from oasis_bench.experiment import Candidate, ChooseBy, TrialSpec
 from oasis_bench.plugins import IncrementalLearner, MetricLearner, Registry, is_the_baseline
-from oasis_bench.system import Machine
+from oasis_bench.system import n_cores
 from oasis_bench.tasks import Split
 from oasis_bench.trial.wall.messages import Tuned
 
@@ -164,7 +164,7 @@ def _folds_at_once(spec: TrialSpec) -> int:
     which side by side could be too small for what fits into it in turn.
     """
     alone = spec.experiment.threads == 1 and not spec.shares_cores and spec.memory.n_bytes is None
-    return min(Machine.cores(), spec.experiment.inner_folds) if alone else 1
+    return min(n_cores(), spec.experiment.inner_folds) if alone else 1
 
 
 def learn_preparation(
@@ -182,4 +182,4 @@ def learn_preparation(
     """
     if learner.takes != "rows":
         return []
-    return Scaling.learn_steps(scaling, X, learner.takes_sparse, encoding, saved)
+    return Scaling(scaling).learn(X, learner.takes_sparse, encoding, saved)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 from msgspec import Meta, Struct
 
-from oasis_bench.system import Text
+from oasis_bench.system import printable
 
 WARM_UP, FIT, ANSWER = "the warm-up", "the final fit", "answering"
 LOAD, REPLAY = "reading the model", "the replay for the traces"
@@ -17,6 +16,9 @@ LEARNING, VALIDATION = "learning on inner folds", "validation"
 
 MOST_SCORE_BYTES = 64 * 2**20
 """Of one message."""
+
+LONGEST_TEXT = 20_000
+"""Characters of a reason or a traceback."""
 
 MOST_NUMBERS, LONGEST_NAME = 50, 60
 """Of the single numbers of a fit, and of their names."""
@@ -150,13 +152,13 @@ class Replayed(_Message):
 class Ended(_Message):
     """The last message of a stage: its status, and why it is not 'ok'; long texts are cut."""
 
-    status: Annotated[str, Meta(pattern=r"^(ok|failed|out of memory|timeout|not applicable)\Z")]
+    status: Literal["ok", "failed", "out of memory", "timeout", "not applicable"]
     reason: str | None = None
     traceback: str | None = None
 
     def __post_init__(self) -> None:
-        self.reason = self.reason and Text.printable(Text.cut(self.reason), keep="\n\t")
-        self.traceback = self.traceback and Text.printable(Text.cut(self.traceback), keep="\n\t")
+        self.reason = self.reason and printable(self.reason, "\n\t", LONGEST_TEXT)
+        self.traceback = self.traceback and printable(self.traceback, "\n\t", LONGEST_TEXT)
 
 
 Message: TypeAlias = (
@@ -175,8 +177,6 @@ Message: TypeAlias = (
 )
 WITH_FILE = (Fitted, Saved, Loaded)
 """The messages that a file comes with."""
-
-ScoreArray = npt.NDArray[np.floating]
 
 _encoder = msgspec.json.Encoder(enc_hook=lambda value: value.item())  # scalars of NumPy
 _decoder: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
