@@ -24,8 +24,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple, TypeAlias,
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
 from oasis_bench.data import (
     MISSING,
@@ -485,9 +483,7 @@ def row_triplets(path: Path, names: Sequence[str]) -> JudgedTriplets:
 
 def groups_of_pairs(pairs: Ratings, n_rows: int) -> npt.NDArray[np.int64]:
     """Return the group of each row: rows that pairs of the same join, also over others."""
-    left, right = pairs.items[pairs.marks[:, 0]].T
-    graph = sparse.coo_array((np.ones(len(left)), (left, right)), shape=(n_rows, n_rows))
-    return np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64)
+    return pairs.part(pairs.marks[:, 0]).joined(n_rows)
 
 
 def contradictions(pairs: Ratings, names: Sequence[str]) -> list[str]:

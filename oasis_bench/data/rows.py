@@ -215,6 +215,13 @@ class Ratings:
         """Go over the arrays, in order: what a hash of the content reads."""
         return iter((self.queries, self.candidates, self.marks))
 
+    def joined(self, n_items: int) -> npt.NDArray[np.int64]:
+        """Return the group of each of `n_items` items: those that pairs join, also over others."""
+        from scipy.sparse.csgraph import connected_components  # here: it is slow to import
+
+        graph = sparse.coo_array((np.ones(len(self.queries)), self.items.T), (n_items, n_items))
+        return np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64)
+
 
 Judgements = JudgedTriplets | Ratings
 

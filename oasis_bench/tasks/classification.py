@@ -7,9 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
-from oasis_bench.data import LabelledRows, Labels
+from oasis_bench.data import LabelledRows
 from oasis_bench.tasks import chance
 from oasis_bench.tasks.ranking import Numbers, Scores, best_of, places, rank_in_parts
 from oasis_bench.tasks.task import Evaluation, Task, Truth
@@ -154,12 +153,5 @@ class Classification(Task):
         self, truth: Truth, ties: Numbers, measures: Collection[str] | None = None
     ) -> NeighbourVotes:
         """Make the evaluation; `truth` holds the labels of test and training items."""
-        y, training = (self._classes(labels) for labels in (truth.y, truth.training))
-        if len(training) != len(ties):
-            raise ValueError(f"{len(training)} training labels for {len(ties)} training items")
+        y, training = np.asarray(truth.y), np.asarray(truth.training)
         return NeighbourVotes(y, training, ties, measures)
-
-    def _classes(self, labels: Labels | None) -> ClassNumbers:
-        if labels is None or sparse.issparse(labels):
-            raise ValueError(f"{self.name} is judged by one class of each test and training item")
-        return np.asarray(labels)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from oasis_bench.data import JudgedTriplets, LabelledRows, Ratings
+from oasis_bench.tasks.papers import CHECHIK, WANG
 from oasis_bench.tasks.ranking import Numbers, Scores, places, refuse_nan
 from oasis_bench.tasks.task import Evaluation, GroupSum, Task, Truth
 
@@ -33,10 +34,8 @@ class TripletAnswers(Evaluation):
     def __init__(
         self, judged: JudgedTriplets, ties: Numbers, measures: Collection[str] | None = None
     ) -> None:
-        possible = _possible_measures(judged)
-        super().__init__(len(ties), tuple(possible if measures is None else measures))
-        if missing := [name for name in self.kept if name not in possible]:
-            raise ValueError(f"{missing[0]} is of votes, and these triplets have none")
+        kept = _possible_measures(judged) if measures is None else measures
+        super().__init__(len(ties), tuple(kept))
         self.n_queries = len(np.unique(judged.items[:, 0]))
         self._place = places(ties)
         self._queries, self._a, self._b = judged.items.T
@@ -46,8 +45,7 @@ class TripletAnswers(Evaluation):
             if judged.votes is None
             else np.sign(judged.votes[:, 0] - judged.votes[:, 1])
         )
-        order = np.argsort(self._queries, kind="stable")
-        self._order, self._sorted_queries = order, self._queries[order]
+        self._order = np.argsort(self._queries, kind="stable")
         self._preferred = np.zeros(len(judged.items), dtype=np.int64)
         self._at_top = np.zeros((len(TOP_KS), len(judged.items)), dtype=np.int64)
         self._groups = judged.groups
@@ -59,7 +57,8 @@ class TripletAnswers(Evaluation):
     def judge(self, start: int, scores: Scores) -> None:
         """Compare the two scores of each triplet whose query is in the block."""
         refuse_nan(int(np.isnan(scores).sum()), scores)
-        first, last = np.searchsorted(self._sorted_queries, (start, start + len(scores)))
+        block = start, start + len(scores)
+        first, last = np.searchsorted(self._queries, block, sorter=self._order)
         mine = self._order[first:last]
         rows = self._queries[mine] - start
         to_a, to_b = scores[rows, self._a[mine]], scores[rows, self._b[mine]]
@@ -152,8 +151,7 @@ class JudgedTripletsTask(Task):
     name = "judged-triplets"
     summary = "the item that people find more similar to the query should score higher"
     citation = (
-        "Wang et al. (2014), Learning Fine-grained Image Similarity with Deep Ranking, CVPR, "
-        "section 6.3; votes: Lagunas et al. (2019), A Similarity Measure for Material Appearance, "
+        f"{WANG} 6.3; votes: Lagunas et al. (2019), A Similarity Measure for Material Appearance, "
         "ACM Transactions on Graphics 38"
     )
     split = "judged"
@@ -197,8 +195,6 @@ class RatedCandidates(Evaluation):
         n_raters = ratings.marks.shape[1]
         possible = RatingsTask.measures if n_raters > 1 else (MARKED,)
         super().__init__(len(ties), possible if measures is None else tuple(measures))
-        if missing := [name for name in self.kept if name not in possible]:
-            raise ValueError(f"{missing[0]}: several raters are needed, and there is one")
         self._place = places(ties)
         order = np.argsort(ratings.queries, kind="stable")
         self._queries, starts = np.unique(ratings.queries[order], return_index=True)
@@ -288,10 +284,7 @@ class RatingsTask(Task):
 
     name = "ratings"
     summary = "the candidates that most people find relevant should rank first"
-    citation = (
-        "Chechik, Sharma, Shalit & Bengio (2010), Large Scale Online Learning of Image Similarity "
-        "Through Ranking, JMLR 11, section 5.2.3"
-    )
+    citation = f"{CHECHIK} 5.2.3"
     split = "rated"
     gallery = "test"
     measures = (MARKED, HUMAN, ERROR)

@@ -21,19 +21,8 @@ from scipy.stats import sem
 
 from oasis_bench.data import LabelledRows, Labels, checked_labels, joint_distribution
 from oasis_bench.system import Progress, no_progress
-from oasis_bench.tasks import chance
-from oasis_bench.tasks.ranking import (
-    Numbers,
-    Scores,
-    Similarity,
-    as_items,
-    checked_rows,
-    places,
-    rank_in_parts,
-    relevant_ranks,
-    score_in_blocks,
-    tie_order,
-)
+from oasis_bench.tasks import chance, ranking
+from oasis_bench.tasks.papers import CHECHIK, MUSGRAVE, OH_SONG
 from oasis_bench.tasks.task import Evaluation, Task, Truth
 
 Floats = npt.NDArray[np.float64]
@@ -50,7 +39,7 @@ class HitRanks:
     `sizes`.
     """
 
-    ranks: Numbers
+    ranks: ranking.Numbers
     starts: npt.NDArray[np.integer]
     sizes: npt.NDArray[np.integer]
 
@@ -77,28 +66,28 @@ class HitRanks:
         return np.asarray(at.reshape(-1, last).cumsum(axis=1), dtype=float)
 
 
-def _average_precision(hits: HitRanks, ks: Numbers) -> Floats:
+def _average_precision(hits: HitRanks, ks: ranking.Numbers) -> Floats:
     return np.asarray(hits.sums(hits.precisions) / hits.sizes)[:, None]
 
 
-def _precision(hits: HitRanks, ks: Numbers) -> Floats:
+def _precision(hits: HitRanks, ks: ranking.Numbers) -> Floats:
     return np.asarray(hits.counts(int(ks[-1]))[:, ks - 1] / ks)
 
 
-def _r_precision(hits: HitRanks, ks: Numbers) -> Floats:
+def _r_precision(hits: HitRanks, ks: ranking.Numbers) -> Floats:
     return (hits.sums(hits.among_first_r.astype(float)) / hits.sizes)[:, None]
 
 
-def _average_precision_at_r(hits: HitRanks, ks: Numbers) -> Floats:
+def _average_precision_at_r(hits: HitRanks, ks: ranking.Numbers) -> Floats:
     within = hits.precisions * hits.among_first_r
     return np.asarray(hits.sums(within) / hits.sizes)[:, None]
 
 
-def _recall(hits: HitRanks, ks: Numbers) -> Floats:
+def _recall(hits: HitRanks, ks: ranking.Numbers) -> Floats:
     return np.asarray(hits.ranks[hits.starts][:, None] <= ks, dtype=float)
 
 
-def _ndcg(hits: HitRanks, ks: Numbers) -> Floats:
+def _ndcg(hits: HitRanks, ks: ranking.Numbers) -> Floats:
     best = np.cumsum(1 / np.log2(np.arange(2, hits.sizes.max() + 2)))
     gains = hits.sums(1 / np.log2(1 + hits.ranks))
     return np.asarray(gains / best[hits.sizes - 1])[:, None]
@@ -110,26 +99,18 @@ class RankMeasure(NamedTuple):
     ``chance(n_relevant, n_ranked, k)`` is the expected value; `ks` is empty where there is no k.
     """
 
-    values: Callable[[HitRanks, Numbers], Floats]
+    values: Callable[[HitRanks, ranking.Numbers], Floats]
     chance: Callable[[npt.NDArray[np.integer], int, int], Floats]
     ks: tuple[int, ...] = ()
 
 
 MEASURES: Mapping[str, RankMeasure] = {
-    "mAP": RankMeasure(
-        _average_precision, lambda R, n, k: chance.average_precision_of_chance(R, n)
-    ),
-    "precision": RankMeasure(
-        _precision,
-        lambda R, n, k: chance.precision_of_chance(R, n),
-        tuple(range(1, LAST_K + 1)),
-    ),
-    "R-precision": RankMeasure(_r_precision, lambda R, n, k: chance.precision_of_chance(R, n)),
-    "MAP@R": RankMeasure(
-        _average_precision_at_r, lambda R, n, k: chance.average_precision_at_r_of_chance(R, n)
-    ),
+    "mAP": RankMeasure(_average_precision, chance.average_precision_of_chance),
+    "precision": RankMeasure(_precision, chance.precision_of_chance, tuple(range(1, LAST_K + 1))),
+    "R-precision": RankMeasure(_r_precision, chance.precision_of_chance),
+    "MAP@R": RankMeasure(_average_precision_at_r, chance.average_precision_at_r_of_chance),
     "recall": RankMeasure(_recall, chance.recall_of_chance, RECALL_KS),
-    "nDCG": RankMeasure(_ndcg, lambda R, n, k: chance.ndcg_of_chance(R, n)),
+    "nDCG": RankMeasure(_ndcg, chance.ndcg_of_chance),
 }
 
 
@@ -143,13 +124,13 @@ class RankedQueries(Evaluation):
     def __init__(
         self,
         labels: SharedLabels,
-        asked: Numbers,
-        ties: Numbers,
+        asked: ranking.Numbers,
+        ties: ranking.Numbers,
         measures: Collection[str] | None = None,
         last_k: int = LAST_K,
     ) -> None:
         super().__init__(len(asked), tuple(MEASURES if measures is None else measures))
-        self._labels, self._asked, self._place = labels, asked, places(ties)
+        self._labels, self._asked, self._place = labels, asked, ranking.places(ties)
         self._counts = labels.has_relevant(asked)
         self.n_queries = int(np.count_nonzero(self._counts))
         self.n_left_out = len(asked) - self.n_queries
@@ -170,11 +151,11 @@ class RankedQueries(Evaluation):
         }
         self.n_relevant = np.zeros(len(asked), dtype=np.int64)
 
-    def judge(self, start: int, scores: Scores) -> None:
+    def judge(self, start: int, scores: ranking.Scores) -> None:
         """Rank a block of queries, on all cores."""
-        rank_in_parts(scores, lambda part: self._rank(start, part, scores[part]))
+        ranking.rank_in_parts(scores, lambda part: self._rank(start, part, scores[part]))
 
-    def _rank(self, start: int, part: slice, scores: Scores) -> None:
+    def _rank(self, start: int, part: slice, scores: ranking.Scores) -> None:
         """Rank a part of a block; parts are ranked side by side and write each its own rows."""
         rows = np.arange(start + part.start, start + part.stop)
         counts = self._counts[rows]
@@ -184,7 +165,7 @@ class RankedQueries(Evaluation):
             return
         queries = self._asked[rows]
         relevant = self._labels.relevant_rows(queries)
-        ranks = relevant_ranks(scores, queries, self._place, relevant)
+        ranks = ranking.relevant_ranks(scores, queries, self._place, relevant)
         hits = HitRanks(ranks, relevant.indptr[:-1], np.diff(relevant.indptr))
         self.n_relevant[rows] = hits.sizes
         for name, values in self._values.items():
@@ -202,13 +183,9 @@ class RankedQueries(Evaluation):
         """Return the mean over the queries that count of what a random order gives."""
         distinct, times = np.unique(self.n_relevant[self._counts], return_counts=True)
         expected = MEASURES[measure].chance
-        return self._by_k(
-            measure,
-            [
-                np.average(expected(distinct, self._n_ranked, int(k)), weights=times)
-                for k in (self._ks[measure] if MEASURES[measure].ks else (0,))
-            ],
-        )
+        ks = self._ks[measure].tolist() if MEASURES[measure].ks else [0]
+        of_k = (expected(distinct, self._n_ranked, k) for k in ks)
+        return self._by_k(measure, [np.average(one, weights=times) for one in of_k])
 
     def _by_k(self, measure: str, values: Floats | list[np.floating]) -> dict[int | None, float]:
         ks = map(int, self._ks[measure]) if MEASURES[measure].ks else (None,)
@@ -233,12 +210,12 @@ class SharedLabels:
         self._labels = labels
         self._rows_of_label = sparse.csr_array(labels.T)
 
-    def has_relevant(self, rows: Numbers) -> npt.NDArray[np.bool_]:
+    def has_relevant(self, rows: ranking.Numbers) -> npt.NDArray[np.bool_]:
         """Tell which of the rows share a label with another row."""
         is_shared = np.diff(self._rows_of_label.indptr) > 1
         return np.asarray(self._labels[rows] @ is_shared.astype(float) > 0)
 
-    def relevant_rows(self, queries: Numbers) -> sparse.csr_array:
+    def relevant_rows(self, queries: ranking.Numbers) -> sparse.csr_array:
         """Return a matrix (n_queries, n_rows) with an entry for each row relevant to a query.
 
         `queries` are row numbers; a row is not relevant to itself.
@@ -257,11 +234,7 @@ class Retrieval(Task):
 
     name = "retrieval"
     summary = "each test item ranks the other test items; items of its class should rank first"
-    citation = (
-        "Chechik, Sharma, Shalit & Bengio (2010), Large Scale Online Learning of Image Similarity "
-        "Through Ranking, JMLR 11, section 5.1; MAP@R: Musgrave, Belongie & Lim (2020), A Metric "
-        "Learning Reality Check, ECCV"
-    )
+    citation = f"{CHECHIK} 5.1; MAP@R: {MUSGRAVE}"
     split = "seen-classes"
     gallery = "test"
     measures = tuple(MEASURES)
@@ -272,11 +245,10 @@ class Retrieval(Task):
         return None
 
     def evaluation(
-        self, truth: Truth, ties: Numbers, measures: Collection[str] | None = None
+        self, truth: Truth, ties: ranking.Numbers, measures: Collection[str] | None = None
     ) -> RankedQueries:
         """Make the evaluation; `truth` holds the labels of the test items."""
-        if truth.y is None:
-            raise ValueError(f"{self.name} is judged by the labels of the test items")
+        assert truth.y is not None, "the harness knows the labels"
         return RankedQueries(SharedLabels(truth.y), np.arange(len(ties)), ties, measures)
 
 
@@ -310,7 +282,7 @@ class RankingMeasures:
 
 
 def evaluate_ranking(
-    similarity: Similarity,
+    similarity: ranking.Similarity,
     X: Any,
     y: Any,
     seed: int,
@@ -352,13 +324,13 @@ def evaluate_ranking(
         If a similarity is NaN or has a wrong shape, if y does not have one label for each row, if a
         query is not the index of a row, or if no query has another row that is relevant to it.
     """
-    (X,) = as_items(X)
+    (X,) = ranking.as_items(X)
     n_rows = X.shape[0]
     labels = SharedLabels(checked_labels(y, n_rows))
-    asked = np.arange(n_rows) if queries is None else checked_rows(queries, n_rows)
-    ties = tie_order(seed, n_rows)
+    asked = np.arange(n_rows) if queries is None else ranking.checked_rows(queries, n_rows)
+    ties = ranking.tie_order(seed, n_rows)
     evaluation = RankedQueries(labels, asked, ties, ("mAP", "precision"), k_max)
-    score_in_blocks(similarity, X, asked, X, evaluation.add, progress, seed)
+    ranking.score_in_blocks(similarity, X, asked, X, evaluation.add, progress, seed)
     average = evaluation.of_queries("mAP")[:, 0]
     return RankingMeasures(
         mean_average_precision=float(average.mean()),
@@ -376,9 +348,5 @@ class UnseenClasses(Retrieval):
 
     name = "unseen-classes"
     summary = "retrieval among classes that the learner has never seen"
-    citation = (
-        "Oh Song, Xiang, Jegelka & Savarese (2016), Deep Metric Learning via Lifted Structured "
-        "Feature Embedding, CVPR; Musgrave, Belongie & Lim (2020), A Metric Learning Reality "
-        "Check, ECCV"
-    )
+    citation = f"{OH_SONG}; {MUSGRAVE}"
     split = "unseen-classes"

@@ -24,15 +24,7 @@ from oasis_bench.data import (
     checked_labels,
 )
 from oasis_bench.system import Text, UsageError
-from oasis_bench.tasks.ranking import (
-    Numbers,
-    Scores,
-    Similarity,
-    as_items,
-    kernel_ready,
-    score_in_blocks,
-    tie_order,
-)
+from oasis_bench.tasks import ranking
 
 
 class GroupSum(NamedTuple):
@@ -104,7 +96,7 @@ class Evaluation(ABC):
         self.kept = kept
         self._came = np.zeros(n_asked, dtype=bool)
 
-    def add(self, start: int, scores: Scores) -> None:
+    def add(self, start: int, scores: ranking.Scores) -> None:
         """Evaluate the scores of a block of queries.
 
         Parameters
@@ -119,11 +111,11 @@ class Evaluation(ABC):
         ValueError
             If a score is NaN.
         """
-        self.judge(start, kernel_ready(scores))
+        self.judge(start, ranking.kernel_ready(scores))
         self._came[start : start + len(scores)] = True
 
     @abstractmethod
-    def judge(self, start: int, scores: Scores) -> None:
+    def judge(self, start: int, scores: ranking.Scores) -> None:
         """Evaluate a block of queries, as `add`; scores are `kernel_ready`, and may be NaN."""
 
     @abstractmethod
@@ -281,7 +273,7 @@ class Task(ABC):
 
     @abstractmethod
     def evaluation(
-        self, truth: Truth, ties: Numbers, measures: Collection[str] | None = None
+        self, truth: Truth, ties: ranking.Numbers, measures: Collection[str] | None = None
     ) -> Evaluation:
         """Make the evaluation of one trial.
 
@@ -307,12 +299,12 @@ class Task(ABC):
     def evaluate(
         self,
         truth: Truth,
-        similarity: Similarity,
+        similarity: ranking.Similarity,
         X: Any,
         seed: int,
         training: Any = None,
         measures: Collection[str] | None = None,
-        also: Callable[[int, Scores], object] = lambda start, scores: None,
+        also: Callable[[int, ranking.Scores], object] = lambda start, scores: None,
     ) -> Evaluation:
         """Evaluate a similarity function in this process, one block of queries at a time.
 
@@ -338,14 +330,14 @@ class Task(ABC):
         Evaluation
         """
         gallery = X if self.gallery == "test" else training
-        X, gallery = as_items(X, gallery)
-        evaluation = self.evaluation(truth, tie_order(seed, gallery.shape[0]), measures)
+        X, gallery = ranking.as_items(X, gallery)
+        evaluation = self.evaluation(truth, ranking.tie_order(seed, gallery.shape[0]), measures)
 
-        def take(start: int, scores: Scores) -> None:
+        def take(start: int, scores: ranking.Scores) -> None:
             evaluation.add(start, scores)
             also(start, scores)
 
-        score_in_blocks(similarity, X, np.arange(X.shape[0]), gallery, take, seed=seed)
+        ranking.score_in_blocks(similarity, X, np.arange(X.shape[0]), gallery, take, seed=seed)
         return evaluation
 
     def has_measure(self, text: str) -> bool:

@@ -9,13 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from oasis_bench.data import LabelledRows, Ratings
+from oasis_bench.tasks.papers import HUANG
 from oasis_bench.tasks.ranking import Numbers, Scores, refuse_nan
 from oasis_bench.tasks.task import Evaluation, Task, Truth
-
-FACES = (
-    "Huang, Ramesh, Berg & Learned-Miller (2007), Labeled Faces in the Wild, University of "
-    "Massachusetts, technical report 07-49"
-)
 
 MOST_PAIRS = 2**20
 """Pairs that labels give, at most."""
@@ -136,7 +132,7 @@ class Verification(Task):
 
     name = "verification"
     summary = "pairs of the same item, or class, should score above pairs of different ones"
-    citation = FACES
+    citation = HUANG
     split = "pairs"
     gallery = "test"
     measures = (AUC, EQUAL_ERRORS, *ACCEPTS)
@@ -153,8 +149,6 @@ class Verification(Task):
         """Make the evaluation; `truth` holds the pairs, or the labels, of the test items."""
         if truth.ratings is not None:
             pairs: Pairs = (*truth.ratings.items.T, same(truth.ratings))
-        elif isinstance(truth.y, np.ndarray):
-            pairs = pairs_of_labels(truth.y)
         else:
-            raise ValueError("pairs or one class of each test item are needed")
+            pairs = pairs_of_labels(np.asarray(truth.y))
         return SameOrDifferent(pairs, len(ties), measures)
