@@ -29,16 +29,6 @@ from oasis_bench.data import FloatArray, Patches
 from oasis_bench.datasets import picture_files
 from oasis_bench.datasets.files import listed, load_array, open_npz, reason_of, refuse_empty
 from oasis_bench.datasets.hand_made import HAND_MADE, Teachers, check_packages, hand_made_rows
-from oasis_bench.datasets.picture_files import (
-    Fault,
-    Parts,
-    Picture,
-    PictureRows,
-    UnusableImageError,
-    described,
-    picture_rows,
-    read_image,
-)
 from oasis_bench.system import (
     Machine,
     Processes,
@@ -54,7 +44,10 @@ from oasis_bench.system import (
 VISTERMS, LITE0, NO_ROWS = "visterms", "efficientnet-lite0", "none"
 LITE0_LAYERS = f"{LITE0}-layers"
 
-Kinds: TypeAlias = "dict[str, Callable[[Sequence[Picture], Progress, Teachers], PictureRows]]"
+Describe: TypeAlias = (
+    "Callable[[Sequence[picture_files.Picture], Progress, Teachers], picture_files.PictureRows]"
+)
+Kinds: TypeAlias = dict[str, Describe]
 """What makes the rows of each kind of features, by the name of the kind."""
 
 
@@ -86,8 +79,8 @@ def asked_features(option: str, own: str | None = None) -> Kinds:
 
 
 def feature_rows(
-    kinds: Kinds, pictures: Sequence[Picture], progress: Progress, teachers: Teachers
-) -> PictureRows:
+    kinds: Kinds, pictures: Sequence[picture_files.Picture], progress: Progress, teachers: Teachers
+) -> picture_files.PictureRows:
     """Describe each picture; of several kinds, each is of unit length and they are joined.
 
     Then `patches` of one kind are the row of that kind.  The layers of a network are a kind each.
@@ -105,7 +98,7 @@ def feature_rows(
             groups[re.sub(r"\W", "_", name)] = normalize(rows.X[here])
         else:
             groups |= {of: kind.descriptors[here] for of, kind in rows.patches.kinds.items()}
-    return PictureRows(
+    return picture_files.PictureRows(
         np.concatenate(list(groups.values()), axis=1),
         kept,
         list(left_out.items()),
@@ -114,14 +107,18 @@ def feature_rows(
     )
 
 
-def no_rows(pictures: Sequence[Picture], _: Progress, __: object = None) -> PictureRows:
+def no_rows(
+    pictures: Sequence[picture_files.Picture], _: Progress, __: object = None
+) -> picture_files.PictureRows:
     """Return rows of no number: for learners that take pixels or patches alone."""
-    return PictureRows(np.empty((len(pictures), 0), np.float32), list(range(len(pictures))), [])
+    return picture_files.PictureRows(
+        np.empty((len(pictures), 0), np.float32), list(range(len(pictures))), []
+    )
 
 
 def file_rows(
-    path: Path, pictures: Sequence[Picture], _: Progress, __: object = None
-) -> PictureRows:
+    path: Path, pictures: Sequence[picture_files.Picture], _: Progress, __: object = None
+) -> picture_files.PictureRows:
     """Read the row of each picture, float32, from an npz file of the user's.
 
     It holds an array `X` (n, d) of numbers.  Without an array `names`, there is a row for each
@@ -150,7 +147,7 @@ def file_rows(
     except (UsageError, MemoryError, OSError) as error:
         raise UsageError(f"features {path}: {reason_of(error)}") from error
     remark = f"features: {rows.shape[1]} numbers an image, read from {path.name}"
-    return PictureRows(rows, list(range(len(paths))), [], (remark,))
+    return picture_files.PictureRows(rows, list(range(len(paths))), [], (remark,))
 
 
 def _arrays(file: NpzFile) -> tuple[FloatArray, list[str] | None]:
@@ -230,8 +227,8 @@ def network_versions(option: str) -> list[str]:
 
 
 def network_rows(
-    option: str, pictures: Sequence[Picture], progress: Progress, _: object = None
-) -> PictureRows:
+    option: str, pictures: Sequence[picture_files.Picture], progress: Progress, _: object = None
+) -> picture_files.PictureRows:
     """Embed each picture by a pretrained network, prepared as its test pictures were.
 
     `option` is 'efficientnet-lite0', whose weights are a package; 'efficientnet-lite0-layers', of
@@ -244,13 +241,13 @@ def network_rows(
     embedding = _Embedding(option)
     decided_by = [*network_versions(option), option]
     try:
-        found, faults = described(
+        found, faults = picture_files.described(
             pictures, embedding.compute, "embeddings", CODE, decided_by, progress
         )
     finally:
         embedding.end()
     about = next((str(about[0]) for *_, about in found.values()), "")
-    rows = picture_rows(pictures, found, faults)
+    rows = picture_files.picture_rows(pictures, found, faults)
     what = "pooled features"
     if option == LITE0_LAYERS and rows.kept:
         parts = zip(*(found[pictures[number].content][:-1] for number in rows.kept), strict=True)
@@ -272,11 +269,14 @@ class _Embedding:
         self._others: frozenset[threading.Thread] = frozenset()
 
     def compute(
-        self, pictures: Sequence[Picture], progress: Progress
-    ) -> tuple[dict[Picture, Parts], dict[Picture, Fault]]:
+        self, pictures: Sequence[picture_files.Picture], progress: Progress
+    ) -> tuple[
+        dict[picture_files.Picture, picture_files.Parts],
+        dict[picture_files.Picture, picture_files.Fault],
+    ]:
         """Embed some pictures."""
         batches = [[one.path for one in pictures[part]] for part in slices(len(pictures), BATCH)]
-        answers: list[Parts | str] = []
+        answers: list[picture_files.Parts | str] = []
         try:
             if self._pool is None:
                 self._start()
@@ -291,9 +291,13 @@ class _Embedding:
             ) from error
         pairs = list(zip(pictures, answers, strict=True))
         rows = {one: answer for one, answer in pairs if not isinstance(answer, str)}
-        return rows, {one: Fault(answer) for one, answer in pairs if isinstance(answer, str)}
+        return rows, {
+            one: picture_files.Fault(answer) for one, answer in pairs if isinstance(answer, str)
+        }
 
-    def _embedded(self, batches: Iterable[Sequence[Path]]) -> Iterator[list[Parts | str]]:
+    def _embedded(
+        self, batches: Iterable[Sequence[Path]]
+    ) -> Iterator[list[picture_files.Parts | str]]:
         """Yield the answers for each batch; at most two batches a process are handed out.
 
         With more, or with the pool's own `map`, loky often cannot end in the middle of the work.
@@ -352,7 +356,7 @@ class Loaded(NamedTuple):
     about: str
 
 
-def embed(option: str, paths: Sequence[Path]) -> list[Parts | str]:
+def embed(option: str, paths: Sequence[Path]) -> list[picture_files.Parts | str]:
     """Embed pictures by the network of this option.
 
     A picture's row, or one of each layer, comes with what it says about the weights; or the reason
@@ -365,9 +369,9 @@ def embed(option: str, paths: Sequence[Path]) -> list[Parts | str]:
     reasons: list[str] = []
     for path in paths:
         try:
-            tensors.append(loaded.transform(read_image(path, enough=2 * loaded.side)))
+            tensors.append(loaded.transform(picture_files.read_image(path, enough=2 * loaded.side)))
             reasons.append("")
-        except UnusableImageError as error:
+        except picture_files.UnusableImageError as error:
             reasons.append(str(error))
     if not tensors:
         return [*reasons]

@@ -19,20 +19,10 @@ from scipy import sparse
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from oasis_bench.data import LabelledRows, Patches
+from oasis_bench.datasets import picture_files
 from oasis_bench.datasets.features import VISTERMS, asked_features, feature_rows
 from oasis_bench.datasets.files import dataset_folder
 from oasis_bench.datasets.patches import patch_options, patches_of
-from oasis_bench.datasets.picture_files import (
-    Picture,
-    PictureRows,
-    UnusableImageError,
-    check_side,
-    fault_lines,
-    hashed_pictures,
-    near_duplicates,
-    pixels_of,
-    read_image,
-)
 from oasis_bench.datasets.visterms import VistermFeatures, visterm_counts
 from oasis_bench.plugins import Dataset, Fields, Registry
 from oasis_bench.system import Progress, Text, UsageError, Value, no_progress
@@ -114,7 +104,7 @@ class ImageDataset(Fields, Dataset, kw_only=True):
             raise UsageError(f"features = {named}: visterms and block do not apply")
         if self.max_classes is not None:
             Value.check("max_classes", self.max_classes, int, least=2)
-        check_side(self.pixels)
+        picture_files.check_side(self.pixels)
         self.visterm_features()  # refuses numbers out of bounds, before a download
 
     @property
@@ -161,14 +151,14 @@ class ImageDataset(Fields, Dataset, kw_only=True):
             warnings.warn(line, stacklevel=3)
 
         found = self._of_first_classes(self.find_images(progress, tell))
-        pictures = hashed_pictures([path for path, _ in found], progress)
+        pictures = picture_files.hashed_pictures([path for path, _ in found], progress)
         if self.asked_features:
             source = self.codebook_source
             teachers = partial(teachers_of, source, self.name, pictures, progress, tell)
             result = feature_rows(self.asked_features, pictures, progress, teachers)
         else:
             found, pictures, result = self._visterms(found, pictures, progress, tell)
-        for line in fault_lines(result.left_out):
+        for line in picture_files.fault_lines(result.left_out):
             tell(line)
         if not len(result.kept):
             path, fault = result.left_out[0]
@@ -187,7 +177,7 @@ class ImageDataset(Fields, Dataset, kw_only=True):
             local, with_edges, left_out = patches_of(
                 asked, self.kinds_of_patches, self.n_points, progress
             )
-            for line in fault_lines(left_out):
+            for line in picture_files.fault_lines(left_out):
                 tell(line)
             if local is None:
                 raise UsageError(f"no image of {self.name} has edges: patches are centred at edges")
@@ -199,7 +189,7 @@ class ImageDataset(Fields, Dataset, kw_only=True):
         pixels = None
         if self.pixels is not None:
             kept = [pictures[result.kept[row]] for row in rows]
-            pixels = pixels_of(kept, self.pixels, progress)
+            pixels = picture_files.pixels_of(kept, self.pixels, progress)
         return LabelledRows(
             *(result.X[rows], y, names, images),
             left_out=tuple(lines),
@@ -245,10 +235,12 @@ class ImageDataset(Fields, Dataset, kw_only=True):
     def _visterms(
         self,
         found: Sequence[tuple[Path, Label]],
-        pictures: list[Picture],
+        pictures: list[picture_files.Picture],
         progress: Progress,
         tell: Callable[[str], None],
-    ) -> tuple[Sequence[tuple[Path, Label]], list[Picture], PictureRows]:
+    ) -> tuple[
+        Sequence[tuple[Path, Label]], list[picture_files.Picture], picture_files.PictureRows
+    ]:
         """Count visterms; return the pictures that are not set apart, and their rows."""
         labels = [label for _, label in found]
         apart = self.set_apart([picture.content for picture in pictures], labels, tell)
@@ -259,18 +251,20 @@ class ImageDataset(Fields, Dataset, kw_only=True):
         self._check_some_usable(pictures, features)
         teachers = teachers_of(self.codebook_source, self.name, pictures, progress, tell, own)
         result, left_out = visterm_counts(pictures, teachers, features, progress)
-        for line in fault_lines(left_out, "left out of the codebooks"):
+        for line in picture_files.fault_lines(left_out, "left out of the codebooks"):
             tell(line)
         return found, pictures, result
 
-    def _check_some_usable(self, pictures: Sequence[Picture], features: VistermFeatures) -> None:
+    def _check_some_usable(
+        self, pictures: Sequence[picture_files.Picture], features: VistermFeatures
+    ) -> None:
         """Raise UsageError if no picture has enough blocks: learning codebooks takes minutes."""
         reason = ""
         for picture in pictures:
             try:
-                features.sizes(*read_image(picture.path).size)
+                features.sizes(*picture_files.read_image(picture.path).size)
                 return
-            except UnusableImageError as error:
+            except picture_files.UnusableImageError as error:
                 reason = reason or str(error)
         raise self._none_usable(len(pictures), pictures[0].path, reason)
 
@@ -284,11 +278,11 @@ class ImageDataset(Fields, Dataset, kw_only=True):
 def teachers_of(
     source_name: str,
     name: str,
-    evaluated: Sequence[Picture],
+    evaluated: Sequence[picture_files.Picture],
     progress: Progress,
     tell: Callable[[str], None],
-    own: Sequence[Picture] = (),
-) -> list[Picture]:
+    own: Sequence[picture_files.Picture] = (),
+) -> list[picture_files.Picture]:
     """Find the pictures that the codebooks of data set `name` are learned from.
 
     They are its `own`, or those of the source without copies of the evaluated pictures:
@@ -302,8 +296,8 @@ def teachers_of(
             raise UsageError(
                 f"the codebooks of {name} are learned from {source_name}: {error}"
             ) from error
-        own = hashed_pictures([path for path, _ in found], progress)
-    copies = near_duplicates(own, evaluated, progress)
+        own = picture_files.hashed_pictures([path for path, _ in found], progress)
+    copies = picture_files.near_duplicates(own, evaluated, progress)
     others = [picture for picture in own if picture.content not in copies]
     if not others:
         raise UsageError(

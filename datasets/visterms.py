@@ -22,19 +22,6 @@ from threadpoolctl import threadpool_limits
 
 from oasis_bench.datasets import picture_files
 from oasis_bench.datasets.files import Arrays, cache_key, cached
-from oasis_bench.datasets.picture_files import (
-    LeftOut,
-    Parts,
-    Picture,
-    PictureRows,
-    TooSmallError,
-    arrays_of_faults,
-    described,
-    faults_of,
-    in_threads,
-    named,
-    read_image,
-)
 from oasis_bench.system import Progress, UsageError, Value, cache_home
 
 if TYPE_CHECKING:  # Pillow is imported where it is used: a trial does without
@@ -178,7 +165,7 @@ class VistermFeatures:
             factor = self.scale ** len(sizes)
             size = (round(width / factor), round(height / factor))
         if not sizes:
-            raise TooSmallError(
+            raise picture_files.TooSmallError(
                 f"visual words need {self.min_blocks} blocks of {self.block} x {self.block} "
                 f"pixels, but {width} x {height} pixels have room for "
                 f"{self.n_blocks(width, height)} only: use larger pictures, a smaller --block, "
@@ -285,27 +272,33 @@ CODE = (picture_files.__file__, __file__)
 """The modules that decide a codebook, besides parameters and pictures."""
 
 
-def _learn(pictures: Sequence[Picture], features: VistermFeatures, progress: Progress) -> Arrays:
+def _learn(
+    pictures: Sequence[picture_files.Picture], features: VistermFeatures, progress: Progress
+) -> Arrays:
     """Learn colours, then visterms, from pixels and blocks that the seed draws."""
     drawn = _drawn(pictures, features.seed)
     n_pixels, n_blocks = (
         math.ceil(total / max(1, len(drawn))) for total in (SAMPLED_PIXELS, SAMPLED_BLOCKS)
     )
-    pixels, unreadable = in_threads(
+    pixels, unreadable = picture_files.in_threads(
         partial(_sample_pixels, features, n_pixels), "sampling colours", drawn, progress
     )
     if not pixels:
         raise _too_few(0, len(drawn), features)
     colours = _learn_colours(np.concatenate(list(pixels.values())), features)
     sample = partial(_sample_blocks, features, n_blocks, colours)
-    samples, too_small = in_threads(sample, "sampling blocks", pixels, progress)
+    samples, too_small = picture_files.in_threads(sample, "sampling blocks", pixels, progress)
     if (n_sampled := sum(map(len, samples.values()))) < features.n_visterms:
         raise _too_few(n_sampled, len(drawn), features)
     what = f"learning {features.n_visterms} visual words"
     progress(what, 0, 1)
     visterms = _learn_visterms(np.concatenate(list(samples.values())), features)
     progress(what, 1, 1)
-    return {"colours": colours, "visterms": visterms, **arrays_of_faults(unreadable | too_small)}
+    return {
+        "colours": colours,
+        "visterms": visterms,
+        **picture_files.arrays_of_faults(unreadable | too_small),
+    }
 
 
 def _too_few(n_blocks: int, n_images: int, features: VistermFeatures) -> UsageError:
@@ -316,7 +309,7 @@ def _too_few(n_blocks: int, n_images: int, features: VistermFeatures) -> UsageEr
     )
 
 
-def _drawn(pictures: Iterable[Picture], seed: int) -> list[Picture]:
+def _drawn(pictures: Iterable[picture_files.Picture], seed: int) -> list[picture_files.Picture]:
     """Draw SAMPLED_IMAGES of the pictures, each content once, whatever their order."""
     unique = {picture.content: picture for picture in pictures}
     contents = sorted(unique)
@@ -326,27 +319,30 @@ def _drawn(pictures: Iterable[Picture], seed: int) -> list[Picture]:
 
 
 def _sample_pixels(
-    features: VistermFeatures, n_pixels: int, picture: Picture
+    features: VistermFeatures, n_pixels: int, picture: picture_files.Picture
 ) -> npt.NDArray[np.uint8]:
     pixels = np.asarray(_codebook_image(picture, features)).reshape(-1, 3)
     return pixels[_generator(picture, features).integers(len(pixels), size=n_pixels)]
 
 
 def _sample_blocks(
-    features: VistermFeatures, n_blocks: int, colours: npt.NDArray[np.uint8], picture: Picture
+    features: VistermFeatures,
+    n_blocks: int,
+    colours: npt.NDArray[np.uint8],
+    picture: picture_files.Picture,
 ) -> npt.NDArray[np.float32]:
     descriptors = block_descriptors(_codebook_image(picture, features), features, colours)
     return _generator(picture, features).permutation(descriptors)[:n_blocks]
 
 
-def _codebook_image(picture: Picture, features: VistermFeatures) -> Image:
-    image = read_image(picture.path)
+def _codebook_image(picture: picture_files.Picture, features: VistermFeatures) -> Image:
+    image = picture_files.read_image(picture.path)
     if features.codebook_size:
         image.thumbnail(features.codebook_size)
     return image
 
 
-def _generator(picture: Picture, features: VistermFeatures) -> np.random.Generator:
+def _generator(picture: picture_files.Picture, features: VistermFeatures) -> np.random.Generator:
     """Seed by the content, so that the order of the pictures does not matter."""
     content = hashlib.sha256(picture.content.encode()).digest()
     return np.random.default_rng([features.seed, int.from_bytes(content[:8])])
@@ -379,11 +375,11 @@ BLOCKS_AT_ONCE = 1024
 
 
 def visterm_counts(
-    pictures: Sequence[Picture],
-    teachers: Sequence[Picture],
+    pictures: Sequence[picture_files.Picture],
+    teachers: Sequence[picture_files.Picture],
     features: VistermFeatures,
     progress: Progress,
-) -> tuple[PictureRows, LeftOut]:
+) -> tuple[picture_files.PictureRows, picture_files.LeftOut]:
     """Count the visterms of each picture in CSR, float32; also say which teachers are left out.
 
     How many blocks of a picture are nearest to each visterm (JMLR 2010, section 3).  Colours and
@@ -396,8 +392,10 @@ def visterm_counts(
         key = cache_key(CODE, repr(features), *sorted({one.content for one in teachers}))
         path = cache_home() / "visterms" / f"codebook-{key}.npz"
         codebook = cached(path, partial(_learn, teachers, features, progress))
-        count = partial(in_threads, partial(_count, features, codebook), "counting visual words")
-        found, faults = described(pictures, count, "visterms", CODE, [key], progress)
+        count = partial(
+            picture_files.in_threads, partial(_count, features, codebook), "counting visual words"
+        )
+        found, faults = picture_files.described(pictures, count, "visterms", CODE, [key], progress)
     kept = [number for number, one in enumerate(pictures) if one.content in found]
     rows = [found[pictures[number].content] for number in kept]
     none = np.empty(0, np.int32)
@@ -410,14 +408,18 @@ def visterm_counts(
         shape=(len(kept), features.n_visterms),
     )
     return (
-        PictureRows(counts, kept, named(pictures, faults)),
-        named(teachers, faults_of(codebook)),
+        picture_files.PictureRows(counts, kept, picture_files.named(pictures, faults)),
+        picture_files.named(teachers, picture_files.faults_of(codebook)),
     )
 
 
-def _count(features: VistermFeatures, codebook: Arrays, picture: Picture) -> Parts:
+def _count(
+    features: VistermFeatures, codebook: Arrays, picture: picture_files.Picture
+) -> picture_files.Parts:
     """Return the visterms of a picture, and how many blocks each has."""
-    blocks = block_descriptors(read_image(picture.path), features, codebook["colours"])
+    blocks = block_descriptors(
+        picture_files.read_image(picture.path), features, codebook["colours"]
+    )
     visterms, counts = np.unique(nearest_centres(blocks, codebook["visterms"]), return_counts=True)
     return visterms.astype(np.int32), counts.astype(np.int32)
 

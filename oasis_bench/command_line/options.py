@@ -10,18 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from oasis_bench import __version__
-from oasis_bench.command_line.parsing import (
-    MOST,
-    RETRIED,
-    Parser,
-    add_data_options,
-    add_plugin,
-    batch_of_text,
-    each_of_text,
-    names_of_text,
-    positive_of_text,
-    statuses_of_text,
-)
+from oasis_bench.command_line import parsing
 from oasis_bench.experiment import Experiment
 
 LEAST_IMAGES = 10
@@ -65,7 +54,7 @@ FILE_KEYS = (
 def make_parser() -> argparse.ArgumentParser:
     """Make the parser; parsed options have the attribute `verb`, such as 'run' or 'data list'."""
     prog = "python -m oasis_bench"
-    parser = Parser(
+    parser = parsing.Parser(
         prog=prog,
         description="Compare metric learners: how well they rank, and how long they take.",
         examples=(
@@ -119,11 +108,11 @@ def _add_run(verbs: Any) -> None:
     run.add("--experiment", "NAME|FILE", what)
     every = f"or '{EVERY_LEARNER}' for each that takes the data"
     what = f"names of learners, {every} (default: the experiment's)"
-    run.add("--algorithms", "A,B", what, type=names_of_text)
+    run.add("--algorithms", "A,B", what, type=parsing.names_of_text)
     _add_param(run)
     what = "a data set, your own file, or a folder of pictures (default: the experiment's)"
     run.add("--dataset", "NAME|PATH", what)
-    add_data_options(run)
+    parsing.add_data_options(run)
     _add_settings(
         run,
         "Each is a key of an experiment file too: its name with _ in place of -, or the key in "
@@ -144,10 +133,10 @@ def _add_run(verbs: Any) -> None:
     run.group("more ways to run it", rare=True)
     what = "keep all scores in RUN/predictions, so that 'evaluate RUN' needs no new fit"
     run.switch("--predictions", what)
-    what = f"with --resume: run trials of these statuses again ({', '.join(RETRIED)})"
-    run.add("--retry", "STATUS,STATUS", what, type=statuses_of_text, default=[])
+    what = f"with --resume: run trials of these statuses again ({', '.join(parsing.RETRIED)})"
+    run.add("--retry", "STATUS,STATUS", what, type=parsing.statuses_of_text, default=[])
     _add_place(run)
-    add_plugin(run)
+    parsing.add_plugin(run)
     run.group("keys of an experiment file alone", FILE_KEYS, rare=True)
 
 
@@ -168,7 +157,7 @@ def _add_evaluate(verbs: Any) -> None:
     parser.add("--dataset", "NAME|PATH", "the data to evaluate a model on")
     parser.writes("--output", "DIR", "a new folder, for a model (default: runs/DATASET-TIME)")
     _add_tables(parser)
-    add_data_options(parser)
+    parsing.add_data_options(parser)
     _add_settings(
         parser,
         "--tasks is for a run as well, the others for a model. --scaling is for a model file "
@@ -178,7 +167,7 @@ def _add_evaluate(verbs: Any) -> None:
     )
     parser.group("more ways to run it", rare=True)
     _add_place(parser)
-    add_plugin(parser)
+    parsing.add_plugin(parser)
 
 
 def _add_fit(verbs: Any) -> None:
@@ -203,13 +192,13 @@ def _add_fit(verbs: Any) -> None:
     parser.add("--task", "NAME", what, dest="tasks", **one)
     parser.writes("--output", "FILE.npz", "the model file", required=True)
     _add_param(parser)
-    add_data_options(parser)
+    parsing.add_data_options(parser)
     _add_settings(parser, "They decide how the learner is tuned.", FIT_SETTINGS, of_a_file=False)
     parser.group("plugins", rare=True)
-    add_plugin(parser)
+    parsing.add_plugin(parser)
 
 
-def _add_param(parser: Parser) -> None:
+def _add_param(parser: parsing.Parser) -> None:
     what = (
         "a hyper-parameter, such as LMNN.pull_weight=0.5,0.9: one value is fixed, "
         "several are searched (default: its search space); repeatable"
@@ -233,7 +222,7 @@ def _add_neighbours(verbs: Any) -> None:
     parser.reads("model", "MODEL", "a model file")
     parser.add("gallery", "GALLERY", "the table, or data set, to search")
     parser.add("queries", "QUERIES", "the table, or data set, of the queries")
-    count: dict[str, Any] = {"type": positive_of_text}
+    count: dict[str, Any] = {"type": parsing.positive_of_text}
     parser.add("-k", "N", "neighbours of each query (default 10)", default=10, **count)
     parser.writes("--output", "FILE.csv", "where to write them (default: the terminal)")
     _add_named_rows(parser)
@@ -258,18 +247,18 @@ def _add_embed(verbs: Any) -> None:
     _add_named_rows(parser)
 
 
-def _add_named_rows(parser: Parser) -> None:
+def _add_named_rows(parser: parsing.Parser) -> None:
     parser.add("--name", "COLUMN", "the column that names the rows (default: their numbers)")
-    add_data_options(parser, 0)
-    add_plugin(parser)
+    parsing.add_data_options(parser, 0)
+    parsing.add_plugin(parser)
 
 
-def _add_tables(parser: Parser) -> None:
+def _add_tables(parser: parsing.Parser) -> None:
     parser.switch("--tables", "print the tables of measures and costs too, as the report has them")
 
 
-def _add_place(parser: Parser) -> None:
-    jobs = partial(positive_of_text, most=1024)
+def _add_place(parser: parsing.Parser) -> None:
+    jobs = partial(parsing.positive_of_text, most=1024)
     what = "trials at a time (default 1; with more, times are disturbed and marked as such)"
     parser.add("--jobs", "N", what, type=jobs, default=1)
     what = "the scheduler of a Dask cluster that runs the trials (default: this machine)"
@@ -277,7 +266,7 @@ def _add_place(parser: Parser) -> None:
 
 
 def _add_settings(
-    parser: Parser, description: str, names: Sequence[str], *, of_a_file: bool = True
+    parser: parsing.Parser, description: str, names: Sequence[str], *, of_a_file: bool = True
 ) -> None:
     """Add an option for each of the settings of an experiment, which checks their values.
 
@@ -326,8 +315,8 @@ def _add_list(verbs: Any) -> None:
     parser.reads("--results", "DIR", what)
     what = "with --for: then compare all learners on this data, as 'run --quick' does"
     parser.add_argument("--try", dest="trial", action="store_true", help=what)
-    add_data_options(parser, 1)
-    add_plugin(parser)
+    parsing.add_data_options(parser, 1)
+    parsing.add_plugin(parser)
 
 
 def _add_check(verbs: Any) -> None:
@@ -348,7 +337,7 @@ def _add_data(verbs: Any) -> None:
     data = verbs.add_parser("data", help="list, describe and prepare data sets")
     actions = data.add_subparsers(required=True, metavar="ACTION", title="arguments")
     what = "list the data sets, and how to get each; 'list datasets' does the same"
-    add_plugin(parser := _verb(actions, "list", "listing:list_all", what))
+    parsing.add_plugin(parser := _verb(actions, "list", "listing:list_all", what))
     parser.set_defaults(what="datasets", dataset=None, trial=False)
     for action, what in (
         ("describe", "describe a data set, and prepare its features if needed"),
@@ -356,8 +345,8 @@ def _add_data(verbs: Any) -> None:
     ):
         parser = _verb(actions, action, "listing:data_load", what, "", "table.csv --label kind")
         parser.add("dataset", "NAME|PATH", "a name, a file or a folder")
-        add_data_options(parser)
-        add_plugin(parser)
+        parsing.add_data_options(parser)
+        parsing.add_plugin(parser)
 
 
 def _add_web_scale(verbs: Any) -> None:
@@ -372,21 +361,27 @@ def _add_web_scale(verbs: Any) -> None:
         "--images 10000",
     )
     for flag, default, least, most, what in (
-        ("test-images", 402_164, LEAST_IMAGES, MOST, "test images, which are ranked"),
-        ("visterms", 10_000, 1, MOST, "visual words: the number of features"),
+        ("test-images", 402_164, LEAST_IMAGES, parsing.MOST, "test images, which are ranked"),
+        ("visterms", 10_000, 1, parsing.MOST, "visual words: the number of features"),
         ("steps-per-image", 70, 1, 10**6, "steps for each training image"),
         ("seeds", 1, 1, 1000, "number of trainings of each kind, each with different triplets"),
-        ("queries", 1000, 1, MOST, "test images used as queries; all if there are fewer"),
+        ("queries", 1000, 1, parsing.MOST, "test images used as queries; all if there are fewer"),
         ("threads", None, 1, 1024, "threads for training and ranking"),
     ):
-        number = partial(positive_of_text, least=least, most=most)
+        number = partial(parsing.positive_of_text, least=least, most=most)
         what = f"{what} (default {default or 'all cores'})"
         parser.add(f"--{flag}", "N", what, type=number, default=default)
-    images = each_of_text(partial(positive_of_text, least=LEAST_IMAGES))
+    images = parsing.each_of_text(partial(parsing.positive_of_text, least=LEAST_IMAGES))
     what = "training images; several numbers show how time grows (default 2292259)"
     parser.add("--images", "N,N", what, type=images, default=[2_292_259])
     what = "triplets in a mini-batch, or 'exact' for OASIS; several are compared (default 65536)"
-    parser.add("--batch", "N,exact", what, type=each_of_text(batch_of_text), default=[65_536])
+    parser.add(
+        "--batch",
+        "N,exact",
+        what,
+        type=parsing.each_of_text(parsing.batch_of_text),
+        default=[65_536],
+    )
     what = "results and the last model of each training (default: runs/web-scale)"
     parser.writes("--output", "DIR", what, default=Path("runs") / "web-scale")
 
@@ -419,7 +414,7 @@ def _add_export(verbs: Any) -> None:
     kinds = ("csv", "parquet", "summary", "trec")
     parser.add("--format", f"{{{','.join(kinds)}}}", what, required=True, choices=kinds)
     parser.writes("--output", "DIR", "where to write them (default: RUN/export)")
-    add_plugin(parser)
+    parsing.add_plugin(parser)
 
 
 def _add_report(verbs: Any) -> None:
@@ -444,7 +439,7 @@ def _add_judge(verbs: Any) -> None:
         "runs/pictures --collect ratings-*.json",
     )
     parser.reads("run", "RUN", "the output folder of a run on pictures")
-    count: dict[str, Any] = {"type": positive_of_text}
+    count: dict[str, Any] = {"type": parsing.positive_of_text}
     what = "largest number of query pictures, from those that 'run --examples' keeps (default: 25)"
     parser.add("--queries", "N", what, **count)
     what = "largest number of pictures to rate for each query (default: 20)"
@@ -466,7 +461,7 @@ def _add_paper(verbs: Any) -> None:
         "--quick",
     )
     what = "run only these, each with a report (default: all that test a claim)"
-    parser.add("--experiments", "A,B", what, type=names_of_text)
+    parser.add("--experiments", "A,B", what, type=parsing.names_of_text)
     parser.switch(
         "--quick", "1 partition and short searches: shows that it works, decides no claim"
     )
