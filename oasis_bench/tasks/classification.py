@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import ClassVar
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy.typing as npt
 from oasis_bench.data import LabelledRows
 from oasis_bench.tasks import chance
 from oasis_bench.tasks.ranking import Numbers, Scores, best_of, places, rank_in_parts
-from oasis_bench.tasks.task import Evaluation, Task, Truth
+from oasis_bench.tasks.task import Evaluation, Measures, Task, Truth
 
 ClassNumbers = npt.NDArray[np.int64]
 
@@ -59,7 +58,7 @@ class NeighbourVotes(Evaluation):
         y: ClassNumbers,
         training: ClassNumbers,
         ties: Numbers,
-        measures: Collection[str] | None = None,
+        measures: Measures = None,
     ) -> None:
         kept = Classification.measures if measures is None else tuple(measures)
         super().__init__(len(y), kept)
@@ -149,9 +148,7 @@ class Classification(Task):
         """Refuse rows of several labels."""
         return "its rows have several labels, not one class each" if rows.multi_label else None
 
-    def evaluation(
-        self, truth: Truth, ties: Numbers, measures: Collection[str] | None = None
-    ) -> NeighbourVotes:
+    def evaluation(self, truth: Truth, ties: Numbers, measures: Measures = None) -> NeighbourVotes:
         """Make the evaluation; `truth` holds the labels of test and training items."""
         y, training = np.asarray(truth.y), np.asarray(truth.training)
         return NeighbourVotes(y, training, ties, measures)

@@ -142,8 +142,7 @@ def _shuffled_groups(judgements: Judgements, seed: int) -> npt.NDArray[np.int64]
     groups = np.unique(judgements.groups)
     if len(groups) < 2:
         raise UsageError(
-            f"all {len(judgements.groups)} judgements are of one text query or reference: 2 are "
-            "needed, to train and to test"
+            f"all {len(judgements.groups)} judgements are of one text query or reference: give 2"
         )
     return np.random.default_rng(seed).permutation(groups)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import ClassVar
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy.typing as npt
 from oasis_bench.data import JudgedTriplets, LabelledRows, Ratings
 from oasis_bench.tasks.papers import CHECHIK, WANG
 from oasis_bench.tasks.ranking import Numbers, Scores, places, refuse_nan
-from oasis_bench.tasks.task import Evaluation, GroupSum, Task, Truth
+from oasis_bench.tasks.task import Evaluation, GroupSum, Measures, Task, Truth
 
 TOP_KS = (30, 3)
 """30 is the paper's, of 1000 pictures a text query; the data sets here have about 11."""
@@ -31,9 +30,7 @@ class TripletAnswers(Evaluation):
     of more votes; a triplet of equal votes has none and counts for measures of votes alone.
     """
 
-    def __init__(
-        self, judged: JudgedTriplets, ties: Numbers, measures: Collection[str] | None = None
-    ) -> None:
+    def __init__(self, judged: JudgedTriplets, ties: Numbers, measures: Measures = None) -> None:
         kept = _possible_measures(judged) if measures is None else measures
         super().__init__(len(ties), tuple(kept))
         self.n_queries = len(np.unique(judged.items[:, 0]))
@@ -169,9 +166,7 @@ class JudgedTripletsTask(Task):
         """Return all measures, or those that need no votes."""
         return self.measures if rows.judged is None else _possible_measures(rows.judged)
 
-    def evaluation(
-        self, truth: Truth, ties: Numbers, measures: Collection[str] | None = None
-    ) -> TripletAnswers:
+    def evaluation(self, truth: Truth, ties: Numbers, measures: Measures = None) -> TripletAnswers:
         """Make the evaluation; `truth` holds the triplets among the test items."""
         if truth.judged is None or not len(truth.judged.items):
             raise ValueError("there is no judged triplet among the test items")
@@ -189,9 +184,7 @@ class RatedCandidates(Evaluation):
     candidates of the query that has the fewest; of one rater there is no human level and no error.
     """
 
-    def __init__(
-        self, ratings: Ratings, ties: Numbers, measures: Collection[str] | None = None
-    ) -> None:
+    def __init__(self, ratings: Ratings, ties: Numbers, measures: Measures = None) -> None:
         n_raters = ratings.marks.shape[1]
         possible = RatingsTask.measures if n_raters > 1 else (MARKED,)
         super().__init__(len(ties), possible if measures is None else tuple(measures))
@@ -295,9 +288,7 @@ class RatingsTask(Task):
         """Refuse a data set without ratings."""
         return "it has no ratings by people" if rows.ratings is None else None
 
-    def evaluation(
-        self, truth: Truth, ties: Numbers, measures: Collection[str] | None = None
-    ) -> RatedCandidates:
+    def evaluation(self, truth: Truth, ties: Numbers, measures: Measures = None) -> RatedCandidates:
         """Make the evaluation; `truth` holds the ratings of the test items."""
         if truth.ratings is None or not len(truth.ratings.queries):
             raise ValueError("there is no rated candidate among the test items")

@@ -9,7 +9,7 @@ n items are ranked for a query and R of them are relevant, at ranks r_1 < r_2 < 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
@@ -23,7 +23,8 @@ from oasis_bench.data import LabelledRows, Labels, checked_labels, joint_distrib
 from oasis_bench.system import Progress, no_progress
 from oasis_bench.tasks import chance, ranking
 from oasis_bench.tasks.papers import CHECHIK, MUSGRAVE, OH_SONG
-from oasis_bench.tasks.task import Evaluation, Task, Truth
+from oasis_bench.tasks.ranking import Numbers, Scores, Similarity
+from oasis_bench.tasks.task import Evaluation, Measures, Task, Truth
 
 Floats = npt.NDArray[np.float64]
 
@@ -39,7 +40,7 @@ class HitRanks:
     `sizes`.
     """
 
-    ranks: ranking.Numbers
+    ranks: Numbers
     starts: npt.NDArray[np.integer]
     sizes: npt.NDArray[np.integer]
 
@@ -66,28 +67,28 @@ class HitRanks:
         return np.asarray(at.reshape(-1, last).cumsum(axis=1), dtype=float)
 
 
-def _average_precision(hits: HitRanks, ks: ranking.Numbers) -> Floats:
+def _average_precision(hits: HitRanks, ks: Numbers) -> Floats:
     return np.asarray(hits.sums(hits.precisions) / hits.sizes)[:, None]
 
 
-def _precision(hits: HitRanks, ks: ranking.Numbers) -> Floats:
+def _precision(hits: HitRanks, ks: Numbers) -> Floats:
     return np.asarray(hits.counts(int(ks[-1]))[:, ks - 1] / ks)
 
 
-def _r_precision(hits: HitRanks, ks: ranking.Numbers) -> Floats:
+def _r_precision(hits: HitRanks, ks: Numbers) -> Floats:
     return (hits.sums(hits.among_first_r.astype(float)) / hits.sizes)[:, None]
 
 
-def _average_precision_at_r(hits: HitRanks, ks: ranking.Numbers) -> Floats:
+def _average_precision_at_r(hits: HitRanks, ks: Numbers) -> Floats:
     within = hits.precisions * hits.among_first_r
     return np.asarray(hits.sums(within) / hits.sizes)[:, None]
 
 
-def _recall(hits: HitRanks, ks: ranking.Numbers) -> Floats:
+def _recall(hits: HitRanks, ks: Numbers) -> Floats:
     return np.asarray(hits.ranks[hits.starts][:, None] <= ks, dtype=float)
 
 
-def _ndcg(hits: HitRanks, ks: ranking.Numbers) -> Floats:
+def _ndcg(hits: HitRanks, ks: Numbers) -> Floats:
     best = np.cumsum(1 / np.log2(np.arange(2, hits.sizes.max() + 2)))
     gains = hits.sums(1 / np.log2(1 + hits.ranks))
     return np.asarray(gains / best[hits.sizes - 1])[:, None]
@@ -99,7 +100,7 @@ class RankMeasure(NamedTuple):
     ``chance(n_relevant, n_ranked, k)`` is the expected value; `ks` is empty where there is no k.
     """
 
-    values: Callable[[HitRanks, ranking.Numbers], Floats]
+    values: Callable[[HitRanks, Numbers], Floats]
     chance: Callable[[npt.NDArray[np.integer], int, int], Floats]
     ks: tuple[int, ...] = ()
 
@@ -124,9 +125,9 @@ class RankedQueries(Evaluation):
     def __init__(
         self,
         labels: SharedLabels,
-        asked: ranking.Numbers,
-        ties: ranking.Numbers,
-        measures: Collection[str] | None = None,
+        asked: Numbers,
+        ties: Numbers,
+        measures: Measures = None,
         last_k: int = LAST_K,
     ) -> None:
         super().__init__(len(asked), tuple(MEASURES if measures is None else measures))
@@ -136,8 +137,7 @@ class RankedQueries(Evaluation):
         self.n_left_out = len(asked) - self.n_queries
         if not self.n_queries:
             raise ValueError(
-                f"none of the {len(asked)} queries shares a label with another item: add items "
-                "of their classes, or name other queries"
+                f"none of the {len(asked)} queries shares a label with another item: add items"
             )
         self._n_ranked = len(ties) - 1
         last_k = min(last_k, self._n_ranked)
@@ -151,11 +151,11 @@ class RankedQueries(Evaluation):
         }
         self.n_relevant = np.zeros(len(asked), dtype=np.int64)
 
-    def judge(self, start: int, scores: ranking.Scores) -> None:
+    def judge(self, start: int, scores: Scores) -> None:
         """Rank a block of queries, on all cores."""
         ranking.rank_in_parts(scores, lambda part: self._rank(start, part, scores[part]))
 
-    def _rank(self, start: int, part: slice, scores: ranking.Scores) -> None:
+    def _rank(self, start: int, part: slice, scores: Scores) -> None:
         """Rank a part of a block; parts are ranked side by side and write each its own rows."""
         rows = np.arange(start + part.start, start + part.stop)
         counts = self._counts[rows]
@@ -210,12 +210,12 @@ class SharedLabels:
         self._labels = labels
         self._rows_of_label = sparse.csr_array(labels.T)
 
-    def has_relevant(self, rows: ranking.Numbers) -> npt.NDArray[np.bool_]:
+    def has_relevant(self, rows: Numbers) -> npt.NDArray[np.bool_]:
         """Tell which of the rows share a label with another row."""
         is_shared = np.diff(self._rows_of_label.indptr) > 1
         return np.asarray(self._labels[rows] @ is_shared.astype(float) > 0)
 
-    def relevant_rows(self, queries: ranking.Numbers) -> sparse.csr_array:
+    def relevant_rows(self, queries: Numbers) -> sparse.csr_array:
         """Return a matrix (n_queries, n_rows) with an entry for each row relevant to a query.
 
         `queries` are row numbers; a row is not relevant to itself.
@@ -244,9 +244,7 @@ class Retrieval(Task):
         """Return None: all rows have labels."""
         return None
 
-    def evaluation(
-        self, truth: Truth, ties: ranking.Numbers, measures: Collection[str] | None = None
-    ) -> RankedQueries:
+    def evaluation(self, truth: Truth, ties: Numbers, measures: Measures = None) -> RankedQueries:
         """Make the evaluation; `truth` holds the labels of the test items."""
         assert truth.y is not None, "the harness knows the labels"
         return RankedQueries(SharedLabels(truth.y), np.arange(len(ties)), ties, measures)
@@ -282,7 +280,7 @@ class RankingMeasures:
 
 
 def evaluate_ranking(
-    similarity: ranking.Similarity,
+    similarity: Similarity,
     X: Any,
     y: Any,
     seed: int,

@@ -295,10 +295,7 @@ class ShareSplit(SameClassesSplit):
     name = Split.USUAL
     summary = "a random share of all items is for testing, the rest for training"
     unread = ("most_items",)
-    no_sizes = (
-        "has several labels an item, so there are no items a class to count: use --test-share in "
-        "place of --train and --test"
-    )
+    no_sizes = "has several labels an item: use --test-share in place of --train and --test"
 
     def refusal(self, rows: LabelledRows) -> str | None:
         """Refuse a share that leaves nothing."""
@@ -344,8 +341,7 @@ class GivenFoldsSplit(SameClassesSplit):
         train, test = self.draw(rows, classes, partition, 0)[:2]
         if not len(test):
             raise UsageError(
-                f"fold {partition + 1} has no row of the {len(classes)} classes that were asked "
-                "for: ask for others with --classes"
+                f"fold {partition + 1} has no row of the {len(classes)} classes of --classes"
             )
         if not isinstance(rows.y, sparse.csr_array):
             _, counts = np.unique(rows.y[train], return_counts=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,10 @@ from oasis_bench.data import (
 )
 from oasis_bench.system import Text, UsageError
 from oasis_bench.tasks import ranking
+from oasis_bench.tasks.ranking import Numbers, Scores, Similarity
+
+Measures: TypeAlias = "Collection[str] | None"
+"""The names of the measures to compute; None: all."""
 
 
 class GroupSum(NamedTuple):
@@ -96,7 +100,7 @@ class Evaluation(ABC):
         self.kept = kept
         self._came = np.zeros(n_asked, dtype=bool)
 
-    def add(self, start: int, scores: ranking.Scores) -> None:
+    def add(self, start: int, scores: Scores) -> None:
         """Evaluate the scores of a block of queries.
 
         Parameters
@@ -115,7 +119,7 @@ class Evaluation(ABC):
         self._came[start : start + len(scores)] = True
 
     @abstractmethod
-    def judge(self, start: int, scores: ranking.Scores) -> None:
+    def judge(self, start: int, scores: Scores) -> None:
         """Evaluate a block of queries, as `add`; scores are `kernel_ready`, and may be NaN."""
 
     @abstractmethod
@@ -170,10 +174,8 @@ class Evaluation(ABC):
     def refuse_gaps(self) -> None:
         """Raise ValueError if the scores of a query are missing."""
         if not self._came.all():
-            raise ValueError(
-                f"the scores of {np.count_nonzero(~self._came)} of {len(self._came)} queries are "
-                "missing"
-            )
+            n_missing = np.count_nonzero(~self._came)
+            raise ValueError(f"the scores of {n_missing} of {len(self._came)} queries are missing")
 
     def predicted(
         self, measure: str | None = None, k: int | None = None
@@ -272,9 +274,7 @@ class Task(ABC):
         return self.measures
 
     @abstractmethod
-    def evaluation(
-        self, truth: Truth, ties: ranking.Numbers, measures: Collection[str] | None = None
-    ) -> Evaluation:
+    def evaluation(self, truth: Truth, ties: Numbers, measures: Measures = None) -> Evaluation:
         """Make the evaluation of one trial.
 
         Parameters
@@ -299,12 +299,12 @@ class Task(ABC):
     def evaluate(
         self,
         truth: Truth,
-        similarity: ranking.Similarity,
+        similarity: Similarity,
         X: Any,
         seed: int,
         training: Any = None,
-        measures: Collection[str] | None = None,
-        also: Callable[[int, ranking.Scores], object] = lambda start, scores: None,
+        measures: Measures = None,
+        also: Callable[[int, Scores], object] = lambda start, scores: None,
     ) -> Evaluation:
         """Evaluate a similarity function in this process, one block of queries at a time.
 
@@ -333,7 +333,7 @@ class Task(ABC):
         X, gallery = ranking.as_items(X, gallery)
         evaluation = self.evaluation(truth, ranking.tie_order(seed, gallery.shape[0]), measures)
 
-        def take(start: int, scores: ranking.Scores) -> None:
+        def take(start: int, scores: Scores) -> None:
             evaluation.add(start, scores)
             also(start, scores)
 
