@@ -49,8 +49,7 @@ def find_dataset(name: str, known: Iterable[str]) -> tuple[str, Path | None]:
         )
     if not name.strip() or "\0" in name:
         raise UsageError(
-            f"data set {Text.shown(name)}: a name, or a path without NUL characters, is needed "
-            "(. is this folder)"
+            f"data set {Text.shown(name)}: a name or a path is needed (. is this folder)"
         )
     names = [one for one in known if one not in PATH_DATASETS]
     path = Path(name)
