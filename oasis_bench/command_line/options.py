@@ -80,8 +80,14 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _verb(verbs: Any, name: str, function: str, what: str, more: str = "", *examples: str) -> Any:
-    """Add a verb that does `what`, as 'module:function' of this room; its own help says `more`."""
+def _verb(
+    verbs: Any, function: str, what: str, more: str = "", *examples: str, name: str = ""
+) -> Any:
+    """Add a verb that does `what`, as 'module:function' of this room; its own help says `more`.
+
+    Its name is that of the function if no other is given.
+    """
+    name = name or function.partition(":")[2].replace("_", "-")
     words = tuple(f"{verbs._prog_prefix} {name} {one}".rstrip() for one in examples)
     parser = verbs.add_parser(name, help=what, description=more or what, examples=words)
     address = f"oasis_bench.command_line.{function}"
@@ -92,7 +98,6 @@ def _verb(verbs: Any, name: str, function: str, what: str, more: str = "", *exam
 def _add_run(verbs: Any) -> None:
     run = _verb(
         verbs,
-        "run",
         "run:run",
         "run an experiment and write its report",
         "Run an experiment: every learner on every class subset and partition. "
@@ -143,7 +148,6 @@ def _add_run(verbs: Any) -> None:
 def _add_evaluate(verbs: Any) -> None:
     parser = _verb(
         verbs,
-        "evaluate",
         "run:evaluate",
         "evaluate a saved model on other data, or the kept scores of a run on other tasks",
         "Evaluate without a new fit. A model file is evaluated on --dataset, with the scaling of "
@@ -173,7 +177,6 @@ def _add_evaluate(verbs: Any) -> None:
 def _add_fit(verbs: Any) -> None:
     parser = _verb(
         verbs,
-        "fit",
         "use:fit",
         "tune a learner, fit it on all rows of a table and write it to a model file",
         "Tune a learner on inner folds as 'run' does, fit it on all rows (at most 100,000), and "
@@ -210,7 +213,6 @@ def _add_param(parser: parsing.Parser) -> None:
 def _add_neighbours(verbs: Any) -> None:
     parser = _verb(
         verbs,
-        "neighbours",
         "use:neighbours",
         "find the nearest rows of a gallery for each query, by a saved model",
         "Find the rows of a gallery that are most similar to each query, and write CSV: query, "
@@ -231,7 +233,6 @@ def _add_neighbours(verbs: Any) -> None:
 def _add_embed(verbs: Any) -> None:
     parser = _verb(
         verbs,
-        "embed",
         "use:embed",
         "write where rows lie in the learned space of a saved model",
         "Write the point of each row in the learned space. If the learner learns a distance, the "
@@ -302,7 +303,7 @@ def _add_list(verbs: Any) -> None:
     what = "list algorithms, data sets, tasks, splits and experiments"
     more = "List what a run can use."
     examples = "", "algorithms", "algorithms --for table.csv --label kind --try"
-    parser = _verb(verbs, "list", "listing:list_all", what, more, *examples)
+    parser = _verb(verbs, "listing:list_all", what, more, *examples, name="list")
     kinds = ("algorithms", "datasets", "tasks", "splits", "experiments")
     what = f"list only this kind, in more detail: {', '.join(kinds)} (default: all)"
     parser.add("what", "KIND", what, nargs="?", choices=kinds)
@@ -322,7 +323,6 @@ def _add_list(verbs: Any) -> None:
 def _add_check(verbs: Any) -> None:
     parser = _verb(
         verbs,
-        "check",
         "listing:check",
         "test the learners, data sets and tasks of a plugin file",
         "Test a plugin file. Learners must pass scikit-learn's checks, give correct scores, and be "
@@ -337,13 +337,15 @@ def _add_data(verbs: Any) -> None:
     data = verbs.add_parser("data", help="list, describe and prepare data sets")
     actions = data.add_subparsers(required=True, metavar="ACTION", title="arguments")
     what = "list the data sets, and how to get each; 'list datasets' does the same"
-    parsing.add_plugin(parser := _verb(actions, "list", "listing:list_all", what))
+    parsing.add_plugin(parser := _verb(actions, "listing:list_all", what, name="list"))
     parser.set_defaults(what="datasets", dataset=None, trial=False)
     for action, what in (
         ("describe", "describe a data set, and prepare its features if needed"),
         ("prepare", "download and make the features of a data set now"),
     ):
-        parser = _verb(actions, action, "listing:data_load", what, "", "table.csv --label kind")
+        parser = _verb(
+            actions, "listing:data_load", what, "", "table.csv --label kind", name=action
+        )
         parser.add("dataset", "NAME|PATH", "a name, a file or a folder")
         parsing.add_data_options(parser)
         parsing.add_plugin(parser)
@@ -352,8 +354,7 @@ def _add_data(verbs: Any) -> None:
 def _add_web_scale(verbs: Any) -> None:
     parser = _verb(
         verbs,
-        "web-scale",
-        "paper:run_web_scale",
+        "paper:web_scale",
         "train OASIS on millions of generated web images and write a report",
         "The web-scale experiment of the papers (JMLR 2010, section 5.2) on generated images. An "
         "interrupted run continues with the same command. The default takes 4 GB of disk and "
@@ -389,7 +390,6 @@ def _add_web_scale(verbs: Any) -> None:
 def _add_compare(verbs: Any) -> None:
     parser = _verb(
         verbs,
-        "compare",
         "run:compare",
         "show what became better or worse between two runs",
         "Compare the trials that two runs have in common. The exit status is 1 if something "
@@ -405,7 +405,7 @@ def _add_compare(verbs: Any) -> None:
 def _add_export(verbs: Any) -> None:
     what = "write the numbers of a run for other programs"
     example = "runs/mine --format csv"
-    parser = _verb(verbs, "export", "run:export", what, "", example)
+    parser = _verb(verbs, "run:export", what, "", example)
     parser.reads("run", "RUN", "the output folder of the run")
     what = (
         "csv and parquet: every table of the store; summary: one "
@@ -419,7 +419,7 @@ def _add_export(verbs: Any) -> None:
 
 def _add_report(verbs: Any) -> None:
     what = "remake the report of a run"
-    parser = _verb(verbs, "report", "run:report", what, "", "runs/mine --tables")
+    parser = _verb(verbs, "run:report", what, "", "runs/mine --tables")
     parser.reads("run", "RUN", "the output folder of the run")
     what = "the learner that the tables of differences are relative to (default: the best)"
     parser.add("--baseline", "LEARNER", what)
@@ -429,7 +429,6 @@ def _add_report(verbs: Any) -> None:
 def _add_judge(verbs: Any) -> None:
     parser = _verb(
         verbs,
-        "judge",
         "run:judge",
         "have people rate the pictures that a run retrieves",
         "Write a page on which people rate the pictures that the learners of a run retrieve for "
@@ -452,8 +451,7 @@ def _add_judge(verbs: Any) -> None:
 def _add_paper(verbs: Any) -> None:
     parser = _verb(
         verbs,
-        "paper",
-        "paper:run_paper",
+        "paper:paper",
         "test the claims of published papers",
         "Run the experiments that test the papers' claims, then write a page of the claims with "
         "their verdicts, and claims.csv. Trials run side by side, except where a claim is about "
@@ -475,7 +473,6 @@ def _add_paper(verbs: Any) -> None:
 def _add_ranks(verbs: Any) -> None:
     parser = _verb(
         verbs,
-        "ranks",
         "run:ranks",
         "compare learners over the data sets of several runs: a leaderboard",
         "Compare learners over data sets, task by task: error reduction against the baseline, "
