@@ -29,6 +29,7 @@ from oasis_bench.data import FloatArray, Patches
 from oasis_bench.datasets import picture_files
 from oasis_bench.datasets.files import listed, load_array, open_npz, reason_of, refuse_empty
 from oasis_bench.datasets.hand_made import HAND_MADE, Teachers, check_packages, hand_made_rows
+from oasis_bench.datasets.picture_files import Fault, Parts, Picture, PictureRows
 from oasis_bench.system import (
     Machine,
     Processes,
@@ -44,10 +45,7 @@ from oasis_bench.system import (
 VISTERMS, LITE0, NO_ROWS = "visterms", "efficientnet-lite0", "none"
 LITE0_LAYERS = f"{LITE0}-layers"
 
-Describe: TypeAlias = (
-    "Callable[[Sequence[picture_files.Picture], Progress, Teachers], picture_files.PictureRows]"
-)
-Kinds: TypeAlias = dict[str, Describe]
+Kinds: TypeAlias = "dict[str, Callable[[Sequence[Picture], Progress, Teachers], PictureRows]]"
 """What makes the rows of each kind of features, by the name of the kind."""
 
 
@@ -79,8 +77,8 @@ def asked_features(option: str, own: str | None = None) -> Kinds:
 
 
 def feature_rows(
-    kinds: Kinds, pictures: Sequence[picture_files.Picture], progress: Progress, teachers: Teachers
-) -> picture_files.PictureRows:
+    kinds: Kinds, pictures: Sequence[Picture], progress: Progress, teachers: Teachers
+) -> PictureRows:
     """Describe each picture; of several kinds, each is of unit length and they are joined.
 
     Then `patches` of one kind are the row of that kind.  The layers of a network are a kind each.
@@ -98,7 +96,7 @@ def feature_rows(
             groups[re.sub(r"\W", "_", name)] = normalize(rows.X[here])
         else:
             groups |= {of: kind.descriptors[here] for of, kind in rows.patches.kinds.items()}
-    return picture_files.PictureRows(
+    return PictureRows(
         np.concatenate(list(groups.values()), axis=1),
         kept,
         list(left_out.items()),
@@ -107,18 +105,14 @@ def feature_rows(
     )
 
 
-def no_rows(
-    pictures: Sequence[picture_files.Picture], _: Progress, __: object = None
-) -> picture_files.PictureRows:
+def no_rows(pictures: Sequence[Picture], _: Progress, __: object = None) -> PictureRows:
     """Return rows of no number: for learners that take pixels or patches alone."""
-    return picture_files.PictureRows(
-        np.empty((len(pictures), 0), np.float32), list(range(len(pictures))), []
-    )
+    return PictureRows(np.empty((len(pictures), 0), np.float32), list(range(len(pictures))), [])
 
 
 def file_rows(
-    path: Path, pictures: Sequence[picture_files.Picture], _: Progress, __: object = None
-) -> picture_files.PictureRows:
+    path: Path, pictures: Sequence[Picture], _: Progress, __: object = None
+) -> PictureRows:
     """Read the row of each picture, float32, from an npz file of the user's.
 
     It holds an array `X` (n, d) of numbers.  Without an array `names`, there is a row for each
@@ -133,9 +127,8 @@ def file_rows(
             X, names = _arrays(file)
         if names is None and len(X) != len(paths):
             raise UsageError(
-                f"{len(X)} rows for {len(paths)} images: give one each, in the order of the images "
-                f"(the first is {str(paths[0])!r}, the last {str(paths[-1])!r}), or add an array "
-                "'names' of their file names"
+                f"{len(X)} rows for {len(paths)} images: give one each, in their order (from "
+                f"{str(paths[0])!r} to {str(paths[-1])!r}), or an array 'names' of their files"
             )
         with np.errstate(over="ignore"):  # infinite then, which is told
             rows = X[slice(None) if names is None else _by_name(paths, names)].astype(np.float32)
@@ -147,7 +140,7 @@ def file_rows(
     except (UsageError, MemoryError, OSError) as error:
         raise UsageError(f"features {path}: {reason_of(error)}") from error
     remark = f"features: {rows.shape[1]} numbers an image, read from {path.name}"
-    return picture_files.PictureRows(rows, list(range(len(paths))), [], (remark,))
+    return PictureRows(rows, list(range(len(paths))), [], (remark,))
 
 
 def _arrays(file: NpzFile) -> tuple[FloatArray, list[str] | None]:
@@ -155,8 +148,7 @@ def _arrays(file: NpzFile) -> tuple[FloatArray, list[str] | None]:
     X = load_array(file, "X") if "X" in file.files else np.empty(0)
     if X.ndim != 2 or not X.shape[1] or X.dtype.kind not in "fiu":
         raise UsageError(
-            f"holds {listed(file.files)}: an array X of numbers, of shape (n_images, n_features), "
-            "is needed"
+            f"holds {listed(file.files)}: an array X (n_images, n_features) of numbers is needed"
         )
     if "names" not in file.files:
         return X, None
@@ -227,8 +219,8 @@ def network_versions(option: str) -> list[str]:
 
 
 def network_rows(
-    option: str, pictures: Sequence[picture_files.Picture], progress: Progress, _: object = None
-) -> picture_files.PictureRows:
+    option: str, pictures: Sequence[Picture], progress: Progress, _: object = None
+) -> PictureRows:
     """Embed each picture by a pretrained network, prepared as its test pictures were.
 
     `option` is 'efficientnet-lite0', whose weights are a package; 'efficientnet-lite0-layers', of
@@ -269,14 +261,14 @@ class _Embedding:
         self._others: frozenset[threading.Thread] = frozenset()
 
     def compute(
-        self, pictures: Sequence[picture_files.Picture], progress: Progress
+        self, pictures: Sequence[Picture], progress: Progress
     ) -> tuple[
-        dict[picture_files.Picture, picture_files.Parts],
-        dict[picture_files.Picture, picture_files.Fault],
+        dict[Picture, Parts],
+        dict[Picture, Fault],
     ]:
         """Embed some pictures."""
         batches = [[one.path for one in pictures[part]] for part in slices(len(pictures), BATCH)]
-        answers: list[picture_files.Parts | str] = []
+        answers: list[Parts | str] = []
         try:
             if self._pool is None:
                 self._start()
@@ -291,13 +283,9 @@ class _Embedding:
             ) from error
         pairs = list(zip(pictures, answers, strict=True))
         rows = {one: answer for one, answer in pairs if not isinstance(answer, str)}
-        return rows, {
-            one: picture_files.Fault(answer) for one, answer in pairs if isinstance(answer, str)
-        }
+        return rows, {one: Fault(answer) for one, answer in pairs if isinstance(answer, str)}
 
-    def _embedded(
-        self, batches: Iterable[Sequence[Path]]
-    ) -> Iterator[list[picture_files.Parts | str]]:
+    def _embedded(self, batches: Iterable[Sequence[Path]]) -> Iterator[list[Parts | str]]:
         """Yield the answers for each batch; at most two batches a process are handed out.
 
         With more, or with the pool's own `map`, loky often cannot end in the middle of the work.
@@ -356,7 +344,7 @@ class Loaded(NamedTuple):
     about: str
 
 
-def embed(option: str, paths: Sequence[Path]) -> list[picture_files.Parts | str]:
+def embed(option: str, paths: Sequence[Path]) -> list[Parts | str]:
     """Embed pictures by the network of this option.
 
     A picture's row, or one of each layer, comes with what it says about the weights; or the reason
@@ -439,8 +427,7 @@ def _of_timm(name: str) -> tuple[Any, str]:
     except Exception as error:  # timm, the hub and HTTP raise nearly anything
         raise UsageError(
             f"features timm:{name}: its weights cannot be loaded ({reason_of(error)}): load them "
-            "once where the network can be reached, or take efficientnet-lite0, whose weights are "
-            "installed"
+            "once with a network, or take efficientnet-lite0, whose weights are installed"
         ) from error
     facts = network.pretrained_cfg
     weights = ".".join(filter(None, (facts["architecture"], facts.get("tag"))))

@@ -20,6 +20,7 @@ from threadpoolctl import threadpool_limits
 from oasis_bench.datasets import patches, picture_files, visterms
 from oasis_bench.datasets.files import Arrays, cache_key, cached
 from oasis_bench.datasets.patches import unit_length
+from oasis_bench.datasets.picture_files import Parts, Picture, PictureRows
 from oasis_bench.system import Progress, UsageError, cache_home, how_to_install
 
 if TYPE_CHECKING:
@@ -265,7 +266,7 @@ TEACHING, SAMPLED = 1000, 200_000
 
 CODE = (picture_files.__file__, visterms.__file__, patches.__file__, __file__)
 
-Teachers: TypeAlias = "Callable[[], Sequence[picture_files.Picture]]"
+Teachers: TypeAlias = "Callable[[], Sequence[Picture]]"
 """Finds the pictures that codebooks are learned from; called only if one is needed."""
 
 HISTOGRAMS = "histograms"
@@ -299,8 +300,8 @@ def check_packages(option: str) -> None:
 
 
 def hand_made_rows(
-    option: str, pictures: Sequence[picture_files.Picture], progress: Progress, teachers: Teachers
-) -> picture_files.PictureRows:
+    option: str, pictures: Sequence[Picture], progress: Progress, teachers: Teachers
+) -> PictureRows:
     """Describe each picture, resized to 128 x 128 pixels, by hand-made features of one kind.
 
     'histograms' (texture and colour of quarters), 'lab' (colour histogram), 'hog' (oriented
@@ -321,7 +322,7 @@ def hand_made_rows(
             def encode(image: Image) -> Vector:
                 return of_words(describe(image), codebook)
 
-        def row(picture: picture_files.Picture) -> picture_files.Parts:
+        def row(picture: Picture) -> Parts:
             return (np.asarray(encode(_square(option, picture)), np.float32)[None],)
 
         compute = partial(picture_files.in_threads, row, f"describing pictures ({option})")
@@ -330,14 +331,14 @@ def hand_made_rows(
     return rows._replace(remarks=(f"features: {option}: {rows.X.shape[-1]} numbers an image",))
 
 
-def _square(option: str, picture: picture_files.Picture) -> Image:
+def _square(option: str, picture: Picture) -> Image:
     return picture_files.resized(picture, SIDE, None if option == HISTOGRAMS else 2 * SIDE)
 
 
 def _codebook(
     option: str,
     decided_by: Sequence[str],
-    teachers: Sequence[picture_files.Picture],
+    teachers: Sequence[Picture],
     progress: Progress,
 ) -> tuple[str, Arrays]:
     """Learn a codebook, or read it from the cache; return its key too."""

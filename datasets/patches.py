@@ -20,6 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from oasis_bench.data import Descriptors, Patches, PatchKind
 from oasis_bench.datasets import picture_files
+from oasis_bench.datasets.picture_files import Fault, LeftOut, Parts, Picture
 from oasis_bench.system import (
     Progress,
     Text,
@@ -169,7 +170,7 @@ Places = npt.NDArray[np.intp]
 """The points of a picture that patches are centred at, (n, 2): x and y."""
 
 
-def edges_of(picture: picture_files.Picture) -> Edges:
+def edges_of(picture: Picture) -> Edges:
     """Read a picture, scale its longer side to 300 pixels, and find its edges."""
     from PIL import Image  # where it is used: a trial does without
 
@@ -294,11 +295,11 @@ def patch_options(patches: str | None, n_points: int) -> tuple[str, ...]:
 
 
 def patches_of(
-    pictures: Sequence[picture_files.Picture],
+    pictures: Sequence[Picture],
     kinds: Sequence[str],
     n_points: int,
     progress: Progress,
-) -> tuple[Patches | None, list[int], picture_files.LeftOut]:
+) -> tuple[Patches | None, list[int], LeftOut]:
     """Describe the patches of each picture; return them, their pictures' numbers, and the rest.
 
     There are None where no picture can be used; the rest are left out, each with the reason.  A
@@ -313,8 +314,8 @@ def patches_of(
         f"{len(pictures)} pictures with {n_points} patches of {len(kinds)} kinds",
         "ask for fewer n_points or fewer kinds",
     )
-    found: dict[str, dict[str, picture_files.Parts]] = {name: {} for name in kinds}
-    faults: dict[str, picture_files.Fault] = {}
+    found: dict[str, dict[str, Parts]] = {name: {} for name in kinds}
+    faults: dict[str, Fault] = {}
     # The kinds of a picture share its edges: those of a file of the cache are kept.
     edges = lru_cache(picture_files.AT_ONCE)(edges_of)
     what, n_done = f"describing patches ({'+'.join(kinds)})", 0
@@ -350,10 +351,10 @@ def patches_of(
 
 def _patches(
     name: str,
-    edges: Callable[[picture_files.Picture], Edges],
+    edges: Callable[[Picture], Edges],
     n_points: int,
-    picture: picture_files.Picture,
-) -> picture_files.Parts:
+    picture: Picture,
+) -> Parts:
     """Describe the patches of one kind of a picture; return their positions too."""
     its = edges(picture)
     places = points_of(its.crests, n_points, f"{picture.content} {name}")

@@ -14,18 +14,27 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 from sklearn.preprocessing import MultiLabelBinarizer
 
-from oasis_bench.data import LabelledRows, Patches
+from oasis_bench.data import LabelledRows, Labels, Patches
 from oasis_bench.datasets import picture_files
 from oasis_bench.datasets.features import VISTERMS, asked_features, feature_rows
 from oasis_bench.datasets.files import dataset_folder
 from oasis_bench.datasets.patches import patch_options, patches_of
+from oasis_bench.datasets.picture_files import Picture, PictureRows
 from oasis_bench.datasets.visterms import VistermFeatures, visterm_counts
 from oasis_bench.plugins import Dataset, Fields, Registry
 from oasis_bench.system import Progress, Text, UsageError, Value, no_progress
+
+Label: TypeAlias = "str | tuple[str, ...]"
+"""The class of a picture, or its words if the data set has several labels."""
+
+Found: TypeAlias = Sequence[tuple[Path, Label]]
+"""The pictures of a data set, each with its label."""
+
+Tell: TypeAlias = Callable[[str], None]
+"""Called with a line for each picture that is left out."""
 
 
 def warn(line: str) -> None:
@@ -124,9 +133,7 @@ class ImageDataset(Fields, Dataset, kw_only=True):
         return str(folder) if self.folder and folder.is_dir() else None
 
     @abstractmethod
-    def find_images(
-        self, progress: Progress = no_progress, tell: Callable[[str], None] = warn
-    ) -> Sequence[tuple[Path, Label]]:
+    def find_images(self, progress: Progress = no_progress, tell: Tell = warn) -> Found:
         """Find each picture with its class or its words; download the pictures first if needed.
 
         `tell` is called with a line for each picture that is left out.
@@ -209,38 +216,31 @@ class ImageDataset(Fields, Dataset, kw_only=True):
         X = sparse.csr_array(counts.ceil())
         return LabelledRows(X.toarray() if self.asked_features else X, y, names)
 
-    def set_apart(
-        self, contents: Sequence[str], labels: Sequence[Label], tell: Callable[[str], None]
-    ) -> set[int]:
+    def set_apart(self, contents: Sequence[str], labels: Sequence[Label], tell: Tell) -> set[int]:
         """Choose own pictures that are used only for the codebooks: by default none.
 
         `contents` has a hash of each picture; `tell` is called with a line on these pictures.
         """
         return set()
 
-    def _of_first_classes(
-        self, found: Sequence[tuple[Path, Label]]
-    ) -> Sequence[tuple[Path, Label]]:
+    def _of_first_classes(self, found: Found) -> Found:
         if self.max_classes is None:
             return found
         labels = {label for _, label in found}
         if not all(isinstance(label, str) for label in labels):
             raise UsageError(
-                f"max_classes = {self.max_classes}: pictures of {self.name} have several labels "
-                "each: leave it out"
+                f"max_classes = {self.max_classes}: leave it out: pictures have several labels here"
             )
         chosen = sorted(labels)[: self.max_classes]
         return [one for one in found if one[1] in chosen]
 
     def _visterms(
         self,
-        found: Sequence[tuple[Path, Label]],
-        pictures: list[picture_files.Picture],
+        found: Found,
+        pictures: list[Picture],
         progress: Progress,
-        tell: Callable[[str], None],
-    ) -> tuple[
-        Sequence[tuple[Path, Label]], list[picture_files.Picture], picture_files.PictureRows
-    ]:
+        tell: Tell,
+    ) -> tuple[Found, list[Picture], PictureRows]:
         """Count visterms; return the pictures that are not set apart, and their rows."""
         labels = [label for _, label in found]
         apart = self.set_apart([picture.content for picture in pictures], labels, tell)
@@ -255,9 +255,7 @@ class ImageDataset(Fields, Dataset, kw_only=True):
             tell(line)
         return found, pictures, result
 
-    def _check_some_usable(
-        self, pictures: Sequence[picture_files.Picture], features: VistermFeatures
-    ) -> None:
+    def _check_some_usable(self, pictures: Sequence[Picture], features: VistermFeatures) -> None:
         """Raise UsageError if no picture has enough blocks: learning codebooks takes minutes."""
         reason = ""
         for picture in pictures:
@@ -278,11 +276,11 @@ class ImageDataset(Fields, Dataset, kw_only=True):
 def teachers_of(
     source_name: str,
     name: str,
-    evaluated: Sequence[picture_files.Picture],
+    evaluated: Sequence[Picture],
     progress: Progress,
-    tell: Callable[[str], None],
-    own: Sequence[picture_files.Picture] = (),
-) -> list[picture_files.Picture]:
+    tell: Tell,
+    own: Sequence[Picture] = (),
+) -> list[Picture]:
     """Find the pictures that the codebooks of data set `name` are learned from.
 
     They are its `own`, or those of the source without copies of the evaluated pictures:
@@ -307,10 +305,6 @@ def teachers_of(
     return others
 
 
-Label: TypeAlias = "str | tuple[str, ...]"
-"""The class of a picture, or its words if the data set has several labels."""
-
-
 def distinct(contents: Sequence[str], labels: Sequence[Label]) -> list[int]:
     """Choose the pictures to keep: the first of each content, if all of that have its label."""
     first: dict[str, int] = {}
@@ -326,9 +320,7 @@ def _words(label: Label) -> set[str]:
     return {label} if isinstance(label, str) else set(label)
 
 
-def as_labels(
-    labels: Sequence[Label],
-) -> tuple[npt.NDArray[np.int64] | sparse.csr_array, tuple[str, ...]]:
+def as_labels(labels: Sequence[Label]) -> tuple[Labels, tuple[str, ...]]:
     """Return class numbers or, for words, a relevance of 1 (images x words); and the names."""
     if all(isinstance(label, str) for label in labels):
         classes, numbers = np.unique(np.array(labels), return_inverse=True)

@@ -13,7 +13,7 @@ from dataclasses import field, replace
 from decimal import Context, Decimal
 from pathlib import Path
 from reprlib import repr as shown
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +40,10 @@ from oasis_bench.data import (
 from oasis_bench.datasets import delimited, files, tables
 from oasis_bench.plugins import Dataset, Fields
 from oasis_bench.system import Progress, Text, UsageError, no_progress
+
+Places = npt.NDArray[np.intp]
+Numbered: TypeAlias = "tuple[npt.NDArray[np.int64] | None, tuple[str, ...]]"
+"""The number of each row's class, or fold, and their names."""
 
 DECLARED = ("date", "category", "number", "text", "drop")
 """What the user may declare a column to be; a date also by its format."""
@@ -156,8 +160,7 @@ class TableFile(Fields, Dataset):
             for name in ("decimal", "thousands", "column"):
                 if getattr(self, name) is not None:
                     raise UsageError(
-                        f"--{name} is not for a model, which knows how its table was read: leave "
-                        "it out"
+                        f"--{name} is not for a model, which knows how its table was read"
                     )
         if self.decimal is not None and self.decimal == self.thousands:
             raise UsageError(f"--decimal and --thousands are both {self.decimal!r}: one sign each")
@@ -376,16 +379,15 @@ def _as_features(table: tables.Table, asked: tables.Columns) -> tuple[Rows, Enco
     lost = ~np.isfinite(values) if encoding is None else np.isinf(values)
     if lost.any():
         rows, places = (part[lost] for part in X.tocoo().coords) if is_sparse else np.nonzero(lost)
-        raise _not_finite(rows, places, table, asked.drop, asked.schema is not None)
+        raise _not_finite(rows, places, table, asked)
     return X, encoding
 
 
 def _not_finite(
-    rows: npt.NDArray[np.intp],
-    places: npt.NDArray[np.intp],
+    rows: Places,
+    places: Places,
     table: tables.Table,
-    dropped: Sequence[str],
-    of_model: bool,
+    asked: tables.Columns,
 ) -> UsageError:
     """Return the error of values that are missing or infinite: how many, in which columns."""
     columns = table.columns
@@ -393,8 +395,8 @@ def _not_finite(
     held, counts = np.unique(places, return_counts=True)
     each = [f"{names[i]} ({n})" for i, n in zip(held, counts, strict=True)]
     out = ""
-    if columns and len(held) < len(names) and not of_model:
-        without = tables.drop_option([*dropped, *(columns[i] for i in held)])
+    if columns and len(held) < len(names) and asked.schema is None:
+        without = tables.drop_option([*asked.drop, *(columns[i] for i in held)])
         out = f"leave these columns out with {without}, "
     return UsageError(
         f"{len(rows)} value{' is' if len(rows) == 1 else 's are'} NaN or missing, infinite or "
@@ -403,9 +405,7 @@ def _not_finite(
     )
 
 
-def _classes(
-    values: tables.LabelValues | None, bins: int | None
-) -> tuple[npt.NDArray[np.int64] | None, tuple[str, ...]]:
+def _classes(values: tables.LabelValues | None, bins: int | None) -> Numbered:
     """Return each row's class number, and the class names; with `bins` classes are quantiles."""
     if bins is None or values is None:
         return _numbered(values, "labels", "--label")
@@ -431,9 +431,7 @@ def _classes(
     return y.astype(np.int64), tuple(names)
 
 
-def _numbered(
-    values: tables.LabelValues | None, what: str, option: str
-) -> tuple[npt.NDArray[np.int64] | None, tuple[str, ...]]:
+def _numbered(values: tables.LabelValues | None, what: str, option: str) -> Numbered:
     """Return the number of each row's class, or fold, and the names of these in their order."""
     if values is None:
         return None, ()
@@ -463,8 +461,7 @@ def _refuse_missing(missing: npt.NDArray[np.bool_], what: str) -> None:
         are = f"{what.removesuffix('s')} is" if n == 1 else f"{what} are"
         raise UsageError(
             f"{n} {are} missing, the first in row {int(missing.argmax()) + 1}: fill them in or "
-            "leave those rows out; if a name such as NA does not mean a missing one, spell it "
-            "differently"
+            "leave those rows out; if NA is a name and does not mean a missing one, spell it out"
         )
 
 

@@ -192,21 +192,22 @@ def read_sheet(path: Path, asked: Columns) -> Sheet:
     texts |= {i for i in others if asked.kinds.get(names[i], "number") != "number"}
     found = layout.read_cells(texts)
     _refuse_a_row_of_names(names, found, at, asked.header)
-    signs = delimited.find_signs(layout, found, texts, dropped, asked.decimal, asked.thousands)
+    decimal, remarks, hint = delimited.find_signs(
+        layout, found, texts, dropped, asked.decimal, asked.thousands
+    )
     schema = Schema(
-        decimal=signs.decimal,
+        decimal=decimal,
         thousands=asked.thousands or "",  # type: ignore[arg-type]
         encoding=layout.encoding,
     )
     empty = [i for i in others if not names[i] and found[i].isna().all()]
-    remarks = signs.remarks
     remarks += [f"column {i + 1} has neither a name nor a value: it is left out" for i in empty]
     if any(not names[i] for i in others if i not in empty):
         raise UsageError(
             "a column has no name (pandas' index?): name it, or leave it out with "
             f"{drop_option([*asked.drop, ''])}"
         )
-    return Sheet(found, names, at, fold_at, dropped + empty, schema, remarks, signs.hint)
+    return Sheet(found, names, at, fold_at, dropped + empty, schema, remarks, hint)
 
 
 def _typed_signs(found: delimited.Cells, names: Sequence[str], asked: Columns) -> Schema:
@@ -496,9 +497,10 @@ def _read_npz(path: Path, asked: Columns) -> Table:
         needed += [name for name in (y, asked.fold) if name is not None]
         if missing := [name for name in needed if name not in file.files]:
             raise UsageError(
-                f"there is no array {shown(missing[0])}: the arrays are {files.listed(file.files)}: "
-                "call the features X and the labels y, or name labels with --label and folds with "
-                f"--fold-column; numpy.savez(path, {missing[0]}=..., **numpy.load(path)) adds one"
+                f"there is no array {shown(missing[0])}: the arrays are "
+                f"{files.listed(file.files)}: call the features X and the labels y, or name labels "
+                f"with --label and folds with --fold-column; numpy.savez(path, {missing[0]}=..., "
+                "**numpy.load(path)) adds one"
             )
         if asked.fold is not None and asked.fold in ("X", y):
             raise UsageError(f"--fold-column {shown(asked.fold)}: name another array than X and y")

@@ -87,10 +87,7 @@ def joint_distribution(R: Any) -> sparse.csr_array:
     """
     is_sparse_matrix = sparse.issparse(R) and len(getattr(R, "shape", ())) == 2
     if not is_sparse_matrix:
-        raise ValueError(
-            f"relevance is a {type(R).__name__}: a scipy sparse matrix (n_items, n_labels) is "
-            "needed; sparse.csr_array(R) makes one"
-        )
+        raise ValueError(f"relevance is a {type(R).__name__}: sparse.csr_array(R) is needed")
     joint: sparse.csr_array = sparse.csr_array(R).astype(np.float64, copy=True)
     joint.sum_duplicates()
     joint.eliminate_zeros()
@@ -138,8 +135,7 @@ def check_magnitude(X: Any, training: bool = False) -> None:
     if training and 0 < largest < 1 / most:
         raise UsageError(
             f"no value is larger than {largest:.3g}: products of {values.dtype} rows vanish below "
-            f"{1 / most:g}: scale the rows (run --scaling standard, or StandardScaler) or multiply "
-            "them"
+            f"{1 / most:g}: scale the rows (run --scaling standard, or StandardScaler)"
         )
 
 

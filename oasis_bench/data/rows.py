@@ -6,7 +6,6 @@ Also what people said of items: triplets that they judged, and candidates that t
 from __future__ import annotations
 
 import hashlib
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from oasis_bench.data.cells import is_missing
 from oasis_bench.data.matrices import canonical, check_array
 from oasis_bench.data.pictures import Patches, check_pixels, thumbnail
 from oasis_bench.data.schema import Encoding, Schema
@@ -68,11 +68,10 @@ def _one_for_each(labels: Any, n_items: int | None) -> Any:
 def _is_missing(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     plain: Any = np.asarray(values)
     if plain.dtype.kind == "O":
-        known = sys.modules.get("pandas")  # without it there is no pandas.NA
-        NA = None if known is None else known.NA
-        found = [one is None or one is NA or bool(one != one) for one in plain.ravel()]
-        plain = np.where(np.reshape(found, plain.shape), np.nan, 0)
-    return np.asarray((plain != plain) | np.ma.getmaskarray(values))  # NaN and NaT alone differ
+        missing = np.reshape([is_missing(one) for one in plain.ravel()], plain.shape)
+    else:
+        missing = plain != plain  # NaN and NaT alone differ
+    return np.asarray(missing | np.ma.getmaskarray(values), dtype=np.bool_)
 
 
 Items = npt.NDArray[np.int64]
@@ -113,8 +112,7 @@ class JudgedTriplets:
         if same.any():
             number = int(same.argmax())
             raise UsageError(
-                f"judged triplet {number} has items {self.items[number].tolist()}: three "
-                "different ones are needed"
+                f"judged triplet {number} has an item twice: {self.items[number].tolist()}"
             )
         if self.votes is not None:
             check_array("votes of judged triplets", self.votes, np.int64, n_triplets, 2)
@@ -134,8 +132,7 @@ class JudgedTriplets:
         """
         place = _places(items, self.items)
         known = (place >= 0).all(axis=1)
-        votes = None if self.votes is None else self.votes[known]
-        return type(self)(place[known], votes, self.groups[known])
+        return replace(self.part(known), items=place[known])
 
     def arrays(self) -> Iterator[npt.NDArray[Any]]:
         """Go over the arrays that are there, in order: what a hash of the content reads."""
@@ -174,16 +171,12 @@ class Ratings:
         if not self.marks.shape[1]:
             raise UsageError("marks of ratings of no rater: at least one is needed")
         if (own := self.queries == self.candidates).any():
-            raise UsageError(
-                f"item {self.queries[int(own.argmax())]} is rated as a candidate of itself: leave "
-                "it out"
-            )
+            raise UsageError(f"item {self.queries[int(own.argmax())]} is a candidate of itself")
         different, counts = np.unique(self.items, axis=0, return_counts=True)
         if len(different) < len(self.queries):
             query, candidate = different[int(counts.argmax())]
             raise UsageError(
-                f"candidate {candidate} of query {query} is rated {counts.max()} times: one row of "
-                "marks each is needed"
+                f"candidate {candidate} of query {query} is rated {counts.max()} times"
             )
 
     @property
@@ -311,8 +304,8 @@ class LabelledRows:
         _one_for_each(self.y, self.X.shape[0])
         if n_classes < 2:
             raise UsageError(
-                f"only {n_classes} class ({', '.join(map(repr, self.class_names)) or 'none'}): "
-                "metric learning compares classes, so at least 2 are needed"
+                f"only {n_classes} class ({', '.join(map(repr, self.class_names)) or 'none'}): at "
+                "least 2 are needed, to be compared"
             )
         if isinstance(self.y, sparse.csr_array):
             if self.y.shape[1] != n_classes or self.y.data.min(initial=0) < 0:
@@ -323,10 +316,8 @@ class LabelledRows:
         elif self.y.dtype.kind not in "iu":
             raise UsageError(f"labels of type {self.y.dtype}: int64 class numbers are needed")
         elif self.y.min() < 0 or self.y.max() >= n_classes:
-            raise UsageError(
-                f"class numbers from {self.y.min()} to {self.y.max()}: "
-                f"0 to {n_classes - 1} for {n_classes} class names"
-            )
+            held = f"{self.y.min()} to {self.y.max()}"
+            raise UsageError(f"class numbers from {held} for {n_classes} class names")
         if self.images is not None and len(self.images) != self.X.shape[0]:
             raise UsageError(f"{len(self.images)} images for {self.X.shape[0]} rows: one each")
         if not (counts := self.class_counts()).all():
@@ -336,10 +327,7 @@ class LabelledRows:
         values = self.X.data if sparse.issparse(self.X) else self.X
         lost = np.isinf(values) if self.encoding is not None else ~np.isfinite(values)
         if lost.any():
-            raise UsageError(
-                f"{np.count_nonzero(lost)} values are NaN or infinite: "
-                "fill them in or leave those rows out"
-            )
+            raise UsageError(f"{np.count_nonzero(lost)} values are NaN or infinite: fill them in")
         for judgements in (self.judged, self.ratings):
             if judgements is not None:
                 check_item_numbers(judgements, self.X.shape[0])
@@ -409,8 +397,7 @@ class LabelledRows:
             return self
         if any(len(column) > 1 for column in self.encoding or ()):
             raise UsageError(
-                "the model was fitted on a table, and these rows have categories that are coded "
-                "otherwise: give a table"
+                "these rows have categories that the model has coded otherwise: give a table"
             )
         X: Any = self.X
         if self.columns is not None:
@@ -473,8 +460,7 @@ def _check_folds(folds: npt.NDArray[np.int64], n_rows: int) -> None:
     numbers = np.unique(folds)
     if len(numbers) < 2 or not np.array_equal(numbers, np.arange(len(numbers))):
         raise UsageError(
-            f"folds {numbers[:8].tolist()}: numbers from 0 without a gap, of at least 2 folds, "
-            "are needed"
+            f"folds {numbers[:8].tolist()}: 2 or more, from 0 without a gap, are needed"
         )
 
 
