@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from oasis_bench.data.cells import is_missing
-from oasis_bench.data.matrices import canonical, check_array
+from oasis_bench.data.matrices import canonical, check_array, is_sparse
 from oasis_bench.data.pictures import Patches, check_pixels, thumbnail
 from oasis_bench.data.schema import Encoding, Schema
 from oasis_bench.system import UsageError
@@ -30,8 +30,7 @@ Pixels: TypeAlias = "npt.NDArray[np.uint8]"
 
 def checked_labels(y: Any, n_items: int | None = None) -> Any:
     """Return class labels as `class_labels` does, or relevance (n_items, n_labels) as CSR."""
-    several = sparse.issparse(y)  # apart: the type checker would take y for less than it is
-    if not several:
+    if not is_sparse(y):
         return class_labels(y, n_items, "; where items have several labels, sparse.csr_array(y)")
     return _one_for_each(sparse.csr_array(canonical(y)), n_items)
 
@@ -40,8 +39,7 @@ def class_labels(y: Any, n_items: int | None = None, hint: str = "") -> Any:
     """Return class labels (n_items,) as an array; raise UsageError as `checked_labels` does."""
     from sklearn.utils import assert_all_finite, column_or_1d  # here: it is slow to import
 
-    several = sparse.issparse(y)
-    if several:
+    if is_sparse(y):
         raise UsageError("y has several labels an item (it is sparse): one class each is needed")
     # A list of texts and NaN as an array of texts would hold the text 'nan'.
     given = y if isinstance(y, np.ndarray) else np.asarray(y, dtype=object)
@@ -131,7 +129,7 @@ class JudgedTriplets:
         An item's new number is its place in `items`, which are different item numbers.
         """
         place = _places(items, self.items)
-        known = (place >= 0).all(axis=1)
+        known = np.asarray((place >= 0).all(axis=1))
         return replace(self.part(known), items=place[known])
 
     def arrays(self) -> Iterator[npt.NDArray[Any]]:
