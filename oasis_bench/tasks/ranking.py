@@ -392,5 +392,6 @@ def _entries(
     if (np.diff(indptr) < 0).any() or not len(data) == len(indices) == indptr[-1]:
         raise ValueError("the gallery is not valid CSR: its indptr does not fit its entries")
     if len(indices) and not 0 <= indices.min() <= indices.max() < gallery.shape[1]:
-        raise ValueError("the gallery is not valid CSR: it has columns out of bounds")
+        held = f"columns {indices.min()} to {indices.max()} of {gallery.shape[1]}"
+        raise ValueError(f"the gallery is not valid CSR: {held}")
     return data, indices.astype(np.int32, copy=False), indptr
