@@ -461,10 +461,7 @@ def _checking_points(embed: Callable[[Any, Any], Any]) -> Callable[[Any, Any], A
         if shape[:1] != (n_items,) or (self._embeds_in_space and len(shape) != 2):
             found = f"an array of shape {shape}" if shape else f"a {type(points).__name__}"
             needed = f"({n_items}, n_components)" if self._embeds_in_space else f"{n_items} entries"
-            raise UsageError(
-                f"{type(self).__name__}.embed returned {found}: {needed} is needed, one row for "
-                "each item"
-            )
+            raise UsageError(f"{type(self).__name__}.embed returned {found}: {needed} is needed")
         return points
 
     return checking
