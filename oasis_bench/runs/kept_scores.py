@@ -77,7 +77,7 @@ def evaluate_run(
             for name, found in one.evaluate(_of_split(wanted, one)):
                 evaluated.append((trial_id, [name], found))
                 failures += found.answers[0].status == "failed"
-            watcher.download("trials evaluated", done, len(trials))
+            watcher.download("evaluating trials", done, len(trials))
         for row in evaluated:
             store.add_answers(*row)
         sources = replace(
