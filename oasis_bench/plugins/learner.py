@@ -22,8 +22,7 @@ from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted
 
 from oasis_bench.data import FloatArray, ReadTable, Scaling, apply_steps, table_of
-from oasis_bench.plugins.fitted import FittedArray
-from oasis_bench.plugins.metric_learner import MetricLearner, sides
+from oasis_bench.plugins.metric_learner import FittedArray, MetricLearner, sides
 from oasis_bench.system import UsageError, quoted, slices
 from oasis_bench.tasks import score_bilinear
 

@@ -39,8 +39,7 @@ from oasis_bench.data import (
     row_hashes,
 )
 from oasis_bench.plugins.blending import Blend
-from oasis_bench.plugins.fitted import FittedArray
-from oasis_bench.plugins.metric_learner import MetricLearner
+from oasis_bench.plugins.metric_learner import FittedArray, MetricLearner
 from oasis_bench.plugins.registry import Registry
 from oasis_bench.system import ArrayArchive, UsageError, open_regular, printable, quoted, whole_file
 

@@ -16,7 +16,7 @@ from oasis_bench.data import LabelledRows
 from oasis_bench.execution import executor
 from oasis_bench.experiment import Experiment, LearnerSpec, Plan, TrialSpec
 from oasis_bench.plugins import Registry
-from oasis_bench.runs.how import SILENT, Watcher
+from oasis_bench.runs.run import SILENT, Watcher
 from oasis_bench.system import Folder, UsageError, refuse_input, whole_file
 from oasis_bench.trial import Assignment, TrialResult
 

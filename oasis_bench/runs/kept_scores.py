@@ -21,8 +21,9 @@ import pandas as pd
 from oasis_bench.data import LabelledRows, Labels
 from oasis_bench.experiment import Experiment, Plan
 from oasis_bench.plugins import Blend, Registry
-from oasis_bench.runs.how import SILENT, Watcher
 from oasis_bench.runs.run import (
+    SILENT,
+    Watcher,
     file_names,
     labels_of,
     refuse_missing_plugins,

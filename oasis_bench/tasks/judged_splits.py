@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from oasis_bench.data import JudgedTriplets, Judgements, LabelledRows, Labels, Ratings
 from oasis_bench.system import UsageError, derive_seed
-from oasis_bench.tasks.papers import CHECHIK, HUANG, WANG
 from oasis_bench.tasks.ranking import Numbers
 from oasis_bench.tasks.split import Classes, Partition, Split
+from oasis_bench.tasks.task import CHECHIK, HUANG, WANG
 
 
 class JudgementsSplit(Split):

@@ -8,9 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from oasis_bench.data import FloatArray, JudgedTriplets, LabelledRows, Ratings
-from oasis_bench.tasks.papers import CHECHIK, WANG
 from oasis_bench.tasks.ranking import Numbers, places, refuse_nan
-from oasis_bench.tasks.task import Evaluation, GroupSum, Measures, Task, Truth
+from oasis_bench.tasks.task import CHECHIK, WANG, Evaluation, GroupSum, Measures, Task, Truth
 
 TOP_KS = (30, 3)
 """30 is the paper's, of 1000 pictures a text query; the data sets here have about 11."""

@@ -22,9 +22,8 @@ from scipy.stats import sem
 from oasis_bench.data import FloatArray, LabelledRows, Labels, checked_labels, joint_distribution
 from oasis_bench.system import Progress, no_progress
 from oasis_bench.tasks import chance, ranking
-from oasis_bench.tasks.papers import CHECHIK, MUSGRAVE, OH_SONG
 from oasis_bench.tasks.ranking import Numbers, Similarity
-from oasis_bench.tasks.task import Evaluation, Measures, Task, Truth
+from oasis_bench.tasks.task import CHECHIK, MUSGRAVE, OH_SONG, Evaluation, Measures, Task, Truth
 
 Floats = npt.NDArray[np.float64]
 

@@ -19,8 +19,8 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 from oasis_bench.data import Judgements, LabelledRows, Labels
 from oasis_bench.system import UsageError
-from oasis_bench.tasks.papers import CHECHIK, OH_SONG
 from oasis_bench.tasks.ranking import Numbers
+from oasis_bench.tasks.task import CHECHIK, OH_SONG
 
 Classes: TypeAlias = "Sequence[int]"
 """Class numbers."""

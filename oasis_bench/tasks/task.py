@@ -32,6 +32,23 @@ Measures: TypeAlias = "Collection[str] | None"
 """The names of the measures to compute; None: all."""
 
 
+CHECHIK = (
+    "Chechik, Sharma, Shalit & Bengio (2010), Large Scale Online Learning of Image Similarity "
+    "Through Ranking, JMLR 11, section"
+)
+OH_SONG = (
+    "Oh Song, Xiang, Jegelka & Savarese (2016), Deep Metric Learning via Lifted Structured "
+    "Feature Embedding, CVPR"
+)
+MUSGRAVE = "Musgrave, Belongie & Lim (2020), A Metric Learning Reality Check, ECCV"
+WANG = "Wang et al. (2014), Learning Fine-grained Image Similarity with Deep Ranking, CVPR, section"
+HUANG = (
+    "Huang, Ramesh, Berg & Learned-Miller (2007), Labeled Faces in the Wild, University of "
+    "Massachusetts, technical report 07-49"
+)
+"""Papers that several tasks or splits cite."""
+
+
 class GroupSum(NamedTuple):
     """The sum of a measure over the judgements of a group: a text query, reference or rated query.
 

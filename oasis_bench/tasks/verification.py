@@ -8,9 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from oasis_bench.data import FloatArray, LabelledRows, Ratings
-from oasis_bench.tasks.papers import HUANG
 from oasis_bench.tasks.ranking import Numbers, refuse_nan
-from oasis_bench.tasks.task import Evaluation, Measures, Task, Truth
+from oasis_bench.tasks.task import HUANG, Evaluation, Measures, Task, Truth
 
 MOST_PAIRS = 2**20
 """Pairs that labels give, at most."""

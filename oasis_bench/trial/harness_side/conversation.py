@@ -17,8 +17,7 @@ from typing import Any
 
 from oasis_bench.trial import wall
 from oasis_bench.trial.harness_side.findings import EndsTrialError, Findings
-from oasis_bench.trial.harness_side.inbox import Inbox
-from oasis_bench.trial.harness_side.line import Expected, Line, Talk
+from oasis_bench.trial.harness_side.inbox import Expected, Inbox, Line, Talk
 from oasis_bench.trial.harness_side.result import PrintedOutput, TrialResult
 from oasis_bench.trial.harness_side.rows import Status
 from oasis_bench.trial.harness_side.stages import Trial, stages_of

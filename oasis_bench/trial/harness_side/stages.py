@@ -24,9 +24,8 @@ from oasis_bench.tasks import Task
 from oasis_bench.trial import wall
 from oasis_bench.trial.harness_side.evaluator import Evaluator, Traces, galleries_of, reason_against
 from oasis_bench.trial.harness_side.findings import EndsTrialError, Findings, Fit, task_at_work
-from oasis_bench.trial.harness_side.inbox import ROUGH_SECONDS, HarnessClock
+from oasis_bench.trial.harness_side.inbox import ROUGH_SECONDS, HarnessClock, Line, Talk
 from oasis_bench.trial.harness_side.items import Sealed, SealedItems, TrialItems
-from oasis_bench.trial.harness_side.line import Line, Talk
 from oasis_bench.trial.harness_side.result import KeptFiles, row_of
 from oasis_bench.trial.harness_side.rows import TunedRow, ValidationRow
 

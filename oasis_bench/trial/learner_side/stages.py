@@ -1,32 +1,37 @@
 """The learner's half of a trial, stage by stage: tune, fit or load, score, score alone, replay.
 
-Each stage runs in a process of its own, which has fitted and cached nothing before.  What is timed
-lies within `Meter`.  No label of a test item comes here: the other half of each stage, which
-evaluates the scores, is in `oasis_bench.trial.harness_side.stages`.
+The fork server does `warm_up` once; then it forks a process for each stage, `learner_process`,
+which has fitted and cached nothing before.  What is timed lies within `Meter`.  No label of a test
+item comes here: the other half of each stage, which evaluates the scores, is in
+`oasis_bench.trial.harness_side.stages`.
 """
 
 from __future__ import annotations
 
+import gc
 import math
 import os
 import pickle
+import resource
 import socket
+import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from copy import copy
 from importlib import import_module
-from io import BytesIO
+from io import BytesIO, TextIOWrapper
 from itertools import groupby
 from numbers import Real
 from operator import attrgetter
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+import psutil
 from threadpoolctl import threadpool_limits
 
-from oasis_bench.data import FloatArray, apply_steps, symmetry_index
+from oasis_bench.data import FloatArray, Scaling, apply_steps, symmetry_index
 from oasis_bench.plugins import (
     BilinearLearner,
     ExemplarLearner,
@@ -38,8 +43,8 @@ from oasis_bench.plugins import (
     sd_of_learned,
     write_model,
 )
-from oasis_bench.system import THREAD_VARIABLES, error_line, n_blas_threads, slices
-from oasis_bench.tasks import block_size, kernel_ready
+from oasis_bench.system import THREAD_VARIABLES, Processes, error_line, n_blas_threads, slices
+from oasis_bench.tasks import Split, block_size, evaluate_ranking, kernel_ready
 from oasis_bench.trial import wall
 from oasis_bench.trial.learner_side.fit_data import FitData
 from oasis_bench.trial.learner_side.fold_processes import EndedError, FoldProcesses, FoldWork
@@ -79,6 +84,43 @@ class Channel:
         """Wait for a file from the harness; return its descriptor."""
         _, files, _, _ = socket.recv_fds(self._socket, 1, 1)
         return files[0]
+
+
+def warm_up() -> None:
+    """Make the slow first calls once, in the fork server, so that no trial has to make them."""
+    registry = Registry.load()
+    _ = registry.splits[Split.USUAL]  # it imports the folds of scikit-learn
+    learner = registry.algorithms["Euclidean"]()  # it imports all learners
+    with threadpool_limits(1):
+        rows = np.eye(4)
+        y = np.array([0, 0, 1, 1])
+        rows = apply_steps(Scaling("l2").learn(rows), rows)
+        evaluate_ranking(learner.fit(rows, y).similarity, rows, y, seed=0)
+    n_blas_threads()
+    _ = wall.Stage, wall.seal  # they import the modules of the wall
+    # Then a fork's garbage collector does not write to pages that it shares with the server.
+    gc.collect()
+    gc.freeze()
+
+
+def learner_process(stage: wall.Stage, line: int) -> None:
+    """Run one stage of a trial: the main function of its process, with the end of its line."""
+    assignment = stage.assignment
+    os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(assignment.threads)))
+    channel = Channel(line)
+    printed = channel.receive_file()
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(printed, stream.fileno())
+        cast(TextIOWrapper, stream).reconfigure(encoding="utf-8", errors="backslashreplace")
+    os.close(printed)
+    if assignment.memory_bytes is None:
+        channel.send(wall.Started(0))
+    else:
+        channel.send(wall.Started(Processes(stage.server).n_bytes()))
+        if sys.platform == "linux":  # then allocations beyond it fail
+            limit = psutil.Process().memory_info().data + assignment.memory_bytes
+            resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+    run_stage(stage, channel)
 
 
 def run_stage(stage: wall.Stage, channel: Channel) -> None:
