@@ -17,7 +17,7 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from copy import copy
 from importlib import import_module
@@ -177,8 +177,8 @@ def _tune(stage: wall.Stage, channel: Channel) -> None:
     stopwatch = Stopwatch(lambda phase: channel.send(wall.PhaseBegan(phase)))
     start = time.perf_counter()
     for scaling, of_scaling in groupby(sorted(assignment.candidates, key=by_scaling), by_scaling):
-        steps = wall.learn_preparation(learner, scaling, items["X"], assignment.encoding)
-        prepared = {**items, "X": apply_steps(steps, items["X"])}
+        steps = wall.learn_preparation(learner, scaling, items.X, assignment.encoding)
+        prepared = items._replace(X=apply_steps(steps, items.X))
         seed = assignment.seeds.fit
         _refuse((make_learner(assignment, one.params, seed) for one in of_scaling), prepared)
     stopwatch.seconds[wall.LEARNING] += time.perf_counter() - start
@@ -217,7 +217,7 @@ def _fit(stage: wall.Stage, channel: Channel) -> None:
     channel.send(wall.PhaseBegan(wall.FIT))
     # Items are sent only now, with the clock running, so that no work on them is free.
     items = wall.map_items(channel.receive_file())
-    data = FitData.of_items(items, assignment.seeds.judgements)
+    data = FitData.of(*items, assignment.seeds.judgements)
     with _limited_to(assignment.threads):  # of libraries loaded by now, too
         threads = n_blas_threads()
         meter = Meter(stage.server)
@@ -246,7 +246,7 @@ def _fit(stage: wall.Stage, channel: Channel) -> None:
     if assignment.is_blended(type(learner)):
         # A copy is asked: the learner itself, which is to be timed, has computed nothing yet.
         copied = pickle.loads(wall.map_bytes(model))
-        channel.send(wall.Compared(sd_of_learned(copied, items["X"], assignment.seeds.blend)))
+        channel.send(wall.Compared(sd_of_learned(copied, items.X, assignment.seeds.blend)))
         del copied
     _score(learner, stage, channel)
 
@@ -284,7 +284,7 @@ def _score_alone(stage: wall.Stage, channel: Channel) -> None:
 def _score_training_items(stage: wall.Stage, channel: Channel) -> None:
     """Compare the training items with one another, by a copy of the fitted learner."""
     learner = _fitted_copy(stage, channel, wall.REPLAY)
-    X = wall.map_items(channel.receive_file())["X"]
+    X = wall.map_items(channel.receive_file()).X
     _send_scores(learner, ("test",), X, X, channel, nullcontext())
 
 
@@ -307,10 +307,8 @@ def _score(learner: MetricLearner, stage: wall.Stage, channel: Channel) -> None:
 
 def _receive_items(stage: wall.Stage, channel: Channel) -> tuple[Any, Any]:
     """Wait for the test items and, where they are compared with these, the training items."""
-    test = wall.map_items(channel.receive_file())["X"]
-    return test, wall.map_items(channel.receive_file())[
-        "X"
-    ] if "training" in stage.galleries else None
+    test = wall.map_items(channel.receive_file()).X
+    return test, wall.map_items(channel.receive_file()).X if "training" in stage.galleries else None
 
 
 def _replay(stage: wall.Stage, channel: Channel) -> None:
@@ -321,7 +319,7 @@ def _replay(stage: wall.Stage, channel: Channel) -> None:
     """
     assignment, tuned = stage.assignment, stage.tuned
     training, test = (wall.map_items(channel.receive_file()) for _ in range(2))
-    X, data = training["X"], FitData.of_items(training, assignment.seeds.judgements)
+    X, data = training.X, FitData.of(*training, assignment.seeds.judgements)
     learner = make_learner(assignment, tuned.params, assignment.seeds.fit)
     assert tuned.last_checkpoint is not None
     done = 0
@@ -334,7 +332,7 @@ def _replay(stage: wall.Stage, channel: Channel) -> None:
         channel.send(wall.Replayed(n_steps, _symmetry_of(learner)))
         if "test" in stage.galleries:
             _send_scores(learner, ("test",), X, X, channel, nullcontext())
-        _send_scores(learner, stage.galleries, test["X"], X, channel, nullcontext())
+        _send_scores(learner, stage.galleries, test.X, X, channel, nullcontext())
 
 
 def _send_scores(
@@ -398,17 +396,17 @@ def _warm_up(stage: wall.Stage, channel: Channel) -> None:
     # Some learners fail on so few items.  Any other error occurs again on the clock.
     seconds = min(WARM_UP_SECONDS, (assignment.budget_seconds or math.inf) / 2)
     with suppress(Exception), time_limit(seconds):
-        FitData.of_items(few, assignment.seeds.judgements).fit(learner)
+        FitData.of(*few, assignment.seeds.judgements).fit(learner)
         for gallery in stage.galleries:
-            score, _ = _scorer(learner, gallery, few["X"], few["X"])
+            score, _ = _scorer(learner, gallery, few.X, few.X)
             score(slice(0, 2))
 
 
-def _refuse(learners: Iterable[MetricLearner], items: Mapping[str, Any]) -> None:
+def _refuse(learners: Iterable[MetricLearner], items: wall.Items) -> None:
     """Raise NotApplicableError where a learner refuses the items, with any parameters to try."""
-    data = FitData.of(items["X"], items["y"], items.get("judgements"), seed=0)
+    data = FitData.of(*items, seed=0)
     for learner in learners:
-        if data.reads_labels(learner) and (reason := learner.refusal(items["X"], items["y"])):
+        if data.reads_labels(learner) and (reason := learner.refusal(items.X, items.y)):
             raise wall.NotApplicableError(reason)
 
 
