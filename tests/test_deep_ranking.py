@@ -228,7 +228,7 @@ class TestSteps:
 
             trainer.network.register_forward_pre_hook(run_out)
             trainer.step(triplets, np.random.default_rng(0))
-            return trainer.weights()
+            return trainer.network.weights()
 
         with pytest.warns(UserWarning, match="ran out with 16 .* going on with 8 at once"):
             limited = learn(24)
