@@ -1,5 +1,6 @@
 from .arrays import ArrayArchive as ArrayArchive
 from .errors import (
+    OTHER_FLAGS as OTHER_FLAGS,
     OutputError as OutputError,
     Progress as Progress,
     UsageError as UsageError,
@@ -15,6 +16,8 @@ from .errors import (
     read_value as read_value,
     require_packages as require_packages,
     short_path as short_path,
+    spelled as spelled,
+    spelled_in_python as spelled_in_python,
     unknown_name as unknown_name,
     without_options as without_options,
 )
