@@ -509,6 +509,6 @@ def test_a_random_state_that_numpy_would_read_out_of_bounds_is_refused(path, par
 def test_a_plugin_is_found_by_its_file_alone(holder, plugin_file, rows, tmp_path):
     path = tmp_path / "model.npz"
     save_model(holder().fit(*rows), path)
-    assert_refused(path, r"its algorithm 'Holder' is not installed: .*plugin_files, or --plugin")
+    assert_refused(path, r"its algorithm 'Holder' is not installed: .*plugin_files, or '--plugin'")
     assert_refused(path, "no plugin file", plugin_files=[tmp_path / "absent.py"])
     assert type(load_model(path, [str(plugin_file)])) is holder

@@ -437,7 +437,7 @@ def _unfitted(name: str, params: dict[str, Any], registry: Registry) -> MetricLe
     if name not in catalogue:
         raise UsageError(
             f"its algorithm {name!r} is not installed: give the file that defines it "
-            "(plugin_files, or --plugin)"
+            "(plugin_files, or '--plugin')"
         )
     try:
         return catalogue[name](**params)
