@@ -23,6 +23,7 @@ from oasis_bench.command_line.parsing import (
     statuses_of_text,
 )
 from oasis_bench.experiment import Experiment, read_experiment
+from oasis_bench.system import OTHER_FLAGS, spelled
 
 LEAST_IMAGES = 10
 """Of fewer web images none may be relevant to another."""
@@ -290,8 +291,7 @@ def _add_settings(
             if (name not in MAIN_SETTINGS) != is_rare:
                 continue
             setting = Experiment.settings()[name]
-            is_same = setting.flag.removeprefix("--") == name.replace("_", "-")
-            key = f"key {name}; " if of_a_file and not is_same else ""
+            key = f"key {name}; " if of_a_file and name in OTHER_FLAGS else ""
             default = setting.words if of_a_file or name != "classes" else "all"
             if (used := own.get(name, setting.default)) != setting.default:
                 default = ",".join(used) if isinstance(used, tuple) else used
@@ -303,7 +303,7 @@ def _add_settings(
                 how = {"action": argparse.BooleanOptionalAction}
             what = f"{setting.help} ({key}default {default})"
             action: Any = parser.add_argument(
-                setting.flag, dest=name, default=None, help=what, **how
+                spelled(name), dest=name, default=None, help=what, **how
             )
             first = re.split(r"[;:,] | \(see", setting.help)[0]
             action.brief = f"{first} (default {default})"
