@@ -59,7 +59,7 @@ def refuse_input(output: Path | None, inputs: Iterable[object]) -> None:
     for path in inputs:
         if output is not None and isinstance(path, str | Path) and _is_same(output, path):
             raise UsageError(
-                f"{spelled('output', output)} is an input too, and would replace it: choose "
+                f"{spelled('output')} {output} is an input too, and would replace it: choose "
                 f"another {spelled('output')}"
             )
 
