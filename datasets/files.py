@@ -308,9 +308,8 @@ def _download(url: str, path: Path, checksum: str, progress: Progress) -> None:
                 temporary = error.code in TEMPORARY_STATUS
         if pause is None or not temporary:
             raise UsageError(
-                f"cannot download {url}: {reason}: try again later, or get the file elsewhere and "
-                f"put it at {path}, or in {path.parent.name}/ of the folder that OASIS_BENCH_DATA "
-                "names"
+                f"cannot download {url}: {reason}: try again later, or put the file at {path}, or "
+                f"in {path.parent.name}/ of the folder that OASIS_BENCH_DATA names"
             )
         time.sleep(pause)
 

@@ -283,14 +283,9 @@ def read_summary(path: Path) -> pd.DataFrame:
 
 def size_group(noun: str, number: float) -> str:
     """Name the group of corpora of this size, for a noun of `SIZES`."""
-    _, edges = SIZES[noun]
+    _, (few, many) = SIZES[noun]
     if math.isnan(number):
         return f"{noun} not known"
-    if number > edges[-1]:
-        return f"over {edges[-1]:,} {noun}"
-    place = int(np.searchsorted(edges, number))
-    return (
-        f"{edges[place - 1] + 1:,} to {edges[place]:,} {noun}"
-        if place
-        else f"up to {edges[0]:,} {noun}"
-    )
+    if number > many:
+        return f"over {many:,} {noun}"
+    return f"up to {few:,} {noun}" if number <= few else f"{few + 1:,} to {many:,} {noun}"

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
@@ -53,23 +53,6 @@ FORMULA = frozenset("=+-@\t\r")
 
 WIDE = 24
 """Characters of a cell from which it may be broken into lines."""
-
-FACETS = (
-    *(
-        "Group",
-        "Data set",
-        "Kind",
-        "Size",
-        "Task",
-        "Classes",
-        "Words",
-        "Split",
-        "Measure",
-        "Learner",
-    ),
-    "Verdict",
-)
-"""Columns by which a page can be filtered: these headers."""
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
@@ -131,8 +114,6 @@ class Table:
     numbers: pd.DataFrame
     notes: Sequence[str] = ()
     of: Mapping[str, str] = field(default_factory=dict)
-
-    facets: ClassVar = FACETS
 
     @cached_property
     def header(self) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from oasis_bench.analysis import RunAnalysis
 from oasis_bench.experiment import cell_name
 from oasis_bench.plugins import PATH_DATASETS
 from oasis_bench.reports.table import Column, clip, plural
+from oasis_bench.reports.words import notes_where
 from oasis_bench.runs import StoredRun
 from oasis_bench.system import UsageError, encodable, unknown_name
 
@@ -24,14 +25,6 @@ BASELINE = "Euclidean"
 CELL = ["subset", "learner", "split"]
 
 Part = TypeVar("Part")
-
-
-def transductive_note(items: str = "items") -> str:
-    """Explain the dagger, with the noun for the items of the data set."""
-    return (
-        f"† transductive: the learner may use the unlabelled test {items}, which the others "
-        "never see."
-    )
 
 
 def task_title(task: str) -> str:
@@ -62,7 +55,7 @@ class RunView(RunAnalysis):
     @property
     def dagger_notes(self) -> list[str]:
         """The meaning of the dagger, if a learner has one."""
-        return [transductive_note(self.info.items)] * bool(self.transductive)
+        return notes_where({"transductive": self.transductive}, items=self.info.items)
 
     def of_splits(self, *parts: Part) -> tuple[Part, ...]:
         """Return texts or columns that name splits: none if the run has one split."""

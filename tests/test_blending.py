@@ -348,7 +348,7 @@ def test_a_blend_that_is_no_blend_is_refused(tmp_path):
     pairs = X[drawn[:45]], X[drawn[45:85]]
     assert blend.baseline_sd == pytest.approx(baseline(*pairs).std())
     assert blend.learned_sd == pytest.approx(similarity_of(model)(*pairs).std())
-    with pytest.raises(UsageError, match="its blend cannot be read"):
+    with pytest.raises(UsageError, match="there is no such file"):
         load_blend(tmp_path / "none.npz")
 
 

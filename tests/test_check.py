@@ -42,9 +42,9 @@ def test_sound_plugins_pass(plugins, file, name, test):
 
 def test_a_learner_that_looks_at_more_than_the_pair_fails_unless_it_says_so(plugins):
     status, printed = check(plugins / "other_forms.py")
-    pair = "a_pair_has_the_same_score_whatever_else_is_asked"
+    pair = "a_pair_has_one_score"
     # `score` presents items in a random order, which changes what row numbers say.
-    by_order = "its_score_is_the_mean_average_precision"
+    by_order = "its_score_is_mean_average_precision"
     failed = {("HiddenlyCentred", pair), ("RowNumbers", pair), ("RowNumbers", by_order)}
     assert (status, failed_checks(printed)) == (1, failed)
 

@@ -147,7 +147,7 @@ def test_all_that_is_wrong_is_told_at_once(tmp_path):
     table.to_csv(tmp_path / "t.csv", index=False)
     with pytest.raises(UsageError, match=r"not numeric: 'age': '4o' in row 10.*1 label is miss"):
         TableFile(tmp_path / "t.csv").load()
-    with pytest.raises(UsageError, match="--prepare 'all': auto or none"):
+    with pytest.raises(UsageError, match="--prepare 'all': one of 'auto' 'none'"):
         TableFile(tmp_path / "t.csv", prepare="all").load()
 
 

@@ -172,7 +172,7 @@ def test_rows_are_read_from_the_cache_the_second_time(option, width, pictures, m
     def never(*_):
         raise AssertionError("nothing is left to be computed")
 
-    monkeypatch.setattr(hand_made, "resized", never)
+    monkeypatch.setattr(hand_made.picture_files, "resized", never)
     again = hand_made_rows(option, [*pictures, pictures[0]], no_progress, teachers)
     np.testing.assert_array_equal(again.X, rows.X)
 

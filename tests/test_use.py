@@ -273,7 +273,7 @@ def test_neighbours_of_a_blend_are_those_of_brute_force(folder, command, tmp_pat
         status, _, (line,) = command("embed", *words)
         assert status == 0
         assert line.startswith("points are as learned, without the blend")
-        assert line.endswith(f"(weight {b:g})")
+        assert line.endswith(f"of weight {b:g}")
         np.testing.assert_allclose(np.load(tmp_path / "points.npy"), model.transform(X))
 
 

@@ -354,14 +354,8 @@ class Claim:
 
 
 KINDS: dict[str, Callable[..., Effect]] = {
-    "gain": gain,
-    "training_gain": training_gain,
-    "last_over_first": last_over_first,
-    "difference": difference,
-    "times_as_long": times_as_long,
-    "growth": growth,
-    "of_trials": of_trials,
-    "from_published": from_published,
+    **{make.__name__: make for make in (gain, training_gain, last_over_first, difference)},
+    **{make.__name__: make for make in (times_as_long, growth, of_trials, from_published)},
     "judged": partial(gain, measure="similarity precision", task="judged-triplets"),
     "recognised": partial(gain, measure="mean recognition by Frome's rule", task="classification"),
     "saturated": partial(on_curve, number=_saturated),

@@ -21,24 +21,6 @@ CALTECH101_CLASSES = 101
 JMLR_CLASSES = {"B10": 10, "B20": 20, "B50": 50, "Var10": 10, "Var20": 20}
 """Class lists of JMLR table 4 by their numbers of classes; those of the preprint are the same."""
 
-OUR_NAMES = {
-    "Wavelet": "wavelet",
-    "Color": "colour (LAB)",
-    "SIFT-like": "SIFT words",
-    "Fisher": "Fisher vector",
-    "HOG": "HOG",
-    "SPMKtexton1024max": "texton",
-    "L1HashKPCA": "PCA: hand-made",
-    "OASIS on L1HashKPCA": "OASIS: hand-made",
-    "Golden features": "golden: all",
-    "ConvNet": "network as it is",
-    "Single-scale ranking": "single-scale ranking",
-    "OASIS on single-scale ranking": "OASIS: single-scale ranking",
-    "Single-scale and visual feature": "single-scale ranking and hand-made",
-    "DeepRanking": "DeepRanking",
-}
-"""The learners of the experiment deep-ranking that stand for models of its paper."""
-
 
 def published_figures(run: StoredRun) -> pd.DataFrame:
     """Return what was published for the data of a run: measure, k, learner, published."""
@@ -67,9 +49,8 @@ def published(table: str) -> pd.DataFrame:
     report to look, or why there is no experiment).
     """
     cells = pd.read_csv(PUBLISHED / f"{table}.csv", keep_default_na=False)
-    if "model" in cells:
+    if "model" in cells:  # in both tables of the paper
         cells = cells.drop_duplicates("model").rename(columns={"similarity precision": "precision"})
-        cells = cells.assign(learner=cells["model"].map(OUR_NAMES))
         return cells[["model", "learner", "precision"]]
     return cells
 

@@ -34,7 +34,7 @@ QUICK_TRIPLETS = 3_200
 """The most that a learner's parameter `n_triplets` may be in a quick run."""
 
 
-def run_paper(options: argparse.Namespace) -> int:
+def paper(options: argparse.Namespace) -> int:
     """Run the experiments one after the other; the page is written after each.
 
     Trials run side by side, one on each core, except where a claim is about their time; the times
@@ -96,7 +96,7 @@ def paper_experiment(name: str, quick: bool) -> Experiment:
     return changed(experiment, given, dataset_options=options, learners=learners, quick=True)
 
 
-def run_web_scale(options: argparse.Namespace) -> int:
+def web_scale(options: argparse.Namespace) -> int:
     """Train, and write the report."""
     n_threads = options.threads or n_cores()
     planned = trainings(options.images, options.batch, options.seeds, options.steps_per_image)

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 from oasis_bench.system import (
     UsageError,
+    printable,
     quoted,
     read_value,
     refuse_input,
@@ -154,9 +155,12 @@ class Parser(argparse.ArgumentParser):
             given = given if isinstance(given, list) else [given]
             for path in given:
                 try:
-                    refuse_missing(path)
-                except UsageError as error:
-                    self.error(str(argparse.ArgumentError(action, str(error))))
+                    path.stat()
+                except (OSError, ValueError) as error:
+                    called = printable(short_path(str(path)))
+                    reason = getattr(error, "strerror", None) or str(error)
+                    why = f"{called}: {reason}: give a path that exists"
+                    self.error(str(argparse.ArgumentError(action, why)))
             for output in self.outputs:
                 refuse_input(getattr(found, output.dest), given)
         return found, unknown
@@ -198,15 +202,6 @@ def path_of_text(text: str) -> Path:
     return Path(text)
 
 
-def refuse_missing(path: Path) -> None:
-    """Raise UsageError where there is nothing at this path."""
-    try:
-        path.stat()
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise UsageError(f"{short_path(path)}: {reason}: give a path that exists") from error
-
-
 def positive_of_text(text: str, least: int = 1, most: int = MOST) -> int:
     """Read a whole number within bounds."""
     value = read_value(text, int) if text.isdecimal() else 0
@@ -225,10 +220,8 @@ def batch_of_text(text: str) -> int | None:
 def names_of_text(text: str) -> list[str]:
     """Read different names between commas."""
     names = [name.strip() for name in text.split(",") if name.strip()]
-    if len(set(names)) < len(names):
-        raise argparse.ArgumentTypeError(f"{quoted(text)}: each name once")
-    if not names:
-        raise argparse.ArgumentTypeError(f"{quoted(text)}: names separated by commas are needed")
+    if not names or len(set(names)) < len(names):
+        raise argparse.ArgumentTypeError(f"{quoted(text)}: give names with commas, each once")
     return names
 
 

@@ -78,10 +78,7 @@ def embed(options: argparse.Namespace) -> int:
         model, ((X, names),) = _load(options, [options.dataset], display)
         blend: Blend | None = getattr(model, "blend_", None)
         if blend is not None and blend.weight < 1:
-            display.note(
-                "points are as learned, without the blend with the Euclidean baseline "
-                f"(weight {blend.weight:g})"
-            )
+            display.note(f"points are as learned, without the blend of weight {blend.weight:g}")
     points: Any = embed_items(model, X)
     dense = points.toarray() if hasattr(points, "toarray") else points
     table = pd.DataFrame(dense).add_prefix("x")
@@ -122,8 +119,7 @@ def _load(
         n_needed = model.n_features_in_
         if takes == "rows" and X.shape[1] != n_needed:
             raise UsageError(
-                f"{source} has {X.shape[1]} features, and {options.model} was fitted on "
-                f"{n_needed}: give rows of the same features"
+                f"{source} has {X.shape[1]} features, and {options.model} was fitted on {n_needed}"
             )
         if hasattr(model, "feature_names_in_"):  # of a model that another program fitted
             X = pd.DataFrame(X, columns=model.feature_names_in_)

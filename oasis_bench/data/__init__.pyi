@@ -29,7 +29,7 @@ from .pictures import (
     Descriptors as Descriptors,
     Patches as Patches,
     PatchKind as PatchKind,
-    eight_bits as eight_bits,
+    rgb_of as rgb_of,
     thumbnail as thumbnail,
 )
 from .preparing import (

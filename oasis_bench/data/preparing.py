@@ -188,8 +188,7 @@ class Prepare(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         X = np.asarray(table_of(X))
         if X.ndim != 2 or X.shape[1] != len(self.encoding):
             raise UsageError(
-                f"rows of shape {X.shape}, and the preparation was learned from "
-                f"{len(self.encoding)} columns: give rows of the same columns"
+                f"rows of shape {X.shape}: it was learned from {len(self.encoding)} columns"
             )
         try:
             return X if X.dtype.kind == "f" else X.astype(np.float64)

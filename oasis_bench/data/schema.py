@@ -161,10 +161,7 @@ class Schema(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
         X = table_of(X)
         is_sparse = sparse.issparse(X)
         if is_sparse and not self.is_plain:
-            raise UsageError(
-                "the model was fitted on texts, dates or missing values, which sparse rows have "
-                "not: give a table"
-            )
+            raise UsageError("sparse rows lack the texts, dates or gaps of the model: give a table")
         if self.columns is None or is_sparse:
             return X
         frame = self._selected(X)
@@ -186,8 +183,7 @@ class Schema(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
             row, place = np.argwhere(missing)[0]
             raise UsageError(
                 f"column {quoted(self.columns[place].name)} has a missing value in row "
-                f"{row + 1}, and the model was fitted on complete rows: fill it in or leave the "
-                "row out"
+                f"{row + 1}, and the model was fitted on complete rows: fill it in"
             )
         return rows
 

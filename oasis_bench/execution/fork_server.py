@@ -48,7 +48,7 @@ from oasis_bench.system import (
     kill_marked,
 )
 
-PREPARE_TRIALS = "oasis_bench.trial.learner_side.process:warm_up"
+PREPARE_TRIALS = "oasis_bench.trial.learner_side.stages:warm_up"
 
 READY_SECONDS = 120.0
 """How long a server may take to start: the imports, on a slow disk."""

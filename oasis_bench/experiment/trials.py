@@ -365,14 +365,14 @@ class Plan:
         largest = max(subsets, key=lambda name: len(subsets[name]))
         for (subset, of_subset), partition in product(subsets.items(), range(e.n_partitions)):
             classes = class_set(e, of_subset, partition)
-            n_train, n_test = split.sizes(rows, classes, partition)
+            sizes = n_train, _ = split.sizes(rows, classes, partition)
             rho = 0.0 if e.replicates else split.rho(rows, classes, partition)
             if isinstance(split, SameClassesSplit):
                 _refuse_large_k(chooses_by, subset, n_train // e.inner_folds - 1)
             of_place = {
                 "subset": subset,
                 "classes": classes,
-                "sizes": [n_train, n_test],
+                "sizes": sizes,
                 "split": name,
                 "tasks": tasks,
                 "chooses_by": chooses_by,
@@ -384,7 +384,7 @@ class Plan:
                 yield TrialSpec(
                     experiment=e,
                     learner=label,
-                    where=Where(name, subset, classes, partition, n_train, n_test, rho),
+                    where=Where(name, subset, classes, partition, *sizes, rho=rho),
                     candidates=learner.candidates,
                     tasks=tasks,
                     chooses_by=chooses_by,

@@ -13,9 +13,7 @@ from .contract import (
     digit_items as digit_items,
     digit_rows as digit_rows,
 )
-from .dataset import Dataset as Dataset
-from .fields import Fields as Fields
-from .fitted import FittedArray as FittedArray
+from .dataset import Dataset as Dataset, Fields as Fields
 from .learner import (
     BilinearLearner as BilinearLearner,
     EmbeddingLearner as EmbeddingLearner,
@@ -28,6 +26,7 @@ from .learner import (
 )
 from .metric_learner import (
     TIES_SEED as TIES_SEED,
+    FittedArray as FittedArray,
     IncrementalLearner as IncrementalLearner,
     MetricLearner as MetricLearner,
     ranked_labels as ranked_labels,

@@ -103,9 +103,7 @@ class LearnerContract:
         with pytest.raises(NotFittedError):
             answers(unfitted, X, X)
 
-    def test_a_pair_has_the_same_score_whatever_else_is_asked(
-        self, fitted: MetricLearner, items: Items
-    ) -> None:
+    def test_a_pair_has_one_score(self, fitted: MetricLearner, items: Items) -> None:
         only(not fitted.transductive, "it is transductive")
         X, _ = items
         whole = answers(fitted, X, X)
@@ -121,9 +119,7 @@ class LearnerContract:
             alone = answers(fitted, X[[query]], X[[other]])
             assert_close(alone, whole[[query], [other]][None], ALONE)
 
-    def test_embeddings_have_the_scores_of_their_items(
-        self, fitted: MetricLearner, items: Items
-    ) -> None:
+    def test_embeddings_score_as_their_items(self, fitted: MetricLearner, items: Items) -> None:
         only(fitted.has_embedding, "it overrides the similarity")
         only(not fitted.transductive, "it is transductive")
         X, _ = items
@@ -133,9 +129,7 @@ class LearnerContract:
         found = fitted.score_embeddings(embedded[few], embedded)
         assert_close(found, fitted.similarity(X, X)[few])
 
-    def test_similarity_is_the_score_of_each_pair(
-        self, fitted: MetricLearner, items: Items
-    ) -> None:
+    def test_similarity_is_the_score_of_a_pair(self, fitted: MetricLearner, items: Items) -> None:
         only(hasattr(fitted, "pair_score"), "it has no pair_score")
         only(not fitted.takes.startswith("patches"), "patches are no array of pairs")
         only(not fitted.transductive, "it is transductive")
@@ -170,9 +164,7 @@ class LearnerContract:
     def test_it_ranks_better_than_chance(self, fitted: MetricLearner, items: Items) -> None:
         assert mean_average_precision(fitted, *items) > 1.5 * CHANCE
 
-    def test_its_score_is_the_mean_average_precision(
-        self, fitted: MetricLearner, items: Items
-    ) -> None:
+    def test_its_score_is_mean_average_precision(self, fitted: MetricLearner, items: Items) -> None:
         only(not isinstance(fitted, ExemplarLearner), "it has no similarity of test items")
         only(not fitted.transductive, "it is transductive")
         X, y = items
@@ -197,9 +189,7 @@ class LearnerContract:
         by_number = answers(clone(unfitted).fit(X, np.argsort(order)[y]), X, X)
         np.testing.assert_array_equal(answers(unfitted.fit(X, names), X, X), by_number)
 
-    def test_without_need_of_labels_it_learns_the_same_without(
-        self, unfitted: MetricLearner, items: Items
-    ) -> None:
+    def test_it_learns_the_same_without_labels(self, unfitted: MetricLearner, items: Items) -> None:
         only(not unfitted.needs_labels, "it needs labels")
         X, y = items
         expected = answers(clone(unfitted).fit(X, y), X, X)
@@ -234,9 +224,7 @@ class LearnerContract:
         )
         assert repeated.nnz == 2 * np.count_nonzero(X), "the caller's matrix was changed"
 
-    def test_several_labels_are_taken_where_it_says_so(
-        self, unfitted: MetricLearner, items: Items
-    ) -> None:
+    def test_it_takes_several_labels_an_item(self, unfitted: MetricLearner, items: Items) -> None:
         only(unfitted.takes_relevance, "it takes one label an item")
         X, y = items
         one_each = sparse.csr_array(np.eye(4)[y])
@@ -244,22 +232,17 @@ class LearnerContract:
         assert measured == mean_average_precision(unfitted, X, y)
         assert measured > 1.5 * CHANCE
 
-    def test_given_triplets_are_learned_from_where_it_says_so(
-        self, unfitted: MetricLearner, items: Items
-    ) -> None:
+    def test_it_learns_from_given_triplets(self, unfitted: MetricLearner, items: Items) -> None:
         only(unfitted.takes_triplets, "it takes no triplets")
         X, _ = items
-        triplets = np.array([[query, (query + 1) % 15, 15 + query] for query in range(15)])
         learned: Any = clone(unfitted)
-        learned.partial_fit_triplets(X, triplets)
-        start = clone(unfitted).partial_fit_triplets(X, triplets[:0])
+        learned.partial_fit_triplets(X, TRIPLETS)
+        start = clone(unfitted).partial_fit_triplets(X, TRIPLETS[:0])
         assert not np.array_equal(answers(learned, X, X), answers(start, X, X))
         with pytest.raises(ValueError, match="60"):
             learned.partial_fit_triplets(X, [[0, 1, 60]])
 
-    def test_given_pairs_are_learned_from_where_it_says_so(
-        self, unfitted: MetricLearner, items: Items
-    ) -> None:
+    def test_it_learns_from_given_pairs(self, unfitted: MetricLearner, items: Items) -> None:
         only(unfitted.takes_pairs, "it takes no pairs")
         X, y = items
         order = np.random.default_rng(0).permutation(len(y))
@@ -273,23 +256,18 @@ class LearnerContract:
         with pytest.raises(ValueError, match="60"):
             learned.partial_fit_pairs(X, alike, np.full_like(unlike, 60))
 
-    def test_labels_and_triplets_are_learned_from_together_where_it_says_so(
-        self, unfitted: MetricLearner, items: Items
-    ) -> None:
+    def test_labels_and_triplets_work_together(self, unfitted: MetricLearner, items: Items) -> None:
         only(unfitted.takes_labels_with_triplets, "it does not take both together")
         X, y = items
         learner: Any = unfitted
-        triplets = np.array([[query, (query + 1) % 15, 15 + query] for query in range(15)])
-        both = answers(clone(learner).fit(X, y, triplets=triplets), X, X)
+        both = answers(clone(learner).fit(X, y, triplets=TRIPLETS), X, X)
         assert not np.array_equal(both, answers(clone(learner).fit(X, y), X, X))
         other = np.roll(np.asarray(y), 7)
         assert not np.array_equal(
-            both, answers(clone(learner).fit(X, other, triplets=triplets), X, X)
+            both, answers(clone(learner).fit(X, other, triplets=TRIPLETS), X, X)
         )
 
-    def test_a_fitted_learner_can_be_copied_and_pickled(
-        self, fitted: MetricLearner, items: Items
-    ) -> None:
+    def test_it_can_be_copied_and_pickled(self, fitted: MetricLearner, items: Items) -> None:
         X, _ = items
         expected = answers(fitted, X, X)
         for twin in (copy.deepcopy(fitted), pickle.loads(pickle.dumps(fitted))):
@@ -315,9 +293,7 @@ class LearnerContract:
         whole = answers(clone(unfitted).partial_fit(X, y, n_steps=1000), X, X)
         np.testing.assert_allclose(found, whole, rtol=0, atol=1e-10)
 
-    def test_two_halves_of_learning_equal_the_whole(
-        self, unfitted: MetricLearner, items: Items
-    ) -> None:
+    def test_two_halves_equal_the_whole(self, unfitted: MetricLearner, items: Items) -> None:
         # The first is of whole batches, for learners that learn in batches of up to 64 steps.
         only(isinstance(unfitted, IncrementalLearner), "it does not learn step by step")
         X, y = items
@@ -485,6 +461,8 @@ def _seeded(learner: MetricLearner) -> MetricLearner:
 
 
 # --- items of digits, and what each form of learner must compute
+
+TRIPLETS = np.array([[query, (query + 1) % 15, 15 + query] for query in range(15)])
 
 CHANCE = 14 / 59
 """The share of relevant items among the others, for 15 of each of 4 classes."""

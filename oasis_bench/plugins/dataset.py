@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, dataclass_transform
 
 from oasis_bench.data import LabelledRows, Schema
 from oasis_bench.plugins.metric_learner import MetricLearner
@@ -210,3 +211,16 @@ class Dataset(ABC):
             raise UsageError(
                 f"{what} gives {' and '.join(self.gives)}: choose another learner or data set"
             ) from error
+
+
+@dataclass_transform(eq_default=False, field_specifiers=(field,))
+class Fields:
+    """Makes the fields of a class the parameters of its `__init__`, in their order.
+
+    A class without a field of its own keeps the `__init__` that a base has, also a written one.
+    """
+
+    def __init_subclass__(cls, kw_only: bool = False, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if any("ClassVar" not in str(hint) for hint in inspect.get_annotations(cls).values()):
+            dataclass(eq=False, repr=False, kw_only=kw_only)(cls)

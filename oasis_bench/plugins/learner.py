@@ -22,8 +22,7 @@ from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted
 
 from oasis_bench.data import FloatArray, ReadTable, Scaling, apply_steps, table_of
-from oasis_bench.plugins.fitted import FittedArray
-from oasis_bench.plugins.metric_learner import MetricLearner, sides
+from oasis_bench.plugins.metric_learner import FittedArray, MetricLearner, sides
 from oasis_bench.system import UsageError, quoted, slices
 from oasis_bench.tasks import score_bilinear
 
@@ -173,10 +172,7 @@ def learned_distance(L: FloatArray, u: Any, v: Any, squared: bool = False) -> fl
     rows = [np.asarray(row, dtype=float) for row in (u, v)]
     for row in rows:
         if row.shape != L.shape[1:]:
-            raise ValueError(
-                f"a row of shape {row.shape}: {L.shape[1:]} is needed: pair_distance takes many "
-                "pairs"
-            )
+            raise ValueError(f"a row of shape {row.shape}: {L.shape[1:]} is needed")
     mapped = L @ (rows[0] - rows[1])
     return float(mapped @ mapped if squared else np.linalg.norm(mapped))
 
@@ -205,8 +201,7 @@ class ExemplarLearner(MetricLearner):
         """
         raise UsageError(
             f"{self.name} has only a similarity to its training items: call "
-            "similarity_to_training, and use a task whose gallery is the training items, such as "
-            "classification"
+            "similarity_to_training, and use a task such as classification"
         )
 
     @property
@@ -237,8 +232,7 @@ def learner_of(estimator: Any, items: list[Any]) -> tuple[MetricLearner, list[An
             estimator = estimator.best_estimator_
         else:
             raise UsageError(
-                f"a {type(estimator).__name__} has no similarity: give a fitted learner, a "
-                "Pipeline that ends in one, or a fitted GridSearchCV of these"
+                f"a {type(estimator).__name__} has no similarity: give a learner or pipeline"
             )
     return estimator, items
 
@@ -265,10 +259,7 @@ def _by_name(estimator: Any, X: Any) -> Any:
         return X
     if missing := [name for name in names if name not in X.columns]:
         more = f" and {len(missing) - 1} more" * (len(missing) > 1)
-        raise UsageError(
-            f"the rows lack the column {quoted(missing[0])}{more}, which the model was "
-            "fitted on: give each column the name that it had"
-        )
+        raise UsageError(f"the rows lack the column {quoted(missing[0])}{more} of the fitted model")
     return X[list(names)]
 
 

@@ -10,8 +10,8 @@ import math
 import os
 import textwrap
 import zipfile
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from io import BytesIO
 from itertools import pairwise
 from numbers import Integral
@@ -39,10 +39,13 @@ from oasis_bench.data import (
     row_hashes,
 )
 from oasis_bench.plugins.blending import Blend
-from oasis_bench.plugins.fitted import FittedArray
-from oasis_bench.plugins.metric_learner import MetricLearner
+from oasis_bench.plugins.metric_learner import FittedArray, MetricLearner
 from oasis_bench.plugins.registry import Registry
 from oasis_bench.system import ArrayArchive, UsageError, open_regular, printable, quoted, whole_file
+
+PathLike: TypeAlias = "str | os.PathLike[str]"
+Steps: TypeAlias = "Sequence[Any] | None"
+Hashes: TypeAlias = "npt.NDArray[np.uint64] | None"
 
 MESSAGE_LENGTH = 500
 """Characters of a reason that an error gives: a damaged file can hold megabytes of text."""
@@ -100,7 +103,7 @@ OF_STEPS: Mapping[str, Mapping[str, FittedArray]] = {
 
 def save_model(
     learner: MetricLearner | Pipeline,
-    path: str | os.PathLike[str],
+    path: PathLike,
     training_rows: Any = None,
     blend: Blend | None = None,
 ) -> None:
@@ -159,8 +162,7 @@ def save_model(
             _write_known(archive, steps, hashes, blend, schema)
     except OSError as error:
         raise UsageError(
-            f"cannot write {path}: {error.strerror or error}: give a file in a folder that is "
-            "there, with room on the disk"
+            f"cannot write {path}: {error.strerror or error}: give a file in another folder"
         ) from error
 
 
@@ -214,9 +216,7 @@ def _decode_learner(
     return learner
 
 
-def load_model(
-    path: str | os.PathLike[str], plugin_files: Sequence[str | os.PathLike[str]] = ()
-) -> Any:
+def load_model(path: PathLike, plugin_files: Sequence[PathLike] = ()) -> Any:
     """Read a model file that `save_model`, `fit` or ``run --save-models`` wrote.
 
     The learner returns exactly the same scores as the saved one, and `partial_fit` continues from
@@ -243,34 +243,37 @@ def load_model(
         If the file cannot be read, is damaged, or is from another program or a newer version; if a
         value does not fit the learner; or if no learner has its name.
     """
-    try:
+    with _named(path):
         registry = Registry.load([Path(file) for file in plugin_files])
-    except UsageError as error:
-        raise UsageError(f"{path}: {_one_line(error)}") from error
     return load_model_of(registry, path)
 
 
-def load_model_of(registry: Registry, path: str | os.PathLike[str]) -> Any:
-    """Read a learner of a registry, as `load_model` does."""
+@contextmanager
+def _named(path: PathLike | BytesIO) -> Iterator[None]:
+    """Begin what is wrong with a model file with its path, as a UsageError."""
     try:
-        with open_regular(Path(path)) as file:
-            learner, steps, blend, schema = _read(file, registry)
-            if steps is None and schema is None:
-                return learner
-            first = [] if schema is None else [ReadTable(schema)]
-            model = make_pipeline(*first, *(steps or []), learner)
-            if blend is not None:
-                model.blend_ = blend
-            return model
+        yield
     except UsageError as error:
         raise UsageError(f"{path}: {_one_line(error)}") from error
     except FileNotFoundError as error:
         raise UsageError(f"{path}: there is no such file: give a model file to read") from error
     except Exception as error:  # what libraries raise on damaged content is nearly anything
         raise UsageError(
-            f"{path}: cannot be read as a model file ({_one_line(error)}): give an undamaged file "
-            "that `save_model` wrote and that fits into memory"
+            f"{path}: cannot be read as a model file ({_one_line(error)}): give an undamaged one"
         ) from error
+
+
+def load_model_of(registry: Registry, path: PathLike) -> Any:
+    """Read a learner of a registry, as `load_model` does."""
+    with _named(path), open_regular(Path(path)) as file:
+        learner, steps, blend, schema = _read(file, registry)
+        if steps is None and schema is None:
+            return learner
+        first = [] if schema is None else [ReadTable(schema)]
+        model = make_pipeline(*first, *(steps or []), learner)
+        if blend is not None:
+            model.blend_ = blend
+        return model
 
 
 def read_model(file: BinaryIO, registry: Registry) -> MetricLearner:
@@ -382,7 +385,7 @@ def _blend_in(header: dict[str, Any], arrays: Arrays, registry: Registry) -> Ble
     return blend
 
 
-def training_rows_of(path: Path) -> npt.NDArray[np.uint64] | None:
+def training_rows_of(path: Path) -> Hashes:
     """Return the `row_hashes` of the rows that a saved model was fitted on; None if unknown.
 
     A run writes them; `save_model` writes them if it gets the rows.
@@ -391,7 +394,7 @@ def training_rows_of(path: Path) -> npt.NDArray[np.uint64] | None:
         return read_archive(file)[1].get(TRAINING_ROWS)
 
 
-def load_blend(path: str | os.PathLike[str] | BytesIO) -> Blend | None:
+def load_blend(path: PathLike | BytesIO) -> Blend | None:
     """Read the blend with the Euclidean baseline from a model file.
 
     Parameters
@@ -409,11 +412,11 @@ def load_blend(path: str | os.PathLike[str] | BytesIO) -> Blend | None:
     UsageError
         If the file cannot be read, or is not a model file.
     """
-    try:
-        with nullcontext(path) if isinstance(path, BytesIO) else open_regular(Path(path)) as file:
-            return _blend_in(*read_archive(file), Registry.load())
-    except Exception as error:  # see `load_model_of`
-        raise UsageError(f"{path}: its blend cannot be read ({_one_line(error)})") from error
+    with (
+        _named(path),
+        nullcontext(path) if isinstance(path, BytesIO) else open_regular(Path(path)) as file,
+    ):
+        return _blend_in(*read_archive(file), Registry.load())
 
 
 def _one_line(error: Exception) -> str:
@@ -436,8 +439,7 @@ def _unfitted(name: str, params: dict[str, Any], registry: Registry) -> MetricLe
     catalogue = registry.algorithms
     if name not in catalogue:
         raise UsageError(
-            f"its algorithm {name!r} is not installed: give the file that defines it "
-            "(plugin_files, or '--plugin')"
+            f"its algorithm {name!r} is not installed: give its plugin file ('--plugin')"
         )
     try:
         return catalogue[name](**params)
@@ -530,11 +532,7 @@ def _write_steps(archive: ArrayArchive, steps: Sequence[Any], place: str) -> Non
 
 
 def complete_model(
-    path: Path,
-    steps: Sequence[Any] | None,
-    hashes: npt.NDArray[np.uint64] | None,
-    blend: Blend | None,
-    schema: Schema | None,
+    path: Path, steps: Steps, hashes: Hashes, blend: Blend | None, schema: Schema | None
 ) -> None:
     """Add the knowledge of the harness to a learner's file.
 
@@ -546,11 +544,7 @@ def complete_model(
 
 
 def _write_known(
-    archive: ArrayArchive,
-    steps: Sequence[Any] | None,
-    hashes: npt.NDArray[np.uint64] | None,
-    blend: Blend | None,
-    schema: Schema | None,
+    archive: ArrayArchive, steps: Steps, hashes: Hashes, blend: Blend | None, schema: Schema | None
 ) -> None:
     if schema is not None:
         archive.writestr(zipfile.ZipInfo(SCHEMA), msgspec.json.encode(schema))
@@ -584,8 +578,7 @@ def read_archive(file: BinaryIO) -> tuple[dict[str, Any], Arrays]:
         if header["format_version"] not in (1, FORMAT_VERSION):
             raise UsageError(
                 f"has format version {header['format_version']!r}, written by oasis-bench "
-                f"{header['versions']['oasis-bench']}: this {__version__} reads version "
-                f"{FORMAT_VERSION}: install one that reads it"
+                f"{header['versions']['oasis-bench']}: install one that reads it"
             )
         texts = {f"{STEPS_PLACE}.json", f"{BASELINE_PLACE}.json", CONTENTS}.intersection(names)
         header |= {name: json.loads(archive.read(name)) for name in texts}

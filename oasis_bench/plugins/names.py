@@ -48,10 +48,7 @@ def find_dataset(name: str, known: Iterable[str]) -> tuple[str, Path | None]:
             f"data set {name} is your own data: give its path in place of {quoted(name)}"
         )
     if not name.strip() or "\0" in name:
-        raise UsageError(
-            f"data set {quoted(name)}: a name, or a path without NUL characters, is needed "
-            "(. is this folder)"
-        )
+        raise UsageError(f"data set {quoted(name)}: a name or a path is needed (. is this folder)")
     names = [one for one in known if one not in PATH_DATASETS]
     path = Path(name)
     if name in names:

@@ -122,8 +122,7 @@ class Registry:
             if not any(_plugins_in(module, base) for base in BASES.values()):
                 raise UsageError(
                     f"{path} defines no learner, no data set, no task and no split: derive a class "
-                    "from Task, Split, Dataset or a form of `oasis_bench.plugins`, such as "
-                    "MahalanobisLearner"
+                    "from Task, Split, Dataset or a form of learner, such as MahalanobisLearner"
                 )
         return cls(modules)
 
@@ -283,8 +282,7 @@ def _check(plugin: Any, base: type[T], where: str) -> None:
             inspect.signature(plugin.load).bind(None, no_progress)
         except TypeError as error:
             raise BrokenPluginError(
-                f"{where}: load cannot be called with a progress ({error}): "
-                "def load(self, progress=no_progress) is needed"
+                f"{where}: def load(self, progress=no_progress) is needed ({error})"
             ) from error
 
 

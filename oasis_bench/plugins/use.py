@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from oasis_bench.data import FloatArray
 from oasis_bench.plugins.blending import Blend, as_inner_product, baseline_scores
@@ -21,13 +20,8 @@ from oasis_bench.tasks import Numbers, as_items, take_items, top_k
 
 
 def neighbours(
-    estimator: Any,
-    gallery: Any,
-    queries: Any,
-    k: int = 10,
-    *,
-    progress: Progress = no_progress,
-) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.floating]]:
+    estimator: Any, gallery: Any, queries: Any, k: int = 10, *, progress: Progress = no_progress
+) -> tuple[Numbers, FloatArray]:
     """Find the k gallery items that are most similar to each query.
 
     Similarities are computed block by block, so memory is bounded.  If the estimator has a blend

@@ -1,7 +1,8 @@
 from .fitting import fit_on_all as fit_on_all
-from .how import How as How, Watcher as Watcher
 from .kept_scores import evaluate_run as evaluate_run, export_trec as export_trec
 from .run import (
+    How as How,
+    Watcher as Watcher,
     refuse_missing_plugins as refuse_missing_plugins,
     resume_experiment as resume_experiment,
     run_experiment as run_experiment,

@@ -16,7 +16,7 @@ from oasis_bench.data import LabelledRows
 from oasis_bench.execution import executor
 from oasis_bench.experiment import Experiment, LearnerSpec, Plan, TrialSpec
 from oasis_bench.plugins import Registry
-from oasis_bench.runs.how import SILENT, Watcher
+from oasis_bench.runs.run import SILENT, Watcher
 from oasis_bench.system import Folder, UsageError, refuse_input, spelled, whole_file
 from oasis_bench.trial import Assignment, TrialResult
 
@@ -168,19 +168,19 @@ def fit_on_all(
     by = result.tuned[0]
     tuned = {"scaling": by.scaling, **json.loads(by.params), "n_steps": by.n_steps}
     return Fitted(
-        label,
-        output,
-        f"{by.task} {by.measure}" + (f"@{by.k}" if by.k is not None else ""),
-        COMPARED_WITH[by.gallery],
-        specs[-1].where.split == "stratified",
-        {name: _on_inner_folds(one) for name, one in found.items() if one.validation},
-        by.blend,
-        result.blend_values,
-        {name: value for name, value in tuned.items() if value is not None},
-        is_tuned,
-        rows.y.shape[0],
-        whole.y.shape[0],
-        rows.remarks,
+        learner=label,
+        model=output,
+        measure=f"{by.task} {by.measure}" + (f"@{by.k}" if by.k is not None else ""),
+        gallery=COMPARED_WITH[by.gallery],
+        keeps_frequencies=specs[-1].where.split == "stratified",
+        values={name: _on_inner_folds(one) for name, one in found.items() if one.validation},
+        blend=by.blend,
+        blend_values=result.blend_values,
+        tuned={name: value for name, value in tuned.items() if value is not None},
+        is_tuned=is_tuned,
+        n_rows=rows.y.shape[0],
+        n_in_all=whole.y.shape[0],
+        remarks=rows.remarks,
     )
 
 

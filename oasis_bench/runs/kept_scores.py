@@ -21,8 +21,9 @@ import pandas as pd
 from oasis_bench.data import LabelledRows, Labels
 from oasis_bench.experiment import Experiment, Plan
 from oasis_bench.plugins import Blend, Registry
-from oasis_bench.runs.how import SILENT, Watcher
 from oasis_bench.runs.run import (
+    SILENT,
+    Watcher,
     file_names,
     labels_of,
     refuse_missing_plugins,
@@ -77,7 +78,7 @@ def evaluate_run(
             for name, found in one.evaluate(_of_split(wanted, one)):
                 evaluated.append((trial_id, [name], found))
                 failures += found.answers[0].status == "failed"
-            watcher.download("trials evaluated", done, len(trials))
+            watcher.download("evaluating trials", done, len(trials))
         for row in evaluated:
             store.add_answers(*row)
         sources = replace(

@@ -11,7 +11,7 @@ import shlex
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,6 @@ from oasis_bench.data import LabelledRows
 from oasis_bench.execution import Executor, executor
 from oasis_bench.experiment import Experiment, Plan, TrialSpec
 from oasis_bench.plugins import Registry
-from oasis_bench.runs.how import SILENT, USUAL, How, Watcher
 from oasis_bench.runs.schema import (
     DatasetSource,
     Resumption,
@@ -51,6 +50,51 @@ from oasis_bench.tasks import Split
 from oasis_bench.trial import TrialResult
 
 S = TypeVar("S", bound=Source)
+
+
+@dataclass(frozen=True)
+class How:
+    """How the trials of a run are run, and what is kept of them.
+
+    Attributes
+    ----------
+    jobs
+        Trials at a time; above one they share cores, and their timings are marked.
+    cluster
+        The address of a Dask scheduler whose workers run the trials.
+    plugin_files
+        Where learners, data sets, tasks and splits may come from, besides installed packages.
+    keep
+        What is kept of each trial in files: 'models', 'predictions'.
+    command, remarks
+        What the report says of how the run was made.
+    """
+
+    jobs: int = 1
+    cluster: str | None = None
+    plugin_files: Sequence[Path] = ()
+    keep: Collection[str] = ()
+    command: str | None = None
+    remarks: Sequence[str] = ()
+
+
+USUAL = How()
+
+
+class Watcher:
+    """Shows the progress of a run; this one shows nothing."""
+
+    def trial(self, result: TrialResult | None, done: int, planned: int) -> None:
+        """Show that a trial has ended, or with None that the first begins."""
+
+    def download(self, what: str, done: int, total: int | None) -> None:
+        """Show how far a download or a preparation is."""
+
+    def note(self, line: str) -> None:
+        """Show what the user should know before the first trial, such as how rows are scaled."""
+
+
+SILENT = Watcher()
 
 
 def run_experiment(

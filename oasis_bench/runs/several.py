@@ -11,8 +11,7 @@ import pandas as pd
 import oasis_bench
 from oasis_bench.experiment import Experiment, package_hash, read_experiment
 from oasis_bench.plugins import Registry, load_reports
-from oasis_bench.runs.how import How, Watcher
-from oasis_bench.runs.run import resume_experiment, run_experiment
+from oasis_bench.runs.run import How, Watcher, resume_experiment, run_experiment
 from oasis_bench.runs.store import has_run, read_run
 from oasis_bench.system import OutputError, UsageError, spelled
 

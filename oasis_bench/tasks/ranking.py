@@ -95,7 +95,7 @@ def top_k(
 
         found.extend(rank_in_parts(scores, rank))
 
-    score_in_blocks(similarity, queries, np.arange(n_queries), gallery, take, progress, seed)
+    score_in_blocks(similarity, queries, np.arange(n_queries), gallery, take, progress, seed=seed)
     rows, scores = zip(*found, strict=True)
     return np.concatenate(rows), np.concatenate(scores)
 
@@ -123,10 +123,8 @@ def rank_others(scores: FloatArray, queries: Numbers, tie_order: Numbers) -> Num
     """
     n_items = scores.shape[1]
     if len(queries) != len(scores) or len(tie_order) != n_items:
-        raise ValueError(
-            f"{len(queries)} queries and {len(tie_order)} tie places for scores of shape "
-            f"{scores.shape}: one each is needed"
-        )
+        given = f"{len(queries)} queries and {len(tie_order)} tie places"
+        raise ValueError(f"{given} for scores of shape {scores.shape}")
     left_out = checked_rows(queries, n_items)
     return best_of(kernel_ready(scores), left_out, places(tie_order), n_items - 1)
 
@@ -302,8 +300,7 @@ def checked_rows(rows: npt.ArrayLike, n_rows: int) -> Numbers:
     numbers = np.asarray(rows)
     if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
         raise ValueError(
-            f"row numbers of shape {numbers.shape} and type {numbers.dtype}: a list of integers "
-            "is needed"
+            f"row numbers of shape {numbers.shape} and type {numbers.dtype}: integers are needed"
         )
     if len(numbers) and not 0 <= numbers.min() <= numbers.max() < n_rows:
         raise ValueError(
@@ -390,8 +387,6 @@ def _entries(
     if (np.diff(indptr) < 0).any() or not len(data) == len(indices) == indptr[-1]:
         raise ValueError("the gallery is not valid CSR: its indptr does not fit its entries")
     if len(indices) and not 0 <= indices.min() <= indices.max() < gallery.shape[1]:
-        raise ValueError(
-            f"the gallery is not valid CSR: columns {indices.min()} to {indices.max()} of "
-            f"{gallery.shape[1]}"
-        )
+        held = f"columns {indices.min()} to {indices.max()} of {gallery.shape[1]}"
+        raise ValueError(f"the gallery is not valid CSR: {held}")
     return data, indices.astype(np.int32, copy=False), indptr

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,14 +25,28 @@ from oasis_bench.data import (
     checked_labels,
 )
 from oasis_bench.system import UsageError, unknown_name
-from oasis_bench.tasks.ranking import (
-    Numbers,
-    Similarity,
-    as_items,
-    kernel_ready,
-    score_in_blocks,
-    tie_order,
+from oasis_bench.tasks import ranking
+from oasis_bench.tasks.ranking import Numbers, Similarity
+
+Measures: TypeAlias = "Collection[str] | None"
+"""The names of the measures to compute; None: all."""
+
+
+CHECHIK = (
+    "Chechik, Sharma, Shalit & Bengio (2010), Large Scale Online Learning of Image Similarity "
+    "Through Ranking, JMLR 11, section"
 )
+OH_SONG = (
+    "Oh Song, Xiang, Jegelka & Savarese (2016), Deep Metric Learning via Lifted Structured "
+    "Feature Embedding, CVPR"
+)
+MUSGRAVE = "Musgrave, Belongie & Lim (2020), A Metric Learning Reality Check, ECCV"
+WANG = "Wang et al. (2014), Learning Fine-grained Image Similarity with Deep Ranking, CVPR, section"
+HUANG = (
+    "Huang, Ramesh, Berg & Learned-Miller (2007), Labeled Faces in the Wild, University of "
+    "Massachusetts, technical report 07-49"
+)
+"""Papers that several tasks or splits cite."""
 
 
 class GroupSum(NamedTuple):
@@ -119,7 +133,7 @@ class Evaluation(ABC):
         ValueError
             If a score is NaN.
         """
-        self.judge(start, kernel_ready(scores))
+        self.judge(start, ranking.kernel_ready(scores))
         self._came[start : start + len(scores)] = True
 
     @abstractmethod
@@ -178,10 +192,8 @@ class Evaluation(ABC):
     def refuse_gaps(self) -> None:
         """Raise ValueError if the scores of a query are missing."""
         if not self._came.all():
-            raise ValueError(
-                f"the scores of {np.count_nonzero(~self._came)} of {len(self._came)} queries are "
-                "missing"
-            )
+            n_missing = np.count_nonzero(~self._came)
+            raise ValueError(f"the scores of {n_missing} of {len(self._came)} queries are missing")
 
     def predicted(
         self, measure: str | None = None, k: int | None = None
@@ -280,9 +292,7 @@ class Task(ABC):
         return self.measures
 
     @abstractmethod
-    def evaluation(
-        self, truth: Truth, ties: Numbers, measures: Collection[str] | None = None
-    ) -> Evaluation:
+    def evaluation(self, truth: Truth, ties: Numbers, measures: Measures = None) -> Evaluation:
         """Make the evaluation of one trial.
 
         Parameters
@@ -311,7 +321,7 @@ class Task(ABC):
         X: Any,
         seed: int,
         training: Any = None,
-        measures: Collection[str] | None = None,
+        measures: Measures = None,
         also: Callable[[int, FloatArray], object] = lambda start, scores: None,
     ) -> Evaluation:
         """Evaluate a similarity function in this process, one block of queries at a time.
@@ -338,14 +348,14 @@ class Task(ABC):
         Evaluation
         """
         gallery = X if self.gallery == "test" else training
-        X, gallery = as_items(X, gallery)
-        evaluation = self.evaluation(truth, tie_order(seed, gallery.shape[0]), measures)
+        X, gallery = ranking.as_items(X, gallery)
+        evaluation = self.evaluation(truth, ranking.tie_order(seed, gallery.shape[0]), measures)
 
         def take(start: int, scores: FloatArray) -> None:
             evaluation.add(start, scores)
             also(start, scores)
 
-        score_in_blocks(similarity, X, np.arange(X.shape[0]), gallery, take, seed=seed)
+        ranking.score_in_blocks(similarity, X, np.arange(X.shape[0]), gallery, take, seed=seed)
         return evaluation
 
     def has_measure(self, text: str) -> bool:

@@ -5,5 +5,5 @@ from .harness_side.items import draw_items as draw_items
 from .harness_side.result import TrialResult as TrialResult
 from .harness_side.trials import Predictions as Predictions, Trials as Trials
 from .learner_side.fit_data import FitData as FitData
-from .learner_side.process import learner_process as learner_process
+from .learner_side.stages import learner_process as learner_process
 from .wall.assignment import Assignment as Assignment

@@ -11,18 +11,13 @@ Not for processes: `oasis_bench.execution` starts those and holds them to their 
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from oasis_bench.experiment import TrialSpec
-from oasis_bench.plugins import MetricLearner
-from oasis_bench.tasks import Task
 from oasis_bench.trial import wall
 from oasis_bench.trial.harness_side.findings import EndsTrialError, Findings
-from oasis_bench.trial.harness_side.inbox import Inbox
-from oasis_bench.trial.harness_side.items import Sealed, TrialItems
-from oasis_bench.trial.harness_side.line import Expected, Line, Talk
+from oasis_bench.trial.harness_side.inbox import Expected, Inbox, Line, Talk
 from oasis_bench.trial.harness_side.result import PrintedOutput, TrialResult
 from oasis_bench.trial.harness_side.rows import Status
 from oasis_bench.trial.harness_side.stages import Trial, stages_of
@@ -32,27 +27,15 @@ class Conversation:
     """A trial under way: what it does now is its `phase`; when it has ended, it has a `result`.
 
     What its processes print is appended to `log`, a file in the folder of the run.
-    ``sealed_in(scaling)`` gives the items in files; `model` is the file of a saved model that takes
-    the place of a fit.  Raise NotApplicableError where the learner fits none of the tasks.
     """
 
-    def __init__(
-        self,
-        spec: TrialSpec,
-        items: TrialItems,
-        sealed_in: Sealed,
-        learner: type[MetricLearner],
-        tasks: Sequence[Task],
-        log: Path,
-        model: int | None = None,
-    ) -> None:
-        self._trial = Trial.of(spec, items, sealed_in, learner, tasks, log.parent, model)
-        self.spec = self._trial.spec
+    def __init__(self, trial: Trial, log: Path) -> None:
+        self._trial, self.spec = trial, trial.spec
         self.first_bytes: int | None = None  # of the stage's processes before it began
         self.result: TrialResult | None = None
-        self._line = Line(rough=spec.shares_cores)
+        self._line = Line(rough=trial.spec.shares_cores)
         self._left = stages_of(self._trial, self._line)
-        self.printed = PrintedOutput(spec, log)
+        self.printed = PrintedOutput(trial.spec, log)
         self.next_stage()
 
     @property

@@ -184,40 +184,40 @@ class SealedItems:
             few = np.concatenate(
                 [np.flatnonzero(y == number)[:FEW_PER_CLASS] for number in classes]
             )
-        return self._seal(X=self.training_rows[few], y=y[few])
+        return self._seal(self.training_rows[few], y[few])
 
     @cached_property
     def test_rows(self) -> Any:
         """The test items, as the learner gets them: those of the file."""
-        return wall.map_items(self.test)["X"]
+        return wall.map_items(self.test).X
 
     @cached_property
     def training(self) -> int:
         """A file of the training items with labels."""
         items = self._items
-        return self._seal(X=self.training_rows, y=items.y, judgements=items.judgements)
+        return self._seal(self.training_rows, items.y, items.judgements)
 
     @cached_property
     def gallery(self) -> int:
         """A file of the training items without labels."""
-        return self._seal(X=self.training_rows)
+        return self._seal(self.training_rows)
 
     @cached_property
     def test(self) -> int:
         """A file of the test items."""
-        return self._seal(X=self.test_items(np.arange(len(self._items.test_rows))))
+        return self._seal(self.test_items(np.arange(len(self._items.test_rows))))
 
     @cached_property
     def sample(self) -> int:
         """A file of the test items that are scored a second time, alone."""
-        return self._seal(X=self.test_items(self._items.sample))
+        return self._seal(self.test_items(self._items.sample))
 
     def test_items(self, places: Numbers) -> Any:
         """Return some of the test items, by their places."""
         return apply_steps(self.steps, self._items.X[self._items.test_rows[places]])
 
-    def _seal(self, **parts: Any) -> int:
-        self._descriptors.append(wall.seal_items(**parts))
+    def _seal(self, *parts: Any) -> int:
+        self._descriptors.append(wall.seal_items(wall.Items(*parts)))
         return self._descriptors[-1]
 
 

@@ -24,16 +24,19 @@ from oasis_bench.tasks import Task
 from oasis_bench.trial import wall
 from oasis_bench.trial.harness_side.evaluator import Evaluator, Traces, galleries_of, reason_against
 from oasis_bench.trial.harness_side.findings import EndsTrialError, Findings, Fit, task_at_work
-from oasis_bench.trial.harness_side.inbox import ROUGH_SECONDS, HarnessClock
+from oasis_bench.trial.harness_side.inbox import ROUGH_SECONDS, HarnessClock, Line, Talk
 from oasis_bench.trial.harness_side.items import Sealed, SealedItems, TrialItems
-from oasis_bench.trial.harness_side.line import Line, Talk
 from oasis_bench.trial.harness_side.result import KeptFiles, row_of
 from oasis_bench.trial.harness_side.rows import TunedRow, ValidationRow
 
 
 @dataclass
 class Trial:
-    """What the stages of a trial work on; `winners` are what each measure has tuned."""
+    """What the stages of a trial work on; `winners` are what each measure has tuned.
+
+    ``sealed_in(scaling)`` gives the items in files; `saved_model` is the file of a model that takes
+    the place of a fit.
+    """
 
     spec: TrialSpec
     assignment: wall.Assignment
@@ -71,18 +74,21 @@ class Trial:
         drawn = (spec.examples, spec.seed_for("examples"), spec.queries, spec.projection)
         tuner = task_of[asked[0].task]
         findings = Findings(
-            row_of(spec, items, learner),
-            learner,
-            Evaluator(evaluated, items, *drawn, asked),
-            Traces(tuner, asked[0], items),
-            KeptFiles(spec, items, folder),
-            refused,
-            {gallery: tunes.get(gallery, 0) for gallery in galleries_of(evaluated)},
+            row=row_of(spec, items, learner),
+            learner=learner,
+            evaluator=Evaluator(evaluated, items, *drawn, asked),
+            traces=Traces(tuner, asked[0], items),
+            kept=KeptFiles(spec, items, folder),
+            refused=refused,
+            places={gallery: tunes.get(gallery, 0) for gallery in galleries_of(evaluated)},
         )
         scaling, params = spec.candidates[0]
         winners = [wall.Tuned(scaling, dict(params))] * len(asked)
         known = wall.Assignment.of(spec)
-        trial = cls(spec, known, items, sealed_in, learner, tuner, findings, winners, saved_model)
+        of_items = items, sealed_in, learner
+        trial = cls(
+            spec, known, *of_items, tuner, findings, winners=winners, saved_model=saved_model
+        )
         if not trial.needs_tuning:
             sealed_in(scaling)  # raises where the items cannot be scaled so
         return trial

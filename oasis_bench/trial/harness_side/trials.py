@@ -31,6 +31,7 @@ from oasis_bench.trial.harness_side.evaluator import Evaluator, Measured, mix_of
 from oasis_bench.trial.harness_side.items import Sealed, SealedItems, TrialItems, draw_items
 from oasis_bench.trial.harness_side.result import GALLERIES, TrialResult, what_was_scored
 from oasis_bench.trial.harness_side.rows import AnswerRow
+from oasis_bench.trial.harness_side.stages import Trial
 
 CHANGED = (
     "has changed since the run began: put it back and run this trial again with "
@@ -57,7 +58,11 @@ class Trials:
             tasks = [registry.tasks[name]() for name in spec.tasks]
             model = None if spec.model is None else self._model(spec.model, spec.identity["model"])
             items, sealed_in = self._items(spec, learner, registry)
-            return Conversation(spec, items, sealed_in, learner, tasks, self._log, model)
+            folder = self._log.parent
+            trial = Trial.of(
+                spec, items, sealed_in, learner, tasks, folder=folder, saved_model=model
+            )
+            return Conversation(trial, self._log)
         except wall.NotApplicableError as error:
             return TrialResult.lost(spec, self._rows.X.shape[1], "not applicable", str(error))
         except OutputError:  # the run cannot go on, whichever learner it is

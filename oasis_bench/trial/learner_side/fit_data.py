@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -32,11 +31,6 @@ class FitData:
     seed: int  # draws the order of these
     queries: Any = None  # as X
     truth: Truth | None = None
-
-    @classmethod
-    def of_items(cls, items: Mapping[str, Any], seed: int) -> FitData:
-        """Return all training items of a trial, as the harness has sealed them."""
-        return cls.of(items["X"], items["y"], items.get("judgements"), seed)
 
     @classmethod
     def of(cls, X: Any, y: Labels, judgements: Judgements | None, seed: int) -> FitData:

@@ -46,7 +46,7 @@ class InnerFolds:
     Each fold is scaled with statistics of its own rows to learn from.
     """
 
-    def __init__(self, assignment: wall.Assignment, items: Mapping[str, Any]) -> None:
+    def __init__(self, assignment: wall.Assignment, items: wall.Items) -> None:
         registry = Registry.load(assignment.plugin_files)
         self._assignment, self._items = assignment, items
         self._learner = assignment.learner()
@@ -61,7 +61,7 @@ class InnerFolds:
         Raise NotApplicableError where there are too few classes to hold them apart.
         """
         known, items = self._assignment, self._items
-        X, y, judgements = items["X"], items["y"], items.get("judgements")
+        X, y, judgements = items
         try:
             folds = known.make_split().inner_folds(
                 y, judgements, known.inner_folds, known.seeds.inner_split

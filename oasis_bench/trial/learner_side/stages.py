@@ -1,32 +1,37 @@
 """The learner's half of a trial, stage by stage: tune, fit or load, score, score alone, replay.
 
-Each stage runs in a process of its own, which has fitted and cached nothing before.  What is timed
-lies within `Meter`.  No label of a test item comes here: the other half of each stage, which
-evaluates the scores, is in `oasis_bench.trial.harness_side.stages`.
+The fork server does `warm_up` once; then it forks a process for each stage, `learner_process`,
+which has fitted and cached nothing before.  What is timed lies within `Meter`.  No label of a test
+item comes here: the other half of each stage, which evaluates the scores, is in
+`oasis_bench.trial.harness_side.stages`.
 """
 
 from __future__ import annotations
 
+import gc
 import math
 import os
 import pickle
+import resource
 import socket
+import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from copy import copy
 from importlib import import_module
-from io import BytesIO
+from io import BytesIO, TextIOWrapper
 from itertools import groupby
 from numbers import Real
 from operator import attrgetter
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+import psutil
 from threadpoolctl import threadpool_limits
 
-from oasis_bench.data import FloatArray, apply_steps, symmetry_index
+from oasis_bench.data import FloatArray, Scaling, apply_steps, symmetry_index
 from oasis_bench.plugins import (
     BilinearLearner,
     ExemplarLearner,
@@ -38,8 +43,8 @@ from oasis_bench.plugins import (
     sd_of_learned,
     write_model,
 )
-from oasis_bench.system import THREAD_VARIABLES, error_line, n_blas_threads, slices
-from oasis_bench.tasks import block_size, kernel_ready
+from oasis_bench.system import THREAD_VARIABLES, Processes, error_line, n_blas_threads, slices
+from oasis_bench.tasks import Split, block_size, evaluate_ranking, kernel_ready
 from oasis_bench.trial import wall
 from oasis_bench.trial.learner_side.fit_data import FitData
 from oasis_bench.trial.learner_side.fold_processes import EndedError, FoldProcesses, FoldWork
@@ -79,6 +84,43 @@ class Channel:
         """Wait for a file from the harness; return its descriptor."""
         _, files, _, _ = socket.recv_fds(self._socket, 1, 1)
         return files[0]
+
+
+def warm_up() -> None:
+    """Make the slow first calls once, in the fork server, so that no trial has to make them."""
+    registry = Registry.load()
+    _ = registry.splits[Split.USUAL]  # it imports the folds of scikit-learn
+    learner = registry.algorithms["Euclidean"]()  # it imports all learners
+    with threadpool_limits(1):
+        rows = np.eye(4)
+        y = np.array([0, 0, 1, 1])
+        rows = apply_steps(Scaling("l2").learn(rows), rows)
+        evaluate_ranking(learner.fit(rows, y).similarity, rows, y, seed=0)
+    n_blas_threads()
+    _ = wall.Stage, wall.seal  # they import the modules of the wall
+    # Then a fork's garbage collector does not write to pages that it shares with the server.
+    gc.collect()
+    gc.freeze()
+
+
+def learner_process(stage: wall.Stage, line: int) -> None:
+    """Run one stage of a trial: the main function of its process, with the end of its line."""
+    assignment = stage.assignment
+    os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(assignment.threads)))
+    channel = Channel(line)
+    printed = channel.receive_file()
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(printed, stream.fileno())
+        cast(TextIOWrapper, stream).reconfigure(encoding="utf-8", errors="backslashreplace")
+    os.close(printed)
+    if assignment.memory_bytes is None:
+        channel.send(wall.Started(0))
+    else:
+        channel.send(wall.Started(Processes(stage.server).n_bytes()))
+        if sys.platform == "linux":  # then allocations beyond it fail
+            limit = psutil.Process().memory_info().data + assignment.memory_bytes
+            resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+    run_stage(stage, channel)
 
 
 def run_stage(stage: wall.Stage, channel: Channel) -> None:
@@ -135,8 +177,8 @@ def _tune(stage: wall.Stage, channel: Channel) -> None:
     stopwatch = Stopwatch(lambda phase: channel.send(wall.PhaseBegan(phase)))
     start = time.perf_counter()
     for scaling, of_scaling in groupby(sorted(assignment.candidates, key=by_scaling), by_scaling):
-        steps = wall.learn_preparation(learner, scaling, items["X"], assignment.encoding)
-        prepared = {**items, "X": apply_steps(steps, items["X"])}
+        steps = wall.learn_preparation(learner, scaling, items.X, assignment.encoding)
+        prepared = items._replace(X=apply_steps(steps, items.X))
         seed = assignment.seeds.fit
         _refuse((make_learner(assignment, one.params, seed) for one in of_scaling), prepared)
     stopwatch.seconds[wall.LEARNING] += time.perf_counter() - start
@@ -175,7 +217,7 @@ def _fit(stage: wall.Stage, channel: Channel) -> None:
     channel.send(wall.PhaseBegan(wall.FIT))
     # Items are sent only now, with the clock running, so that no work on them is free.
     items = wall.map_items(channel.receive_file())
-    data = FitData.of_items(items, assignment.seeds.judgements)
+    data = FitData.of(*items, assignment.seeds.judgements)
     with _limited_to(assignment.threads):  # of libraries loaded by now, too
         threads = n_blas_threads()
         meter = Meter(stage.server)
@@ -188,13 +230,13 @@ def _fit(stage: wall.Stage, channel: Channel) -> None:
     model, late = _copied(learner)
     channel.send(
         wall.Fitted(
-            threads,
-            cost.seconds + late,
-            cost.cpu_seconds + late,
-            cost.waiting_seconds,
-            cost.peak_bytes,
-            symmetry,
-            _numbers_of(learner),
+            threads=threads,
+            seconds=cost.seconds + late,
+            cpu_seconds=cost.cpu_seconds + late,
+            waiting_seconds=cost.waiting_seconds,
+            peak_bytes=cost.peak_bytes,
+            symmetry_index=symmetry,
+            numbers=_numbers_of(learner),
         ),
         model,
     )
@@ -204,7 +246,7 @@ def _fit(stage: wall.Stage, channel: Channel) -> None:
     if assignment.is_blended(type(learner)):
         # A copy is asked: the learner itself, which is to be timed, has computed nothing yet.
         copied = pickle.loads(wall.map_bytes(model))
-        channel.send(wall.Compared(sd_of_learned(copied, items["X"], assignment.seeds.blend)))
+        channel.send(wall.Compared(sd_of_learned(copied, items.X, assignment.seeds.blend)))
         del copied
     _score(learner, stage, channel)
 
@@ -242,7 +284,7 @@ def _score_alone(stage: wall.Stage, channel: Channel) -> None:
 def _score_training_items(stage: wall.Stage, channel: Channel) -> None:
     """Compare the training items with one another, by a copy of the fitted learner."""
     learner = _fitted_copy(stage, channel, wall.REPLAY)
-    X = wall.map_items(channel.receive_file())["X"]
+    X = wall.map_items(channel.receive_file()).X
     _send_scores(learner, ("test",), X, X, channel, nullcontext())
 
 
@@ -265,10 +307,8 @@ def _score(learner: MetricLearner, stage: wall.Stage, channel: Channel) -> None:
 
 def _receive_items(stage: wall.Stage, channel: Channel) -> tuple[Any, Any]:
     """Wait for the test items and, where they are compared with these, the training items."""
-    test = wall.map_items(channel.receive_file())["X"]
-    return test, wall.map_items(channel.receive_file())[
-        "X"
-    ] if "training" in stage.galleries else None
+    test = wall.map_items(channel.receive_file()).X
+    return test, wall.map_items(channel.receive_file()).X if "training" in stage.galleries else None
 
 
 def _replay(stage: wall.Stage, channel: Channel) -> None:
@@ -279,7 +319,7 @@ def _replay(stage: wall.Stage, channel: Channel) -> None:
     """
     assignment, tuned = stage.assignment, stage.tuned
     training, test = (wall.map_items(channel.receive_file()) for _ in range(2))
-    X, data = training["X"], FitData.of_items(training, assignment.seeds.judgements)
+    X, data = training.X, FitData.of(*training, assignment.seeds.judgements)
     learner = make_learner(assignment, tuned.params, assignment.seeds.fit)
     assert tuned.last_checkpoint is not None
     done = 0
@@ -292,7 +332,7 @@ def _replay(stage: wall.Stage, channel: Channel) -> None:
         channel.send(wall.Replayed(n_steps, _symmetry_of(learner)))
         if "test" in stage.galleries:
             _send_scores(learner, ("test",), X, X, channel, nullcontext())
-        _send_scores(learner, stage.galleries, test["X"], X, channel, nullcontext())
+        _send_scores(learner, stage.galleries, test.X, X, channel, nullcontext())
 
 
 def _send_scores(
@@ -356,17 +396,17 @@ def _warm_up(stage: wall.Stage, channel: Channel) -> None:
     # Some learners fail on so few items.  Any other error occurs again on the clock.
     seconds = min(WARM_UP_SECONDS, (assignment.budget_seconds or math.inf) / 2)
     with suppress(Exception), time_limit(seconds):
-        FitData.of_items(few, assignment.seeds.judgements).fit(learner)
+        FitData.of(*few, assignment.seeds.judgements).fit(learner)
         for gallery in stage.galleries:
-            score, _ = _scorer(learner, gallery, few["X"], few["X"])
+            score, _ = _scorer(learner, gallery, few.X, few.X)
             score(slice(0, 2))
 
 
-def _refuse(learners: Iterable[MetricLearner], items: Mapping[str, Any]) -> None:
+def _refuse(learners: Iterable[MetricLearner], items: wall.Items) -> None:
     """Raise NotApplicableError where a learner refuses the items, with any parameters to try."""
-    data = FitData.of(items["X"], items["y"], items.get("judgements"), seed=0)
+    data = FitData.of(*items, seed=0)
     for learner in learners:
-        if data.reads_labels(learner) and (reason := learner.refusal(items["X"], items["y"])):
+        if data.reads_labels(learner) and (reason := learner.refusal(items.X, items.y)):
             raise wall.NotApplicableError(reason)
 
 

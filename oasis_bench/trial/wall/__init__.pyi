@@ -37,6 +37,7 @@ from .messages import (
     to_line as to_line,
 )
 from .sealed import (
+    Items as Items,
     is_sealed as is_sealed,
     map_bytes as map_bytes,
     map_items as map_items,

@@ -17,10 +17,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from oasis_bench.data import Judgements
 from oasis_bench.system import UsageError
 
 _IS_LINUX = sys.platform == "linux"
@@ -32,13 +33,24 @@ ALIGNMENT = 64
 """Bytes; arrays begin at multiples of it, as kernels like it."""
 
 
-def seal_items(**parts: Any) -> int:
-    """Write arrays, CSR arrays, patches and judgements into a sealed file; return its descriptor.
+class Items(NamedTuple):
+    """The items of one side of a split: training items, or test items, which come without labels.
+
+    `X` is an array, a CSR array or patches.
+    """
+
+    X: Any
+    y: Any = None
+    judgements: Judgements | None = None
+
+
+def seal_items(items: Items) -> int:
+    """Write items into a sealed file; return its descriptor.
 
     The numbers of each array lie there as they are, after a pickle of what is made of them.
     """
     buffers: list[pickle.PickleBuffer] = []
-    dense = {name: _in_rows(part) for name, part in parts.items()}
+    dense = Items(*map(_in_rows, items))
     whole = pickle.dumps(dense, protocol=5, buffer_callback=buffers.append)
     views = [buffer.raw() for buffer in buffers]
     head = pickle.dumps((whole, [view.nbytes for view in views]))
@@ -51,8 +63,8 @@ def seal_items(**parts: Any) -> int:
     return seal(write)
 
 
-def map_items(descriptor: int) -> dict[str, Any]:
-    """Map what `seal_items` wrote, for reading only; return it by name."""
+def map_items(descriptor: int) -> Items:
+    """Map what `seal_items` wrote, for reading only."""
     content = memoryview(map_bytes(descriptor))
     place = 8 + int.from_bytes(content[:8], "little")
     whole, sizes = pickle.loads(content[8:place])
@@ -61,7 +73,7 @@ def map_items(descriptor: int) -> dict[str, Any]:
         place += -place % ALIGNMENT
         buffers.append(content[place : place + n_bytes])
         place += n_bytes
-    items: dict[str, Any] = pickle.loads(whole, buffers=buffers)
+    items: Items = pickle.loads(whole, buffers=buffers)
     return items
 
 
