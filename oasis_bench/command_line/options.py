@@ -12,7 +12,7 @@ from typing import Any
 from oasis_bench import __version__
 from oasis_bench.command_line import parsing
 from oasis_bench.experiment import Experiment, read_experiment
-from oasis_bench.system import OTHER_FLAGS, spelled
+from oasis_bench.system import spelled
 
 LEAST_IMAGES = 10
 """Of fewer web images none may be relevant to another."""
@@ -281,7 +281,8 @@ def _add_settings(
             if (name not in MAIN_SETTINGS) != is_rare:
                 continue
             setting = Experiment.settings()[name]
-            key = f"key {name}; " if of_a_file and name in OTHER_FLAGS else ""
+            is_same = spelled(name) == f"--{name.replace('_', '-')}"
+            key = f"key {name}; " if of_a_file and not is_same else ""
             default = setting.words if of_a_file or name != "classes" else "all"
             if (used := own.get(name, setting.default)) != setting.default:
                 default = ",".join(used) if isinstance(used, tuple) else used

@@ -41,15 +41,7 @@ from oasis_bench.runs import (
     new_run_folder,
     refuse_used_folder,
 )
-from oasis_bench.system import (
-    OTHER_FLAGS,
-    Folder,
-    UsageError,
-    open_regular,
-    printable,
-    spelled_in_python,
-    unknown_name,
-)
+from oasis_bench.system import Folder, UsageError, in_python, open_regular, printable, unknown_name
 
 LABEL = "label"
 
@@ -59,7 +51,7 @@ OF_DATA = [name.replace("-", "_") for name, *_ in DATA_OPTIONS]
 OTHER_OUTPUT = "rows are stored next to the run: give another output"
 
 
-@spelled_in_python()
+@in_python()
 def run(
     dataset: Any = None,
     learners: Any = None,
@@ -212,7 +204,7 @@ def run(
     return {name: RunResult(run, files) for name, run in runs.items() if has_run(run)}
 
 
-@spelled_in_python()
+@in_python()
 def fit(
     dataset: Any,
     learner: Any = "OASIS",
@@ -300,11 +292,8 @@ def _settings_and_options(
     The second are put over `dataset_options`.  An unknown name raises UsageError.
     """
     known = Experiment.settings()
-    flags = {flag: name for name, flag in OTHER_FLAGS.items()}
     for name in given:
         if name not in {*known, *OF_DATA}:
-            if name in flags:
-                raise UsageError(f"unknown setting {name!r}: here it is {flags[name]!r}")
             named = [*signature(run).parameters][:-1]  # but for **others
             raise UsageError(unknown_name("setting", name, [*named, *known, *OF_DATA]))
     of_data = dict(dataset_options or {})

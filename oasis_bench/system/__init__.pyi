@@ -1,6 +1,5 @@
 from .arrays import ArrayArchive as ArrayArchive
 from .errors import (
-    OTHER_FLAGS as OTHER_FLAGS,
     OutputError as OutputError,
     Progress as Progress,
     UsageError as UsageError,
@@ -10,6 +9,7 @@ from .errors import (
     error_line as error_line,
     for_terminal as for_terminal,
     how_to_install as how_to_install,
+    in_python as in_python,
     no_progress as no_progress,
     printable as printable,
     quoted as quoted,
@@ -17,7 +17,6 @@ from .errors import (
     require_packages as require_packages,
     short_path as short_path,
     spelled as spelled,
-    spelled_in_python as spelled_in_python,
     unknown_name as unknown_name,
     without_options as without_options,
 )

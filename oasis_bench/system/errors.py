@@ -79,7 +79,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"did you mean {quoted(folded[near[0]])}? " if near else ""
 
 
-OTHER_FLAGS = {
+_OTHER_FLAGS = {
     "train_per_class": "train",
     "test_per_class": "test",
     "params": "param",
@@ -92,7 +92,7 @@ _IN_PYTHON = ContextVar("_IN_PYTHON", default=False)
 
 
 @contextmanager
-def spelled_in_python() -> Iterator[None]:
+def in_python() -> Iterator[None]:
     """Let messages name settings as keyword arguments: for the functions of a notebook.
 
     Messages of trials, which are processes of their own, name them as on the command line.
@@ -112,7 +112,7 @@ def spelled(name: str, value: object = None, metavar: str = "") -> str:
     """
     if _IN_PYTHON.get():
         return name if value is None else f"{name}={value!r}"
-    flag = f"--{OTHER_FLAGS.get(name, name.replace('_', '-'))}"
+    flag = f"--{_OTHER_FLAGS.get(name, name.replace('_', '-'))}"
     if value is None:
         return f"{flag} {metavar}".rstrip()
     return f"{flag}{'=' if str(value).startswith('-') else ' '}{shlex.quote(str(value))}"
