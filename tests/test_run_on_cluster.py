@@ -87,7 +87,9 @@ def scheduler(tmp_path):
 
 def test_a_cluster_gives_the_store_and_the_files_of_one_machine(cluster, tmp_path, plugins):
     tasks = ("classification", "retrieval")
-    experiment = small(["OASIS", "Euclidean", "Raises", "Prints"], tasks=tasks, traces=True)
+    learners = {name: LearnerSpec(name) for name in ("Euclidean", "Raises", "Prints")}
+    learners["OASIS"] = LearnerSpec("OASIS", {"aggressiveness": 0.1})
+    experiment = small(learners, tasks=tasks, traces=True)
     how = {"plugin_files": [plugins / "misbehaving.py"], "keep": ("models", "predictions")}
     for name, where in (("here", None), ("there", cluster.scheduler_address)):
         assert run_experiment(experiment, tmp_path / name, How(cluster=where, **how)) == 1
