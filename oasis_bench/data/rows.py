@@ -66,7 +66,8 @@ def _one_for_each(labels: Any, n_items: int | None) -> Any:
 def _is_missing(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     plain: Any = np.asarray(values)
     if plain.dtype.kind == "O":
-        missing = np.reshape([is_missing(one) for one in plain.ravel()], plain.shape)
+        found = [is_missing(one) for one in plain.ravel()]
+        missing = np.array(found, dtype=np.bool_).reshape(plain.shape)
     else:
         missing = plain != plain  # NaN and NaT alone differ
     return np.asarray(missing | np.ma.getmaskarray(values), dtype=np.bool_)
