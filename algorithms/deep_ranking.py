@@ -153,7 +153,7 @@ class _Ranking(HyperParameters, EmbeddingLearner, IncrementalLearner, kw_only=Tr
         n_steps = self.n_steps if n_steps is None else n_steps
         check_scalar(n_steps, "n_steps", Integral, min_val=0)
         afresh = not hasattr(self, "parameters_")
-        return self._learn(X, y, relevance, triplets, n_steps, progress, afresh)
+        return self._learn(X, y, relevance, triplets, n_steps, progress, afresh=afresh)
 
     def partial_fit_triplets(self, X: Any, triplets: npt.ArrayLike) -> Self:
         """Learn from given triplets (n_triplets, 3) of picture numbers, in their order."""

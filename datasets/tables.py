@@ -212,7 +212,7 @@ def read_sheet(path: Path, asked: Columns) -> Sheet:
             "a column has no name (pandas' index?): name it, or leave it out with "
             f"{drop_option([*asked.drop, ''])}"
         )
-    return Sheet(found, names, at, fold_at, dropped + empty, schema, remarks, hint)
+    return Sheet(found, names, at, fold_at, dropped + empty, schema, remarks, hint=hint)
 
 
 def _typed_signs(found: delimited.Cells, names: Sequence[str], asked: Columns) -> Schema:
@@ -320,7 +320,7 @@ def _read_cells(path: Path, asked: Columns) -> Table:
     for i, column in enumerate(columns):
         if not column.is_needed:
             X[:, i] = 0
-    return Table(X, labels, folds, tuple(remarks), schema, schema.coding, problems)
+    return Table(X, labels, folds, tuple(remarks), schema, schema.coding, problems=problems)
 
 
 def _named(sheet: Sheet) -> pd.DataFrame:

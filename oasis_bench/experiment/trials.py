@@ -317,7 +317,7 @@ class Plan:
             )
             for name, own in tasks.items()
         }
-        return cls(experiment, e, dataset, rows, registry, plugin_files, splits)
+        return cls(experiment, e, dataset, rows, registry, plugin_files, splits=splits)
 
     @classmethod
     def load(
