@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field
@@ -330,31 +329,18 @@ def _submit(
     client: Client, learner: TripletLearner, shards: Sequence[Shard]
 ) -> tuple[Future, list[Future], Future]:
     """Send all tasks: the form of shard 0, the learning of each shard and their sum."""
-    run, seed = uuid.uuid4().hex, learner._new_seed()
-    form = client.submit(_first_form, learner, shards[0], key=f"oasis-form-{run}")
-    learning = [
-        client.submit(
-            *(_learn, learner, shard, number, seed, form),
-            key=f"oasis-shard-{number}-{run}",
-            priority=-number,  # in order, so that neighbours end together and become one sum
-        )
+    seed = learner._new_seed()
+    form = client.submit(_first_form, learner, shards[0], pure=False)
+    learning = [  # in order, so that neighbours end together and become one sum
+        client.submit(_learn, learner, shard, number, seed, form, pure=False, priority=-number)
         for number, shard in enumerate(shards)
     ]
-    return form, learning, _tree_sum(client, learning, run)
-
-
-def _tree_sum(client: Client, sums: list[Future], run: str) -> Future:
-    """Add neighbours up, level by level: an order of the shards' numbers alone."""
-    level = 0
-    while len(sums) > 1:
-        level += 1
+    sums = learning
+    while len(sums) > 1:  # neighbours, level by level: an order of the shards' numbers alone
         pairs = zip(sums[::2], sums[1::2], strict=False)
-        added = [
-            client.submit(_add, *pair, key=f"oasis-sum-{level}-{number}-{run}", priority=1)
-            for number, pair in enumerate(pairs)
-        ]
+        added = [client.submit(_add, *pair, pure=False, priority=1) for pair in pairs]
         sums = added + sums[2 * len(added) :]
-    return sums[0]
+    return form, learning, sums[0]
 
 
 def _first_form(learner: TripletLearner, shard: Shard) -> Form:

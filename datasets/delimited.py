@@ -35,7 +35,7 @@ from oasis_bench.data import (
     number_pattern,
 )
 from oasis_bench.datasets.files import FEWER, broken, listed, named_in_errors, reason_of
-from oasis_bench.system import UsageError, open_regular, quoted, require_memory
+from oasis_bench.system import UsageError, open_regular, quoted, require_memory, spelled
 
 if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
     import pandas as pd
@@ -252,7 +252,7 @@ def layout_of(path: Path, header: str | None = None, otherwise: str = "cp1252") 
         The encoding of a text that is neither UTF-8 nor UTF-16.
     """
     if header is not None and header != "none" and not re.fullmatch("[1-9][0-9]{0,5}", header):
-        raise UsageError(f"--header {header}: the number of a line, or none")
+        raise UsageError(f"{spelled('header', header)}: the number of a line, or none")
     encoding = encoding_of(path, otherwise)
     with _unpacked(path) as file:
         raw = file.read(SAMPLE_BYTES)
@@ -295,7 +295,8 @@ def _refuse_title(text: str) -> None:
             below = _n_fields("\n".join(lines[above:]), separator)
             if lines[above].strip() and _divides(below)[0] and n_fields < below[:1]:
                 raise UsageError(
-                    f"its table seems to begin in line {above + 1}: give --header {above + 1}"
+                    f"its table seems to begin in line {above + 1}: give "
+                    f"{spelled('header', str(above + 1))}"
                 )
 
 
@@ -370,11 +371,11 @@ def find_signs(
         has_point = any("." in text for text in bare)
         has_comma = any("," in text for text in bare)
         if not needed and has_comma and fits[i]:
-            hint = "use --decimal ',' or --thousands ',', "
+            hint = f"use {spelled('decimal')} ',' or {spelled('thousands')} ',', "
         elif i in unsure and not needed and layout.separator != "," and has_point:
             remarks = [
                 f"{next(text for text in bare if '.' in text)} is read with . as the "
-                "decimal sign: if it is the thousands sign, use --thousands ."
+                f"decimal sign: if it is the thousands sign, use {spelled('thousands', '.')}"
             ]
         elif (sign or ".") in fits[i]:
             if sign == "," and has_comma:
@@ -512,7 +513,7 @@ def _numbers_of_rows(
         if unknown := [name for name in row if name not in number]:
             raise UsageError(
                 f"{path}: line {line}: no row is called {quoted(unknown[0])}: "
-                f"the names are {listed(names)}: --name-column says "
+                f"the names are {listed(names)}: {spelled('name_column')} says "
                 "which column has them (default: rows count from 0)"
             )
         if len({number[name] for name in row}) < len(row):

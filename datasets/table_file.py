@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import shlex
 import unicodedata
 from collections import defaultdict
 from collections.abc import Sequence
@@ -35,7 +34,7 @@ from oasis_bench.data import (
 )
 from oasis_bench.datasets import delimited, files, tables
 from oasis_bench.plugins import Dataset, Fields
-from oasis_bench.system import Progress, UsageError, no_progress, printable, unknown_name
+from oasis_bench.system import Progress, UsageError, no_progress, printable, spelled, unknown_name
 
 Places = npt.NDArray[np.intp]
 Numbered: TypeAlias = "tuple[npt.NDArray[np.int64] | None, tuple[str, ...]]"
@@ -151,25 +150,27 @@ class TableFile(Fields, Dataset):
         choices = {"decimal": ".,", "thousands": ",. '", "prepare": ("auto", "none")}
         for name, known in choices.items():
             if (value := getattr(self, name)) not in (None, *known):
-                raise UsageError(f"--{name} {shown(value)}: one of {' '.join(map(repr, known))}")
+                possible = " ".join(map(repr, known))
+                raise UsageError(f"{spelled(name)} {shown(value)}: one of {possible}")
         if self._schema is not None and self._schema.columns is not None:
             for name in ("decimal", "thousands", "column"):
                 if getattr(self, name) is not None:
-                    raise UsageError(
-                        f"--{name} is not for a model, which knows how its table was read"
-                    )
+                    what = "is not for a model, which knows how its table was read"
+                    raise UsageError(f"{spelled(name)} {what}")
         if self.decimal is not None and self.decimal == self.thousands:
-            raise UsageError(f"--decimal and --thousands are both {self.decimal!r}: one sign each")
+            both = f"{spelled('decimal')} and {spelled('thousands')}"
+            raise UsageError(f"{both} are both {self.decimal!r}: one sign each")
         kinds = _kinds_of(self.column)
         names = (*_names_in(self.drop), *(name for name, kind in kinds.items() if kind == "drop"))
         is_judged = self.pairs is not None or self.triplets is not None
         if self.fold_column and (is_judged or self.name_column):
-            raise UsageError("pairs and triplets already divide the rows: leave out --fold-column")
+            out = spelled("fold_column")
+            raise UsageError(f"pairs and triplets already divide the rows: leave out {out}")
         aside = self.fold_column or self.name_column
         return tables.Columns(
             self.label,
             fold=aside,
-            fold_option="--fold-column" if self.fold_column else "--name-column",
+            fold_option="fold_column" if self.fold_column else "name_column",
             drop=names,
             decimal=self.decimal,
             thousands=self.thousands,
@@ -220,13 +221,12 @@ class TableFile(Fields, Dataset):
     ) -> tuple[Any, list[str] | None]:
         """Return rows, read by the schema of a model, and the names of the rows."""
         with files.named_in_errors(self.path):
-            aside = (None, "--name") if name is None else (name, "--name")
             asked = replace(
                 self.read_as(schema)._asked(),
                 label=None,
                 needed=False,
-                fold=aside[0],
-                fold_option=aside[1],
+                fold=name,
+                fold_option="name",
             )
             table = tables.read_table(self.path, asked)
             _refuse(table.problems)
@@ -252,7 +252,7 @@ class TableFile(Fields, Dataset):
             for part in (
                 lambda: _as_features(table, asked),
                 lambda: _classes(table.labels, self.bins),
-                lambda: _numbered(folds, "folds", "--fold-column"),
+                lambda: _numbered(folds, "folds", "fold_column"),
                 lambda: self._judgements(table),
             ):
                 try:
@@ -286,7 +286,7 @@ class TableFile(Fields, Dataset):
         """Return the names of the rows, and their pairs and triplets if there are any."""
         names = [f"{i}" for i in range(table.X.shape[0] if table.X.ndim else 0)]
         if self.name_column and table.folds is not None:
-            numbers, called = _numbered(table.folds, "names", "--name-column")
+            numbers, called = _numbered(table.folds, "names", "name_column")
             assert numbers is not None  # there are names
             names = [called[i] for i in numbers]
             if len(called) < len(names):
@@ -404,9 +404,9 @@ def _not_finite(
 def _classes(values: tables.LabelValues | None, bins: int | None) -> Numbered:
     """Return each row's class number, and the class names; with `bins` classes are quantiles."""
     if bins is None or values is None:
-        return _numbered(values, "labels", "--label")
+        return _numbered(values, "labels", "label")
     if not 2 <= bins <= MOST_BINS:
-        raise UsageError(f"--bins {bins}: a number from 2 to {MOST_BINS} is needed")
+        raise UsageError(f"{spelled('bins', bins)}: a number from 2 to {MOST_BINS} is needed")
     try:
         is_text = isinstance(values, list)
         missing = np.array([text in MISSING for text in values]) if is_text else np.isnan(values)
@@ -416,8 +416,8 @@ def _classes(values: tables.LabelValues | None, bins: int | None) -> Numbered:
             (it for it in values if it not in MISSING and not tables.NUMBER.fullmatch(it)), ""
         )
         raise UsageError(
-            f"--bins makes classes of numbers, but the label {shown(text)} is text: leave out "
-            "--bins, or name another column with --label"
+            f"{spelled('bins')} makes classes of numbers, but the label {shown(text)} is text: "
+            f"leave out {spelled('bins')}, or name another column with {spelled('label')}"
         ) from error
     _refuse_missing(missing, "labels")
     edges = np.unique(np.quantile(numbers, np.arange(1, bins) / bins))
@@ -444,8 +444,8 @@ def _numbered(values: tables.LabelValues | None, what: str, option: str) -> Numb
     if fractions.size:
         raise UsageError(
             f"the {what} are numbers with fractions, such as {fractions[0]} ({fractions.size} of "
-            f"them): a name is a text or a whole number: name another column with {option}"
-            + ", or make classes of a target, such as five with --bins 5"
+            f"them): a name is a text or a whole number: name another column with {spelled(option)}"
+            + f", or make classes of a target, such as five with {spelled('bins', 5)}"
             * (what == "labels")
         )
     numbers, places = np.unique(values, return_inverse=True)
@@ -502,11 +502,11 @@ def _summary(
     else:
         what = f"text, {n_distinct} different, such as {shown(values.dropna().iloc[0])}"
         if not how:
-            problem = "" if found is None else found.problem
-            what += f": {sheet.hint}{problem and problem + ': '}--drop it, or make numbers of it"
+            problem = f"{found.problem}: " if found and found.problem else ""
+            what += f": {sheet.hint}{problem}{spelled('drop')} it, or make numbers of it"
     what += f", {n_missing} missing" * bool(n_missing) + (f": {how}" if how else "")
     if what.startswith("text") and sheet.at is None and 1 < n_distinct <= len(given) // 2:
-        what += f". Perhaps the label: --label {shlex.quote(name)}"
+        what += f". Perhaps the label: {spelled('label', name)}"
     return what
 
 
@@ -543,7 +543,7 @@ def _kinds_of(text: str | None) -> dict[str, str]:
         name, sign, kind = declared.rpartition("=")
         if not sign or (kind not in DECLARED and "%" not in kind):
             raise UsageError(
-                f"--column {shown(declared)}: NAME=KIND is needed, a kind of "
+                f"{spelled('column')} {shown(declared)}: NAME=KIND is needed, a kind of "
                 f"{', '.join(DECLARED)} or the format of a date, such as %d/%m/%Y"
             )
         kinds[name.strip()] = kind

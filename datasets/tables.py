@@ -8,7 +8,6 @@ from __future__ import annotations
 import csv
 import io
 import re
-import shlex
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -40,6 +39,7 @@ from oasis_bench.system import (
     how_to_install,
     require_memory,
     require_packages,
+    spelled,
 )
 
 if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
@@ -102,7 +102,7 @@ class Columns:
 
     label: str | None = None
     fold: str | None = None
-    fold_option: str = "--fold-column"
+    fold_option: str = "fold_column"
     drop: tuple[str, ...] = ()
     decimal: str | None = None
     thousands: str | None = None
@@ -131,8 +131,9 @@ def read_table(path: Path, asked: Columns) -> Table:
         if path.name.lower().endswith(ending):
             for name in ("label", "fold", *_CELLS, "labels"):
                 if getattr(asked, name) and name not in options:
-                    option = {"fold": asked.fold_option[2:], "kinds": "column"}.get(name, name)
-                    raise UsageError(f"--{option} is not for a file of {ending}: leave it out")
+                    names = {"fold": asked.fold_option, "kinds": "column"}
+                    option = spelled(names.get(name, name))
+                    raise UsageError(f"{option} is not for a file of {ending}: leave it out")
             return reader(path, asked)
     raise UsageError(f"unknown kind of file: the ending is one of {', '.join(READERS)}")
 
@@ -211,7 +212,7 @@ def read_sheet(path: Path, asked: Columns) -> Sheet:
             "a column has no name (pandas' index?): name it, or leave it out with "
             f"{drop_option([*asked.drop, ''])}"
         )
-    return Sheet(found, names, at, fold_at, dropped + empty, schema, remarks, hint)
+    return Sheet(found, names, at, fold_at, dropped + empty, schema, remarks, hint=hint)
 
 
 def _typed_signs(found: delimited.Cells, names: Sequence[str], asked: Columns) -> Schema:
@@ -236,7 +237,8 @@ def _refuse_a_row_of_names(
     if n_numbers > len(others) / 2 and names[at] in {*found[at]}:
         raise UsageError(
             f"its first line is like a row, not like names: {files.listed(names)}: if it is a row, "
-            f"give --header none --label {at + 1}; otherwise --header 1"
+            f"give {spelled('header', 'none')} {spelled('label', str(at + 1))}; otherwise "
+            f"{spelled('header', '1')}"
         )
 
 
@@ -294,7 +296,7 @@ def _read_cells(path: Path, asked: Columns) -> Table:
         problems = (
             f"{len(wrong)} column{' is' if len(wrong) == 1 else 's are'} not numeric: "
             f"{files.first_dozen(each, '; ')}: {sheet.hint}leave them out with {without}, write "
-            "numbers in all rows, or name the label with --label",
+            f"numbers in all rows, or name the label with {spelled('label')}",
         )
     values = [one.values for one in found if one.values is not None]
     columns = [one.column for one in found if one.values is not None]
@@ -318,7 +320,7 @@ def _read_cells(path: Path, asked: Columns) -> Table:
     for i, column in enumerate(columns):
         if not column.is_needed:
             X[:, i] = 0
-    return Table(X, labels, folds, tuple(remarks), schema, schema.coding, problems)
+    return Table(X, labels, folds, tuple(remarks), schema, schema.coding, problems=problems)
 
 
 def _named(sheet: Sheet) -> pd.DataFrame:
@@ -368,7 +370,8 @@ def prepared_remarks(X: Any, schema: Schema | None, encoding: Encoding | None) -
     remarks = [f"columns read: {files.first_dozen(forms)}"] if forms else []
     if encoding is not None:
         remarks.append(
-            f"columns prepared: {', '.join(parts)}; --prepare none takes complete numbers only"
+            f"columns prepared: {', '.join(parts)}; {spelled('prepare', 'none')} takes complete "
+            "numbers only"
         )
     return remarks
 
@@ -423,14 +426,13 @@ def drop_option(names: Sequence[str]) -> str:
     """
     line = io.StringIO()
     csv.writer(line, lineterminator="").writerow(dict.fromkeys(names))
-    quoted = line.getvalue()
-    words = f"--drop{'=' if quoted.startswith('-') else ' '}{shlex.quote(quoted)}"
-    return words if len(words) <= LONGEST_DROP and words.isprintable() else "--drop"
+    words = spelled("drop", line.getvalue())
+    return words if len(words) <= LONGEST_DROP and words.isprintable() else spelled("drop")
 
 
 def _places(columns: Sequence[str], asked: Columns) -> tuple[int | None, int | None, list[int]]:
     """Return the places of the labels, of the folds, and of what is left out."""
-    for option, names in (("--drop", asked.drop), ("--column", tuple(asked.kinds))):
+    for option, names in ((spelled("drop"), asked.drop), (spelled("column"), tuple(asked.kinds))):
         if unknown := [name for name in names if name not in map(str.strip, columns)]:
             raise UsageError(
                 f"{option}: no column {shown(unknown[0])}: {_columns_are(columns, unknown[0])}"
@@ -438,13 +440,13 @@ def _places(columns: Sequence[str], asked: Columns) -> tuple[int | None, int | N
     at = _label_column(columns, asked)
     fold_at = None
     if asked.fold is not None:
-        what = "folds" if asked.fold_option == "--fold-column" else "name"
-        fold_at = _only(columns, [asked.fold], what, asked.fold_option)
+        what = "folds" if asked.fold_option == "fold_column" else "name"
+        fold_at = _only(columns, [asked.fold], what, spelled(asked.fold_option))
         if fold_at == at and asked.label is None:
             at = None  # it only has the name of a label
         elif fold_at == at:
             raise UsageError(
-                f"{asked.fold_option} {shown(asked.fold)} is the label: name another one"
+                f"{spelled(asked.fold_option)} {shown(asked.fold)} is the label: name another one"
             )
     if asked.schema is not None:
         features = asked.schema.places(columns)
@@ -452,7 +454,8 @@ def _places(columns: Sequence[str], asked: Columns) -> tuple[int | None, int | N
         return at, fold_at, others
     dropped = [i for i, name in enumerate(columns) if name.strip() in asked.drop]
     if {at, fold_at} & set(dropped):
-        raise UsageError("--drop names the column of the labels or of the folds: do not drop it")
+        what = "names the column of the labels or of the folds: do not drop it"
+        raise UsageError(f"{spelled('drop')} {what}")
     return at, fold_at, dropped
 
 
@@ -466,7 +469,7 @@ def _label_column(columns: Sequence[str], asked: Columns) -> int | None:
     names = names[:1] if LABEL_COLUMN in names else names or [*usual]
     is_row = any(map(NUMBER.fullmatch, columns))
     more = ", and if these are a row, write a line of names above it" * is_row
-    return _only(columns, names, "label", "--label COLUMN", more)
+    return _only(columns, names, "label", spelled("label", metavar="COLUMN"), more)
 
 
 def _only(
@@ -503,11 +506,12 @@ def _read_npz(path: Path, asked: Columns) -> Table:
             raise UsageError(
                 f"there is no array {shown(missing[0])}: the arrays are "
                 f"{files.listed(file.files)}: call the features X and the labels y, or name labels "
-                f"with --label and folds with --fold-column; numpy.savez(path, {missing[0]}=..., "
-                "**numpy.load(path)) adds one"
+                f"with {spelled('label')} and folds with {spelled('fold_column')}; "
+                f"numpy.savez(path, {missing[0]}=..., **numpy.load(path)) adds one"
             )
         if asked.fold is not None and asked.fold in ("X", y):
-            raise UsageError(f"--fold-column {shown(asked.fold)}: name another array than X and y")
+            given = f"{spelled('fold_column')} {shown(asked.fold)}"
+            raise UsageError(f"{given}: name another array than X and y")
         X: Any = files.load_sparse(path, file) if is_sparse else files.load_array(file, "X")
         labels, folds = (
             None if name is None else _array_labels(files.load_array(file, name), name)
@@ -519,7 +523,7 @@ def _read_npz(path: Path, asked: Columns) -> Table:
 def _read_npy(path: Path, asked: Columns) -> Table:
     """Read features, and the labels from another file."""
     if asked.labels is None and asked.needed:
-        raise UsageError("has no labels: give a file of labels with --labels y.npy")
+        raise UsageError(f"has no labels: give a file of labels with {spelled('labels', 'y.npy')}")
     labels = None
     if asked.labels is not None:
         with files.named_in_errors(f"labels {asked.labels}"):

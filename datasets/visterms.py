@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits
 from oasis_bench.datasets import picture_files
 from oasis_bench.datasets.files import Arrays, cache_key, cached
 from oasis_bench.datasets.picture_files import LeftOut, Parts, Picture, PictureRows
-from oasis_bench.system import Progress, UsageError, cache_home, check_value
+from oasis_bench.system import Progress, UsageError, cache_home, check_value, spelled
 
 if TYPE_CHECKING:  # Pillow is imported where it is used: a trial does without
     from PIL.Image import Image
@@ -170,8 +170,8 @@ class VistermFeatures:
             raise picture_files.TooSmallError(
                 f"visual words need {self.min_blocks} blocks of {self.block} x {self.block} "
                 f"pixels, but {width} x {height} pixels have room for "
-                f"{self.n_blocks(width, height)} only: use larger pictures, a smaller --block, "
-                "or other --features"
+                f"{self.n_blocks(width, height)} only: use larger pictures, a smaller "
+                f"{spelled('block')}, or other {spelled('features')}"
             )
         return sizes
 
@@ -300,8 +300,9 @@ def _learn(pictures: Sequence[Picture], features: VistermFeatures, progress: Pro
 def _too_few(n_blocks: int, n_images: int, features: VistermFeatures) -> UsageError:
     return UsageError(
         f"{n_images} codebook images hold {n_blocks} usable blocks of {features.block} x "
-        f"{features.block} for {features.n_visterms} visterms, one each at least: "
-        "give more or larger images, fewer --visterms, a smaller --block, or other --features"
+        f"{features.block} for {features.n_visterms} visterms, one each at least: give more or "
+        f"larger images, fewer {spelled('visterms')}, a smaller {spelled('block')}, or other "
+        f"{spelled('features')}"
     )
 
 

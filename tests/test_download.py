@@ -106,7 +106,9 @@ def test_a_refusal_is_told_in_one_line_with_the_remedy(server, path, status, req
         fetch(server.url("file.bin"), path, MD5)
     message = str(caught.value)
     assert message.startswith(f"cannot download {server.url('file.bin')}: HTTP Error {status}: ")
-    assert f"put it at {path}, or in new/ of the folder that OASIS_BENCH_DATA names" in message
+    assert (
+        f"put the file at {path}, or in new/ of the folder that OASIS_BENCH_DATA names" in message
+    )
     assert "\n" not in message
     assert files_beside(path) == []
     assert len(server.ranges) == requests

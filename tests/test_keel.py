@@ -165,13 +165,6 @@ def test_the_same_command_goes_on_where_it_was_interrupted(command, tables, tmp_
     assert err.count("is finished") == 2
 
 
-def test_a_run_of_other_settings_is_not_gone_on_with(command, tmp_path):
-    assert command(values='["iris"]')[0] == 0
-    status, _, err = command("--partitions", "2", values='["iris"]')
-    assert status == 2
-    assert f"{tmp_path / 'out' / 'iris'} has a run with other settings (partitions)" in err
-
-
 def test_a_setting_may_have_a_list_too(tmp_path):
     text = SEVERAL.format('"iris"') + "[each]\n" + "partitions = [2, 3]\n"
     (tmp_path / "two.toml").write_text(text)

@@ -214,6 +214,11 @@ class TakenName(Euclidean):
         ),
         ({"dataset": (X, Y), "label": "kind"}, "label = 'kind' of .X, y.: y has the labels"),
         ({"dataset": "digits", "queries": 3}, "queries chooses pictures, and digits has none"),
+        ({"dataset": "digits", "most_items": 9}, "most_items=9 has .* add split='stratified'$"),
+        (
+            {"dataset": "digits", "train_per_class": 999},
+            ": lower train_per_class and test_per_class to",
+        ),
     ],
 )
 def test_what_cannot_run_is_one_clear_line_and_leaves_nothing(

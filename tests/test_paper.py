@@ -8,6 +8,7 @@ from contextlib import closing
 
 import pandas as pd
 import pytest
+from fake_runs import fake_trials, write_run
 
 from oasis_bench.claims import CLAIMS, decided_by, experiments, needs_quiet_cores, published
 from oasis_bench.command_line import main
@@ -17,25 +18,13 @@ from oasis_bench.experiment import read_experiment
 from oasis_bench.plugins import Registry
 from oasis_bench.reports.claims_page import effect_plot, write_claims
 
-DIGITS = """
-title = "Two learners on digits"
-dataset = "digits"
-classes = [2]
-partitions = 2
-traces = false
-[learners.OASIS]
-n_steps = 500
-[learners.Euclidean]
-"""
-
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Return a folder with a run of two digits where the experiment on words belongs."""
+    """Return a folder with a made-up run where the experiment on words belongs."""
     folder = tmp_path_factory.mktemp("paper")
-    (folder / "small.toml").write_text(DIGITS)
-    small = ["run", "--experiment", str(folder / "small.toml")]
-    assert main([*small, "--output", str(folder / "paper-words")]) == 0
+    of_euclidean = fake_trials("Euclidean", [0.5, 0.55], algorithm="Euclidean")
+    write_run(folder / "paper-words", [*fake_trials("OASIS", [0.7, 0.72]), *of_euclidean])
     write_claims(folder)
     return folder
 

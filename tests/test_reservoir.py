@@ -8,14 +8,14 @@ import pytest
 from scipy import sparse
 from scipy.stats import binomtest, chisquare
 
-from oasis_bench.algorithms.deep_ranking import DeepRanking, RelevanceSampler, Reservoir
+from oasis_bench.algorithms.deep_ranking import DeepRanking, RelevanceSampler, reservoir
 from oasis_bench.system import UsageError
 
 LEAST_P = 1e-3
 
 
-def sampler_of(reservoir, R, *settings):
-    return RelevanceSampler(*reservoir.kept(), lambda a, b: R[a, b], "reservoir", *settings)
+def sampler_of(kept, R, *settings):
+    return RelevanceSampler(*kept, lambda a, b: R[a, b], "reservoir", *settings)
 
 
 def matrix(categories, seed=0):
@@ -25,9 +25,7 @@ def matrix(categories, seed=0):
 
 
 def filled(categories, R, capacity=100):
-    reservoir = Reservoir(capacity, 0)
-    reservoir.add(np.arange(len(R)), categories, R.sum(axis=1))
-    return reservoir
+    return reservoir(np.arange(len(R)), categories, R.sum(axis=1), capacity, 0)
 
 
 def assert_drawn_as(counts, expected):
@@ -45,10 +43,9 @@ class TestReservoir:
         # Picture 2 comes twice, and picture 3 is relevant to nothing.
         # Each of 4000 categories sees the same stream.
         stream, totals = np.array([0, 1, 2, 3, 2]), np.array([1.0, 2, 3, 0, 3]) * scale
-        reservoir = Reservoir(1, 0)
-        reservoir.add(np.tile(stream, 4000), np.arange(4000).repeat(5), np.tile(totals, 4000))
+        seen = np.tile(stream, 4000), np.arange(4000).repeat(5), np.tile(totals, 4000)
         counts = Counter()
-        items, categories, kept = reservoir.kept()
+        items, categories, kept = reservoir(*seen, 1, 0)
         np.testing.assert_array_equal(categories, np.arange(4000))
         np.testing.assert_array_equal(kept, totals[items])
         counts.update((item,) for item in items.tolist())
@@ -60,25 +57,17 @@ class TestReservoir:
             (first, second): totals[first] / 12 * totals[second] / (12 - totals[first])
             for first, second in permutations(range(4), 2)
         }
-        reservoir = Reservoir(2, 0)
-        reservoir.add(np.tile(np.arange(4), 6000), np.arange(6000).repeat(4), np.tile(totals, 6000))
-        kept = reservoir.kept()[0].reshape(6000, 2).tolist()
+        seen = np.tile(np.arange(4), 6000), np.arange(6000).repeat(4), np.tile(totals, 6000)
+        kept = reservoir(*seen, 2, 0)[0].reshape(6000, 2).tolist()
         assert_drawn_as(Counter(map(tuple, kept)), expected)
 
-    def test_the_parts_of_a_stream_do_not_matter(self):
+    def test_each_buffer_is_filled(self) -> None:
         rng = np.random.default_rng(0)
         categories, totals = rng.integers(0, 7, 1000), rng.random(1000)
-        whole, parts = Reservoir(20, 3), Reservoir(20, 3)
-        whole.add(range(1000), categories, totals)
-        for part in np.split(np.arange(1000), [1, 2, 40, 700]):
-            parts.add(part, categories[part], totals[part])
-        items, of, kept = whole.kept()
+        items, of, kept = reservoir(np.arange(1000), categories, totals, 20, 3)
         np.testing.assert_array_equal(of, categories[items])
         np.testing.assert_array_equal(kept, totals[items])
         assert np.bincount(of).tolist() == 7 * [20]
-        others, other_of, _ = parts.kept()
-        for name in range(7):
-            np.testing.assert_array_equal(items[of == name], others[other_of == name])
 
 
 def exact(categories, R, out_of_class, margin, cap):
@@ -128,8 +117,8 @@ class TestTriplets:
     )
     def test_they_are_distributed_as_defined(self, out_of_class, margin, cap):
         R = self.relevance()
-        reservoir = filled(self.CATEGORIES, R)
-        sampler = sampler_of(reservoir, R, out_of_class, margin, cap)
+        kept = filled(self.CATEGORIES, R)
+        sampler = sampler_of(kept, R, out_of_class, margin, cap)
         drawn = sampler.draw(15_000, np.random.default_rng(1))
         expected = exact(self.CATEGORIES, R, out_of_class, margin, cap)
         assert_drawn_as(Counter(map(tuple, drawn.tolist())), expected)
@@ -138,9 +127,8 @@ class TestTriplets:
         categories = np.array([0, 0, 1])
         R = np.zeros((3, 3))
         R[0, 1] = R[1, 0] = 1.0
-        reservoir = filled(categories, R)
-        reservoir.add([2], [1], [0.5])  # relevant to a picture that the buffer has dropped
-        sampler = sampler_of(reservoir, R, 1.0)
+        totals = np.array([1.0, 1.0, 0.5])  # 2 is relevant to a picture that was dropped
+        sampler = sampler_of((np.arange(3), categories, totals), R, 1.0)
         drawn = sampler.draw(500, np.random.default_rng(0))
         assert set(map(tuple, drawn.tolist())) == {(0, 1, 2), (1, 0, 2)}
         assert sampler.n_dropped > 0
@@ -148,13 +136,22 @@ class TestTriplets:
     def test_a_small_buffer_weighs_queries_by_their_relevance(self):
         # Buffers of one picture have no pairs, of two have one: it is that of the reservoir.
         R = matrix(np.zeros(30, np.int64))
-        reservoir = filled(np.zeros(30, np.int64), R, capacity=3)
-        drawn = sampler_of(reservoir, R, 0.0).draw(50, np.random.default_rng(0))
-        assert set(drawn.ravel()) == set(reservoir.kept()[0])
+        kept = filled(np.zeros(30, np.int64), R, capacity=3)
+        drawn = sampler_of(kept, R, 0.0).draw(50, np.random.default_rng(0))
+        assert set(drawn.ravel()) == set(kept[0])
 
-    def test_an_empty_reservoir_is_refused(self):
+    def test_where_there_is_no_triplet_it_says_so(self) -> None:
+        categories = np.array([0, 0, 0, 1, 1])
+        R = (categories[:, None] == categories) * 0.5
+        np.fill_diagonal(R, 0)
+        sampler = sampler_of(filled(categories, R), R, 0.2, 0.1)
+        with pytest.raises(UsageError, match=r"of the same category: lower the margin \(0\.1\)"):
+            sampler.draw(100, np.random.default_rng(0))
+        one = filled(np.zeros(3, np.int64), np.ones((3, 3)))
+        with pytest.raises(UsageError, match="all pictures are of 1 category: give 0"):
+            sampler_of(one, np.ones((3, 3)))
         with pytest.raises(UsageError, match="2 relevant pictures or more"):
-            sampler_of(Reservoir(3, 0), np.ones((3, 3)))
+            sampler_of((*np.zeros((2, 0), np.int64), np.zeros(0)), R)
 
 
 def by_definition(categories, R, weighted, out_of_class, margin, cap):

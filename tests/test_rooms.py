@@ -6,6 +6,7 @@ its `__init__`: the names in `__init__.pyi`.  A test may look inside one room, t
 
 import ast
 import importlib
+import re
 import subprocess
 import sys
 from functools import cache
@@ -251,3 +252,34 @@ def test_a_learner_imports_no_module_of_another_family():
         for name in others if path.parent.name != "algorithms" or path.stem != "__init__" else ():
             shared = name.removeprefix("oasis_bench.algorithms.").startswith(("_", "shared."))
             assert shared or name.startswith(own + "."), (path, name)
+
+
+def texts_with_options(tree):
+    """Yield the texts of a module that have an option as the command line spells it.
+
+    Commands in quotes, and words of one alone, are not meant; nor is what only `list` prints, the
+    `home` and the `summary` of a data set.
+    """
+    others = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):  # a text comes before its parts
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in ("home", "summary"):
+            others.add(id(node.value))
+        if id(node) in others or not isinstance(node, ast.JoinedStr | ast.Constant):
+            continue
+        parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+        others |= set(map(id, parts))
+        text = "".join(
+            str(part.value) if isinstance(part, ast.Constant) else "{}" for part in parts
+        )
+        is_word = re.fullmatch("--[a-z-]+", text)
+        if not is_word and re.search("--[a-z{]", re.sub("'[^']*('|$)", "", text)):
+            yield text
+
+
+def test_messages_below_the_faces_name_settings_as_each_face_spells_them():
+    """On the command line ``--split``, in Python ``split``: see `system.spelled`."""
+    module = ast.parse("""say(f"{a}: see --{b} or 'run --quick'", "'--b {a}'", "--c", "use --d")""")
+    assert {*texts_with_options(module)} == {"{}: see --{} or 'run --quick'", "use --d"}
+    below = [path for path in SOURCES if FLOORS.get(own_room(path), 0) < FLOORS["command_line"]]
+    found = {(path.name, text) for path in below for text in texts_with_options(tree_of(path))}
+    assert found == {("errors.py", "--{}")}  # `spelled` itself

@@ -93,7 +93,6 @@ def test_pairs_that_contradict_others_are_remarked(faces):
         ("a,b,c\n0,0.0,1", "line 2 names a row twice"),
         ("a,b,c\n0,1,maybe", r"p\.csv: line 2: 'maybe' is neither same nor different"),
         ("a,b,c\n0,1,1\n0,120,1", r"line 3: no row is called '120': .*--name-column"),
-        ("a,b,c\n0,0,1", "line 2 names a row twice"),
         ("a,b,c\n0,1,1\n1,0,no", "rows '0' and '1' are marked as the same and as different"),
         ("a,b\n0,1", r"has 1 lines below the columns 'a', 'b': three columns"),
         ("a,b,c\n", "has 0 lines"),

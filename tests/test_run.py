@@ -23,7 +23,7 @@ from oasis_bench.algorithms import OASIS, Euclidean
 from oasis_bench.data import LabelledRows
 from oasis_bench.experiment import LearnerSpec
 from oasis_bench.runs import How, read_run, run_experiment
-from oasis_bench.system import UsageError
+from oasis_bench.system import UsageError, processor_name
 from oasis_bench.tasks import draw_partition
 
 TINY = """\
@@ -101,6 +101,7 @@ def test_every_trial_is_stored_and_told_of(alone):
     assert order == [("OASIS", 0), ("Euclidean", 0), ("OASIS", 1), ("Euclidean", 1)]
     assert run.trials["status"].tolist() == ["ok"] * 4
     assert set(run.trials["shared_cores"]) == {0}
+    assert set(run.trials["processor"]) == {processor_name()}
     sizes = run.trials[["n_classes", "n_train", "n_test", "n_features"]]
     assert (sizes == [2, 16, 12, 64]).all(axis=None)
     assert set(run.trials["split"]) == {"seen-classes"}

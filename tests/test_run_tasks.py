@@ -157,9 +157,3 @@ def test_ratings_have_the_level_of_people_beside(judged):
     # All three raters mark the first candidate of each query, one of them the second, too.
     assert set(np.round(euclidean[euclidean["k"] == 2]["value"], 12)) == {round(4 / 6, 12)}
     assert set(np.round(euclidean[euclidean["k"] == 1]["chance"], 12)) == {round(4 / 6, 12)}
-
-
-def test_a_learner_whose_input_the_data_set_does_not_give_is_refused(plugins, tmp_path):
-    files = [plugins / "pixel_embedding.py"]
-    with pytest.raises(UsageError, match="--data-option pixels=SIZE"):
-        run_experiment(small(["Eigenpictures"]), tmp_path / "run", How(plugin_files=files))

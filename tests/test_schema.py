@@ -10,7 +10,6 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import scipy.sparse
-from pyarrow import parquet
 from sklearn.base import clone
 from sklearn.datasets import dump_svmlight_file, load_iris
 from sklearn.pipeline import make_pipeline
@@ -645,19 +644,3 @@ def test_without_pyarrow_tables_of_others_are_told_in_one_line(monkeypatch):
     model = Euclidean().fit(U[:, None], np.arange(N) % 2)
     with pytest.raises(UsageError, match=r"polars or Arrow needs pyarrow: run pip install"):
         oasis_bench.neighbours(model, pa.table({"u": U}), U[:1, None])
-
-
-def test_a_parquet_file_keeps_texts_and_dates(tmp_path):
-    table = {
-        "code": ["01", "02", "7a"] * 20,
-        "day": [datetime.date(2020, 1, 1 + i % 28) for i in range(N)],
-        "label": ["a", "b"] * 30,
-    }
-    parquet.write_table(pa.table(table), tmp_path / "t.parquet")
-    rows = read(tmp_path / "t.parquet")
-    assert rows.schema.columns[0].texts == ("01", "02", "7a")
-    assert rows.X[0, 1] == 18262
-    lines = ["code,day", "01,2020-01-05"]
-    (tmp_path / "q.csv").write_text("\n".join(lines))
-    found, _ = TableFile(tmp_path / "q.csv").load_items(schema=rows.schema)
-    assert found.tolist() == [[0, 18266]]

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from definitions import mean_average_precision
+from definitions import mean_average_precision, pairs_of_blend
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
 from sklearn.datasets import load_iris
@@ -216,9 +216,7 @@ def scores_of(learner, queries, gallery):
 
 def deviations(learner, rows, seed):
     """Return the standard deviations of s0 and s1 over the pairs that a blend draws."""
-    drawn = np.random.default_rng(seed).permutation(len(rows))
-    n = min(50, (len(rows) + 1) // 2)
-    return [s.std() for s in scores_of(learner, rows[drawn[:n]], rows[drawn[n : n + 40]])]
+    return [s.std() for s in scores_of(learner, *pairs_of_blend(rows, seed))]
 
 
 def test_neighbours_are_those_of_brute_force(metric, folder, command, tmp_path):
@@ -333,16 +331,6 @@ def test_python_does_the_same_in_three_lines(metric, folder, tmp_path):
     np.testing.assert_array_equal(oasis_bench.embed(other, X), oasis_bench.embed(model, X))
     with pytest.raises(UsageError, match="unknown setting 'scalling': did you mean 'scaling'"):
         oasis_bench.fit((X, Y), "LMNN", scalling="none")
-
-
-def test_the_best_of_a_run_is_saved_without_a_pickle(folder, tmp_path):
-    how = {"label": "kind", "partitions": 1, "inner_folds": 2, "traces": False}
-    best = oasis_bench.run(folder / "table.csv", "LDA", output=tmp_path / "run", **how).best()
-    save_model(best, tmp_path / "best.npz")
-    expected = scorers.similarity_of(best, X, X)
-    for model in (load_model(tmp_path / "best.npz"), pickle.loads(pickle.dumps(best))):
-        mixed = X[NAMES[::-1]].assign(more=1.0)
-        np.testing.assert_array_equal(scorers.similarity_of(model, mixed, X), expected)
 
 
 def test_evaluate_scales_by_the_model_and_not_by_the_data(metric, folder, command, tmp_path):

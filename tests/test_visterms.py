@@ -12,7 +12,6 @@ from oasis_bench.datasets.picture_files import hashed_pictures, read_image
 from oasis_bench.datasets.visterms import (
     VistermFeatures,
     block_descriptors,
-    nearest_centres,
     visterm_counts,
 )
 from oasis_bench.system import no_progress
@@ -110,14 +109,6 @@ class TestCounts:
         counts = count(paths, paths, features)[0].X.toarray()
         assert sorted(np.unique(counts, axis=0).tolist()) == [[0, 0, 9], [0, 9, 0], [9, 0, 0]]
         np.testing.assert_array_equal(counts[:3], counts[3:6])
-
-
-class TestNearestCentres:
-    def test_they_are_those_of_all_distances(self):
-        rng = np.random.default_rng(0)
-        rows, centres = rng.random((2500, 7)), rng.random((40, 7))
-        found = nearest_centres(rows.astype(np.float32), centres.astype(np.float32))
-        np.testing.assert_array_equal(found, cdist(rows, centres).argmin(axis=1))
 
 
 class TestFilesLeftOut:

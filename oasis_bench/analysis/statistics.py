@@ -282,7 +282,7 @@ def compare_to_best(
         means /= scores.notna().mul(sizes, axis=0).sum()
     found = dict(zip(names, means.tolist(), strict=True))
     untold = dict.fromkeys(names, "")
-    nothing = Comparison(scores, sizes, None, untold, found, {}, {})
+    nothing = Comparison(scores, sizes, None, untold, found, {}, p_values={})
     if counts.max() < least:
         return nothing
     best = str(means[counts == counts.max()].idxmax()) if baseline is None else baseline

@@ -12,6 +12,7 @@ from typing import Any
 from oasis_bench import __version__
 from oasis_bench.command_line import parsing
 from oasis_bench.experiment import Experiment, read_experiment
+from oasis_bench.system import spelled
 
 LEAST_IMAGES = 10
 """Of fewer web images none may be relevant to another."""
@@ -280,7 +281,7 @@ def _add_settings(
             if (name not in MAIN_SETTINGS) != is_rare:
                 continue
             setting = Experiment.settings()[name]
-            is_same = setting.flag.removeprefix("--") == name.replace("_", "-")
+            is_same = spelled(name) == f"--{name.replace('_', '-')}"
             key = f"key {name}; " if of_a_file and not is_same else ""
             default = setting.words if of_a_file or name != "classes" else "all"
             if (used := own.get(name, setting.default)) != setting.default:
@@ -293,7 +294,7 @@ def _add_settings(
                 how = {"action": argparse.BooleanOptionalAction}
             what = f"{setting.help} ({key}default {default})"
             action: Any = parser.add_argument(
-                setting.flag, dest=name, default=None, help=what, **how
+                spelled(name), dest=name, default=None, help=what, **how
             )
             first = re.split(r"[;:,] | \(see", setting.help)[0]
             action.brief = f"{first} (default {default})"

@@ -42,7 +42,7 @@ from oasis_bench.runs import (
     results_folder,
     resume_experiment,
 )
-from oasis_bench.system import Folder, UsageError, without_options
+from oasis_bench.system import Folder, UsageError, spelled, without_options
 
 TRIAL_FAILED = GOT_WORSE = 1
 NOT_COMPARED = 3
@@ -126,11 +126,10 @@ def _resume(options: argparse.Namespace) -> int:
 
 def _refuse_given(options: argparse.Namespace, names: Iterable[str], why: str) -> None:
     """Raise UsageError where one of these options was given."""
-    called = {name: one.flag for name, one in Experiment.settings().items()}
-    called |= {"data_options": "an option of the data set", "params": "--param"}
     for name in sorted(names):
         if getattr(options, name) not in (None, []):
-            raise UsageError(f"{called.get(name) or '--' + name.replace('_', '-')} {why}")
+            what = "an option of the data set" if name == "data_options" else spelled(name)
+            raise UsageError(f"{what} {why}")
 
 
 def experiment_of(options: argparse.Namespace) -> Experiment:

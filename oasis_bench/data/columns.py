@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections import Counter
 from collections.abc import Mapping
 from itertools import islice
@@ -16,7 +15,7 @@ from msgspec import structs
 
 from oasis_bench.data import cells
 from oasis_bench.data.schema import Column, Schema
-from oasis_bench.system import UsageError, printable
+from oasis_bench.system import UsageError, printable, spelled
 
 if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
     import pandas as pd
@@ -280,7 +279,7 @@ def _not_number(given: Cells, counts: Mapping[str, int], unit: str, signs: Schem
 
 
 def _option(name: str, kind: str) -> str:
-    return f"--column {shlex.quote(f'{name}={kind}')}"
+    return spelled("column", f"{name}={kind}")
 
 
 def cell_in_row(given: Cells, row: int) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from oasis_bench.system import UsageError
+from oasis_bench.system import UsageError, spelled
 
 FloatArray: TypeAlias = "npt.NDArray[np.floating]"
 Float64Array: TypeAlias = "npt.NDArray[np.float64]"
@@ -130,15 +130,16 @@ def check_magnitude(X: Any, training: bool = False) -> None:
         return
     largest = max(float(values.max()), -float(values.min()))
     most = LARGEST[values.dtype]
+    how = f"run {spelled('scaling', 'standard')}, or StandardScaler"
     if most < largest < np.inf:
         raise UsageError(
             f"a value of size {largest:.3g}: products of {values.dtype} rows overflow above "
-            f"{most:g}: scale the rows (run --scaling standard, or StandardScaler) or divide them"
+            f"{most:g}: scale the rows ({how}) or divide them"
         )
     if training and 0 < largest < 1 / most:
         raise UsageError(
             f"no value is larger than {largest:.3g}: products of {values.dtype} rows vanish below "
-            f"{1 / most:g}: scale the rows (run --scaling standard, or StandardScaler)"
+            f"{1 / most:g}: scale the rows ({how})"
         )
 
 

@@ -20,7 +20,7 @@ from oasis_bench.data.cells import is_missing
 from oasis_bench.data.matrices import canonical, check_array, is_sparse
 from oasis_bench.data.pictures import Patches, check_pixels, thumbnail
 from oasis_bench.data.schema import Encoding, Schema
-from oasis_bench.system import UsageError
+from oasis_bench.system import UsageError, spelled
 
 Rows: TypeAlias = "npt.NDArray[np.floating] | sparse.csr_array"
 Labels: TypeAlias = "npt.NDArray[np.int64] | sparse.csr_array"
@@ -66,7 +66,8 @@ def _one_for_each(labels: Any, n_items: int | None) -> Any:
 def _is_missing(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     plain: Any = np.asarray(values)
     if plain.dtype.kind == "O":
-        missing = np.reshape([is_missing(one) for one in plain.ravel()], plain.shape)
+        found = [is_missing(one) for one in plain.ravel()]
+        missing = np.array(found, dtype=np.bool_).reshape(plain.shape)
     else:
         missing = plain != plain  # NaN and NaT alone differ
     return np.asarray(missing | np.ma.getmaskarray(values), dtype=np.bool_)
@@ -372,7 +373,7 @@ class LabelledRows:
         if self.patches is None or kind == "pixels":
             raise UsageError(
                 f"features = {features}: the data set has no kinds of features to choose from, or "
-                "the learner takes pixels: ask for them, such as --features lab+hog"
+                f"the learner takes pixels: ask for them, such as {spelled('features', 'lab+hog')}"
             )
         chosen = self.patches.of_kinds(features)
         if kind == "rows":

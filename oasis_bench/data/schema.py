@@ -18,7 +18,7 @@ from msgspec import Struct
 from scipy import sparse
 
 from oasis_bench.data import cells
-from oasis_bench.system import UsageError, did_you_mean, quoted, require_packages
+from oasis_bench.system import UsageError, did_you_mean, quoted, require_packages, spelled
 
 if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
     import pandas as pd
@@ -220,7 +220,7 @@ class Schema(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
             more = f" and {len(wrong) - 1} more" * (len(wrong) > 1)
             hint = "" if wrong[0] in place else did_you_mean(wrong[0], names)
             if all(name.isdecimal() for name in self.needed):
-                hint += "if the file has no line of names, use --header none; "
+                hint += f"if the file has no line of names, use {spelled('header', 'none')}; "
             few = ", ".join(map(quoted, names[:MOST_NAMED])) + " ..." * (len(names) > MOST_NAMED)
             raise UsageError(
                 f"{what} {quoted(wrong[0])}{more}, which the model was fitted on: {hint}the "

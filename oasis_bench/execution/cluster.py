@@ -186,7 +186,7 @@ class Cluster:
             lost = f"its workers ({error})" if connected else "its scheduler"
             raise UsageError(
                 f"the Dask cluster at {self._address!r} has lost {lost}: start what is missing and "
-                "go on with --resume, or begin anew where no trial had ended"
+                "go on with 'run --resume', or begin anew where no trial had ended"
             ) from error
 
     def _workers(self) -> dict[str, Any]:

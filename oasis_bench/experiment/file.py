@@ -18,6 +18,7 @@ from oasis_bench.system import (
     open_regular,
     quoted,
     short_path,
+    spelled,
     unknown_name,
 )
 
@@ -212,12 +213,13 @@ def _with_params(
     """Put hyper-parameters that are given as text into the learners, or refuse one."""
     found = dict(learners)
     for text in params:
+        given = f"{spelled('params')} {quoted(text)}"
         key, sign, values = text.partition("=")
         label, _, name = key.rpartition(".")
         if not (label and name and sign and values):
-            raise UsageError(f"--param {quoted(text)}: LEARNER.NAME=VALUE,VALUE is needed")
+            raise UsageError(f"{given}: LEARNER.NAME=VALUE,VALUE is needed")
         if label not in found:
-            raise UsageError(f"--param {quoted(text)}: {unknown_name('learner', label, found)}")
+            raise UsageError(f"{given}: {unknown_name('learner', label, found)}")
         read = [_value(part.strip()) for part in values.split(",")]
         own = {**found[label].params, name: read if len(read) > 1 else read[0]}
         found[label] = replace(found[label], params=own)

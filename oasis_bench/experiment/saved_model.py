@@ -22,7 +22,7 @@ from oasis_bench.plugins import (
     load_model_of,
     training_rows_of,
 )
-from oasis_bench.system import Progress, UsageError, no_progress, open_regular
+from oasis_bench.system import Progress, UsageError, no_progress, open_regular, spelled
 
 
 def grid(path: str, registry: Registry) -> dict[str, list[Any]]:
@@ -74,7 +74,7 @@ def model_experiment(
     if own is None or experiment.scaling == (own.name,):
         return experiment
     if experiment.scaling is not None:
-        raise UsageError(f"{model} has its own scaling, {own.name}: leave --scaling out")
+        raise UsageError(f"{model} has its own scaling, {own.name}: leave {spelled('scaling')} out")
     return replace(experiment, scaling=(own.name,))
 
 

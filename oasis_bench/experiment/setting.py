@@ -116,9 +116,8 @@ class Setting:
     `read` reads the text of an option; what it cannot read, `check` refuses: called with the name
     and a value, it raises UsageError.  None is right where it is the default.  The kind of a list
     is tuple.  `words` say what the default is, where its value does not.  `metavar` stands for
-    the value in the help, and is empty for a switch.  `flag` is the option: the name with - in
-    place of _, unless another is given.  With `numbers_as_text` a whole number stands for the text
-    of it, alone or in a list.
+    the value in the help, and is empty for a switch.  With `numbers_as_text` a whole number
+    stands for the text of it, alone or in a list.
     """
 
     help: str
@@ -128,7 +127,6 @@ class Setting:
     read: Callable[[str], Any]
     check: Callable[[str, Any], object]
     metavar: str = "N"
-    flag: str = ""
     numbers_as_text: bool = False
 
     def typed(self, name: str, given: Any) -> Any:

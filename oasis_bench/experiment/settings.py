@@ -29,7 +29,7 @@ from oasis_bench.experiment.setting import (
     setting,
     subsets_of_text,
 )
-from oasis_bench.system import UsageError, check_value
+from oasis_bench.system import UsageError, check_value, spelled
 
 if TYPE_CHECKING:  # their imports take a second, and mistakes of a command are told before
     from oasis_bench.plugins import Registry
@@ -179,7 +179,6 @@ class Experiment:
         int,
         words=f"{DEFAULT_TRAIN}, or what the smallest class allows",
         least=2,
-        flag="--train",
     )
     test_per_class: int | None = setting(
         None,
@@ -187,7 +186,6 @@ class Experiment:
         int,
         words=f"{DEFAULT_TEST}, or what the smallest class allows",
         least=2,
-        flag="--test",
     )
     most_items: int | None = setting(
         None,
@@ -303,7 +301,7 @@ class Experiment:
         if len(self.queries or ()) > self.examples:
             raise UsageError(
                 f"queries names {len(self.queries or ())} and examples = {self.examples}: "
-                "more --examples show them all"
+                f"more {spelled('examples')} show them all"
             )
         if not self.learners:
             raise UsageError("no learners: name at least one")
@@ -316,7 +314,7 @@ class Experiment:
             raise UsageError(
                 f"{len(self.learners)} learners, {len(self.classes)} class subsets and "
                 f"{self.n_partitions} partitions make {n_trials} trials, but a run has at most "
-                f"{MOST_TRIALS}: use fewer --partitions"
+                f"{MOST_TRIALS}: use fewer {spelled('partitions')}"
             )
 
     @property
@@ -352,11 +350,8 @@ class Experiment:
     @cache
     def settings(cls) -> dict[str, Setting]:
         """Return what is known of each field that is a setting."""
-        return {
-            item.name: replace(one, flag=one.flag or f"--{item.name.replace('_', '-')}")
-            for item in fields(cls)
-            if (one := item.metadata.get("setting")) is not None
-        }
+        own = (item for item in fields(cls) if "setting" in item.metadata)
+        return {item.name: item.metadata["setting"] for item in own}
 
     def one_for_each_value(self) -> dict[str, Self]:
         """Return an experiment for each corpus of a suite, or each value of a list of values.

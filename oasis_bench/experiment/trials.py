@@ -35,7 +35,7 @@ from oasis_bench.experiment.identity import package_hash, source_hash
 from oasis_bench.experiment.setting import OFF, Duration, Search, Size
 from oasis_bench.experiment.settings import Experiment, LearnerSpec
 from oasis_bench.plugins import Dataset, MetricLearner, Registry, is_the_baseline
-from oasis_bench.system import Progress, UsageError, derive_seed, printable, unknown_name
+from oasis_bench.system import Progress, UsageError, derive_seed, printable, spelled, unknown_name
 from oasis_bench.tasks import Partition, SameClassesSplit, Split, Task
 
 NOT_IN_IDENTITY = (
@@ -317,7 +317,7 @@ class Plan:
             )
             for name, own in tasks.items()
         }
-        return cls(experiment, e, dataset, rows, registry, plugin_files, splits)
+        return cls(experiment, e, dataset, rows, registry, plugin_files, splits=splits)
 
     @classmethod
     def load(
@@ -424,7 +424,8 @@ class Plan:
                 Scaling(scaling).refuse(rows.X)
         if spec.model is not None and len(scalings) > 1:
             raise UsageError(
-                f"--scaling {','.join(scalings)}: a saved model takes one: name that of its fit"
+                f"{spelled('scaling', ','.join(scalings))}: a saved model takes one: name that "
+                "of its fit"
             )
         # Of the baseline each scaling, in their order: as others tune the one they fall back on.
         search = Search.of("search", OFF) if is_the_baseline(learner) else e.search
@@ -464,7 +465,7 @@ class Plan:
             least, most = ranges
             yield (
                 f"warning: columns have ranges from {least:.3g} to {most:.3g}: the widest dominate "
-                "the distance; --scaling standard+l2 gives all the same scale"
+                f"the distance; {spelled('scaling', 'standard+l2')} gives all the same scale"
             )
         yield from _class_counts(specs, rows)
         yield from _judgement_counts(specs, rows)
@@ -567,7 +568,8 @@ def refuse_unknown_names(experiment: Experiment, registry: Registry) -> None:
         takes = f"takes the place of {' or '.join(split.in_place_of) or 'none'}"
         own = ", ".join(f"{task.name} is asked on {task.split}" for task in tasks)
         raise UsageError(
-            f"--split {split.name}: it {takes}, and {own}: leave --split out, or ask other --tasks"
+            f"{spelled('split', split.name)}: it {takes}, and {own}: leave {spelled('split')} out, "
+            f"or ask other {spelled('tasks')}"
         )
 
 
@@ -614,6 +616,7 @@ def _refuse_large_k(chooses_by: Sequence[ChooseBy], subset: str, most: int) -> N
     for by in chooses_by:
         if by.measure == "precision" and (by.k or 0) > most:
             raise UsageError(
-                f"--choose-by precision@{by.k}: an inner fold of the class subset {subset} ranks "
-                f"{most} other items: precision@{most} at most, or more training items"
+                f"{spelled('choose_by', f'precision@{by.k}')}: an inner fold of the class subset "
+                f"{subset} ranks {most} other items: precision@{most} at most, or more training "
+                "items"
             )

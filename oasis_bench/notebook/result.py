@@ -14,7 +14,7 @@ from oasis_bench.analysis import RunAnalysis
 from oasis_bench.data import LabelledRows, ReadTable, Scaling, apply_steps
 from oasis_bench.plugins import Blend, Registry, load_reports
 from oasis_bench.runs import StoredRun, read_run, refuse_missing_plugins
-from oasis_bench.system import UsageError, derive_seed, for_terminal
+from oasis_bench.system import UsageError, derive_seed, for_terminal, in_python
 from oasis_bench.trial import FitData
 
 
@@ -65,6 +65,7 @@ class RunResult:
         """
         return self._run.measures.copy()
 
+    @in_python()
     def best(self) -> Pipeline:
         """Fit the best learner on all rows of the data set.
 

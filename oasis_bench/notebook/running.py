@@ -10,14 +10,13 @@ import inspect
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, suppress
-from functools import wraps
 from inspect import signature
 from io import BytesIO, StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -42,7 +41,7 @@ from oasis_bench.runs import (
     new_run_folder,
     refuse_used_folder,
 )
-from oasis_bench.system import Folder, UsageError, open_regular, printable, unknown_name
+from oasis_bench.system import Folder, UsageError, in_python, open_regular, printable, unknown_name
 
 LABEL = "label"
 
@@ -51,34 +50,8 @@ OF_DATA = [name.replace("-", "_") for name, *_ in DATA_OPTIONS]
 
 OTHER_OUTPUT = "rows are stored next to the run: give another output"
 
-P = ParamSpec("P")
-R = TypeVar("R")
 
-
-def _with_names_of_python(function: Callable[P, R]) -> Callable[P, R]:
-    """Name Python parameters in error messages, in place of the options of the command line."""
-    flags = {one.flag: name for name, one in Experiment.settings().items()}
-
-    def parameter(match: re.Match[str]) -> str:
-        name = flags.get(match[1], match[1].removeprefix("--").replace("-", "_"))
-        known = {*Experiment.settings(), *OF_DATA, *signature(function).parameters}
-        return name if name in known else match[0]
-
-    @wraps(function)
-    def with_names(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return function(*args, **kwargs)
-        except (UsageError, KeyboardInterrupt) as error:
-            if "oasis_bench run " not in (text := str(error)):  # a whole command stays one
-                error.args = (
-                    re.sub(r"(--[a-z]+(?:-[a-z]+)*)( [A-Z]+\b(?![,.+=]))?", parameter, text),
-                )
-            raise
-
-    return with_names
-
-
-@_with_names_of_python
+@in_python()
 def run(
     dataset: Any = None,
     learners: Any = None,
@@ -231,7 +204,7 @@ def run(
     return {name: RunResult(run, files) for name, run in runs.items() if has_run(run)}
 
 
-@_with_names_of_python
+@in_python()
 def fit(
     dataset: Any,
     learner: Any = "OASIS",
@@ -319,11 +292,8 @@ def _settings_and_options(
     The second are put over `dataset_options`.  An unknown name raises UsageError.
     """
     known = Experiment.settings()
-    flags = {one.flag.removeprefix("--"): name for name, one in known.items()}
     for name in given:
         if name not in {*known, *OF_DATA}:
-            if name in flags:
-                raise UsageError(f"unknown setting {name!r}: here it is {flags[name]!r}")
             named = [*signature(run).parameters][:-1]  # but for **others
             raise UsageError(unknown_name("setting", name, [*named, *known, *OF_DATA]))
     of_data = dict(dataset_options or {})

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, dataclass_transform
 
 from oasis_bench.data import LabelledRows, Schema
 from oasis_bench.plugins.metric_learner import MetricLearner
-from oasis_bench.system import Progress, UsageError, no_progress
+from oasis_bench.system import Progress, UsageError, no_progress, spelled
 
 EXAMPLES = {
     "rows": ("features=histograms",),
@@ -204,7 +204,7 @@ class Dataset(ABC):
                 for part in missing
             ]
             if asks and all(asks) and set(parts) <= set(self.gives):
-                given = " and ".join(f"--data-option {one}" for one in asks)
+                given = " and ".join(f"{spelled('dataset_options')} {one}" for one in asks)
                 raise UsageError(
                     f"{what} makes {' and '.join(missing)} only on request: give {given}"
                 ) from error

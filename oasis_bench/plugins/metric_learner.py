@@ -24,7 +24,7 @@ from oasis_bench.data import (
     far_middle,
     without_offset,
 )
-from oasis_bench.system import UsageError, quoted
+from oasis_bench.system import UsageError, quoted, spelled
 from oasis_bench.tasks import as_items, evaluate_ranking, kernel_ready, refuse_nan
 
 TIES_SEED = 0
@@ -405,8 +405,8 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
         if np.isinf(scores).any() or any(map(_overflows, items)):
             raise UsageError(
                 f"{method} returned NaN or infinity for {lost} of {scores.size} pairs: the rows or "
-                "the learned matrix are too large: scale the rows (run --scaling standard, or "
-                "StandardScaler) before fit"
+                "the learned matrix are too large: scale the rows "
+                f"(run {spelled('scaling', 'standard')}, or StandardScaler) before fit"
             )
         for name, it in self._fitted_state().items():
             is_dense = it.dtype is np.floating and not it.may_be_sparse

@@ -439,7 +439,7 @@ def _unfitted(name: str, params: dict[str, Any], registry: Registry) -> MetricLe
     catalogue = registry.algorithms
     if name not in catalogue:
         raise UsageError(
-            f"its algorithm {name!r} is not installed: give its plugin file (--plugin)"
+            f"its algorithm {name!r} is not installed: give its plugin file ('--plugin')"
         )
     try:
         return catalogue[name](**params)

@@ -33,6 +33,7 @@ from oasis_bench.system import (
     no_progress,
     read_value,
     short_path,
+    spelled,
     unknown_name,
 )
 from oasis_bench.tasks import Split, Task
@@ -136,7 +137,8 @@ class Registry:
         name = short_path(name)
         for option in dataset.needed_options():
             if option not in {**arguments, **(options or {})}:
-                raise UsageError(f"data set {name} needs --data-option {option}=VALUE")
+                asked = spelled("dataset_options")
+                raise UsageError(f"data set {name} needs {asked} {option}=VALUE")
         for option, value in (options or {}).items():
             if option not in kinds:
                 raise UsageError(f"data set {name}: {unknown_name('option', option, kinds)}")

@@ -17,7 +17,7 @@ from oasis_bench.execution import executor
 from oasis_bench.experiment import Experiment, LearnerSpec, Plan, TrialSpec
 from oasis_bench.plugins import Registry
 from oasis_bench.runs.run import SILENT, Watcher
-from oasis_bench.system import Folder, UsageError, refuse_input, whole_file
+from oasis_bench.system import Folder, UsageError, refuse_input, spelled, whole_file
 from oasis_bench.trial import Assignment, TrialResult
 
 BASELINE = "Euclidean"
@@ -101,11 +101,11 @@ class Fitted(NamedTuple):
                 f"The blend weight is 0: on these data nothing that {self.learner} learned beat "
                 "the Euclidean baseline, and 'neighbours' ranks by this baseline."
             )
-        how = "run --split stratified" if self.keeps_frequencies else "run"
+        how = "'run --split stratified'" if self.keeps_frequencies else "'run'"
         if self.is_tuned:
             lines.append(
                 "Tuning selected the best candidate on these folds, so its value is slightly "
-                f"optimistic. '{how}' measures on rows that were not used for tuning."
+                f"optimistic. {how} measures on rows that were not used for tuning."
             )
         if self.keeps_frequencies:
             lines.append(
@@ -149,7 +149,8 @@ def fit_on_all(
         is_tuned = Assignment.of(specs[-1]).needs_tuning(registry.algorithms[specs[-1].algorithm])
         specs = [_on_all(spec, label, registry) for spec in specs]
         if len(specs) > len(e.learners):
-            raise UsageError("a learner is fitted on one class subset: give one --classes")
+            setting = spelled("classes")
+            raise UsageError(f"a learner is fitted on one class subset: give one {setting}")
         found: dict[str, TrialResult] = {}
         watcher.download(f"tuning and fitting {label}", 0, len(specs))
         with TemporaryDirectory() as folder:

@@ -31,7 +31,7 @@ from oasis_bench.runs.run import (
 )
 from oasis_bench.runs.schema import RunFacts
 from oasis_bench.runs.store import Store, StoredRun, read_run
-from oasis_bench.system import Folder, UsageError, slices, whole_file
+from oasis_bench.system import Folder, UsageError, slices, spelled, whole_file
 from oasis_bench.tasks import Numbers, Retrieval, SharedLabels, Task, block_size, rank_others
 from oasis_bench.trial import Predictions
 
@@ -175,7 +175,8 @@ def _retrieval_tasks(run: StoredRun, registry: Registry) -> tuple[str, ...]:
     if not of_retrieval:
         raise UsageError(
             f"TREC files are of retrieval and unseen-classes, and this run has "
-            f"{' and '.join(wanted)}: run it again with --tasks retrieval --predictions"
+            f"{' and '.join(wanted)}: run it again with {spelled('tasks', 'retrieval')} "
+            f"{spelled('predictions')}"
         )
     return tuple(of_retrieval)
 
@@ -229,7 +230,8 @@ def _find_kept_scores(
     """
     if not Folder(folder).path(Folder.PREDICTIONS).is_dir():
         raise UsageError(
-            f"{folder} has no kept scores: run it again with --predictions, into another folder"
+            f"{folder} has no kept scores: run it again with {spelled('predictions')}, into "
+            "another folder"
         )
     plan = Plan.load(experiment, plugin_files, watcher.download, info.table, is_settled=True)
     hashes = {str(one["data"]) for one in info.identities.values()}

@@ -44,6 +44,7 @@ from oasis_bench.system import (
     describe_machine,
     n_cores,
     printable,
+    spelled,
 )
 from oasis_bench.tasks import Split
 from oasis_bench.trial import TrialResult
@@ -111,7 +112,8 @@ def run_experiment(
             if experiment.scaling is None and info.scaling:
                 tuned = f"the scaling of rows is tuned among {', '.join(info.scaling)}"
                 what = tuned if len(info.scaling) > 1 else f"rows are scaled by {info.scaling[0]}"
-                watcher.note(f"{what} (the data set's default; --scaling selects another)")
+                other = f"the data set's default; {spelled('scaling')} selects another"
+                watcher.note(f"{what} ({other})")
             for remark in info.remarks:
                 watcher.note(remark)
             try:
@@ -212,7 +214,7 @@ def refuse_what_changed(
         more = f" and {len(changes) - 1} more" if len(changes) > 1 else ""
         raise UsageError(
             f"{folder} cannot go on: changed since it began: {what}{more}: results of both must "
-            "not be mixed: change it back, or start a new run with another --output"
+            f"not be mixed: change it back, or start a new run with another {spelled('output')}"
         )
 
 
@@ -224,7 +226,7 @@ def refuse_missing_plugins(info: RunFacts, plugin_files: Sequence[Path], folder:
     given = {path.name for path in plugin_files}
     missing = [path for path in info.plugin_files if Path(path).name not in given]
     if missing:
-        options = " ".join(f"--plugin {shlex.quote(path)}" for path in missing)
+        options = " ".join(spelled("plugin_files", path) for path in missing)
         raise UsageError(
             f"{folder} was run with plugin files, whose code runs again: if you trust them, add "
             f"{printable(options)} (plugin_files in Python)"
@@ -331,7 +333,8 @@ def _core_warning(jobs: int, threads: int) -> Iterator[str]:
         yield (
             f"warning: {jobs} trials at a time, of {threads} threads each, need {jobs * threads} "
             f"cores, and there are {cores}: they wait for one another, often for longer than they "
-            f"work. Choose --jobs and --threads whose product is at most {cores}"
+            f"work. Choose {spelled('jobs')} and {spelled('threads')} whose product is at most "
+            f"{cores}"
         )
 
 

@@ -13,7 +13,7 @@ from oasis_bench.experiment import Experiment, package_hash, read_experiment
 from oasis_bench.plugins import Registry, load_reports
 from oasis_bench.runs.run import How, Watcher, resume_experiment, run_experiment
 from oasis_bench.runs.store import has_run, read_run
-from oasis_bench.system import OutputError, UsageError
+from oasis_bench.system import OutputError, UsageError, spelled
 
 PUBLISHED = Path(oasis_bench.__file__).resolve().parents[1] / "docs" / "results" / "suite"
 """The committed results of a checkout."""
@@ -45,7 +45,7 @@ def go_on(
         try:
             return run(experiment, several, folder, how, watcher, report)
         except KeyboardInterrupt:
-            again = f"interrupted: repeat the command with --output {folder} to continue"
+            again = f"interrupted: repeat the command with {spelled('output')} {folder} to continue"
             raise KeyboardInterrupt(again) from None
     if is_finished(folder, experiment):
         watcher.note(f"{folder} is finished")
@@ -81,7 +81,7 @@ def is_finished(folder: Path, experiment: Experiment) -> bool:
     if changed := [name for name in now if now[name] != before[name]]:
         raise UsageError(
             f"{folder} has a run with other settings ({', '.join(changed)}): choose another "
-            "--output, or give the settings of that run to continue it"
+            f"{spelled('output')}, or give the settings of that run to continue it"
         )
     return info.finished is not None
 

@@ -33,7 +33,7 @@ from oasis_bench.runs.schema import (
     TRIAL_TABLES,
     RunFacts,
 )
-from oasis_bench.system import Folder, OutputError, UsageError, quoted, require_memory
+from oasis_bench.system import Folder, OutputError, UsageError, quoted, require_memory, spelled
 from oasis_bench.trial import Measured, TrialResult
 
 FILE_NAME = "results.sqlite"
@@ -117,13 +117,13 @@ def refuse_used_folder(folder: Path) -> None:
         raise UsageError(f"cannot use {folder} for output: {error.strerror}") from error
     if has_run(folder):
         raise UsageError(
-            f"{folder} already has a run: choose another --output, continue the run with "
-            f"'--resume {folder}', or remake its report with 'report {folder}'"
+            f"{folder} already has a run: choose another {spelled('output')}, continue the run "
+            f"with '--resume {folder}', or remake its report with 'report {folder}'"
         )
     if held is not None:
         raise UsageError(
-            f"{folder} is not empty (it contains {held.name}): choose another --output, "
-            "so that nothing of yours is overwritten"
+            f"{folder} is not empty (it contains {held.name}): choose another "
+            f"{spelled('output')}, so that nothing of yours is overwritten"
         )
 
 
@@ -509,6 +509,7 @@ def _lock(folder: Path) -> int:
     except OSError as error:
         os.close(descriptor)
         raise UsageError(
-            f"another process writes to {folder}: wait for its end, or choose another --output"
+            f"another process writes to {folder}: wait for its end, or choose another "
+            f"{spelled('output')}"
         ) from error
     return descriptor

@@ -1,10 +1,13 @@
-"""Errors of the user's making, what a user gives read and checked, texts fit for a terminal."""
+"""Errors of the user's making and their words; what a user gives read and checked."""
 
 from __future__ import annotations
 
 import difflib
 import importlib.util
-from collections.abc import Callable, Collection, Iterable, Sequence
+import shlex
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Self, TypeAlias
 
@@ -74,6 +77,45 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
         else difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.65)
     )
     return f"did you mean {quoted(folded[near[0]])}? " if near else ""
+
+
+_OTHER_FLAGS = {
+    "train_per_class": "train",
+    "test_per_class": "test",
+    "params": "param",
+    "plugin_files": "plugin",
+    "dataset_options": "data-option",
+}
+"""Names of the command line, by what the same is called in Python, where they differ."""
+
+_IN_PYTHON = ContextVar("_IN_PYTHON", default=False)
+
+
+@contextmanager
+def in_python() -> Iterator[None]:
+    """Let messages name settings as keyword arguments: for the functions of a notebook.
+
+    Messages of trials, which are processes of their own, name them as on the command line.
+    """
+    token = _IN_PYTHON.set(True)
+    try:
+        yield
+    finally:
+        _IN_PYTHON.reset(token)
+
+
+def spelled(name: str, value: object = None, metavar: str = "") -> str:
+    """Return a setting, with its value if there is one, as a message names it.
+
+    On the command line ``--test-share 0.5``, or with a `metavar` ``--test-share P``; in Python
+    ``test_share=0.5`` and ``test_share``.
+    """
+    if _IN_PYTHON.get():
+        return name if value is None else f"{name}={value!r}"
+    flag = f"--{_OTHER_FLAGS.get(name, name.replace('_', '-'))}"
+    if value is None:
+        return f"{flag} {metavar}".rstrip()
+    return f"{flag}{'=' if str(value).startswith('-') else ' '}{shlex.quote(str(value))}"
 
 
 _KEPT = "\n\t\xa0\u202f\u3000"

@@ -327,7 +327,7 @@ def evaluate_ranking(
     asked = np.arange(n_rows) if queries is None else ranking.checked_rows(queries, n_rows)
     ties = ranking.tie_order(seed, n_rows)
     evaluation = RankedQueries(labels, asked, ties, ("mAP", "precision"), k_max)
-    ranking.score_in_blocks(similarity, X, asked, X, evaluation.add, progress, seed)
+    ranking.score_in_blocks(similarity, X, asked, X, evaluation.add, progress, seed=seed)
     average = evaluation.of_queries("mAP")[:, 0]
     return RankingMeasures(
         mean_average_precision=float(average.mean()),

@@ -18,7 +18,7 @@ from scipy import sparse
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from oasis_bench.data import Judgements, LabelledRows, Labels
-from oasis_bench.system import UsageError
+from oasis_bench.system import UsageError, spelled
 from oasis_bench.tasks.ranking import Numbers
 from oasis_bench.tasks.task import CHECHIK, OH_SONG
 
@@ -97,8 +97,8 @@ class Split(ABC):
     in_place_of : tuple of str, default ()
         The splits that ``--split`` may replace by this one.  If empty, only tasks can name it.
     no_sizes : str, default ''
-        The reason why ``--train`` and ``--test`` cannot be set, in words that follow the name of a
-        data set; empty if they can.
+        The reason why training and test items a class cannot be set, in words that follow the name
+        of a data set; empty if they can.  What to set instead is added.
     unread : tuple of str, default ()
         Those of the settings 'test_share' and 'most_items' that the split does not read.  A value
         that no split of an experiment reads is refused.
@@ -134,7 +134,7 @@ class Split(ABC):
             return None
         return (
             f"has folds of its own, and {self.name} divides items otherwise: leave out the folds, "
-            "or take another split (--split) or task"
+            f"or take another split ({spelled('split')}) or task"
         )
 
     def nothing_left(self) -> str | None:
@@ -290,7 +290,7 @@ class ShareSplit(SameClassesSplit):
     name = Split.USUAL
     summary = "a random share of all items is for testing, the rest for training"
     unread = ("most_items",)
-    no_sizes = "has several labels an item: use --test-share in place of --train and --test"
+    no_sizes = "has several labels an item"
 
     def refusal(self, rows: LabelledRows) -> str | None:
         """Refuse a share that leaves nothing."""
@@ -315,9 +315,7 @@ class GivenFoldsSplit(SameClassesSplit):
     name = Split.USUAL
     summary = "each fold of the data set is the test set once; the other folds train"
     unread = ("test_share", "most_items")
-    no_sizes = (
-        "has folds, each of which tests while all other rows train: leave out --train and --test"
-    )
+    no_sizes = "has folds, each of which tests while all other rows train"
 
     def refusal(self, rows: LabelledRows) -> str | None:
         """Return None: folds are what it takes."""
@@ -336,7 +334,8 @@ class GivenFoldsSplit(SameClassesSplit):
         train, test = self.draw(rows, classes, partition, 0)[:2]
         if not len(test):
             raise UsageError(
-                f"fold {partition + 1} has no row of the {len(classes)} classes of --classes"
+                f"fold {partition + 1} has no row of the {len(classes)} classes of "
+                f"{spelled('classes')}"
             )
         if not isinstance(rows.y, sparse.csr_array):
             _, counts = np.unique(rows.y[train], return_counts=True)

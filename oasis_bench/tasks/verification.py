@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from oasis_bench.data import FloatArray, LabelledRows, Ratings
+from oasis_bench.system import spelled
 from oasis_bench.tasks.ranking import Numbers, refuse_nan
 from oasis_bench.tasks.task import HUANG, Evaluation, Measures, Task, Truth
 
@@ -69,7 +70,7 @@ class SameOrDifferent(Evaluation):
         if n_same in (0, len(left)):
             raise ValueError(
                 f"{n_same} of {len(left)} pairs among {n_items} items are 'same', but pairs of "
-                "both kinds are needed: give more pairs or a larger --test-share"
+                f"both kinds are needed: give more pairs or a larger {spelled('test_share')}"
             )
         self.n_queries = len(np.unique([left, right]))
         self.n_left_out = n_items - self.n_queries

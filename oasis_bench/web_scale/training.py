@@ -28,6 +28,7 @@ from oasis_bench.system import (
     derive_seed,
     describe_machine,
     no_progress,
+    spelled,
 )
 from oasis_bench.tasks import SharedLabels, average_precision_of_chance, evaluate_ranking
 
@@ -202,8 +203,9 @@ def chance_level(data: Any, n_queries: int) -> float:
     queries = queries[labels.has_relevant(queries)]
     if not len(queries):
         raise UsageError(
-            f"--queries {n_queries}, --test-images {n_test}: no query has a relevant other test "
-            "image, so that there is nothing to rank: from --test-images 4096 on each has one"
+            f"{spelled('queries', n_queries)}, {spelled('test_images', n_test)}: no query has a "
+            "relevant other test image, so that there is nothing to rank: from "
+            f"{spelled('test_images', 4096)} on each has one"
         )
     n_relevant = np.diff(labels.relevant_rows(queries).indptr)
     return float(average_precision_of_chance(n_relevant, n_test - 1).mean())

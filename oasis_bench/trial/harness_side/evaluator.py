@@ -24,6 +24,7 @@ from oasis_bench.plugins import (
     as_inner_product,
     baseline_scores,
 )
+from oasis_bench.system import spelled
 from oasis_bench.tasks import Evaluation, Numbers, Task, kernel_ready, rank_others
 from oasis_bench.trial import wall
 from oasis_bench.trial.harness_side.items import SealedItems, TrialItems
@@ -278,7 +279,7 @@ class Evaluator:
                     "two items get another score when other test items are asked with them: its "
                     "similarity uses the unlabelled test items, which only a learner with "
                     "transductive = True may do, or is random, or its rounding on rows far from "
-                    "zero is large (--scaling standard)"
+                    f"zero is large ({spelled('scaling', 'standard')})"
                 )
 
     def tables(self) -> Measured:

@@ -34,8 +34,8 @@ from oasis_bench.trial.harness_side.rows import AnswerRow
 from oasis_bench.trial.harness_side.stages import Trial
 
 CHANGED = (
-    "has changed since the run began: put it back and run this trial again with --resume and "
-    "--retry failed, or start a new run"
+    "has changed since the run began: put it back and run this trial again with "
+    "'run --resume RUN --retry failed', or start a new run"
 )
 
 
