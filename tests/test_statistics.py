@@ -190,7 +190,7 @@ def of_groups(n=60, gain=0.0):
     return pd.Series(gain + rng.normal(scale=0.2, size=n)), pd.Series(sizes.astype(float))
 
 
-def test_the_interval_of_judgements_is_scipy_s_bootstrap_of_their_groups():
+def test_the_interval_of_judgements_is_near_scipy_s_bootstrap_of_their_groups():
     values, sizes = of_groups(gain=0.05)
 
     def mean(sums, counts, axis):
@@ -201,13 +201,33 @@ def test_the_interval_of_judgements_is_scipy_s_bootstrap_of_their_groups():
     ours = cluster_interval(values, sizes)
     interval = theirs.confidence_interval
     assert ours.mean == pytest.approx(np.average(values, weights=sizes))
-    assert (ours.low, ours.high) == pytest.approx((interval.low, interval.high), abs=2e-3)
-    assert ours.sd / math.sqrt(60) == pytest.approx(theirs.standard_error, rel=0.03)
-    assert cluster_interval(values - interval.low, sizes).p_value == pytest.approx(0.05, abs=0.01)
+    assert (ours.low, ours.high) == pytest.approx((interval.low, interval.high), abs=5e-3)
+    assert ours.sd / math.sqrt(60) == pytest.approx(theirs.standard_error, rel=0.05)
+    assert cluster_interval(values - ours.low, sizes).p_value == pytest.approx(0.05)
+    equal = paired_interval(values, 0)  # with groups of one size the jackknife is Student's test
+    jackknife = cluster_interval(values, np.full(60, 3.0))
+    assert (jackknife.low, jackknife.high) == pytest.approx((equal.low, equal.high))
+    assert jackknife.p_value == pytest.approx(equal.p_value)
+
+
+@pytest.mark.parametrize("n", [10, 20, 40])
+def test_few_groups_of_unequal_sizes_seldom_differ_by_chance(n):
+    """With 10 groups the bootstrap of percentiles called 12.8 % of null differences significant."""
+    rng = np.random.default_rng(n)
+    p_values = []
+    for _ in range(4000):
+        sizes = rng.geometric(0.2, n).astype(float)
+        # The mean of a group is the more exact the larger it is, but groups differ, too.
+        values = rng.normal(size=n) * np.sqrt(0.3 + 1 / sizes)
+        p_values.append(cluster_interval(values, sizes).p_value)
+    tested = np.array(p_values)[~np.isnan(p_values)]
+    assert 0.035 < (tested <= 0.05).mean() < 0.065
 
 
 def test_few_groups_and_groups_without_spread_have_no_interval():
-    assert math.isnan(cluster_interval(np.arange(9.0), np.ones(9)).low)
+    assert math.isnan(cluster_interval(np.arange(5.0), np.ones(5)).low)
+    assert not math.isnan(cluster_interval(np.arange(6.0), np.ones(6)).low)
+    assert math.isnan(cluster_interval(np.arange(9.0), np.array([20.0, *[1.0] * 8])).low)
     flat = cluster_interval(np.full(20, 0.1), np.ones(20))
     assert (flat.mean, math.isnan(flat.p_value)) == (pytest.approx(0.1), True)
 
@@ -221,7 +241,7 @@ def test_learners_are_compared_over_groups_by_their_mean_over_all_judgements():
     )
     assert found.means["a"] == pytest.approx(20 / 34)
     assert found.verdicts == {"a": "best", "b": "worse"}
-    assert found.p_values["b"] == pytest.approx(2 / 10_000)
+    assert found.p_values["b"] < 1e-9
 
 
 def test_holm_of_hand_cases():

@@ -30,8 +30,11 @@ ROUNDING = 1e-12
 LEAST_SETS = 5
 """Class sets below which differences are described and not tested."""
 
-LEAST_CLUSTERS, RESAMPLES = 10, 9999
-"""The least number of groups of judgements for a bootstrap, and its number of samples."""
+LEAST_CLUSTERS = 6
+"""The least effective number of groups of judgements for an interval."""
+
+RESAMPLES = 9999
+"""Samples of a bootstrap over data sets."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +140,7 @@ class Comparison:
     name: str = ""
 
     def interval(self, learner: str) -> PairedInterval:
-        """Return the bootstrap interval of the mean of a learner over all judgements."""
+        """Return the interval of the mean of a learner over all judgements."""
         own = self.scores[learner].dropna()
         assert self.sizes is not None
         return cluster_interval(own, self.sizes[own.index])
@@ -145,7 +148,7 @@ class Comparison:
     def standard_error(self, learner: str) -> float:
         """Return the standard error of this mean; NaN of too few groups."""
         interval = self.interval(learner)
-        return interval.standard_error if interval.n >= LEAST_CLUSTERS else math.nan
+        return math.nan if math.isnan(interval.low) else interval.standard_error
 
 
 def _standard_error(n: float, rho: float) -> float:
@@ -206,27 +209,34 @@ def paired_interval(
 def cluster_interval(
     values: npt.ArrayLike, sizes: npt.ArrayLike, reach: float = math.inf
 ) -> PairedInterval:
-    """Return the bootstrap interval of a mean over judgements; whole groups are sampled.
+    """Return the jackknife interval of a mean over judgements, and its t-test.
 
     `values` (n,) are means of groups, of `sizes` (n,) judgements each: the mean is that over all
-    judgements.  The interval is that of percentiles, of 95 %, and the p-value twice the share of
-    the samples beyond 0.  `n` is the number of groups, and sd the standard error times its root.
+    judgements, and its standard error that of the means without one group each.  The t-distribution
+    has G - 1 degrees of freedom, where G = (sum of sizes)^2 / (sum of sizes^2) is the effective
+    number of groups (Carter, Schnepel & Steigerwald, Review of Economics and Statistics 99, 2017,
+    for equal variances in the groups).  Below `LEAST_CLUSTERS` of these there is no interval.  `n`
+    is the number of groups, and sd the standard error times its root.
     """
     array, weights = np.asarray(values, dtype=np.float64), np.asarray(sizes, dtype=np.float64)
-    n = array.size
+    n, total = array.size, weights.sum()
     mean = float(np.average(array, weights=weights)) if n else math.nan
-    if n < LEAST_CLUSTERS or np.ptp(array) <= ROUNDING:
-        return PairedInterval(
-            mean, math.nan, math.nan, n, math.nan if n < 2 else 0, math.nan, reach=reach
-        )
-    counts = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), RESAMPLES)
-    drawn = (counts @ (array * weights)) / (counts @ weights)
-    low, high = np.quantile(drawn, ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)).tolist()
-    beyond = min(np.count_nonzero(drawn <= 0), np.count_nonzero(drawn >= 0))
-    p_value = min(1.0, 2 * (beyond + 1) / (RESAMPLES + 1))
-    return PairedInterval(
-        mean, low, high, n, float(drawn.std(ddof=1)) * math.sqrt(n), p_value, reach=reach
-    )
+    df = effective_groups(weights) - 1
+    if df + 1 < LEAST_CLUSTERS or np.ptp(array) <= ROUNDING:
+        sd = math.nan if n < 2 else 0
+        return PairedInterval(mean, math.nan, math.nan, n, sd, math.nan, reach=reach)
+    left_out = (mean * total - array * weights) / (total - weights)
+    error = math.sqrt((n - 1) / n * float(((left_out - mean) ** 2).sum()))
+    half = float(stats.t.isf((1 - CONFIDENCE) / 2, df)) * error
+    low, high = max(mean - half, -reach), min(mean + half, reach)
+    p_value = 2 * float(stats.t.sf(abs(mean) / error, df))
+    return PairedInterval(mean, low, high, n, error * math.sqrt(n), p_value, reach=reach)
+
+
+def effective_groups(sizes: npt.ArrayLike) -> float:
+    """Return how many groups of equal sizes tell as much as groups of these sizes (n,)."""
+    weights = np.asarray(sizes, dtype=np.float64)
+    return float(weights.sum() ** 2 / (weights**2).sum()) if weights.size else 0.0
 
 
 def holm(p_values: npt.ArrayLike) -> npt.NDArray[np.float64]:
