@@ -27,6 +27,9 @@ POWER = 0.8
 ROUNDING = 1e-12
 """Differences that vary by no more are equal; equal ones have no spread, and so no test."""
 
+MARGIN = 0.01
+"""Learners are as good as each other that differ by less, in a measure from 0 to 1."""
+
 LEAST_SETS = 5
 """Class sets below which differences are described and not tested."""
 
@@ -44,7 +47,7 @@ class PairedInterval:
     low, high and p_value are NaN if the n differences have no spread: there are fewer than two, or
     all are equal.  The p-value is two-sided, for no difference; sd is the sample standard
     deviation, and rho the correlation of partitions.  The interval is cut at `reach`, the largest
-    possible difference, up and down.
+    possible difference, up and down.  `df` are the degrees of freedom of t; default: n - 1.
     """
 
     mean: float
@@ -55,6 +58,7 @@ class PairedInterval:
     p_value: float
     reach: float = math.inf
     rho: float = 0.0
+    df: float | None = None
 
     LEVEL: ClassVar = LEVEL
 
@@ -92,11 +96,12 @@ class PairedInterval:
         larger p_value.  All are NaN for fewer values than `LEAST_SETS`, and if all are equal.
         """
         error = self.standard_error if self.n >= LEAST_SETS and self.sd > 0 else math.nan
-        half = error * stats.t.isf(LEVEL, self.n - 1)
+        df = self.n - 1 if self.df is None else self.df
+        half = error * stats.t.isf(LEVEL, df)
         low, high = np.clip([self.mean - half, self.mean + half], -self.reach, self.reach)
         p_value = np.maximum(
-            stats.t.sf((self.mean - above) / error, self.n - 1),
-            stats.t.cdf((self.mean - below) / error, self.n - 1),
+            stats.t.sf((self.mean - above) / error, df),
+            stats.t.cdf((self.mean - below) / error, df),
         )
         return {"low": low, "high": high, "p_value": float(p_value)}
 
@@ -115,9 +120,11 @@ class Comparison:
         The highest mean among the learners with the most partitions; None where no other could be
         compared with it.
     verdicts : dict of str to str
-        For each learner: 'best', 'tied' with it, 'worse', 'better' on the partitions that it
-        shares with the best (it has others or fewer, else it would be the best), 'untested' where
-        it differs from it by the same on each, or '' where it was not compared.
+        For each learner, in this order: 'best'; 'as good' where the 90 % interval of the
+        difference from the best lies within `MARGIN`, of a measure from 0 to 1, or all values are
+        equal; 'worse', or 'better' on the partitions that it shares with the best (it has others
+        or fewer, else it would be the best), where the test says so; 'unclear' else, 'untested'
+        where it differs by the same on each partition, or '' where it was not compared.
     means : dict of str to float
         The mean of each learner, NaN without a result.
     differences : dict of str to PairedInterval
@@ -230,7 +237,7 @@ def cluster_interval(
     half = float(stats.t.isf((1 - CONFIDENCE) / 2, df)) * error
     low, high = max(mean - half, -reach), min(mean + half, reach)
     p_value = 2 * float(stats.t.sf(abs(mean) / error, df))
-    return PairedInterval(mean, low, high, n, error * math.sqrt(n), p_value, reach=reach)
+    return PairedInterval(mean, low, high, n, error * math.sqrt(n), p_value, reach=reach, df=df)
 
 
 def effective_groups(sizes: npt.ArrayLike) -> float:
@@ -306,17 +313,22 @@ def compare_to_best(
         return nothing
     corrected = holm([difference.p_value for difference in differences.values()])
     p_values = dict(zip(differences, corrected.tolist(), strict=True))
-    verdicts = {name: _verdict(differences[name], p) for name, p in p_values.items()}
+    margin = MARGIN if reach == 1 else 0.0
+    verdicts = {name: _verdict(differences[name], p, margin) for name, p in p_values.items()}
     verdicts = {**untold, **verdicts, best: "best"}
     return replace(
         nothing, best=best, verdicts=verdicts, differences=differences, p_values=p_values
     )
 
 
-def _verdict(difference: PairedInterval, p_value: float) -> str:
+def _verdict(difference: PairedInterval, p_value: float, margin: float) -> str:
     """Say how a learner compares with the best, from which it was subtracted."""
-    if p_value > LEVEL or abs(difference.mean) <= ROUNDING:
-        return "tied"
+    df = difference.n - 1 if difference.df is None else difference.df
+    half = difference.standard_error * float(stats.t.isf(LEVEL, df))
+    if abs(difference.mean) <= ROUNDING >= difference.sd or abs(difference.mean) + half < margin:
+        return "as good"
     if math.isnan(p_value):
         return "untested"
+    if p_value > LEVEL:
+        return "unclear"
     return "worse" if difference.mean > 0 else "better"
