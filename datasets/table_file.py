@@ -534,7 +534,7 @@ def _summary(sheet: Sheet, place: int, role: str | None, asked: Columns, is_text
         what = f"text, {n_distinct} different, such as {shown(values.dropna().iloc[0])}"
         if not how:
             problem = "" if found is None else found.problem
-            what += f": {sheet.hint}{problem and problem + ': '}--drop it, or make numbers of it"
+            what += f": {sheet.hint}{problem and problem + '; or '}--drop it"
     what += f", {n_missing} missing" * bool(n_missing) + (f": {how}" if how else "")
     if what.startswith("text") and sheet.at is None and 1 < n_distinct <= len(given) // 2:
         what += f". Perhaps the label: --label {shlex.quote(name)}"

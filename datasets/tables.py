@@ -307,8 +307,8 @@ def _read_cells(path: Path, asked: Columns) -> Table:
         without = drop_option([names[i] for i in [*sheet.dropped, *wrong]])
         problems = (
             f"{len(wrong)} column{' is' if len(wrong) == 1 else 's are'} not numeric: "
-            f"{first_dozen(each, '; ')}: {sheet.hint}leave them out with {without}, write "
-            "numbers in all rows, or name the label with --label",
+            f"{first_dozen(each, '; ')}; {sheet.hint}or leave out with {without}, "
+            "or name the label with --label",
         )
     values = [one.values for one in found if one.values is not None]
     columns = [one.column for one in found if one.values is not None]
