@@ -30,9 +30,28 @@ BLOCK_BYTES = 8 * 2**20
 
 
 def slope(
+    rows: FloatArray, L: FloatArray, weigh: Weigh, row_sum: float, coarse: bool = False
+) -> tuple[float, FloatArray]:
+    """Return the objective and L `laplacian`, shape (k, d), in float64 as `rows` are.
+
+    With `coarse` by products in float32, where these have digits enough.
+    """
+    projected = rows @ L.T
+    if coarse:
+        length = np.sqrt(np.einsum("ij,ij->i", rows, rows).max()) or 1.0
+        short = length**2 * np.vdot(L, L) < LONG
+        if short and np.einsum("ij,ij->i", projected, projected).max() < FAR:
+            single = (rows / length).astype(np.float32)  # rows of any scale fit into it
+            scaled, projected = (L * length).astype(np.float32), projected.astype(np.float32)
+            value, found = _slope(single, scaled, projected, weigh, row_sum)
+            return value, found.astype(np.float64) * length
+    return _slope(rows, L, projected, weigh, row_sum)
+
+
+def _slope(
     rows: FloatArray, L: FloatArray, projected: FloatArray, weigh: Weigh, row_sum: float
 ) -> tuple[float, FloatArray]:
-    """Return the objective and L `laplacian`, shape (k, d).
+    """Return the objective and L `laplacian` by products of the type of `rows`.
 
     Time n^2 k + n^2 min(2k, d): of W + W' the product with Lx takes two passes over W, that with x
     one, for the other is its transpose.
@@ -48,24 +67,6 @@ def slope(
         product -= weights.T @ projected[block]
     product += totals[:, None] * projected
     return value, product.T.astype(rows.dtype) @ rows
-
-
-def coarse_slope(
-    rows: FloatArray, L: FloatArray, weigh: Weigh, row_sum: float
-) -> tuple[float, FloatArray] | None:
-    """Return what `slope` does, by products in float32; None where these have too few digits.
-
-    `rows` are in float64, and so is the result.
-    """
-    length = np.sqrt(np.einsum("ij,ij->i", rows, rows).max()) or 1.0
-    projected = rows @ L.T
-    short = length**2 * np.vdot(L, L) < LONG
-    if not (short and np.einsum("ij,ij->i", projected, projected).max() < FAR):
-        return None
-    single = (rows / length).astype(np.float32)  # rows of any scale fit into it
-    scaled, projected = (L * length).astype(np.float32), projected.astype(np.float32)
-    value, found = slope(single, scaled, projected, weigh, row_sum)
-    return value, found.astype(np.float64) * length
 
 
 def laplacian(

@@ -20,7 +20,14 @@ from sklearn.exceptions import ConvergenceWarning
 import oasis_bench.algorithms._row_action as _row_action
 from oasis_bench.algorithms.base import check_triplets
 from oasis_bench.data import FloatArray
-from oasis_bench.system import Progress, Threads, UsageError, no_progress, slices
+from oasis_bench.system import (
+    Progress,
+    UsageError,
+    n_blas_threads,
+    no_progress,
+    side_by_side,
+    slices,
+)
 
 Float64Array = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.intp]
@@ -85,8 +92,8 @@ class DualAscent:
         def sum_losses(part: slice) -> float:
             return float(_row_action.sum_losses(self, part.start, part.stop))
 
-        Threads.side_by_side(weigh, self._parts(len(c.distances)))
-        losses = Threads.side_by_side(sum_losses, self._parts(len(c.negatives)))
+        side_by_side(weigh, self._parts(len(c.distances)))
+        losses = side_by_side(sum_losses, self._parts(len(c.negatives)))
         return float(W @ W / 2 + self.C * math.fsum(losses))
 
     def take_row_actions(self) -> float:
@@ -104,7 +111,7 @@ class DualAscent:
             return float(_row_action.take_row_actions(c.number, self, order, seen, changes))
 
         parts = [slice(0, len(groups))] if c.consistent else self._parts(len(groups))
-        return math.fsum(Threads.side_by_side(act, parts)) / max(1, c.n_triplets)
+        return math.fsum(side_by_side(act, parts)) / max(1, c.n_triplets)
 
     def visit_groups(self) -> None:
         """Visit each group once: the same row actions on a model of a group, several times faster.
@@ -117,13 +124,13 @@ class DualAscent:
             return
         groups = self._rng.permutation(c.n_groups)
         share, arrivals = np.zeros(1), np.zeros(1, dtype=np.longlong)
-        n_threads = Threads.of_blas() if _row_action.CAN_MEET else 1
+        n_threads = n_blas_threads() if _row_action.CAN_MEET else 1
         n_threads = max(1, min(n_threads, c.n_numbers // (max(1, c.n_groups) * GROUP_NUMBERS)))
 
         def visit(thread: int) -> None:
             _row_action.visit_groups(c.number, self, groups, share, arrivals, thread, n_threads)
 
-        Threads.side_by_side(visit, range(n_threads), n_threads)
+        side_by_side(visit, range(n_threads), n_threads)
 
     def _parts(self, n: int) -> list[slice]:
         n_parts = max(1, self.constraints.n_numbers // PART_NUMBERS)
@@ -139,7 +146,7 @@ class DualAscent:
         def add(exemplars: slice) -> None:
             _row_action.add_pairs(c.number, self, c.pairs_of(exemplars), sums, U)
 
-        Threads.side_by_side(add, self._parts(len(c.distances)))
+        side_by_side(add, self._parts(len(c.distances)))
         self.alphas, self.U = alphas, U
 
 
@@ -247,7 +254,7 @@ def choose_by_one_pass(constraints: Constraints, seed: int) -> DualAscent:
 
     mean_square = 2 * float(constraints.squares.mean()) if len(constraints.rows) else 0.0
     start = round(-2 * math.log10(mean_square)) if mean_square > 0 else 0
-    here, above = Threads.side_by_side(one_pass, [start, start + 1])
+    here, above = side_by_side(one_pass, [start, start + 1])
     best, step = (above, 1) if above[0] < here[0] else (here, -1)
     exponent = start + 2 if step > 0 else start - 1
     while (following := one_pass(exponent))[0] < best[0]:

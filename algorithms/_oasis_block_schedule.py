@@ -41,66 +41,70 @@ Scores: TypeAlias = "npt.NDArray[np.float64]"
 
 
 class Block:
-    """The rows of a block of triplets, in arrays that later blocks use again.
+    """The rows of a block of triplets, copied out of `X`, canonical CSR, and what a pass makes.
 
     A packed block also has p - n rounded to 16 bits: a pass over W, which waits for memory, then
     reads a third less.
     """
 
-    def __init__(self, n_features: int, dtype: npt.DTypeLike, is_packed: bool) -> None:
-        self.n_triplets = self.n_entries = 0
-        # Entries of the queries, triplet after triplet and row of W after row of W.
-        self.query_start = np.zeros(1, dtype=np.intp)
-        self.query_columns = np.empty(1, dtype=np.uint16)
-        self.query_values = np.empty(1, dtype=dtype)
-        self.row_start = np.zeros(n_features + 1, dtype=np.intp)
-        self.row_triplets = np.empty(1, dtype=np.int32)
-        self.row_weights = np.empty(1, dtype=dtype)
-        # Entries of v = p - n, in chunks of 8.
-        self.start = np.empty(1, dtype=np.intp)
-        self.count = np.empty(1, dtype=np.int32)
-        self.columns = np.empty(8, dtype=np.uint16)
-        self.values = np.empty(8, dtype=dtype)
-        # The values in 16 bits, in units of `scale`.
-        self.is_packed = is_packed
-        self.packed = np.empty(8, dtype=np.int16)
-        self.scale = np.ones(1)
-        # |V|^2 and tau.
-        self.norms = np.empty(1)
-        self.step = np.empty(1)
-        self._places = np.empty(n_features, dtype=np.intp)
-
-    def load(self, X: Any, triplets: Triplets) -> None:
-        """Copy the rows of the triplets out of `X`, canonical CSR."""
+    def __init__(self, X: Any, triplets: Triplets, is_packed: bool) -> None:
         lengths = X.indptr[triplets + 1] - X.indptr[triplets]
-        m, n_query_entries = len(triplets), int(lengths[:, 0].sum())
+        d, m, n_query_entries = X.shape[1], len(triplets), int(lengths[:, 0].sum())
         n_entries_at_most = int(((lengths[:, 1] + lengths[:, 2] + 7) // 8 * 8).sum())
         self.n_triplets = m
+        # Entries of the queries, triplet after triplet and row of W after row of W.
         self.query_start = np.empty(m + 1, dtype=np.intp)
-        self._reserve(
-            n_query_entries, "query_columns", "query_values", "row_triplets", "row_weights"
-        )
-        self._reserve(n_entries_at_most, "columns", "values")
-        self._reserve(m, "start", "count", "norms", "step")
+        self.query_columns = np.empty(n_query_entries, dtype=np.uint16)
+        self.query_values = np.empty(n_query_entries, dtype=X.dtype)
+        self.row_start = np.empty(d + 1, dtype=np.intp)
+        self.row_triplets = np.empty(n_query_entries, dtype=np.int32)
+        self.row_weights = np.empty(n_query_entries, dtype=X.dtype)
+        # Entries of v = p - n, in chunks of 8.
+        self.start = np.empty(m, dtype=np.intp)
+        self.count = np.empty(m, dtype=np.int32)
+        self.columns = np.empty(n_entries_at_most, dtype=np.uint16)
+        self.values = np.empty(n_entries_at_most, dtype=X.dtype)
+        # |V|^2 and tau.
+        self.norms, self.step = np.empty((2, m))
         self.n_entries = _oasis_blocks.load(X.data, X.indices, X.indptr, triplets, self)
-        if self.is_packed:
-            self._reserve(n_entries_at_most, "packed")
-            self._reserve(m, "scale")
+        # The values in 16 bits, in units of `scale`.
+        self.is_packed = is_packed
+        self.packed = np.empty(n_entries_at_most if is_packed else 0, dtype=np.int16)
+        self.scale = np.ones(m)
+        if is_packed:
             _oasis_blocks.pack(self, self.values, self.packed, self.scale)
-        _oasis_blocks.sort_by_row(self, self.query_values, self._places)
+        _oasis_blocks.sort_by_row(self, self.query_values, np.empty(d, dtype=np.intp))
 
     def solve_apart(self, scores: Scores, aggressiveness: float) -> int:
         """Find each step from its own score alone; count the updates.
 
         Scores and steps of a packed block are in units of `scale`.
         """
-        m = len(scores)
-        scale = self.scale[:m] if self.is_packed else 1.0
-        step = self.step[:m]
-        solve_apart(scale * scores, self.norms[:m], aggressiveness, step)
-        n_updates = int(np.count_nonzero(step))
-        step *= scale
+        self.step = solve_apart(self.scale * scores, self.norms, aggressiveness)
+        n_updates = int(np.count_nonzero(self.step))
+        self.step *= self.scale
         return n_updates
+
+    def solve_in_order(self, scores: Scores, aggressiveness: float) -> int:
+        """Find the steps as if each were applied before the next; count the updates.
+
+        The work space are lists: for each feature, the steps so far whose q, or p - n, has it, up
+        to chunks of 8.
+        """
+        d, dtype = len(self.row_start) - 1, self.values.dtype
+        size = max(self.n_entries, len(self.query_values)) + 8 * d
+        return int(
+            _oasis_blocks.solve_in_order(
+                self,
+                scores,
+                aggressiveness,
+                np.empty((2, d + 1), dtype=np.intp),
+                np.empty((2, d), dtype=np.int32),
+                np.empty((2, size), dtype=np.uint16),
+                np.empty((2, size), dtype=dtype),
+                np.empty(self.n_triplets, dtype=dtype),
+            )
+        )
 
     def parts(self) -> list[tuple[int, int]]:
         """Cut the rows of W into parts with about equally many entries of the queries."""
@@ -109,39 +113,6 @@ class Block:
         shares = np.linspace(0, n_entries, n_parts + 1)[1:-1]
         cuts = [0, *np.searchsorted(self.row_start[:-1], shares).tolist(), d]
         return [(first, stop) for first, stop in pairwise(cuts) if first < stop]
-
-    def _reserve(self, size: int, *names: str) -> None:
-        """Make these arrays `size` long at least; their content is lost."""
-        for name in names:
-            array = getattr(self, name)
-            if len(array) < size:
-                setattr(self, name, np.empty(size + size // 8, dtype=array.dtype))
-
-
-class OrderedSolver:
-    """Finds the steps of a block as if each were applied before the next.
-
-    Its work space are lists: for each feature, the steps so far whose q, or p - n, has it.
-    """
-
-    def __init__(self, n_features: int, dtype: npt.DTypeLike) -> None:
-        self._start = np.empty((2, n_features + 1), dtype=np.intp)
-        self._length = np.empty((2, n_features), dtype=np.int32)
-        self._members = np.empty((2, 0), dtype=np.uint16)
-        self._values = np.empty((2, 0), dtype=dtype)
-        self._products = np.empty(0, dtype=dtype)
-
-    def solve(self, block: Block, scores: Scores, aggressiveness: float) -> int:
-        """Set the steps of `block` from its scores against the W before it; count the updates."""
-        # Each list is filled up to chunks of 8.
-        size = max(block.n_entries, len(block.query_values)) + 8 * self._length.shape[1]
-        if self._members.shape[1] < size:
-            self._members = np.empty((2, size), dtype=np.uint16)
-            self._values = np.empty((2, size), dtype=self._values.dtype)
-        if len(self._products) < block.n_triplets:
-            self._products = np.empty(block.n_triplets, dtype=self._products.dtype)
-        lists = self._start, self._length, self._members, self._values, self._products
-        return int(_oasis_blocks.solve_in_order(block, scores, aggressiveness, *lists))
 
 
 def block_size(X: Any, queries: npt.NDArray[np.intp]) -> int:
@@ -196,18 +167,15 @@ def learn_in_blocks(
     -------
     int
     """
-    solver = OrderedSolver(len(W), W.dtype) if in_order else None
+    solve = Block.solve_in_order if in_order else Block.solve_apart
     is_packed = W.dtype == np.float32 and not in_order
-    done, following, spare = (Block(len(W), W.dtype, is_packed) for _ in range(3))
+    done = nothing = Block(X, np.empty((0, 3), dtype=np.intp), is_packed)
     n_updates = 0
     pool = ThreadPoolExecutor(n_threads)
 
-    def load(block: Block) -> bool:
+    def load() -> Block | None:
         triplets = next(batches, None)
-        if triplets is None:
-            return False
-        block.load(X, triplets)
-        return True
+        return None if triplets is None else Block(X, triplets, is_packed)
 
     def go_over(part: tuple[int, int]) -> Scores:
         """Apply the steps of `done` to a part of W; return what it adds to the next scores."""
@@ -216,20 +184,17 @@ def learn_in_blocks(
         return scores
 
     try:
-        more = load(following)
-        while more:
+        loaded = load()
+        while loaded is not None:
+            following = loaded
             parts = following.parts()
             in_threads = len(parts) > 1
-            loading = pool.submit(load, spare) if in_threads else None
+            loading = pool.submit(load) if in_threads else None
             added = pool.map(go_over, parts) if in_threads else map(go_over, parts)
             scores = sum(added, np.zeros(following.n_triplets))
-            if solver is not None:
-                n_updates += solver.solve(following, scores, aggressiveness)
-            else:
-                n_updates += following.solve_apart(scores, aggressiveness)
-            more = loading.result() if loading else load(spare)
-            done, following, spare = following, spare, done
-        following = Block(len(W), W.dtype, is_packed)
+            n_updates += solve(following, scores, aggressiveness)
+            done, loaded = following, loading.result() if loading else load()
+        following = nothing
         list(pool.map(go_over, done.parts()))
     finally:
         pool.shutdown(cancel_futures=True)

@@ -36,7 +36,7 @@ from sklearn.utils.extmath import row_norms
 
 import oasis_bench.algorithms._oasis_steps as _oasis
 from oasis_bench.data import FloatArray
-from oasis_bench.system import Threads, slices
+from oasis_bench.system import one_blas_thread, slices
 
 Triplets: TypeAlias = "npt.NDArray[np.intp]"
 Numbers: TypeAlias = "npt.NDArray[np.float64]"
@@ -98,7 +98,7 @@ def learn_in_dense_blocks(
         the batch.
     """
     n_updates = 0
-    with Threads.one_of_blas:
+    with one_blas_thread:
         for triplets in batches:
             query, positive, negative = triplets.T
             Q, V = X[query], X[positive]
@@ -106,14 +106,13 @@ def learn_in_dense_blocks(
             scores = np.einsum("ij,ij->i", Q @ W, V, dtype=np.float64)
             lengths = _lengths(Q), _lengths(V)
             norms = lengths[0] * lengths[1]  # |q| |v|
-            taus = np.zeros(len(Q))
             if in_order:
                 products = _cosines(Q, lengths[0])
                 products *= _cosines(V, lengths[1])
-                sums = np.empty(len(Q), dtype=W.dtype)
+                taus, sums = np.empty(len(Q)), np.empty(len(Q), dtype=W.dtype)
                 _oasis.solve_block(products, scores, norms, aggressiveness, sums, taus)
             else:
-                solve_apart(scores, norms**2, aggressiveness, taus)
+                taus = solve_apart(scores, norms**2, aggressiveness)
             changed = np.flatnonzero(taus)
             n_updates += len(changed)
             if len(changed):
@@ -135,24 +134,15 @@ def _cosines(rows: FloatArray, lengths: Numbers) -> FloatArray:
     return np.asarray(units @ units.T)
 
 
-def solve_apart(
-    scores: Numbers, squared_norms: FloatArray, aggressiveness: float, taus: Numbers
-) -> None:
-    """Set each step from its own score alone.
+def solve_apart(scores: Numbers, squared_norms: Numbers, aggressiveness: float) -> Numbers:
+    """Return each step (n_triplets,) from its own score alone, with C.
 
-    Parameters
-    ----------
-    scores, squared_norms : ndarray of shape (n_triplets,)
-        q'W(p - n), and |q|^2 |p - n|^2.
-    aggressiveness : float
-        C.
-    taus : ndarray of shape (n_triplets,)
-        Changed in place.
+    Scores are q'W(p - n), the norms |q|^2 |p - n|^2.
     """
     loss = 1 - scores
-    taus[:] = 0
+    taus = np.zeros_like(loss)
     np.divide(loss, squared_norms, out=taus, where=(loss > 0) & (squared_norms > 0))
-    np.minimum(taus, aggressiveness, out=taus)
+    return np.minimum(taus, aggressiveness, out=taus)
 
 
 WORK_BYTES = 64 * 2**20

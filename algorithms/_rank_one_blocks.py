@@ -46,12 +46,11 @@ def take_steps(
 ) -> Result:
     """Take one block of steps on the upper triangle of `A`, the only one that is read or changed.
 
-    `Z` (n_pairs, n_features) are the differences of the block's pairs.  ``kernel(products,
-    weights)`` finds the Az before the block in `products`, one row for each z, leaves there the Az
-    before the step of that z, and writes the steps' weights; what it returns is returned.
+    `A` is C-contiguous, `Z` (n_pairs, n_features) has the differences of the pairs.
+    ``kernel(products, weights)`` finds the Az before the block in `products`, one row for each z,
+    leaves there the Az before the step of that z, and writes the steps' weights; what it returns is
+    returned.
     """
-    if not A.flags.c_contiguous:
-        raise ValueError(f"A has strides {A.strides}: it must be C-contiguous")
     # BLAS sees transposes: its lower triangle in the order of columns is the upper one of A.
     products = dsymm(1.0, A.T, Z.T, lower=1).T
     weights = np.empty(len(Z))

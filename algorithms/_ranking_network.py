@@ -79,6 +79,18 @@ class MultiscaleNetwork(nn.Module):  # type: ignore[misc]
                 layer.eval()
         return self
 
+    def weights(self) -> Vector:
+        """Return all that decides an embedding, as one vector."""
+        return to_vector(self._state())
+
+    def set_weights(self, vector: Vector) -> None:
+        """Take the weights that `weights` returned."""
+        from_vector(vector, self._state())
+
+    def _state(self) -> list[Any]:
+        """Return the tensors that decide an embedding: parameters and statistics of layers."""
+        return [one for one in self.state_dict().values() if one.is_floating_point()]
+
 
 class LowResolutionPath(nn.Module):  # type: ignore[misc]
     """A picture at a fraction of its size through one convolution and max-pooling (figure 3)."""
@@ -114,11 +126,6 @@ def from_vector(vector: Vector, tensors: Sequence[Any]) -> None:
     with torch.no_grad():
         for one, part in zip(tensors, np.split(vector, np.cumsum(sizes)[:-1]), strict=True):
             one.copy_(torch.from_numpy(part.copy()).view(one.shape))
-
-
-def state_of(network: nn.Module) -> list[Any]:
-    """Return all tensors that decide an embedding: parameters and statistics of layers."""
-    return [one for one in network.state_dict().values() if one.is_floating_point()]
 
 
 def _backbone(name: str | int) -> tuple[nn.Module, int]:
@@ -218,10 +225,6 @@ class Trainer:
     def velocity(self) -> Vector:
         """Return the momentum of all weights that are learned, as one vector."""
         return to_vector(self._velocity)
-
-    def weights(self) -> Vector:
-        """Return all that decides an embedding, as one vector."""
-        return to_vector(state_of(self.network))
 
     def _add_gradient(
         self, items: Triplets, pictures: Pixels, places: Triplets, n_triplets: int

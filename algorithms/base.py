@@ -294,7 +294,7 @@ class TripletLearner(HyperParameters, IncrementalLearner, kw_only=True):
         require_memory(
             n * d**2 * dtype.itemsize,
             f"{self.name}, with {n} {'matrix' if n == 1 else 'matrices'} of {d} x {d} {dtype},",
-            f"use fewer features (fewer --visterms, feature selection){lighter} or a machine "
+            f"use fewer features (fewer visterms, feature selection){lighter} or a machine "
             "with more memory",
         )
 

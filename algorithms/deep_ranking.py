@@ -29,13 +29,13 @@ from oasis_bench.algorithms.base import (
     Whole,
     check_triplets,
 )
-from oasis_bench.data import LabelledRows, canonical, class_labels
+from oasis_bench.data import canonical, check_items, class_labels
 from oasis_bench.plugins import EmbeddingLearner, FittedArray, IncrementalLearner
 from oasis_bench.sampling import ClassTripletSampler
 from oasis_bench.system import Progress, UsageError, no_progress, require_packages, slices
 
 if TYPE_CHECKING:
-    from oasis_bench.algorithms._ranking_network import MultiscaleNetwork, Trainer
+    from oasis_bench.algorithms._ranking_network import MultiscaleNetwork
 
 Items = npt.NDArray[np.int64]
 Triplets = npt.NDArray[np.int64]
@@ -79,13 +79,13 @@ class _Ranking(HyperParameters, EmbeddingLearner, IncrementalLearner, kw_only=Tr
     capacity: Count = 1000
 
     @abstractmethod
-    def _made(self) -> MultiscaleNetwork:
-        """Make the network, not trained."""
+    def _backbone(self) -> tuple[str | int, bool]:
+        """Return the backbone of the network, and whether it is multiscale."""
 
     def _check_given(self, X: Any) -> None:
         """Raise UsageError where a package is missing, or items are not of the kind it takes."""
         require_packages(self.name, ["torch"], "deep")
-        LabelledRows.check_items(self.takes, X)
+        check_items(self.takes, X)
 
     def _seen(self, X: Any) -> Any:
         """Return what the network sees of items: pixels, or rows."""
@@ -134,12 +134,7 @@ class _Ranking(HyperParameters, EmbeddingLearner, IncrementalLearner, kw_only=Tr
         UserWarning
             If memory runs out, so that less than a batch is learned from at once.
         """
-        self._check_all(X)
-        seed = self._new_seed()
-        draw = self._source(X, y, relevance, triplets, seed)
-        self._start(seed, X)
-        self._run(self._trainer(X), draw, self.n_steps, progress)
-        return self
+        return self._learn(X, y, relevance, triplets, self.n_steps, progress, afresh=True)
 
     def partial_fit(
         self,
@@ -157,14 +152,8 @@ class _Ranking(HyperParameters, EmbeddingLearner, IncrementalLearner, kw_only=Tr
         """
         n_steps = self.n_steps if n_steps is None else n_steps
         check_scalar(n_steps, "n_steps", Integral, min_val=0)
-        self._check_all(X)
         afresh = not hasattr(self, "parameters_")
-        seed = self._new_seed() if afresh else self._seed
-        draw = self._source(X, y, relevance, triplets, seed)
-        if afresh:
-            self._start(seed, X)
-        self._run(self._trainer(X), draw, n_steps, progress)
-        return self
+        return self._learn(X, y, relevance, triplets, n_steps, progress, afresh=afresh)
 
     def partial_fit_triplets(self, X: Any, triplets: npt.ArrayLike) -> Self:
         """Learn from given triplets (n_triplets, 3) of picture numbers, in their order."""
@@ -172,18 +161,16 @@ class _Ranking(HyperParameters, EmbeddingLearner, IncrementalLearner, kw_only=Tr
         given = check_triplets(triplets, len(X))
         if not hasattr(self, "parameters_"):
             self._start(self._new_seed(), X)
-        trainer = self._trainer(X)
-        for part in slices(len(given), self.batch_size):
-            self._step(trainer, given[part], self._rng())
-        self._keep(trainer)
+        parts = (given[part] for part in slices(len(given), self.batch_size))
+        self._run(X, lambda n_triplets, rng: next(parts), len(given))
         return self
 
     def embed(self, X: Any) -> Any:
         """Return the points of pictures, of unit length: (n_pictures, dimension), float32."""
         X = self._check_items(X)
-        from oasis_bench.algorithms import _ranking_network as network
+        from oasis_bench.algorithms._ranking_network import embedded
 
-        return network.embedded(self._network(), self._seen(X))
+        return embedded(self._network(), self._seen(X))
 
     def _check(self, X: Any, y: Any) -> None:
         super()._check(X, y)
@@ -193,6 +180,24 @@ class _Ranking(HyperParameters, EmbeddingLearner, IncrementalLearner, kw_only=Tr
     def _check_all(self, X: Any) -> None:
         self._validate_params()
         self._check_given(X)
+
+    def _learn(
+        self,
+        X: Any,
+        y: Any,
+        relevance: Any,
+        triplets: Any,
+        n_steps: int,
+        progress: Progress,
+        afresh: bool,
+    ) -> Self:
+        self._check_all(X)
+        seed = self._new_seed() if afresh else self._seed
+        draw = self._source(X, y, relevance, triplets, seed)
+        if afresh:
+            self._start(seed, X)
+        self._run(X, draw, n_steps, progress)
+        return self
 
     def _source(
         self, X: Any, y: Any, relevance: Any = None, triplets: Any = None, seed: int = 0
@@ -222,17 +227,13 @@ class _Ranking(HyperParameters, EmbeddingLearner, IncrementalLearner, kw_only=Tr
         counts = (categories[pairs.row] == categories[pairs.col]) & (pairs.row != pairs.col)
         totals: Any = np.bincount(pairs.row[counts], pairs.data[counts], n_pictures)
         if self.sampling == "reservoir":
-            reservoir = Reservoir(self.capacity, seed)
-            reservoir.add(items, categories, totals)
-            items, categories, totals = reservoir.kept()
+            items, categories, totals = reservoir(items, categories, totals, self.capacity, seed)
         options = self.sampling, self.out_of_class, self.margin, self.relevance_cap
         of_pairs = partial(_entries, R)
         return RelevanceSampler(items, categories, totals, of_pairs, *options).draw
 
     def _start(self, seed: int, X: Any) -> None:
-        from oasis_bench.algorithms import _ranking_network as network
-
-        self.parameters_ = network.to_vector(network.state_of(self._network(seed)))
+        self.parameters_ = self._network(seed).weights()
         self._momentum = np.zeros(0, np.float32)
         self._seed = seed
         self.n_steps_ = 0
@@ -241,38 +242,28 @@ class _Ranking(HyperParameters, EmbeddingLearner, IncrementalLearner, kw_only=Tr
         """Make the network, with the weights that were learned or, by a seed, with fresh ones."""
         import torch
 
-        from oasis_bench.algorithms import _ranking_network as network
+        from oasis_bench.algorithms._ranking_network import MultiscaleNetwork
 
+        backbone, multiscale = self._backbone()
         with torch.random.fork_rng():
             torch.manual_seed(0 if seed is None else seed)
-            made = self._made()
+            made = MultiscaleNetwork(backbone, self.dimension, multiscale, self.dropout)
         if seed is None:
-            network.from_vector(self.parameters_, network.state_of(made))
+            made.set_weights(self.parameters_)
         return made
 
-    def _trainer(self, X: Any) -> Trainer:
-        from oasis_bench.algorithms import _ranking_network as network
+    def _run(self, X: Any, draw: Draw, n_steps: int, progress: Progress = no_progress) -> None:
+        from oasis_bench.algorithms._ranking_network import Trainer
 
         velocity = self._momentum if self._momentum.size else None
-        return network.Trainer(self._network(), velocity, self._seen(X), **self._training())
-
-    def _rng(self) -> np.random.Generator:
-        """Return the generator of the next batch: its place decides it, so no state is kept."""
-        return np.random.default_rng([self._seed, self.n_steps_, 0])
-
-    def _step(self, trainer: Trainer, triplets: Any, rng: np.random.Generator) -> None:
-        trainer.step(triplets, rng)
-        self.n_steps_ += len(triplets)
-
-    def _run(self, trainer: Trainer, draw: Draw, n_steps: int, progress: Progress) -> None:
+        trainer = Trainer(self._network(), velocity, self._seen(X), **self._training())
         for part in slices(n_steps, self.batch_size):
-            rng = self._rng()
-            self._step(trainer, draw(part.stop - part.start, rng), rng)
+            # The place of a batch decides its random numbers, so that no state is kept.
+            rng = np.random.default_rng([self._seed, self.n_steps_, 0])
+            trainer.step(draw(part.stop - part.start, rng), rng)
+            self.n_steps_ += part.stop - part.start
             progress("learning", part.stop, n_steps)
-        self._keep(trainer)
-
-    def _keep(self, trainer: Trainer) -> None:
-        self.parameters_, self._momentum = trainer.weights(), trainer.velocity()
+        self.parameters_, self._momentum = trainer.network.weights(), trainer.velocity()
 
 
 class DeepRanking(_Ranking):
@@ -333,7 +324,7 @@ class DeepRanking(_Ranking):
         category by this amount (eq. 8).
     sampling : {'weighted', 'uniform', 'reservoir'}, default 'weighted'
         With relevance: pictures with probability proportional to it (eq. 7), each with the same
-        probability (section 6.6), or of what a `Reservoir` keeps (section 5.1), which comes near
+        probability (section 6.6), or of those in a reservoir (section 5.1), which comes near
         eq. 7 where this is a small part of them.
     relevance_cap : float or None, default None
         With relevance: T_p.  A higher relevance does not make a picture more likely (eq. 7).  None:
@@ -365,10 +356,8 @@ class DeepRanking(_Ranking):
     freeze_backbone: bool = False
     shift: Annotated[float, Interval(Real, 0, 1, closed="left")] = 1 / 16
 
-    def _made(self) -> MultiscaleNetwork:
-        from oasis_bench.algorithms._ranking_network import MultiscaleNetwork
-
-        return MultiscaleNetwork(self.backbone, self.dimension, self.multiscale, self.dropout)
+    def _backbone(self) -> tuple[str | int, bool]:
+        return self.backbone, self.multiscale
 
     def _check_given(self, X: Any) -> None:
         super()._check_given(X)
@@ -436,52 +425,28 @@ class RankingLayer(LearnerOfKinds, _Ranking):
         of_unit_length = [normalize(means) for means in self._means(X)]
         return np.concatenate(of_unit_length, axis=1, dtype=np.float32)
 
-    def _made(self) -> MultiscaleNetwork:
-        from oasis_bench.algorithms._ranking_network import MultiscaleNetwork
-
-        return MultiscaleNetwork(int(self.widths_.sum()), self.dimension, False, self.dropout)
+    def _backbone(self) -> tuple[str | int, bool]:
+        return int(self.widths_.sum()), False
 
 
-class Reservoir:
-    """A buffer of pictures for each category; r_j decides what is kept of a stream.
+def reservoir(
+    items: Items, categories: Items, totals: Floats, capacity: int, seed: int
+) -> tuple[Items, Items, Floats]:
+    """Return what a buffer for each category keeps of a stream of pictures with r_j (eq. 6).
 
     Picture j comes with the key u^(1/r_j), u uniform on (0, 1], and a full buffer drops its
     smallest key.  With a capacity of 1, picture j is kept with probability r_j / sum of r.  A
     larger buffer is a draw without replacement, each next picture with probability proportional to
-    its r.
-
-    Parameters
-    ----------
-    capacity : int
-        Pictures that a buffer holds at most.
-    random_state : int or sequence of int
-        Seeds u.  However the stream is cut into parts, the buffers are the same.
+    its r.  Pictures come by category and largest key first, with their categories and their r_j.
     """
-
-    def __init__(self, capacity: int, random_state: int | list[int]) -> None:
-        self.capacity = capacity
-        self._rng = np.random.default_rng(random_state)
-        numbers, values = np.zeros((2, 0), np.int64), np.zeros((2, 0))
-        self._kept = *numbers, *values  # pictures, categories, r_j and keys
-
-    def add(self, items: npt.ArrayLike, categories: npt.ArrayLike, totals: npt.ArrayLike) -> None:
-        """Read the next part of the stream: numbers of pictures, categories, and r_j (eq. 6)."""
-        items, categories = np.asarray(items, np.int64), np.asarray(categories, np.int64)
-        totals = np.asarray(totals, np.float64)
-        u = 1 - self._rng.random(len(items))
-        relevant = totals > 0  # others are never kept
-        keys = np.log(u[relevant]) / totals[relevant]  # in the order of u^(1/r), 0 for a small r
-        new = items[relevant], categories[relevant], totals[relevant], keys
-        both = [np.concatenate(pair) for pair in zip(self._kept, new, strict=True)]
-        order = np.lexsort((-both[3], both[1]))
-        _, sizes = np.unique(both[1], return_counts=True)
-        place = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        kept = order[place < self.capacity]
-        self._kept = tuple(part[kept] for part in both)
-
-    def kept(self) -> tuple[Items, Items, Floats]:
-        """Return the pictures, by category and largest key first; their categories; their r_j."""
-        return self._kept[:3]
+    u = 1 - np.random.default_rng(seed).random(len(items))
+    relevant = np.flatnonzero(totals > 0)  # others are never kept
+    # In the order of u^(1/r), which is 0 for a small r.
+    order = np.lexsort((-np.log(u[relevant]) / totals[relevant], categories[relevant]))
+    _, sizes = np.unique(categories[relevant], return_counts=True)
+    place = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    kept = relevant[order[place < capacity]]
+    return items[kept], categories[kept], totals[kept]
 
 
 MOST_DROPPED = 10_000
@@ -524,7 +489,7 @@ class RelevanceSampler:
     Not weighted, the query is uniform, its positive is uniform of those with :math:`r_{qp} > 0`,
     and a negative of the same category uniform of those with that margin (section 6.6).
 
-    Of pictures that a `Reservoir` keeps by their :math:`r_p`, the query is uniform and a picture of
+    Of pictures that a `reservoir` keeps by their :math:`r_p`, the query is uniform and a picture of
     its category has a chance proportional to :math:`\min(1, \min(T_p, r_{qp}) / r_p)`.  The paper
     draws pictures uniformly and rejects the others (section 5.2), hundreds for each triplet; here
     one is drawn from the sums of the chances, which gives the same distribution.

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy.optimize import minimize
 
 from oasis_bench.algorithms.base import LearnerOfKinds, Positive, check_triplets
-from oasis_bench.data import LabelledRows, Patches, class_labels
+from oasis_bench.data import Patches, check_items, class_labels
 from oasis_bench.plugins import EmbeddingLearner, FittedArray
 from oasis_bench.sampling import ClassTripletSampler, seed_state
 from oasis_bench.system import slices
@@ -118,7 +118,7 @@ class GoldenFeature(LearnerOfKinds, EmbeddingLearner):
             If X or the triplets are not of this kind; nothing is learned then.
         """
         self._validate_params()
-        LabelledRows.check_items("patches", X)
+        check_items("patches", X)
         given = check_triplets(triplets, len(X))
         return self._learn(X, given, afresh=not hasattr(self, "weights_"))
 
@@ -144,7 +144,7 @@ class GoldenFeature(LearnerOfKinds, EmbeddingLearner):
         return self
 
     def _check(self, X: Any, y: Any) -> None:
-        LabelledRows.check_items("patches", X)
+        check_items("patches", X)
         ClassTripletSampler(class_labels(y, len(X)), seed_state(0))
         X.of_kinds(self.kinds)
 

@@ -25,7 +25,7 @@ from oasis_bench.algorithms._dual_ascent import (
 from oasis_bench.algorithms.base import Count, FromZero, HyperParameters, Positive, Whole
 from oasis_bench.data import FloatArray
 from oasis_bench.plugins import ExemplarLearner, FittedArray, blocks
-from oasis_bench.system import Progress, Threads, no_progress, require_memory
+from oasis_bench.system import Progress, no_progress, require_memory, side_by_side
 
 
 class LocalDistances(HyperParameters, ExemplarLearner):
@@ -246,7 +246,7 @@ class LocalDistances(HyperParameters, ExemplarLearner):
             used = np.flatnonzero(weights)
             return np.asarray(np.abs(queries[:, used] - self.exemplars_[j, used]) @ weights[used])
 
-        return Threads.side_by_side(distance, range(len(self.weights_)))
+        return side_by_side(distance, range(len(self.weights_)))
 
 
 def short_list(distances: FloatArray, j: int, n_nearest: int | None) -> Numbers:

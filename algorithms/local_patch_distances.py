@@ -27,14 +27,16 @@ from sklearn.utils import check_random_state
 from oasis_bench.algorithms._dual_ascent import Float64Array
 from oasis_bench.algorithms.base import Count, FromZero
 from oasis_bench.algorithms.local_distances import LocalDistances
-from oasis_bench.data import Descriptors, FloatArray, LabelledRows, Patches, PatchKind, class_labels
+from oasis_bench.data import Descriptors, FloatArray, Patches, PatchKind, check_items, class_labels
 from oasis_bench.plugins import FittedArray
 from oasis_bench.system import (
     Progress,
-    Threads,
     UsageError,
     cache_home,
+    n_blas_threads,
     no_progress,
+    one_blas_thread,
+    side_by_side,
     slices,
     whole_file,
 )
@@ -137,7 +139,7 @@ class LocalPatchDistances(LocalDistances):
     location_weight: FromZero = 0.0
 
     def _check_training(self, X: Any, y: Any) -> tuple[Any, Any]:
-        LabelledRows.check_items("patches", X)
+        check_items("patches", X)
         X = X.of_kinds(self.kinds)
         y = class_labels(y, len(X))
         self._check(X, y)
@@ -396,9 +398,9 @@ def _computed(
 
     if paths is not None:  # in any order: another process that does the same meets few groups
         groups = random.sample(groups, len(groups))
-    n_threads = Threads.of_blas()
-    with Threads.one_of_blas:
-        return list(chain(*Threads.side_by_side(work, groups, n_threads)))
+    n_threads = n_blas_threads()
+    with one_blas_thread:
+        return list(chain(*side_by_side(work, groups, n_threads)))
 
 
 def _groups(exemplars: Patches) -> list[list[int]]:

@@ -12,7 +12,7 @@ from scipy.linalg import eigh, svd
 from scipy.optimize import OptimizeResult, minimize, minimize_scalar
 from sklearn.exceptions import ConvergenceWarning
 
-from oasis_bench.algorithms._chosen_neighbours import BLOCK_BYTES, coarse_slope, laplacian, slope
+from oasis_bench.algorithms._chosen_neighbours import BLOCK_BYTES, laplacian, slope
 from oasis_bench.algorithms._neighbour_choice import choose_neighbours
 from oasis_bench.algorithms.axes import AXES_GRID, principal_axes
 from oasis_bench.algorithms.base import Count, LabelLearner, Positive
@@ -201,19 +201,11 @@ class Objective:
             members -= members.mean(axis=0)
             self.pull += 2 * count / (count - 1) * (members.T @ members)
 
-    def value_and_slope(self, L: FloatArray) -> tuple[float, FloatArray]:
+    def value_and_slope(self, L: FloatArray, coarse: bool = False) -> tuple[float, FloatArray]:
         """Return f and its derivative 2 L G by L, shape (k, d); time n^2 k + n^2 min(2k, d)."""
-        log_sums, pushed = slope(self.rows, L, self.rows @ L.T, choose_neighbours, row_sum=1.0)
+        log_sums, pushed = slope(self.rows, L, choose_neighbours, 1.0, coarse)
         pulled = L @ self.pull
         return float(np.vdot(pulled, L)) + log_sums, 2 * (pulled - pushed)
-
-    def coarsely(self, L: FloatArray) -> tuple[float, FloatArray]:
-        """Return the same by products in float32, where they have digits enough."""
-        found = coarse_slope(self.rows, L, choose_neighbours, row_sum=1.0)
-        if found is None:
-            return self.value_and_slope(L)
-        pulled = L @ self.pull
-        return float(np.vdot(pulled, L)) + found[0], 2 * (pulled - found[1])
 
     def gradient(self, L: FloatArray) -> FloatArray:
         """Return the gradient G of f by A, shape (d, d), symmetric; time n^2 (k + d)."""
@@ -261,8 +253,7 @@ def _descend(
     values: list[float] = []
 
     def value_and_slope(flat: FloatArray) -> tuple[float, FloatArray]:
-        evaluate = objective.coarsely if coarse else objective.value_and_slope
-        value, slope = evaluate(flat.reshape(L.shape))
+        value, slope = objective.value_and_slope(flat.reshape(L.shape), coarse)
         return value, slope.ravel()
 
     def stop_without_progress(intermediate_result: OptimizeResult) -> None:

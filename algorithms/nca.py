@@ -17,7 +17,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from sklearn.utils import check_random_state
 
-from oasis_bench.algorithms._chosen_neighbours import BLOCK_BYTES, coarse_slope, slope
+from oasis_bench.algorithms._chosen_neighbours import BLOCK_BYTES, slope
 from oasis_bench.algorithms._neighbour_choice import choose_own_class
 from oasis_bench.algorithms.axes import basis_and_coordinates
 from oasis_bench.algorithms.base import Count, FromZero, LabelLearner
@@ -57,15 +57,10 @@ class Objective:
             stops=np.repeat(stops, counts),
         )
 
-    def value_and_gradient(self, L: FloatArray) -> tuple[float, FloatArray]:
-        """Return f and its gradient by L, shape (k, d)."""
-        value, pulled = slope(self._rows, L, self._rows @ L.T, self._choose, row_sum=0.0)
+    def value_and_gradient(self, L: FloatArray, coarse: bool = False) -> tuple[float, FloatArray]:
+        """Return f and its gradient by L, shape (k, d); coarsely by products in float32."""
+        value, pulled = slope(self._rows, L, self._choose, 0.0, coarse)
         return value, -2 * pulled
-
-    def coarsely(self, L: FloatArray) -> tuple[float, FloatArray]:
-        """Return the same from products in float32, or in float64 if float32 is too inexact."""
-        found = coarse_slope(self._rows, L, self._choose, row_sum=0.0)
-        return self.value_and_gradient(L) if found is None else (found[0], -2 * found[1])
 
 
 class NCA(LabelLearner):
@@ -195,8 +190,7 @@ def _ascend(
     value, n_fine, began_coarse = -np.inf, 0, coarse
 
     def loss(flat: FloatArray) -> tuple[float, FloatArray]:
-        evaluate = objective.coarsely if coarse else objective.value_and_gradient
-        f, gradient = evaluate(flat.reshape(start.shape))
+        f, gradient = objective.value_and_gradient(flat.reshape(start.shape), coarse)
         return -f, -gradient.ravel()
 
     def look_at_gain(intermediate_result: OptimizeResult) -> None:

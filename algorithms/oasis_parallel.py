@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field
@@ -21,7 +20,15 @@ from oasis_bench.algorithms.oasis import OASIS
 from oasis_bench.data import FloatArray
 from oasis_bench.plugins import FittedArray
 from oasis_bench.sampling import seed_state
-from oasis_bench.system import Progress, Threads, derive_seed, no_progress, slices
+from oasis_bench.system import (
+    Progress,
+    derive_seed,
+    n_blas_threads,
+    no_progress,
+    one_blas_thread,
+    side_by_side,
+    slices,
+)
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -118,9 +125,9 @@ class AveragedOASIS(OASIS):
         self._n_dealt += len(triplets)
 
     def _side_by_side(self, learn: Callable[[int], int]) -> int:
-        n_threads = self.n_threads or Threads.of_blas()
-        with Threads.one_of_blas:  # here: of a limit that a thread sets, the others need not know
-            return sum(Threads.side_by_side(learn, range(len(self.matrices_)), n_threads))
+        n_threads = self.n_threads or n_blas_threads()
+        with one_blas_thread:  # here: of a limit that a thread sets, the others need not know
+            return sum(side_by_side(learn, range(len(self.matrices_)), n_threads))
 
     def _finish(self, X: Any = None) -> None:
         self.bilinear_matrix_ = self.matrices_.mean(axis=0)
@@ -197,7 +204,7 @@ class MiniBatchOASIS(OASIS):
         C, W = float(self.aggressiveness), self.bilinear_matrix_
         if isinstance(X, np.ndarray) and self.batch_size > 1 and is_wide_and_dense(X):
             return learn_in_dense_blocks(X, batches, C, W, in_order=False)
-        n_threads = self.n_threads or Threads.of_blas()
+        n_threads = self.n_threads or n_blas_threads()
         rows = X if sparse.issparse(X) else sparse.csr_array(X)
         return learn_in_blocks(rows, batches, C, W, in_order=False, n_threads=n_threads)
 
@@ -322,31 +329,18 @@ def _submit(
     client: Client, learner: TripletLearner, shards: Sequence[Shard]
 ) -> tuple[Future, list[Future], Future]:
     """Send all tasks: the form of shard 0, the learning of each shard and their sum."""
-    run, seed = uuid.uuid4().hex, learner._new_seed()
-    form = client.submit(_first_form, learner, shards[0], key=f"oasis-form-{run}")
-    learning = [
-        client.submit(
-            *(_learn, learner, shard, number, seed, form),
-            key=f"oasis-shard-{number}-{run}",
-            priority=-number,  # in order, so that neighbours end together and become one sum
-        )
+    seed = learner._new_seed()
+    form = client.submit(_first_form, learner, shards[0], pure=False)
+    learning = [  # in order, so that neighbours end together and become one sum
+        client.submit(_learn, learner, shard, number, seed, form, pure=False, priority=-number)
         for number, shard in enumerate(shards)
     ]
-    return form, learning, _tree_sum(client, learning, run)
-
-
-def _tree_sum(client: Client, sums: list[Future], run: str) -> Future:
-    """Add neighbours up, level by level: an order of the shards' numbers alone."""
-    level = 0
-    while len(sums) > 1:
-        level += 1
+    sums = learning
+    while len(sums) > 1:  # neighbours, level by level: an order of the shards' numbers alone
         pairs = zip(sums[::2], sums[1::2], strict=False)
-        added = [
-            client.submit(_add, *pair, key=f"oasis-sum-{level}-{number}-{run}", priority=1)
-            for number, pair in enumerate(pairs)
-        ]
+        added = [client.submit(_add, *pair, pure=False, priority=1) for pair in pairs]
         sums = added + sums[2 * len(added) :]
-    return sums[0]
+    return form, learning, sums[0]
 
 
 def _first_form(learner: TripletLearner, shard: Shard) -> Form:

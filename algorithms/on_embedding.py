@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import validate_parameter_constraints
 
 from oasis_bench.algorithms.base import TORCH, HyperParameters, check_triplets
-from oasis_bench.data import FloatArray, LabelledRows, Patches, class_labels
+from oasis_bench.data import FloatArray, Patches, check_items, class_labels
 from oasis_bench.plugins import FittedArray, IncrementalLearner, MetricLearner, Registry
 from oasis_bench.system import UsageError, require_memory
 
@@ -103,7 +103,7 @@ class _OnEmbedding(HyperParameters, MetricLearner):
     ) -> Self:
         """Learn by triplets or by labels; `embedder` goes on where it is, None: a new one."""
         self._validate_params()
-        LabelledRows.check_items(self.takes, X)
+        check_items(self.takes, X)
         triplets = None if triplets is None else check_triplets(triplets, len(X))
         rng = check_random_state(self.random_state)
         parts = {name: _seeded(part, rng) for name, part in self._parts().items()}
@@ -123,7 +123,7 @@ class _OnEmbedding(HyperParameters, MetricLearner):
 
     def _check(self, X: Any, y: Any) -> None:
         super()._check(X, y)
-        LabelledRows.check_items(self.takes, X)
+        check_items(self.takes, X)
         parts = self._parts()
         if "relevance" in parts:
             n_pairs = int((np.unique(class_labels(y), return_counts=True)[1] ** 2).sum())

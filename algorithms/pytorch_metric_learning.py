@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from numbers import Integral
-from types import new_class
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.preprocessing import normalize
@@ -161,75 +160,78 @@ class TrainedMap(HyperParameters, LinearMap, EmbeddingLearner):
         return axes[: self.n_components].astype(np.float32)
 
 
-def _trained_by(
-    class_name: str,
-    loss: str,
-    title: str,
-    says: str,
-    citation: str,
-    miner: str | None = None,
-    has_proxies: bool = False,
-) -> type[TrainedMap]:
-    """Make the learner of a loss of pytorch-metric-learning: a row of the table below."""
-    facts = {
-        "__module__": __name__,
-        "__doc__": f"{title[0].upper()}{title[1:]}: {says}.\n\n"
-        "Parameters and attributes are those of `TrainedMap`.",
-        "name": f"pml-{loss.removesuffix('Loss').removesuffix('Margin')}",
-        "summary": f"linear map by {title}, pytorch-metric-learning's",
-        "citation": citation,
-        "_loss_name": loss,
-        "_miner_name": miner,
-        "_has_proxies": has_proxies,
-    }
-    made = new_class(class_name, (TrainedMap,), exec_body=lambda body: body.update(facts))
-    return cast("type[TrainedMap]", made)
+class ProxyNCA(TrainedMap):
+    """Proxy-NCA: a row is nearer to the proxy of its class than to the others, by a softmax.
+
+    Parameters and attributes are those of `TrainedMap`.
+    """
+
+    name: ClassVar = "pml-ProxyNCA"
+    summary: ClassVar = "linear map by Proxy-NCA, pytorch-metric-learning's"
+    citation: ClassVar = "Movshovitz-Attias et al., ICCV 2017"
+    _loss_name: ClassVar = "ProxyNCALoss"
+    _has_proxies: ClassVar = True
 
 
-ProxyNCA = _trained_by(
-    "ProxyNCA",
-    "ProxyNCALoss",
-    "Proxy-NCA",
-    "a row is nearer to the proxy of its class than to the others, by a softmax",
-    "Movshovitz-Attias et al., ICCV 2017",
-    has_proxies=True,
-)
-ProxyAnchor = _trained_by(
-    "ProxyAnchor",
-    "ProxyAnchorLoss",
-    "Proxy-Anchor",
-    "each proxy pulls the rows of its class and pushes others, the hard ones more",
-    "Kim, Kim, Cho & Kwak, CVPR 2020",
-    has_proxies=True,
-)
-ArcFace = _trained_by(
-    "ArcFace",
-    "ArcFaceLoss",
-    "ArcFace",
-    "a softmax over classes, with a margin added to the angle to the right one",
-    "Deng, Guo, Xue & Zafeiriou, CVPR 2019",
-    has_proxies=True,
-)
-SupervisedContrastive = _trained_by(
-    "SupervisedContrastive",
-    "SupConLoss",
-    "the supervised contrastive loss",
-    "rows of a class come before all others, by a softmax",
-    "Khosla et al., NeurIPS 2020",
-)
-MultiSimilarity = _trained_by(
-    "MultiSimilarity",
-    "MultiSimilarityLoss",
-    "the multi-similarity loss",
-    "pairs are weighted by their own and by relative similarity",
-    "Wang, Han, Huang, Dong & Scott, CVPR 2019",
-    miner="MultiSimilarityMiner",
-)
-TripletMargin = _trained_by(
-    "TripletMargin",
-    "TripletMarginLoss",
-    "the triplet margin loss",
-    "rows of a class are nearer than others by a margin, over all triplets",
-    "Schroff, Kalenichenko & Philbin, CVPR 2015",
-    miner="TripletMarginMiner",
-)
+class ProxyAnchor(TrainedMap):
+    """Proxy-Anchor: each proxy pulls the rows of its class and pushes others, the hard ones more.
+
+    Parameters and attributes are those of `TrainedMap`.
+    """
+
+    name: ClassVar = "pml-ProxyAnchor"
+    summary: ClassVar = "linear map by Proxy-Anchor, pytorch-metric-learning's"
+    citation: ClassVar = "Kim, Kim, Cho & Kwak, CVPR 2020"
+    _loss_name: ClassVar = "ProxyAnchorLoss"
+    _has_proxies: ClassVar = True
+
+
+class ArcFace(TrainedMap):
+    """ArcFace: a softmax over classes, with a margin added to the angle to the right one.
+
+    Parameters and attributes are those of `TrainedMap`.
+    """
+
+    name: ClassVar = "pml-ArcFace"
+    summary: ClassVar = "linear map by ArcFace, pytorch-metric-learning's"
+    citation: ClassVar = "Deng, Guo, Xue & Zafeiriou, CVPR 2019"
+    _loss_name: ClassVar = "ArcFaceLoss"
+    _has_proxies: ClassVar = True
+
+
+class SupervisedContrastive(TrainedMap):
+    """The supervised contrastive loss: rows of a class come before all others, by a softmax.
+
+    Parameters and attributes are those of `TrainedMap`.
+    """
+
+    name: ClassVar = "pml-SupCon"
+    summary: ClassVar = "linear map by the supervised contrastive loss, pytorch-metric-learning's"
+    citation: ClassVar = "Khosla et al., NeurIPS 2020"
+    _loss_name: ClassVar = "SupConLoss"
+
+
+class MultiSimilarity(TrainedMap):
+    """The multi-similarity loss: pairs are weighted by their own and by relative similarity.
+
+    Parameters and attributes are those of `TrainedMap`.
+    """
+
+    name: ClassVar = "pml-MultiSimilarity"
+    summary: ClassVar = "linear map by the multi-similarity loss, pytorch-metric-learning's"
+    citation: ClassVar = "Wang, Han, Huang, Dong & Scott, CVPR 2019"
+    _loss_name: ClassVar = "MultiSimilarityLoss"
+    _miner_name: ClassVar = "MultiSimilarityMiner"
+
+
+class TripletMargin(TrainedMap):
+    """The triplet margin loss: over all triplets, a class is nearer than others by a margin.
+
+    Parameters and attributes are those of `TrainedMap`.
+    """
+
+    name: ClassVar = "pml-Triplet"
+    summary: ClassVar = "linear map by the triplet margin loss, pytorch-metric-learning's"
+    citation: ClassVar = "Schroff, Kalenichenko & Philbin, CVPR 2015"
+    _loss_name: ClassVar = "TripletMarginLoss"
+    _miner_name: ClassVar = "TripletMarginMiner"

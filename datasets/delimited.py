@@ -17,15 +17,13 @@ import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
 from oasis_bench.data import (
     MISSING,
@@ -33,10 +31,11 @@ from oasis_bench.data import (
     JudgedTriplets,
     Ratings,
     bare_number,
+    kind_of,
     number_pattern,
 )
 from oasis_bench.datasets.files import FEWER, broken, listed, named_in_errors, reason_of
-from oasis_bench.system import Text, UsageError, open_regular, require_memory
+from oasis_bench.system import UsageError, open_regular, quoted, require_memory, spelled
 
 if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
     import pandas as pd
@@ -100,14 +99,10 @@ def refuse_too_large(path: Path) -> None:
 
 
 def encoding_of(path: Path, otherwise: str = "cp1252") -> str:
-    """Return the encoding of a text: UTF-16 or -32 by its first bytes, UTF-8, or another one."""
-    status = path.stat()
-    return _encoding(path, status.st_size, status.st_mtime_ns, otherwise)
+    """Return the encoding of a text: UTF-16 or -32 by its first bytes, UTF-8, or another one.
 
-
-@lru_cache(maxsize=8)
-def _encoding(path: Path, n_bytes: int, changed: int, otherwise: str) -> str:
-    """Read all of the file: its last line may be the first that is not UTF-8."""
+    All of the file is read: its last line may be the first that is not UTF-8.
+    """
     refuse_too_large(path)
     with _unpacked(path) as file:
         start = file.read(4)
@@ -182,7 +177,7 @@ class Layout:
         cells = _by_place(found)
         for i in kinds:
             cells[i] = cells[i].fillna("")
-        if spelt := [i for i in guessed if not _is_number(cells[i])]:
+        if spelt := [i for i in guessed if kind_of(cells[i]) != "number"]:
             how["usecols"] = spelt
             cells |= _by_place(self.read(**how, dtype=str, na_filter=False))
         for i in (*kinds, *spelt):
@@ -257,7 +252,7 @@ def layout_of(path: Path, header: str | None = None, otherwise: str = "cp1252") 
         The encoding of a text that is neither UTF-8 nor UTF-16.
     """
     if header is not None and header != "none" and not re.fullmatch("[1-9][0-9]{0,5}", header):
-        raise UsageError(f"--header {header}: the number of a line, or none")
+        raise UsageError(f"{spelled('header', header)}: the number of a line, or none")
     encoding = encoding_of(path, otherwise)
     with _unpacked(path) as file:
         raw = file.read(SAMPLE_BYTES)
@@ -300,8 +295,8 @@ def _refuse_title(text: str) -> None:
             below = _n_fields("\n".join(lines[above:]), separator)
             if lines[above].strip() and _divides(below)[0] and n_fields < below[:1]:
                 raise UsageError(
-                    f"its table seems to begin in line {above + 1}: leave out the lines above it, "
-                    f"or give --header {above + 1}"
+                    f"its table seems to begin in line {above + 1}: give "
+                    f"{spelled('header', str(above + 1))}"
                 )
 
 
@@ -331,17 +326,6 @@ def _fitting(numbers: list[str], patterns: Mapping[Decimal, re.Pattern[str]]) ->
     return {sign for sign in patterns if all(map(patterns[sign].fullmatch, numbers))}
 
 
-class Signs(NamedTuple):
-    """The signs of numbers in a text file, '' if no cell shows them.
-
-    `remarks` say what was found, and `hint` what the user can do where it is not known.
-    """
-
-    decimal: Decimal
-    remarks: list[str]
-    hint: str = ""
-
-
 def find_signs(
     layout: Layout,
     found: Cells,
@@ -349,15 +333,18 @@ def find_signs(
     left_out: Collection[int],
     decimal: str | None,
     thousands: str | None,
-) -> Signs:
-    """Find the signs of numbers in text; turn columns that need them into texts.
+) -> tuple[Decimal, list[str], str]:
+    """Find the decimal sign of numbers in text; turn columns that need it into texts.
+
+    It is '' if no cell shows it.  Also return remarks on what was found, and a hint on what the
+    user can do if it is not known.
 
     The whole file has one decimal sign: the given one, or the one that all numbers of a column
     need.  Columns that are not `texts` are looked at; those in `left_out` determine the sign only
     if no other column does.
     """
     others = [i for i in found if i not in texts]
-    plain = [i for i in others if _is_number(found[i])]
+    plain = [i for i in others if kind_of(found[i]) == "number"]
     cells_of = {i: found[i] for i in others if i not in plain}
     patterns = _patterns(decimal, thousands)
     held: dict[int, list[str]] = {}
@@ -384,11 +371,11 @@ def find_signs(
         has_point = any("." in text for text in bare)
         has_comma = any("," in text for text in bare)
         if not needed and has_comma and fits[i]:
-            hint = "use --decimal ',' or --thousands ',', "
+            hint = f"use {spelled('decimal')} ',' or {spelled('thousands')} ',', "
         elif i in unsure and not needed and layout.separator != "," and has_point:
             remarks = [
                 f"{next(text for text in bare if '.' in text)} is read with . as the "
-                "decimal sign: if it is the thousands sign, use --thousands ."
+                f"decimal sign: if it is the thousands sign, use {spelled('thousands', '.')}"
             ]
         elif (sign or ".") in fits[i]:
             if sign == "," and has_comma:
@@ -398,8 +385,9 @@ def find_signs(
                 signs[f"thousands sign {'space' if mark.isspace() else repr(mark)}"] = None
         if i in plain and sign == "," and has_point:
             found[i] = cells_of[i]
-    read_with = [*layout.remarks, *signs]
-    return Signs(sign, [f"read with {', '.join(read_with)}"] * bool(read_with) + remarks, hint)
+    if read_with := [*layout.remarks, *signs]:
+        remarks.insert(0, f"read with {', '.join(read_with)}")
+    return sign, remarks, hint
 
 
 def _bare(column: pd.Series[Any]) -> list[str]:
@@ -412,14 +400,6 @@ def _bare(column: pd.Series[Any]) -> list[str]:
         units.add(bare[0])
         numbers.append(bare[1])
     return numbers if len(units) == 1 else held
-
-
-def _is_number(column: pd.Series[Any]) -> bool:
-    import pandas as pd
-
-    beyond_64_bits = column.dtype == object and pd.api.types.infer_dtype(column) == "integer"
-    is_numeric = pd.api.types.is_numeric_dtype(column) and column.dtype != np.bool_
-    return beyond_64_bits or is_numeric
 
 
 def _has_signs(column: pd.Series[Any], separator: str) -> bool:
@@ -464,14 +444,14 @@ def row_pairs(path: Path, names: Sequence[str]) -> Ratings:
     said = cells.iloc[:, 2].str.lower()
     if wrong := [i for i, text in enumerate(said) if text not in ANSWERS]:
         raise UsageError(
-            f"{path}: line {wrong[0] + 2}: {Text.shown(cells.iloc[wrong[0], 2])} is neither same "
+            f"{path}: line {wrong[0] + 2}: {quoted(cells.iloc[wrong[0], 2])} is neither same "
             f"nor different: one of {listed([*ANSWERS])} is needed"
         )
     items = np.sort(_numbers_of_rows(path, cells.iloc[:, :2], names), axis=1)
     marks = said.map(ANSWERS).to_numpy(dtype=bool)
     pairs, first, pair_of_line = np.unique(items, axis=0, return_index=True, return_inverse=True)
     if (other := marks != marks[first][pair_of_line]).any():
-        one, two = (Text.shown(names[i]) for i in items[other.argmax()])
+        one, two = (quoted(names[i]) for i in items[other.argmax()])
         raise UsageError(f"{path}: rows {one} and {two} are marked as the same and as different")
     return Ratings(pairs[:, 0], pairs[:, 1], marks[first][:, None])
 
@@ -485,9 +465,7 @@ def row_triplets(path: Path, names: Sequence[str]) -> JudgedTriplets:
 
 def groups_of_pairs(pairs: Ratings, n_rows: int) -> npt.NDArray[np.int64]:
     """Return the group of each row: rows that pairs of the same join, also over others."""
-    left, right = pairs.items[pairs.marks[:, 0]].T
-    graph = sparse.coo_array((np.ones(len(left)), (left, right)), shape=(n_rows, n_rows))
-    return np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64)
+    return pairs.part(pairs.marks[:, 0]).joined(n_rows)
 
 
 def contradictions(pairs: Ratings, names: Sequence[str]) -> list[str]:
@@ -497,7 +475,7 @@ def contradictions(pairs: Ratings, names: Sequence[str]) -> list[str]:
     wrong = np.flatnonzero((groups[left] == groups[right]) & ~pairs.marks[:, 0])
     if not len(wrong):
         return []
-    one, two = (Text.shown(names[i]) for i in pairs.items[wrong[0]])
+    one, two = (quoted(names[i]) for i in pairs.items[wrong[0]])
     are = "pair is" if len(wrong) == 1 else "pairs are"
     return [
         f"{len(wrong)} {are} marked as different, but pairs of the same join their rows over other "
@@ -534,8 +512,8 @@ def _numbers_of_rows(
     for line, row in enumerate(cells.itertuples(index=False), 2):
         if unknown := [name for name in row if name not in number]:
             raise UsageError(
-                f"{path}: line {line}: no row is called {Text.shown(unknown[0])}: "
-                f"the names are {listed(names)}: --name-column says "
+                f"{path}: line {line}: no row is called {quoted(unknown[0])}: "
+                f"the names are {listed(names)}: {spelled('name_column')} says "
                 "which column has them (default: rows count from 0)"
             )
         if len({number[name] for name in row}) < len(row):

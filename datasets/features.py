@@ -29,26 +29,18 @@ from oasis_bench.data import FloatArray, Patches
 from oasis_bench.datasets import picture_files
 from oasis_bench.datasets.files import listed, load_array, open_npz, reason_of, refuse_empty
 from oasis_bench.datasets.hand_made import HAND_MADE, Teachers, check_packages, hand_made_rows
-from oasis_bench.datasets.picture_files import (
-    Fault,
-    Parts,
-    Picture,
-    PictureRows,
-    UnusableImageError,
-    described,
-    picture_rows,
-    read_image,
-)
+from oasis_bench.datasets.picture_files import Fault, Parts, Picture, PictureRows
 from oasis_bench.system import (
-    Machine,
-    Processes,
+    THREAD_VARIABLES,
     Progress,
-    Text,
-    Threads,
     UsageError,
-    Value,
+    check_value,
+    die_with_parent,
     how_to_install,
+    n_cores,
+    quoted,
     slices,
+    unknown_name,
 )
 
 VISTERMS, LITE0, NO_ROWS = "visterms", "efficientnet-lite0", "none"
@@ -60,7 +52,7 @@ Kinds: TypeAlias = "dict[str, Callable[[Sequence[Picture], Progress, Teachers], 
 
 def asked_features(option: str, own: str | None = None) -> Kinds:
     """Read the option `features`; no kind where it is what the data set makes of its `own`."""
-    Value.check("features", option, str)
+    check_value("features", option, str)
     if option == own:
         return {}
     if option.lower().endswith(".npz"):
@@ -81,7 +73,7 @@ def asked_features(option: str, own: str | None = None) -> Kinds:
         else:
             networks = (LITE0, LITE0_LAYERS, f"{TIMM}NAME")
             known = (*filter(None, [own]), NO_ROWS, *HAND_MADE, *networks, "FILE.npz")
-            raise UsageError(f"{Text.unknown_name('features', name, known)}; + joins several")
+            raise UsageError(f"{unknown_name('features', name, known)}; + joins several")
     return kinds
 
 
@@ -136,9 +128,8 @@ def file_rows(
             X, names = _arrays(file)
         if names is None and len(X) != len(paths):
             raise UsageError(
-                f"{len(X)} rows for {len(paths)} images: give one each, in the order of the images "
-                f"(the first is {str(paths[0])!r}, the last {str(paths[-1])!r}), or add an array "
-                "'names' of their file names"
+                f"{len(X)} rows for {len(paths)} images: give one each, in their order (from "
+                f"{str(paths[0])!r} to {str(paths[-1])!r}), or an array 'names' of their files"
             )
         with np.errstate(over="ignore"):  # infinite then, which is told
             rows = X[slice(None) if names is None else _by_name(paths, names)].astype(np.float32)
@@ -158,8 +149,7 @@ def _arrays(file: NpzFile) -> tuple[FloatArray, list[str] | None]:
     X = load_array(file, "X") if "X" in file.files else np.empty(0)
     if X.ndim != 2 or not X.shape[1] or X.dtype.kind not in "fiu":
         raise UsageError(
-            f"holds {listed(file.files)}: an array X of numbers, of shape (n_images, n_features), "
-            "is needed"
+            f"holds {listed(file.files)}: an array X (n_images, n_features) of numbers is needed"
         )
     if "names" not in file.files:
         return X, None
@@ -185,7 +175,7 @@ def _by_name(paths: Sequence[Path], names: Sequence[str]) -> list[int]:
             raise UsageError(f"no row is named {str(path)!r}: give each its path, or the end of it")
         if place in found:
             raise UsageError(
-                f"the name {Text.shown(names[place])} fits {str(found[place])!r} and "
+                f"the name {quoted(names[place])} fits {str(found[place])!r} and "
                 f"{str(path)!r}: write more of their paths"
             )
         found[place] = path
@@ -244,13 +234,13 @@ def network_rows(
     embedding = _Embedding(option)
     decided_by = [*network_versions(option), option]
     try:
-        found, faults = described(
+        found, faults = picture_files.described(
             pictures, embedding.compute, "embeddings", CODE, decided_by, progress
         )
     finally:
         embedding.end()
     about = next((str(about[0]) for *_, about in found.values()), "")
-    rows = picture_rows(pictures, found, faults)
+    rows = picture_files.picture_rows(pictures, found, faults)
     what = "pooled features"
     if option == LITE0_LAYERS and rows.kept:
         parts = zip(*(found[pictures[number].content][:-1] for number in rows.kept), strict=True)
@@ -273,7 +263,10 @@ class _Embedding:
 
     def compute(
         self, pictures: Sequence[Picture], progress: Progress
-    ) -> tuple[dict[Picture, Parts], dict[Picture, Fault]]:
+    ) -> tuple[
+        dict[Picture, Parts],
+        dict[Picture, Fault],
+    ]:
         """Embed some pictures."""
         batches = [[one.path for one in pictures[part]] for part in slices(len(pictures), BATCH)]
         answers: list[Parts | str] = []
@@ -309,7 +302,7 @@ class _Embedding:
     def _start(self) -> None:
         """Start the processes: one, and where that sees no GPU, as many as there are cores."""
         self._others = frozenset(threading.enumerate())
-        n_processes = min(Machine.cores(), MOST_PROCESSES)
+        n_processes = min(n_cores(), MOST_PROCESSES)
         if n_processes > 1 and any(map(os.path.exists, GPU_FILES)):
             self._pool = _processes(1)
             if self._pool.submit(sees_gpu).result():
@@ -334,8 +327,8 @@ class _Embedding:
 def _processes(n_processes: int) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(
         n_processes,
-        initializer=Processes.die_with_parent,
-        env=dict.fromkeys(Threads.VARIABLES, "1"),
+        initializer=die_with_parent,
+        env=dict.fromkeys(THREAD_VARIABLES, "1"),
     )
 
 
@@ -365,9 +358,9 @@ def embed(option: str, paths: Sequence[Path]) -> list[Parts | str]:
     reasons: list[str] = []
     for path in paths:
         try:
-            tensors.append(loaded.transform(read_image(path, enough=2 * loaded.side)))
+            tensors.append(loaded.transform(picture_files.read_image(path, enough=2 * loaded.side)))
             reasons.append("")
-        except UnusableImageError as error:
+        except picture_files.UnusableImageError as error:
             reasons.append(str(error))
     if not tensors:
         return [*reasons]
@@ -427,7 +420,7 @@ def _of_timm(name: str) -> tuple[Any, str]:
         near = difflib.get_close_matches(name, timm.list_models(), n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise UsageError(
-            f"features timm:{Text.shown(name)}: {hint}timm.list_pretrained() of timm "
+            f"features timm:{quoted(name)}: {hint}timm.list_pretrained() of timm "
             f"{timm.__version__} names its networks"
         )
     try:
@@ -435,8 +428,7 @@ def _of_timm(name: str) -> tuple[Any, str]:
     except Exception as error:  # timm, the hub and HTTP raise nearly anything
         raise UsageError(
             f"features timm:{name}: its weights cannot be loaded ({reason_of(error)}): load them "
-            "once where the network can be reached, or take efficientnet-lite0, whose weights are "
-            "installed"
+            "once with a network, or take efficientnet-lite0, whose weights are installed"
         ) from error
     facts = network.pretrained_cfg
     weights = ".".join(filter(None, (facts["architecture"], facts.get("tag"))))

@@ -36,12 +36,13 @@ from scipy import sparse
 from oasis_bench.system import (
     ArrayArchive,
     Progress,
-    Text,
     UsageError,
     cache_home,
     no_progress,
     open_regular,
+    printable,
     require_memory,
+    short_path,
     whole_file,
 )
 
@@ -96,7 +97,7 @@ def locked(folder: Path) -> Iterator[None]:
 def reason_of(error: object) -> str:
     """Return the message of an error on one line, or at least its type."""
     text = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return Text.printable(Text.cut(" ".join(text.split()), LONGEST))
+    return printable(" ".join(text.split()), longest=LONGEST)
 
 
 def cannot_write(path: Path, error: OSError) -> UsageError:
@@ -224,7 +225,7 @@ def broken(what: str, hint: str = "it is truncated, corrupt or of another kind")
 @contextmanager
 def named_in_errors(file: object) -> Iterator[None]:
     """Begin what is wrong with a file of the user with its name, as a UsageError."""
-    called = Text.cut(str(file), Text.LONGEST_PATH)
+    called = short_path(file)
     try:
         yield
     except UsageError as error:
@@ -307,9 +308,8 @@ def _download(url: str, path: Path, checksum: str, progress: Progress) -> None:
                 temporary = error.code in TEMPORARY_STATUS
         if pause is None or not temporary:
             raise UsageError(
-                f"cannot download {url}: {reason}: try again later, or get the file elsewhere and "
-                f"put it at {path}, or in {path.parent.name}/ of the folder that OASIS_BENCH_DATA "
-                "names"
+                f"cannot download {url}: {reason}: try again later, or put the file at {path}, or "
+                f"in {path.parent.name}/ of the folder that OASIS_BENCH_DATA names"
             )
         time.sleep(pause)
 

@@ -20,22 +20,7 @@ from threadpoolctl import threadpool_limits
 from oasis_bench.datasets import patches, picture_files, visterms
 from oasis_bench.datasets.files import Arrays, cache_key, cached
 from oasis_bench.datasets.patches import unit_length
-from oasis_bench.datasets.picture_files import (
-    Parts,
-    Picture,
-    PictureRows,
-    described,
-    in_threads,
-    picture_rows,
-    resized,
-)
-from oasis_bench.datasets.visterms import (
-    N_PATTERNS,
-    VistermFeatures,
-    block_descriptors,
-    lbp_codes,
-    nearest_centres,
-)
+from oasis_bench.datasets.picture_files import Parts, Picture, PictureRows
 from oasis_bench.system import Progress, UsageError, cache_home, how_to_install
 
 if TYPE_CHECKING:
@@ -73,7 +58,7 @@ WIDTHS = (16, 32)
 EVERY = 8
 """Pixels between the centres of these patches."""
 
-QUARTERS = VistermFeatures(block=SIDE // 2, stride=SIDE // 2, min_blocks=4)
+QUARTERS = visterms.VistermFeatures(block=SIDE // 2, stride=SIDE // 2, min_blocks=4)
 """The four quarters of a picture, at one scale."""
 
 LEVELS = np.arange(32, 256, 64, dtype=np.uint8)
@@ -87,7 +72,7 @@ def quarter_histograms(image: Image) -> Vector:
     The histogram of its 59 uniform local binary patterns is joined with that of its nearest of 64
     colours on a grid; each of the two sums to 1.
     """
-    return block_descriptors(image, QUARTERS, COLOURS).ravel()
+    return visterms.block_descriptors(image, QUARTERS, COLOURS).ravel()
 
 
 def lab_histogram(image: Image) -> Vector:
@@ -122,7 +107,9 @@ def pattern_histograms(image: Image) -> Vector:
 
     Ahonen, Hadid & Pietikainen, ECCV 2004.
     """
-    return np.sqrt(cell_counts(lbp_codes(np.asarray(image.convert("L"))), N_PATTERNS, 4))
+    return np.sqrt(
+        cell_counts(visterms.lbp_codes(np.asarray(image.convert("L"))), visterms.N_PATTERNS, 4)
+    )
 
 
 def wavelet_signature(image: Image) -> Vector:
@@ -231,7 +218,7 @@ def learn_gaussians(descriptors: Descriptors) -> Arrays:
 
 def bag_of_words(descriptors: Descriptors, codebook: Arrays) -> Vector:
     """Return the roots of the counts of the nearest words: (1000,)."""
-    words = nearest_centres(descriptors, codebook["centres"])
+    words = visterms.nearest_centres(descriptors, codebook["centres"])
     return np.sqrt(np.bincount(words, minlength=N_WORDS))
 
 
@@ -259,7 +246,7 @@ def texton_pyramid(responses: Descriptors, codebook: Arrays) -> Vector:
     2010).
     """
     scaled = (responses / codebook["scale"]).astype(np.float32, copy=False)
-    textons = nearest_centres(scaled, codebook["centres"])
+    textons = visterms.nearest_centres(scaled, codebook["centres"])
     codes = textons.reshape(SIDE // 2, SIDE // 2)
     return np.concatenate([cell_counts(codes, N_TEXTONS, n) > 0 for n in (1, 2, 4)]).astype(float)
 
@@ -338,18 +325,21 @@ def hand_made_rows(
         def row(picture: Picture) -> Parts:
             return (np.asarray(encode(_square(option, picture)), np.float32)[None],)
 
-        compute = partial(in_threads, row, f"describing pictures ({option})")
-        found = described(pictures, compute, "features", CODE, decided_by, progress)
-    rows = picture_rows(pictures, *found)
+        compute = partial(picture_files.in_threads, row, f"describing pictures ({option})")
+        found = picture_files.described(pictures, compute, "features", CODE, decided_by, progress)
+    rows = picture_files.picture_rows(pictures, *found)
     return rows._replace(remarks=(f"features: {option}: {rows.X.shape[-1]} numbers an image",))
 
 
 def _square(option: str, picture: Picture) -> Image:
-    return resized(picture, SIDE, None if option == HISTOGRAMS else 2 * SIDE)
+    return picture_files.resized(picture, SIDE, None if option == HISTOGRAMS else 2 * SIDE)
 
 
 def _codebook(
-    option: str, decided_by: Sequence[str], teachers: Sequence[Picture], progress: Progress
+    option: str,
+    decided_by: Sequence[str],
+    teachers: Sequence[Picture],
+    progress: Progress,
 ) -> tuple[str, Arrays]:
     """Learn a codebook, or read it from the cache; return its key too."""
     describe, learn_from, _ = WORDS[option]
@@ -363,7 +353,9 @@ def _codebook(
         return np.random.default_rng(seed).permutation(found)[: SAMPLED // len(drawn) + 1]
 
     def learn() -> Arrays:
-        samples, _ = in_threads(sample, f"sampling codebook pictures ({option})", drawn, progress)
+        samples, _ = picture_files.in_threads(
+            sample, f"sampling codebook pictures ({option})", drawn, progress
+        )
         n_descriptors = sum(map(len, samples.values()))
         if n_descriptors < N_WORDS:
             raise UsageError(

@@ -12,19 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from oasis_bench.data import JudgedTriplets, LabelledRows
+from oasis_bench.datasets import picture_files
 from oasis_bench.datasets.delimited import csv_cells
 from oasis_bench.datasets.features import asked_features, feature_rows
 from oasis_bench.datasets.files import dataset_folder, named_in_errors
 from oasis_bench.datasets.hand_made import HISTOGRAMS
-from oasis_bench.datasets.picture_files import (
-    check_side,
-    hashed_pictures,
-    pixels_of,
-    refuse_left_out,
-)
 from oasis_bench.datasets.pictures import teachers_of, warn
 from oasis_bench.plugins import Dataset, Fields
-from oasis_bench.system import Progress, UsageError, Value, no_progress
+from oasis_bench.system import Progress, UsageError, check_value, no_progress
 
 if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
     import pandas as pd
@@ -78,9 +73,9 @@ class JudgedPictures(Fields, Dataset, kw_only=True):
     max_triplets: int | None = None
 
     def __post_init__(self) -> None:
-        check_side(self.pixels)
+        picture_files.check_side(self.pixels)
         if self.max_triplets is not None:
-            Value.check("max_triplets", self.max_triplets, int, least=1)
+            check_value("max_triplets", self.max_triplets, int, least=1)
         self.asked_features = asked_features(self.features)
 
     @property
@@ -108,13 +103,15 @@ class JudgedPictures(Fields, Dataset, kw_only=True):
             cells = self._cells(table).rename(columns=self.meanings)
             names, y, class_names, triplets, left_out = judged_by_name(cells[: self.max_triplets])
         images = tuple(folder / name for name in names)
-        pictures = hashed_pictures(images, progress)
+        pictures = picture_files.hashed_pictures(images, progress)
         teachers = partial(teachers_of, CODEBOOK_SOURCE, self.name, pictures, progress, warn)
         rows = feature_rows(self.asked_features, pictures, progress, teachers)
-        refuse_left_out(rows.left_out)
+        picture_files.refuse_left_out(rows.left_out)
         return LabelledRows(
             *(rows.X, y, class_names, images, left_out, triplets),
-            pixels=None if self.pixels is None else pixels_of(pictures, self.pixels, progress),
+            pixels=None
+            if self.pixels is None
+            else picture_files.pixels_of(pictures, self.pixels, progress),
             patches=rows.patches,
             remarks=rows.remarks,
         )

@@ -20,26 +20,15 @@ from threadpoolctl import threadpool_limits
 
 from oasis_bench.data import Descriptors, Patches, PatchKind
 from oasis_bench.datasets import picture_files
-from oasis_bench.datasets.picture_files import (
-    AT_ONCE,
-    Fault,
-    LeftOut,
-    Parts,
-    Picture,
-    UnusableImageError,
-    described,
-    in_threads,
-    named,
-    read_image,
-)
+from oasis_bench.datasets.picture_files import Fault, LeftOut, Parts, Picture
 from oasis_bench.system import (
     Progress,
-    Text,
     UsageError,
-    Value,
+    check_value,
     how_to_install,
     require_memory,
     slices,
+    unknown_name,
 )
 
 FloatArray = npt.NDArray[np.float32]
@@ -185,7 +174,7 @@ def edges_of(picture: Picture) -> Edges:
     """Read a picture, scale its longer side to 300 pixels, and find its edges."""
     from PIL import Image  # where it is used: a trial does without
 
-    image = read_image(picture.path)
+    image = picture_files.read_image(picture.path)
     scale = SIDE / max(image.size)
     size = (max(1, round(image.width * scale)), max(1, round(image.height * scale)))
     resized = image if size == image.size else image.resize(size, Image.Resampling.BILINEAR)
@@ -202,7 +191,7 @@ def points_of(crests: FloatArray, n_points: int, seed: str) -> Places:
     """
     y, x = np.nonzero(crests > LEAST_EDGE)
     if not len(x):
-        raise UnusableImageError("it has no edges, where patches are centred")
+        raise picture_files.UnusableImageError("it has no edges, where patches are centred")
     number = int.from_bytes(hashlib.sha256(seed.encode()).digest()[:8])
     # The smallest of exponential keys are a draw by weight (Efraimidis & Spirakis, 2006).
     keys = np.random.default_rng(number).exponential(size=len(x)) / crests[y, x]
@@ -290,14 +279,14 @@ point, and its radius in pixels of a picture whose longer side has 300."""
 
 def patch_options(patches: str | None, n_points: int) -> tuple[str, ...]:
     """Read the option `patches` of a data set, keys of `KINDS`; none where none are asked for."""
-    Value.check("n_points", n_points, int, least=1)
+    check_value("n_points", n_points, int, least=1)
     if patches is None:
         return ()
-    Value.check("patches", patches, str)
+    check_value("patches", patches, str)
     kinds = tuple(patches.split("+"))
     for kind in kinds:
         if kind not in KINDS:
-            raise UsageError(f"patches: {Text.unknown_name('kind', kind, KINDS)}; join them by +")
+            raise UsageError(f"patches: {unknown_name('kind', kind, KINDS)}; join them by +")
     if len(set(kinds)) < len(kinds):
         raise UsageError(f"patches = {patches}: name each kind once")
     if "sift" in kinds:
@@ -306,7 +295,10 @@ def patch_options(patches: str | None, n_points: int) -> tuple[str, ...]:
 
 
 def patches_of(
-    pictures: Sequence[Picture], kinds: Sequence[str], n_points: int, progress: Progress
+    pictures: Sequence[Picture],
+    kinds: Sequence[str],
+    n_points: int,
+    progress: Progress,
 ) -> tuple[Patches | None, list[int], LeftOut]:
     """Describe the patches of each picture; return them, their pictures' numbers, and the rest.
 
@@ -325,36 +317,43 @@ def patches_of(
     found: dict[str, dict[str, Parts]] = {name: {} for name in kinds}
     faults: dict[str, Fault] = {}
     # The kinds of a picture share its edges: those of a file of the cache are kept.
-    edges = lru_cache(AT_ONCE)(edges_of)
+    edges = lru_cache(picture_files.AT_ONCE)(edges_of)
     what, n_done = f"describing patches ({'+'.join(kinds)})", 0
     with threadpool_limits(1):  # the pictures run in parallel, not the products within one
-        for part in slices(len(unique), AT_ONCE):
+        for part in slices(len(unique), picture_files.AT_ONCE):
             for name, own in found.items():
 
                 def here(what: str, done: int, _: int | None, before: int = n_done) -> None:
                     progress(what, before + done, len(unique) * len(kinds))
 
-                compute = partial(in_threads, partial(_patches, name, edges, n_points), what)
+                compute = partial(
+                    picture_files.in_threads, partial(_patches, name, edges, n_points), what
+                )
                 libraries = [f"scipy {scipy.__version__}"]
                 if name == "sift":
                     libraries.append(f"opencv {_opencv().__version__}")
                 decided_by = (*libraries, name, str(n_points))
-                more, wrong = described(unique[part], compute, "patches", CODE, decided_by, here)
+                more, wrong = picture_files.described(
+                    unique[part], compute, "patches", CODE, decided_by, here
+                )
                 own |= more
                 faults |= wrong
                 n_done += len(unique[part])
     kept = [number for number, one in enumerate(pictures) if one.content not in faults]
     if not kept:
-        return None, kept, named(pictures, faults)
+        return None, kept, picture_files.named(pictures, faults)
     joined = {
         name: PatchKind.joined(*zip(*(own[pictures[n].content] for n in kept), strict=True))
         for name, own in found.items()
     }
-    return Patches(joined), kept, named(pictures, faults)
+    return Patches(joined), kept, picture_files.named(pictures, faults)
 
 
 def _patches(
-    name: str, edges: Callable[[Picture], Edges], n_points: int, picture: Picture
+    name: str,
+    edges: Callable[[Picture], Edges],
+    n_points: int,
+    picture: Picture,
 ) -> Parts:
     """Describe the patches of one kind of a picture; return their positions too."""
     its = edges(picture)

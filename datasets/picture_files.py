@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from oasis_bench.data import Patches, Pixels, Rows, eight_bits
+from oasis_bench.data import Patches, Pixels, Rows, rgb_of
 from oasis_bench.datasets.files import Arrays, cache_key, cached, reason_of
 from oasis_bench.system import (
-    Machine,
     Progress,
     UsageError,
-    Value,
     cache_home,
+    check_value,
+    n_cores,
     open_regular,
     require_memory,
     slices,
@@ -46,7 +46,7 @@ def read_image(path: Path, enough: int | None = None) -> Image:
     """Decode a picture to RGB, 8 bits a channel.
 
     The EXIF orientation is applied, transparent pixels become white, greys of more bits are scaled
-    by `eight_bits`, and of an animation the first frame counts.  Where `enough` pixels of width and
+    to 8 bits, and of an animation the first frame counts.  Where `enough` pixels of width and
     height are enough, a JPEG of a multiple is decoded at a fraction of its size, which is much
     faster.
     """
@@ -60,26 +60,14 @@ def read_image(path: Path, enough: int | None = None) -> Image:
             if enough is not None:
                 image.draft("RGB", (enough, enough))
             ImageOps.exif_transpose(image, in_place=True)
-            return _to_rgb(image)
+            converted: Image.Image = rgb_of(image)
+            return converted
     except UnusableImageError:
         raise
     except UnidentifiedImageError as error:
         raise UnusableImageError(f"no picture in any of {', '.join(FORMATS)}") from error
     except Exception as error:  # Pillow's decoders raise nearly anything for a damaged file
         raise UnusableImageError(reason_of(error)) from error
-
-
-def _to_rgb(image: Image) -> Image:
-    from PIL import Image
-
-    if image.mode == "F":
-        raise UnusableImageError("its pixels are floats of no known range: save it with 8 bits")
-    if image.mode.startswith("I"):  # Pillow would clip 16 bits to 8 instead of scaling them
-        return Image.fromarray(eight_bits(np.asarray(image))).convert("RGB")
-    if image.has_transparency_data:
-        white = Image.new("RGBA", image.size, "white")
-        return Image.alpha_composite(white, image.convert("RGBA")).convert("RGB")
-    return image.convert("RGB")
 
 
 T = TypeVar("T")
@@ -135,7 +123,7 @@ def in_threads(
     """
     results: dict[T, R] = {}
     faults: dict[T, Fault] = {}
-    pool = ThreadPoolExecutor(Machine.cores())
+    pool = ThreadPoolExecutor(n_cores())
     try:
         futures = {item: pool.submit(function, item) for item in items}
         for done, (item, future) in enumerate(futures.items(), start=1):
@@ -260,7 +248,7 @@ CODE = (__file__,)
 def check_side(side: int | None) -> None:
     """Raise UsageError where the option `pixels` of a data set is no whole number above 0."""
     if side is not None:
-        Value.check("pixels", side, int, least=1)
+        check_value("pixels", side, int, least=1)
 
 
 def resized(picture: Picture, side: int, enough: int | None = None) -> Image:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
 from oasis_bench.datasets.files import Archive, dataset_folder, locate, reason_of
-from oasis_bench.datasets.pictures import ImageDataset, Label, warn
+from oasis_bench.datasets.pictures import Found, ImageDataset, Label, Tell, warn
 from oasis_bench.datasets.visterms import VistermFeatures
 from oasis_bench.plugins import Registry
-from oasis_bench.system import Progress, Text, UsageError, no_progress
+from oasis_bench.system import Progress, UsageError, no_progress, quoted
 
 
 def _caltech256() -> tuple[tuple[str, ...], Mapping[str, tuple[str, ...]]]:
@@ -52,9 +52,7 @@ class PictureRelease(ImageDataset):
     layout: ClassVar[str]
     no_classes: ClassVar[tuple[str, ...]] = ()
 
-    def find_images(
-        self, progress: Progress = no_progress, tell: Callable[[str], None] = warn
-    ) -> Sequence[tuple[Path, Label]]:
+    def find_images(self, progress: Progress = no_progress, tell: Tell = warn) -> Found:
         """Find the pictures, in the order of their paths, each with the name of its folder."""
         folder = locate(self.archive, progress)
         return require_images(self._pictures_in(folder), folder, self.layout)
@@ -71,9 +69,7 @@ class PictureRelease(ImageDataset):
         return [(path, label) for path, label in pairs if label not in self.no_classes]
 
 
-def require_images(
-    found: Sequence[tuple[Path, Label]], folder: Path, layout: str
-) -> Sequence[tuple[Path, Label]]:
+def require_images(found: Found, folder: Path, layout: str) -> Found:
     """Return the pictures found in the folder of a data set."""
     if not found:
         raise UsageError(
@@ -219,9 +215,7 @@ class Corel5k(ImageDataset):
     folder = "corel5k"
     layout_of_blocks = VistermFeatures(block=32, stride=16, codebook_size=(192, 192))
 
-    def find_images(
-        self, progress: Progress = no_progress, tell: Callable[[str], None] = warn
-    ) -> Sequence[tuple[Path, Label]]:
+    def find_images(self, progress: Progress = no_progress, tell: Tell = warn) -> Found:
         """Find the photographs, in the order of the label files, each with its words."""
         folder = dataset_folder(self.folder)
         words = _lines(folder / "labels" / "words")
@@ -248,9 +242,7 @@ class Corel5kCDs(Corel5k):
     name = "corel5k-cds"
     summary = "the photographs of Corel5k by their CDs: 5000 images, 50 classes of 100"
 
-    def find_images(
-        self, progress: Progress = no_progress, tell: Callable[[str], None] = warn
-    ) -> Sequence[tuple[Path, Label]]:
+    def find_images(self, progress: Progress = no_progress, tell: Tell = warn) -> Found:
         """Find the photographs, in the order of the label files, each with its CD."""
         found = super().find_images(progress, tell)
         return [(path, f"CD {int(path.stem) // 1000}") for path, _ in found]
@@ -355,9 +347,7 @@ class ImageFolder(ImageDataset):
         side = 5 * features.block
         return features if side >= 320 else replace(features, codebook_size=(side, side))
 
-    def set_apart(
-        self, contents: Sequence[str], labels: Sequence[Label], tell: Callable[[str], None]
-    ) -> set[int]:
+    def set_apart(self, contents: Sequence[str], labels: Sequence[Label], tell: Tell) -> set[int]:
         """Choose a fifth of each class, if the usual source of the codebooks is missing.
 
         It goes by the pictures' contents, whatever their names and order are.
@@ -382,9 +372,7 @@ class ImageFolder(ImageDataset):
         )
         return chosen
 
-    def find_images(
-        self, progress: Progress = no_progress, tell: Callable[[str], None] = warn
-    ) -> Sequence[tuple[Path, Label]]:
+    def find_images(self, progress: Progress = no_progress, tell: Tell = warn) -> Found:
         """Find the pictures, in the order of their paths, each with the name of its class."""
         found: list[tuple[Path, Label]] = []
         loose: list[str] = []
@@ -400,7 +388,7 @@ class ImageFolder(ImageDataset):
             folders[:] = sorted(name for name in folders if name[0] != ".")
             for path in (Path(parent, name) for name in sorted(files) if name[0] != "."):
                 if path.suffix.lower() not in ENDINGS:
-                    others[Text.shown(_text(path.suffix.lower()))[1:-1] or "no ending"] += 1
+                    others[quoted(_text(path.suffix.lower()))[1:-1] or "no ending"] += 1
                 elif path.parent == root:
                     loose.append(str(path))
                 else:

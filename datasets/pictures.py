@@ -14,28 +14,27 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 from sklearn.preprocessing import MultiLabelBinarizer
 
-from oasis_bench.data import LabelledRows, Patches
+from oasis_bench.data import LabelledRows, Labels, Patches
+from oasis_bench.datasets import picture_files
 from oasis_bench.datasets.features import VISTERMS, asked_features, feature_rows
 from oasis_bench.datasets.files import dataset_folder
 from oasis_bench.datasets.patches import patch_options, patches_of
-from oasis_bench.datasets.picture_files import (
-    Picture,
-    PictureRows,
-    UnusableImageError,
-    check_side,
-    fault_lines,
-    hashed_pictures,
-    near_duplicates,
-    pixels_of,
-    read_image,
-)
+from oasis_bench.datasets.picture_files import Picture, PictureRows
 from oasis_bench.datasets.visterms import VistermFeatures, visterm_counts
 from oasis_bench.plugins import Dataset, Fields, Registry
-from oasis_bench.system import Progress, Text, UsageError, Value, no_progress
+from oasis_bench.system import Progress, UsageError, check_value, no_progress, quoted
+
+Label: TypeAlias = "str | tuple[str, ...]"
+"""The class of a picture, or its words if the data set has several labels."""
+
+Found: TypeAlias = Sequence[tuple[Path, Label]]
+"""The pictures of a data set, each with its label."""
+
+Tell: TypeAlias = Callable[[str], None]
+"""Called with a line for each picture that is left out."""
 
 
 def warn(line: str) -> None:
@@ -110,11 +109,11 @@ class ImageDataset(Fields, Dataset, kw_only=True):
         self.kinds_of_patches = patch_options(self.patches, self.n_points)
         self.asked_features = asked_features(self.features, VISTERMS)
         if self.asked_features and (self.block is not None or self.visterms != 1000):
-            named = Text.shown(self.features)
+            named = quoted(self.features)
             raise UsageError(f"features = {named}: visterms and block do not apply")
         if self.max_classes is not None:
-            Value.check("max_classes", self.max_classes, int, least=2)
-        check_side(self.pixels)
+            check_value("max_classes", self.max_classes, int, least=2)
+        picture_files.check_side(self.pixels)
         self.visterm_features()  # refuses numbers out of bounds, before a download
 
     @property
@@ -134,9 +133,7 @@ class ImageDataset(Fields, Dataset, kw_only=True):
         return str(folder) if self.folder and folder.is_dir() else None
 
     @abstractmethod
-    def find_images(
-        self, progress: Progress = no_progress, tell: Callable[[str], None] = warn
-    ) -> Sequence[tuple[Path, Label]]:
+    def find_images(self, progress: Progress = no_progress, tell: Tell = warn) -> Found:
         """Find each picture with its class or its words; download the pictures first if needed.
 
         `tell` is called with a line for each picture that is left out.
@@ -161,14 +158,14 @@ class ImageDataset(Fields, Dataset, kw_only=True):
             warnings.warn(line, stacklevel=3)
 
         found = self._of_first_classes(self.find_images(progress, tell))
-        pictures = hashed_pictures([path for path, _ in found], progress)
+        pictures = picture_files.hashed_pictures([path for path, _ in found], progress)
         if self.asked_features:
             source = self.codebook_source
             teachers = partial(teachers_of, source, self.name, pictures, progress, tell)
             result = feature_rows(self.asked_features, pictures, progress, teachers)
         else:
             found, pictures, result = self._visterms(found, pictures, progress, tell)
-        for line in fault_lines(result.left_out):
+        for line in picture_files.fault_lines(result.left_out):
             tell(line)
         if not len(result.kept):
             path, fault = result.left_out[0]
@@ -187,7 +184,7 @@ class ImageDataset(Fields, Dataset, kw_only=True):
             local, with_edges, left_out = patches_of(
                 asked, self.kinds_of_patches, self.n_points, progress
             )
-            for line in fault_lines(left_out):
+            for line in picture_files.fault_lines(left_out):
                 tell(line)
             if local is None:
                 raise UsageError(f"no image of {self.name} has edges: patches are centred at edges")
@@ -199,7 +196,7 @@ class ImageDataset(Fields, Dataset, kw_only=True):
         pixels = None
         if self.pixels is not None:
             kept = [pictures[result.kept[row]] for row in rows]
-            pixels = pixels_of(kept, self.pixels, progress)
+            pixels = picture_files.pixels_of(kept, self.pixels, progress)
         return LabelledRows(
             *(result.X[rows], y, names, images),
             left_out=tuple(lines),
@@ -219,36 +216,31 @@ class ImageDataset(Fields, Dataset, kw_only=True):
         X = sparse.csr_array(counts.ceil())
         return LabelledRows(X.toarray() if self.asked_features else X, y, names)
 
-    def set_apart(
-        self, contents: Sequence[str], labels: Sequence[Label], tell: Callable[[str], None]
-    ) -> set[int]:
+    def set_apart(self, contents: Sequence[str], labels: Sequence[Label], tell: Tell) -> set[int]:
         """Choose own pictures that are used only for the codebooks: by default none.
 
         `contents` has a hash of each picture; `tell` is called with a line on these pictures.
         """
         return set()
 
-    def _of_first_classes(
-        self, found: Sequence[tuple[Path, Label]]
-    ) -> Sequence[tuple[Path, Label]]:
+    def _of_first_classes(self, found: Found) -> Found:
         if self.max_classes is None:
             return found
         labels = {label for _, label in found}
         if not all(isinstance(label, str) for label in labels):
             raise UsageError(
-                f"max_classes = {self.max_classes}: pictures of {self.name} have several labels "
-                "each: leave it out"
+                f"max_classes = {self.max_classes}: leave it out: pictures have several labels here"
             )
         chosen = sorted(labels)[: self.max_classes]
         return [one for one in found if one[1] in chosen]
 
     def _visterms(
         self,
-        found: Sequence[tuple[Path, Label]],
+        found: Found,
         pictures: list[Picture],
         progress: Progress,
-        tell: Callable[[str], None],
-    ) -> tuple[Sequence[tuple[Path, Label]], list[Picture], PictureRows]:
+        tell: Tell,
+    ) -> tuple[Found, list[Picture], PictureRows]:
         """Count visterms; return the pictures that are not set apart, and their rows."""
         labels = [label for _, label in found]
         apart = self.set_apart([picture.content for picture in pictures], labels, tell)
@@ -259,7 +251,7 @@ class ImageDataset(Fields, Dataset, kw_only=True):
         self._check_some_usable(pictures, features)
         teachers = teachers_of(self.codebook_source, self.name, pictures, progress, tell, own)
         result, left_out = visterm_counts(pictures, teachers, features, progress)
-        for line in fault_lines(left_out, "left out of the codebooks"):
+        for line in picture_files.fault_lines(left_out, "left out of the codebooks"):
             tell(line)
         return found, pictures, result
 
@@ -268,9 +260,9 @@ class ImageDataset(Fields, Dataset, kw_only=True):
         reason = ""
         for picture in pictures:
             try:
-                features.sizes(*read_image(picture.path).size)
+                features.sizes(*picture_files.read_image(picture.path).size)
                 return
-            except UnusableImageError as error:
+            except picture_files.UnusableImageError as error:
                 reason = reason or str(error)
         raise self._none_usable(len(pictures), pictures[0].path, reason)
 
@@ -286,7 +278,7 @@ def teachers_of(
     name: str,
     evaluated: Sequence[Picture],
     progress: Progress,
-    tell: Callable[[str], None],
+    tell: Tell,
     own: Sequence[Picture] = (),
 ) -> list[Picture]:
     """Find the pictures that the codebooks of data set `name` are learned from.
@@ -302,8 +294,8 @@ def teachers_of(
             raise UsageError(
                 f"the codebooks of {name} are learned from {source_name}: {error}"
             ) from error
-        own = hashed_pictures([path for path, _ in found], progress)
-    copies = near_duplicates(own, evaluated, progress)
+        own = picture_files.hashed_pictures([path for path, _ in found], progress)
+    copies = picture_files.near_duplicates(own, evaluated, progress)
     others = [picture for picture in own if picture.content not in copies]
     if not others:
         raise UsageError(
@@ -311,10 +303,6 @@ def teachers_of(
             f"these are {source_name}, use this name as the data set"
         )
     return others
-
-
-Label: TypeAlias = "str | tuple[str, ...]"
-"""The class of a picture, or its words if the data set has several labels."""
 
 
 def distinct(contents: Sequence[str], labels: Sequence[Label]) -> list[int]:
@@ -332,9 +320,7 @@ def _words(label: Label) -> set[str]:
     return {label} if isinstance(label, str) else set(label)
 
 
-def as_labels(
-    labels: Sequence[Label],
-) -> tuple[npt.NDArray[np.int64] | sparse.csr_array, tuple[str, ...]]:
+def as_labels(labels: Sequence[Label]) -> tuple[Labels, tuple[str, ...]]:
     """Return class numbers or, for words, a relevance of 1 (images x words); and the names."""
     if all(isinstance(label, str) for label in labels):
         classes, numbers = np.unique(np.array(labels), return_inverse=True)

@@ -13,12 +13,7 @@ from scipy import sparse
 from scipy.io import loadmat
 
 from oasis_bench.data import LabelledRows
-from oasis_bench.datasets.files import (
-    broken,
-    data_folder,
-    dataset_folder,
-    fetch,
-)
+from oasis_bench.datasets.files import broken, data_folder, dataset_folder, fetch
 from oasis_bench.plugins import Dataset
 from oasis_bench.system import Progress, UsageError, cache_home, no_progress, require_memory
 

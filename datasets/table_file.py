@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import shlex
 import unicodedata
 from collections import defaultdict
 from collections.abc import Sequence
@@ -13,18 +12,14 @@ from dataclasses import field, replace
 from decimal import Context, Decimal
 from pathlib import Path
 from reprlib import repr as shown
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
 from oasis_bench.data import (
-    BOOLEAN,
-    GROUPING,
-    ISO,
     MISSING,
-    TIME_OF_DAY,
     Encoding,
     Found,
     JudgedTriplets,
@@ -37,36 +32,13 @@ from oasis_bench.data import (
     is_id,
     kind_of,
 )
-from oasis_bench.datasets.delimited import (
-    contradictions,
-    groups_of_pairs,
-    is_text,
-    row_pairs,
-    row_triplets,
-)
-from oasis_bench.datasets.files import (
-    dataset_folder,
-    first_dozen,
-    listed,
-    named_in_errors,
-    refuse_empty,
-)
-from oasis_bench.datasets.tables import (
-    LIKE_MISSING,
-    NUMBER,
-    Columns,
-    LabelValues,
-    Sheet,
-    Table,
-    drop_option,
-    found_in,
-    has_cells,
-    prepared_remarks,
-    read_sheet,
-    read_table,
-)
+from oasis_bench.datasets import delimited, files, tables
 from oasis_bench.plugins import Dataset, Fields
-from oasis_bench.system import Progress, Text, UsageError, no_progress
+from oasis_bench.system import Progress, UsageError, no_progress, printable, spelled, unknown_name
+
+Places = npt.NDArray[np.intp]
+Numbered: TypeAlias = "tuple[npt.NDArray[np.int64] | None, tuple[str, ...]]"
+"""The number of each row's class, or fold, and their names."""
 
 DECLARED = ("date", "category", "number", "text", "drop")
 """What the user may declare a column to be; a date also by its format."""
@@ -174,31 +146,31 @@ class TableFile(Fields, Dataset):
         read._schema = schema
         return read
 
-    def _asked(self) -> Columns:
-        signs = {"decimal": (self.decimal, ".,"), "thousands": (self.thousands, "".join(GROUPING))}
-        for name, (sign, known) in signs.items():
-            if sign is not None and sign not in [*known]:
-                raise UsageError(f"--{name} {shown(sign)}: one of {' '.join(map(repr, known))}")
-        if self.prepare not in ("auto", "none"):
-            raise UsageError(f"--prepare {shown(self.prepare)}: auto or none")
-        of_model = self._schema is not None and self._schema.columns is not None
-        options = {"decimal": self.decimal, "thousands": self.thousands, "column": self.column}
-        if given := [name for name, value in options.items() if value is not None and of_model]:
-            raise UsageError(
-                f"--{given[0]} is not for a model, which knows how its table was read: leave it out"
-            )
+    def _asked(self) -> tables.Columns:
+        choices = {"decimal": ".,", "thousands": ",. '", "prepare": ("auto", "none")}
+        for name, known in choices.items():
+            if (value := getattr(self, name)) not in (None, *known):
+                possible = " ".join(map(repr, known))
+                raise UsageError(f"{spelled(name)} {shown(value)}: one of {possible}")
+        if self._schema is not None and self._schema.columns is not None:
+            for name in ("decimal", "thousands", "column"):
+                if getattr(self, name) is not None:
+                    what = "is not for a model, which knows how its table was read"
+                    raise UsageError(f"{spelled(name)} {what}")
         if self.decimal is not None and self.decimal == self.thousands:
-            raise UsageError(f"--decimal and --thousands are both {self.decimal!r}: one sign each")
+            both = f"{spelled('decimal')} and {spelled('thousands')}"
+            raise UsageError(f"{both} are both {self.decimal!r}: one sign each")
         kinds = _kinds_of(self.column)
         names = (*_names_in(self.drop), *(name for name, kind in kinds.items() if kind == "drop"))
         is_judged = self.pairs is not None or self.triplets is not None
         if self.fold_column and (is_judged or self.name_column):
-            raise UsageError("pairs and triplets already divide the rows: leave out --fold-column")
+            out = spelled("fold_column")
+            raise UsageError(f"pairs and triplets already divide the rows: leave out {out}")
         aside = self.fold_column or self.name_column
-        return Columns(
+        return tables.Columns(
             self.label,
             fold=aside,
-            fold_option="--fold-column" if self.fold_column else "--name-column",
+            fold_option="fold_column" if self.fold_column else "name_column",
             drop=names,
             decimal=self.decimal,
             thousands=self.thousands,
@@ -212,19 +184,19 @@ class TableFile(Fields, Dataset):
 
     def description(self) -> list[str]:
         """Return a line for each column of a CSV or Parquet file, which describes its content."""
-        with named_in_errors(self.path):
-            if not has_cells(self.path):
+        with files.named_in_errors(self.path):
+            if not tables.has_cells(self.path):
                 return []
-            refuse_empty(self.path)
+            files.refuse_empty(self.path)
             asked = replace(self._asked(), needed=False)
-            sheet = read_sheet(self.path, asked)
-            aside = "names of rows" if self.name_column else "folds"
-            roles = {sheet.fold_at: aside, sheet.at: "labels"}
+            sheet = tables.read_sheet(self.path, asked)
+            roles = {sheet.fold_at: "names of rows" if self.name_column else "folds"}
+            roles[sheet.at] = "labels"
             roles |= dict.fromkeys(sheet.dropped, "left out")
             names = [shown(name) for name in sheet.names[:SHOWN_COLUMNS]]
-            width = max(map(len, names))
+            width, spelt = max(map(len, names)), delimited.is_text(self.path)
             lines = [
-                f"  {name:<{width}}  {_summary(sheet, i, roles.get(i), asked, is_text(self.path))}"
+                f"  {name:<{width}}  {_summary(sheet, i, roles.get(i), asked, spelt)}"
                 for i, name in enumerate(names)
             ]
             if more := len(sheet.names) - len(names):
@@ -248,16 +220,15 @@ class TableFile(Fields, Dataset):
         progress: Progress = no_progress,
     ) -> tuple[Any, list[str] | None]:
         """Return rows, read by the schema of a model, and the names of the rows."""
-        with named_in_errors(self.path):
-            aside = (None, "--name") if name is None else (name, "--name")
+        with files.named_in_errors(self.path):
             asked = replace(
                 self.read_as(schema)._asked(),
                 label=None,
                 needed=False,
-                fold=aside[0],
-                fold_option=aside[1],
+                fold=name,
+                fold_option="name",
             )
-            table = read_table(self.path, asked)
+            table = tables.read_table(self.path, asked)
             _refuse(table.problems)
             X, _ = _as_features(table, asked)
             names = None if name is None or table.folds is None else [f"{it}" for it in table.folds]
@@ -272,16 +243,16 @@ class TableFile(Fields, Dataset):
             If the file cannot be read, or does not have labelled rows of finite numbers in two
             classes or more.  Messages count rows and columns from 1, without the header.
         """
-        with named_in_errors(self.path):
+        with files.named_in_errors(self.path):
             asked = self._asked()
-            table = read_table(self.path, asked)
+            table = tables.read_table(self.path, asked)
             folds = table.folds if self.fold_column else None
             problems = [*table.problems]
             found: list[Any] = []
             for part in (
                 lambda: _as_features(table, asked),
                 lambda: _classes(table.labels, self.bins),
-                lambda: _numbered(folds, "folds", "--fold-column"),
+                lambda: _numbered(folds, "folds", "fold_column"),
                 lambda: self._judgements(table),
             ):
                 try:
@@ -292,13 +263,13 @@ class TableFile(Fields, Dataset):
             (X, encoding), (y, class_names), (folds, _), (names, pairs, triplets) = found
             if y is None:  # without labels
                 n = X.shape[0]
-                y = np.arange(n) if pairs is None else groups_of_pairs(pairs, n)
+                y = np.arange(n) if pairs is None else delimited.groups_of_pairs(pairs, n)
                 class_names = tuple(names[i] for i in np.unique(y, return_index=True)[1])
             remarks = (*table.remarks, *_doubtful(class_names), *_ids(table, asked))
             if pairs is not None:
-                remarks = (*remarks, *contradictions(pairs, names))
+                remarks = (*remarks, *delimited.contradictions(pairs, names))
             if self._schema is None:
-                remarks = (*remarks, *prepared_remarks(X, table.schema, encoding))
+                remarks = (*remarks, *tables.prepared_remarks(X, table.schema, encoding))
             return LabelledRows(
                 *(X, y, class_names),
                 folds=folds,
@@ -310,12 +281,12 @@ class TableFile(Fields, Dataset):
             )
 
     def _judgements(
-        self, table: Table
+        self, table: tables.Table
     ) -> tuple[Sequence[str], Ratings | None, JudgedTriplets | None]:
         """Return the names of the rows, and their pairs and triplets if there are any."""
         names = [f"{i}" for i in range(table.X.shape[0] if table.X.ndim else 0)]
         if self.name_column and table.folds is not None:
-            numbers, called = _numbered(table.folds, "names", "--name-column")
+            numbers, called = _numbered(table.folds, "names", "name_column")
             assert numbers is not None  # there are names
             names = [called[i] for i in numbers]
             if len(called) < len(names):
@@ -324,8 +295,8 @@ class TableFile(Fields, Dataset):
         pairs, triplets = self.pairs, self.triplets
         return (
             names,
-            None if pairs is None else row_pairs(Path(pairs), names),
-            None if triplets is None else row_triplets(Path(triplets), names),
+            None if pairs is None else delimited.row_pairs(Path(pairs), names),
+            None if triplets is None else delimited.row_triplets(Path(triplets), names),
         )
 
 
@@ -335,7 +306,7 @@ def _refuse(problems: Sequence[str]) -> None:
         raise UsageError("; and: ".join(problems))
 
 
-def _ids(table: Table, asked: Columns) -> list[str]:
+def _ids(table: tables.Table, asked: tables.Columns) -> list[str]:
     """Say of each column that may be an id how to leave it out."""
     if sparse.issparse(table.X) or table.schema is None or asked.schema is not None:
         return []
@@ -347,7 +318,7 @@ def _ids(table: Table, asked: Columns) -> list[str]:
     if not ids:
         return []
     what = " and ".join(map(shown, ids[:3])) + f" and {len(ids) - 3} more" * (len(ids) > 3)
-    option = drop_option([*asked.drop, *ids])
+    option = tables.drop_option([*asked.drop, *ids])
     return [f"a different whole number in each row of column {what}: if it is an id, use {option}"]
 
 
@@ -357,25 +328,25 @@ def _doubtful(class_names: Sequence[str]) -> list[str]:
     numbers = Context(traps=[])
     for name in class_names:
         text = unicodedata.normalize("NFC", name.strip())
-        is_number = NUMBER.fullmatch(text) is not None
+        is_number = tables.NUMBER.fullmatch(text) is not None
         key: str | Decimal = numbers.create_decimal(text) if is_number else text.casefold()
         alike[key].append(name)
     remarks = [
-        f"classes {listed(names)} are different because of their spelling: if they are one class, "
-        "spell them alike"
+        f"classes {files.listed(names)} are different because of their spelling: if they are one "
+        "class, spell them alike"
         for names in alike.values()
         if len(names) > 1
     ]
-    missing = [name for name in class_names if name.strip().casefold() in LIKE_MISSING]
+    missing = [name for name in class_names if name.strip().casefold() in tables.LIKE_MISSING]
     if missing:
         remarks.append(
-            f"{listed(missing)} is taken as the name of a class: if it means a missing label, "
-            "leave those rows out"
+            f"{files.listed(missing)} is taken as the name of a class: if it means a missing "
+            "label, leave those rows out"
         )
     return remarks
 
 
-def _as_features(table: Table, asked: Columns) -> tuple[Rows, Encoding | None]:
+def _as_features(table: tables.Table, asked: tables.Columns) -> tuple[Rows, Encoding | None]:
     """Convert to float rows, CSR in canonical form or C order, and check that all are finite.
 
     Dense rows that are to be prepared may have missing values; what their columns are comes second.
@@ -404,16 +375,15 @@ def _as_features(table: Table, asked: Columns) -> tuple[Rows, Encoding | None]:
     lost = ~np.isfinite(values) if encoding is None else np.isinf(values)
     if lost.any():
         rows, places = (part[lost] for part in X.tocoo().coords) if is_sparse else np.nonzero(lost)
-        raise _not_finite(rows, places, table, asked.drop, asked.schema is not None)
+        raise _not_finite(rows, places, table, asked)
     return X, encoding
 
 
 def _not_finite(
-    rows: npt.NDArray[np.intp],
-    places: npt.NDArray[np.intp],
-    table: Table,
-    dropped: Sequence[str],
-    of_model: bool,
+    rows: Places,
+    places: Places,
+    table: tables.Table,
+    asked: tables.Columns,
 ) -> UsageError:
     """Return the error of values that are missing or infinite: how many, in which columns."""
     columns = table.columns
@@ -421,33 +391,33 @@ def _not_finite(
     held, counts = np.unique(places, return_counts=True)
     each = [f"{names[i]} ({n})" for i, n in zip(held, counts, strict=True)]
     out = ""
-    if columns and len(held) < len(names) and not of_model:
-        without = drop_option([*dropped, *(columns[i] for i in held)])
+    if columns and len(held) < len(names) and asked.schema is None:
+        without = tables.drop_option([*asked.drop, *(columns[i] for i in held)])
         out = f"leave these columns out with {without}, "
     return UsageError(
         f"{len(rows)} value{' is' if len(rows) == 1 else 's are'} NaN or missing, infinite or "
         f"beyond float64, the first in row {rows[0] + 1}, column {names[places[0]]}; "
-        f"by columns: {first_dozen(each)}: {out}fill them in or leave those rows out"
+        f"by columns: {files.first_dozen(each)}: {out}fill them in or leave those rows out"
     )
 
 
-def _classes(
-    values: LabelValues | None, bins: int | None
-) -> tuple[npt.NDArray[np.int64] | None, tuple[str, ...]]:
+def _classes(values: tables.LabelValues | None, bins: int | None) -> Numbered:
     """Return each row's class number, and the class names; with `bins` classes are quantiles."""
     if bins is None or values is None:
-        return _numbered(values, "labels", "--label")
+        return _numbered(values, "labels", "label")
     if not 2 <= bins <= MOST_BINS:
-        raise UsageError(f"--bins {bins}: a number from 2 to {MOST_BINS} is needed")
+        raise UsageError(f"{spelled('bins', bins)}: a number from 2 to {MOST_BINS} is needed")
     try:
         is_text = isinstance(values, list)
         missing = np.array([text in MISSING for text in values]) if is_text else np.isnan(values)
         numbers = np.asarray(values)[~missing].astype(np.float64)
     except ValueError as error:
-        text = next((it for it in values if it not in MISSING and not NUMBER.fullmatch(it)), "")
+        text = next(
+            (it for it in values if it not in MISSING and not tables.NUMBER.fullmatch(it)), ""
+        )
         raise UsageError(
-            f"--bins makes classes of numbers, but the label {shown(text)} is text: leave out "
-            "--bins, or name another column with --label"
+            f"{spelled('bins')} makes classes of numbers, but the label {shown(text)} is text: "
+            f"leave out {spelled('bins')}, or name another column with {spelled('label')}"
         ) from error
     _refuse_missing(missing, "labels")
     edges = np.unique(np.quantile(numbers, np.arange(1, bins) / bins))
@@ -457,9 +427,7 @@ def _classes(
     return y.astype(np.int64), tuple(names)
 
 
-def _numbered(
-    values: LabelValues | None, what: str, option: str
-) -> tuple[npt.NDArray[np.int64] | None, tuple[str, ...]]:
+def _numbered(values: tables.LabelValues | None, what: str, option: str) -> Numbered:
     """Return the number of each row's class, or fold, and the names of these in their order."""
     if values is None:
         return None, ()
@@ -467,7 +435,7 @@ def _numbered(
         missing = np.array([value.strip() in MISSING for value in values], dtype=bool)
         _refuse_missing(missing, what)
         names = sorted(set(values))
-        if all(NUMBER.fullmatch(name) for name in names):
+        if all(tables.NUMBER.fullmatch(name) for name in names):
             names.sort(key=float)
         number = {name: i for i, name in enumerate(names)}
         return np.array([number[value] for value in values], dtype=np.int64), tuple(names)
@@ -476,8 +444,8 @@ def _numbered(
     if fractions.size:
         raise UsageError(
             f"the {what} are numbers with fractions, such as {fractions[0]} ({fractions.size} of "
-            f"them): a name is a text or a whole number: name another column with {option}"
-            + ", or make classes of a target, such as five with --bins 5"
+            f"them): a name is a text or a whole number: name another column with {spelled(option)}"
+            + f", or make classes of a target, such as five with {spelled('bins', 5)}"
             * (what == "labels")
         )
     numbers, places = np.unique(values, return_inverse=True)
@@ -489,17 +457,18 @@ def _refuse_missing(missing: npt.NDArray[np.bool_], what: str) -> None:
         are = f"{what.removesuffix('s')} is" if n == 1 else f"{what} are"
         raise UsageError(
             f"{n} {are} missing, the first in row {int(missing.argmax()) + 1}: fill them in or "
-            "leave those rows out; if a name such as NA does not mean a missing one, spell it "
-            "differently"
+            "leave those rows out; if NA is a name and does not mean a missing one, spell it out"
         )
 
 
-def _summary(sheet: Sheet, place: int, role: str | None, asked: Columns, is_text_file: bool) -> str:
+def _summary(
+    sheet: tables.Sheet, place: int, role: str | None, asked: tables.Columns, is_text_file: bool
+) -> str:
     """Describe the use of a column, its values, and how many are missing."""
     import pandas as pd
 
     name, given = sheet.names[place], sheet.cells[place]
-    found = None if role else found_in(sheet, place, asked, is_text_file)
+    found = None if role else tables.found_in(sheet, place, asked, is_text_file)
     column = None if found is None or found.problem else found.column
     how = "" if found is None or column is None or not asked.prepares else _prepared_as(found)
     is_text = kind_of(given) in ("text", "category")
@@ -516,28 +485,28 @@ def _summary(sheet: Sheet, place: int, role: str | None, asked: Columns, is_text
         what = f"{role}, {n_distinct} different"
         if role == "labels" and n_distinct:
             counts = values.value_counts()
-            each = ", ".join(f"{Text.printable(str(label))}: {n}" for label, n in counts.items())
+            each = ", ".join(f"{printable(str(label))}: {n}" for label, n in counts.items())
             rest = f", of {counts.min()} to {counts.max()} rows"
             what += f" ({each})" if n_distinct <= SHOWN_CLASSES else rest
     elif not n_distinct:
-        what = f"no value{'' if how else f': {drop_option([name])}'}"
+        what = f"no value{'' if how else f': {tables.drop_option([name])}'}"
     elif pd.api.types.is_numeric_dtype(values):
         low, high = float(values.min()), float(values.max())
-        is_date = column is not None and column.kind == "date" and column.form != TIME_OF_DAY
+        is_date = column is not None and column.kind == "date" and not column.is_time_of_day
         ends = [f"{np.datetime64(int(it), 'D')}" if is_date else f"{it:.4g}" for it in (low, high)]
-        form = "" if column is None or column.form in ("", ISO, BOOLEAN) else f" ({column.form})"
+        form = f" ({column.form})" if column is not None and column.has_form else ""
         what = f"{column.kind if column and column.kind != 'constant' else 'number'}{form}, "
         what += " to ".join(ends) if high > low else f"always {ends[0]}"
         if is_id(values.to_numpy()) and not how:
-            what += f", all different: an id? {drop_option([name])}"
+            what += f", all different: an id? {tables.drop_option([name])}"
     else:
         what = f"text, {n_distinct} different, such as {shown(values.dropna().iloc[0])}"
         if not how:
-            problem = "" if found is None else found.problem
-            what += f": {sheet.hint}{problem and problem + '; or '}--drop it"
+            problem = f"{found.problem}; or " if found and found.problem else ""
+            what += f": {sheet.hint}{problem}{spelled('drop')} it"
     what += f", {n_missing} missing" * bool(n_missing) + (f": {how}" if how else "")
     if what.startswith("text") and sheet.at is None and 1 < n_distinct <= len(given) // 2:
-        what += f". Perhaps the label: --label {shlex.quote(name)}"
+        what += f". Perhaps the label: {spelled('label', name)}"
     return what
 
 
@@ -552,8 +521,8 @@ def _prepared_as(found: Found) -> str:
         return "left out, as an id"
     if column.kind == "category":
         return f"one-hot; texts in under {Prepare.RARE:.0%} of the training rows share a column"
-    parts = ["days since 1970"] if column.kind == "date" and column.form != TIME_OF_DAY else []
-    parts += ["in days"] if column.form == TIME_OF_DAY else []
+    parts = ["days since 1970"] if column.kind == "date" and not column.is_time_of_day else []
+    parts += ["in days"] if column.is_time_of_day else []
     if n_missing:
         parts.append("missing ones get the median of the training rows")
         if n_missing >= Prepare.MUCH_MISSING * len(values):
@@ -574,7 +543,7 @@ def _kinds_of(text: str | None) -> dict[str, str]:
         name, sign, kind = declared.rpartition("=")
         if not sign or (kind not in DECLARED and "%" not in kind):
             raise UsageError(
-                f"--column {shown(declared)}: NAME=KIND is needed, a kind of "
+                f"{spelled('column')} {shown(declared)}: NAME=KIND is needed, a kind of "
                 f"{', '.join(DECLARED)} or the format of a date, such as %d/%m/%Y"
             )
         kinds[name.strip()] = kind
@@ -625,8 +594,8 @@ class Keel(Fields, Dataset):
 
     def __post_init__(self) -> None:
         if self.table not in TABLES:
-            raise UsageError(f"data set keel: {Text.unknown_name('table', self.table, TABLES)}")
-        self._path = dataset_folder("keel") / f"{self.table}.csv"
+            raise UsageError(f"data set keel: {unknown_name('table', self.table, TABLES)}")
+        self._path = files.dataset_folder("keel") / f"{self.table}.csv"
 
     @property
     def title(self) -> str:

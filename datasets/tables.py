@@ -8,7 +8,6 @@ from __future__ import annotations
 import csv
 import io
 import re
-import shlex
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,8 +22,6 @@ from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
 from oasis_bench.data import (
-    BOOLEAN,
-    ISO,
     MISSING,
     Column,
     Encoding,
@@ -35,29 +32,15 @@ from oasis_bench.data import (
     kind_of,
     read_frame,
 )
-from oasis_bench.datasets.delimited import (
-    ENDINGS,
-    ONE_BYTE,
-    Cells,
-    decimal_of,
-    find_signs,
-    is_text,
-    layout_of,
-    refuse_too_large,
+from oasis_bench.datasets import delimited, files
+from oasis_bench.system import (
+    UsageError,
+    did_you_mean,
+    how_to_install,
+    require_memory,
+    require_packages,
+    spelled,
 )
-from oasis_bench.datasets.files import (
-    FEWER,
-    broken,
-    first_dozen,
-    listed,
-    load_array,
-    load_npy,
-    load_sparse,
-    named_in_errors,
-    open_npz,
-    refuse_empty,
-)
-from oasis_bench.system import Text, UsageError, how_to_install, require_memory, require_packages
 
 if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
     import pandas as pd
@@ -119,7 +102,7 @@ class Columns:
 
     label: str | None = None
     fold: str | None = None
-    fold_option: str = "--fold-column"
+    fold_option: str = "fold_column"
     drop: tuple[str, ...] = ()
     decimal: str | None = None
     thousands: str | None = None
@@ -133,7 +116,7 @@ class Columns:
 
 def has_cells(path: Path) -> bool:
     """Tell whether a file is a table whose columns have names and types, or texts."""
-    return is_text(path) or path.name.lower().endswith((FRAME, ".parquet"))
+    return delimited.is_text(path) or path.name.lower().endswith((FRAME, ".parquet"))
 
 
 def read_table(path: Path, asked: Columns) -> Table:
@@ -141,15 +124,16 @@ def read_table(path: Path, asked: Columns) -> Table:
 
     For a model that was fitted on rows without names, cells are complete numbers.
     """
-    refuse_empty(path)
+    files.refuse_empty(path)
     if asked.schema is not None and (asked.schema.columns is None) == has_cells(path):
         asked = replace(asked, schema=None, prepares=False)
     for ending, (reader, options) in READERS.items():
         if path.name.lower().endswith(ending):
             for name in ("label", "fold", *_CELLS, "labels"):
                 if getattr(asked, name) and name not in options:
-                    option = {"fold": asked.fold_option[2:], "kinds": "column"}.get(name, name)
-                    raise UsageError(f"--{option} is not for a file of {ending}: leave it out")
+                    names = {"fold": asked.fold_option, "kinds": "column"}
+                    option = spelled(names.get(name, name))
+                    raise UsageError(f"{option} is not for a file of {ending}: leave it out")
             return reader(path, asked)
     raise UsageError(f"unknown kind of file: the ending is one of {', '.join(READERS)}")
 
@@ -160,7 +144,7 @@ class Sheet(NamedTuple):
     `signs` is a schema without columns, which says how cells of text are read; or that of a model.
     """
 
-    cells: Cells
+    cells: delimited.Cells
     names: Sequence[str]
     at: int | None
     fold_at: int | None
@@ -185,7 +169,7 @@ class Sheet(NamedTuple):
 
 def read_sheet(path: Path, asked: Columns) -> Sheet:
     """Read the cells of a CSV or Parquet file, or of a file of a DataFrame."""
-    if not is_text(path):
+    if not delimited.is_text(path):
         typed = _typed_cells(path)
         names = [str(name).strip() for name in typed.columns]
         found = {i: typed.iloc[:, i] for i in range(len(names))}
@@ -194,7 +178,9 @@ def read_sheet(path: Path, asked: Columns) -> Sheet:
         return Sheet(found, names, *where, own)
     of_model = asked.schema
     known = "cp1252" if of_model is None else of_model.encoding
-    layout = layout_of(path, asked.header, known if known in ONE_BYTE else "cp1252")
+    layout = delimited.layout_of(
+        path, asked.header, known if known in delimited.ONE_BYTE else "cp1252"
+    )
     names = layout.names
     at, fold_at, dropped = _places(names, asked)
     texts = {i for i in (at, fold_at) if i is not None}
@@ -211,36 +197,37 @@ def read_sheet(path: Path, asked: Columns) -> Sheet:
     texts |= {i for i in others if asked.kinds.get(names[i], "number") != "number"}
     found = layout.read_cells(texts)
     _refuse_a_row_of_names(names, found, at, asked.header)
-    signs = find_signs(layout, found, texts, dropped, asked.decimal, asked.thousands)
+    decimal, remarks, hint = delimited.find_signs(
+        layout, found, texts, dropped, asked.decimal, asked.thousands
+    )
     schema = Schema(
-        decimal=signs.decimal,
+        decimal=decimal,
         thousands=asked.thousands or "",  # type: ignore[arg-type]
         encoding=layout.encoding,
     )
     empty = [i for i in others if not names[i] and found[i].isna().all()]
-    remarks = signs.remarks
     remarks += [f"column {i + 1} has neither a name nor a value: it is left out" for i in empty]
     if any(not names[i] for i in others if i not in empty):
         raise UsageError(
             "a column has no name (pandas' index?): name it, or leave it out with "
             f"{drop_option([*asked.drop, ''])}"
         )
-    return Sheet(found, names, at, fold_at, dropped + empty, schema, remarks, signs.hint)
+    return Sheet(found, names, at, fold_at, dropped + empty, schema, remarks, hint=hint)
 
 
-def _typed_signs(found: Cells, names: Sequence[str], asked: Columns) -> Schema:
+def _typed_signs(found: delimited.Cells, names: Sequence[str], asked: Columns) -> Schema:
     """Return the signs of numbers in texts of a typed table: of columns declared as numbers."""
     texts = [
         found[i].dropna().map(str)
         for i, name in enumerate(names)
         if asked.kinds.get(name) == "number" and kind_of(found[i]) in ("text", "category")
     ]
-    decimal = decimal_of(texts, asked.decimal, asked.thousands)
+    decimal = delimited.decimal_of(texts, asked.decimal, asked.thousands)
     return Schema(missing=("",), decimal=decimal, thousands=asked.thousands or "")  # type: ignore[arg-type]
 
 
 def _refuse_a_row_of_names(
-    names: Sequence[str], found: Cells, at: int | None, header: str | None
+    names: Sequence[str], found: delimited.Cells, at: int | None, header: str | None
 ) -> None:
     """Raise UsageError if the names of columns are like a row: numbers, and a label that occurs."""
     if header is not None or at is None:
@@ -249,8 +236,9 @@ def _refuse_a_row_of_names(
     n_numbers = sum(NUMBER.fullmatch(name) is not None for name in others)
     if n_numbers > len(others) / 2 and names[at] in {*found[at]}:
         raise UsageError(
-            f"its first line is like a row, not like names: {listed(names)}: if it is a row, give "
-            f"--header none --label {at + 1}; otherwise --header 1"
+            f"its first line is like a row, not like names: {files.listed(names)}: if it is a row, "
+            f"give {spelled('header', 'none')} {spelled('label', str(at + 1))}; otherwise "
+            f"{spelled('header', '1')}"
         )
 
 
@@ -259,19 +247,19 @@ def _typed_cells(path: Path) -> pd.DataFrame:
     import pandas as pd
 
     if path.name.lower().endswith(FRAME):
-        with broken("the table"):
+        with files.broken("the table"):
             return read_frame(path)
     require_packages("a .parquet file", ["pyarrow"], "parquet")
     from pyarrow import parquet
 
-    with broken("Parquet"):
+    with files.broken("Parquet"):
         held = parquet.read_metadata(path)
         names = held.schema.to_arrow_schema().names
-    require_memory(8 * held.num_rows * held.num_columns, "it", FEWER)
+    require_memory(8 * held.num_rows * held.num_columns, "it", files.FEWER)
     if twice := [name for i, name in enumerate(names) if name in names[:i]]:
         raise UsageError(f"several columns are called {shown(twice[0])}: rename all but one")
     try:
-        with broken("Parquet"):
+        with files.broken("Parquet"):
             return pd.read_parquet(path, engine="pyarrow").reset_index(drop=True)
     except ImportError as error:  # it is too old for pandas
         raise UsageError(
@@ -283,7 +271,7 @@ def _read_cells(path: Path, asked: Columns) -> Table:
     """Divide the cells of a table into features, labels and folds."""
     sheet = read_sheet(path, asked)
     names, at, fold_at = sheet.names, sheet.at, sheet.fold_at
-    spelt = is_text(path)
+    spelt = delimited.is_text(path)
     labels = None if at is None else _names_of(sheet.cells[at], "labels", spelt)
     folds = None if fold_at is None else _names_of(sheet.cells[fold_at], "folds", spelt)
     n_rows, places = sheet.n_rows, sheet.places
@@ -307,8 +295,8 @@ def _read_cells(path: Path, asked: Columns) -> Table:
         without = drop_option([names[i] for i in [*sheet.dropped, *wrong]])
         problems = (
             f"{len(wrong)} column{' is' if len(wrong) == 1 else 's are'} not numeric: "
-            f"{first_dozen(each, '; ')}; {sheet.hint}or leave out with {without}, "
-            "or name the label with --label",
+            f"{files.first_dozen(each, '; ')}; {sheet.hint}or leave out with {without}, "
+            f"or name the label with {spelled('label')}",
         )
     values = [one.values for one in found if one.values is not None]
     columns = [one.column for one in found if one.values is not None]
@@ -332,7 +320,7 @@ def _read_cells(path: Path, asked: Columns) -> Table:
     for i, column in enumerate(columns):
         if not column.is_needed:
             X[:, i] = 0
-    return Table(X, labels, folds, tuple(remarks), schema, schema.coding, problems)
+    return Table(X, labels, folds, tuple(remarks), schema, schema.coding, problems=problems)
 
 
 def _named(sheet: Sheet) -> pd.DataFrame:
@@ -365,7 +353,7 @@ def prepared_remarks(X: Any, schema: Schema | None, encoding: Encoding | None) -
         of_kind[column.kind].append(column.name)
         if column.kind in ("number", "date") and np.isnan(X[:, i]).any():
             of_kind["missing"].append(column.name)
-        if column.form not in ("", ISO, BOOLEAN):
+        if column.has_form:
             forms.append(f"{shown(column.name)} as {column.words}")
     told = {
         "missing": "with missing values imputed by the median",
@@ -375,14 +363,15 @@ def prepared_remarks(X: Any, schema: Schema | None, encoding: Encoding | None) -
         "id": "left out as id",
     }
     parts = [
-        f"{len(of_kind[kind])} {how} ({first_dozen([*map(shown, of_kind[kind])])})"
+        f"{len(of_kind[kind])} {how} ({files.first_dozen([*map(shown, of_kind[kind])])})"
         for kind, how in told.items()
         if of_kind[kind]
     ]
-    remarks = [f"columns read: {first_dozen(forms)}"] if forms else []
+    remarks = [f"columns read: {files.first_dozen(forms)}"] if forms else []
     if encoding is not None:
         remarks.append(
-            f"columns prepared: {', '.join(parts)}; --prepare none takes complete numbers only"
+            f"columns prepared: {', '.join(parts)}; {spelled('prepare', 'none')} takes complete "
+            "numbers only"
         )
     return remarks
 
@@ -437,14 +426,13 @@ def drop_option(names: Sequence[str]) -> str:
     """
     line = io.StringIO()
     csv.writer(line, lineterminator="").writerow(dict.fromkeys(names))
-    quoted = line.getvalue()
-    words = f"--drop{'=' if quoted.startswith('-') else ' '}{shlex.quote(quoted)}"
-    return words if len(words) <= LONGEST_DROP and words.isprintable() else "--drop"
+    words = spelled("drop", line.getvalue())
+    return words if len(words) <= LONGEST_DROP and words.isprintable() else spelled("drop")
 
 
 def _places(columns: Sequence[str], asked: Columns) -> tuple[int | None, int | None, list[int]]:
     """Return the places of the labels, of the folds, and of what is left out."""
-    for option, names in (("--drop", asked.drop), ("--column", tuple(asked.kinds))):
+    for option, names in ((spelled("drop"), asked.drop), (spelled("column"), tuple(asked.kinds))):
         if unknown := [name for name in names if name not in map(str.strip, columns)]:
             raise UsageError(
                 f"{option}: no column {shown(unknown[0])}: {_columns_are(columns, unknown[0])}"
@@ -452,13 +440,13 @@ def _places(columns: Sequence[str], asked: Columns) -> tuple[int | None, int | N
     at = _label_column(columns, asked)
     fold_at = None
     if asked.fold is not None:
-        what = "folds" if asked.fold_option == "--fold-column" else "name"
-        fold_at = _only(columns, [asked.fold], what, asked.fold_option)
+        what = "folds" if asked.fold_option == "fold_column" else "name"
+        fold_at = _only(columns, [asked.fold], what, spelled(asked.fold_option))
         if fold_at == at and asked.label is None:
             at = None  # it only has the name of a label
         elif fold_at == at:
             raise UsageError(
-                f"{asked.fold_option} {shown(asked.fold)} is the label: name another one"
+                f"{spelled(asked.fold_option)} {shown(asked.fold)} is the label: name another one"
             )
     if asked.schema is not None:
         features = asked.schema.places(columns)
@@ -466,7 +454,8 @@ def _places(columns: Sequence[str], asked: Columns) -> tuple[int | None, int | N
         return at, fold_at, others
     dropped = [i for i, name in enumerate(columns) if name.strip() in asked.drop]
     if {at, fold_at} & set(dropped):
-        raise UsageError("--drop names the column of the labels or of the folds: do not drop it")
+        what = "names the column of the labels or of the folds: do not drop it"
+        raise UsageError(f"{spelled('drop')} {what}")
     return at, fold_at, dropped
 
 
@@ -480,7 +469,7 @@ def _label_column(columns: Sequence[str], asked: Columns) -> int | None:
     names = names[:1] if LABEL_COLUMN in names else names or [*usual]
     is_row = any(map(NUMBER.fullmatch, columns))
     more = ", and if these are a row, write a line of names above it" * is_row
-    return _only(columns, names, "label", "--label COLUMN", more)
+    return _only(columns, names, "label", spelled("label", metavar="COLUMN"), more)
 
 
 def _only(
@@ -493,20 +482,20 @@ def _only(
     asked = names[0] if len(names) == 1 else ""  # nothing is like a name that nobody gave
     raise UsageError(
         f"{'several columns can be' if found else 'there is no column for'} the {what} "
-        f"({listed(names)}): {_columns_are(columns, asked)}: name one with {option}"
+        f"({files.listed(names)}): {_columns_are(columns, asked)}: name one with {option}"
         f"{'' if found else more}"
     )
 
 
 def _columns_are(columns: Sequence[str], asked: str) -> str:
     """List the columns; if the requested one does not exist, the nearest name comes first."""
-    hint = Text.nearest(asked, columns) if asked not in columns else ""
-    return f"{hint}the columns are {listed(columns)}"
+    hint = did_you_mean(asked, columns) if asked not in columns else ""
+    return f"{hint}the columns are {files.listed(columns)}"
 
 
 def _read_npz(path: Path, asked: Columns) -> Table:
     """Read the array `X`, or a sparse matrix of SciPy, and the arrays of labels and of folds."""
-    with open_npz(path) as file:
+    with files.open_npz(path) as file:
         y: str | None = asked.label or "y"
         if y not in file.files and not (asked.needed or asked.label):
             y = None
@@ -515,15 +504,17 @@ def _read_npz(path: Path, asked: Columns) -> Table:
         needed += [name for name in (y, asked.fold) if name is not None]
         if missing := [name for name in needed if name not in file.files]:
             raise UsageError(
-                f"there is no array {shown(missing[0])}: the arrays are {listed(file.files)}: call "
-                "the features X and the labels y, or name labels with --label and folds with "
-                f"--fold-column; numpy.savez(path, {missing[0]}=..., **numpy.load(path)) adds one"
+                f"there is no array {shown(missing[0])}: the arrays are "
+                f"{files.listed(file.files)}: call the features X and the labels y, or name labels "
+                f"with {spelled('label')} and folds with {spelled('fold_column')}; "
+                f"numpy.savez(path, {missing[0]}=..., **numpy.load(path)) adds one"
             )
         if asked.fold is not None and asked.fold in ("X", y):
-            raise UsageError(f"--fold-column {shown(asked.fold)}: name another array than X and y")
-        X: Any = load_sparse(path, file) if is_sparse else load_array(file, "X")
+            given = f"{spelled('fold_column')} {shown(asked.fold)}"
+            raise UsageError(f"{given}: name another array than X and y")
+        X: Any = files.load_sparse(path, file) if is_sparse else files.load_array(file, "X")
         labels, folds = (
-            None if name is None else _array_labels(load_array(file, name), name)
+            None if name is None else _array_labels(files.load_array(file, name), name)
             for name in (y, asked.fold)
         )
         return Table(X, labels, folds)
@@ -532,17 +523,17 @@ def _read_npz(path: Path, asked: Columns) -> Table:
 def _read_npy(path: Path, asked: Columns) -> Table:
     """Read features, and the labels from another file."""
     if asked.labels is None and asked.needed:
-        raise UsageError("has no labels: give a file of labels with --labels y.npy")
+        raise UsageError(f"has no labels: give a file of labels with {spelled('labels', 'y.npy')}")
     labels = None
     if asked.labels is not None:
-        with named_in_errors(f"labels {asked.labels}"):
-            labels = _array_labels(load_npy(asked.labels), asked.labels.name)
-    return Table(load_npy(path), labels)
+        with files.named_in_errors(f"labels {asked.labels}"):
+            labels = _array_labels(files.load_npy(asked.labels), asked.labels.name)
+    return Table(files.load_npy(path), labels)
 
 
 def _array_labels(labels: npt.NDArray[Any], name: str) -> LabelValues:
     if labels.ndim == 1 and labels.dtype.kind in "US":
-        with broken(f"array {shown(name)}"):
+        with files.broken(f"array {shown(name)}"):
             return [str(label) for label in labels.astype(np.str_).tolist()]
     if labels.ndim == 1 and labels.dtype.kind in "biuf":
         return labels
@@ -554,11 +545,11 @@ def _array_labels(labels: npt.NDArray[Any], name: str) -> LabelValues:
 
 def _read_svmlight(path: Path, asked: Columns) -> Table:
     """Read sparse rows; the first feature is 0 if one has this number, else 1."""
-    refuse_too_large(path)
+    delimited.refuse_too_large(path)
     schema, of_model = asked.schema, {}
     if is_known := schema is not None and schema.n_features > 0:
         of_model = {"zero_based": schema.from_zero, "n_features": schema.n_features}
-    with broken("svmlight"):
+    with files.broken("svmlight"):
         X, y = load_svmlight_file(str(path), **{"zero_based": True, **of_model})
     if not is_known:
         from_zero = bool((X.indices == 0).any())
@@ -579,7 +570,7 @@ READERS: Mapping[str, tuple[Callable[[Path, Columns], Table], tuple[str, ...]]] 
     FRAME: (_read_cells, _COLUMNS),
     ".npz": (_read_npz, _ARRAYS),
     ".parquet": (_read_cells, _COLUMNS),
-    **dict.fromkeys(ENDINGS, (_read_cells, ("label", "fold", *_CELLS))),
+    **dict.fromkeys(delimited.ENDINGS, (_read_cells, ("label", "fold", *_CELLS))),
     ".npy": (_read_npy, ("labels",)),
     **{f".{name}{gz}": (_read_svmlight, ()) for name in SVMLIGHT for gz in ("", ".gz")},
 }

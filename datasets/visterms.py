@@ -22,23 +22,14 @@ from threadpoolctl import threadpool_limits
 
 from oasis_bench.datasets import picture_files
 from oasis_bench.datasets.files import Arrays, cache_key, cached
-from oasis_bench.datasets.picture_files import (
-    LeftOut,
-    Parts,
-    Picture,
-    PictureRows,
-    TooSmallError,
-    arrays_of_faults,
-    described,
-    faults_of,
-    in_threads,
-    named,
-    read_image,
-)
-from oasis_bench.system import Progress, UsageError, Value, cache_home
+from oasis_bench.datasets.picture_files import LeftOut, Parts, Picture, PictureRows
+from oasis_bench.system import Progress, UsageError, cache_home, check_value, spelled
 
 if TYPE_CHECKING:  # Pillow is imported where it is used: a trial does without
     from PIL.Image import Image
+
+Bytes = npt.NDArray[np.uint8]
+Floats = npt.NDArray[np.float32]
 
 N_POINTS = 8
 DIAGONAL = 1.41421
@@ -48,9 +39,7 @@ N_PATTERNS = 59
 """8 * 7 + 2 uniform patterns, and one code for all the others."""
 
 
-def lbp_codes(
-    grey: npt.NDArray[np.uint8], start: int = 0, stop: int | None = None
-) -> npt.NDArray[np.uint8]:
+def lbp_codes(grey: Bytes, start: int = 0, stop: int | None = None) -> Bytes:
     """Compute the codes, 0 to 58, of the rows from `start` to before `stop`: 8 points, radius 2.
 
     Equal to scikit-image's ``local_binary_pattern(grey, 8, 2, 'nri_uniform')`` (Ahonen, Hadid &
@@ -97,7 +86,7 @@ def _between(
     return value
 
 
-def _uniform_codes() -> npt.NDArray[np.uint8]:
+def _uniform_codes() -> Bytes:
     """Give each of the 256 sign patterns its code, as scikit-image does.
 
     At most two changes of sign along the 8 points (not around them): 1 + 8 (ones - 1) + turns
@@ -157,8 +146,8 @@ class VistermFeatures:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        Value.check("block", self.block, int, least=2)
-        Value.check("visterms", self.n_visterms, int, least=2)
+        check_value("block", self.block, int, least=2)
+        check_value("visterms", self.n_visterms, int, least=2)
         if self.block % self.stride:
             raise UsageError(
                 f"stride = {self.stride} does not divide block = {self.block}: choose one that does"
@@ -178,16 +167,16 @@ class VistermFeatures:
             factor = self.scale ** len(sizes)
             size = (round(width / factor), round(height / factor))
         if not sizes:
-            raise TooSmallError(
+            raise picture_files.TooSmallError(
                 f"visual words need {self.min_blocks} blocks of {self.block} x {self.block} "
                 f"pixels, but {width} x {height} pixels have room for "
-                f"{self.n_blocks(width, height)} only: use larger pictures, a smaller --block, "
-                "or other --features"
+                f"{self.n_blocks(width, height)} only: use larger pictures, a smaller "
+                f"{spelled('block')}, or other {spelled('features')}"
             )
         return sizes
 
 
-def nearest_colours(colours: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+def nearest_colours(colours: Bytes) -> Bytes:
     """Return the number of the nearest of at most 256 colours (n_colours, 3) to every colour.
 
     Of shape (2**24,), at red + 256 green + 65536 blue.  Squared distances of whole numbers are
@@ -197,7 +186,7 @@ def nearest_colours(colours: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
 
 
 @lru_cache(maxsize=1)
-def _colour_table(colours: bytes) -> npt.NDArray[np.uint8]:
+def _colour_table(colours: bytes) -> Bytes:
     """Make the table, and keep the last one: it takes half a second."""
     rgb = np.frombuffer(colours, np.uint8).reshape(-1, 3).astype(np.int32)
     levels = np.arange(256, dtype=np.int32)
@@ -214,9 +203,7 @@ def _colour_table(colours: bytes) -> npt.NDArray[np.uint8]:
     return table.reshape(-1)
 
 
-def block_descriptors(
-    image: Image, layout: VistermFeatures, colours: npt.NDArray[np.uint8]
-) -> npt.NDArray[np.float32]:
+def block_descriptors(image: Image, layout: VistermFeatures, colours: Bytes) -> Floats:
     """Describe each block by texture and colours: (n_blocks, 59 + n_colours), scale by scale.
 
     A row is the histogram of the block's local binary patterns (the 59 codes of `lbp_codes`) joined
@@ -238,9 +225,7 @@ def block_descriptors(
     return np.concatenate(descriptors, dtype=np.float32) / np.float32(layout.block**2)
 
 
-def _cell_histograms(
-    image: Image, side: int, colours: npt.NDArray[np.uint8]
-) -> npt.NDArray[np.int32]:
+def _cell_histograms(image: Image, side: int, colours: Bytes) -> npt.NDArray[np.int32]:
     """Count patterns and colours in cells of `side` x `side` pixels: (rows, columns, bins).
 
     Blocks overlap, cells do not: each pixel is counted once.
@@ -261,7 +246,7 @@ def _cell_histograms(
     return cells
 
 
-def _histograms(codes: npt.NDArray[np.uint8], side: int, n_bins: int) -> npt.NDArray[np.intp]:
+def _histograms(codes: Bytes, side: int, n_bins: int) -> npt.NDArray[np.intp]:
     """Count the codes in each cell of a strip; columns that fill no cell are left out."""
     n_rows, n_columns = codes.shape[0] // side, codes.shape[1] // side
     rows, columns = (np.arange(n * side) // side for n in (n_rows, n_columns))
@@ -291,28 +276,33 @@ def _learn(pictures: Sequence[Picture], features: VistermFeatures, progress: Pro
     n_pixels, n_blocks = (
         math.ceil(total / max(1, len(drawn))) for total in (SAMPLED_PIXELS, SAMPLED_BLOCKS)
     )
-    pixels, unreadable = in_threads(
+    pixels, unreadable = picture_files.in_threads(
         partial(_sample_pixels, features, n_pixels), "sampling colours", drawn, progress
     )
     if not pixels:
         raise _too_few(0, len(drawn), features)
     colours = _learn_colours(np.concatenate(list(pixels.values())), features)
     sample = partial(_sample_blocks, features, n_blocks, colours)
-    samples, too_small = in_threads(sample, "sampling blocks", pixels, progress)
+    samples, too_small = picture_files.in_threads(sample, "sampling blocks", pixels, progress)
     if (n_sampled := sum(map(len, samples.values()))) < features.n_visterms:
         raise _too_few(n_sampled, len(drawn), features)
     what = f"learning {features.n_visterms} visual words"
     progress(what, 0, 1)
     visterms = _learn_visterms(np.concatenate(list(samples.values())), features)
     progress(what, 1, 1)
-    return {"colours": colours, "visterms": visterms, **arrays_of_faults(unreadable | too_small)}
+    return {
+        "colours": colours,
+        "visterms": visterms,
+        **picture_files.arrays_of_faults(unreadable | too_small),
+    }
 
 
 def _too_few(n_blocks: int, n_images: int, features: VistermFeatures) -> UsageError:
     return UsageError(
         f"{n_images} codebook images hold {n_blocks} usable blocks of {features.block} x "
-        f"{features.block} for {features.n_visterms} visterms, one each at least: "
-        "give more or larger images, fewer --visterms, a smaller --block, or other --features"
+        f"{features.block} for {features.n_visterms} visterms, one each at least: give more or "
+        f"larger images, fewer {spelled('visterms')}, a smaller {spelled('block')}, or other "
+        f"{spelled('features')}"
     )
 
 
@@ -325,22 +315,23 @@ def _drawn(pictures: Iterable[Picture], seed: int) -> list[Picture]:
     return [unique[content] for content in contents]
 
 
-def _sample_pixels(
-    features: VistermFeatures, n_pixels: int, picture: Picture
-) -> npt.NDArray[np.uint8]:
+def _sample_pixels(features: VistermFeatures, n_pixels: int, picture: Picture) -> Bytes:
     pixels = np.asarray(_codebook_image(picture, features)).reshape(-1, 3)
     return pixels[_generator(picture, features).integers(len(pixels), size=n_pixels)]
 
 
 def _sample_blocks(
-    features: VistermFeatures, n_blocks: int, colours: npt.NDArray[np.uint8], picture: Picture
-) -> npt.NDArray[np.float32]:
+    features: VistermFeatures,
+    n_blocks: int,
+    colours: Bytes,
+    picture: Picture,
+) -> Floats:
     descriptors = block_descriptors(_codebook_image(picture, features), features, colours)
     return _generator(picture, features).permutation(descriptors)[:n_blocks]
 
 
 def _codebook_image(picture: Picture, features: VistermFeatures) -> Image:
-    image = read_image(picture.path)
+    image = picture_files.read_image(picture.path)
     if features.codebook_size:
         image.thumbnail(features.codebook_size)
     return image
@@ -352,18 +343,14 @@ def _generator(picture: Picture, features: VistermFeatures) -> np.random.Generat
     return np.random.default_rng([features.seed, int.from_bytes(content[:8])])
 
 
-def _learn_colours(
-    pixels: npt.NDArray[np.uint8], features: VistermFeatures
-) -> npt.NDArray[np.uint8]:
+def _learn_colours(pixels: Bytes, features: VistermFeatures) -> Bytes:
     """Return k-means centres in RGB, rounded, so that distances to pixels are exact."""
     n_colours = min(features.n_colours, len(np.unique(pixels, axis=0)))
     means = KMeans(n_colours, n_init=1, random_state=features.seed).fit(pixels.astype(np.float32))
     return np.asarray(np.rint(means.cluster_centers_), np.uint8)
 
 
-def _learn_visterms(
-    descriptors: npt.NDArray[np.float32], features: VistermFeatures
-) -> npt.NDArray[np.float32]:
+def _learn_visterms(descriptors: Floats, features: VistermFeatures) -> Floats:
     means = MiniBatchKMeans(
         features.n_visterms,
         batch_size=BATCH_SIZE,
@@ -396,8 +383,10 @@ def visterm_counts(
         key = cache_key(CODE, repr(features), *sorted({one.content for one in teachers}))
         path = cache_home() / "visterms" / f"codebook-{key}.npz"
         codebook = cached(path, partial(_learn, teachers, features, progress))
-        count = partial(in_threads, partial(_count, features, codebook), "counting visual words")
-        found, faults = described(pictures, count, "visterms", CODE, [key], progress)
+        count = partial(
+            picture_files.in_threads, partial(_count, features, codebook), "counting visual words"
+        )
+        found, faults = picture_files.described(pictures, count, "visterms", CODE, [key], progress)
     kept = [number for number, one in enumerate(pictures) if one.content in found]
     rows = [found[pictures[number].content] for number in kept]
     none = np.empty(0, np.int32)
@@ -410,21 +399,21 @@ def visterm_counts(
         shape=(len(kept), features.n_visterms),
     )
     return (
-        PictureRows(counts, kept, named(pictures, faults)),
-        named(teachers, faults_of(codebook)),
+        PictureRows(counts, kept, picture_files.named(pictures, faults)),
+        picture_files.named(teachers, picture_files.faults_of(codebook)),
     )
 
 
 def _count(features: VistermFeatures, codebook: Arrays, picture: Picture) -> Parts:
     """Return the visterms of a picture, and how many blocks each has."""
-    blocks = block_descriptors(read_image(picture.path), features, codebook["colours"])
+    blocks = block_descriptors(
+        picture_files.read_image(picture.path), features, codebook["colours"]
+    )
     visterms, counts = np.unique(nearest_centres(blocks, codebook["visterms"]), return_counts=True)
     return visterms.astype(np.int32), counts.astype(np.int32)
 
 
-def nearest_centres(
-    rows: npt.NDArray[np.float32], centres: npt.NDArray[np.float32]
-) -> npt.NDArray[np.intp]:
+def nearest_centres(rows: Floats, centres: Floats) -> npt.NDArray[np.intp]:
     """Return the nearest centre (n_rows,) of each row (n_rows, n_features), both float32.
 
     It is the centre c of the least |c|^2 / 2 - x'c, in the arithmetic of float32.

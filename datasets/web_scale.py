@@ -20,7 +20,9 @@ from scipy.special import ndtri
 from oasis_bench.data import LabelledRows
 from oasis_bench.datasets.files import cannot_write, reason_of
 from oasis_bench.plugins import Dataset, Fields
-from oasis_bench.system import Folder, Progress, UsageError, Value, cache_home, no_progress
+from oasis_bench.system import Folder, Progress, UsageError, cache_home, check_value, no_progress
+
+Numbers = npt.NDArray[np.int64]
 
 VERSION = 2
 """Version of the model and of the files: raised when the same parameters give other bits."""
@@ -112,12 +114,10 @@ class WebScaleParameters:
 
     def __post_init__(self) -> None:
         for name, least in (("n_train", 1), ("n_test", 1), ("seed", 0)):
-            Value.check(name, getattr(self, name), int, least)
+            check_value(name, getattr(self, name), int, least)
         if not LEAST_VISTERMS <= self.n_visterms <= MOST_VISTERMS:
-            raise UsageError(
-                f"{self.n_visterms} visterms: {LEAST_VISTERMS} to {MOST_VISTERMS} are needed, so "
-                "that each of 200 topics has several"
-            )
+            bounds = f"{LEAST_VISTERMS} to {MOST_VISTERMS}"
+            raise UsageError(f"{self.n_visterms} visterms: {bounds} are needed")
 
     @property
     def parts(self) -> dict[str, tuple[Part, int]]:
@@ -237,12 +237,12 @@ class WebImages:
             n_images += np.bincount(bags.indices, minlength=len(n_images))
         return -np.log(np.maximum(n_images, 1) / (REFERENCE_BATCHES * BATCH))
 
-    def _topics(self, key: tuple[int, ...], first: int, n_queries: int) -> npt.NDArray[np.int64]:
+    def _topics(self, key: tuple[int, ...], first: int, n_queries: int) -> Numbers:
         """Return the topics (n_queries, 3) of queries that follow each other, from any on."""
         stream = self._random(key)
         stream.advance(first * TOPICS_PER_QUERY)  # one draw a topic
         drawn = np.random.Generator(stream).random((n_queries, TOPICS_PER_QUERY))
-        topics: npt.NDArray[np.int64] = self._topic_of_ticket[(drawn * TICKETS).astype(int)]
+        topics: Numbers = self._topic_of_ticket[(drawn * TICKETS).astype(int)]
         return topics
 
     def _draw(self, part: Part, number: int) -> tuple[sparse.csr_array, sparse.csr_array]:
@@ -261,10 +261,10 @@ class WebImages:
     def _draw_sources(
         self,
         rng: np.random.Generator,
-        image: npt.NDArray[np.int64],
+        image: Numbers,
         links: sparse.csr_array,
-        topics: npt.NDArray[np.int64],
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        topics: Numbers,
+    ) -> tuple[Numbers, Numbers]:
         """Choose where each visterm of an image comes from: the tickets from `low` on."""
         place = rng.random(len(image)) * np.diff(links.indptr)[image]
         whole = place.astype(int)
@@ -291,9 +291,9 @@ def _draw_links(rng: np.random.Generator, n_queries: int) -> sparse.csr_array:
 
 
 def _counted(
-    image: npt.NDArray[np.int64],
-    visterms: npt.NDArray[np.int64],
-    counts: npt.NDArray[np.int64],
+    image: Numbers,
+    visterms: Numbers,
+    counts: Numbers,
     d: int,
 ) -> sparse.csr_array:
     """Sort the visterms of each image and add up the counts of equal ones.
@@ -306,7 +306,7 @@ def _counted(
     return _csr(np.add.reduceat(keys & 127, starts), places[starts], d)
 
 
-def _csr(data: npt.NDArray[Any], places: npt.NDArray[np.int64], n_columns: int) -> sparse.csr_array:
+def _csr(data: npt.NDArray[Any], places: Numbers, n_columns: int) -> sparse.csr_array:
     """Make a batch's matrix of entries in order; a place is row * n_columns + column."""
     rows, columns = np.divmod(places, n_columns)
     indptr = np.r_[0, np.bincount(rows, minlength=BATCH).cumsum()]
@@ -369,8 +369,7 @@ def prepare_web_scale(
         )
     except (OSError, ValueError) as error:
         raise UsageError(
-            f"{folder} does not hold these web-scale data whole: {reason_of(error)}: remove it or "
-            "name another folder"
+            f"{folder} does not hold these web-scale data whole: {reason_of(error)}: remove it"
         ) from error
     return WebScaleData(parameters, train, test)
 

@@ -28,7 +28,7 @@ from oasis_bench.data import LabelledRows
 from oasis_bench.datasets import MNIST
 from oasis_bench.experiment import Experiment, LearnerSpec
 from oasis_bench.reports import summary_text
-from oasis_bench.runs import read_run, run_experiment
+from oasis_bench.runs import How, read_run, run_experiment
 from oasis_bench.system import derive_seed
 from oasis_bench.tasks import SeenClassesSplit, Split, evaluate_ranking
 from oasis_bench.tasks.split import UnseenClassesSplit
@@ -113,7 +113,7 @@ def null_run(folder: Path) -> None:
         for n in range(17)
     }
     e = Experiment("Equal learners", "digits", draws, classes=(10,), traces=False)
-    run_experiment(e, folder, plugin_files=[PROJECTION])
+    run_experiment(e, folder, How(plugin_files=[PROJECTION]))
     print(summary_text(read_run(folder)))
 
 

@@ -22,8 +22,8 @@ from oasis_bench.plugins import (
     ranked_labels,
     ranking_of,
 )
-from oasis_bench.system import UsageError, Value
-from oasis_bench.tasks import Retrieval, Task, Truth, top_k, vote
+from oasis_bench.system import UsageError, check_value
+from oasis_bench.tasks import Retrieval, Truth, top_k, vote
 
 
 def similarity_of(estimator: Any, queries: Any, gallery: Any) -> FloatArray:
@@ -77,7 +77,7 @@ class RankingScorer:
     measure: str
 
     def __post_init__(self) -> None:
-        Task.parse_measure(self.measure, Retrieval)
+        Retrieval.parse_measure(self.measure)
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:
         """Return the mean over the queries that have another item of their class in X."""
@@ -94,7 +94,7 @@ class SeveralScorer:
         if not self.names:
             raise UsageError("no measure: name one, such as measures('mAP', 'precision@10')")
         for name in self.names:
-            Task.parse_measure(name, Retrieval)
+            Retrieval.parse_measure(name)
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> dict[str, float]:
         """Return a dict from the name of each measure to its value."""
@@ -108,7 +108,7 @@ class NeighbourScorer:
     k: int
 
     def __post_init__(self) -> None:
-        Value.check("k", self.k, int, least=1)
+        check_value("k", self.k, int, least=1)
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:
         """Return the share of the items whose k nearest other items vote for the right class."""
@@ -227,7 +227,7 @@ def _ranked(estimator: Any, X: Any, y: Any, names: Sequence[str]) -> dict[str, f
     """Return measures of one ranking, by their names."""
     similarity, (items,) = ranking_of(estimator, [X])
     truth = Truth(y=ranked_labels(y, items.shape[0]))
-    asked = {name: Task.parse_measure(name, Retrieval) for name in names}
+    asked = {name: Retrieval.parse_measure(name) for name in names}
     kept = {measure for measure, _ in asked.values()}
     found = Retrieval().evaluate(truth, similarity, items, TIES_SEED, measures=kept)
     return {name: found.value(*measure) for name, measure in asked.items()}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from markupsafe import Markup
 
 from oasis_bench.claims import ClassList, decided_by, published
 from oasis_bench.reports.measures import table_beside
-from oasis_bench.reports.report_files import render, write_files
+from oasis_bench.reports.report_files import write_page
 from oasis_bench.reports.table import (
     Column,
     Table,
@@ -27,6 +28,7 @@ from oasis_bench.reports.table import (
     to_csv,
 )
 from oasis_bench.reports.view import view_of
+from oasis_bench.reports.words import WORDS, notes_where, sentence
 from oasis_bench.runs import StoredRun
 from oasis_bench.system import Folder
 
@@ -49,11 +51,6 @@ TABLES = {
     },
 }
 """By experiments: the tables of precision and of time that they repeat, with their titles."""
-
-STAND_IN_NOTE = (
-    "'for B10' and similar: other classes replace this list of the papers. The order of learners "
-    "can be compared, but the values cannot."
-)
 
 
 def write_claims(folder: Path, remarks: Sequence[str] = ()) -> tuple[Path, str]:
@@ -81,10 +78,11 @@ def write_claims(folder: Path, remarks: Sequence[str] = ()) -> tuple[Path, str]:
         If the files cannot be written.
     """
     verdicts, effects, runs, left_out = decided_by(folder)
-    beside = beside_published(runs)
     counts = verdicts["verdict"].value_counts(sort=False)  # of categories in their order
     summary = series([f"{count} {name}" for name, count in counts.items() if count])
-    page = render(
+    path = write_page(
+        folder,
+        PAGE,
         "claims.html.j2",
         remarks=remarks,
         summary=f"{plural(len(verdicts), 'claim')}: {summary}.",
@@ -93,14 +91,17 @@ def write_claims(folder: Path, remarks: Sequence[str] = ()) -> tuple[Path, str]:
         effect_text=effect_text,
         plot=effect_plot,
         p_text=p_text,
-        details={name: _details(str(name), own) for name, own in effects.groupby("id")},
+        details=partial(_details, effects),
         items=published("tables_and_figures").to_dict("records"),
         classes=list(class_sentences(runs)),
-        beside=beside,
-        places={name: _page_of(name, own) for name, own in runs.items()},
+        beside=beside_published(runs),
+        reading=WORDS["claims"],
+        places={
+            name: f"{name}/{'report' if name in own else 'side_by_side'}.html"
+            for name, own in runs.items()
+        },
         left_out=left_out,
     )
-    path = write_files(folder, PAGE, page, beside, [])
     weakest = effects.reindex(verdicts["weakest"]).drop(columns=["id", "p_value", "outcome"])
     overview = verdicts.drop(columns=["sentence", "place", "experiments", "note"])
     overview = overview.drop(columns=["weakest", "words"]).rename_axis("id").reset_index()
@@ -119,18 +120,9 @@ def class_sentences(runs: Runs) -> Iterator[str]:
         for run in own.values():
             found = [it for subset in run.info.classes if (it := ClassList.of(run, subset))]
             lists = ", ".join(it.name for it in found)
-            if any(it.stand_in for it in found):
-                yield (
-                    f"{name}: {run.info.experiment.dataset} has other classes in place of the "
-                    f"papers' ({lists}), which need all of Caltech256 on disk."
-                )
-            elif found:
-                yield f"{name}: the papers' own classes of Caltech256 ({lists})."
-
-
-def _page_of(name: str, runs: Mapping[str, StoredRun]) -> str:
-    """Return the address of an experiment's page, from the folder of all."""
-    return f"{name}/report.html" if name in runs else f"{name}/side_by_side.html"
+            what = "other_classes" if any(it.stand_in for it in found) else "own_classes"
+            if found:
+                yield sentence(what, name=name, lists=lists, dataset=run.info.experiment.dataset)
 
 
 def effect_text(effect: Mapping[Hashable, Any]) -> str:
@@ -157,8 +149,9 @@ def effect_plot(effect: Mapping[Hashable, Any]) -> Markup:
     )
 
 
-def _details(name: str, effects: pd.DataFrame) -> Table:
+def _details(effects: pd.DataFrame, name: str) -> Table:
     """Make a row for each effect of a claim."""
+    effects = effects[effects["id"] == name]
     found = [effect_text(row) for row in effects.to_dict("records")]
     return Table(
         name=f"claim_{name}",
@@ -186,7 +179,7 @@ def beside_published(runs: Runs) -> list[Table]:
             for subset in view_of(run).subsets
             if (found := ClassList.of(run, subset)) is not None
         ]
-        notes = [STAND_IN_NOTE] * any(found.stand_in for *_, found in lists)
+        notes = notes_where({"other_classes": any(found.stand_in for *_, found in lists)})
         for (name, title), make, text in zip(
             titles.items(), (_precision, _seconds), ("{:.2f}".format, seconds_text), strict=True
         ):

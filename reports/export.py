@@ -19,8 +19,16 @@ import pandas as pd
 from oasis_bench.plugins import PATH_DATASETS
 from oasis_bench.reports.table import counted, numbers_as, params_text, to_csv
 from oasis_bench.reports.view import DAGGER, RunView, view_of
-from oasis_bench.runs import StoredRun, read_run
-from oasis_bench.system import Folder, Text, UsageError, how_to_install, require_packages
+from oasis_bench.runs import StoredRun, has_run, read_run
+from oasis_bench.system import (
+    Folder,
+    UsageError,
+    encodable,
+    error_line,
+    how_to_install,
+    quoted,
+    require_packages,
+)
 
 MEDIANS = ("tuning_seconds", "seconds_per_query", "fit_peak_bytes", "model_bytes", "n_steps")
 RANGES = ("fit_seconds", "fit_cpu_seconds")
@@ -162,7 +170,7 @@ def _of_run(view: RunView) -> dict[str, Any]:
     commits = [info.provenance.get("commit")]
     commits += [session.provenance.get("commit") for session in info.resumed]
     own = info.sources.dataset.name in PATH_DATASETS
-    dataset = Text.encodable(Path(info.experiment.dataset).stem) if own else view.dataset_name
+    dataset = encodable(Path(info.experiment.dataset).stem) if own else view.dataset_name
     features = str(info.experiment.dataset_options.get("features", ""))
     return {
         "dataset": dataset,
@@ -174,7 +182,7 @@ def _of_run(view: RunView) -> dict[str, Any]:
         "started": info.started,
         "version": info.provenance.get("versions", {}).get("oasis-bench"),
         "commit": "; ".join(dict.fromkeys(str(commit) for commit in commits if commit)),
-        "command": info.command and Text.encodable(info.command),
+        "command": info.command and encodable(info.command),
         "protocol": info.experiment.protocol,
         "code": "; ".join(sorted({str(identity["code"]) for identity in info.identities.values()})),
     }
@@ -217,8 +225,8 @@ def read_results(paths: Sequence[Path]) -> pd.DataFrame:
     found: dict[Path, Path] = {}
     for path in paths:
         inside: list[Path] = []
-        if path.is_dir() and not StoredRun.is_in(path):
-            runs = sorted(it for it in path.iterdir() if StoredRun.is_in(it))
+        if path.is_dir() and not has_run(path):
+            runs = sorted(it for it in path.iterdir() if has_run(it))
             inside = runs or sorted(path.rglob("*.csv"))
         for one in inside or [path]:
             found.setdefault(one.resolve(), one)
@@ -240,15 +248,15 @@ def _results_of(path: Path) -> pd.DataFrame:
         mean=[float(f"{value:.6g}") for value in rows["mean"]],
         option=rows["measure"] + rows["k"].map(numbers_as("@{:.0f}", "")),
         learner=rows["learner"] + np.where(rows["transductive"] > 0, DAGGER, ""),
-        cell=Text.encodable(f"{path}\n") + rows["subset"].astype(str),
-        source=Text.encodable(str(path)),
+        cell=encodable(f"{path}\n") + rows["subset"].astype(str),
+        source=encodable(str(path)),
         **{noun: [size_group(noun, n) for n in rows[of]] for noun, (of, _) in SIZES.items()},
     )
     keys = ["cell", "task", "name", "learner"]
     if (twice := rows.duplicated(keys)).any():
         learner = rows.loc[twice, "learner"].iloc[0]
         raise UsageError(
-            f"{path} has {Text.shown(learner)} twice on a class subset: give a file of one run"
+            f"{path} has {quoted(learner)} twice on a class subset: give a file of one run"
         )
     return rows
 
@@ -264,7 +272,7 @@ def read_summary(path: Path) -> pd.DataFrame:
             what = f"its column {lacking[0]!r} is missing" if lacking else "it has no row"
             raise ValueError(f"{what}; make one with 'export RUN --format summary'")
     except (OSError, ValueError) as error:
-        raise UsageError(f"{path} is not a summary of a run: {Text.of_error(error)}") from error
+        raise UsageError(f"{path} is not a summary of a run: {error_line(error)}") from error
     for name in (*TEXTS, "partitions"):
         if rows[name].isna().any():
             raise UsageError(f"{path}: {name} is empty in row {rows[name].isna().argmax() + 2}")
@@ -275,14 +283,9 @@ def read_summary(path: Path) -> pd.DataFrame:
 
 def size_group(noun: str, number: float) -> str:
     """Name the group of corpora of this size, for a noun of `SIZES`."""
-    _, edges = SIZES[noun]
+    _, (few, many) = SIZES[noun]
     if math.isnan(number):
         return f"{noun} not known"
-    if number > edges[-1]:
-        return f"over {edges[-1]:,} {noun}"
-    place = int(np.searchsorted(edges, number))
-    return (
-        f"{edges[place - 1] + 1:,} to {edges[place]:,} {noun}"
-        if place
-        else f"up to {edges[0]:,} {noun}"
-    )
+    if number > many:
+        return f"over {many:,} {noun}"
+    return f"up to {few:,} {noun}" if number <= few else f"{few + 1:,} to {many:,} {noun}"

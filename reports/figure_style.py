@@ -16,7 +16,6 @@ from zlib import crc32
 import matplotlib as mpl
 import pandas as pd
 import seaborn as sns
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
@@ -24,6 +23,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import EngFormatter, LogLocator, NullLocator
 
 from oasis_bench.reports.table import clip, page_text
+from oasis_bench.reports.words import WORDS
 
 LABEL_WIDTH, TITLE_WIDTH = 32, 44
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
@@ -149,15 +149,16 @@ class Drawing:
     svg: bytes
 
 
-def finish(name: str, title: str, plot: Plot | None, spread: str, caption: str) -> list[Drawing]:
+def finish(name: str, plot: Plot | None, what: str, **values: object) -> list[Drawing]:
     """Render a figure; none if it is None.
 
-    `spread` says what bars and bands are.  A page shows title and caption next to the figure, and
-    its file has them as a description.
+    `what` names its title and caption in `words.toml`, which `values` complete.  A page shows both
+    next to the figure, and its file has them as a description.
     """
     if plot is None:
         return []
-    caption = f"{spread[:1].upper()}{spread[1:]}. {caption}".strip()
+    words = WORDS["figures"][what]
+    title, caption = words["title"].format(**values), words["caption"].format(**values)
     parts = [render(it, f"{name}-{place}") for place, it in enumerate(plot.pictures)]
     sizes = [tuple(72 * it.get_size_inches()) for it in plot.pictures]
     svg = together(parts, sizes, f"{title}. {caption}")
@@ -261,12 +262,12 @@ def draw_band(
 def draw_legend(
     figure: Plot,
     styles: Mapping[str, LearnerStyle],
-    others: Mapping[str, Artist],
+    others: Mapping[str, Mapping[str, Any]],
     lines: bool = True,
 ) -> None:
     """Add the legend as a separate picture: the learners, then what the line styles mean."""
-    entries: list[tuple[str, Artist]] = [
-        (clip(name, LABEL_WIDTH), Line2D([], [], **style if lines else {**style, "linestyle": "-"}))
+    entries = [
+        (clip(name, LABEL_WIDTH), style if lines else {**style, "linestyle": "-"})
         for name, style in styles.items()
     ]
     entries += others.items()
@@ -277,7 +278,7 @@ def draw_legend(
     picture = figure.add_picture(columns * column, LEGEND_ROW * rows + 0.15)
     # Labels are set afterwards: matplotlib drops legend entries that begin with an underscore.
     legend = picture.legend(
-        [handle for _, handle in entries],
+        [Line2D([], [], **style) for _, style in entries],
         [str(number) for number in range(len(entries))],
         loc="center",
         ncols=columns,

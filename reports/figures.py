@@ -13,26 +13,17 @@ import matplotlib as mpl
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
+from scipy.linalg import orthogonal_procrustes
 
 from oasis_bench.reports import figure_style as fs
 from oasis_bench.reports.table import clip
 from oasis_bench.reports.view import RunView, task_title
+from oasis_bench.reports.words import WORDS
 
-COSTS = {
-    "tuning_seconds": "Tuning (seconds)",
-    "fit_seconds": "Fit (seconds)",
-    "seconds_per_query": "Query (seconds)",
-}
 NAME_WIDTH = 22
 FRONT: dict[str, Any] = {"label": "front", "color": "0.35", "linewidth": 1, "zorder": 1}
-FRONT_NOTE = (
-    "The grey line is the Pareto front. For each learner on it, no other learner is both faster "
-    "and better. Only these learners have their names beside their points."
-)
 PARTS: dict[str, Any] = {"test": "-", "train": (0, (4, 2)), "validation": (0, (1, 1.2))}
 STEPS_LABEL = "learning steps (triplets)"
 
@@ -69,15 +60,9 @@ def entries(
 @mpl.rc_context(fs.STYLE)
 def quality_against_time(view: RunView, task: str) -> list[fs.Drawing]:
     """Draw the first measure of a task against the time of tuning and fit."""
-    return fs.finish(
-        f"{task}_against_time",
-        f"{task_title(task)}: {view.names(task)[0]} against the time of tuning and fit",
-        draw_quality_against_time(view, task),
-        spread="median and range of time, and mean ± standard error of "
-        f"{view.names(task)[0]}, over {view.partitions_text}",
-        caption="Time is tuning (fits and validation on the inner folds) plus the final fit. "
-        f"{FRONT_NOTE}",
-    )
+    name, figure = f"{task}_against_time", draw_quality_against_time(view, task)
+    words = {"task": task_title(task), "measure": view.names(task)[0]}
+    return fs.finish(name, figure, "against_time", view=view, **words)
 
 
 def draw_quality_against_time(view: RunView, task: str) -> fs.Plot | None:
@@ -89,8 +74,7 @@ def draw_quality_against_time(view: RunView, task: str) -> fs.Plot | None:
     figure, of_subset = panels(view, points, "tuning and fit", view.names(task)[0])
     for subset, axes in of_subset.items():
         draw_against_time(axes, points[points["subset"] == subset], styles)
-    others: dict[str, Artist] = {"Pareto front": Line2D([], [], **FRONT)}
-    fs.draw_legend(figure, entries(view, styles, points), others, lines=False)
+    fs.draw_legend(figure, entries(view, styles, points), {"Pareto front": FRONT}, lines=False)
     return figure
 
 
@@ -163,14 +147,11 @@ def pareto_front(
 @mpl.rc_context(fs.STYLE)
 def task_figures(view: RunView, task: str) -> list[fs.Drawing]:
     """Draw the figures that a task has: nothing if it has no curve and only one class subset."""
-    about = {"spread": f"mean ± standard error over {view.partitions_text}"}
-    about["caption"] = "Dashed grey: chance."
-    title = task_title(task)
-    by_classes, at_k = draw_by_classes(view, task), draw_precision_at_k(view, task)
-    title_of_first = f"{title}: {view.names(task)[0]} against the number of classes"
+    words = {"task": task_title(task), "measure": view.names(task)[0]}
     return [
-        *fs.finish(f"{task}_by_classes", title_of_first, by_classes, **about),
-        *fs.finish(f"{task}_precision_at_k", f"{title}: precision at the top k", at_k, **about),
+        drawing
+        for what, draw in (("by_classes", draw_by_classes), ("precision_at_k", draw_precision_at_k))
+        for drawing in fs.finish(f"{task}_{what}", draw(view, task), what, view=view, **words)
     ]
 
 
@@ -182,10 +163,10 @@ def cost_figures(view: RunView) -> list[fs.Drawing]:
         for split in view.splits
         for drawing in fs.finish(
             "_".join(["costs", *view.of_splits(split)]),
-            "Costs against the number of classes" + "".join(view.of_splits(f", {split}")),
             draw_costs(view, split),
-            spread=f"median over {view.partitions_text}, bars from the smallest to the largest",
-            caption="Logarithmic scales. A learner without a point for tuning had nothing to tune.",
+            "costs",
+            view=view,
+            split="".join(view.of_splits(f", {split}")),
         )
     ]
 
@@ -195,8 +176,8 @@ def draw_costs(view: RunView, split: str) -> fs.Plot | None:
     trials = view.finished_on(split)
     if trials["subset"].nunique() < 2:
         return None
-    styles, figure = fs.learner_styles(view.learners), _by_classes(view, [*COSTS.values()])
-    for axes, cost in zip(figure.panels, COSTS, strict=True):
+    styles, figure = fs.learner_styles(view.learners), _by_classes(view, [*WORDS["axes"].values()])
+    for axes, cost in zip(figure.panels, WORDS["axes"], strict=True):
         seconds = trials[cost].where(trials[cost] > 0)
         if seconds.notna().any():  # a single value has no range
             axes.set_ylim(seconds.min() / 2, seconds.max() * 2)
@@ -221,8 +202,7 @@ def draw_by_classes(view: RunView, task: str) -> fs.Plot | None:
     each_once = values.drop_duplicates(["subset", "partition"])
     chances = each_once.groupby("subset")["chance"].mean().reindex(list(view.subsets))
     axes.plot(range(len(chances)), chances, **fs.CHANCE)
-    chance = {"chance": Line2D([], [], **fs.CHANCE)}
-    fs.draw_legend(figure, entries(view, styles, values), chance)
+    fs.draw_legend(figure, entries(view, styles, values), {"chance": fs.CHANCE})
     return figure
 
 
@@ -260,7 +240,6 @@ def draw_precision_at_k(view: RunView, task: str) -> fs.Plot | None:
     if curve.empty:
         return None
     styles = fs.learner_styles(view.learners)
-    others: dict[str, Artist] = {"chance": Line2D([], [], **fs.CHANCE)}
     figure, of_subset = panels(view, curve, f"k ({view.info.items} retrieved)", "Precision at k")
     for subset, axes in of_subset.items():
         rows = curve[curve["subset"] == subset]
@@ -270,26 +249,22 @@ def draw_precision_at_k(view: RunView, task: str) -> fs.Plot | None:
         chance = rows.drop_duplicates(["partition", "k"]).groupby("k")["chance"].mean()
         axes.plot(chance.index, chance, **fs.CHANCE)
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-    fs.draw_legend(figure, entries(view, styles, curve), others)
+    fs.draw_legend(figure, entries(view, styles, curve), {"chance": fs.CHANCE})
     return figure
 
 
 @mpl.rc_context(fs.STYLE)
 def step_figures(view: RunView) -> list[fs.Drawing]:
     """Draw the measure that tuned the steps along them, for each split."""
-    items = view.info.items
     return [
         drawing
         for split, (task, measure) in view.tuned_by.items()
         for drawing in fs.finish(
             "_".join(["along_steps", *view.of_splits(split)]),
-            f"{measure} along the learning steps" + "".join(view.of_splits(f", {split}")),
             draw_along_steps(view, split),
-            spread=f"mean ± standard error over {view.partitions_text}",
-            caption=f"{measure} of the task {task}, up to the last step of every partition. Solid: "
-            f"test {items}; dashed: training {items}; dotted: validation {items} of the inner "
-            "folds, for the tuned hyper-parameters (mean only). A learner without steps is a "
-            f"horizontal line at its value on test {items}.",
+            "along_steps",
+            **{"view": view, "task": task, "measure": measure},
+            split="".join(view.of_splits(f", {split}")),
         )
     ]
 
@@ -318,18 +293,13 @@ def draw_along_steps(view: RunView, split: str) -> fs.Plot | None:
                 fs.draw_band(axes, band, drawn, shade=part != "validation")
             level = values.loc[values["trial_id"].isin(own["trial_id"]), "value"].mean()
             if own["n_steps"].isna().all() and not math.isnan(level):
-                _draw_level(axes, level, style)
-    others: dict[str, Artist] = {
-        part: Line2D([], [], color="0.3", linestyle=line) for part, line in PARTS.items()
-    }
-    fs.draw_legend(figure, entries(view, styles, trials), others, lines=False)
+                # A learner without steps: a level line with its marker at the right end.
+                axes.axhline(level, color=style["color"], linewidth=1.2)
+                right = axes.get_yaxis_transform()
+                axes.plot([1], [level], **style, transform=right, clip_on=False)
+    parts = {part: {"color": "0.3", "linestyle": line} for part, line in PARTS.items()}
+    fs.draw_legend(figure, entries(view, styles, trials), parts, lines=False)
     return figure
-
-
-def _draw_level(axes: Axes, level: float, style: fs.LearnerStyle) -> None:
-    """Draw a learner without steps: a level line with its marker at the right end."""
-    axes.axhline(level, color=style["color"], linewidth=1.2)
-    axes.plot([1], [level], **style, transform=axes.get_yaxis_transform(), clip_on=False)
 
 
 def _tuned_validation(view: RunView, trials: pd.DataFrame) -> pd.DataFrame:
@@ -355,23 +325,16 @@ def space_figures(view: RunView) -> list[fs.Drawing]:
     n_shown, n_classes = points["label"].nunique(), len(view.class_names(subset, split))
     present = set(points["learner"])
     shown = [name for name in view.learners if name in present][:MOST_LEARNERS]
-    blended = ", after the blend with the Euclidean baseline" * view.is_blended
-    of_classes = f"of {n_shown} test classes, chosen at random, " if n_shown < n_classes else ""
     return fs.finish(
         "learned_space",
-        "Test " + view.info.items + " before and after learning",
         draw_spaces(view, points, shown),
-        spread=f"first partition, {view.subset_title(subset)}"
-        + f", the first {MOST_LEARNERS} learners" * (len(present) > MOST_LEARNERS),
-        caption=f"At most {points.groupby(['learner', 'label']).size().max()} test "
-        f"{view.info.items} per class, {of_classes}in the plane of the two principal axes of "
-        f"their similarity (classical multidimensional scaling of the learner’s scores{blended}; "
-        "scores that are minus a distance are squared first). Before learning: the principal "
-        "components of the scaled rows. The title of a panel gives the share of the variance that "
-        "the plane shows; for scores that are neither distances nor inner products, it is the "
-        "share of the sum of the absolute eigenvalues. Classes that overlap here may be separate "
-        "along other axes; the measures use the whole space. Each plane is rotated to fit the "
-        "first panel, and has its own scale.",
+        "learned_space",
+        view=view,
+        subset=view.subset_title(subset),
+        learners=f", the first {MOST_LEARNERS} learners" if len(present) > MOST_LEARNERS else "",
+        most=points.groupby(["learner", "label"]).size().max(),
+        classes=f"of {n_shown} test classes, chosen at random, " if n_shown < n_classes else "",
+        blended=", after the blend with the Euclidean baseline" if view.is_blended else "",
     )
 
 
@@ -392,8 +355,7 @@ def draw_spaces(view: RunView, points: pd.DataFrame, shown: list[str]) -> fs.Plo
         for number, look in zip(numbers, looks, strict=True):
             of_class = own[own["label"] == number]
             axes.plot(of_class["x"], of_class["y"], **look)
-    marks = {clip(look["label"], fs.LABEL_WIDTH): Line2D([], [], **look) for look in looks}
-    fs.draw_legend(figure, {}, marks)
+    fs.draw_legend(figure, dict(zip(styles, looks, strict=True)), {})
     return figure
 
 
@@ -416,6 +378,6 @@ def _turned(own: pd.DataFrame, first: pd.DataFrame | None) -> pd.DataFrame:
     if first is None:
         return own
     paired = own.merge(first[["row", *AFTER]], on="row", suffixes=("", "_first"))
-    left, _, right = np.linalg.svd(paired[AFTER].T.to_numpy() @ paired[["x_first", "y_first"]])
-    turned = own[AFTER].to_numpy() @ (left @ right)
+    turn, _ = orthogonal_procrustes(paired[AFTER], paired[["x_first", "y_first"]])
+    turned = own[AFTER].to_numpy() @ turn
     return own.assign(x=turned[:, 0], y=turned[:, 1])

@@ -17,16 +17,15 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 from scipy import sparse
 
 from oasis_bench.analysis import Leaderboard
-from oasis_bench.data import LabelledRows, Prepare
+from oasis_bench.data import LabelledRows
 from oasis_bench.experiment import Experiment
 from oasis_bench.reports import figure_style as fs, figures
 from oasis_bench.reports.export import SIZES, kind_of, read_results, size_group
 from oasis_bench.reports.measures import side_by_side
-from oasis_bench.reports.report_files import render, write_files
+from oasis_bench.reports.report_files import write_page
 from oasis_bench.reports.table import (
     Cell,
     Column,
@@ -42,9 +41,10 @@ from oasis_bench.reports.table import (
     table_lines,
     wrapped,
 )
-from oasis_bench.reports.view import BASELINE, task_title, transductive_note, view_of
+from oasis_bench.reports.view import BASELINE, task_title, view_of
+from oasis_bench.reports.words import defined, notes_where, sentence
 from oasis_bench.runs import read_run
-from oasis_bench.system import Folder, Text, UsageError
+from oasis_bench.system import Folder, UsageError, unknown_name
 
 PAGE, PAGE_OF_VALUES = "leaderboard.html", "side_by_side.html"
 LEAST_SHOWN = -100
@@ -117,17 +117,14 @@ def read_boards(
 
 
 def _cells_by_task(
-    paths: Sequence[Path],
-    task: str | None = None,
-    measure: str | None = None,
-    baseline: str = BASELINE,
+    paths: Sequence[Path], task: str | None, measure: str | None, baseline: str
 ) -> tuple[dict[str, pd.DataFrame], list[str]]:
     """Read the cells of boards, by task, and remarks on the inputs."""
     results = read_results(paths)
     results = results[results["task"].isin(results.loc[results["partitions"] > 0, "task"])]
     tasks = results["task"].unique().tolist()
     if task is not None and task not in tasks:
-        raise UsageError(Text.unknown_name("task", task, tasks))
+        raise UsageError(unknown_name("task", task, tasks))
     found: dict[str, pd.DataFrame] = {}
     reasons: dict[str, str] = {}
     for name in [task] if task else tasks:
@@ -142,7 +139,7 @@ def _cells_by_task(
         )
     budgets = results["search"].dropna().unique().tolist()
     notes = [f"The tuning budget differs between the runs: {some(budgets)}."] * (len(budgets) > 1)
-    notes += [transductive_note()] * bool((results["transductive"] > 0).any())
+    notes += notes_where({"transductive": (results["transductive"] > 0).any()}, items="items")
     return found, [*notes, *(f"{name} is left out: {why}." for name, why in reasons.items())]
 
 
@@ -151,7 +148,7 @@ def _cells_of(results: pd.DataFrame, measure: str | None, baseline: str) -> pd.D
     known = results.loc[results["partitions"] > 0, "option"].unique().tolist()
     measure = known[0] if measure is None else measure
     if measure not in known:
-        raise UsageError(Text.unknown_name("measure", measure, known))
+        raise UsageError(unknown_name("measure", measure, known))
     cells = results[results["option"] == measure]
     most = cells.groupby("cell")["partitions"].transform("max")
     is_whole = (cells["partitions"] == most) & (most > 0)
@@ -192,22 +189,22 @@ def _write(
         task: _of_task([it for it in boards if it.task == task])
         for task in dict.fromkeys(it.task for it in boards)
     }
-    page = render(
+    return write_page(
+        output,
+        name,
         "leaderboard.html.j2",
         title=title,
         notes=notes,
         parts=parts,
-        baseline=boards[0].baseline if boards else "",
-        least=Leaderboard.LEAST_CORPORA,
-        share=Leaderboard.MOST_STAND_INS,
+        reading=defined(
+            "standings",
+            baseline=boards[0].baseline if boards else "",
+            least=Leaderboard.LEAST_CORPORA,
+            share=100 * Leaderboard.MOST_STAND_INS,
+        ),
         beside=beside,
         start={"Task": next(iter(parts.values()))["title"], "Group": ALL} if parts else {},
     )
-    tables, figures = [] if beside is None else [beside], []
-    for part in parts.values():
-        tables += [*part["standings"], part["wins"], part["scores"], part["results"]]
-        figures += [*part["reductions"], *part["against_time"]]
-    return write_files(output, name, page, tables, figures)
 
 
 def _of_task(boards: Sequence[Leaderboard]) -> dict[str, Any]:
@@ -261,11 +258,9 @@ def standing_table(board: Leaderboard) -> Table:
             Column("Stand-ins", rows["stand_ins"]),
         ],
         numbers=rows.round(6),
-        notes=[
-            f"Learners with stand-ins on more than {100 * board.MOST_STAND_INS:.0f} % of the "
-            "data sets are listed last and not ranked. Their figures are for the other data sets."
-        ]
-        * (not rows["ranked"].all()),
+        notes=notes_where(
+            {"stand_ins": not rows["ranked"].all()}, share=100 * board.MOST_STAND_INS
+        ),
         of={"Task": task_title(board.task), "Group": board.group},
     )
 
@@ -299,14 +294,13 @@ def _against_time(board: Leaderboard) -> list[fs.Drawing]:
     styles = fs.learner_styles(board.ranked)
     figure, (axes,) = fs.panels_of([board.measure], "tuning and fit", "error reduction")
     figures.draw_against_time(axes, rows, styles)
-    front = {"Pareto front": Line2D([], [], **figures.FRONT)}
-    fs.draw_legend(figure, {name: styles[name] for name in rows["learner"]}, front, lines=False)
+    shown = {name: styles[name] for name in rows["learner"]}
+    fs.draw_legend(figure, shown, {"Pareto front": figures.FRONT}, lines=False)
     return fs.finish(
         f"{board.task}_against_time",
-        f"{task_title(board.task)}: error reduction against the time of tuning and fit",
         figure,
-        spread=f"median over {len(board.corpora)} data sets, with its 95 % interval",
-        caption=figures.FRONT_NOTE,
+        "board_against_time",
+        **{"task": task_title(board.task), "n": len(board.corpora)},
     )
 
 
@@ -325,16 +319,13 @@ def sentences(board: Leaderboard) -> Iterator[str]:
     rows, ranked = board.learners, board.ranked
     leader, best = ranked[0], rows.to_dict("index")[ranked[0]]
     between = percents(best["error_reduction_low"], best["error_reduction_high"])
-    saves = (
-        f" Its median error reduction against {board.baseline} is "
-        f"{percent(best['error_reduction'])} %"
-        + f" (95 % interval {between} %)" * (between != "-")
-        + "."
-    )
-    yield (
-        f"{leader} has the best average rank ({best['average_rank']:.1f}; {board.task}; "
-        f"{board.measure}; {len(board.corpora)} data sets)." + saves * (leader != board.baseline)
-    )
+    interval = "" if between == "-" else f" (95 % interval {between} %)"
+    words = {"leader": leader, "rank": best["average_rank"], "n": len(board.corpora)}
+    first = [sentence("leads", board=board, **words)]
+    if leader != board.baseline:
+        words = {"median": percent(best["error_reduction"]), "interval": interval}
+        first.append(sentence("saves", baseline=board.baseline, **words))
+    yield " ".join(first)
     tested = rows.loc[ranked]
     if len(board.corpora) < Leaderboard.LEAST_CORPORA:
         yield f"Nothing is significant on fewer than {Leaderboard.LEAST_CORPORA} data sets."
@@ -349,10 +340,7 @@ def sentences(board: Leaderboard) -> Iterator[str]:
         yield f"{''.join(texts)} (Wilcoxon’s signed-rank test, Holm’s correction)."
     if len(front := _front(board)):
         texts = [f"{name} ({seconds_text(own)} s)" for name, own in front["seconds"].items()]
-        yield (
-            f"The Pareto front of time and median error reduction is {series(texts)}: no other "
-            "learner is both faster and better than one of these."
-        )
+        yield sentence("front", learners=series(texts))
 
 
 MOST_NAMED = 5
@@ -382,13 +370,11 @@ def _reductions(board: Leaderboard) -> list[fs.Drawing]:
     panel = (2.4, 0.4 + 0.2 * len(board.ranked))
     figure = fs.Plot(1, panel, left=0.15 + 0.078 * longest)
     draw_reductions(figure.panels[0], board)
-    n_corpora = len(board.corpora)
     return fs.finish(
         f"{board.task}_error_reduction",
-        f"{task_title(board.task)}: reduction of the error of {board.baseline} in {board.measure}",
         figure,
-        spread=f"median over {n_corpora} data sets, with its 95 % interval",
-        caption="The best average rank is on top. An interval may end beyond the axis.",
+        "error_reduction",
+        **{"board": board, "task": task_title(board.task), "n": len(board.corpora)},
     )
 
 
@@ -414,30 +400,14 @@ def draw_reductions(axes: Axes, board: Leaderboard) -> None:
 def _recommendation(board: Leaderboard) -> str:
     """Say which learner to take, for all data or for a kind of them."""
     if len(board.corpora) < Leaderboard.LEAST_CORPORA:
-        return f"Fewer than {Leaderboard.LEAST_CORPORA} data sets are too few for a recommendation."
+        return sentence("too_few", least=Leaderboard.LEAST_CORPORA)
     better = [
-        f"{row['learner']} for {row['group']} ({_regret(row)})"
+        f"{row['learner']} for {row['group']} ({sentence('regret', row=row)})"
         for row in board.recommendations(FACETS).to_dict("records")
         if row["low"] > 0
     ]
-    text = (
-        f"Take {board.best_on_average}: it has the highest mean error reduction over the data sets."
-    )
-    if better:
-        return f"{text} Better for some data: {'; '.join(better)}."
-    return (
-        f"{text} No other learner is significantly better for any kind or size of data. For this "
-        "test each data set is left out in turn, and the best learner of its group is compared "
-        "with the best of all."
-    )
-
-
-def _regret(row: Mapping[Any, Any]) -> str:
-    """Write the figures of a row of `Leaderboard.recommendations`."""
-    return (
-        f"regret {row['regret_of_group']:.3f} instead of {row['regret_of_all']:.3f}, gain "
-        f"{row['gain']:.3f} [{row['low']:.3f}, {row['high']:.3f}]"
-    )
+    others = f"Better for some data: {'; '.join(better)}." if better else sentence("for_all")
+    return f"{sentence('take', learner=board.best_on_average)} {others}"
 
 
 def recommend(
@@ -455,11 +425,11 @@ def recommend(
     `no_task` says why the data set is not for a task, and `no_learner` why a learner cannot learn
     from it.
     """
-    n_features = Prepare.in_full(rows.X, rows.encoding).shape[1]
+    n_features = rows.prepared().shape[1]
     sizes = zip(SIZES, (rows.X.shape[0], n_features), strict=True)
     groups = [_kind_of_rows(items, features, rows), *(size_group(*size) for size in sizes)]
     texts = [f"This data belongs to the groups: {', '.join(groups)}."]
-    for whole in _cells_by_task(paths)[0].values():
+    for whole in _cells_by_task(paths, None, None, BASELINE)[0].values():
         cells = whole[whole["learner"].isin({*learners, BASELINE})]
         board = Leaderboard.of(cells, BASELINE)
         by = f"{board.measure} ({board.task})"
@@ -470,11 +440,12 @@ def recommend(
             texts.append(f"{by}: {_recommendation(board)}")
             continue
         best = board.best_on_average
-        why = "the best on average, and none is significantly better for data of this kind or size"
+        why = sentence("best_on_average")
         found = board.recommendations(FACETS).to_dict("records")
         if of_data := [row for row in found if row["group"] in groups and row["low"] > 0]:
             row = max(of_data, key=lambda it: float(it["gain"]))
-            why = f"better for {row['group']} than {best}, the best on average ({_regret(row)})"
+            why = f"better for {row['group']} than {best}, the best on average "
+            why += f"({sentence('regret', row=row)})"
             best = row["learner"]
             board = Leaderboard.of(cells[cells[row["facet"]] == row["group"]], board.baseline)
         ends = [f"error_reduction{end}" for end in ("", "_low", "_high", "_mean")]

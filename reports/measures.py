@@ -6,7 +6,6 @@ import hashlib
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
 
 import pandas as pd
 
@@ -22,6 +21,7 @@ from oasis_bench.reports.table import (
     plural,
 )
 from oasis_bench.reports.view import BASELINE, RunView, task_title
+from oasis_bench.reports.words import WORDS, note, notes_where
 
 CHANCE = "chance"
 """The name of the chance level in the column of learners."""
@@ -29,29 +29,7 @@ CHANCE = "chance"
 ABSTAINED = f" =\u00a0{BASELINE}"
 """Marks a mean of trials in which the learner has weight 0: all values are the baseline's."""
 
-BLEND_NOTE = (
-    "In brackets: the learner alone. The value before it is for the blend of the learner with the "
-    "Euclidean baseline; the learner's weight is tuned on the inner folds."
-)
-ABSTAINED_NOTE = f"‘{ABSTAINED.strip()}’: the learner has weight 0 on all partitions."
-BOLD_NOTE = (
-    "Bold: the best learner, and those statistically tied with it ({test} with Holm’s correction "
-    "over the learners, level 0.05). Only learners that were measured on all partitions are "
-    "compared."
-)
-UNTESTED_NOTE = (
-    "A difference from the best that is the same on every partition, and not 0, cannot be tested; "
-    "such a learner does not count as tied."
-)
 FILE_NAME_WIDTH = 60
-
-VERDICTS = {
-    "worse": "worse",
-    "tied": "not significant",
-    "better": "better on shared partitions",
-    "untested": "not testable",
-}
-BESIDE_BASELINE = {**VERDICTS, "better": "better"}
 
 PAIRS = 8
 """The pairs of classes that the table of confusion shows of a subset."""
@@ -118,10 +96,15 @@ def _measure_table(
         ],
         numbers=with_chance(numbers),
         notes=[
-            *[BOLD_NOTE.format(test=_test_text(view, task))] * bool(shown["bold"].any()),
-            *[UNTESTED_NOTE] * bool(shown["verdict"].eq("untested").any()),
-            *[BLEND_NOTE] * bool(shown["blend"].lt(1).any()),
-            *[ABSTAINED_NOTE] * bool(shown["blend"].eq(0).any()),
+            *notes_where(
+                {
+                    "bold": shown["bold"].any(),
+                    "untested": shown["verdict"].eq("untested").any(),
+                    "blend": shown["blend"].lt(1).any(),
+                    "abstained": shown["blend"].eq(0).any(),
+                },
+                test=_test_text(view, task),
+            ),
             *_left_out(view, task, subset),
             *view.dagger_notes,
         ],
@@ -144,10 +127,7 @@ def _left_out(view: RunView, task: str, subset: str) -> Iterator[str]:
     count = answers["n_left_out"].mean()
     images = view.sizes.get((subset, view.split_of(task)))
     if images is not None and count > 0:
-        yield (
-            f"Of the {images[1]:,} test {view.info.items} of a partition, {count:,.1f} on average "
-            "have no other relevant item, and are not used as queries."
-        )
+        yield note("left_out", n_test=images[1], items=view.info.items, n=count)
 
 
 def file_name(subset: str) -> str:
@@ -183,29 +163,28 @@ def _differences(view: RunView, task: str, baseline: str | None) -> pd.DataFrame
     one comparison alone finds with probability 0.8.  What differences without spread lack is NaN,
     and a detectable difference that is larger than the measure's range.
     """
-    rows: list[dict[str, Any]] = []
     found = view.comparisons[task] if baseline is None else view.compare(task, baseline)
-    for it in found:
-        for learner, own in it.differences.items():
-            values = (own.mean, own.low, own.high)
-            if baseline is not None:
-                values = (-own.mean, -own.high, -own.low)
-            rows.append(
-                {
-                    "subset": it.subset,
-                    "measure": it.name,
-                    "best" if baseline is None else "baseline": it.best,
-                    "learner": learner,
-                    "n": own.n,
-                    "of": "partitions" if it.sizes is None else "queries",
-                    **dict(zip(("difference", "low", "high"), values, strict=True)),
-                    "sd": own.sd,
-                    "p_value": own.p_value,
-                    "p_corrected": it.p_values[learner],
-                    "verdict": it.verdicts[learner],
-                    "detectable": own.detectable,
-                }
-            )
+    sign, other = (1, "best") if baseline is None else (-1, "baseline")
+    rows = [
+        {
+            "subset": it.subset,
+            "measure": it.name,
+            other: it.best,
+            "learner": learner,
+            "n": own.n,
+            "of": "partitions" if it.sizes is None else "queries",
+            "difference": sign * own.mean,
+            "low": min(sign * own.low, sign * own.high),
+            "high": max(sign * own.low, sign * own.high),
+            "sd": own.sd,
+            "p_value": own.p_value,
+            "p_corrected": it.p_values[learner],
+            "verdict": it.verdicts[learner],
+            "detectable": own.detectable,
+        }
+        for it in found
+        for learner, own in it.differences.items()
+    ]
     return pd.DataFrame(rows)
 
 
@@ -217,7 +196,8 @@ def _difference_table(
     what = f"{view.marked(other)}, the best, minus each other learner"
     if baseline is not None:
         what = f"each other learner minus {view.marked(other)}"
-    verdicts = VERDICTS if baseline is None else BESIDE_BASELINE
+    verdicts = WORDS["verdicts"] | ({} if baseline is None else {"better": "better"})
+    n_tested = int(shown["p_value"].count())
     return Table(
         name=f"differences_{task}_{file_name(subset)}",
         title=f"{name}: {what}, {view.subset_title(subset)}",
@@ -231,30 +211,15 @@ def _difference_table(
             Column("Detectable, power 0.8", shown["detectable"], numbers_as("{:.3f}", "none")),
         ],
         numbers=numbers,
-        notes=list(_difference_notes(shown)),
+        notes=notes_where(
+            {
+                "no_spread": shown["p_value"].isna().any(),
+                "single": n_tested,
+                "detectable": n_tested,
+            },
+            comparisons=plural(n_tested, "comparison"),
+        ),
         of={**view.facets(task, subset), "Measure": name},
-    )
-
-
-def _difference_notes(shown: pd.DataFrame) -> Iterator[str]:
-    """Say what was corrected, and how large a difference must be to be found."""
-    tested = shown[shown["p_value"].notna()]
-    if len(tested) < len(shown):
-        yield (
-            "If a difference is the same on every partition, it has no spread, so there is neither "
-            "a test nor an interval."
-        )
-    if tested.empty:
-        return
-    yield (
-        "Intervals and p are for single comparisons. The verdict uses ‘p, Holm’, which is "
-        f"corrected for the {plural(len(tested), 'comparison')} of this table, at level 0.05."
-    )
-    yield (
-        "Last column: with the measured spread, a true difference of this size is significant with "
-        "probability 0.8 in a single comparison. ‘none’: no difference that the measure can show "
-        "is large enough. Smaller differences are easily missed, so ‘not significant’ does not "
-        "mean ‘equal’."
     )
 
 
@@ -300,7 +265,7 @@ def _beside_runs(name: str, numbers: pd.DataFrame, what: str) -> Table:
         {"dataset": what, "measure": "Measure"},
         numbers,
         "{:.4f}".format,
-        ["'-': not measured on all partitions."] * bool(numbers["ours"].isna().any()),
+        notes_where({"not_measured": numbers["ours"].isna().any()}),
     )
 
 
@@ -394,10 +359,7 @@ def confusion_tables(view: RunView, task: str) -> list[Table]:
                 Column("Share of the true class", pairs["share"], "{:.3f}".format),
             ],
             numbers=pd.concat(numbers),
-            notes=[
-                f"Classes are predicted as for {measure}, and the best learner by this measure is "
-                "shown. The CSV file has the complete matrices of all learners."
-            ],
+            notes=[note("confusion", measure=measure)],
             of=view.facets(task),
         )
     ]

@@ -17,11 +17,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from oasis_bench.reports.report_files import data_uri, render, write_files
+from oasis_bench.reports.report_files import data_uri, write_page
 from oasis_bench.reports.table import Column, Table, number_text, plural, to_csv
 from oasis_bench.reports.view import RunView, view_of
+from oasis_bench.reports.words import note
 from oasis_bench.runs import StoredRun, read_run
-from oasis_bench.system import Folder, Text, UsageError, open_regular, refuse_input
+from oasis_bench.system import Folder, UsageError, open_regular, printable, quoted, refuse_input
 from oasis_bench.tasks import human_level
 
 PAGE, RATINGS = "judge.html", "ratings.csv"
@@ -119,21 +120,16 @@ def write_rating_page(
     run = read_run(folder)
     refuse_input(path, (file for file in folder.iterdir() if file.name != PAGE))
     asked = questions(run, n_queries, n_candidates)
-    uris = {
-        int(row): data_uri(thumbnail, "image/jpeg")
-        for row, thumbnail in zip(run.pictures["row"], run.pictures["thumbnail"], strict=True)
-        if thumbnail is not None
-    }
+    thumbnails = run.pictures.set_index("row")["thumbnail"]
     pictured = {row for query, candidates in asked for row in (query, *candidates)}
     values = {
         "format": FORMAT,
         "data": data_key(run),
         "marks": MARKS,
         "questions": asked,
-        "pictures": {row: uris[row] for row in sorted(pictured)},
+        "pictures": {row: data_uri(thumbnails[row], "image/jpeg") for row in sorted(pictured)},
     }
-    page = render("judge.html.j2", script="judge.js", asked=values, marks=MARKS)
-    write_files(path.parent, path.name, page, (), ())
+    write_page(path.parent, path.name, "judge.html.j2", asked=values, marks=MARKS)
     pairs = [(query, row) for query, candidates in asked for row in candidates]
     rows = view_of(run).retrievals
     depths = whole_depths(rows[rows["query"].isin([query for query, _ in asked])], pairs)
@@ -186,7 +182,7 @@ def read_ratings(folder: Path) -> pd.DataFrame | None:
         return None
     except (OSError, ValueError, OverflowError) as error:  # ParserError is a ValueError
         raise UsageError(
-            f"{path} is damaged: {Text.printable(str(error))}: remove it and collect the raters' "
+            f"{path} is damaged: {printable(str(error))}: remove it and collect the raters' "
             "files again"
         ) from error
     return ratings
@@ -204,17 +200,17 @@ def _read_file(path: Path, data: str, asked: Collection[tuple[int, int]]) -> pd.
             raise ValueError("it is from the page of another data set")
         marks = pd.DataFrame(sent.ratings, columns=COLUMNS[2:])
         pairs = [(query, candidate) for query, candidate, _ in sent.ratings]
-        if others := [Text.shown(pair) for pair in pairs if pair not in asked]:
+        if others := [quoted(pair) for pair in pairs if pair not in asked]:
             raise ValueError(f"the run does not retrieve (query, candidate) = {others[0]}")
         if len(set(pairs)) < len(pairs):
             raise ValueError("a pair of query and candidate occurs twice")
     except (OSError, ValueError, RecursionError) as error:
-        reason = (isinstance(error, OSError) and error.strerror) or Text.printable(str(error))
+        reason = (isinstance(error, OSError) and error.strerror) or printable(str(error))
         raise UsageError(
             f"{path}: {reason}: nothing is collected: ask the rater to save it again, or leave it "
             "out"
         ) from error
-    return marks.assign(rater_id=sent.rater_id, rater=Text.printable(sent.rater.strip()))[COLUMNS]
+    return marks.assign(rater_id=sent.rater_id, rater=printable(sent.rater.strip()))[COLUMNS]
 
 
 def precision_of_raters(marks: Floats) -> Floats:
@@ -250,6 +246,7 @@ def rating_tables(view: RunView, ratings: pd.DataFrame) -> list[Table]:
         return []
     last = pd.concat([own.tail(1) for own in numbers])
     errors = [number_text(error, " ± {:.3f}", missing="") for error in last["standard_error"]]
+    n_unclear = (ratings["mark"] == MARKS[2]).sum()
     by_chance = float(marks.mean(axis=1).groupby("query").mean().mean())
     return [
         Table(
@@ -266,13 +263,8 @@ def rating_tables(view: RunView, ratings: pd.DataFrame) -> list[Table]:
             ],
             numbers=pd.concat(numbers),
             notes=[
-                "Mean ± standard error over the raters. k is the last rank up to which the "
-                "pictures of all learners are rated; queries with fewer rated ranks are left out. "
-                "Human level: the pictures that one rater marked as relevant are ranked first, and "
-                "the other raters judge this ranking. A random order of the rated candidates has "
-                f"precision {by_chance:.3f}.",
-                f"{(ratings['mark'] == MARKS[2]).sum()} of {len(ratings)} marks are ‘{MARKS[2]}’, "
-                "and are not counted.",
+                note("ratings", chance=by_chance),
+                note("not_counted", n=n_unclear, n_marks=len(ratings), mark=MARKS[2]),
             ],
         )
     ]

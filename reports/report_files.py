@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import re
-from collections.abc import Iterable
-from importlib import resources
+from base64 import b64encode
+from collections.abc import Iterator, Mapping
+from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 
 from oasis_bench.reports.figure_style import Drawing
 from oasis_bench.reports.table import Table, clip, page_text, plural, series, to_csv, to_latex
-from oasis_bench.system import Folder, Text, UsageError
+from oasis_bench.system import Folder, UsageError, encodable
 
 VARIABLES = {
     "#262626": "--ink",  # texts
@@ -36,11 +36,21 @@ GROUP_ID = re.compile(r'<g id="[^"]*"')
 """The ids of groups: nothing refers to them, and other figures of a page have the same."""
 
 
-def render(template: str, script: str = "report.js", **context: Any) -> str:
-    """Fill a template of `reports/templates`, and add its script; every value is escaped."""
+def render(template: str, **context: Any) -> str:
+    """Fill a template of `reports/templates`; in that of a page every value is escaped."""
+    return _templates().get_template(template).render(**context)
+
+
+def render_line(template: str, **context: Any) -> str:
+    """Fill the template of a text, whose lines are joined by spaces."""
+    return " ".join(render(template, **context).strip().split("\n"))
+
+
+@cache
+def _templates() -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("oasis_bench.reports"),
-        autoescape=True,
+        autoescape=jinja2.select_autoescape(["html.j2"]),
         undefined=jinja2.StrictUndefined,
         finalize=_without_controls,
         trim_blocks=True,
@@ -52,13 +62,10 @@ def render(template: str, script: str = "report.js", **context: Any) -> str:
         inline_svg=inline_svg,
         plural=plural,
         series=series,
+        sha256=lambda text: b64encode(sha256(text.encode()).digest()).decode(),
         unbroken=unbroken,
     )
-    folder = resources.files("oasis_bench.reports").joinpath("templates")
-    text = folder.joinpath(script).read_text("utf-8")
-    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-    environment.globals.update(script=Markup(text), script_hash=f"sha256-{digest}")
-    return environment.get_template(template).render(**context)
+    return environment
 
 
 def _without_controls(value: object) -> object:
@@ -72,13 +79,11 @@ def unbroken(text: str) -> Markup:
 
 def data_uri(content: bytes, kind: str) -> str:
     """Return a file of the media type `kind` as a URI that contains all of it."""
-    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
+    return f"data:{kind};base64,{b64encode(content).decode()}"
 
 
-def write_files(
-    folder: Path, name: str, page: str, tables: Iterable[Table], figures: Iterable[Drawing]
-) -> Path:
-    """Write 'tables/', 'figures/' and the page `name` into a folder, each file whole.
+def write_page(folder: Path, name: str, template: str, **context: Any) -> Path:
+    """Write a page `name`, and its tables and figures in 'tables/' and 'figures/', each file whole.
 
     Returns
     -------
@@ -91,12 +96,13 @@ def write_files(
         Where the folder cannot be written.
     """
     files = {}
-    for table in tables:
-        files[f"tables/{table.name}.csv"] = to_csv(table.numbers)
-        files[f"tables/{table.name}.tex"] = Text.encodable(to_latex(table)).encode()
-    for drawing in figures:
-        files[f"figures/{drawing.name}.svg"] = drawing.svg
-    files[name] = Text.encodable(page).encode()
+    for part in _parts(context):
+        if isinstance(part, Drawing):
+            files[f"figures/{part.name}.svg"] = part.svg
+        else:
+            files[f"tables/{part.name}.csv"] = to_csv(part.numbers)
+            files[f"tables/{part.name}.tex"] = encodable(to_latex(part)).encode()
+    files[name] = encodable(render(template, **context)).encode()
     try:
         for path, content in files.items():
             Folder(folder).write(path, content)
@@ -108,6 +114,17 @@ def write_files(
     return folder / name
 
 
+def _parts(values: object) -> Iterator[Table | Drawing]:
+    """Find the tables and figures among the values that a template fills in."""
+    if isinstance(values, Table | Drawing):
+        yield values
+    elif isinstance(values, Mapping):
+        yield from _parts([*values.values()])
+    elif isinstance(values, list | tuple):
+        for value in values:
+            yield from _parts(value)
+
+
 def inline_svg(svg: bytes) -> Markup:
     """Return an SVG of matplotlib as an element of a page.
 
@@ -117,9 +134,9 @@ def inline_svg(svg: bytes) -> Markup:
     text = svg.decode()
     text = OUTSIDE.sub("", text[text.index("<svg") :])
     text = GROUP_ID.sub("<g", text)
-    text = re.sub(r'style="[^"]*"', lambda style: GREY.sub(_variable, style[0]), text)
+    text = re.sub(
+        r'style="[^"]*"',
+        lambda style: GREY.sub(lambda grey: f"var({VARIABLES[grey[0]]})", style[0]),
+        text,
+    )
     return Markup(text)
-
-
-def _variable(grey: re.Match[str]) -> str:
-    return f"var({VARIABLES[grey[0]]})"

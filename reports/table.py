@@ -15,12 +15,12 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
-from oasis_bench.system import Text
+from oasis_bench.system import encodable, printable
 
 # Besides LaTeX's special characters: brackets and the star, which LaTeX would read as an option of
 # the end of the row before, and characters that the fonts of plain LaTeX lack.
@@ -53,23 +53,6 @@ FORMULA = frozenset("=+-@\t\r")
 
 WIDE = 24
 """Characters of a cell from which it may be broken into lines."""
-
-FACETS = (
-    *(
-        "Group",
-        "Data set",
-        "Kind",
-        "Size",
-        "Task",
-        "Classes",
-        "Words",
-        "Split",
-        "Measure",
-        "Learner",
-    ),
-    "Verdict",
-)
-"""Columns by which a page can be filtered: these headers."""
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
@@ -131,8 +114,6 @@ class Table:
     numbers: pd.DataFrame
     notes: Sequence[str] = ()
     of: Mapping[str, str] = field(default_factory=dict)
-
-    facets: ClassVar = FACETS
 
     @cached_property
     def header(self) -> tuple[str, ...]:
@@ -235,7 +216,7 @@ def page_text(text: str) -> str:
 
     A return that no new line follows would end a row of CSV: pandas does not quote it.
     """
-    return Text.encodable(LONE_RETURN.sub("\ufffd", text.translate(REPLACED)))
+    return encodable(LONE_RETURN.sub("\ufffd", text.translate(REPLACED)))
 
 
 def _one_line(text: str) -> str:
@@ -325,7 +306,7 @@ def counted(texts: Iterable[str]) -> str:
 def wrapped(text: str) -> list[str]:
     """Cut a text into lines of at most 110 characters; paths with hyphens stay whole."""
     return textwrap.wrap(
-        Text.printable(text), SUMMARY_WIDTH, subsequent_indent="  ", break_on_hyphens=False
+        printable(text), SUMMARY_WIDTH, subsequent_indent="  ", break_on_hyphens=False
     )
 
 
@@ -349,8 +330,7 @@ def table_lines(table: Table, bold: str = "", least: int = 8) -> list[str]:
     at, width = table.row_header, SUMMARY_WIDTH
     rows = [list(table.header)]
     rows += [
-        [Text.printable(it.text, keep="\u00a0") + bold * it.bold for it in row]
-        for row in table.cells
+        [printable(it.text, keep="\u00a0") + bold * it.bold for it in row] for row in table.cells
     ]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     room = max(least, width - sum(widths) + widths[at] - 2 * (len(widths) - 1))

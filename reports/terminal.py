@@ -24,51 +24,20 @@ from oasis_bench.reports.table import (
 )
 from oasis_bench.reports.trials import cost_tables
 from oasis_bench.reports.verdict import answers, next_steps
-from oasis_bench.reports.view import (
-    DAGGER,
-    RunView,
-    transductive_note,
-    view_of,
-)
+from oasis_bench.reports.view import DAGGER, RunView, view_of
+from oasis_bench.reports.words import WORDS, notes_where
 from oasis_bench.runs import StoredRun
-from oasis_bench.system import Text
+from oasis_bench.system import printable
 
 MOST_LINES = 9
 """Of the answer on the terminal, which the path of the report follows."""
 
 LABEL_WIDTH, REASON_WIDTH, LOST_WIDTH = 24, 100, 240
 
-VERBS = {
-    "timeout": "ran out of time",
-    "out of memory": "ran out of memory",
-    "not applicable": "could not be used",
-}
-"""What a learner did in a trial with this status; the others are verbs."""
-
 HEADER = [
     *("classes", "learner", "task", "measure", "n", "OLD", "NEW"),
     *("change", "95 % interval", "p, Holm", "verdict"),
 ]
-NAMES = {
-    "tuning_seconds": "tuning, s",
-    "fit_seconds": "fit, s",
-    "fit_cpu_seconds": "fit, CPU s",
-    "seconds_per_query": "query, ms",
-    "fit_peak_bytes": "peak, MiB",
-    "model_bytes": "model, KiB",
-}
-LEGEND = (
-    "n: the number of partitions. Measures: OLD and NEW are means, and the change is NEW - OLD. "
-    "The interval is corrected for partitions that share items (after Nadeau & Bengio 2003). For "
-    "human judgements n is the number of groups, and the interval is a bootstrap over them. Costs: "
-    "OLD and NEW are geometric means, the change is NEW / OLD, and the interval is a paired "
-    "t-interval of the logarithm. Less than 1 ms (10 µs for a query) or 1 MiB (1 KiB for a model) "
-    "counts as that value. Seconds leave out fits that waited for a core.",
-    "same: no change, a change that chance may explain, or a change of a cost by at most "
-    "{tolerance:g} %. The interval shows how large a change may be, for its line alone. The "
-    "verdict depends on 'p, Holm', which is corrected for the number of lines with a p-value, at "
-    "level 0.05.",
-)
 
 
 def answer_text(run: StoredRun) -> str:
@@ -81,7 +50,7 @@ def answer_text(run: StoredRun) -> str:
     more = [f"  (first of {len(gaps)} lines on failures; all are in the report)"]
     *first, last = [wrapped(line) for line in answers(view, brief=True)] or [[]]
     last += gaps if len(gaps) < 3 else [gaps[0], *more]
-    steps = [(f"{it.why}:", f"  {Text.printable(it.command)}") for it in next_steps(view)[:1]]
+    steps = [(f"{it.why}:", f"  {printable(it.command)}") for it in next_steps(view)[:1]]
     if sum(map(len, first)) + len(last) + 2 <= MOST_LINES:
         last += [line for step in steps for line in step]
     left_out: list[str] = []
@@ -114,7 +83,7 @@ def summary_text(run: StoredRun, in_python: bool = False) -> str:
     text += [line for note in dict.fromkeys([*notes, *_gaps(view)]) for line in wrapped(note)]
     for step in next_steps(view)[:1]:
         what = step.argument if in_python else step.command
-        text += [f"{step.why}:", f"  {Text.printable(what)}"]
+        text += [f"{step.why}:", f"  {printable(what)}"]
     return "\n".join(text)
 
 
@@ -133,7 +102,7 @@ def _gaps(view: RunView) -> Iterator[str]:
     for key, rows in lost.groupby(by, sort=False):
         learner, task, status, _ = map(str, key)
         n = n_planned[view.split_of(task)] if task else sum(n_planned.values())
-        what = f"{VERBS.get(status, status)} in {len(rows)} of {plural(n, 'trial')}"
+        what = f"{WORDS['verbs'].get(status, status)} in {len(rows)} of {plural(n, 'trial')}"
         what += f" of {task}" if task else ""
         subsets = rows["subset"].unique()
         if len(subsets) < len(view.subsets):
@@ -156,14 +125,14 @@ def comparison_text(
     `runs` maps the name of each of the two runs in the text to the run.
     """
     transductive = {name for run in runs.values() for name in view_of(run).transductive}
-    text = [Text.printable(line) for line in map(_origin, runs, runs.values())]
+    text = [printable(line) for line in map(_origin, runs, runs.values())]
     notes = list(notes)
     if len(lines):
         rows = [HEADER, *(_comparison_row(line, transductive) for line in lines.itertuples())]
         text += ["", *aligned(rows, left=(1, 2, 3, len(HEADER) - 1)), ""]
-        if lines["learner"].isin(transductive).any():
-            notes.append(transductive_note())
-        notes += [line.format(tolerance=100 * tolerance) for line in LEGEND]
+        marked = lines["learner"].isin(transductive).any()
+        needed = {"transductive": marked, "runs": True, "verdicts": True}
+        notes += notes_where(needed, items="items", tolerance=100 * tolerance)
     for note in notes:
         text += wrapped(note)
     return "\n".join([*text, _result(lines["verdict"].value_counts())])
@@ -172,7 +141,7 @@ def comparison_text(
 def _comparison_row(line: Any, transductive: Collection[str]) -> list[str]:
     """Write a line of a comparison."""
     learner = line.learner + DAGGER * (line.learner in transductive)
-    labels = [line.subset, learner, line.task, NAMES.get(line.measure, line.measure)]
+    labels = [line.subset, learner, line.task, WORDS["costs"].get(line.measure, line.measure)]
     ways: dict[str, tuple[Callable[[float], str], str, str]] = {
         "results": ("{:.0f}".format, "{:+.0f}", ""),
         "measure": ("{:.4f}".format, "{:+.4f}", "{:+.4f}"),
@@ -181,9 +150,9 @@ def _comparison_row(line: Any, transductive: Collection[str]) -> list[str]:
     value, change, end = ways[line.kind]
     interval = "" if math.isnan(line.low) else f"[{end}, {end}]".format(line.low, line.high)
     p_value = "" if math.isnan(line.p_value) else p_text(line.p_value)
-    reason = f": {clip(Text.printable(line.reason), REASON_WIDTH)}" if line.reason else ""
+    reason = f": {clip(printable(line.reason), REASON_WIDTH)}" if line.reason else ""
     return [
-        *(clip(Text.printable(label), LABEL_WIDTH) for label in labels),
+        *(clip(printable(label), LABEL_WIDTH) for label in labels),
         *(str(line.n), value(line.old), value(line.new), change.format(line.change)),
         *(interval, p_value, f"{line.verdict}{reason}"),
     ]

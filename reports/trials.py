@@ -20,18 +20,7 @@ from oasis_bench.reports.table import (
     seconds_text,
 )
 from oasis_bench.reports.view import RunView, task_title
-
-SHARED_NOTE = "Other trials ran on the same cores, so the times are not comparable with others."
-NOISY_NOTE = (
-    "Noisy in {}: because of other programs, the fit waited for a core for over 5 % of its time, "
-    "and over 10 ms."
-)
-BLEND_NOTE = (
-    "b: the weight of the learner in the blend with the Euclidean baseline, tuned on the inner "
-    "folds. Test is the value of this blend. Validation and ‘as learned’ are values of the learner "
-    "alone."
-)
-PROCESSORS_NOTE = "Trials ran on different processors, so their times are not comparable."
+from oasis_bench.reports.words import notes_where
 
 three_digits = numbers_as("{:.3f}", "none")
 
@@ -65,7 +54,9 @@ def selection_table(view: RunView) -> Table:
             Column("At an end", (_n_at_end(view, own) for own in trials)),
             Column("Validation", (own["validation"].mean() for own in trials), three_digits),
             *[
-                Column("b", [counted(it["blend"].map(_weight)) for it in trials]),
+                Column(
+                    "b", [counted(it["blend"].map(numbers_as("{:g}", "none"))) for it in trials]
+                ),
                 Column("As learned", [it["as_learned"].mean() for it in trials], three_digits),
             ]
             * view.is_blended,
@@ -74,16 +65,9 @@ def selection_table(view: RunView) -> Table:
         numbers=view.tuned[columns],
         notes=[
             *tuned_by_notes(view),
-            *[BLEND_NOTE] * view.is_blended,
-            "At an end: the number of partitions in which tuning selected the smallest or largest "
-            "value that was tried, if values beyond it are possible.",
+            *notes_where({"weight": view.is_blended, "at_end": True}),
         ],
     )
-
-
-def _weight(b: float) -> str:
-    """Write the weight of a blend; learners that are not blended have none."""
-    return "none" if pd.isna(b) else f"{b:g}"
 
 
 def _n_at_end(view: RunView, trials: pd.DataFrame) -> int:
@@ -216,7 +200,6 @@ def _cost_table(view: RunView, split: str) -> Table:
         shown = [it if len(own) else Cell("-") for it, own in zip(values, trials, strict=True)]
         return Column(header, shown, text)
 
-    several_processors = view.trials["processor"].nunique() > 1
     return Table(
         name="_".join(["costs", *view.of_splits(split)]),
         title="Time of tuning, fit and query, and memory: medians over partitions"
@@ -232,17 +215,16 @@ def _cost_table(view: RunView, split: str) -> Table:
             column("Peak, MiB", medians["fit_peak_bytes"] / 2**20, numbers_as("{:,.1f}")),
         ],
         numbers=numbers,
-        notes=[PROCESSORS_NOTE] * several_processors,
+        notes=notes_where({"processors": view.trials["processor"].nunique() > 1}),
     )
 
 
 def _fit_cell(view: RunView, split: str, subset: str, learner: str, trials: pd.DataFrame) -> Cell:
     """Write the median of fit times with their range, and why some lack or do not compare."""
     notes = view.shortfall(subset, learner, split)
-    if trials["shared_cores"].any():
-        notes += (SHARED_NOTE,)
-    if count := int(trials["noisy"].sum()):
-        notes += (NOISY_NOTE.format(f"{count} of {plural(len(trials), 'partition')}"),)
+    n_noisy = int(trials["noisy"].sum())
+    needed = {"shared": trials["shared_cores"].any(), "noisy": n_noisy}
+    notes += (*notes_where(needed, n=n_noisy, partitions=plural(len(trials), "partition")),)
     if trials.empty:
         return Cell("-", notes=notes)
     fit = trials["fit_seconds"]

@@ -13,6 +13,7 @@ from oasis_bench.analysis import Comparison, PairedInterval
 from oasis_bench.reports.table import plural, seconds_text, series
 from oasis_bench.reports.trials import TunedEnd, tuned_ends
 from oasis_bench.reports.view import RunView, task_title
+from oasis_bench.reports.words import sentence
 from oasis_bench.system import without_options
 
 MOST_NAMED = 3
@@ -29,11 +30,6 @@ MANY_ENOUGH = 5
 PARTS = {"tuning_seconds": "tuning", "fit_seconds": "fit", "query_seconds": "queries"}
 
 CLASSIFIER = "ClassifierPosterior"
-
-BLENDED = (
-    "The scores of a learner are mixed with those of the Euclidean baseline, by a tuned weight "
-    "(--blend off: the learner alone)."
-)
 
 NO_OTHER = "there is no other learner to compare it with"
 
@@ -53,7 +49,7 @@ def answers(view: RunView, brief: bool = False) -> list[str]:
     that few partitions can show, and without how costs are made up.
     """
     lines = [line for task in view.tasks if (line := _of_task(view, task, brief))]
-    last = filter(None, [_costs(view, brief), BLENDED * view.is_blended])
+    last = filter(None, [_costs(view, brief), sentence("blended") if view.is_blended else ""])
     return [*lines, *filter(None, [" ".join(last)])] if lines else []
 
 
@@ -70,10 +66,7 @@ def _of_task(view: RunView, task: str, brief: bool) -> str:
     it = found[subset][first]
     where, best = f"{task_title(task)}, {view.subset_title(subset)}: ", it.best
     if all_at_most(it):
-        return (
-            f"{where}all learners reach the maximum of {first} (1.000). More test "
-            f"{view.info.items} or another measure may separate them."
-        )
+        return where + sentence("all_at_most", measure=first, items=view.info.items)
     parts = [_without_comparison(view, it)] if best is None else list(_leads(view, it))
     parts += [*_what_could_be_seen(it, brief), *_caveats(view, task, it, of_best=brief)]
     if brief:
@@ -126,10 +119,7 @@ def _without_comparison(view: RunView, it: Comparison) -> str:
     highest = str(pd.Series(it.means).idxmax())
     mean = f"{it.means[highest]:.3f}"
     if it.sizes is not None and not math.isnan((interval := it.interval(highest)).low):
-        mean += (
-            f" (95 % interval {interval.low:.3f} to {interval.high:.3f}, by a bootstrap over "
-            f"{interval.n} queries)"
-        )
+        mean += sentence("interval", it=interval)
     why = _why_not_compared(view, it)
     if why == NO_OTHER:
         return f"the {it.name} of {view.marked(highest)} is {mean}; {why}."
@@ -165,23 +155,15 @@ def _leads(view: RunView, it: Comparison) -> Iterator[str]:
         verb = "are" if len(tied) > 1 else "is"
         yield f"{series([*tied[:MOST_NAMED], *more])} {verb} statistically tied with it."
     for name in of["better"]:
-        yield (
-            f"{view.marked(name)} is significantly better on the partitions that both finished, by "
-            f"{_gap(own[name])}."
-        )
+        yield sentence("better", learner=view.marked(name), gap=_gap(own[name]))
     for name in of["untested"]:
-        unit = "partitions" if it.sizes is None else "queries"
-        yield (
-            f"{view.marked(name)} is {abs(own[name].mean):.3f} {_side(own[name])} on each of "
-            f"{own[name].n} {unit}. Without spread there is no test."
-        )
+        gap, unit = own[name], "partitions" if it.sizes is None else "queries"
+        size = f"{abs(gap.mean):.3f} {_side(gap)}"
+        yield sentence("untested", learner=view.marked(name), gap=size, n=gap.n, unit=unit)
     if any(not math.isnan(own[name].low) for name in nearest):
         yield "Brackets are 95 % intervals."
     if any(own[name].low > 0 or own[name].high < 0 for name in of["tied"]):
-        yield (
-            "The interval of a tied learner may exclude 0, because only the test is corrected for "
-            "the number of learners."
-        )
+        yield sentence("excludes_0")
     if _is_classifier(view, best):
         yield f"{view.marked(best)} is a classifier and learns no metric."
         others = {k: v for k, v in it.means.items() if not _is_classifier(view, k) and v == v}
@@ -214,16 +196,13 @@ def _what_could_be_seen(it: Comparison, brief: bool) -> Iterator[str]:
         return
     seen = [own.detectable for own in tied if own.sd > 0]
     if any(map(math.isnan, seen)):
-        yield f"With {n_partitions} partitions of this spread, no difference is likely significant."
+        yield sentence("none_likely", n=n_partitions)
     elif seen and max(seen) >= 0.0005:
         if brief:
             if max(abs(own.mean) for own in tied) >= 0.01:  # a smaller one surprises nobody
-                yield f"With {n_partitions} partitions, only large differences are significant."
-            return
-        yield (
-            f"With {n_partitions} partitions, a true difference below {max(seen):.3f} may be "
-            "missed."
-        )
+                yield sentence("only_large", n=n_partitions)
+        else:
+            yield sentence("missed", n=n_partitions, least=max(seen))
 
 
 def _caveats(view: RunView, task: str, it: Comparison, of_best: bool) -> Iterator[str]:
@@ -236,11 +215,8 @@ def _caveats(view: RunView, task: str, it: Comparison, of_best: bool) -> Iterato
     best = {it.best, *(name for name, gap in it.differences.items() if _is_equal(gap))}
     names = [name for name in own["learner"] if name in best or not of_best]
     if names:
-        owner = "its" if len(names) == 1 else "their"
-        yield (
-            f"{series([view.marked(name) for name in names])} got weight 0 in the blend on all "
-            f"partitions, so {owner} values are those of the Euclidean baseline."
-        )
+        marked, owner = series([*map(view.marked, names)]), "its" if len(names) == 1 else "their"
+        yield sentence("abstained", learners=marked, owner=owner)
     yield from _near_chance(view, task, it)
 
 
@@ -331,7 +307,7 @@ def _next_steps(view: RunView) -> Iterator[NextStep]:
                 values = f"{label}.{end.name}={end.wider}"
                 where = "".join(view.of_splits(f", split {view.split_of(task)}"))
                 yield NextStep(
-                    f"{label}{where}: {end.in_words}. A wider range may be better",
+                    sentence("wider", learner=label, where=where, end=end),
                     again(view, {"--param": values}),
                     f'params="{values}"',
                 )
@@ -351,13 +327,13 @@ def _next_steps(view: RunView) -> Iterator[NextStep]:
     cap = view.experiment.max_steps
     if searched and len(steps) and (steps == cap).mean() >= 0.5:
         yield NextStep(
-            f"The tuned number of steps was mostly the maximum, {cap:,}. More steps may be better",
+            sentence("more_steps", cap=cap),
             again(view, {"--max-steps": str(4 * cap)}),
             f"max_steps={4 * cap}",
         )
     if any(remark.startswith("warning: columns") for remark in view.info.remarks):
         yield NextStep(
-            "The columns have very different scales. Tune the scaling of rows on the inner folds",
+            sentence("scalings"),
             again(view, {"--scaling": "standard,standard+l2,minmax"}),
             'scaling="standard,standard+l2,minmax"',
         )

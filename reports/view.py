@@ -10,11 +10,12 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from oasis_bench.analysis import RunAnalysis
-from oasis_bench.experiment import TrialSpec
+from oasis_bench.experiment import cell_name
 from oasis_bench.plugins import PATH_DATASETS
 from oasis_bench.reports.table import Column, clip, plural
+from oasis_bench.reports.words import notes_where
 from oasis_bench.runs import StoredRun
-from oasis_bench.system import Text, UsageError
+from oasis_bench.system import UsageError, encodable, unknown_name
 
 DAGGER = " †"
 TITLE_WIDTH, LABEL_WIDTH, REASON_WIDTH = 60, 24, 240
@@ -24,14 +25,6 @@ BASELINE = "Euclidean"
 CELL = ["subset", "learner", "split"]
 
 Part = TypeVar("Part")
-
-
-def transductive_note(items: str = "items") -> str:
-    """Explain the dagger, with the noun for the items of the data set."""
-    return (
-        f"† transductive: the learner may use the unlabelled test {items}, which the others "
-        "never see."
-    )
 
 
 def task_title(task: str) -> str:
@@ -47,7 +40,7 @@ class RunView(RunAnalysis):
         """The name of the data set, or the name of the user's file or folder."""
         source = self.info.sources.dataset.name
         own = source in PATH_DATASETS
-        return Text.encodable(Path(self.experiment.dataset).name) if own else source
+        return encodable(Path(self.experiment.dataset).name) if own else source
 
     @cached_property
     def transductive(self) -> frozenset[str]:
@@ -62,7 +55,7 @@ class RunView(RunAnalysis):
     @property
     def dagger_notes(self) -> list[str]:
         """The meaning of the dagger, if a learner has one."""
-        return [transductive_note(self.info.items)] * bool(self.transductive)
+        return notes_where({"transductive": self.transductive}, items=self.info.items)
 
     def of_splits(self, *parts: Part) -> tuple[Part, ...]:
         """Return texts or columns that name splits: none if the run has one split."""
@@ -97,7 +90,7 @@ class RunView(RunAnalysis):
 
     def class_names(self, subset: str, split: str) -> dict[int, str]:
         """Return the names of a subset's classes by their number in the data set, in its order."""
-        cells = (TrialSpec.cell_name(learner, subset, split) for learner in self.learners)
+        cells = (cell_name(learner, subset, split) for learner in self.learners)
         identity = next(self.info.identities[it] for it in cells if it in self.info.identities)
         return dict(zip(identity["classes"], self.info.classes[subset], strict=True))
 
@@ -206,4 +199,4 @@ def view_of(run: StoredRun) -> RunView:
 def refuse_baseline(run: StoredRun, asked: str | None) -> None:
     """Raise a UsageError if a run has no learner with this label."""
     if asked is not None and asked not in run.info.experiment.learners:
-        raise UsageError(Text.unknown_name("baseline", asked, run.info.experiment.learners))
+        raise UsageError(unknown_name("baseline", asked, run.info.experiment.learners))

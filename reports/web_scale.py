@@ -17,19 +17,13 @@ import matplotlib as mpl
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from matplotlib.lines import Line2D
 from scipy import stats
 
 from oasis_bench.claims import published
 from oasis_bench.reports import figure_style as fs
-from oasis_bench.reports.report_files import render, write_files
-from oasis_bench.reports.table import (
-    Column,
-    Table,
-    interval_text,
-    number_text,
-    seconds_text,
-)
+from oasis_bench.reports.report_files import write_page
+from oasis_bench.reports.table import Column, Table, interval_text, number_text, seconds_text
+from oasis_bench.reports.words import note
 from oasis_bench.system import UsageError
 from oasis_bench.web_scale import TrainingRecord
 
@@ -55,7 +49,9 @@ def write_web_scale_report(folder: Path) -> Path:
     tables, figures = web_scale_tables(ends, data), web_scale_figures(checkpoints)
     origins = [record.provenance for record in records]
     machines = [one for number, one in enumerate(origins) if one not in origins[:number]]
-    page = render(
+    return write_page(
+        folder,
+        "web-scale.html",
         "web_scale.html.j2",
         tables=tables,
         figures=figures,
@@ -66,7 +62,6 @@ def write_web_scale_report(folder: Path) -> Path:
         n_trainings=len(ends),
         machines=machines,
     )
-    return write_files(folder, "web-scale.html", page, tables.values(), figures)
 
 
 # --- what the records show
@@ -214,10 +209,7 @@ def precision_table(ends: pd.DataFrame) -> Table:
             ),
         ],
         numbers=ends[[*TRAINING, "n_steps", "complete", "n_queries", *measured, *at_k]],
-        notes=[
-            "Start: W = I. ±: standard deviation over seeds, if there are several. Standard "
-            "error: of the final mAP, over queries. P@k: precision at k, at the end."
-        ],
+        notes=[note("precision")],
     )
 
 
@@ -240,10 +232,7 @@ def time_table(ends: pd.DataFrame) -> Table:
             Column("Peak, MiB", peak, lambda x: number_text(x.median() / 2**20, "{:,.0f}")),
         ],
         numbers=ends[[*TRAINING, "threads", "n_steps", "complete", *measured]],
-        notes=[
-            "Times are for learning only, without ranking: medians over seeds, and [min – max] if "
-            "there are several. Peak: resident memory, with the pages of the mapped rows."
-        ],
+        notes=[note("time")],
     )
 
 
@@ -275,11 +264,7 @@ def published_table(ends: pd.DataFrame, data: Mapping[str, Any]) -> Table:
             Column("Source", numbers["source"], align="l"),
         ],
         numbers=numbers[["figure", "published", "ours", "unit", "source"]],
-        notes=[
-            "Ours: the largest complete training. Its number of steps is given, not tuned until "
-            "saturation, and its time is processor time. Its images are generated, so precision "
-            "cannot be compared. '-': not measured here."
-        ],
+        notes=[note("published")],
     )
 
 
@@ -353,13 +338,6 @@ def web_scale_figures(checkpoints: pd.DataFrame) -> list[fs.Drawing]:
     for schedule, curve in shown.items():
         fs.draw_band(axes, curve, styles[schedule])
     axes.axhline(start, **fs.CHANCE)
-    start_of_all = {"W = I, the start": Line2D([], [], **fs.CHANCE)}
-    fs.draw_legend(figure, {schedule: styles[schedule] for schedule in shown}, start_of_all)
-    return fs.finish(
-        "map_along_steps",
-        "mAP along the learning steps",
-        figure,
-        spread="mean over seeds ± standard error over queries",
-        caption="For the largest number of images, on a logarithmic scale. Dashed grey: W = I, "
-        "before the first step.",
-    )
+    drawn = {schedule: styles[schedule] for schedule in shown}
+    fs.draw_legend(figure, drawn, {"W = I, the start": fs.CHANCE})
+    return fs.finish("map_along_steps", figure, "map_along_steps")

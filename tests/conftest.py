@@ -1,6 +1,6 @@
 """Fixtures of several tests: throw-away plugins, a tiny experiment and its data, made-up runs.
 
-Also what makes the whole suite fast: one thread of BLAS a process, and the order of the files.
+Also what makes the whole suite fast: one thread of BLAS a process.
 """
 
 import os
@@ -22,52 +22,6 @@ from small_runs import small
 from oasis_bench.command_line import main
 from oasis_bench.data import LabelledRows
 from oasis_bench.execution.machine import ThisMachine
-
-SLOW_FILES = (
-    "test_run_on_cluster.py",
-    "test_isolation.py",
-    "test_evaluate.py",
-    "test_use.py",
-    "test_full_disk.py",
-    "test_damaged_models.py",
-    "test_cheating.py",
-    "test_contract.py",
-    "test_notebook.py",
-    "test_run.py",
-    "test_printed.py",
-    "test_resume.py",
-    "test_deep_ranking.py",
-    "test_other_libraries.py",
-    "test_web_scale.py",
-    "test_oasis_cluster.py",
-    "test_image_datasets.py",
-    "test_visterms.py",
-    "test_report_page.py",
-    "test_human_ratings.py",
-    "test_rating_page.py",
-    "test_trec.py",
-    "test_keel.py",
-    "test_packed_files.py",
-    "test_trying.py",
-    "test_turns.py",
-    "test_row_judgements.py",
-    "test_stored_values.py",
-    "test_sabotage.py",
-    "test_odd_rows.py",
-    "test_fuzzed_readers.py",
-    "test_embeddings.py",
-)
-"""They begin first, so that no core waits for one of them at the end."""
-
-
-def pytest_configure(config):
-    # xdist would begin with the files of the most tests.
-    config.option.loadscopereorder = False
-
-
-def pytest_collection_modifyitems(items):
-    place = {name: number for number, name in enumerate(SLOW_FILES)}
-    items.sort(key=lambda item: place.get(item.path.name, len(SLOW_FILES)))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -67,6 +67,13 @@ def mean_average_precision(scores, y):
     )
 
 
+def pairs_of_blend(X, seed):
+    """Draw the rows, of either side, whose scores a blend standardises by."""
+    drawn = np.random.default_rng(seed).permutation(len(X))
+    n = min(50, (len(X) + 1) // 2)
+    return X[drawn[:n]], X[drawn[n : n + 40]]
+
+
 def lmnn_triplets(X, y, n_neighbors=3):
     """Write out the target pairs (i, j) and the triplets (i, j, l) of the definition."""
     euclidean, pairs, threes = cdist(X, X), [], []

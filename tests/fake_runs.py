@@ -6,9 +6,10 @@
 
 import json
 from collections import defaultdict
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, get_args, get_type_hints
 
-from oasis_bench.experiment import LearnerSpec, TrialSpec
+from oasis_bench.experiment import LearnerSpec, cell_name
 from oasis_bench.plugins import Registry
 from oasis_bench.runs import RunFacts, read_run
 from oasis_bench.runs.store import Store
@@ -24,6 +25,40 @@ TASKS = {
     "judged-triplets": ("judged", "test", ["similarity precision", "agreement", "ceiling"]),
 }
 """The split, the gallery and the measures of each task."""
+
+
+@dataclass
+class FakeTrial:
+    """A made-up trial: its columns, and rows of the further tables, as dicts.
+
+    Some have more than a trial writes, which labels say later: see `_without_labels`.
+    """
+
+    columns: dict[str, Any]
+    answers: list[dict[str, Any]] = field(default_factory=list)
+    measures: list[dict[str, Any]] = field(default_factory=list)
+    groups: list[dict[str, Any]] = field(default_factory=list)
+    predicted_classes: list[dict[str, Any]] = field(default_factory=list)
+    validation: list[dict[str, Any]] = field(default_factory=list)
+    traces: list[dict[str, Any]] = field(default_factory=list)
+    symmetry: list[dict[str, Any]] = field(default_factory=list)
+    retrievals: list[dict[str, Any]] = field(default_factory=list)
+    projections: list[dict[str, Any]] = field(default_factory=list)
+    fit_numbers: list[dict[str, Any]] = field(default_factory=list)
+    tuned: list[dict[str, Any]] = field(default_factory=list)
+
+
+TYPES = get_type_hints(TrialResult)
+"""The type of a trial's row, and those of sequences of rows of the further tables."""
+
+
+def result_of(trial):
+    """Return a trial without made-up labels as the harness makes it."""
+    tables = [one.name for one in fields(FakeTrial) if one.name != "columns"]
+    rows = {
+        name: [get_args(TYPES[name])[0](**row) for row in getattr(trial, name)] for name in tables
+    }
+    return TrialResult(TYPES["row"](**trial.columns), **rows)
 
 
 def fake_trial(
@@ -73,7 +108,7 @@ def fake_trial(
     of_split = "" if split == "seen-classes" else f", {split}"
     usual["trial_id"] = f"{learner}, classes {subset}, {partition}{of_split}"
     if columns.get("status", "ok") != "ok":
-        return TrialResult({**usual, **columns})
+        return FakeTrial({**usual, **columns})
     params_json = json.dumps(params or {})
     measured = {
         "scaling": "l2",
@@ -104,7 +139,7 @@ def fake_trial(
         for task in tasks
     ]
     answered = [task for task in tasks if task not in unanswered]
-    return TrialResult(
+    return FakeTrial(
         {**usual, **measured, **columns},
         answers=answers,
         measures=[
@@ -180,7 +215,7 @@ def write_run(folder, trials, experiment=None, identity=None, pictures=(), **inf
     Parameters
     ----------
     folder : Path
-    trials : sequence of TrialResult or dict
+    trials : sequence of FakeTrial or dict
         A dict holds the columns of a trial that are not the usual.
     experiment : dict, optional
         Settings that are not the usual.  Without them the learners are those that have a trial.
@@ -191,14 +226,15 @@ def write_run(folder, trials, experiment=None, identity=None, pictures=(), **inf
     **info
         Values of the table `run` that are not the usual; of the dicts in `resumed`, too.
     """
-    records = [it if isinstance(it, TrialResult) else fake_trial(**it) for it in trials]
+    records = [it if isinstance(it, FakeTrial) else fake_trial(**it) for it in trials]
     columns = [record.columns for record in records]
     with Store.create(
         folder, fake_info(folder.name, columns, experiment, identity, **info)
     ) as store:
         labels = set()
         for record in records:
-            store.add(replace(_without_labels(record, labels), tuned=_tuned(record)))
+            record = replace(_without_labels(record, labels), tuned=_tuned(record))
+            store.add(result_of(record))
         store.add_labels(lambda rows: labels, lambda rows: pictures)
     return folder
 
@@ -257,7 +293,7 @@ def fake_info(title="run", rows=(), experiment=None, identity=None, **info):
     usual = {
         "experiment": settings,
         "identities": {
-            TrialSpec.cell_name(row["learner"], row["subset"], row["split"]): _identity(row)
+            cell_name(row["learner"], row["subset"], row["split"]): _identity(row)
             | (identity or {})
             for row in rows
         },

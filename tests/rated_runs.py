@@ -4,11 +4,10 @@ import io
 import json
 
 import numpy as np
-from fake_runs import fake_trial, make_run
+from fake_runs import FakeTrial, fake_trial, make_run
 from PIL import Image
 
 from oasis_bench.reports.ratings import FORMAT, data_key
-from oasis_bench.trial import TrialResult
 
 RELEVANT, NOT = "relevant", "not relevant"
 
@@ -27,7 +26,7 @@ def with_retrievals(record, found):
         for query, pairs in found.items()
         for rank, (row, hit) in enumerate(pairs, start=1)
     ]
-    return TrialResult(record.columns, record.answers, record.measures, retrievals=rows)
+    return FakeTrial(record.columns, record.answers, record.measures, retrievals=rows)
 
 
 def rated_run(folder, rankings, labels, thumbnails=None, captions=None):

@@ -11,8 +11,9 @@ from sklearn.datasets import load_digits
 
 from oasis_bench.data import LabelledRows
 from oasis_bench.datasets import Digits
-from oasis_bench.experiment import Experiment, LearnerSpec, plan
+from oasis_bench.experiment import Experiment, LearnerSpec, Plan
 from oasis_bench.plugins import Registry
+from oasis_bench.runs import Watcher
 
 
 def small(learners, dataset="digits", **changes):
@@ -33,7 +34,14 @@ def trials_of(experiment, rows=None, plugin_files=()):
     """List the trials of an experiment on the digits, or on some other rows."""
     registry = Registry.load(plugin_files)
     rows = rows or digit_rows()
-    return plan(experiment, Digits(), rows, registry, plugin_files=plugin_files)
+    return Plan.of(experiment, Digits(), rows, registry, plugin_files=plugin_files).trials
+
+
+class OnTrial(Watcher):
+    """Calls a function when a trial has ended, or the first begins."""
+
+    def __init__(self, trial):
+        self.trial = trial
 
 
 def wait_for(condition, seconds):

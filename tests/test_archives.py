@@ -4,12 +4,9 @@ import hashlib
 import io
 import tarfile
 import zipfile
-from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
-from local_server import LocalServer
 from report_helpers import contents
 
 from oasis_bench.datasets.files import Archive, locate
@@ -20,21 +17,18 @@ KINDS = ("tar", "tar.gz", "zip")
 
 
 @pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache(tmp_path, monkeypatch):
     cache = tmp_path / "outer" / "cache"
     monkeypatch.setenv("OASIS_BENCH_CACHE", str(cache))
     monkeypatch.delenv("OASIS_BENCH_DATA", raising=False)
     return cache
 
 
-Publish = Callable[..., Archive]
-
-
 @pytest.fixture
-def publish(server: LocalServer, cache: Path) -> Publish:
+def publish(server, cache):
     """Put an archive on the server; its checksum is the right one."""
 
-    def publish(name: str, content: bytes, **more: str) -> Archive:
+    def publish(name, content, **more):
         (server.folder / name).write_bytes(content)
         return Archive(
             url=server.url(name),
@@ -46,7 +40,7 @@ def publish(server: LocalServer, cache: Path) -> Publish:
     return publish
 
 
-def packed(kind: str, files: Mapping[str, bytes] = FILES) -> bytes:
+def packed(kind, files=FILES):
     if kind == "zip":
         buffer = io.BytesIO()
         with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as file:
@@ -56,27 +50,22 @@ def packed(kind: str, files: Mapping[str, bytes] = FILES) -> bytes:
     return tar([entry(name, content) for name, content in files.items()], kind)
 
 
-Entry = tuple[tarfile.TarInfo, bytes]
-
-
-def entry(
-    name: str, content: bytes = b"", kind: bytes = tarfile.REGTYPE, target: str = ""
-) -> Entry:
+def entry(name, content=b"", kind=tarfile.REGTYPE, target=""):
     info = tarfile.TarInfo(name)
     info.type, info.linkname, info.size = kind, target, len(content)
     return info, content
 
 
-def tar(entries: list[Entry], kind: str = "tar") -> bytes:
+def tar(entries, kind="tar"):
     buffer = io.BytesIO()
     mode = "w:gz" if kind.endswith("gz") else "w:"
-    with tarfile.open(fileobj=buffer, mode=mode) as file:  # type: ignore[call-overload]
+    with tarfile.open(fileobj=buffer, mode=mode) as file:
         for info, content in entries:
             file.addfile(info, io.BytesIO(content))
     return buffer.getvalue()
 
 
-def files_outside(cache: Path, archive: Archive) -> set[str]:
+def files_outside(cache, archive):
     """All files of the test but the archive, on the server and in the cache."""
     return {path.name for path in cache.parents[1].rglob("*") if not path.is_dir()} - {
         archive.file_name
@@ -84,11 +73,9 @@ def files_outside(cache: Path, archive: Archive) -> set[str]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_archive_is_downloaded_and_unpacked_once(
-    publish: Publish, cache: Path, server: LocalServer, kind: str
-) -> None:
+def test_an_archive_is_downloaded_and_unpacked_once(publish, cache, server, kind):
     archive = publish(f"set.{kind}", packed(kind))
-    told: dict[str, int] = {}
+    told = {}
     folder = locate(archive, lambda what, done, total: told.update({what: done}))
     assert folder == cache / "set"
     assert contents(folder) == FILES
@@ -99,27 +86,19 @@ def test_an_archive_is_downloaded_and_unpacked_once(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_folder_within_an_archive_becomes_the_folder_of_the_set(
-    publish: Publish, kind: str
-) -> None:
+def test_the_folder_within_an_archive_becomes_the_folder_of_the_set(publish, kind):
     folder = locate(publish(f"set.{kind}", packed(kind), top="top"))
     assert contents(folder) == {name.removeprefix("top/"): FILES[name] for name in FILES}
 
 
-def test_an_archive_within_an_archive_is_unpacked_alone(publish: Publish, cache: Path) -> None:
+def test_an_archive_within_an_archive_is_unpacked_alone(publish, cache):
     outer = {"x/inner.tar.gz": packed("tar.gz"), "x/readme.txt": b"not wanted"}
     archive = publish("set.zip", packed("zip", outer), inner="x/inner.tar.gz")
     assert contents(locate(archive)) == FILES
     assert {path.name for path in cache.iterdir()} == {"set", "archives"}
 
 
-def test_an_archive_at_hand_is_not_downloaded(
-    publish: Publish,
-    server: LocalServer,
-    cache: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_archive_at_hand_is_not_downloaded(publish, server, cache, tmp_path, monkeypatch):
     (tmp_path / "data" / "archives").mkdir(parents=True)
     (tmp_path / "data" / "archives" / "set.tar").write_bytes(packed("tar"))
     monkeypatch.setenv("OASIS_BENCH_DATA", str(tmp_path / "data"))
@@ -127,7 +106,7 @@ def test_an_archive_at_hand_is_not_downloaded(
     assert (server.asked, [path.name for path in cache.iterdir()]) == ([], ["set"])
 
 
-def test_a_part_of_an_archive_at_hand_is_refused(publish: Publish, cache: Path) -> None:
+def test_a_part_of_an_archive_at_hand_is_refused(publish, cache):
     """Cut in a header, where tarfile sees the end of a whole one."""
     archive = publish("set.tar", packed("tar"))
     (cache / "archives").mkdir(parents=True)
@@ -149,7 +128,7 @@ EVIL = {
 
 
 @pytest.mark.parametrize("evil", EVIL)
-def test_what_cannot_be_unpacked_leaves_nothing(publish: Publish, cache: Path, evil: str) -> None:
+def test_what_cannot_be_unpacked_leaves_nothing(publish, cache, evil):
     content, reason = EVIL[evil]
     archive = publish("set.tar", content)
     with pytest.raises(UsageError, match=rf"^cannot unpack .*{reason}.*: delete it, and it is"):
@@ -158,12 +137,10 @@ def test_what_cannot_be_unpacked_leaves_nothing(publish: Publish, cache: Path, e
     assert [path.name for path in cache.iterdir()] == ["archives"]
 
 
-def test_after_an_interruption_nothing_half_made_is_taken_for_the_set(
-    publish: Publish, cache: Path, server: LocalServer
-) -> None:
+def test_after_an_interruption_nothing_half_made_is_taken_for_the_set(publish, cache, server):
     archive = publish("set.tar", packed("tar"))
 
-    def interrupt(what: str, done: int, total: int | None) -> None:
+    def interrupt(what, done, total):
         if what.startswith("unpacking"):
             raise KeyboardInterrupt
 
@@ -177,9 +154,9 @@ def test_after_an_interruption_nothing_half_made_is_taken_for_the_set(
     assert {path.name for path in cache.iterdir()} == {"set", "archives"}
 
 
-def test_callers_at_the_same_time_unpack_once(publish: Publish, server: LocalServer) -> None:
+def test_callers_at_the_same_time_unpack_once(publish, server):
     archive = publish("set.tar.gz", packed("tar.gz"))
-    unpacked: list[str] = []
+    unpacked = []
     with ThreadPoolExecutor(4) as pool:
         calls = [
             pool.submit(locate, archive, lambda what, done, total: unpacked.append(what))
@@ -194,9 +171,7 @@ def test_callers_at_the_same_time_unpack_once(publish: Publish, server: LocalSer
     ("more", "reason"),
     [({"top": "other"}, "has no folder other"), ({"inner": "b.tar"}, "No such file")],
 )
-def test_an_archive_without_what_is_looked_for_is_refused(
-    publish: Publish, cache: Path, more: dict[str, str], reason: str
-) -> None:
+def test_an_archive_without_what_is_looked_for_is_refused(publish, cache, more, reason):
     with pytest.raises(UsageError, match=reason):
         locate(publish("set.tar", packed("tar"), **more))
     assert [path.name for path in cache.iterdir()] == ["archives"]

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from definitions import mean_average_precision as average_precision, pairs_of_blend
 from fake_runs import fake_trial, make_run
 from scipy import sparse
 from scipy.spatial.distance import cdist
@@ -18,12 +19,14 @@ from oasis_bench.algorithms import (
     LocalPatchDistances,
     NearestNeighbourMemory,
 )
-from oasis_bench.command_line import main, model_experiment
+from oasis_bench.command_line import main
 from oasis_bench.datasets import Digits
-from oasis_bench.experiment import Experiment, LearnerSpec, plan
+from oasis_bench.experiment import Experiment, LearnerSpec, Plan, model_experiment
 from oasis_bench.plugins import (
     Blend,
     Registry,
+    as_inner_product,
+    baseline_scores,
     load_blend,
     load_model,
     save_model,
@@ -32,9 +35,9 @@ from oasis_bench.reports.export import result_rows
 from oasis_bench.reports.trials import selection_table
 from oasis_bench.reports.verdict import answers
 from oasis_bench.reports.view import view_of
-from oasis_bench.runs import evaluate_run, read_run, run_experiment
+from oasis_bench.runs import How, evaluate_run, read_run, run_experiment
 from oasis_bench.system import UsageError
-from oasis_bench.trial import is_blended
+from oasis_bench.trial import Assignment
 
 N_STEPS, FOLDS = 700, 3
 PARAMS = {"OASIS": {"n_steps": N_STEPS, "aggressiveness": 0.1}, "LDA": {"shrinkage": 0.1}}
@@ -54,19 +57,9 @@ def small(tasks, **others):
 def done(request, tmp_path_factory):
     """The folder of a run on seen or on unseen classes, the run, and its plan."""
     folder = tmp_path_factory.mktemp("blended") / "run"
-    assert run_experiment(small(request.param), folder, keep=("models", "predictions")) == 0
-    specs = plan(small(request.param), Digits(), Digits().load(), Registry.load())
+    assert run_experiment(small(request.param), folder, How(keep=("models", "predictions"))) == 0
+    specs = Plan.of(small(request.param), Digits(), Digits().load(), Registry.load()).trials
     return folder, read_run(folder), specs
-
-
-def average_precision(scores, labels):
-    """Mean average precision of each item against all others, written out."""
-    found = []
-    for query, row in enumerate(scores):
-        others = np.delete(np.arange(len(row)), query)
-        ranked = labels[others[np.argsort(-row[others], kind="stable")]] == labels[query]
-        found.append((np.cumsum(ranked) / np.arange(1, len(ranked) + 1))[ranked].mean())
-    return np.mean(found)
 
 
 def similarity_of(model):
@@ -81,9 +74,7 @@ def baseline(X, Y):
 
 
 def deviations(similarity, X, seed):
-    drawn = np.random.default_rng(seed).permutation(len(X))
-    n = min(50, (len(X) + 1) // 2)
-    left, right = X[drawn[:n]], X[drawn[n : n + 40]]
+    left, right = pairs_of_blend(X, seed)
     return baseline(left, right).std(), similarity(left, right).std()
 
 
@@ -174,7 +165,7 @@ def test_a_saved_model_is_evaluated_by_its_blend(done, tmp_path):
             continue
         output = tmp_path / spec.learner
         again = model_experiment(path, "digits", partitions=1, test_per_class=10)
-        assert run_experiment(again, output, keep=("predictions",)) == 0
+        assert run_experiment(again, output, How(keep=("predictions",))) == 0
         with np.load(next((output / "predictions").iterdir())) as kept:
             test = kept["test_rows"]
         scores = blend.similarity(model, X[test], X[test])
@@ -191,7 +182,7 @@ def test_kept_scores_of_a_saved_model_are_blended_on_rows_by_its_own_scaling(tmp
     path, output = tmp_path / "m.npz", tmp_path / "run"
     save_model(make_pipeline(scaler, learner), path, blend=Blend(0.5, 30.0, 30.0))
     experiment = model_experiment(path, "digits", partitions=1, test_per_class=10)
-    assert run_experiment(experiment, output, keep=("predictions",)) == 0
+    assert run_experiment(experiment, output, How(keep=("predictions",))) == 0
     with np.load(next((output / "predictions").iterdir())) as kept:
         test = kept["test_rows"]
     expected = average_precision(similarity_of_blend(scaler.transform(X[test]), learner), y[test])
@@ -235,7 +226,7 @@ def test_a_constant_similarity_or_one_that_is_not_finite_has_weight_0(name, tmp_
         **{"classes": (3,), "partitions": 1, "train_per_class": 8, "test_per_class": 6},
         **{"inner_folds": 2, "traces": False},
     )
-    run_experiment(experiment, tmp_path / "run", plugin_files=[plugin])
+    run_experiment(experiment, tmp_path / "run", How(plugin_files=[plugin]))
     run = read_run(tmp_path / "run")
     assert run.tuned.set_index("learner").loc[name, ["blend", "learned_sd"]].tolist() == [0, 0]
     values = run.measures.pivot(index=["measure", "k"], columns="learner", values="value")
@@ -252,7 +243,7 @@ def test_sparse_rows_are_blended(plugins, tmp_path):
     )
     plugin = plugins / "data_sets.py"
     how = {"plugin_files": [plugin], "keep": ("models", "predictions")}
-    assert run_experiment(experiment, tmp_path / "run", **how) == 0
+    assert run_experiment(experiment, tmp_path / "run", How(**how)) == 0
     run = read_run(tmp_path / "run")
     rows = Registry.load([plugin]).datasets["sparse-blocks"]().load()
     X, (trial,) = normalize(rows.X.toarray()), run.tuned.itertuples()
@@ -300,33 +291,33 @@ def test_blending_is_switched_off_in_a_file_on_the_command_line_and_in_python(tm
 
 
 def test_what_is_blended():
-    spec = planned(small(SEEN))[0]
-    assert is_blended(spec, LDA)
-    assert is_blended(spec, NearestNeighbourMemory)
-    assert not is_blended(spec, Euclidean)
-    assert not is_blended(spec, LocalPatchDistances)  # takes patches
+    assignment = Assignment.of(planned(small(SEEN))[0])
+    assert assignment.is_blended(LDA)
+    assert assignment.is_blended(NearestNeighbourMemory)
+    assert not assignment.is_blended(Euclidean)
+    assert not assignment.is_blended(LocalPatchDistances)  # takes patches
 
     class Derived(Euclidean):
         name = "Derived"
 
-    assert is_blended(spec, Derived)
+    assert assignment.is_blended(Derived)
 
 
 def test_distances_are_blended_as_squares_and_other_scores_as_they_are():
     scores = np.array([[-3.0, -0.5, 0.0]])
-    assert Blend.as_inner_product(LDA, scores).tolist() == [[-4.5, -0.125, 0.0]]
-    assert Blend.as_inner_product(OASIS, scores).tolist() == scores.tolist()
+    assert as_inner_product(LDA, scores).tolist() == [[-4.5, -0.125, 0.0]]
+    assert as_inner_product(OASIS, scores).tolist() == scores.tolist()
 
 
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
 def test_the_score_of_the_baseline_is_minus_half_the_squared_distance(make):
     X = np.random.default_rng(0).normal(size=(7, 3))
-    np.testing.assert_allclose(Blend.baseline_scores(make(X[:3]), make(X)), baseline(X[:3], X))
+    np.testing.assert_allclose(baseline_scores(make(X[:3]), make(X)), baseline(X[:3], X))
 
 
 def test_far_from_zero_the_baseline_keeps_its_digits():
     X = np.random.default_rng(0).normal(size=(9, 3))
-    far = Blend.baseline_scores(X[:4] + 1e8, X + 1e8)
+    far = baseline_scores(X[:4] + 1e8, X + 1e8)
     exact = baseline(X[:4] + 1e8, X + 1e8)  # cdist takes differences
     np.testing.assert_allclose(far, exact, rtol=1e-12)
 
@@ -342,11 +333,9 @@ def test_a_blend_that_is_no_blend_is_refused(tmp_path):
     blend = Blend.of(model, X[:90], 0.25)
     save_model(model, tmp_path / "blended.npz", blend=blend)
     assert load_blend(tmp_path / "blended.npz") == blend
-    drawn = np.random.default_rng(0).permutation(90)
-    pairs = X[drawn[:45]], X[drawn[45:85]]
-    assert blend.baseline_sd == pytest.approx(baseline(*pairs).std())
-    assert blend.learned_sd == pytest.approx(similarity_of(model)(*pairs).std())
-    with pytest.raises(UsageError, match="its blend cannot be read"):
+    sds = deviations(similarity_of(model), X[:90], 0)
+    assert (blend.baseline_sd, blend.learned_sd) == pytest.approx(sds)
+    with pytest.raises(UsageError, match="there is no such file"):
         load_blend(tmp_path / "none.npz")
 
 

@@ -189,7 +189,7 @@ class TestReading:
         np.testing.assert_array_equal(np.asarray(read_image(path)), np.asarray(upright))
 
 
-def jpeg(pixels) -> bytes:
+def jpeg(pixels):
     buffer = io.BytesIO()
     Image.fromarray(pixels).save(buffer, "JPEG")
     return buffer.getvalue()

@@ -61,7 +61,7 @@ def hostile(tmp_path_factory):
         for partition in range(2)
     ]
     trials[-1] = fake_trial(HOSTILE[2], 10, 1, status="failed", reason=HOSTILE[0] + HOSTILE[2])
-    make_run(folder, trials, HOSTILE, 2, info={"classes": {"10": HOSTILE * 4}})
+    make_run(folder, trials, HOSTILE, 2, info={"classes": {"10": (HOSTILE * 4)[:10]}})
     return write_report(folder)
 
 

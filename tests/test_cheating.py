@@ -6,7 +6,7 @@ import pytest
 from small_runs import small
 
 from oasis_bench.experiment import LearnerSpec
-from oasis_bench.runs import read_run, run_experiment
+from oasis_bench.runs import How, read_run, run_experiment
 from oasis_bench.trial.harness_side.inbox import CPU_SECONDS
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux's /proc")
@@ -44,7 +44,7 @@ def cheats(tmp_path_factory, plugins):
 
 def run_cheats(folder, learners, plugins, **settings):
     experiment = small(learners, **FIVE, examples=0, **settings)
-    run_experiment(experiment, folder, plugin_files=[plugins / "cheats.py"])
+    run_experiment(experiment, folder, How(plugin_files=[plugins / "cheats.py"]))
     run = read_run(folder)
     average = run.measures[run.measures["measure"] == "mAP"].set_index("learner")
     return run.trials.set_index("learner"), average
@@ -144,7 +144,9 @@ def test_the_folder_of_the_run_tells_no_label_before_its_end(tmp_path, plugins):
     learners = {"Euclidean": LearnerSpec("Euclidean")}
     learners |= {what: LearnerSpec("ReadsFolder", {"what": what}) for what in looks}
     experiment = small(learners, **FIVE, tasks=("retrieval", "classification"), blend="off")
-    run_experiment(experiment, folder, plugin_files=[plugins / "cheats.py"], keep=["predictions"])
+    run_experiment(
+        experiment, folder, How(plugin_files=[plugins / "cheats.py"], keep=["predictions"])
+    )
     run = read_run(folder)
     assert run.trials["status"].tolist() == ["ok"] * 4
     looked = (folder / "output.log").read_text().splitlines()[1:]

@@ -25,7 +25,7 @@ from oasis_bench.claims.claim import (
     times_as_long,
     training_gain,
 )
-from oasis_bench.experiment import Experiment
+from oasis_bench.experiment import built_in_names, read_experiment
 from oasis_bench.plugins import Registry
 from oasis_bench.runs import read_run
 
@@ -280,7 +280,7 @@ def test_a_gain_that_grows_has_the_overlap_of_the_part_that_overlaps_more(tmp_pa
 
 def test_each_claim_has_an_id_of_its_own_and_experiments_that_exist():
     assert len({claim.id for claim in CLAIMS}) == len(CLAIMS)
-    assert set(experiments()) <= set(Experiment.built_in_names())
+    assert set(experiments()) <= set(built_in_names())
 
 
 LABEL = r"(?:'(.+?)'|(\w+(?:-\d)?))"
@@ -294,7 +294,7 @@ WORDS = re.compile(
 
 @pytest.mark.parametrize("name", experiments())
 def test_an_experiment_has_the_learners_and_the_measures_of_its_claims(name):
-    e, tasks = Experiment.from_toml(name), Registry.load().tasks
+    e, tasks = read_experiment(name), Registry.load().tasks
     measures = {
         measure_name(one, k)
         for kind in (tasks[task] for task in e.tasks)

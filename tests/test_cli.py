@@ -7,9 +7,8 @@ import sys
 import pytest
 from fake_runs import fake_trial, fake_trials, make_run
 
-from oasis_bench.command_line import main
 from oasis_bench.command_line.options import make_parser
-from oasis_bench.experiment import Experiment
+from oasis_bench.experiment import built_in_names
 
 SMALL = (
     "--algorithms Euclidean --dataset digits --classes 2 --partitions 1 --inner-folds 2 "
@@ -28,14 +27,6 @@ def verbs_of(parser):
 def own_cache(tmp_path_factory, monkeypatch):
     """Keep listings in a folder of the test's own: another test's must not be shown."""
     monkeypatch.setenv("OASIS_BENCH_CACHE", str(tmp_path_factory.mktemp("cache")))
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-    """Return the folder of a small run made by the command line."""
-    folder = tmp_path_factory.mktemp("cli") / "run"
-    assert main(["run", *SMALL.split(), "--output", str(folder)]) == 0
-    return folder
 
 
 @pytest.mark.parametrize(
@@ -63,15 +54,8 @@ def test_a_mistake_is_told_in_one_line_and_nothing_is_written(command, tmp_path,
     assert not output.exists()
 
 
-@pytest.mark.parametrize("plugin", ["broken.py", "no_learner.py", "taken_name.py"])
-def test_a_plugin_that_cannot_be_used_is_told_in_one_line(command, plugins, plugin):
-    status, _, errors = command("list", "--plugin", plugins / plugin)
-    assert status == 2
-    assert len(errors) == 1, errors
-    assert plugin in errors[0]
-
-
-def test_an_output_folder_with_a_run_is_left_alone(command, finished):
+def test_an_output_folder_with_a_run_is_left_alone(command, write_run):
+    finished = write_run("run", [fake_trial("A")])
     before = (finished / "results.sqlite").read_bytes()
     status, _, errors = command("run", *SMALL.split(), "--output", finished)
     assert status == 2
@@ -88,18 +72,8 @@ def test_list_shows_all_that_can_be_named(command, plugins):
     expected = ["algorithms", "OASIS", "Sleeper", "datasets:", "digits", "file"]
     expected += ["tasks:", "retrieval", "experiments:"]
     assert [name for name in names if name in expected] == expected
-    assert set(Experiment.built_in_names()) <= set(names)
+    assert set(built_in_names()) <= set(names)
     assert "BROKEN" not in out
-
-
-def test_report_is_remade_from_the_store_alone(command, finished):
-    page = finished / "report.html"
-    page.unlink()
-    status, out, errors = command("report", finished)
-    assert (status, errors) == (0, [])
-    assert str(page) in out
-    assert "Euclidean" in out
-    assert "</html>" in page.read_text("utf-8")
 
 
 def test_the_answer_is_ten_lines_at_most(command, tmp_path):

@@ -1,7 +1,6 @@
 """Comparison of two runs: what is compared, which changes are beyond noise, the exit status."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,8 +8,7 @@ from scipy import stats
 
 from oasis_bench.analysis import compare_runs
 from oasis_bench.command_line import main
-from oasis_bench.runs import read_run, run_experiment
-from oasis_bench.system import Machine
+from oasis_bench.runs import read_run
 
 MIB = 2**20
 
@@ -288,18 +286,6 @@ def test_a_folder_without_a_run_is_a_mistake(write_run, tmp_path, capsys):
     for absent, told in ((tmp_path / "absent", "No such file"), (tmp_path, "has no run")):
         assert main(["compare", str(folder), str(absent)]) == 2
         assert told in capsys.readouterr().err
-
-
-def test_two_runs_of_one_experiment_have_identical_precision(experiment, tmp_path):
-    euclidean = replace(experiment, learners={"E": experiment.learners["Euclidean"]}, classes=(2,))
-    for name in ("old", "new"):
-        run_experiment(euclidean, tmp_path / name)
-    runs = [read_run(tmp_path / name) for name in ("old", "new")]
-    assert {name for run in runs for name in run.trials["processor"]} == {Machine.processor()}
-    lines, notes = compare_runs(*runs)
-    found = {line.measure: line.verdict for line in lines.itertuples()}
-    assert {found[name] for name in ("mAP", "precision at 1")} == {"same"}
-    assert not notes
 
 
 def test_every_task_that_both_runs_asked_is_compared_and_the_others_are_told(compare):

@@ -1,5 +1,8 @@
 """Every built-in learner keeps the contract."""
 
+import copy
+from functools import cache
+
 import pytest
 from sklearn.base import clone
 
@@ -16,10 +19,28 @@ QUICK["scikit-learn-NCA"] = {"max_iter": 10}
 QUICK |= {f"pml-{loss}": {"n_epochs": 20} for loss in PML}
 
 
+digit_items = cache(contract.digit_items)
+
+
+@cache
+def fitted_on_digits(name):
+    """Return a learner that all tests have copies of."""
+    learner = contract.quick(Registry.load().algorithms[name]()).set_params(**QUICK.get(name, {}))
+    return learner.fit(*copy.deepcopy(digit_items(learner.takes)))
+
+
 class TestRegisteredLearners(contract.TestRegisteredLearners):
+    @pytest.fixture
+    def items(self, unfitted):
+        return copy.deepcopy(digit_items(unfitted.takes))
+
     @pytest.fixture(autouse=True)
     def quick(self, unfitted):
         unfitted.set_params(**QUICK.get(unfitted.name, {}))
+
+    @pytest.fixture
+    def fitted(self, unfitted):
+        return copy.deepcopy(fitted_on_digits(unfitted.name))
 
 
 @pytest.mark.parametrize("name", [*Registry.load().algorithms])

@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 
 import oasis_bench
 from oasis_bench.algorithms import OASIS, Euclidean
-from oasis_bench.data import Scaling
+from oasis_bench.data import Scaling, apply_steps
 from oasis_bench.plugins import Blend, load_blend, load_model, save_model, training_rows_of
 from oasis_bench.scorers import similarity_of
 from oasis_bench.system import UsageError
@@ -38,12 +38,12 @@ def scaled(kind, learner, form=np.asarray, of_baseline=None):
 
     def save(path):
         X = form(COUNTS)
-        steps = Scaling.learn_steps(kind, X, takes_sparse=False)
-        prepared = Scaling.prepared_by(steps)(X)
+        steps = Scaling(kind).learn(X, takes_sparse=False)
+        prepared = apply_steps(steps, X)
         blend = None
         if of_baseline is not None:
-            others = Scaling.learn_steps(of_baseline, X)
-            given = Scaling.prepared_by(others)(X)
+            others = Scaling(of_baseline).learn(X)
+            given = apply_steps(others, X)
             blend = Blend.of(learner.fit(prepared, Y), prepared, 0.5, 0, tuple(others), given)
         save_model(make_pipeline(*steps, learner.fit(prepared, Y)), path, X, blend)
         return X
@@ -266,8 +266,8 @@ def test_each_value_is_checked(outcomes):
 
 
 def test_what_could_not_be_loaded_is_not_saved(tmp_path):
-    steps = Scaling.learn_steps("standard+l2", COUNTS)
-    learner = LEARNER.fit(Scaling.prepared_by(steps)(COUNTS), Y)
+    steps = Scaling("standard+l2").learn(COUNTS)
+    learner = LEARNER.fit(apply_steps(steps, COUNTS), Y)
     steps[0].mean_[2] = np.nan
     with pytest.raises(UsageError, match="StandardScaler: mean_ has values that are not finite"):
         save_model(make_pipeline(*steps, learner), tmp_path / "m.npz")

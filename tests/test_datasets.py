@@ -4,7 +4,6 @@ import gzip
 import hashlib
 import os
 import struct
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -18,16 +17,16 @@ DATA = Path(os.environ.get("OASIS_BENCH_DATA", os.devnull), "mnist")
 N_TRAIN, N_TEST = 20, 10
 
 
-def idx(shape: tuple[int, ...], values: bytes, kind: int = 8) -> bytes:
+def idx(shape, values, kind=8):
     return bytes((0, 0, kind, len(shape))) + struct.pack(f">{len(shape)}I", *shape) + values
 
 
-def pixels(n: int) -> bytes:
+def pixels(n):
     return bytes((7 * i + i // 784) % 256 for i in range(n * 784))
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, monkeypatch):
     """A small MNIST in OASIS_BENCH_DATA."""
     folder = tmp_path / "mnist"
     folder.mkdir()
@@ -40,7 +39,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_digits_are_the_pixels_of_the_uci_set() -> None:
+def test_digits_are_the_pixels_of_the_uci_set():
     rows = Digits().load()
     assert rows.X.shape == (1797, 64)
     assert rows.X.dtype == np.float64
@@ -51,7 +50,7 @@ def test_digits_are_the_pixels_of_the_uci_set() -> None:
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="OASIS_BENCH_DATA does not hold mnist")
-def test_mnist_is_the_official_one() -> None:
+def test_mnist_is_the_official_one():
     rows = MNIST().load()
     assert rows.X.shape == (70000, 784)
     assert rows.X.dtype == np.float32
@@ -63,7 +62,7 @@ def test_mnist_is_the_official_one() -> None:
     assert float(train.std(dtype=np.float64)) == pytest.approx(0.3081, abs=5e-5)
 
 
-def test_mnist_joins_the_files_and_keeps_pixels_and_order(folder: Path) -> None:
+def test_mnist_joins_the_files_and_keeps_pixels_and_order(folder):
     rows = MNIST().load()
     expected = np.frombuffer(pixels(N_TRAIN) + pixels(N_TEST), np.uint8).reshape(30, 784)
     np.testing.assert_array_equal(rows.X, expected)
@@ -72,9 +71,7 @@ def test_mnist_joins_the_files_and_keeps_pixels_and_order(folder: Path) -> None:
     assert rows.y.dtype == np.int64
 
 
-def test_mnist_is_downloaded_once_into_the_cache(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_mnist_is_downloaded_once_into_the_cache(folder, tmp_path, monkeypatch):
     expected = MNIST().load().content_hash()
     checksums = {
         name: f"md5:{hashlib.md5((folder / name).read_bytes()).hexdigest()}"
@@ -84,7 +81,7 @@ def test_mnist_is_downloaded_once_into_the_cache(
     monkeypatch.delenv("OASIS_BENCH_DATA")
     monkeypatch.setenv("OASIS_BENCH_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    told: dict[str, int] = {}
+    told = {}
     with serve(folder) as server:
         monkeypatch.setattr(releases, "BASE_URL", server.url())
         rows = MNIST().load(lambda what, done, total: told.update({what: done}))
@@ -93,13 +90,13 @@ def test_mnist_is_downloaded_once_into_the_cache(
     assert MNIST().load().content_hash() == expected  # the server is gone
 
 
-def test_mnist_takes_no_file_from_elsewhere_into_a_folder_that_lacks_it(folder: Path) -> None:
+def test_mnist_takes_no_file_from_elsewhere_into_a_folder_that_lacks_it(folder):
     (folder / "train-labels-idx1-ubyte.gz").unlink()
     with pytest.raises(UsageError, match=r"train-labels-idx1-ubyte\.gz .*No such file"):
         MNIST().load()
 
 
-BREAK: dict[str, tuple[str, Callable[[bytes], bytes], str]] = {
+BREAK = {
     "cut short": ("train-images-idx3", lambda raw: raw[:-30], "cannot be read .*ended before"),
     "labels of other images": (
         "t10k-labels-idx1",
@@ -115,9 +112,7 @@ BREAK: dict[str, tuple[str, Callable[[bytes], bytes], str]] = {
 
 
 @pytest.mark.parametrize(("name", "spoil", "reason"), BREAK.values(), ids=BREAK.keys())
-def test_a_broken_mnist_file_is_refused(
-    folder: Path, name: str, spoil: Callable[[bytes], bytes], reason: str
-) -> None:
+def test_a_broken_mnist_file_is_refused(folder, name, spoil, reason):
     path = folder / f"{name}-ubyte.gz"
     path.write_bytes(spoil(path.read_bytes()))
     with pytest.raises(UsageError, match=reason):

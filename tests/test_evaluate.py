@@ -16,12 +16,14 @@ from sklearn.preprocessing import normalize
 from small_runs import small
 
 from oasis_bench.algorithms import LDA
-from oasis_bench.command_line import main, model_experiment
+from oasis_bench.command_line import main
 from oasis_bench.data import row_hashes
 from oasis_bench.datasets import OwnTriplets
+from oasis_bench.experiment import model_experiment
 from oasis_bench.plugins import load_model, save_model
 from oasis_bench.reports import write_report
 from oasis_bench.runs import (
+    How,
     evaluate_run,
     read_run,
     resume_experiment,
@@ -40,7 +42,9 @@ TASKS = ("retrieval", "classification")
 def run(folder, *learners, dataset="digits", tasks=("retrieval",), settings=None, **how):
     """Run an experiment without a report; return how many trials did not end well."""
     settings = {"traces": False, **(settings or {})}
-    return run_experiment(small(learners, dataset, tasks=tasks, **SIZES, **settings), folder, **how)
+    return run_experiment(
+        small(learners, dataset, tasks=tasks, **SIZES, **settings), folder, How(**how)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +132,7 @@ def test_a_run_that_goes_on_keeps_files_where_it_is_asked_again(tmp_path, plugin
     (folder / "models" / "Euclidean_4_1.npz").unlink()
     (folder / ".unfinished").mkdir()
     (folder / ".unfinished" / f"{last}.models").touch()
-    assert resume_experiment(folder, plugin_files=[plugin], keep=BOTH) == 0
+    assert resume_experiment(folder, How(plugin_files=[plugin], keep=BOTH)) == 0
     assert files(folder)[1:] == ["models/Euclidean_4_1.npz", "predictions/Euclidean_4_1.npz"]
     assert not (folder / ".unfinished").exists()
 
@@ -181,7 +185,7 @@ def test_a_model_that_a_program_saved_is_judged_on_a_file_of_the_users(tmp_path)
     sizes = {"partitions": 1, "train_per_class": 4, "test_per_class": 50, "scaling": ("none",)}
     table = str(tmp_path / "rest.csv")
     experiment = model_experiment(tmp_path / "lda.npz", table, tasks=TASKS, **sizes)
-    assert run_experiment(experiment, tmp_path / "run", keep=["predictions"]) == 0
+    assert run_experiment(experiment, tmp_path / "run", How(keep=["predictions"])) == 0
     with np.load(tmp_path / "run" / "predictions" / "lda_all_0.npz") as scores:
         test, training = 600 + scores["test_rows"], 600 + scores["training_rows"]
         nearest = model.similarity(X[test], X[training]).argmax(axis=1)
@@ -374,7 +378,7 @@ def test_kept_scores_answer_a_new_task_as_the_trial_itself_would_have(kept, tmp_
 def test_kept_scores_of_a_split_with_its_own_sizes_are_found_again(tmp_path):
     folder, tasks = tmp_path / "run", ("retrieval", "unseen-classes")
     settings = {"split": "stratified", "test_share": 0.3, "classes": (8,), "tasks": tasks}
-    assert run_experiment(small(["LDA"], **settings), folder, keep=["predictions"]) == 0
+    assert run_experiment(small(["LDA"], **settings), folder, How(keep=["predictions"])) == 0
     before = measured(folder, "retrieval")
     assert evaluate(folder, "--tasks", "retrieval") == 0
     assert measured(folder, "retrieval") == before
@@ -477,8 +481,8 @@ def test_damaged_scores_are_refused_in_one_line_and_nothing_is_written(
     damage(path)
     before = (later / "results.sqlite").read_bytes()
     assert evaluate(later, "--tasks", "retrieval") == 2
-    told = capsys.readouterr().err
-    assert told.count("\n") == 1
+    *progress, told = capsys.readouterr().err.splitlines()
+    assert progress in ([], ["evaluating trials"])
     assert str(path) in told
     assert re.search(line, told), told
     assert (later / "results.sqlite").read_bytes() == before

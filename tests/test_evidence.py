@@ -14,7 +14,7 @@ from oasis_bench.analysis import PairedInterval, compare_runs
 from oasis_bench.claims import CLAIMS, measured_effects
 from oasis_bench.command_line import main
 from oasis_bench.datasets import Digits
-from oasis_bench.experiment import Experiment, LearnerSpec, plan
+from oasis_bench.experiment import Experiment, LearnerSpec, Plan
 from oasis_bench.plugins import Registry
 from oasis_bench.reports.terminal import summary_text
 from oasis_bench.reports.verdict import _without_comparison, answers, next_steps
@@ -38,7 +38,7 @@ def of_sets(folder, n_sets, **learners):
 
 def planned(**settings):
     e = Experiment("", "digits", {"E": LearnerSpec("Euclidean")}, **SIZES, **settings)
-    return plan(e, Digits(), Digits().load(), Registry.load())
+    return Plan.of(e, Digits(), Digits().load(), Registry.load()).trials
 
 
 def test_each_set_has_classes_of_its_own_and_sets_do_not_correlate():

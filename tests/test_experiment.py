@@ -3,11 +3,12 @@
 import json
 import pickle
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import product
 
 import numpy as np
 import pytest
+from msgspec.structs import astuple
 from scipy import sparse
 from small_runs import small, trials_of
 
@@ -19,17 +20,22 @@ from oasis_bench.experiment import (
     Duration,
     Experiment,
     LearnerSpec,
+    Plan,
     Search,
-    plan,
+    built_in_names,
+    changed,
+    read_experiment,
     refuse_unknown_subsets,
 )
 from oasis_bench.experiment.data_use import choose_subsets
+from oasis_bench.experiment.file import BUILT_IN
 from oasis_bench.experiment.setting import Size
-from oasis_bench.experiment.settings import BUILT_IN
 from oasis_bench.experiment.trials import find_grids
 from oasis_bench.plugins import Registry
 from oasis_bench.system import UsageError
 from oasis_bench.tasks import SeenClassesSplit
+from oasis_bench.trial import Assignment
+from oasis_bench.trial.wall.assignment import Stage
 
 MINIMAL = 'title = "T"\ndataset = "digits"\n'
 LEARNERS = "[learners.Euclidean]\n"
@@ -50,7 +56,7 @@ def parse(tmp_path):
     def parse(text):
         path = tmp_path / "experiment.toml"
         path.write_text(text, "utf-8")
-        return Experiment.from_toml(str(path))
+        return read_experiment(str(path))
 
     return parse
 
@@ -121,12 +127,12 @@ def test_a_limit_is_read_once_and_printed_as_it_was_written(kind, text, values):
 
 @pytest.mark.parametrize("name", ["default", "paper-table4"])
 def test_an_experiment_knows_the_built_in_one_that_it_is_made_from(name, tmp_path):
-    found = Experiment.from_toml(name)
+    found = read_experiment(name)
     assert found.built_in == Experiment.from_dict(json.loads(json.dumps(found.to_dict()))).built_in
-    assert found.changed({"seed": 3}, dataset=found.dataset).built_in == name
+    assert changed(found, {"seed": 3}, dataset=found.dataset).built_in == name
     path = tmp_path / "copy.toml"
     path.write_text((BUILT_IN / f"{name}.toml").read_text())
-    assert Experiment.from_toml(str(path)).built_in is None
+    assert read_experiment(str(path)).built_in is None
 
 
 def test_a_share_of_1_may_be_whole(parse):
@@ -173,16 +179,19 @@ def test_another_data_set_has_all_classes_a_title_and_options_of_its_own():
         classes=(3,),
         budget="2m",
     )
-    same = usual.changed({"partitions": 2}, dataset="mine/faces.csv", dataset_options={"drop": "a"})
+    same = changed(
+        usual, {"partitions": 2}, dataset="mine/faces.csv", dataset_options={"drop": "a"}
+    )
     assert (same.title, same.classes, same.partitions) == ("Usual", (3,), 2)
     assert (same.built_in, same.budget.seconds) == ("usual", 120)
     assert same.dataset_options == {"label": "kind", "drop": "a"}
     assert same.each == {"seed": [1, 2]}
-    other = usual.changed({}, dataset="mine/birds.csv", dataset_options={"drop": "a"}, quick=True)
+    other = changed(usual, {}, dataset="mine/birds.csv", dataset_options={"drop": "a"}, quick=True)
     assert (other.title, other.dataset, other.classes) == ("birds.csv", "mine/birds.csv", ("all",))
     assert (other.dataset_options, other.partitions) == ({"drop": "a"}, 2)
     assert other.built_in is None
-    own = usual.changed(
+    own = changed(
+        usual,
         {"classes": (2,), "seed": 3, "budget": "3m"},
         dataset="mine/birds.csv",
         learners={"b": LearnerSpec("LMNN", budget="1m")},
@@ -202,7 +211,7 @@ def test_another_data_set_has_all_classes_a_title_and_options_of_its_own():
         (MINIMAL + "classes = [2\n", "is not TOML"),
         (MINIMAL + "each = 5\n" + LEARNERS, "each must be a table, [each]"),
         (MINIMAL + 'corpora = ["digits"]\n' + LEARNERS, "corpora must be a table"),
-        (MINIMAL + "[corpora]\niris = 1\n" + LEARNERS, "corpora must be tables"),
+        (MINIMAL + "[corpora]\niris = 1\n" + LEARNERS, "corpora.iris must be a table"),
         (MINIMAL + LEARNERS + "features = 3\n", "features of Euclidean = 3: a text is needed"),
         (CORPORA + 'learners = ["LNMM"]\n', "unknown learner 'LNMM'"),
         (CORPORA + '[quick]\ncorpora = ["typo"]\n', "unknown corpus 'typo'"),
@@ -219,12 +228,12 @@ def test_a_file_that_is_no_experiment_is_refused_in_one_line(parse, text, messag
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("name", Experiment.built_in_names())
+@pytest.mark.parametrize("name", built_in_names())
 def test_built_in_experiments_parse_and_plan(name):
-    found = Experiment.from_toml(name)
+    found = read_experiment(name)
     found = next(iter(found.one_for_each_value().values()), found)
     options = {k: v for k, v in found.dataset_options.items() if k != "features"}  # an extra's
-    dataset = Registry.open_dataset(found.dataset, Registry.load(), options)
+    dataset = Registry.load().open_dataset(found.dataset, options)
     refuse_unknown_subsets(found, dataset)
     listed = [c for subset in found.classes if isinstance(subset, tuple) for c in subset]
     names = tuple(listed or "abcdefghij" * 20)
@@ -241,7 +250,7 @@ def test_built_in_experiments_parse_and_plan(name):
     rows = LabelledRows(
         np.zeros((n_rows, 2)), y, names, judged=judged, pixels=pixels, patches=patches
     )
-    trials = plan(found, dataset, rows, Registry.load())
+    trials = Plan.of(found, dataset, rows, Registry.load()).trials
     n_cells = len(found.classes)
     if "unseen-classes" in found.tasks:  # not on fewer than seven classes
         n_cells += len([subset for subset in found.classes if subset not in (2, 5)])
@@ -268,13 +277,13 @@ def test_hyper_parameters_of_the_command_line_are_put_over_those_of_the_experime
     learners = {"A": LearnerSpec("LMNN", {"pull_weight": 0.3, "tol": 0.1}), "B": LearnerSpec("RCA")}
     experiment = Experiment("T", "digits", learners)
     params = ["A.pull_weight=.5,0.97", "B.n_axes=None,8", "A.n_neighbors=1"]
-    found = experiment.changed({}, params=params).learners
+    found = changed(experiment, {}, params=params).learners
     assert found["A"].params == {"pull_weight": [0.5, 0.97], "tol": 0.1, "n_neighbors": 1}
     assert found["B"].params == {"n_axes": [None, 8]}
     wrongs = (("A.x", "is needed"), ("x=1", "is needed"), ("C.x=1", "unknown learner 'C'"))
     for wrong, why in wrongs:
         with pytest.raises(UsageError, match=why):
-            experiment.changed({}, params=[wrong])
+            changed(experiment, {}, params=[wrong])
 
 
 def test_a_value_is_fixed_a_list_is_searched_and_the_rest_is_the_learners_own(
@@ -416,10 +425,22 @@ def test_the_learners_process_gets_a_trial_without_what_the_order_of_test_items_
     experiment, numbered_rows
 ):
     trial = trials_of(experiment, numbered_rows)[0]
+    crossing = pickle.dumps(Assignment.of(trial))
     for secret in (trial.trial_id, trial.identity["data"], trial.identity["source"]):
-        assert secret.encode() not in pickle.dumps(trial.for_learner())
-    seeds = {one.seed_for("fit", of_learner=True) for one in (trial, trial.for_learner())}
-    assert len(seeds) == 1
+        assert secret.encode() not in crossing
+    seeds = [trial.seed_for("partition"), trial.experiment.seed]
+    assert not {*seeds} & {*astuple(Assignment.of(trial).seeds)}
+
+
+def test_nothing_else_of_a_trial_crosses_the_wall():
+    assert Assignment.__struct_fields__ == (
+        *("algorithm", "plugin_files", "candidates", "chooses_by", "scalings", "encoding", "split"),
+        *("split_numbers", "inner_folds", "folds_at_once", "max_steps", "search_seconds"),
+        *("budget_seconds", "memory_bytes", "threads", "traces", "blends", "keeps_model", "seeds"),
+    )
+    assert [one.name for one in fields(Stage)] == [
+        *("name", "assignment", "tuned", "galleries", "server"),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -8,14 +8,17 @@ from small_runs import digit_rows, small, trials_of
 
 from oasis_bench.experiment import LearnerSpec
 from oasis_bench.plugins import Registry
-from oasis_bench.runs import read_run, run_experiment
+from oasis_bench.runs import How, read_run, run_experiment
 from oasis_bench.trial import draw_items
 from oasis_bench.trial.harness_side.items import SealedItems
 from oasis_bench.trial.learner_side import stages
-from oasis_bench.trial.learner_side.fit_data import inner_fit_data
+from oasis_bench.trial.learner_side.fold_processes import FoldProcesses
+from oasis_bench.trial.learner_side.inner_folds import InnerFolds
 from oasis_bench.trial.learner_side.meter import Stopwatch
-from oasis_bench.trial.learner_side.tuning import FoldProcesses, tune
-from oasis_bench.trial.wall import LEARNING, VALIDATION, map_items
+from oasis_bench.trial.learner_side.tuning import Tuning
+from oasis_bench.trial.wall.assignment import Assignment
+from oasis_bench.trial.wall.messages import LEARNING, VALIDATION
+from oasis_bench.trial.wall.sealed import map_items
 
 PLUGIN = """
 import os, signal, sys, time
@@ -120,28 +123,22 @@ def test_the_choice_is_that_of_folds_in_turn(algorithm, values, at_once):
     sealed = SealedItems(draw_items(spec, digit_rows(), learner), learner, None)
     items = map_items(sealed.training)
 
-    def chosen(folds_of, stopwatch):
+    def chosen(workers, stopwatch):
         points = []
-        choice = tune(
-            lambda params, fold: stages._make(spec, params, f"fold {fold}"),
-            spec.candidates,
-            lambda scaling: inner_fit_data(spec, items, learner, scaling),
-            stages._Validation(spec).values,
-            4000,
-            stopwatch,
-            points.append,
-            folds_of=folds_of,
-        )
-        return choice, sorted(points, key=str)
+        folds = InnerFolds(Assignment.of(spec), items)
+        how = spec.candidates, 4000, stopwatch, points.append
+        return Tuning(folds, *how, workers=workers).winners(), sorted(points, key=str)
 
     in_turn = chosen(None, Stopwatch(lambda phase: None))
     phases = []
     stopwatch = Stopwatch(phases.append)
     found = chosen(
-        lambda work, n: FoldProcesses(work, n, at_once, stopwatch, stages._ended, None), stopwatch
+        lambda work: FoldProcesses(work, at_once, stopwatch, stages._ended, None), stopwatch
     )
     assert found == in_turn  # values too, bit for bit
-    assert phases.count(LEARNING) == phases.count(VALIDATION) == len(in_turn[1])
+    n_folds = spec.experiment.inner_folds  # on each the winner is fitted once more, to be blended
+    assert phases.count(LEARNING) == len(in_turn[1]) + n_folds
+    assert phases.count(VALIDATION) == len(in_turn[1]) + n_folds + 1  # of the baseline
     assert min(stopwatch.seconds[LEARNING], stopwatch.seconds[VALIDATION]) > 0
 
 
@@ -158,7 +155,7 @@ def run(tmp_path_factory):
         learners[f"Notes {tol.get('tol')}"] = LearnerSpec("Notes", params)
     files = [folder / "ends.py"]
     experiment = small(learners, blend="off")
-    assert run_experiment(experiment, folder / "run", plugin_files=files) == len(names) + 1
+    assert run_experiment(experiment, folder / "run", How(plugin_files=files)) == len(names) + 1
     return read_run(folder / "run")
 
 
@@ -185,7 +182,7 @@ def test_a_fold_has_the_budget_for_each_of_its_fits(run, tmp_path, memory):
         (tmp_path / "ends.py").write_text(PLUGIN)
         experiment = small(["Hangs"], budget="2s", memory=memory, blend="off")
         files = [tmp_path / "ends.py"]
-        assert run_experiment(experiment, tmp_path / "run", plugin_files=files) == 1
+        assert run_experiment(experiment, tmp_path / "run", How(plugin_files=files)) == 1
         run = read_run(tmp_path / "run")
     expected = ("timeout", f"{LEARNING} took longer than the budget of 2 s")
     assert outcomes(run)["Hangs"] == expected

@@ -270,7 +270,7 @@ def test_a_learner_that_cannot_be_imported_does_not_stop_the_server():
 import sys
 
 sys.modules["oasis_bench.algorithms.lego"] = None  # its import raises ImportError
-from oasis_bench.trial.learner_side.process import warm_up
+from oasis_bench.trial.learner_side.stages import warm_up
 
 warm_up()
 print("oasis_bench.algorithms.lmnn" in sys.modules)

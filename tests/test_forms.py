@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-from definitions import mean_average_precision
 from sklearn.model_selection import KFold, StratifiedKFold, cross_val_score
 
 from oasis_bench import scorers
@@ -14,25 +13,6 @@ from oasis_bench.plugins.model_file import read_archive
 from oasis_bench.system import ArrayArchive, UsageError
 
 X, Y = digit_rows()
-
-
-@pytest.fixture
-def learner(plugins):
-    """Return what makes a learner of a plugin file."""
-
-    def make(file, name):
-        return Registry.load([plugins / f"{file}.py"]).algorithms[name]()
-
-    return make
-
-
-def test_the_score_of_pictures_and_of_a_similarity_alone_is_the_same_measure(learner):
-    for file, name in (("pixel_embedding", "Eigenpictures"), ("other_forms", "Overlap")):
-        fitted = learner(file, name)
-        items, y = digit_items(fitted.takes)
-        fitted.fit(items, y)
-        expected = mean_average_precision(fitted.similarity(items, items), y)
-        assert fitted.score(items, y) == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize("scoring", [None, scorers.precision_at_k(1)])
@@ -47,21 +27,16 @@ def test_folds_of_one_class_are_refused_and_the_folds_named_make_a_score(scoring
     assert 0.5 < found.mean() < 1
 
 
-def test_an_exemplar_learner_has_no_similarity_of_test_items(learner):
-    patches, y = digit_items("patches")
-    fitted = learner("patch_sets", "SetDistance").fit(patches, y)
-    with pytest.raises(UsageError, match=r"SetDistance has only .* training items: call sim"):
-        fitted.similarity(patches, patches)
-    assert not fitted.has_embedding
-    assert not hasattr(fitted, "score")
-    with pytest.raises(AttributeError, match="SetDistance has no similarity of test items"):
-        fitted.score(patches, y)
-
-
-def test_a_file_of_patches_that_do_not_fit_each_other_is_refused(learner, plugins, tmp_path):
+def test_patches_are_scored_by_training_items_alone_and_a_file_that_misplaces_them_is_refused(
+    plugins, tmp_path
+):
     patches, y = digit_items("patches")
     path = tmp_path / "model.npz"
-    save_model(learner("patch_sets", "SetDistance").fit(patches, y), path)
+    fitted = Registry.load([plugins / "patch_sets.py"]).algorithms["SetDistance"]().fit(patches, y)
+    assert not fitted.has_embedding
+    with pytest.raises(AttributeError, match="SetDistance has no similarity of test items"):
+        fitted.score(patches, y)
+    save_model(fitted, path)
     with path.open("rb") as file:
         header, arrays = read_archive(file)
     offsets = arrays["exemplars_.block.1"]

@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 import pytest
-from small_runs import processes_of_session, wait_for
+from small_runs import OnTrial, processes_of_session, wait_for
 
 from oasis_bench.runs import read_run, resume_experiment
 from oasis_bench.runs.store import FILE_NAME
@@ -56,7 +56,7 @@ def test_a_run_that_fills_the_disk_goes_on_once_there_is_room(on_small_disk, tmp
     n_done = len(full)
     assert 1 <= n_done < 16
     told = []
-    resume_experiment(tmp_path / "roomy", on_trial=lambda *args: told.append(args[1:]))
+    resume_experiment(tmp_path / "roomy", watcher=OnTrial(lambda *args: told.append(args[1:])))
     assert told[-1] == (16 - n_done, 16 - n_done)
     whole = read_run(tmp_path / "roomy").trials
     assert whole["status"].tolist() == ["ok"] * 16

@@ -20,7 +20,7 @@ from scipy import sparse
 from oasis_bench.data import LabelledRows
 from oasis_bench.datasets import TableFile
 from oasis_bench.datasets.picture_files import UnusableImageError, read_image
-from oasis_bench.experiment import Experiment
+from oasis_bench.experiment import Experiment, read_experiment
 from oasis_bench.runs import StoredRun, read_run
 from oasis_bench.system import PeakMemory, UsageError
 
@@ -152,4 +152,4 @@ def test_a_damaged_experiment_file(tmp_path, edits):
         '[learners.mine]\nalgorithm = "LMNN"\nmemory = "4GiB"\n'
     )
     path.write_bytes(damaged(text.encode(), edits))
-    read_in_bounds(lambda: Experiment.from_toml(str(path)), Experiment)
+    read_in_bounds(lambda: read_experiment(str(path)), Experiment)

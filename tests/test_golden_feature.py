@@ -10,7 +10,7 @@ from oasis_bench.data import Patches, PatchKind
 
 
 @pytest.fixture
-def pictures() -> Patches:
+def pictures():
     """Thirty pictures with features of three kinds."""
     rng = np.random.default_rng(0)
     return Patches.one_each(
@@ -22,7 +22,7 @@ def pictures() -> Patches:
     )
 
 
-def triplets_by(pictures: Patches, kind: str, n: int) -> np.ndarray:
+def triplets_by(pictures, kind, n):
     """Triplets whose positive is the nearer one by one kind of features."""
     X = pictures.kinds[kind].descriptors
     triplets = np.stack([np.random.default_rng(i).permutation(30)[:3] for i in range(n)])
@@ -33,7 +33,7 @@ def triplets_by(pictures: Patches, kind: str, n: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("C", [1e-3, 0.1, 10])
-def test_the_objective_is_the_least_that_another_solver_finds(C: float) -> None:
+def test_the_objective_is_the_least_that_another_solver_finds(C):
     """SciPy's sequential quadratic programming on the same problem with slack variables."""
     rng = np.random.default_rng(1)
     differences = rng.normal([0.4, -0.3, 2, 0.1], [1, 1, 10, 0.01], (40, 4))
@@ -59,7 +59,7 @@ def test_the_objective_is_the_least_that_another_solver_finds(C: float) -> None:
     assert weights[1] == 0
 
 
-def test_what_the_triplets_follow_has_the_weight(pictures: Patches) -> None:
+def test_what_the_triplets_follow_has_the_weight(pictures):
     for kind in "abc":
         triplets = triplets_by(pictures, kind, 300)
         learned = GoldenFeature(C=1).partial_fit_triplets(pictures, triplets)
@@ -71,7 +71,7 @@ def test_what_the_triplets_follow_has_the_weight(pictures: Patches) -> None:
         assert np.mean(S[q, p] > S[q, n]) > 0.95
 
 
-def test_the_distance_is_the_weighted_sum(pictures: Patches) -> None:
+def test_the_distance_is_the_weighted_sum(pictures):
     learned = GoldenFeature().partial_fit_triplets(pictures, triplets_by(pictures, "b", 50))
     expected = sum(
         w * ((rows[:, None] - rows) ** 2).sum(axis=2)
@@ -89,7 +89,7 @@ def test_the_distance_is_the_weighted_sum(pictures: Patches) -> None:
     np.testing.assert_array_equal(np.argsort(-found), np.argsort(order))
 
 
-def test_descriptors_of_a_picture_are_averaged() -> None:
+def test_descriptors_of_a_picture_are_averaged():
     several = [np.array([[0.0, 2], [4, 0]]), np.array([[1.0, 1]]), np.array([[3.0, 3], [5, 5]])]
     kind = PatchKind.joined(several, [np.zeros((len(part), 2)) for part in several])
     learned = GoldenFeature().partial_fit_triplets(Patches({"k": kind}), np.zeros((0, 3), int))

@@ -1,7 +1,6 @@
 """Hand-made features of pictures: each against its definition, their codebooks and their cache."""
 
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,32 +9,32 @@ from skimage.feature import local_binary_pattern
 
 from oasis_bench.datasets import hand_made
 from oasis_bench.datasets.hand_made import hand_made_rows
-from oasis_bench.datasets.picture_files import Picture, hashed_pictures
+from oasis_bench.datasets.picture_files import hashed_pictures
 from oasis_bench.system import UsageError, no_progress
 
 pytest.importorskip("cv2", reason='pip install -e ".[handmade]" is needed')
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("OASIS_BENCH_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache" / "features"
 
 
-def noise(seed: int) -> Image.Image:
+def noise(seed):
     """A picture of 128 x 128 pixels of smooth noise."""
     pixels = np.random.default_rng(seed).integers(0, 256, (16, 16, 3), dtype=np.uint8)
     return Image.fromarray(pixels).resize((128, 128), Image.Resampling.BILINEAR)
 
 
 @pytest.fixture
-def pictures(tmp_path: Path) -> list[Picture]:
+def pictures(tmp_path):
     for seed in range(5):
         noise(seed).save(tmp_path / f"{seed}.png")
     return hashed_pictures(sorted(tmp_path.glob("*.png")), no_progress)
 
 
-def test_a_colour_counts_in_its_cell_of_lab() -> None:
+def test_a_colour_counts_in_its_cell_of_lab():
     for colour, (level, a, b) in {
         "red": (4, 8, 8),  # L 53.2, a 80.1, which counts as 72, b 67.2
         "white": (7, 4, 4),
@@ -48,7 +47,7 @@ def test_a_colour_counts_in_its_cell_of_lab() -> None:
         np.testing.assert_array_equal(histogram, expected.ravel())
 
 
-def test_gradients_of_a_ramp_have_one_orientation() -> None:
+def test_gradients_of_a_ramp_have_one_orientation():
     ramp = np.repeat(np.arange(128, dtype=np.uint8)[None, :, None], 128, axis=0).repeat(3, axis=2)
     described = hand_made.oriented_gradients(Image.fromarray(ramp)).reshape(-1, 4, 9)
     assert described.shape == (49, 4, 9)
@@ -58,7 +57,7 @@ def test_gradients_of_a_ramp_have_one_orientation() -> None:
     assert set(np.flatnonzero(turned.reshape(-1, 9).any(axis=0))) == {4}
 
 
-def test_patterns_are_those_of_scikit_image_cell_by_cell() -> None:
+def test_patterns_are_those_of_scikit_image_cell_by_cell():
     image = noise(0)
     codes = local_binary_pattern(np.asarray(image.convert("L")), 8, 2, "nri_uniform").astype(int)
     counts = hand_made.pattern_histograms(image).reshape(4, 4, 59) ** 2
@@ -67,7 +66,7 @@ def test_patterns_are_those_of_scikit_image_cell_by_cell() -> None:
         np.testing.assert_allclose(counts[row, column], np.bincount(cell.ravel(), minlength=59))
 
 
-def haar_by_averages(values: np.ndarray) -> np.ndarray:
+def haar_by_averages(values):
     """The decomposition of each row as Jacobs et al. write it, by averages and differences."""
     values = values / np.sqrt(values.shape[1])
     n = values.shape[1]
@@ -78,7 +77,7 @@ def haar_by_averages(values: np.ndarray) -> np.ndarray:
     return values
 
 
-def test_a_wavelet_signature_has_the_signs_of_the_largest_coefficients() -> None:
+def test_a_wavelet_signature_has_the_signs_of_the_largest_coefficients():
     image = noise(1)
     signature = hand_made.wavelet_signature(image).reshape(3, 32, 32)
     for channel, found in zip(
@@ -96,7 +95,7 @@ def test_a_wavelet_signature_has_the_signs_of_the_largest_coefficients() -> None
         assert not found[~kept][1:].any()
 
 
-def test_sift_of_a_ramp_has_one_orientation() -> None:
+def test_sift_of_a_ramp_has_one_orientation():
     ramp = np.repeat(np.arange(128, dtype=np.uint8)[None, :, None], 128, axis=0).repeat(3, axis=2)
     described = hand_made.dense_sift(Image.fromarray(ramp))
     assert described.shape == (2 * 15 * 15, 128)
@@ -105,7 +104,7 @@ def test_sift_of_a_ramp_has_one_orientation() -> None:
     assert energy[0] > 0.99 * energy.sum()  # to the right
 
 
-def test_a_bag_of_words_counts_the_nearest_words() -> None:
+def test_a_bag_of_words_counts_the_nearest_words():
     rng = np.random.default_rng(0)
     centres = rng.normal(size=(1000, 128)).astype(np.float32)
     rows = rng.normal(size=(50, 128)).astype(np.float32)
@@ -114,7 +113,7 @@ def test_a_bag_of_words_counts_the_nearest_words() -> None:
     np.testing.assert_allclose(bag**2, np.bincount(nearest, minlength=1000))
 
 
-def test_a_fisher_vector_is_the_formula() -> None:
+def test_a_fisher_vector_is_the_formula():
     """Perronnin et al. 2010, eq. 7 to 9 with signed roots: gradients in weights, means, widths."""
     rows = hand_made.dense_sift(noise(2))
     codebook = hand_made.learn_gaussians(np.concatenate([rows, hand_made.dense_sift(noise(3))]))
@@ -135,7 +134,7 @@ def test_a_fisher_vector_is_the_formula() -> None:
     np.testing.assert_allclose(np.sort(np.abs(found)), np.sort(np.abs(expected)), atol=2e-3)
 
 
-def test_a_texton_pyramid_says_which_occur_where() -> None:
+def test_a_texton_pyramid_says_which_occur_where():
     responses = hand_made.texton_responses(noise(4))
     assert responses.shape == (64 * 64, 17)
     codebook = hand_made.learn_textons(responses)
@@ -159,10 +158,8 @@ def test_a_texton_pyramid_says_which_occur_where() -> None:
         *(("sift-bow", 1000), ("fisher", 2080), ("texton", 5376)),
     ],
 )
-def test_rows_are_read_from_the_cache_the_second_time(
-    option: str, width: int, pictures: list[Picture], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def teachers() -> list[Picture]:
+def test_rows_are_read_from_the_cache_the_second_time(option, width, pictures, monkeypatch):
+    def teachers():
         assert option in hand_made.WORDS, "nothing is learned for this one"
         return pictures[:3]
 
@@ -172,15 +169,15 @@ def test_rows_are_read_from_the_cache_the_second_time(
     np.testing.assert_array_equal(rows.X[5], rows.X[0])
     assert not np.array_equal(rows.X[1], rows.X[0])
 
-    def never(*_: object) -> None:
+    def never(*_):
         raise AssertionError("nothing is left to be computed")
 
-    monkeypatch.setattr(hand_made, "resized", never)
+    monkeypatch.setattr(hand_made.picture_files, "resized", never)
     again = hand_made_rows(option, [*pictures, pictures[0]], no_progress, teachers)
     np.testing.assert_array_equal(again.X, rows.X)
 
 
-def test_a_codebook_is_of_the_teachers_alone(pictures: list[Picture]) -> None:
+def test_a_codebook_is_of_the_teachers_alone(pictures):
     all_rows = hand_made_rows("sift-bow", pictures, no_progress, lambda: pictures[:3])
     one_row = hand_made_rows("sift-bow", pictures[4:], no_progress, lambda: pictures[2::-1])
     np.testing.assert_array_equal(one_row.X[0], all_rows.X[4])

@@ -8,8 +8,7 @@ import pytest
 
 from oasis_bench.command_line import main
 from oasis_bench.command_line.options import make_parser
-from oasis_bench.experiment import Experiment
-from oasis_bench.experiment.settings import NOT_HYPER_PARAMETERS, NOT_KEYS
+from oasis_bench.experiment import Experiment, LearnerSpec
 
 
 def parsers(parser):
@@ -54,10 +53,10 @@ def test_the_long_help_of_run_names_every_key_of_an_experiment_file(capsys):
     with pytest.raises(SystemExit):
         main(["run", "--help-all"])
     text = " ".join(capsys.readouterr().out.split())
-    for key in {item.name for item in fields(Experiment)} - NOT_KEYS:
+    for key in {item.name for item in fields(Experiment)} - {"dataset_options", "built_in"}:
         option, flag = f"--{key.replace('_', '-')}", f"key {key};"
         assert re.search(rf"[ (]({option}[ ,]|{flag}|{key}(:| \(required\):) )", text), key
-    assert all(key in text for key in NOT_HYPER_PARAMETERS)
+    assert all(key in text for key in ("algorithm", "features", *LearnerSpec.LIMITS))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from PIL import Image
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from oasis_bench.data import LabelledRows
 from oasis_bench.datasets import (
     Caltech101,
     Caltech256,
@@ -23,19 +22,18 @@ from oasis_bench.datasets import (
 )
 from oasis_bench.datasets.picture_files import hashed_pictures, near_duplicates, read_image
 from oasis_bench.datasets.picture_sets import CALTECH256_FOLDERS
-from oasis_bench.datasets.pictures import ImageDataset
 from oasis_bench.system import UsageError, no_progress
 
 REAL = Path(os.environ.get("OASIS_BENCH_DATA", os.devnull))
 
 
-def needs(folder: str) -> pytest.MarkDecorator:
+def needs(folder):
     return pytest.mark.skipif(
         not (REAL / folder).is_dir(), reason=f"OASIS_BENCH_DATA does not hold {folder}"
     )
 
 
-def picture(path: Path, seed: int = 0, size: tuple[int, int] = (200, 160)) -> Path:
+def picture(path, seed=0, size=(200, 160)):
     """A picture of coloured noise, coarser or finer by its seed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(seed)
@@ -46,7 +44,7 @@ def picture(path: Path, seed: int = 0, size: tuple[int, int] = (200, 160)) -> Pa
 
 
 @pytest.fixture
-def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def data(tmp_path, monkeypatch):
     """An empty OASIS_BENCH_DATA and an empty cache."""
     data = tmp_path / "data"
     data.mkdir()
@@ -56,7 +54,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def caltech101(data: Path) -> Path:
+def caltech101(data):
     folder = data / "caltech101" / "101_ObjectCategories"
     for i in range(3):
         picture(folder / "ant" / f"image_{i:04}.jpg", i)
@@ -67,7 +65,7 @@ def caltech101(data: Path) -> Path:
 
 
 @pytest.fixture
-def caltech256(data: Path) -> Path:
+def caltech256(data):
     folder = data / "caltech256" / "256_ObjectCategories"
     for i in range(1, 4):
         picture(folder / "056.dog" / f"056_{i:04}.jpg", 20 + i)
@@ -78,39 +76,37 @@ def caltech256(data: Path) -> Path:
     return folder
 
 
-def found(dataset: ImageDataset, below: Path) -> list[tuple[str, object]]:
+def found(dataset, below):
     images = dataset.find_images()
     return [(path.relative_to(below).as_posix(), label) for path, label in images]
 
 
 class TestCaltechSubsets:
-    def test_each_has_its_number_of_official_classes(self) -> None:
+    def test_each_has_its_number_of_official_classes(self):
         for name, subset in Caltech256.class_subsets.items():
             assert len(subset) == len(set(subset)) == int(name.lstrip("BEasyVr"))
             assert set(subset) <= set(CALTECH256_FOLDERS)
         assert len(CALTECH256_FOLDERS) == 257
 
-    def test_the_classes_of_249_are_1_to_250_without_129(self) -> None:
+    def test_the_classes_of_249_are_1_to_250_without_129(self):
         numbers = [int(name[:3]) for name in Caltech256.class_subsets["B249"]]
         assert numbers == [*range(1, 129), *range(130, 251)]
 
 
 class TestLayouts:
-    def test_caltech256_is_the_official_folders_without_clutter(
-        self, caltech256: Path, data: Path
-    ) -> None:
+    def test_caltech256_is_the_official_folders_without_clutter(self, caltech256, data):
         assert found(Caltech256(), caltech256) == [
             (f"{folder}/{folder[:3]}_{i:04}.jpg", folder)
             for folder in ("056.dog", "250.zebra")
             for i in range(1, 4)
         ]
 
-    def test_caltech101_is_every_folder_but_the_background(self, caltech101: Path) -> None:
+    def test_caltech101_is_every_folder_but_the_background(self, caltech101):
         assert found(Caltech101(), caltech101) == [
             (f"{name}/image_{i:04}.jpg", name) for name in ("ant", "water_lilly") for i in range(3)
         ]
 
-    def test_tiny_imagenet_is_the_training_part(self, data: Path) -> None:
+    def test_tiny_imagenet_is_the_training_part(self, data):
         home = data / "tiny-imagenet-200"
         for wnid in ("n02124075", "n01443537"):
             picture(home / "train" / wnid / "images" / f"{wnid}_0.JPEG", size=(64, 64))
@@ -121,25 +117,25 @@ class TestLayouts:
         ]
 
     @needs("caltech256")
-    def test_the_real_caltech256(self) -> None:
+    def test_the_real_caltech256(self):
         counts = Counter(label for _, label in Caltech256().find_images())
         assert (counts.total(), len(counts)) == (1123, 10)
         assert min(counts.values()) >= 80
         assert set(counts) <= set(CALTECH256_FOLDERS)
 
     @needs("caltech101")
-    def test_the_real_caltech101(self) -> None:
+    def test_the_real_caltech101(self):
         counts = Counter(label for _, label in Caltech101().find_images())
         assert (counts.total(), len(counts)) == (5514, 101)
         assert (min(counts.values()), max(counts.values())) == (31, 65)
 
     @needs("tiny-imagenet-200")
-    def test_the_real_tiny_imagenet(self) -> None:
+    def test_the_real_tiny_imagenet(self):
         counts = Counter(label for _, label in TinyImageNet().find_images())
         assert (counts.total(), set(counts.values())) == (13000, {65})
 
     @needs("corel5k")
-    def test_the_real_corel5k(self) -> None:
+    def test_the_real_corel5k(self):
         images = Corel5k().find_images()
         parts = Counter(path.parent.name for path, _ in images)
         assert parts == {"train_jpeg": 4500, "test_jpeg": 499}
@@ -155,7 +151,7 @@ class TestLayouts:
 
 
 class TestCopies:
-    def shades(self, folder: Path, n: int, seed: int) -> list[Path]:
+    def shades(self, folder, n, seed):
         """Pictures of 16 x 16 greys, many of them near to one another."""
         rng = np.random.default_rng(seed)
         base = rng.integers(60, 190, (16, 16))
@@ -166,7 +162,7 @@ class TestCopies:
             Image.fromarray(pixels.astype(np.uint8)).save(paths[-1])
         return paths
 
-    def test_they_are_those_of_all_distances(self, data: Path) -> None:
+    def test_they_are_those_of_all_distances(self, data):
         pictures = hashed_pictures(self.shades(data, 700, 1), no_progress)
         of = pictures[:100:2]
         rest = [picture for picture in pictures if picture not in of]
@@ -182,7 +178,7 @@ class TestCopies:
 
     @needs("caltech256")
     @needs("caltech101")
-    def test_the_real_ones_are_29(self, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_the_real_ones_are_29(self, data, monkeypatch):
         monkeypatch.setenv("OASIS_BENCH_DATA", str(REAL))
         some, others = (
             hashed_pictures([path for path, _ in dataset.find_images()], no_progress)
@@ -198,8 +194,8 @@ class TestCopies:
 
 class TestRows:
     def test_rows_are_counts_of_all_blocks_with_their_labels_and_pictures(
-        self, caltech256: Path, caltech101: Path
-    ) -> None:
+        self, caltech256, caltech101
+    ):
         rows = Caltech256(visterms=8).load()
         assert isinstance(rows.X, sparse.csr_array)
         assert rows.X.shape == (6, 8)
@@ -213,9 +209,7 @@ class TestRows:
         assert [path.parent.name for path in rows.images] == ["056.dog"] * 3 + ["250.zebra"] * 3
         assert Caltech256.scaling == "tfidf"
 
-    def test_the_codebooks_are_learned_from_the_other_set_alone(
-        self, caltech256: Path, caltech101: Path
-    ) -> None:
+    def test_the_codebooks_are_learned_from_the_other_set_alone(self, caltech256, caltech101):
         before = dense(Caltech256(visterms=8).load())
         shutil.rmtree(caltech256 / "250.zebra")
         picture(caltech256 / "001.ak47" / "001_0001.jpg", 77)
@@ -225,9 +219,7 @@ class TestRows:
             picture(caltech101 / "ant" / f"image_{i:04}.jpg", 200 + i)
         assert (dense(Caltech256(visterms=8).load())[1:] != before[:3]).any()
 
-    def test_each_broken_picture_is_named_and_small_ones_are_counted(
-        self, caltech256: Path, caltech101: Path
-    ) -> None:
+    def test_each_broken_picture_is_named_and_small_ones_are_counted(self, caltech256, caltech101):
         for i in range(10, 22):
             (caltech256 / "056.dog" / f"056_{i:04}.jpg").write_bytes(b"no picture %d" % i)
             picture(caltech256 / "250.zebra" / f"250_{i:04}.jpg", i, (64 + i, 64))
@@ -246,12 +238,12 @@ class TestRows:
         assert len(rows.y.data) == 6
 
     def test_pictures_that_are_all_too_small_are_refused_before_codebooks_are_learned(
-        self, caltech256: Path, caltech101: Path, tmp_path: Path
-    ) -> None:
+        self, caltech256, caltech101, tmp_path
+    ):
         for path in caltech256.glob("*/*.jpg"):
             with Image.open(path) as image:
                 image.resize((100, 80)).save(path)
-        done: list[str] = []
+        done = []
         small = r"none of the 6 images of caltech256 can be used.*10 blocks.*100 x 80 pixels"
         with pytest.raises(UsageError, match=small):
             Caltech256(visterms=8).load(lambda what, *_: done.append(what))
@@ -259,8 +251,8 @@ class TestRows:
         assert not (tmp_path / "cache" / "visterms").exists()
 
     def test_of_equal_pictures_one_is_kept_and_none_where_classes_differ(
-        self, caltech256: Path, caltech101: Path
-    ) -> None:
+        self, caltech256, caltech101
+    ):
         dog, zebra = caltech256 / "056.dog", caltech256 / "250.zebra"
         shutil.copy(dog / "056_0001.jpg", dog / "056_0004.jpg")
         shutil.copy(dog / "056_0002.jpg", zebra / "250_0004.jpg")
@@ -282,9 +274,7 @@ class TestRows:
         (zebra / "250_0004.jpg").unlink()
         np.testing.assert_array_equal(dense(rows), dense(alone.load()))
 
-    def test_rescaled_and_marked_copies_teach_no_codebook_either(
-        self, caltech256: Path, caltech101: Path
-    ) -> None:
+    def test_rescaled_and_marked_copies_teach_no_codebook_either(self, caltech256, caltech101):
         expected = dense(Caltech256(visterms=8).load())
         with Image.open(next(caltech256.glob("*/*.jpg"))) as image:
             copy = image.resize((300, 240))
@@ -293,14 +283,14 @@ class TestRows:
         np.testing.assert_array_equal(dense(Caltech256(visterms=8).load()), expected)
 
 
-def dense(rows: LabelledRows) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
+def dense(rows):
     assert isinstance(rows.X, sparse.csr_array)
     return rows.X.toarray()
 
 
 class TestCorel5k:
     @pytest.fixture
-    def corel5k(self, data: Path) -> Path:
+    def corel5k(self, data):
         home = data / "corel5k"
         for number, part in ((1000, "train"), (1003, "train"), (2000, "test")):
             picture(home / f"{part}_jpeg" / f"{number}.jpeg", number, (192, 128))
@@ -311,9 +301,7 @@ class TestCorel5k:
         (labels / "test_label").write_text("2000 4 1 2\n")
         return home
 
-    def test_words_are_queries_that_images_are_relevant_to(
-        self, corel5k: Path, caltech101: Path
-    ) -> None:
+    def test_words_are_queries_that_images_are_relevant_to(self, corel5k, caltech101):
         with pytest.warns(UserWarning, match=r"left out: '.*/1004\.jpeg': no such file$"):
             rows = Corel5k(visterms=8).load()
         assert rows.multi_label
@@ -328,7 +316,7 @@ class TestCorel5k:
         np.testing.assert_array_equal(dense(rows).sum(axis=1), 77 + 40 + 24 + 15)
 
     @pytest.mark.parametrize("line", ["1000", "1000 5", "1000 0", "1000 x", "../1000 1", "1000 -1"])
-    def test_a_line_that_makes_no_sense_is_told(self, corel5k: Path, line: str) -> None:
+    def test_a_line_that_makes_no_sense_is_told(self, corel5k, line):
         path = corel5k / "labels" / "training_label"
         path.write_text(f"1000 1\n{line}\n")
         with pytest.raises(UsageError, match=rf"training_label: line 2: .*{line}.* from 1 to 4"):
@@ -337,7 +325,7 @@ class TestCorel5k:
 
 class TestImageFolder:
     @pytest.fixture
-    def home(self, tmp_path: Path) -> Path:
+    def home(self, tmp_path):
         home = tmp_path / "mine"
         picture(home / "cats" / "b.PNG", 1)
         picture(home / "cats" / "deep" / "er" / "a.jpeg", 2)
@@ -345,7 +333,7 @@ class TestImageFolder:
         (home / "dogs" / "notes.txt").write_text("no picture")
         return home
 
-    def test_pictures_of_nested_folders_are_of_the_first_one_s_class(self, home: Path) -> None:
+    def test_pictures_of_nested_folders_are_of_the_first_one_s_class(self, home):
         picture(home / "cats" / ".hidden.png")
         picture(home / "cats" / ".thumbnails" / "b.png")
         picture(home / ".git" / "x.png")
@@ -357,7 +345,7 @@ class TestImageFolder:
                 ("dogs/c.gif", "dogs"),
             ]
 
-    def test_more_kinds_of_pictures_are_read_and_other_files_are_counted(self, home: Path) -> None:
+    def test_more_kinds_of_pictures_are_read_and_other_files_are_counted(self, home):
         for name, kind in (("d.jfif", "JPEG"), ("e.jpe", "JPEG"), ("f.ppm", None), ("g.pgm", None)):
             Image.new("L" if name == "g.pgm" else "RGB", (8, 8)).save(home / "dogs" / name, kind)
         for name in ("todo.TXT", "h.heic", "README", "\x1b[2J.\x1b[2J"):
@@ -371,9 +359,7 @@ class TestImageFolder:
         for path in (home / "dogs").glob("*.[jp]*"):
             assert read_image(path).mode == "RGB"
 
-    def test_without_the_usual_teacher_a_fifth_of_each_class_is_set_apart(
-        self, data: Path, tmp_path: Path
-    ) -> None:
+    def test_without_the_usual_teacher_a_fifth_of_each_class_is_set_apart(self, data, tmp_path):
         mine = tmp_path / "mine"
         for i in range(11):
             picture(mine / "cats" / f"{i}.png", i)
@@ -397,7 +383,7 @@ class TestImageFolder:
             np.sort(rows.X.toarray(), axis=0), np.sort(renamed.X.toarray(), axis=0)
         )
 
-    def test_links_to_files_are_pictures_and_links_to_folders_are_ignored(self, home: Path) -> None:
+    def test_links_to_files_are_pictures_and_links_to_folders_are_ignored(self, home):
         outside = picture(home.parent / "outside" / "x.png")
         (home / "cats" / "link.png").symlink_to(outside)
         (home / "dogs" / "loop").symlink_to("..")

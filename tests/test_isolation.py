@@ -14,7 +14,7 @@ from small_runs import lives, small as small_run, trials_of, wait_for
 
 from oasis_bench.execution import fork_server, machine
 from oasis_bench.experiment import LearnerSpec
-from oasis_bench.runs import read_run, run_experiment
+from oasis_bench.runs import How, read_run, run_experiment
 from oasis_bench.system import Processes
 from oasis_bench.trial.learner_side.meter import waiting_seconds
 
@@ -60,8 +60,7 @@ def hostile(tmp_path_factory, plugins):
     failures = run_experiment(
         small({**learners, **SOUND}, budget="5m", memory="300MiB"),
         folder / "run",
-        jobs=4,
-        plugin_files=[plugins / "hostile.py"],
+        How(jobs=4, plugin_files=[plugins / "hostile.py"]),
     )
     return failures, folder, read_run(folder / "run")
 
@@ -124,7 +123,7 @@ def test_the_death_of_a_fork_server_ends_one_trial(tmp_path, plugins, jobs):
         learners[when] = LearnerSpec("KillsTheServer", {"when": values})
         learners[f"after {when}"] = LearnerSpec("Euclidean")
     experiment = small(learners, train_per_class=9, max_steps=500, traces=True)
-    failures = run_experiment(experiment, tmp_path / "run", jobs=jobs, plugin_files=[path])
+    failures = run_experiment(experiment, tmp_path / "run", How(jobs=jobs, plugin_files=[path]))
     killed = "killed by SIGKILL during"
     assert outcomes(read_run(tmp_path / "run")) == {
         "replay": ("ok", f"traces end early: crashed: {killed} the replay for the traces"),
@@ -141,51 +140,50 @@ def test_the_death_of_a_fork_server_ends_one_trial(tmp_path, plugins, jobs):
     assert [pid for pid in left if lives(pid)] == []
 
 
-HANGS = """
+PLUGIN = f"""
 import os, signal, time
 from oasis_bench.algorithms import Euclidean
 
-def hang():
-    if os.getpid() != {harness}:
-        {how}
+def sleep():
+    os.getpid() == {os.getpid()} or time.sleep(3600)
 
-{at_import}
-
-class Hangs(Euclidean):
-    name = "Hangs"
-
-    def {method}:
-        hang()
+def stop():
+    os.getpid() == {os.getpid()} or os.kill(os.getpid(), signal.SIGSTOP)
 """
-
-
-SLEEP, STOP = "time.sleep(3600)", "os.kill(os.getpid(), signal.SIGSTOP)"
+HANGS = """
+class Hangs{0}(Euclidean):
+    name = "Hangs{0}"
+    {1}
+"""
+TO_LOAD = ["the start", "the warm-up"]
 
 
 @pytest.mark.parametrize(
-    ("how", "method", "phases"),
+    "hanging",
     [
-        (SLEEP, "import", ["the start", "the warm-up"]),
-        (SLEEP, "__init__(self)", ["the start", "the warm-up"]),
-        (SLEEP, "get_params(self, deep=True)", ["the warm-up"]),
-        (STOP, "fit(self, X, y=None)", ["the warm-up", "the final fit"]),
-        (SLEEP, "__getstate__(self)", ["the final fit"]),
-        (STOP, "similarity(self, queries, gallery)", ["answering", "the warm-up"]),
-        (SLEEP, "__setstate__(self, state)", ["answering"]),
+        {"pass\n\nsleep()": TO_LOAD},
+        {"def __init__(self): sleep()": TO_LOAD},
+        {
+            "def get_params(self, deep=True): sleep()": ["the warm-up"],
+            "def fit(self, X, y=None): stop()": ["the warm-up", "the final fit"],
+            "def __getstate__(self): sleep()": ["the final fit"],
+            "def similarity(self, queries, gallery): stop()": ["answering", "the warm-up"],
+            "def __setstate__(self, state): sleep()": ["answering"],
+        },
     ],
+    ids=["import", "new", "methods"],
 )
-def test_a_plugin_that_hangs_or_stops_is_a_timeout_wherever_it_does(tmp_path, how, method, phases):
+def test_a_plugin_that_hangs_or_stops_is_a_timeout_wherever_it_does(tmp_path, hanging):
     plugin = tmp_path / "hangs.py"
-    at_import = "hang()" if method == "import" else ""
-    method = "unused(self)" if at_import else method
-    plugin.write_text(
-        HANGS.format(harness=os.getpid(), how=how, at_import=at_import, method=method)
-    )
-    hangs = small({"Hangs": LearnerSpec("Hangs")}, budget="2s")
-    assert run_experiment(hangs, tmp_path / "run", plugin_files=[plugin]) == 1
-    assert outcomes(read_run(tmp_path / "run"))["Hangs"] in [
-        ("timeout", f"{phase} took longer than the budget of 2 s") for phase in phases
-    ]
+    plugin.write_text(PLUGIN + "".join(map(HANGS.format, range(len(hanging)), hanging)))
+    phases_of = {f"Hangs{number}": phases for number, phases in enumerate(hanging.values())}
+    hangs = small({name: LearnerSpec(name) for name in phases_of}, budget="2s")
+    failures = run_experiment(hangs, tmp_path / "run", How(jobs=2, plugin_files=[plugin]))
+    assert failures == len(hanging)
+    found = outcomes(read_run(tmp_path / "run"))
+    for name, phases in phases_of.items():
+        late = [f"{phase} took longer than the budget of 2 s" for phase in phases]
+        assert found[name] in [("timeout", reason) for reason in late]
 
 
 def test_a_process_that_sends_no_message_is_held_to_the_budget(tmp_path, monkeypatch):
@@ -230,18 +228,18 @@ def test_a_process_that_cannot_say_more_is_a_crash(tmp_path, monkeypatch, how, r
     monkeypatch.setattr(machine, "END_SECONDS", 1.0)
     plugin = tmp_path / "ends.py"
     plugin.write_text(ENDS.format(how=how))
-    experiment = small({"Ends": LearnerSpec("Ends"), **SOUND}, budget="off")
-    assert run_experiment(experiment, tmp_path / "run", plugin_files=[plugin]) == 1
-    assert outcomes(read_run(tmp_path / "run")) == {
-        "Ends": ("crashed", reason),
-        **dict.fromkeys(SOUND, ("ok", None)),
-    }
+    experiment = small(["Ends", "Euclidean"], budget="off")
+    assert run_experiment(experiment, tmp_path / "run", How(plugin_files=[plugin])) == 1
+    ends = {"Ends": ("crashed", reason), "Euclidean": ("ok", None)}
+    assert outcomes(read_run(tmp_path / "run")) == ends
 
 
 def test_what_was_validated_before_the_time_was_up_is_kept(tmp_path, plugins):
     learners = {"SlowsDown": LearnerSpec("SlowsDown", {"seconds": [0.0, 3600.0]})}
     files = [plugins / "slow.py"]
-    assert run_experiment(small(learners, budget="3s"), tmp_path / "run", plugin_files=files) == 1
+    assert (
+        run_experiment(small(learners, budget="3s"), tmp_path / "run", How(plugin_files=files)) == 1
+    )
     run = read_run(tmp_path / "run")
     reason = "learning on inner folds took longer than the budget of 3 s"
     assert outcomes(run) == {"SlowsDown": ("timeout", reason)}
@@ -265,7 +263,7 @@ def slow(tmp_path_factory, plugins):
     folder = tmp_path_factory.mktemp("slow") / "run"
     experiment = small(learners, train_per_class=9, budget="1s", max_steps=500, traces=True)
     path = plugins / "slow.py"
-    assert run_experiment(experiment, folder, jobs=2, plugin_files=[path]) == 0
+    assert run_experiment(experiment, folder, How(jobs=2, plugin_files=[path])) == 0
     return read_run(folder)
 
 
@@ -309,7 +307,7 @@ def test_of_a_fit_with_children_the_processor_time_is_known_and_the_memory_is_no
 ):
     learners = {"Spins": LearnerSpec("Spins"), "SpinsInChild": LearnerSpec("SpinsInChild")}
     path = plugins / "slow.py"
-    assert run_experiment(small(learners), tmp_path / "run", plugin_files=[path]) == 0
+    assert run_experiment(small(learners), tmp_path / "run", How(plugin_files=[path])) == 0
     trials = read_run(tmp_path / "run").trials.set_index("learner")
     assert trials["fit_cpu_seconds"].between(0.3, 0.5).all()
     assert trials["fit_peak_bytes"].notna().to_dict() == {"Spins": True, "SpinsInChild": False}

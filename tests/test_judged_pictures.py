@@ -18,7 +18,7 @@ from oasis_bench.experiment import Experiment, LearnerSpec
 from oasis_bench.notebook import RunResult
 from oasis_bench.plugins import Registry
 from oasis_bench.reports import write_report
-from oasis_bench.runs import read_run, run_experiment
+from oasis_bench.runs import How, read_run, run_experiment
 from oasis_bench.system import UsageError, no_progress
 
 
@@ -162,9 +162,7 @@ b.png,b.png,d.png,1,2
 def own(data, text, name="triplets.csv"):
     """The data set of a CSV file beside the pictures, by its path."""
     (data / "similarity-triplets" / "images" / name).write_text(text)
-    return Registry.open_dataset(
-        str(data / "similarity-triplets" / "images" / name), Registry.load()
-    )
+    return Registry.load().open_dataset(str(data / "similarity-triplets" / "images" / name))
 
 
 def test_triplets_of_the_user_s_own_need_three_columns(data):
@@ -181,10 +179,10 @@ def test_triplets_of_the_user_s_own_need_three_columns(data):
 def test_they_may_have_votes_and_groups_and_lie_in_a_folder(data):
     own(data, OWN)
     folder = str(data / "similarity-triplets" / "images")
-    rows = Registry.open_dataset(folder, Registry.load()).load()
+    rows = Registry.load().open_dataset(folder).load()
     assert rows.judged.votes.tolist() == [[2, 1], [3, 0], [1, 2]]
     (data / "my.csv").write_text(TRIPLETS.replace("images/", ""))
-    dataset = Registry.open_dataset(str(data / "my.csv"), Registry.load(), {"images": folder})
+    dataset = Registry.load().open_dataset(str(data / "my.csv"), {"images": folder})
     rows = dataset.load()
     assert rows.judged.groups.tolist() == [1, 0]
     assert rows.class_names == ("null", "zebra")
@@ -193,7 +191,7 @@ def test_they_may_have_votes_and_groups_and_lie_in_a_folder(data):
 def test_the_first_triplets_may_be_taken_alone(data):
     own(data, "query,positive,negative\nc.png,a.png,b.png\nb.png,c.png,a.png\nb.png,a.png,d.png\n")
     table = str(data / "similarity-triplets" / "images" / "triplets.csv")
-    rows = Registry.open_dataset(table, Registry.load(), {"max_triplets": 2}).load()
+    rows = Registry.load().open_dataset(table, {"max_triplets": 2}).load()
     assert [path.name for path in rows.images] == ["a.png", "b.png", "c.png"]
     assert rows.judged.items.tolist() == [[2, 0, 1], [1, 2, 0]]
     with pytest.raises(UsageError, match="max_triplets = 0: a whole number of at least 1"):
@@ -262,7 +260,7 @@ def test_a_learner_gets_pixels_beside_features_and_labels_beside_triplets(data):
         inner_folds=2,
         test_share=0.5,
     )
-    assert run_experiment(experiment, data / "run", plugin_files=[BY_BOTH]) == 0
+    assert run_experiment(experiment, data / "run", How(plugin_files=[BY_BOTH])) == 0
     run = read_run(data / "run")
     assert measured(run, "similarity precision", by="learner").to_dict() == {"KindOfColour": 1}
     assert run.trials["n_features"].tolist() == [648 + 944 + 16 * 16 * 3]
@@ -273,4 +271,4 @@ def test_a_learner_gets_pixels_beside_features_and_labels_beside_triplets(data):
     with pytest.raises(
         UsageError, match="makes pixels only on request: give --data-option pixels="
     ):
-        run_experiment(without, data / "wrong", plugin_files=[BY_BOTH])
+        run_experiment(without, data / "wrong", How(plugin_files=[BY_BOTH]))

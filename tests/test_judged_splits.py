@@ -6,11 +6,7 @@ import pytest
 from oasis_bench.data import JudgedTriplets, Ratings
 from oasis_bench.system import UsageError
 from oasis_bench.tasks.judged_splits import count_folds, draw_fold, group_folds, items_are_shared
-from oasis_bench.tasks.split import (
-    draw_unseen_classes,
-    too_few_for_folds,
-    unseen_class_folds,
-)
+from oasis_bench.tasks.split import draw_unseen_classes, too_few_for_folds, unseen_class_folds
 
 N_ITEMS = 200
 

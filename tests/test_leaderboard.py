@@ -247,7 +247,7 @@ def test_for_judged_triplets_the_learners_of_triplets_are_named(recommended, tmp
     assert ", OASIS," in named
     assert "LDA" not in named
     assert "retrieval" not in out
-    assert out.endswith(f"--triplets {triplets} --name-column id")
+    assert out.endswith(f"--triplets {triplets} --name-column id --tasks judged-triplets")
 
 
 def test_without_results_no_learner_is_recommended(recommended, tmp_path):

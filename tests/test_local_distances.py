@@ -156,10 +156,15 @@ def test_row_actions_are_those_of_the_paper(consistent, dtype):
         assert ascent.primal(W) == pytest.approx(primal(X, W, C))
 
 
+def use_threads(n_threads, monkeypatch):
+    for module in ("algorithms._dual_ascent", "system.work"):
+        monkeypatch.setattr(f"oasis_bench.{module}.n_blas_threads", lambda: n_threads)
+
+
 @pytest.mark.parametrize("n_threads", [1, 2, 3])
 def test_a_visit_is_the_row_actions_on_the_model_of_a_group(n_threads, monkeypatch):
     monkeypatch.setattr(_dual_ascent, "GROUP_NUMBERS", 1)
-    monkeypatch.setattr(_dual_ascent.Threads, "of_blas", lambda: n_threads)
+    use_threads(n_threads, monkeypatch)
     constraints, whole, lists, _ = classes()
     named, C = named_triplets(constraints, lists), 0.1
     ascent = _dual_ascent.DualAscent(constraints, C, np.random.default_rng(0))
@@ -215,7 +220,7 @@ def test_the_number_of_threads_does_not_change_a_bit(monkeypatch):
     answers = []
     for n_threads in (1, 3):
         for consistent in (True, False):
-            monkeypatch.setattr("oasis_bench.system.Threads.of_blas", lambda n=n_threads: n)
+            use_threads(n_threads, monkeypatch)
             constraints, *_ = classes(consistent=consistent)
             ascent = _dual_ascent.DualAscent(constraints, 0.3, np.random.default_rng(0))
             answers.append(_dual_ascent.maximise(ascent, 1e-6, 0.0, 30).weights)

@@ -3,7 +3,7 @@
 import sys
 from importlib.metadata import packages_distributions, version
 
-from oasis_bench.system import Machine
+from oasis_bench.system import describe_machine
 from oasis_bench.system.machine import DISTRIBUTIONS
 
 
@@ -16,6 +16,6 @@ def test_the_provenance_has_the_version_of_every_distribution_that_a_loaded_modu
         for distribution in distributions
     }
     assert {"pytest", "numpy"} <= found.keys()
-    versions = Machine.provenance()["versions"]
+    versions = describe_machine()["versions"]
     assert {name: versions.get(name) for name in found} == found
     assert versions.keys() - found.keys() <= set(DISTRIBUTIONS)

@@ -141,7 +141,7 @@ def test_float32_gives_value_and_slope_where_it_has_digits_enough(noise, length,
     objective = Objective(*noise)
     L = length * np.random.default_rng(1).normal(size=(2, 3))
     value, slope = objective.value_and_slope(L)
-    coarse_value, coarse_slope = objective.coarsely(L)
+    coarse_value, coarse_slope = objective.value_and_slope(L, coarse=True)
     assert coarse_value == pytest.approx(value, rel=1e-5)
     np.testing.assert_allclose(coarse_slope, slope, atol=1e-5 * np.abs(slope).max())
     assert (coarse_value == value) == exact

@@ -5,11 +5,7 @@ import pytest
 from definitions import image_relevance, mean_average_precision
 from scipy import sparse
 
-from oasis_bench.tasks import (
-    SharedLabels,
-    evaluate_ranking,
-    rank_others,
-)
+from oasis_bench.tasks import SharedLabels, evaluate_ranking, rank_others
 
 LABELS = np.array([0, 0, 0, 1, 1])
 SCORES = np.array(

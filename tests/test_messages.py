@@ -7,9 +7,9 @@ import pytest
 from small_runs import small
 
 from oasis_bench.experiment import LearnerSpec
-from oasis_bench.runs import read_run, run_experiment
-from oasis_bench.system.errors import Text
-from oasis_bench.trial.wall import (
+from oasis_bench.runs import How, read_run, run_experiment
+from oasis_bench.trial.wall.messages import (
+    LONGEST_TEXT,
     Compared,
     Ended,
     Fitted,
@@ -79,7 +79,7 @@ def test_scalars_of_numpy_are_sent_as_numbers():
 
 def test_a_long_text_is_cut_in_its_middle():
     message = from_line(to_line(Ended("failed", "a" * 50_000 + "b" * 50_000)))
-    assert len(message.reason) < Text.LONGEST + 50
+    assert len(message.reason) < LONGEST_TEXT + 50
     assert message.reason.startswith("aaa")
     assert message.reason.endswith("bbb")
 
@@ -121,7 +121,7 @@ def run(tmp_path_factory, plugins):
     learners |= {name: LearnerSpec(name) for name in ("ReplaysTwice", "Euclidean")}
     folder = tmp_path_factory.mktemp("messages") / "run"
     traced = small(learners, traces=True)
-    failures = run_experiment(traced, folder, plugin_files=[plugins / "hostile.py"])
+    failures = run_experiment(traced, folder, How(plugin_files=[plugins / "hostile.py"]))
     assert failures == len(LINES) + len(STRANGE)
     return read_run(folder)
 

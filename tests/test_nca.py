@@ -69,7 +69,7 @@ def test_value_and_gradient_are_those_of_the_definition_and_of_scikit_learn(
 @pytest.mark.parametrize("scale", [30 * FAR**0.5, 1e30, 1e60])
 def test_where_float32_has_too_few_digits_float64_is_taken(digits, scale):
     objective, L = Objective(*digits), scale * np.eye(2, 64, 10)
-    value, gradient = objective.coarsely(L)
+    value, gradient = objective.value_and_gradient(L, coarse=True)
     expected, slope = objective.value_and_gradient(L)
     assert value == expected
     np.testing.assert_array_equal(gradient, slope)
@@ -81,7 +81,9 @@ def test_in_float32_value_and_gradient_are_the_same_to_its_digits_at_any_scale(d
     X, y = digits
     L = np.random.default_rng(0).normal(size=(k, 64))
     value, gradient = of_scikit_learn(L, X, y)
-    coarse_value, coarse_gradient = Objective(scale * X, y).coarsely(L / scale)
+    coarse_value, coarse_gradient = Objective(scale * X, y).value_and_gradient(
+        L / scale, coarse=True
+    )
     assert coarse_gradient.dtype == np.float64
     assert 0 < abs(coarse_value - value) < 1e-4 * value
     np.testing.assert_allclose(

@@ -2,14 +2,12 @@
 
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from scipy import sparse
 from scipy.io import loadmat, savemat
 
-from oasis_bench.data import LabelledRows
 from oasis_bench.datasets import TwentyNewsgroups
 from oasis_bench.system import UsageError
 
@@ -30,12 +28,12 @@ TELLTALE = {
 
 
 @pytest.fixture(scope="module")
-def rows() -> LabelledRows:
+def rows():
     return TwentyNewsgroups().load()
 
 
 @needs_data
-def test_the_rows_are_canonical_sparse_counts(rows: LabelledRows) -> None:
+def test_the_rows_are_canonical_sparse_counts(rows):
     assert isinstance(rows.X, sparse.csr_array)
     assert rows.X.shape == (18221, 36568)
     assert rows.X.dtype == np.float32
@@ -48,7 +46,7 @@ def test_the_rows_are_canonical_sparse_counts(rows: LabelledRows) -> None:
 
 
 @needs_data
-def test_newsgroups_say_their_own_words_most(rows: LabelledRows) -> None:
+def test_newsgroups_say_their_own_words_most(rows):
     vocabulary = loadmat(REAL, variable_names=["vocab"])["vocab"].ravel()
     column = {str(word[0]): i for i, word in enumerate(vocabulary)}
     members = sparse.csr_array((np.ones(len(rows.y.data)), (rows.y, np.arange(len(rows.y.data)))))
@@ -59,19 +57,19 @@ def test_newsgroups_say_their_own_words_most(rows: LabelledRows) -> None:
 
 
 @pytest.fixture
-def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def path(tmp_path, monkeypatch):
     monkeypatch.setenv("OASIS_BENCH_DATA", str(tmp_path))
     (tmp_path / "20newsgroups").mkdir()
     return tmp_path / "20newsgroups" / "20newsgroups.mat"
 
 
-def small() -> dict[str, Any]:
+def small():
     """40 postings and 7 words, in MATLAB's order: by columns."""
     counts = np.arange(280.0).reshape(40, 7) % 5 // 2
     return {"A": sparse.csc_array(counts), "gnd3": np.arange(40)[:, None] % 20 + 1}
 
 
-def test_counts_and_labels_keep_their_places(path: Path) -> None:
+def test_counts_and_labels_keep_their_places(path):
     content = small()
     savemat(path, content)
     rows = TwentyNewsgroups().load()
@@ -82,7 +80,7 @@ def test_counts_and_labels_keep_their_places(path: Path) -> None:
     np.testing.assert_array_equal(rows.y, np.arange(40) % 20)
 
 
-WRONG: dict[str, tuple[dict[str, Any], str]] = {
+WRONG = {
     "no counts": ({"gnd3": small()["gnd3"]}, "A"),
     "dense counts": (small() | {"A": np.ones((40, 7))}, "check_format"),
     "too few labels": (small() | {"gnd3": np.arange(20) + 1}, "40 rows but 20 labels"),
@@ -90,14 +88,14 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_a_file_of_another_form_is_refused(path: Path, wrong: str) -> None:
+def test_a_file_of_another_form_is_refused(path, wrong):
     content, reason = WRONG[wrong]
     savemat(path, content)
     with pytest.raises(UsageError, match=rf"^{path} cannot be read .*{reason}.*: replace it$"):
         TwentyNewsgroups().load()
 
 
-def test_a_damaged_file_is_refused_before_it_can_crash_scipy(path: Path) -> None:
+def test_a_damaged_file_is_refused_before_it_can_crash_scipy(path):
     savemat(path, small(), do_compression=True)
     good = path.read_bytes()
     assert len(TwentyNewsgroups().load().y.data) == 40

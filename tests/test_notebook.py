@@ -213,8 +213,12 @@ class TakenName(Euclidean):
             "did you mean 'kind'.* name one with label$",
         ),
         ({"dataset": (X, Y), "label": "kind"}, "label = 'kind' of .X, y.: y has the labels"),
-        ({"experiment": "keel"}, "10 data sets: name one with dataset_options"),
         ({"dataset": "digits", "queries": 3}, "queries chooses pictures, and digits has none"),
+        ({"dataset": "digits", "most_items": 9}, "most_items=9 has .* add split='stratified'$"),
+        (
+            {"dataset": "digits", "train_per_class": 999},
+            ": lower train_per_class and test_per_class to",
+        ),
     ],
 )
 def test_what_cannot_run_is_one_clear_line_and_leaves_nothing(
@@ -225,6 +229,26 @@ def test_what_cannot_run_is_one_clear_line_and_leaves_nothing(
         oasis_bench.run(**given)
     assert "\n" not in str(error.value)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_each_value_of_a_list_is_a_run_which_the_same_call_continues(tmp_path, capsys):
+    file = tmp_path / "seeds.toml"
+    file.write_text(
+        'title = "S"\ndataset = "digits"\n[each]\nseed = [1, 2]\n[learners.Euclidean]\n'
+    )
+    given = {"experiment": file, "output": tmp_path / "two", "tasks": "retrieval", **SMALL}
+    found = oasis_bench.run(classes=2, **given)
+    assert list(found) == ["1", "2"]
+    assert not values(found["1"]).equals(values(found["2"]))
+    assert (tmp_path / "two" / "side_by_side.html").exists()
+    alone = oasis_bench.run(
+        "digits", Euclidean, output=tmp_path / "one", seed=2, classes=2, **SMALL
+    )
+    retrieval = values(alone).loc[values(found["2"]).index]
+    pd.testing.assert_series_equal(retrieval, values(found["2"]))
+    capsys.readouterr()
+    oasis_bench.run(classes=2, **given)
+    assert capsys.readouterr().err.count("is finished") == 2
 
 
 def test_a_used_folder_is_refused_before_rows_are_written(result, folder):

@@ -18,7 +18,7 @@ from oasis_bench.algorithms._oasis_dense_steps import (
     learn_in_dense_blocks,
 )
 from oasis_bench.sampling import ClassTripletSampler, seed_state
-from oasis_bench.system import Threads
+from oasis_bench.system import n_blas_threads
 
 
 @pytest.fixture(params=[True, False], ids=["avx2", "portable"])
@@ -161,9 +161,9 @@ def test_threads_of_blas_do_not_change_a_bit_of_dense_blocks():
     with threadpool_limits(1, "blas"):
         one.fit(X, y)
     with threadpool_limits(2, "blas"):
-        before = Threads.of_blas()
+        before = n_blas_threads()
         several.fit(X, y)
-        assert Threads.of_blas() == before
+        assert n_blas_threads() == before
     np.testing.assert_array_equal(one.bilinear_matrix_, several.bilinear_matrix_)
 
 

@@ -17,12 +17,12 @@ from oasis_bench.data import Patches
 from oasis_bench.system import UsageError
 
 
-def described(n: int) -> Patches:
+def described(n):
     rows = load_digits().data[:n]
     return Patches.one_each({"left": rows[:, :30], "right": rows[:, 30:]})
 
 
-def test_the_relevance_is_the_share_of_pairs_that_are_further_apart() -> None:
+def test_the_relevance_is_the_share_of_pairs_that_are_further_apart():
     X, y = described(12), np.array([2, 0, 0, 1, 1, 1, 0, 2, 2, 0, 7, 1])
     golden = GoldenFeature().partial_fit_triplets(X, [[0, 1, 2], [3, 5, 8], [6, 2, 4]])
     D = -golden.similarity(X, X)
@@ -35,7 +35,7 @@ def test_the_relevance_is_the_share_of_pairs_that_are_further_apart() -> None:
         assert R[i, j] == pytest.approx((further.sum() + ties.sum() / 2) / same.sum())
 
 
-def test_pictures_without_another_of_their_category_are_relevant_to_none() -> None:
+def test_pictures_without_another_of_their_category_are_relevant_to_none():
     X = described(4)
     golden = GoldenFeature().partial_fit_triplets(X, np.zeros((0, 3), int))
     assert relevance_within(golden, X, np.arange(4)).nnz == 0
@@ -43,7 +43,7 @@ def test_pictures_without_another_of_their_category_are_relevant_to_none() -> No
     np.testing.assert_array_equal(copies, np.kron(np.eye(2), [[0, 0.5], [0.5, 0]]))
 
 
-def test_names_become_learners_whose_parameters_can_be_set() -> None:
+def test_names_become_learners_whose_parameters_can_be_set():
     learner = OnEmbedding()
     assert (learner.embedder, learner.learner) == ("DeepRanking", "OASIS")
     assert learner.get_params()["embedder__learning_rate"] == 0.01
@@ -69,17 +69,17 @@ def test_names_become_learners_whose_parameters_can_be_set() -> None:
         ("LocalDistances", "a learner of rows that embeds items, or its name, is needed"),
     ],
 )
-def test_a_learner_that_does_not_fit_is_refused(name: str, reason: str) -> None:
+def test_a_learner_that_does_not_fit_is_refused(name, reason):
     with pytest.raises(UsageError, match=reason):
         OnEmbedding(learner=name).set_params(random_state=0)
 
 
-def test_patches_without_pixels_are_refused() -> None:
+def test_patches_without_pixels_are_refused():
     with pytest.raises(UsageError, match="these patches are without pixels"):
         OnEmbeddingAndFeatures().fit(described(8), np.arange(8) % 2)
 
 
-def test_pairs_that_do_not_fit_into_memory_are_refused() -> None:
+def test_pairs_that_do_not_fit_into_memory_are_refused():
     n = 10**6
     X = Patches.one_each({"one": np.zeros((n, 1), np.float32)})
     X = Patches(X.kinds, np.zeros((n, 1, 1, 3), np.uint8))

@@ -8,34 +8,23 @@ from contextlib import closing
 
 import pandas as pd
 import pytest
+from fake_runs import fake_trials, write_run
 
 from oasis_bench.claims import CLAIMS, decided_by, experiments, needs_quiet_cores, published
 from oasis_bench.command_line import main
 from oasis_bench.command_line.paper import paper_experiment
 from oasis_bench.datasets.picture_sets import CALTECH256_SUBSETS
-from oasis_bench.experiment import Experiment
+from oasis_bench.experiment import read_experiment
 from oasis_bench.plugins import Registry
 from oasis_bench.reports.claims_page import effect_plot, write_claims
-
-DIGITS = """
-title = "Two learners on digits"
-dataset = "digits"
-classes = [2]
-partitions = 2
-traces = false
-[learners.OASIS]
-n_steps = 500
-[learners.Euclidean]
-"""
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Return a folder with a run of two digits where the experiment on words belongs."""
+    """Return a folder with a made-up run where the experiment on words belongs."""
     folder = tmp_path_factory.mktemp("paper")
-    (folder / "small.toml").write_text(DIGITS)
-    small = ["run", "--experiment", str(folder / "small.toml")]
-    assert main([*small, "--output", str(folder / "paper-words")]) == 0
+    of_euclidean = fake_trials("Euclidean", [0.5, 0.55], algorithm="Euclidean")
+    write_run(folder / "paper-words", [*fake_trials("OASIS", [0.7, 0.72]), *of_euclidean])
     write_claims(folder)
     return folder
 
@@ -97,7 +86,7 @@ def test_a_quick_experiment_has_options_that_its_data_set_takes_and_rows_where_t
     runs = quick.one_for_each_value() or {name: quick}
     assert len(runs) <= 3  # ten tables of KEEL would take more than a minute
     for one in runs.values():
-        Registry.open_dataset(one.dataset, registry, one.dataset_options)  # refuses unknown options
+        registry.open_dataset(one.dataset, one.dataset_options)  # refuses unknown options
     kinds = {registry.algorithms[spec.algorithm].takes for spec in quick.learners.values()}
     assert "rows" not in kinds or "patches" not in quick.dataset_options
 
@@ -131,19 +120,19 @@ PAPERS = {
 def test_experiments_take_the_papers_lists_where_the_folder_has_all_of_their_classes(caltech256):
     caltech256("B10", "B20", "B50", "Easy10")
     for name, lists in PAPERS.items():
-        planned, found = Experiment.from_toml(name), paper_experiment(name, quick=False)
+        planned, found = read_experiment(name), paper_experiment(name, quick=False)
         assert (found.dataset, found.classes, found.per_class) == ("caltech256", lists, (40, 25))
         assert (found.replicates, found.n_partitions) == (None, planned.partitions or 10)
         same = {"learners", "search", "budget", "seed", "traces"}
         assert all(getattr(found, key) == getattr(planned, key) for key in same)
         assert all(one in found.title for one in lists)
     assert paper_experiment("paper-table4", quick=True).classes == ("B10",)
-    assert paper_experiment("paper-growth", quick=False) == Experiment.from_toml("paper-growth")
+    assert paper_experiment("paper-growth", quick=False) == read_experiment("paper-growth")
 
 
 def test_without_caltech256_nothing_is_downloaded_and_stand_ins_are_taken(caltech256, tmp_path):
     for name in PAPERS:
-        assert paper_experiment(name, quick=False) == Experiment.from_toml(name)
+        assert paper_experiment(name, quick=False) == read_experiment(name)
     assert not list(tmp_path.iterdir())
 
 

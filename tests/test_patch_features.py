@@ -1,7 +1,6 @@
 """Patches of pictures: points at edges, colours, SIFT, and the data sets' option `patches`."""
 
 import colorsys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,7 +24,7 @@ from oasis_bench.plugins import Registry
 from oasis_bench.system import no_progress
 
 
-def noise(path: Path, seed: int, size: tuple[int, int] = (150, 100)) -> Path:
+def noise(path, seed, size=(150, 100)):
     """A picture of coarse coloured noise, in a format without loss."""
     path.parent.mkdir(parents=True, exist_ok=True)
     coarse = np.random.default_rng(seed).integers(0, 256, (10, 15, 3), dtype=np.uint8)
@@ -33,7 +32,7 @@ def noise(path: Path, seed: int, size: tuple[int, int] = (150, 100)) -> Path:
     return path
 
 
-def squares(path: Path) -> Picture:
+def squares(path):
     """A black picture with a white square at the left and a dark grey one at the right."""
     pixels = np.zeros((200, 300), np.uint8)
     pixels[60:140, 40:120] = 255
@@ -42,7 +41,7 @@ def squares(path: Path) -> Picture:
     return Picture(path, "content")
 
 
-def test_points_lie_at_edges_and_strong_edges_have_more_of_them(tmp_path: Path) -> None:
+def test_points_lie_at_edges_and_strong_edges_have_more_of_them(tmp_path):
     points = points_of(edges_of(squares(tmp_path / "a.png")).crests, 250, "seed")
     assert len(np.unique(points, axis=0)) == len(points) == 250
     x, y = points.T
@@ -55,7 +54,7 @@ def test_points_lie_at_edges_and_strong_edges_have_more_of_them(tmp_path: Path) 
     assert 1.5 < left.sum() / right.sum() < 4
 
 
-def test_points_are_apart_as_long_as_such_points_are_left() -> None:
+def test_points_are_apart_as_long_as_such_points_are_left():
     crests = edge_signals(load_sample_image("china.jpg")[::4, ::4].astype(np.float32) / 255)[1]
     points = points_of(crests, 10**6, "seed")
     assert sorted(map(tuple, points)) == sorted(zip(*np.nonzero(crests.T > 0.005), strict=True))
@@ -66,7 +65,7 @@ def test_points_are_apart_as_long_as_such_points_are_left() -> None:
     assert [(points_of(crests, 20, seed) == points[:20]).all() for seed in ("seed", "b")] == [1, 0]
 
 
-def test_histograms_count_the_colours_within_42_pixels() -> None:
+def test_histograms_count_the_colours_within_42_pixels():
     pixels = load_sample_image("flower.jpg")[::4, ::4].astype(np.float32) / 255
     height, width, _ = pixels.shape
     points = np.array([(80, 60), (5, height - 1)])
@@ -90,7 +89,7 @@ def test_histograms_count_the_colours_within_42_pixels() -> None:
         np.testing.assert_allclose(row, counts / np.linalg.norm(counts), atol=2e-3)
 
 
-def test_sift_is_that_of_opencv_and_ignores_brightness() -> None:
+def test_sift_is_that_of_opencv_and_ignores_brightness():
     cv2 = pytest.importorskip("cv2")
     grey = load_sample_image("china.jpg")[::2, ::2].mean(axis=2).round().astype(np.uint8)
     points = np.array([(150, 100), (200, 60), (3, 3)])
@@ -105,7 +104,7 @@ def test_sift_is_that_of_opencv_and_ignores_brightness() -> None:
 
 
 @pytest.mark.usefixtures("cache")
-def test_positions_are_in_pixels_of_the_picture(tmp_path: Path) -> None:
+def test_positions_are_in_pixels_of_the_picture(tmp_path):
     small = squares(tmp_path / "a.png")
     found, _, _ = patches_of([small], ["hsv"], 40, no_progress)
     assert found is not None
@@ -126,13 +125,11 @@ def test_positions_are_in_pixels_of_the_picture(tmp_path: Path) -> None:
     assert (left | right).all()
 
 
-def test_descriptions_are_kept_and_go_on_after_ctrl_c(
-    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_descriptions_are_kept_and_go_on_after_ctrl_c(tmp_path, cache, monkeypatch):
     monkeypatch.setattr(picture_files, "AT_ONCE", 2)
     pictures = hashed_pictures([noise(tmp_path / f"{i}.png", i) for i in range(5)], no_progress)
 
-    def stop(what: str, done: int, total: int | None) -> None:
+    def stop(what, done, total):
         assert (what, total) == ("describing patches (hsv)", 5)
         if done == 3:
             raise KeyboardInterrupt
@@ -141,7 +138,7 @@ def test_descriptions_are_kept_and_go_on_after_ctrl_c(
         patches_of(pictures, ["hsv"], 20, stop)
     (first,) = (cache / "patches").iterdir()
     before = first.stat().st_mtime_ns
-    done: list[int] = []
+    done = []
     found, _, _ = patches_of(pictures, ["hsv"], 20, lambda what, n, total: done.append(n))
     assert found is not None
     assert done == [3, 4, 5]
@@ -154,7 +151,7 @@ def test_descriptions_are_kept_and_go_on_after_ctrl_c(
 
 
 @pytest.mark.usefixtures("cache")
-def test_a_folder_of_pictures_gives_patches_when_asked(tmp_path: Path) -> None:
+def test_a_folder_of_pictures_gives_patches_when_asked(tmp_path):
     for channel, name in enumerate(("ant", "bee")):
         for i in range(10):
             noise(tmp_path / "mine" / name / f"{i}.png", 50 * ord(name[0]) + i, (320, 240))
@@ -165,7 +162,7 @@ def test_a_folder_of_pictures_gives_patches_when_asked(tmp_path: Path) -> None:
     registry = Registry.load()
     path = str(tmp_path / "mine")
     given = {"patches": "gb42+hsv", "n_points": "15", "visterms": "8", "pixels": "6"}
-    dataset = Registry.open_dataset(path, registry, Registry.read_options(path, registry, given))
+    dataset = registry.open_dataset(path, registry.read_options(path, given))
     with pytest.warns(UserWarning, match=r"plain.\.png': it has no edges"):
         rows = dataset.load()
     assert sum("no edges" in line for line in rows.left_out) >= 6

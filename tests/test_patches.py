@@ -4,7 +4,7 @@ import joblib
 import numpy as np
 import pytest
 
-from oasis_bench.data import LabelledRows, Patches, PatchKind
+from oasis_bench.data import LabelledRows, Patches, PatchKind, check_items
 from oasis_bench.system import UsageError
 
 SIZES = (3, 1, 4, 2)
@@ -84,9 +84,9 @@ def test_a_data_set_gives_its_items_by_kind(patches):
     both = rows.items("patches+pixels", "hsv")[np.array([2, 0])]
     assert list(both.kinds) == ["hsv"]
     np.testing.assert_array_equal(both.pixels, pixels[[2, 0]])
-    LabelledRows.check_items("patches+pixels", both)
+    check_items("patches+pixels", both)
     with pytest.raises(UsageError, match="without pixels: give Patches"):
-        LabelledRows.check_items("patches+pixels", patches)
+        check_items("patches+pixels", patches)
     with pytest.raises(UsageError, match="gives rows and patches, not pixels"):
         labelled(patches=patches).items("pixels")
     with pytest.raises(UsageError, match="'hsv': 4, 'pixels': 3"):

@@ -1,7 +1,5 @@
 """Pictures as pixels: what the option `pixels` of a data set makes."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from PIL import Image
@@ -14,7 +12,7 @@ from oasis_bench.system import UsageError, no_progress
 
 
 @pytest.mark.usefixtures("cache")
-def test_a_picture_of_uniform_parts_is_averaged_to_them(tmp_path: Path) -> None:
+def test_a_picture_of_uniform_parts_is_averaged_to_them(tmp_path):
     # 4 x 2 blocks of 30 x 40 pixels, each of one colour: a pixel of 4 x 2 ... of 4 x 4 is inside.
     colours = np.random.default_rng(0).integers(0, 256, (2, 4, 3), dtype=np.uint8)
     Image.fromarray(colours.repeat(40, 0).repeat(30, 1)).save(tmp_path / "parts.png")
@@ -26,7 +24,7 @@ def test_a_picture_of_uniform_parts_is_averaged_to_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("cache")
-def test_pixels_are_those_of_pillow_and_come_in_the_order_asked_for(tmp_path: Path) -> None:
+def test_pixels_are_those_of_pillow_and_come_in_the_order_asked_for(tmp_path):
     paths = [noise(tmp_path / f"{seed}.png", seed) for seed in (3, 1, 3, 2)]
     found = pixels_of(hashed_pictures(paths, no_progress), 24, no_progress)
     for path, picture in zip(paths, found, strict=True):
@@ -34,7 +32,7 @@ def test_pixels_are_those_of_pillow_and_come_in_the_order_asked_for(tmp_path: Pa
         np.testing.assert_array_equal(picture, np.asarray(expected))
 
 
-def test_they_are_decoded_once(cache: Path, tmp_path: Path) -> None:
+def test_they_are_decoded_once(cache, tmp_path):
     path = noise(tmp_path / "a.png", 0)
     pictures = hashed_pictures([path], no_progress)
     first = pixels_of(pictures, 8, no_progress)
@@ -45,7 +43,7 @@ def test_they_are_decoded_once(cache: Path, tmp_path: Path) -> None:
         pixels_of(pictures, 9, no_progress)
 
 
-def test_digits_are_grey_pictures() -> None:
+def test_digits_are_grey_pictures():
     assert Digits().load().pixels is None
     X, _ = load_digits(return_X_y=True)
     pixels = Digits(pixels=8).load().pixels

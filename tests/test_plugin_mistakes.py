@@ -17,7 +17,7 @@ from oasis_bench.plugins import (
     MetricLearner,
     Registry,
 )
-from oasis_bench.plugins.registry import BASES
+from oasis_bench.plugins.registry import BASES, plugins_in
 from oasis_bench.reports import answer_text, summary_text
 from oasis_bench.tasks import Evaluation
 
@@ -120,7 +120,7 @@ class Mine(Shared):
 
 def test_a_class_that_lacks_methods_is_told_which(tmp_path):
     (tmp_path / "mine.py").write_text(INCOMPLETE)
-    assert [one.name for one in Registry.plugins_in(tmp_path / "mine.py")] == ["Mine"]
+    assert [one.name for one in plugins_in(tmp_path / "mine.py")] == ["Mine"]
     for base, missing in (
         ("Task", "evaluation and refusal"),
         ("Dataset", "load"),

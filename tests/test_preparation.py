@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 from sklearn.feature_extraction.text import TfidfTransformer
 
-from oasis_bench.data import Scaling
+from oasis_bench.data import Scaling, apply_steps, unlike_ranges
 from oasis_bench.experiment import Experiment, LearnerSpec
 from oasis_bench.plugins.contract import in_two_parts
 from oasis_bench.system import UsageError
@@ -19,8 +19,8 @@ FORMS = [np.asarray, sparse.csr_array, lambda X: in_two_parts(sparse.csr_array(X
 @pytest.mark.parametrize("form", FORMS)
 def test_tfidf_worked_by_hand(form):
     # shares 1, 1/3, 1/3, 0: weights 0, log 3, log 3 and, for what training lacks, none
-    prepare = Scaling.learn("tfidf", form(COUNTS))
-    found = prepare(form(np.array([[5.0, 1, 2, 7]])))
+    steps = Scaling("tfidf").learn(form(COUNTS))
+    found = apply_steps(steps, form(np.array([[5.0, 1, 2, 7]])))
     found = found.toarray() if sparse.issparse(found) else found
     np.testing.assert_allclose(found, [[1 / np.sqrt(5), 2 / np.sqrt(5)]])
 
@@ -31,7 +31,7 @@ def test_tfidf_is_scikit_learns_less_its_added_one():
     reference = TfidfTransformer(smooth_idf=False).fit(train)
     weighted = test @ np.diag(reference.idf_ - 1)
     expected = weighted / np.linalg.norm(weighted, axis=1, keepdims=True)
-    found = Scaling.learn("tfidf", train)(test)
+    found = apply_steps(Scaling("tfidf").learn(train), test)
     assert 20 < found.shape[1] <= 30
     # the columns that are left out weigh nothing: products of rows, and so all scores, are equal
     np.testing.assert_allclose((found @ found.T).toarray(), expected @ expected.T, rtol=1e-12)
@@ -40,20 +40,20 @@ def test_tfidf_is_scikit_learns_less_its_added_one():
 @pytest.mark.parametrize("form", FORMS)
 def test_l2_gives_unit_length_and_leaves_empty_rows(form):
     X = form(np.array([[3.0, 4.0], [0.0, 0.0]]))
-    found = Scaling.learn("l2", X)(X)
+    found = apply_steps(Scaling("l2").learn(X), X)
     found = found.toarray() if sparse.issparse(found) else found
     np.testing.assert_allclose(found, [[0.6, 0.8], [0, 0]])
 
 
 def test_tfidf_of_what_is_no_count_or_tells_nothing_apart_is_refused():
     with pytest.raises(UsageError, match="negative"):
-        Scaling.learn("tfidf", -COUNTS)
+        Scaling("tfidf").learn(-COUNTS)
     with pytest.raises(UsageError, match="leaves no feature"):
-        Scaling.learn("tfidf", np.ones((3, 2)))
+        Scaling("tfidf").learn(np.ones((3, 2)))
 
 
 def dense(kind, X, rows):
-    return Scaling.learn(kind, X)(rows)
+    return apply_steps(Scaling(kind).learn(X), rows)
 
 
 def test_scalings_of_columns_are_those_of_the_definitions():
@@ -89,12 +89,12 @@ def test_principal_components_are_those_of_the_covariance_of_unit_rows():
 
 def test_principal_components_of_sparse_rows_are_those_of_dense_ones():
     X = COUNTS.astype(float)
-    scaled = Scaling.learn("l2", X)(X)
+    scaled = apply_steps(Scaling("l2").learn(X), X)
     components = np.linalg.svd(scaled - scaled.mean(axis=0))[2][:2]
     expected = (scaled - scaled.mean(axis=0)) @ components.T
     expected /= np.linalg.norm(expected, axis=1)[:, None]
     for rows in (X, sparse.csr_array(X)):
-        found = Scaling.learn("l2+pca2", rows)(rows)
+        found = apply_steps(Scaling("l2+pca2").learn(rows), rows)
         np.testing.assert_allclose(abs(found), abs(expected), atol=1e-10)
 
 
@@ -108,7 +108,7 @@ def test_what_is_no_number_of_components_is_refused(kind):
 def test_a_column_that_does_not_vary_gives_finite_rows_and_float32_stays(kind):
     X = COUNTS.astype(np.float32)
     X[:, 3] = 2
-    found = Scaling.learn(kind, X)(X)
+    found = apply_steps(Scaling(kind).learn(X), X)
     assert found.dtype == np.float32
     assert np.isfinite(found).all()
 
@@ -118,11 +118,11 @@ def test_what_would_fill_sparse_rows_is_refused(kind):
     with pytest.raises(
         UsageError, match=rf"scaling {re.escape(kind)} turns the zeros .* none or l2 or tfidf"
     ):
-        Scaling.learn(kind, sparse.csr_array(COUNTS))
+        Scaling(kind).learn(sparse.csr_array(COUNTS))
 
 
 def test_columns_of_unlike_ranges_are_found():
     X = np.array([[0.0, 5, 7], [1, 5, 1007], [0.5, 5, 0]])
-    assert Scaling.unlike(X) == (1, 1007)  # the column that does not vary does not count
-    assert Scaling.unlike(X / [1, 1, 1.01]) is None
-    assert Scaling.unlike(sparse.csr_array(X)) is None  # whatever makes them alike fills them
+    assert unlike_ranges(X) == (1, 1007)  # the column that does not vary does not count
+    assert unlike_ranges(X / [1, 1, 1.01]) is None
+    assert unlike_ranges(sparse.csr_array(X)) is None  # whatever makes them alike fills them

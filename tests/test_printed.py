@@ -5,9 +5,14 @@ import pty
 import re
 import subprocess
 import sys
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from threading import Thread
 
 import pytest
+from fake_runs import fake_trial
+from small_runs import bench
 
 from oasis_bench.command_line import main
 from oasis_bench.notebook import RunResult
@@ -15,7 +20,7 @@ from oasis_bench.runs import read_run
 from oasis_bench.system import UsageError
 
 SCRIPT = Path(sys.executable).with_name("oasis-bench")
-RUN = "run --algorithms Euclidean --partitions 2 --no-traces --inner-folds 2 --output out"
+RUN = "run --algorithms Euclidean --partitions 1 --no-traces --inner-folds 2 --output out"
 ESCAPES = re.compile(r"[^\n\t -~\x85-\U0010ffff]|[\x80-\x9f]|\u202e")
 """What no terminal may get: C0 and C1 controls, DEL, and marks that turn text around."""
 
@@ -38,42 +43,30 @@ def shell(line, folder, **environment):
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
 @pytest.mark.parametrize(
     ("where", "status"),
-    [
-        *((">&- 2>&- <&-", 0), ("2>&1 | head -1", 0)),
-        *((">/dev/full", 2), ("2>/dev/full", 2)),
-    ],
+    [(">&- 2>&- <&-", 0), ("2>&1 | head -1", 0), (">/dev/full 2>/dev/full", 2)],
 )
 def test_a_run_whose_output_goes_nowhere_is_whole_and_has_its_report(where, status, tmp_path):
-    found, _, err = shell(f"bench {RUN} --classes 2 {where}", tmp_path)
-    assert found == status, err
-    assert err.count("cannot write the output: No space left") == (where == ">/dev/full")
-    assert read_run(tmp_path / "out").trials["status"].tolist() == ["ok", "ok"]
+    assert shell(f"bench {RUN} --classes 2 {where}", tmp_path)[0] == status
+    assert read_run(tmp_path / "out").trials["status"].tolist() == ["ok"]
     assert "</html>" in (tmp_path / "out" / "report.html").read_text("utf-8")
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("printed") / "out"
-    words = "run --algorithms Euclidean,OASIS --classes 2 --partitions 2 --max-steps 1000"
-    assert main([*words.split(), "--output", str(folder)]) == 0
-    return folder
-
-
-@pytest.mark.parametrize("words", ["list tasks", "no-verb"])
-def test_a_verb_says_by_its_status_alone_what_happened(words, tmp_path):
-    usual, out, _ = shell(f"bench {words}", tmp_path)
-    assert shell(f"bench {words} 2>&- | head -0", tmp_path)[0] == usual
+@pytest.mark.parametrize(("words", "status"), [("list tasks", 0), ("no-verb", 2)])
+def test_a_verb_says_by_its_status_alone_what_happened(words, status, tmp_path):
+    assert shell(f"bench {words} 2>&- | head -0", tmp_path)[0] == status
     if os.path.exists("/dev/full"):
-        assert shell(f"bench {words} >/dev/full", tmp_path)[0] == (2 if out else usual)
-    status, _, err = shell(f"bench {words}", tmp_path, PYTHONIOENCODING="ascii", LC_ALL="C")
-    assert (status, err.isascii()) == (usual, True)
+        found, _, err = shell(f"bench {words} >/dev/full", tmp_path)
+        assert (found, err.count("cannot write the output: No space left")) == (2, status == 0)
+    found, _, err = shell(f"bench {words}", tmp_path, PYTHONIOENCODING="ascii", LC_ALL="C")
+    assert (found, err.isascii()) == (status, True)
 
 
 def test_the_script_is_the_module(tmp_path):
     assert shell(f"'{SCRIPT}' list tasks 2>&1 | head -1", tmp_path)[0] == 0
 
 
-def test_a_path_that_is_not_utf8_is_taken_everywhere(finished, plugins, tmp_path, monkeypatch):
+def test_a_path_that_is_not_utf8_is_taken_everywhere(write_run, plugins, tmp_path, monkeypatch):
+    other = write_run("other", [fake_trial("Euclidean"), fake_trial("OASIS")])
     monkeypatch.chdir(tmp_path)
     odd = os.fsdecode(b"o\xff")
     rows = "\n".join(f"{x},{x % 3},{'odd' if x % 2 else 'even'}" for x in range(60))
@@ -86,7 +79,7 @@ def test_a_path_that_is_not_utf8_is_taken_everywhere(finished, plugins, tmp_path
         *(f"report {out}", f"compare {out} {out}", f"run --resume {out} --plugin {odd}.py"),
         f"evaluate {out} --tasks reciprocal-rank --plugin {odd}.py",
         f"export {out} --format summary",
-        *(f"ranks {out} {finished} --output {odd}/ranks", f"list tasks --plugin {odd}.py"),
+        *(f"ranks {out} {other} --output {odd}/ranks", f"list tasks --plugin {odd}.py"),
     ):
         assert main(words.split()) == 0, words
     assert shell("bench report $'o\\xff/out'", tmp_path)[0] == 0
@@ -126,35 +119,52 @@ class Asks(Retrieval):
 """
 
 
-@pytest.mark.parametrize("live", [False, True])
-def test_no_escape_sequence_of_a_name_or_an_error_reaches_the_terminal(live, tmp_path):
-    (tmp_path / "evil.py").write_text(PLUGIN)
+def printed(call, ours, theirs):
+    """Return what a function prints into the other end of a pipe or a terminal."""
+    parts = []
+
+    def read():
+        with suppress(OSError):  # the other end of a terminal has been closed
+            while part := os.read(ours, 65536):
+                parts.append(part)
+
+    reader = Thread(target=read)
+    reader.start()
+    call(theirs)
+    reader.join()
+    os.close(ours)
+    return b"".join(parts).decode("utf-8").replace("\r\n", "\n")
+
+
+def test_no_escape_sequence_of_a_name_or_an_error_reaches_the_terminal(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("evil.py").write_text(PLUGIN)
     own = ["--plugin", "evil.py"]
     data = ["--dataset", f"{EVIL}data", *own]
-    commands = [
-        *(["list", *own], ["data", "describe", f"{EVIL}data", *own]),
-        ["run", *data, *RUN.split()[3:], "--algorithms", f"{EVIL}fails,Euclidean"],
+    run = ["run", *data, *RUN.split()[3:], "--algorithms", f"{EVIL}fails,Euclidean"]
+
+    def in_process(words, terminal):
+        with open(terminal, "w") as stream, suppress(SystemExit):
+            monkeypatch.setattr(sys, "stdout", stream)
+            monkeypatch.setattr(sys, "stderr", stream)
+            main(words)
+
+    def by_module(words, pipe):
+        subprocess.run(bench(*words), stdout=pipe, stderr=pipe, timeout=300)
+        os.close(pipe)
+
+    text = printed(partial(by_module, [*run, "--output", "piped"]), *os.pipe())
+    assert "owned" in text
+    assert not ESCAPES.findall(text)
+    for words in (
+        *(["list", *own], ["data", "describe", f"{EVIL}data", *own], run),
         *(["report", "out"], ["compare", "out", "out"], ["check", "evil.py"]),
         *([f"{EVIL}verb"], ["run", "--tasks", EVIL]),
-    ]
-    for words in commands if live else commands[2:3]:
-        ours, theirs = pty.openpty() if live else os.pipe()
-        process = subprocess.Popen(
-            [sys.executable, "-m", "oasis_bench", *words],
-            **{"cwd": tmp_path, "stdout": theirs, "stderr": theirs},
-        )
-        os.close(theirs)
-        printed = b""
-        try:
-            while part := os.read(ours, 65536):
-                printed += part
-        except OSError:  # the other end of a terminal has been closed
-            pass
-        os.close(ours)
-        process.wait(60)
-        text = printed.decode("utf-8").replace("\r\n", "\n")
+    ):
+        call = by_module if words[0] == "check" else in_process  # it is a run of pytest
+        text = printed(partial(call, words), *pty.openpty())
         assert "owned" in text or words[0] == "compare", words
-        assert not ESCAPES.findall(text.replace("\r", "") if live else text), (words, text)
+        assert not ESCAPES.findall(text.replace("\r", "")), (words, text)
     result = RunResult(tmp_path / "out")
     page = (tmp_path / "out" / "report.html").read_text("utf-8")
     for text in (str(result), result._repr_html_(), page, str(UsageError(EVIL))):

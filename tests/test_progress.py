@@ -6,7 +6,7 @@ import time
 from contextlib import closing
 
 import pytest
-from fake_runs import fake_trial
+from fake_runs import fake_trial, result_of
 
 from oasis_bench.command_line import ProgressDisplay, run
 from oasis_bench.command_line.entry import parse_words
@@ -23,9 +23,9 @@ def show_two_trials(failing=False):
     """Show two trials of ten seconds each, the second of which may fail."""
     with closing(ProgressDisplay()) as display:
         display.trial(None, 0, 2)
-        display.trial(fake_trial("A", 2, 0), 1, 2)
+        display.trial(result_of(fake_trial("A", 2, 0)), 1, 2)
         status = {"status": "failed", "reason": "too many rows"} if failing else {}
-        display.trial(fake_trial("B", 2, 0, **status), 2, 2)
+        display.trial(result_of(fake_trial("B", 2, 0, **status)), 2, 2)
 
 
 def test_elsewhere_than_on_a_terminal_each_trial_is_a_line_with_the_time_left(monkeypatch, capsys):

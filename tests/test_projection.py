@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from fake_runs import fake_trial, make_run
+from fake_runs import FakeTrial, fake_trial, make_run
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import normalize
@@ -13,7 +13,6 @@ from oasis_bench.experiment import LearnerSpec
 from oasis_bench.reports.figures import planes, space_figures
 from oasis_bench.reports.view import view_of
 from oasis_bench.runs import read_run, run_experiment
-from oasis_bench.trial import TrialResult
 from oasis_bench.trial.harness_side.evaluator import (
     CLASSES,
     ITEMS_PER_CLASS,
@@ -111,7 +110,7 @@ def test_a_turned_plane_lies_as_the_first_one_does(tmp_path):
     turned = first @ np.array([[0.0, 1.0], [1.0, 0.0]])
     names = ("row", "label", "x", "y", "x_before", "y_before")
     trials = [
-        TrialResult(
+        FakeTrial(
             fake_trial(learner, 2, scaling=scaling).columns,
             projections=[
                 dict(zip(names, (row, row % 2, *turned[row], *before[row]), strict=True))

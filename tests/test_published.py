@@ -7,7 +7,7 @@ from report_helpers import texts
 from oasis_bench.claims import ClassList, published, published_figures
 from oasis_bench.claims.paper_figures import CLASS_LISTS, PUBLISHED
 from oasis_bench.datasets import Caltech256
-from oasis_bench.experiment import Experiment
+from oasis_bench.experiment import read_experiment
 from oasis_bench.reports.claims_page import beside_published
 
 LEARNERS = ["OASIS", "Euclidean"]
@@ -27,7 +27,7 @@ def run_of(folder, classes, built_in=None, n_classes=10, dataset="caltech256", *
 
 
 def planned(name):
-    return Experiment.from_toml(name)
+    return read_experiment(name)
 
 
 def test_each_file_of_published_figures_has_its_source():

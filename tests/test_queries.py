@@ -15,7 +15,7 @@ from oasis_bench.system import UsageError
 from oasis_bench.tasks import Retrieval
 from oasis_bench.trial import draw_items
 from oasis_bench.trial.harness_side.evaluator import Evaluator
-from oasis_bench.trial.wall import Scores
+from oasis_bench.trial.wall.messages import Scores
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def shown(spec, pictures):
     n = len(items.test_rows)
     scores = np.random.default_rng(0).normal(size=(n, n))
     reader.add(Scores("test", n, "float64"), scores.tobytes())
-    return {row["query"] for row in evaluator.retrievals()}, set(items.test_rows.tolist())
+    return {row.query for row in evaluator.retrievals()}, set(items.test_rows.tolist())
 
 
 def test_named_rows_are_shown_and_no_others(specs, pictures):

@@ -11,14 +11,8 @@ from scipy import sparse
 from sklearn.datasets import load_digits
 
 from oasis_bench.algorithms import LDA, LMNN, OASIS, ClassifierPosterior, Euclidean
-from oasis_bench.system import Threads, work as work_module
-from oasis_bench.tasks import (
-    evaluate_ranking,
-    ranking,
-    score_sparse,
-    tie_order,
-    top_k,
-)
+from oasis_bench.system import side_by_side, work as work_module
+from oasis_bench.tasks import evaluate_ranking, ranking, score_sparse, tie_order, top_k
 from oasis_bench.tasks.ranking import places, relevant_ranks
 
 # Two full chunks of a kernel and a bit.
@@ -40,7 +34,7 @@ KINDS = {
 
 @pytest.fixture(params=[1, 3], ids=["one thread", "three threads"])
 def n_threads(request, monkeypatch):
-    monkeypatch.setattr(work_module.Threads, "of_blas", lambda: request.param)
+    monkeypatch.setattr(work_module, "n_blas_threads", lambda: request.param)
 
 
 def scores_of(kind, dtype, shape):
@@ -150,7 +144,7 @@ def test_a_sparse_score_depends_on_no_block_no_thread_and_no_neighbour(monkeypat
     learner.n_features_in_ = 50
     whole = learner.similarity(queries, gallery)
     np.testing.assert_array_equal(whole[:, :300], whole[:, :299:-1])
-    monkeypatch.setattr(work_module.Threads, "of_blas", lambda: 3)
+    monkeypatch.setattr(work_module, "n_blas_threads", lambda: 3)
     monkeypatch.setattr(ranking, "GALLERY_ROWS", 11)
     monkeypatch.setattr(ranking, "QUERY_ROWS", 3)
     np.testing.assert_array_equal(learner.similarity(queries, gallery), whole)
@@ -228,7 +222,7 @@ def test_after_ctrl_c_no_further_item_is_begun(count, monkeypatch):
             super().shutdown(wait=wait)
 
     monkeypatch.setattr(work_module, "ThreadPoolExecutor", Pool)
-    monkeypatch.setattr(work_module.Threads, "of_blas", lambda: count)
+    monkeypatch.setattr(work_module, "n_blas_threads", lambda: count)
     begun = []
 
     def work(item):
@@ -239,7 +233,7 @@ def test_after_ctrl_c_no_further_item_is_begun(count, monkeypatch):
             ended.wait(1)  # a signal just before the main thread waits is seen when an item ends
 
     with pytest.raises(KeyboardInterrupt):
-        Threads.side_by_side(work, range(200))
+        side_by_side(work, range(200))
     assert len(begun) < 20
 
 

@@ -14,12 +14,7 @@ from oasis_bench.reports.figure_style import (
     learner_styles,
     styles_in_order,
 )
-from oasis_bench.reports.figures import (
-    draw_by_classes,
-    draw_costs,
-    pareto_front,
-    times_and_values,
-)
+from oasis_bench.reports.figures import draw_by_classes, draw_costs, pareto_front, times_and_values
 from oasis_bench.reports.report_files import inline_svg
 from oasis_bench.reports.view import view_of
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from fake_runs import fake_trial, fake_trials, make_run
+from fake_runs import FakeTrial, fake_trial, fake_trials, make_run
 from report_helpers import marks, texts
 
 from oasis_bench.reports import summary_text
@@ -17,7 +17,6 @@ from oasis_bench.reports.measures import (
 from oasis_bench.reports.table import Column, Table, table_lines
 from oasis_bench.reports.trials import cost_tables, selection_table, unfinished_table
 from oasis_bench.reports.view import view_of
-from oasis_bench.trial import TrialResult
 
 BOTH = ("retrieval", "classification")
 NOT_APPLICABLE = {"classification": ("not applicable", "no similarity to training images")}
@@ -170,7 +169,7 @@ def test_the_pairs_confused_most_are_those_of_the_best_and_the_file_has_all(tmp_
     best = fake_trial("best", 2, mAP=0.6, tasks=("classification",))
     counts = [(0, 0, 21), (0, 1, 4), (1, 1, 24), (1, 0, 1)]
     names = ("task", "label", "predicted", "n")
-    best = TrialResult(
+    best = FakeTrial(
         best.columns,
         best.answers,
         best.measures,

@@ -2,44 +2,33 @@
 
 from collections import Counter
 from itertools import permutations
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from scipy import sparse
 from scipy.stats import binomtest, chisquare
 
-from oasis_bench.algorithms.deep_ranking import DeepRanking, RelevanceSampler, Reservoir
+from oasis_bench.algorithms.deep_ranking import DeepRanking, RelevanceSampler, reservoir
 from oasis_bench.system import UsageError
 
 LEAST_P = 1e-3
 
 
-def sampler_of(
-    reservoir: Reservoir, R: npt.NDArray[np.float64], *settings: Any
-) -> RelevanceSampler:
-    return RelevanceSampler(*reservoir.kept(), lambda a, b: R[a, b], "reservoir", *settings)
+def sampler_of(kept, R, *settings):
+    return RelevanceSampler(*kept, lambda a, b: R[a, b], "reservoir", *settings)
 
 
-def matrix(categories: npt.NDArray[np.int64], seed: int = 0) -> npt.NDArray[np.float64]:
+def matrix(categories, seed=0):
     """A symmetric relevance within categories, from 0 to 1, in steps of a tenth."""
     upper = np.triu(np.random.default_rng(seed).integers(0, 11, (len(categories),) * 2), 1) / 10
-    R: npt.NDArray[np.float64] = (upper + upper.T) * (categories[:, None] == categories)
-    return R
+    return (upper + upper.T) * (categories[:, None] == categories)
 
 
-def filled(
-    categories: npt.NDArray[np.int64], R: npt.NDArray[np.float64], capacity: int = 100
-) -> Reservoir:
-    reservoir = Reservoir(capacity, 0)
-    reservoir.add(np.arange(len(R)), categories, R.sum(axis=1))
-    return reservoir
+def filled(categories, R, capacity=100):
+    return reservoir(np.arange(len(R)), categories, R.sum(axis=1), capacity, 0)
 
 
-def assert_drawn_as(
-    counts: Counter[tuple[int, ...]], expected: dict[tuple[int, ...], float]
-) -> None:
+def assert_drawn_as(counts, expected):
     n = sum(counts.values())
     assert set(counts) <= {key for key, p in expected.items() if p > 0}
     keys = [key for key, p in expected.items() if p > 0]
@@ -50,62 +39,47 @@ def assert_drawn_as(
 
 class TestReservoir:
     @pytest.mark.parametrize("scale", [1.0, 1e-9, 1e9])
-    def test_one_place_is_kept_in_proportion_to_relevance(self, scale: float) -> None:
+    def test_one_place_is_kept_in_proportion_to_relevance(self, scale):
         # Picture 2 comes twice, and picture 3 is relevant to nothing.
         # Each of 4000 categories sees the same stream.
         stream, totals = np.array([0, 1, 2, 3, 2]), np.array([1.0, 2, 3, 0, 3]) * scale
-        reservoir = Reservoir(1, 0)
-        reservoir.add(np.tile(stream, 4000), np.arange(4000).repeat(5), np.tile(totals, 4000))
-        counts: Counter[tuple[int, ...]] = Counter()
-        items, categories, kept = reservoir.kept()
+        seen = np.tile(stream, 4000), np.arange(4000).repeat(5), np.tile(totals, 4000)
+        counts = Counter()
+        items, categories, kept = reservoir(*seen, 1, 0)
         np.testing.assert_array_equal(categories, np.arange(4000))
         np.testing.assert_array_equal(kept, totals[items])
         counts.update((item,) for item in items.tolist())
         assert_drawn_as(counts, {(0,): 1 / 9, (1,): 2 / 9, (2,): 6 / 9})
 
-    def test_more_places_are_drawn_without_replacement(self) -> None:
+    def test_more_places_are_drawn_without_replacement(self):
         totals = np.array([1.0, 2, 4, 5])
         expected = {
             (first, second): totals[first] / 12 * totals[second] / (12 - totals[first])
             for first, second in permutations(range(4), 2)
         }
-        reservoir = Reservoir(2, 0)
-        reservoir.add(np.tile(np.arange(4), 6000), np.arange(6000).repeat(4), np.tile(totals, 6000))
-        kept = reservoir.kept()[0].reshape(6000, 2).tolist()
+        seen = np.tile(np.arange(4), 6000), np.arange(6000).repeat(4), np.tile(totals, 6000)
+        kept = reservoir(*seen, 2, 0)[0].reshape(6000, 2).tolist()
         assert_drawn_as(Counter(map(tuple, kept)), expected)
 
-    def test_the_parts_of_a_stream_do_not_matter(self) -> None:
+    def test_each_buffer_is_filled(self) -> None:
         rng = np.random.default_rng(0)
         categories, totals = rng.integers(0, 7, 1000), rng.random(1000)
-        whole, parts = Reservoir(20, 3), Reservoir(20, 3)
-        whole.add(range(1000), categories, totals)
-        for part in np.split(np.arange(1000), [1, 2, 40, 700]):
-            parts.add(part, categories[part], totals[part])
-        items, of, kept = whole.kept()
+        items, of, kept = reservoir(np.arange(1000), categories, totals, 20, 3)
         np.testing.assert_array_equal(of, categories[items])
         np.testing.assert_array_equal(kept, totals[items])
         assert np.bincount(of).tolist() == 7 * [20]
-        others, other_of, _ = parts.kept()
-        for name in range(7):
-            np.testing.assert_array_equal(items[of == name], others[other_of == name])
 
 
-def exact(
-    categories: npt.NDArray[np.int64],
-    R: npt.NDArray[np.float64],
-    out_of_class: float,
-    margin: float,
-    cap: float,
-) -> dict[tuple[int, ...], float]:
+def exact(categories, R, out_of_class, margin, cap):
     """The distribution of triplets, from the definition: a sum over all of them.
 
     Candidates are drawn until one is accepted, so that each has its share of the acceptances.
     """
     n, totals = len(R), R.sum(axis=1)
     kept = totals > 0
-    found: dict[tuple[int, ...], float] = {}
+    found = {}
     for kind, share in ((True, out_of_class), (False, 1 - out_of_class)):
-        of_kind: dict[tuple[int, ...], float] = {}
+        of_kind = {}
         for q in np.flatnonzero(kept):
             own = kept & (categories == categories[q])
             takes = np.zeros(n)
@@ -128,7 +102,7 @@ class TestTriplets:
     # out; category 3 has a picture (9) without relevance.
     CATEGORIES = np.array([0, 0, 0, 0, 0, 1, 1, 2, 3, 3, 3])
 
-    def relevance(self) -> npt.NDArray[np.float64]:
+    def relevance(self):
         R = matrix(self.CATEGORIES)
         R[[4]], R[:, [4]] = R[[3]], R[:, [3]]
         R[3, 4] = R[4, 3] = 1.0
@@ -141,62 +115,51 @@ class TestTriplets:
         ("out_of_class", "margin", "cap"),
         [(1.0, 0.0, 0.35), (0.0, 0.25, 9.0), (0.3, 0.15, 9.0), (0.2, 0.15, 0.35), (0.0, 0.0, 9.0)],
     )
-    def test_they_are_distributed_as_defined(
-        self, out_of_class: float, margin: float, cap: float
-    ) -> None:
+    def test_they_are_distributed_as_defined(self, out_of_class, margin, cap):
         R = self.relevance()
-        reservoir = filled(self.CATEGORIES, R)
-        sampler = sampler_of(reservoir, R, out_of_class, margin, cap)
+        kept = filled(self.CATEGORIES, R)
+        sampler = sampler_of(kept, R, out_of_class, margin, cap)
         drawn = sampler.draw(15_000, np.random.default_rng(1))
         expected = exact(self.CATEGORIES, R, out_of_class, margin, cap)
         assert_drawn_as(Counter(map(tuple, drawn.tolist())), expected)
 
-    def test_a_category_of_one_picture_gives_negatives_alone(self) -> None:
+    def test_a_category_of_one_picture_gives_negatives_alone(self):
         categories = np.array([0, 0, 1])
         R = np.zeros((3, 3))
         R[0, 1] = R[1, 0] = 1.0
-        reservoir = filled(categories, R)
-        reservoir.add([2], [1], [0.5])  # relevant to a picture that the buffer has dropped
-        sampler = sampler_of(reservoir, R, 1.0)
+        totals = np.array([1.0, 1.0, 0.5])  # 2 is relevant to a picture that was dropped
+        sampler = sampler_of((np.arange(3), categories, totals), R, 1.0)
         drawn = sampler.draw(500, np.random.default_rng(0))
         assert set(map(tuple, drawn.tolist())) == {(0, 1, 2), (1, 0, 2)}
         assert sampler.n_dropped > 0
 
-    def test_a_small_buffer_weighs_queries_by_their_relevance(self) -> None:
+    def test_a_small_buffer_weighs_queries_by_their_relevance(self):
         # Buffers of one picture have no pairs, of two have one: it is that of the reservoir.
         R = matrix(np.zeros(30, np.int64))
-        reservoir = filled(np.zeros(30, np.int64), R, capacity=3)
-        drawn = sampler_of(reservoir, R, 0.0).draw(50, np.random.default_rng(0))
-        assert set(drawn.ravel()) == set(reservoir.kept()[0])
+        kept = filled(np.zeros(30, np.int64), R, capacity=3)
+        drawn = sampler_of(kept, R, 0.0).draw(50, np.random.default_rng(0))
+        assert set(drawn.ravel()) == set(kept[0])
 
     def test_where_there_is_no_triplet_it_says_so(self) -> None:
         categories = np.array([0, 0, 0, 1, 1])
         R = (categories[:, None] == categories) * 0.5
         np.fill_diagonal(R, 0)
-        reservoir = filled(categories, R)
-        sampler = sampler_of(reservoir, R, 0.2, 0.1)
+        sampler = sampler_of(filled(categories, R), R, 0.2, 0.1)
         with pytest.raises(UsageError, match=r"of the same category: lower the margin \(0\.1\)"):
             sampler.draw(100, np.random.default_rng(0))
         one = filled(np.zeros(3, np.int64), np.ones((3, 3)))
         with pytest.raises(UsageError, match="all pictures are of 1 category: give 0"):
             sampler_of(one, np.ones((3, 3)))
         with pytest.raises(UsageError, match="2 relevant pictures or more"):
-            sampler_of(Reservoir(3, 0), R)
+            sampler_of((*np.zeros((2, 0), np.int64), np.zeros(0)), R)
 
 
-def by_definition(
-    categories: npt.NDArray[np.int64],
-    R: npt.NDArray[np.float64],
-    weighted: bool,
-    out_of_class: float,
-    margin: float,
-    cap: float,
-) -> dict[tuple[int, ...], float]:
+def by_definition(categories, R, weighted, out_of_class, margin, cap):
     """The distribution of triplets by eq. 6 to 8 of the paper: a sum over all of them."""
     n, totals, capped = len(R), R.sum(axis=1), np.minimum(R, cap)
-    found: dict[tuple[int, ...], float] = {}
+    found = {}
     for outside, share in ((True, out_of_class), (False, 1 - out_of_class)):
-        of_kind: dict[tuple[int, ...], float] = {}
+        of_kind = {}
         for q, p in zip(*np.nonzero(R), strict=True):
             of_query = totals[q] / totals.sum() if weighted else 1 / np.count_nonzero(totals)
             of_positive = capped[q, p] / capped[q].sum() if weighted else 1 / np.count_nonzero(R[q])
@@ -213,17 +176,10 @@ def by_definition(
     return found
 
 
-def source(
-    y: npt.NDArray[np.int64],
-    R: Any,
-    weighted: bool = True,
-    out_of_class: float = 0.2,
-    margin: float = 0.0,
-    cap: float | None = None,
-) -> Any:
+def source(y, R, weighted=True, out_of_class=0.2, margin=0.0, cap=None):
     sampling = "weighted" if weighted else "uniform"
     settings = {"sampling": sampling, "out_of_class": out_of_class, "margin": margin}
-    learner: Any = DeepRanking(**settings, relevance_cap=cap)
+    learner = DeepRanking(**settings, relevance_cap=cap)
     draw = learner._source(y, y, R)  # of as many pictures
     return draw.__self__
 
@@ -236,9 +192,7 @@ class TestRelevanceSampler:
         ("out_of_class", "margin", "cap"),
         [(1.0, 0.0, None), (0.0, 0.25, None), (0.3, 0.15, 0.25), (0.0, 0.0, 0.45)],
     )
-    def test_triplets_are_distributed_as_defined(
-        self, weighted: bool, out_of_class: float, margin: float, cap: float | None
-    ) -> None:
+    def test_triplets_are_distributed_as_defined(self, weighted, out_of_class, margin, cap):
         R = TestTriplets().relevance()
         mixed = np.random.default_rng(3).permutation(len(R))  # categories lie side by side nowhere
         categories, R = self.CATEGORIES[mixed], R[np.ix_(mixed, mixed)]
@@ -256,11 +210,9 @@ class TestRelevanceSampler:
         # taken.  Uniform, 2 / 3 times 1 / 2.
         [(True, 1 - 3 / 4 * 2 / 3), (False, 1 - 2 / 3 * 1 / 2)],
     )
-    def test_as_many_queries_are_dropped_as_the_probabilities_say(
-        self, weighted: bool, share_dropped: float
-    ) -> None:
+    def test_as_many_queries_are_dropped_as_the_probabilities_say(self, weighted, share_dropped):
         R = sparse.csr_array([[0, 1, 0.5], [1, 0, 0.5], [0.5, 0.5, 0]])
-        sampler: Any = source(np.arange(3) // 3, R, weighted, 0.0, 0.25)
+        sampler = source(np.arange(3) // 3, R, weighted, 0.0, 0.25)
         drawn = [sampler.draw(n, np.random.default_rng(n)) for n in (9000, 1000)]
         assert {tuple(triplet) for triplet in np.concatenate(drawn)} == {(0, 1, 2), (1, 0, 2)}
         n_queries = 10_000 + sampler.n_dropped
@@ -271,7 +223,7 @@ class TestRelevanceSampler:
             sampler.draw(3, np.random.default_rng(0))
         assert sampler.n_dropped == 10_000
 
-    def test_where_there_is_no_triplet_it_says_so(self) -> None:
+    def test_where_there_is_no_triplet_it_says_so(self):
         y = np.array([0, 0, 0, 1, 1])
         R = sparse.csr_array((y[:, None] == y) * 0.5)
         with pytest.raises(UsageError, match=r"of the same category: lower the margin \(0\.1\)"):

@@ -11,7 +11,7 @@ import pytest
 from fake_runs import fake_trial, fake_trials
 
 from oasis_bench.command_line import main
-from oasis_bench.experiment import Experiment
+from oasis_bench.experiment import read_experiment
 from oasis_bench.reports.export import COLUMNS
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -160,7 +160,7 @@ def test_what_tuning_gains_is_a_share_of_the_error_with_defaults(write_run, tmp_
     "file", sorted((DOCS / "results" / "suite").glob("*.csv")), ids=lambda file: file.stem
 )
 def test_a_committed_result_is_of_the_suite_and_agrees_with_itself(file):
-    one = Experiment.from_toml("suite").one_for_each_value()[file.stem]
+    one = read_experiment("suite").one_for_each_value()[file.stem]
     rows = pd.read_csv(file, dtype={"blend": str})
     assert tuple(rows.columns) == COLUMNS
     assert set(rows["protocol"]) == {one.protocol}

@@ -10,12 +10,12 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 from sklearn.datasets import load_digits
-from small_runs import bench, small
+from small_runs import OnTrial, bench, small
 
 from oasis_bench.command_line import main
 from oasis_bench.experiment import LearnerSpec
 from oasis_bench.reports import write_report
-from oasis_bench.runs import read_run, resume_experiment, run_experiment
+from oasis_bench.runs import How, read_run, resume_experiment, run_experiment
 from oasis_bench.runs.store import FILE_NAME, Store
 from oasis_bench.system import UsageError
 
@@ -55,7 +55,9 @@ def plugin_in(folder):
 
 @pytest.fixture
 def tiny(tmp_path):
-    return experiment_in(tmp_path)
+    """Only the quick learners of the experiment."""
+    whole = experiment_in(tmp_path)
+    return replace(whole, learners={name: whole.learners[name] for name in ("Flaky", "Euclidean")})
 
 
 @pytest.fixture
@@ -77,7 +79,7 @@ def cut(tmp_path_factory):
 def whole(cut):
     """The same experiment, run without a break."""
     experiment, plugin, run = cut
-    assert run_experiment(experiment, run.with_name("whole"), plugin_files=[plugin]) == 0
+    assert run_experiment(experiment, run.with_name("whole"), How(plugin_files=[plugin])) == 0
     return read_run(run.with_name("whole"))
 
 
@@ -89,7 +91,7 @@ def cut_short(experiment, folder, plugin, after):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_experiment(experiment, folder, plugin_files=[plugin], on_trial=stop)
+        run_experiment(experiment, folder, How(plugin_files=[plugin]), OnTrial(stop))
 
 
 def finished_at(run):
@@ -113,7 +115,7 @@ def test_a_run_goes_on_where_it_stopped_and_gives_what_it_would_have_given(cut, 
         with sqlite3.connect(folder / FILE_NAME) as file:
             seen.append(file.execute("SELECT count(*) FROM labels").fetchone()[0])
 
-    assert resume_experiment(folder, plugin_files=[cut[1]], on_trial=look) == 0
+    assert resume_experiment(folder, How(plugin_files=[cut[1]]), OnTrial(look)) == 0
     assert told == [(done, 4) for done in range(5)]
     resumed, finished = read_run(folder), finished_at(before)
     assert finished_at(resumed)[finished.index].equals(finished)  # not run again
@@ -132,7 +134,7 @@ def test_a_run_goes_on_where_it_stopped_and_gives_what_it_would_have_given(cut, 
     )
     assert "need the labels of test items" not in write_report(folder).read_text()
     # A trial that is run again runs without them, too.
-    resume_experiment(folder, plugin_files=[cut[1]], retry=["ok"], on_trial=look)
+    resume_experiment(folder, How(plugin_files=[cut[1]]), OnTrial(look), retry=["ok"])
     assert seen == [0] * len(seen)
     assert len(seen) == 5 + 7
     pd.testing.assert_frame_equal(read_run(folder).confusion, whole.confusion)
@@ -149,14 +151,14 @@ def test_an_interrupt_before_the_first_trial_removes_only_what_the_run_made(tiny
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_experiment(tiny, folder, plugin_files=[plugin], on_trial=interrupt)
+        run_experiment(tiny, folder, How(plugin_files=[plugin]), OnTrial(interrupt))
     left = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
     assert left == {"mine.txt", ".unfinished/mine.npz", "models/mine.npz"}
 
 
 def test_failed_trials_are_run_again_where_that_is_asked_for(tiny, plugin, tmp_path, capsys):
-    assert run_experiment(tiny, tmp_path / "run", plugin_files=[plugin]) == 2
-    assert resume_experiment(tmp_path / "run", plugin_files=[plugin], retry=["timeout"]) == 0
+    assert run_experiment(tiny, tmp_path / "run", How(plugin_files=[plugin])) == 2
+    assert resume_experiment(tmp_path / "run", How(plugin_files=[plugin]), retry=["timeout"]) == 0
     assert (read_run(tmp_path / "run").trials["status"] == "failed").sum() == 2
     (tmp_path / "marker").touch()
     before = finished_at(read_run(tmp_path / "run"))
@@ -189,7 +191,7 @@ def test_what_changed_since_is_named_and_nothing_is_mixed(cut, tmp_path, change,
             store.write_info(experiment=replace(tiny, max_steps=2000).to_dict())
     before = (tmp_path / "run" / FILE_NAME).read_bytes()
     with pytest.raises(UsageError, match=rf"cannot go on: changed since it began: .*{what[:20]}"):
-        resume_experiment(tmp_path / "run", plugin_files=[plugin])
+        resume_experiment(tmp_path / "run", How(plugin_files=[plugin]))
     assert (tmp_path / "run" / FILE_NAME).read_bytes() == before
 
 
@@ -197,10 +199,10 @@ def test_a_plugin_that_is_edited_in_the_midst_of_a_run_is_not_mixed_in(tiny, plu
     (tmp_path / "marker").touch()
 
     def edit(columns, done, planned):
-        if done == 3:  # all learners have had their first partition
+        if done == 2:  # all learners have had their first partition
             plugin.write_text(FLAKY + "\n# edited\n")
 
-    assert run_experiment(tiny, tmp_path / "run", plugin_files=[plugin], on_trial=edit) == 1
+    assert run_experiment(tiny, tmp_path / "run", How(plugin_files=[plugin]), OnTrial(edit)) == 1
     trials = read_run(tmp_path / "run").trials
     of_flaky = trials[trials["learner"] == "Flaky"].sort_values("partition")
     assert of_flaky["status"].tolist() == ["ok", "failed"]
@@ -211,11 +213,11 @@ def test_two_processes_do_not_write_to_one_run(cut):
     _, plugin, run = cut
     message = r"another process writes to .*run: wait for its end"
     with Store.open(run), pytest.raises(UsageError, match=message):
-        resume_experiment(run, plugin_files=[plugin])
+        resume_experiment(run, How(plugin_files=[plugin]))
 
 
 def test_a_killed_harness_leaves_a_run_that_goes_on(tmp_path):
-    words = "--algorithms Euclidean --classes 2 --partitions 12 --inner-folds 2 --train 8 --test 6"
+    words = "--algorithms Euclidean --classes 2 --partitions 8 --inner-folds 2 --train 8 --test 6"
     command = bench("run", *words.split(), "--output", tmp_path / "run")
     harness = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     for line in harness.stderr:
@@ -225,10 +227,12 @@ def test_a_killed_harness_leaves_a_run_that_goes_on(tmp_path):
     harness.wait()
     harness.stderr.close()
     n_done = len(read_run(tmp_path / "run").trials)
-    assert 3 <= n_done < 12
+    assert 3 <= n_done < 8
     told = []
-    assert resume_experiment(tmp_path / "run", on_trial=lambda *args: told.append(args)) == 0
-    assert told[0][2] == 12 - n_done
+    assert (
+        resume_experiment(tmp_path / "run", watcher=OnTrial(lambda *args: told.append(args))) == 0
+    )
+    assert told[0][2] == 8 - n_done
     run = read_run(tmp_path / "run")
-    assert sorted(run.trials["partition"]) == list(range(12))
+    assert sorted(run.trials["partition"]) == list(range(8))
     assert (run.trials["status"] == "ok").all()

@@ -7,13 +7,7 @@ import pytest
 from sklearn.metrics import ndcg_score
 from test_measures import LABELS, SCORES
 
-from oasis_bench.tasks import (
-    Retrieval,
-    Task,
-    Truth,
-    ranking,
-    tie_order,
-)
+from oasis_bench.tasks import Retrieval, Truth, ranking, tie_order
 from oasis_bench.tasks.classification import Classification
 from oasis_bench.tasks.judged_tasks import JudgedTripletsTask
 
@@ -126,7 +120,7 @@ def test_blocks_in_any_order_give_the_same_measures(monkeypatch):
     ],
 )
 def test_a_measure_is_read_with_its_k(task, text, expected):
-    assert Task.parse_measure(text, task) == expected
+    assert task.parse_measure(text) == expected
 
 
 def test_values_need_the_scores_of_all_queries():

@@ -6,6 +6,7 @@ its `__init__`: the names in `__init__.pyi`.  A test may look inside one room, t
 
 import ast
 import importlib
+import re
 import subprocess
 import sys
 from functools import cache
@@ -43,10 +44,8 @@ LOOK_INSIDE_SEVERAL = {
     "test_clock.py",
     "test_deep_ranking.py",
     "test_experiment.py",
-    "test_help.py",
     "test_isolation.py",
     "test_keel.py",
-    "test_messages.py",
     "test_paper.py",
     "test_projection.py",
     "test_published.py",
@@ -59,12 +58,12 @@ LOOK_INSIDE_SEVERAL = {
 
 
 @cache
-def tree_of(path: Path) -> ast.Module:
+def tree_of(path):
     return ast.parse(path.read_text())
 
 
 @cache
-def imported(path: Path) -> frozenset[str]:
+def imported(path):
     """Name what a module imports, also inside functions; not what is for type checkers alone."""
     tree, names = tree_of(path), set()
     for_types = {
@@ -83,20 +82,20 @@ def imported(path: Path) -> frozenset[str]:
     return frozenset(names)
 
 
-def room_of(name: str) -> str | None:
+def room_of(name):
     """Return the room that a dotted name of oasis_bench is in, None for a module at the top."""
     package, _, rest = name.partition(".")
     part = rest.partition(".")[0]
     return part if package == "oasis_bench" and (part in FLOORS or part in WINGS) else None
 
 
-def own_room(path: Path) -> str | None:
+def own_room(path):
     """Return the room, or the wing, that a file of the package is in."""
     first, *rest = path.relative_to(ROOT).parts
     return first if first in WINGS else rest[0] if len(rest) > 1 else None
 
 
-def stated(path: Path) -> str:
+def stated(path):
     """Return the module of another wing that a module may import."""
     return BETWEEN_WINGS.get(path.relative_to(ROOT).as_posix(), "")
 
@@ -106,7 +105,7 @@ SOURCES = [
 ]
 
 
-def test_a_module_imports_from_its_own_room_and_lower_floors_only() -> None:
+def test_a_module_imports_from_its_own_room_and_lower_floors_only():
     """Modules of algorithms and data sets stand just above the plugins."""
     assert {own_room(path) for path in SOURCES} == {None, *FLOORS, *WINGS}
     refused = {
@@ -121,14 +120,14 @@ def test_a_module_imports_from_its_own_room_and_lower_floors_only() -> None:
     assert not refused
 
 
-def test_a_stated_exception_is_still_one() -> None:
+def test_a_stated_exception_is_still_one():
     for module, other in BETWEEN_WINGS.items():
         assert other in {name.rpartition(".")[0] for name in imported(ROOT / module)}
 
 
-def past_doors(path: Path, own: str | None) -> dict[str, set[str]]:
+def past_doors(path, own):
     """Return what a file imports past the doors of other rooms, by room; also for type checkers."""
-    found: dict[str, set[str]] = {}
+    found = {}
     for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             names = [(alias.name, "") for alias in node.names]
@@ -151,7 +150,7 @@ MODULES_OF = {
 }
 
 
-def test_other_rooms_are_entered_through_their_doors() -> None:
+def test_other_rooms_are_entered_through_their_doors():
     past = {
         (path.name, name)
         for path in SOURCES
@@ -162,7 +161,7 @@ def test_other_rooms_are_entered_through_their_doors() -> None:
     assert not past
 
 
-def test_a_test_and_a_script_of_docs_look_inside_one_room_at_most() -> None:
+def test_a_test_and_a_script_of_docs_look_inside_one_room_at_most():
     paths = [path for folder in ("tests", "docs") for path in (ROOT / folder).rglob("*.py")]
     assert {path.name for path in paths if len(past_doors(path, None)) > 1} == LOOK_INSIDE_SEVERAL
 
@@ -175,7 +174,7 @@ FOLDERS = [
 """The folders of learners and of data sets that have doors as rooms have."""
 
 
-def test_the_folders_of_a_wing_are_entered_through_their_doors() -> None:
+def test_the_folders_of_a_wing_are_entered_through_their_doors():
     for path, place in product(SOURCES, FOLDERS):
         door = f"oasis_bench.{place.parent.name}.{place.name}."
         names = {
@@ -189,12 +188,13 @@ def test_the_folders_of_a_wing_are_entered_through_their_doors() -> None:
 
 DOORS = [
     *(ROOT / "oasis_bench").glob("*/__init__.pyi"),
+    ROOT / "oasis_bench" / "trial" / "wall" / "__init__.pyi",
     *(folder / "__init__.pyi" for folder in FOLDERS),
 ]
 
 
 @pytest.mark.parametrize("stub", sorted(DOORS), ids=str)
-def test_each_name_at_a_door_is_there_and_is_no_module(stub: Path) -> None:
+def test_each_name_at_a_door_is_there_and_is_no_module(stub):
     room = stub.parent.relative_to(ROOT).as_posix().removeprefix("oasis_bench/").replace("/", ".")
     door = importlib.import_module(f"oasis_bench.{room}")
     names = {
@@ -211,28 +211,28 @@ def test_each_name_at_a_door_is_there_and_is_no_module(stub: Path) -> None:
 TRIAL = ROOT / "oasis_bench" / "trial"
 
 
-def across_the_wall(path: Path) -> set[str]:
+def across_the_wall(path):
     """Return what a module of `trial` imports from another side than its own, but for the wall."""
     room = "oasis_bench.trial."
     inside = {f"{name}." for name in imported(path) if f"{name}.".startswith(room)}
     own = {name for name in inside if name.startswith(f"{room}{path.parent.name}.")}
-    return {name[:-1] for name in inside - own - {f"{room}wall."}}
+    return {name[:-1] for name in inside - own if not name.startswith(f"{room}wall.")}
 
 
-def test_neither_side_of_the_wall_imports_the_other() -> None:
+def test_neither_side_of_the_wall_imports_the_other():
     paths = [*TRIAL.glob("*/*.py")]
     assert {path.parent.name for path in paths} == {"learner_side", "harness_side", "wall"}
     assert not {name for path in paths for name in across_the_wall(path)}
 
 
-def test_the_wall_imports_no_side_and_nothing_else_is_beside_it() -> None:
+def test_the_wall_imports_no_side_and_nothing_else_is_beside_it():
     assert [path.name for path in TRIAL.glob("*.py")] == ["__init__.py"]
     of_wall = {name for path in TRIAL.glob("wall/*.py") for name in imported(path)}
     of_wall = {name for name in of_wall if name.startswith("oasis_bench.trial")}
     assert all(name.startswith("oasis_bench.trial.wall") for name in of_wall)
 
 
-def test_a_learners_process_begins_without_any_module_of_the_harness_side() -> None:
+def test_a_learners_process_begins_without_any_module_of_the_harness_side():
     code = (
         "import pkgutil, sys\n"
         "from oasis_bench.execution.fork_server import PREPARE_TRIALS\n"
@@ -244,10 +244,41 @@ def test_a_learners_process_begins_without_any_module_of_the_harness_side() -> N
     assert found.stdout.split() == ["[]", "True"]
 
 
-def test_a_learner_imports_no_module_of_another_family() -> None:
+def test_a_learner_imports_no_module_of_another_family():
     for path in (ROOT / "algorithms").rglob("*.py"):
         own = ".".join(["oasis_bench", *path.relative_to(ROOT).parent.parts])
         others = {name for name in imported(path) if name.startswith("oasis_bench.algorithms.")}
         for name in others if path.parent.name != "algorithms" or path.stem != "__init__" else ():
             shared = name.removeprefix("oasis_bench.algorithms.").startswith(("_", "shared."))
             assert shared or name.startswith(own + "."), (path, name)
+
+
+def texts_with_options(tree):
+    """Yield the texts of a module that have an option as the command line spells it.
+
+    Commands in quotes, and words of one alone, are not meant; nor is what only `list` prints, the
+    `home` and the `summary` of a data set.
+    """
+    others = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):  # a text comes before its parts
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in ("home", "summary"):
+            others.add(id(node.value))
+        if id(node) in others or not isinstance(node, ast.JoinedStr | ast.Constant):
+            continue
+        parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+        others |= set(map(id, parts))
+        text = "".join(
+            str(part.value) if isinstance(part, ast.Constant) else "{}" for part in parts
+        )
+        is_word = re.fullmatch("--[a-z-]+", text)
+        if not is_word and re.search("--[a-z{]", re.sub("'[^']*('|$)", "", text)):
+            yield text
+
+
+def test_messages_below_the_faces_name_settings_as_each_face_spells_them():
+    """On the command line ``--split``, in Python ``split``: see `system.spelled`."""
+    module = ast.parse("""say(f"{a}: see --{b} or 'run --quick'", "'--b {a}'", "--c", "use --d")""")
+    assert {*texts_with_options(module)} == {"{}: see --{} or 'run --quick'", "use --d"}
+    below = [path for path in SOURCES if FLOORS.get(own_room(path), 0) < FLOORS["command_line"]]
+    found = {(path.name, text) for path in below for text in texts_with_options(tree_of(path))}
+    assert found == {("errors.py", "--{}")}  # `spelled` itself

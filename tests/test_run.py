@@ -17,13 +17,13 @@ from report_helpers import measured
 from scipy import sparse
 from sklearn.datasets import load_digits
 from sklearn.preprocessing import normalize
-from small_runs import bench, digit_rows, processes_of_session, small, trials_of, wait_for
+from small_runs import OnTrial, bench, digit_rows, processes_of_session, small, trials_of, wait_for
 
 from oasis_bench.algorithms import OASIS, Euclidean
 from oasis_bench.data import LabelledRows
 from oasis_bench.experiment import LearnerSpec
-from oasis_bench.runs import read_run, run_experiment
-from oasis_bench.system import UsageError
+from oasis_bench.runs import How, read_run, run_experiment
+from oasis_bench.system import UsageError, processor_name
 from oasis_bench.tasks import draw_partition
 
 TINY = """\
@@ -58,7 +58,7 @@ def alone(tiny, tmp_path_factory):
     """Run the tiny experiment one trial at a time."""
     folder = tmp_path_factory.mktemp("alone") / "run"
     told = []
-    assert run_experiment(tiny, folder, on_trial=lambda *args: told.append(args)) == 0
+    assert run_experiment(tiny, folder, watcher=OnTrial(lambda *args: told.append(args))) == 0
     return read_run(folder), told
 
 
@@ -97,10 +97,11 @@ def test_every_trial_is_stored_and_told_of(alone):
     assert run.info.planned_trials == 4
     assert run.info.started <= run.info.finished
     assert [(done, planned) for _, done, planned in told] == [(i, 4) for i in range(5)]
-    order = [(it.columns["learner"], it.columns["partition"]) for it, done, _ in told if done]
+    order = [(it.row.learner, it.row.partition) for it, done, _ in told if done]
     assert order == [("OASIS", 0), ("Euclidean", 0), ("OASIS", 1), ("Euclidean", 1)]
     assert run.trials["status"].tolist() == ["ok"] * 4
     assert set(run.trials["shared_cores"]) == {0}
+    assert set(run.trials["processor"]) == {processor_name()}
     sizes = run.trials[["n_classes", "n_train", "n_test", "n_features"]]
     assert (sizes == [2, 16, 12, 64]).all(axis=None)
     assert set(run.trials["split"]) == {"seen-classes"}
@@ -154,7 +155,7 @@ def test_the_stored_numbers_are_those_of_a_fit_by_hand(alone, tiny):
 
 def test_jobs_and_the_order_of_learners_change_nothing_but_times(alone, tiny, tmp_path):
     other = replace(tiny, learners=dict(reversed(tiny.learners.items())), title="Reversed")
-    assert run_experiment(other, tmp_path / "run", jobs=2) == 0
+    assert run_experiment(other, tmp_path / "run", How(jobs=2)) == 0
     run = read_run(tmp_path / "run")
     for found, expected in zip(results(run), results(alone[0]), strict=True):
         pd.testing.assert_frame_equal(found, expected)
@@ -200,8 +201,8 @@ def test_the_symmetry_of_w_is_followed_along_the_steps_to_that_of_the_measured_m
 
 def test_without_traces_no_symmetry_is_recorded(tiny, run_trial):
     record = run_trial(trials_of(replace(tiny, traces=False))[0], digit_rows())
-    assert record.columns["status"] == "ok"
-    assert record.columns["symmetry_index"] is None
+    assert record.row.status == "ok"
+    assert record.row.symmetry_index is None
     assert record.traces == record.symmetry == []
 
 
@@ -221,8 +222,8 @@ class Zero(BilinearLearner):
 """
     )
     (spec,) = trials_of(small(["Zero"]), plugin_files=(tmp_path / "zero.py",))
-    columns = run_trial(spec, digit_rows()).columns
-    assert (columns["status"], columns["symmetry_index"]) == ("ok", None)
+    row = run_trial(spec, digit_rows()).row
+    assert (row.status, row.symmetry_index) == ("ok", None)
 
 
 def test_the_choice_is_the_best_of_what_validation_stored(alone):
@@ -320,7 +321,9 @@ def test_the_output_of_each_trial_has_a_limit_of_its_own(tmp_path):
     (tmp_path / "noisy.py").write_text(NOISY)
     # Without a blend, so that no inner folds print side by side and one process writes at a time.
     experiment = small(["Talker", "Noisy"], partitions=2, blend="off")
-    assert run_experiment(experiment, tmp_path / "run", plugin_files=[tmp_path / "noisy.py"]) == 0
+    assert (
+        run_experiment(experiment, tmp_path / "run", How(plugin_files=[tmp_path / "noisy.py"])) == 0
+    )
     log = (tmp_path / "run" / "output.log").read_bytes()
     talker = b"[Talker, classes 2, partition %d]\n" + b"IMPORTANT: the gap was 0.01\n" * 2
     printed = 2 * (20 * 2**20 + 11)  # in the warm-up and in the fit
@@ -408,7 +411,7 @@ def test_what_is_refused_before_the_first_trial_writes_nothing(plugins, tmp_path
     ):
         files = [plugins / "data_sets.py"]
         with pytest.raises(UsageError, match=message):
-            run_experiment(small(SOUND, data), tmp_path / "run", plugin_files=files, **how)
+            run_experiment(small(SOUND, data), tmp_path / "run", How(plugin_files=files, **how))
         assert not (tmp_path / "run").exists()
 
 
@@ -419,15 +422,15 @@ def test_the_search_before_a_fit_does_not_hide_its_memory(run_trial):
     rows = LabelledRows(rng.random((100, 1200)), np.arange(100) % 2, ("even", "odd"))
     for aggressiveness in (0.1, [0.1, 0.2]):
         learner = LearnerSpec("OASIS", {"n_steps": 10, "aggressiveness": aggressiveness})
-        columns = run_trial(trials_of(small({"OASIS": learner}), rows)[0], rows).columns
-        assert columns["n_steps"] == 10  # what is given is not searched
-        assert 11_000_000 < columns["fit_peak_bytes"] < 40_000_000
+        row = run_trial(trials_of(small({"OASIS": learner}), rows)[0], rows).row
+        assert row.n_steps == 10  # what is given is not searched
+        assert 11_000_000 < row.fit_peak_bytes < 40_000_000
 
 
 def test_two_settings_of_one_algorithm_share_their_seeds(run_trial):
     same = {"first": LearnerSpec("OASIS"), "second": LearnerSpec("OASIS")}
     first, second = (run_trial(spec, digit_rows()) for spec in trials_of(small(same)))
-    assert first.columns["learner"] != second.columns["learner"]
+    assert first.row.learner != second.row.learner
     assert first.measures == second.measures
 
 
@@ -438,16 +441,16 @@ def test_a_learner_without_several_labels_is_not_applicable_and_that_is_no_failu
     sizes = {"train_per_class": 40, "test_per_class": 25}  # the defaults: they have no meaning here
     experiment = small(["LMNN", "Euclidean"], classes=("all",), **sizes)
     lmnn, of_euclidean = (run_trial(spec, rows) for spec in trials_of(experiment, rows))
-    lmnn, euclidean = lmnn.columns, of_euclidean.columns
-    assert (lmnn["status"], lmnn["reason"]) == (
+    lmnn, euclidean = lmnn.row, of_euclidean.row
+    assert (lmnn.status, lmnn.reason) == (
         "not applicable",
         "LMNN takes one label an item, not several",
     )
-    assert euclidean["status"] == "ok"
-    assert (euclidean["n_train"], euclidean["n_test"]) == (54, 6)
+    assert euclidean.status == "ok"
+    assert (euclidean.n_train, euclidean.n_test) == (54, 6)
     # with labels at random a random ranking is expected: the mean share of relevant others
     mAP, at_1 = of_euclidean.measures[:2]
-    assert abs(mAP["value"] - at_1["chance"]) < 0.3
+    assert abs(mAP.value - at_1.chance) < 0.3
 
 
 def test_what_a_learner_refuses_is_not_applicable_with_its_reason_and_no_failure(plugins, tmp_path):
@@ -455,7 +458,7 @@ def test_what_a_learner_refuses_is_not_applicable_with_its_reason_and_no_failure
     enough = small(["Refuses", "Euclidean"])
     few = replace(enough, train_per_class=7)  # for the first value of its grid they are enough
     for name, experiment in (("enough", enough), ("few", few)):
-        assert run_experiment(experiment, tmp_path / name, plugin_files=[path]) == 0
+        assert run_experiment(experiment, tmp_path / name, How(plugin_files=[path])) == 0
     assert (trials(read_run(tmp_path / "enough"))["status"] == "ok").all()
     run = read_run(tmp_path / "few")
     found = trials(run)[["status", "reason"]]
@@ -463,6 +466,6 @@ def test_what_a_learner_refuses_is_not_applicable_with_its_reason_and_no_failure
     assert found["status"]["Euclidean"] == "ok"
     assert "Refuses" not in set(run.validation["learner"])
     alone = replace(few, learners={"Refuses": few.learners["Refuses"]})
-    assert run_experiment(alone, tmp_path / "alone", plugin_files=[path]) == len(
+    assert run_experiment(alone, tmp_path / "alone", How(plugin_files=[path])) == len(
         trials(read_run(tmp_path / "alone"))
     )

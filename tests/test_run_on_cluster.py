@@ -12,12 +12,11 @@ import psutil
 import pytest
 from distributed import Client, LocalCluster
 from report_helpers import contents
-from small_runs import bench, small
+from small_runs import OnTrial, bench, small
 
-from oasis_bench.command_line import model_experiment
 from oasis_bench.execution import cluster as on_cluster
-from oasis_bench.experiment import LearnerSpec
-from oasis_bench.runs import read_run, resume_experiment, run_experiment
+from oasis_bench.experiment import LearnerSpec, model_experiment
+from oasis_bench.runs import How, read_run, resume_experiment, run_experiment
 from oasis_bench.system import UsageError
 
 SLOW_ONCE = """
@@ -87,14 +86,16 @@ def scheduler(tmp_path):
 
 
 def test_a_cluster_gives_the_store_and_the_files_of_one_machine(cluster, tmp_path, plugins):
-    tasks, more = ("classification", "retrieval"), {"partitions": 2, "traces": True}
-    experiment = small(["OASIS", "Euclidean", "Raises", "Prints"], tasks=tasks, **more)
+    tasks = ("classification", "retrieval")
+    learners = {name: LearnerSpec(name) for name in ("Euclidean", "Raises", "Prints")}
+    learners["OASIS"] = LearnerSpec("OASIS", {"aggressiveness": 0.1})
+    experiment = small(learners, tasks=tasks, traces=True)
     how = {"plugin_files": [plugins / "misbehaving.py"], "keep": ("models", "predictions")}
     for name, where in (("here", None), ("there", cluster.scheduler_address)):
-        assert run_experiment(experiment, tmp_path / name, cluster=where, **how) == 2
+        assert run_experiment(experiment, tmp_path / name, How(cluster=where, **how)) == 1
     for kind in how["keep"]:
         kept, brought = (contents(tmp_path / name / kind) for name in ("here", "there"))
-        assert len(kept) == 6
+        assert len(kept) == 3
         assert kept == brought
     here, there = read_run(tmp_path / "here"), read_run(tmp_path / "there")
     measures = ["trial_id", "status", "reason", "params", "n_steps"]
@@ -107,12 +108,12 @@ def test_a_cluster_gives_the_store_and_the_files_of_one_machine(cluster, tmp_pat
     assert "learner on stdout" in (tmp_path / "there" / "output.log").read_text()
     assert len(there.info.provenance["workers"]) == 2
     assert set(there.trials["shared_cores"]) == {1}  # both workers are on this machine
-    model = tmp_path / "here" / "models" / "OASIS_2_1.npz"
-    sizes = {"classes": (2,), "partitions": 2, "train_per_class": 8, "test_per_class": 6}
+    model = tmp_path / "here" / "models" / "OASIS_2_0.npz"
+    sizes = {"classes": (2,), "partitions": 1, "train_per_class": 8, "test_per_class": 6}
     again = model_experiment(model, "digits", tasks=tasks, **sizes)
-    assert run_experiment(again, tmp_path / "again", cluster=cluster.scheduler_address) == 0
+    assert run_experiment(again, tmp_path / "again", How(cluster=cluster.scheduler_address)) == 0
     columns = ["task", "measure", "k", "value"]
-    rows = "partition == 1 and task == 'classification' and learner.str.startswith('OASIS')"
+    rows = "task == 'classification' and learner.str.startswith('OASIS')"
     fitted, judged = (
         run.measures.query(rows)[columns] for run in (here, read_run(tmp_path / "again"))
     )
@@ -127,40 +128,37 @@ def test_the_death_of_a_workers_fork_server_ends_one_trial(cluster, tmp_path, pl
         "Euclidean": LearnerSpec("Euclidean"),
     }
     where, folder = cluster.scheduler_address, tmp_path / "run"
-    experiment = small(learners, partitions=2)
-    assert run_experiment(experiment, folder, cluster=where, plugin_files=[plugin]) == 2
+    experiment = small(learners)
+    assert run_experiment(experiment, folder, How(cluster=where, plugin_files=[plugin])) == 1
     trials = read_run(folder).trials
     assert set(zip(trials["learner"], trials["status"], strict=True)) == {
         ("KillsTheServer", "crashed"),
         ("Euclidean", "ok"),
     }
     left = [int(path.name) for path in (tmp_path / "left").iterdir()]
-    assert len(left) == 4
+    assert len(left) == 2
     assert all(_ends(psutil.Process(pid)) for pid in left if psutil.pid_exists(pid))
 
 
-@pytest.mark.parametrize("workers", ["cluster", "lone_worker"])
-def test_a_trial_whose_worker_is_killed_runs_again(workers, request, tmp_path, slow_once):
-    cluster = request.getfixturevalue(workers)
+def test_a_trial_whose_worker_is_killed_runs_again(lone_worker, tmp_path, slow_once):
     plugin, marks = slow_once
     hung = []
 
     def kill_its_worker(columns, done, planned):
         if done == 1:
             hung.append(_hanging(marks))
-            workers = {nanny.pid for nanny in cluster.workers.values()}
+            workers = {nanny.pid for nanny in lone_worker.workers.values()}
             (worker,) = (above for above in hung[0].parents() if above.pid in workers)
             worker.kill()
 
     failures = run_experiment(
-        small(["Euclidean", "SlowOnce"], partitions=2),
+        small(["Euclidean", "SlowOnce"]),
         tmp_path / "run",
-        cluster=cluster.scheduler_address,
-        plugin_files=[plugin],
-        on_trial=kill_its_worker,
+        How(cluster=lone_worker.scheduler_address, plugin_files=[plugin]),
+        OnTrial(kill_its_worker),
     )
     assert failures == 0
-    assert read_run(tmp_path / "run").trials["status"].tolist() == ["ok"] * 4
+    assert read_run(tmp_path / "run").trials["status"].tolist() == ["ok"] * 2
     assert _ends(hung[0])
 
 
@@ -191,10 +189,10 @@ def test_a_run_whose_workers_are_gone_can_go_on(cluster, lone_worker, tmp_path, 
     experiment, where = small(["Euclidean"], partitions=3), tmp_path / "run"
     with pytest.raises(UsageError, match=r"has lost its workers .* --resume"):
         run_experiment(
-            experiment, where, cluster=lone_worker.scheduler_address, on_trial=end_the_worker
+            experiment, where, How(cluster=lone_worker.scheduler_address), OnTrial(end_the_worker)
         )
     assert read_run(where).trials["status"].tolist() == ["ok"]
-    assert resume_experiment(where, cluster=cluster.scheduler_address) == 0
+    assert resume_experiment(where, How(cluster=cluster.scheduler_address)) == 0
     assert read_run(where).trials["status"].tolist() == ["ok"] * 3
 
 
@@ -203,7 +201,7 @@ def test_a_run_whose_scheduler_is_killed_can_go_on(
 ):
     process, address = scheduler
     plugin, marks = slow_once
-    experiment = small(["Euclidean", "SlowOnce"], partitions=2)
+    experiment = small(["Euclidean", "SlowOnce"])
     hung = []
 
     def kill_it(columns, done, planned):
@@ -216,23 +214,24 @@ def test_a_run_whose_scheduler_is_killed_can_go_on(
         run_experiment(
             experiment,
             tmp_path / "run",
-            cluster=address,
-            plugin_files=[plugin],
-            on_trial=kill_it,
+            How(cluster=address, plugin_files=[plugin]),
+            OnTrial(kill_it),
         )
     assert "\n" not in str(told.value)
     assert capfd.readouterr().err == ""
     assert _ends(hung[0])
     assert read_run(tmp_path / "run").trials["status"].tolist() == ["ok"]
-    assert resume_experiment(tmp_path / "run", plugin_files=[plugin]) == 0
-    assert read_run(tmp_path / "run").trials["status"].tolist() == ["ok"] * 4
+    assert resume_experiment(tmp_path / "run", How(plugin_files=[plugin])) == 0
+    assert read_run(tmp_path / "run").trials["status"].tolist() == ["ok"] * 2
 
 
 def test_a_worker_with_another_harness_runs_nothing(cluster, tmp_path, monkeypatch):
     of_this_side = "oasis_bench.experiment.trials.package_hash"
     monkeypatch.setattr(of_this_side, lambda: "another")
     with pytest.raises(UsageError, match="the worker has another source of oasis-bench"):
-        run_experiment(small(["Euclidean"]), tmp_path / "run", cluster=cluster.scheduler_address)
+        run_experiment(
+            small(["Euclidean"]), tmp_path / "run", How(cluster=cluster.scheduler_address)
+        )
 
 
 def test_a_worker_with_other_code_runs_nothing(cluster, tmp_path, plugins):
@@ -247,9 +246,8 @@ def test_a_worker_with_other_code_runs_nothing(cluster, tmp_path, plugins):
         run_experiment(
             experiment,
             tmp_path / "run",
-            cluster=cluster.scheduler_address,
-            plugin_files=[plugin],
-            on_trial=change_it,
+            How(cluster=cluster.scheduler_address, plugin_files=[plugin]),
+            OnTrial(change_it),
         )
 
 

@@ -14,7 +14,7 @@ from small_runs import small, trials_of
 from oasis_bench.data import Ratings
 from oasis_bench.experiment import LearnerSpec
 from oasis_bench.plugins import Registry
-from oasis_bench.runs import read_run, run_experiment
+from oasis_bench.runs import How, read_run, run_experiment
 from oasis_bench.system import UsageError
 from oasis_bench.tasks import draw_partition
 
@@ -85,7 +85,7 @@ def test_an_error_of_a_task_fails_its_trials_and_no_others(task, reason, plugins
     # Tuned by mAP, so that only the harness evaluates the task.
     tasks = ("retrieval", task, "unseen-classes")
     asked = experiment("digits", ["OASIS"], tasks, choose_by="mAP")
-    run_experiment(asked, tmp_path / "run", plugin_files=files)
+    run_experiment(asked, tmp_path / "run", How(plugin_files=files))
     trials = read_run(tmp_path / "run").trials.set_index("split")
     assert trials["status"].to_dict() == {"seen-classes": "failed", "unseen-classes": "ok"}
     assert reason in trials.loc["seen-classes", "reason"]
@@ -110,7 +110,7 @@ def test_pixels_and_patches_reach_their_learners_and_what_none_can_answer_is_a_r
     how = {"classes": (3,), "train_per_class": 10, "test_per_class": 5}
     inputs = experiment("all-inputs", learners, ("retrieval", "classification"), **how)
     paths = [plugins / name for name in files]
-    assert run_experiment(inputs, tmp_path / "run", plugin_files=paths) == 0
+    assert run_experiment(inputs, tmp_path / "run", How(plugin_files=paths)) == 0
     run = read_run(tmp_path / "run")
     assert set(run.trials["status"]) == {"ok"}
     answers = run.answers.set_index(["learner", "task"])
@@ -128,7 +128,7 @@ def judged(tmp_path_factory, plugins):
     folder = tmp_path_factory.mktemp("judged") / "run"
     learners, tasks = ["OASIS", "Euclidean", "LMNN"], ("judged-triplets", "ratings")
     of_people = experiment("judged-items", learners, tasks, test_share=0.3, partitions=2)
-    assert run_experiment(of_people, folder, plugin_files=[plugins / "judged_items.py"]) == 0
+    assert run_experiment(of_people, folder, How(plugin_files=[plugins / "judged_items.py"])) == 0
     return read_run(folder)
 
 
@@ -157,9 +157,3 @@ def test_ratings_have_the_level_of_people_beside(judged):
     # All three raters mark the first candidate of each query, one of them the second, too.
     assert set(np.round(euclidean[euclidean["k"] == 2]["value"], 12)) == {round(4 / 6, 12)}
     assert set(np.round(euclidean[euclidean["k"] == 1]["chance"], 12)) == {round(4 / 6, 12)}
-
-
-def test_a_learner_whose_input_the_data_set_does_not_give_is_refused(plugins, tmp_path):
-    files = [plugins / "pixel_embedding.py"]
-    with pytest.raises(UsageError, match="--data-option pixels=SIZE"):
-        run_experiment(small(["Eigenpictures"]), tmp_path / "run", plugin_files=files)

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from fake_runs import fake_trial, write_run
+from small_runs import OnTrial
 
 import oasis_bench
 from oasis_bench.command_line import main
@@ -62,22 +63,21 @@ class Quits({1}):
 
 
 @pytest.mark.parametrize(
-    ("made", "option", "part"),
+    ("made", "option"),
     [
-        (("algorithms", "Euclidean", "__init__(self)"), "--algorithms", "cannot be made"),
-        (("datasets", "Digits", "__init__(self)"), "--dataset", "quits.py, line 5,"),
-        (("datasets", "Digits", "load(self, _)"), "--dataset", "quits.py, line 5,"),
-        (("tasks.retrieval", "Retrieval", "__init__(self)"), "--tasks", "quits.py, line 5,"),
+        (("datasets", "Digits", "__init__(self)"), "--dataset"),
+        (("datasets", "Digits", "load(self, _)"), "--dataset"),
+        (("tasks.retrieval", "Retrieval", "__init__(self)"), "--tasks"),
     ],
 )
 def test_a_plugin_that_exits_when_it_is_used_is_told_with_its_place(
-    refused, tmp_path, made, option, part
+    refused, tmp_path, made, option
 ):
     module, base, method = made
     path = tmp_path / "quits.py"
     path.write_text(EXITS.format(f"oasis_bench.{module}", base, method))
     line = refused("run", *EUCLIDEAN, option, "Quits", "--plugin", path)
-    assert part in line
+    assert "quits.py, line 5," in line
     assert "SystemExit" in line
 
 
@@ -221,13 +221,8 @@ def test_an_npz_of_more_than_the_free_memory_is_refused(refused, tmp_path, monke
 
 # Stores that are damaged, or a stranger's.
 
-INFO_KEYS = ("experiment", "sources", "identities", "classes", "scaling")
 DAMAGES = {
-    **{
-        f"{key} is {value}": f"INSERT OR REPLACE INTO run VALUES ('{key}', '{value}')"
-        for key in INFO_KEYS
-        for value in ("x", "null", "3")
-    },
+    "classes is null": "INSERT OR REPLACE INTO run VALUES ('classes', 'null')",
     "deep JSON": f"UPDATE run SET value = '{'[' * 9000}' WHERE key = 'notes'",
     "no info": "DELETE FROM run",
     "an unknown status": "PRAGMA ignore_check_constraints = ON; UPDATE trials SET status = 'fine'",
@@ -302,26 +297,16 @@ def test_a_plugin_file_that_only_the_store_names_is_not_run(command, refused, pl
 # What is written for other programs, and what is lost.
 
 
-def test_texts_that_are_formulas_or_control_characters_are_harmless_in_files(tmp_path, command):
-    label = "=cmd()\r\n\\input{x}"
-    run = write_run(tmp_path / "run", [fake_trial(label), fake_trial("-0.5", partition=1)])
-    for kind in ("csv", "summary"):
-        words = ["--format", kind, "--output", tmp_path / kind]
-        assert command("export", run, *words)[0] == 0
-    with (tmp_path / "csv" / "trials.csv").open(newline="") as file:
-        assert {row["learner"] for row in csv.DictReader(file)} == {f"'{label}", "-0.5"}
-    [summary] = (tmp_path / "summary").iterdir()
-    assert "'=cmd()" in summary.read_text()
-    assert command("report", run)[0] == 0
-    for path in (run / "tables").glob("*.tex"):
-        text = path.read_bytes().decode()
-        assert "\r" not in text
-        assert "\\input" not in text
-        assert "=cmd()" not in text or "=cmd()  \\textbackslash{}input" in text
-    assert to_csv(pd.DataFrame({"=cmd()": [1], "n": [2]})).splitlines()[0] == b"'=cmd(),n"
-
-
-EVIL = ["=1+1\x1b[2J", "+1+\x9b1m", "-1+1\u202e", "@x", "\t=1", "x\r=1", "\r\n=1", "\ufffe<b>&\x07"]
+EVIL = [
+    "=1+1\x1b[2J",
+    "+1+\x9b1m",
+    "-1+1\u202e\\input{x}",
+    "@x",
+    "\t=1",
+    "x\r=1",
+    "\r\n=1",
+    "\ufffe<b>&\x07",
+]
 UNSAFE = re.compile(r"[^\t\n\r -~\u00a0-\uffff]|[\u202a-\u202e\ufffe\uffff]")
 FORMULA = re.compile(r"[=+\-@\t\r]", re.ASCII)
 
@@ -332,6 +317,7 @@ def check_harmless(folder):
     for path in files:
         text = path.read_bytes().decode()
         assert not UNSAFE.search(text), path
+        assert path.suffix != ".tex" or "\\input" not in text
         if path.suffix == ".svg":
             ElementTree.fromstring(text)
         if path.suffix == ".csv":
@@ -364,6 +350,7 @@ def test_texts_of_the_data_are_harmless_in_every_file(tmp_path, command, monkeyp
         status, _, errors = command(*words)
         assert status == 0, errors
     assert check_harmless(run) == {".csv", ".svg", ".html", ".tex"}
+    assert to_csv(pd.DataFrame({"=cmd()": [1], "n": [2]})).splitlines()[0] == b"'=cmd(),n"
     found = pd.read_csv(run / "neighbours.csv", keep_default_na=False)
     assert found["query"].tolist()[::2] == pd.read_csv(run / "points.csv")["name"].tolist()
     assert found["query"][:4].tolist() == 2 * ["'=1+1\ufffd[2J"] + 2 * ["'+1+\ufffd1m"]
@@ -377,7 +364,7 @@ def test_a_store_that_is_deleted_in_mid_run_is_told_as_lost(tmp_path, experiment
             shutil.rmtree(tmp_path / "run")
 
     with pytest.raises(OutputError, match="was removed while the run went on: its trials are lost"):
-        run_experiment(experiment, tmp_path / "run", on_trial=delete)
+        run_experiment(experiment, tmp_path / "run", watcher=OnTrial(delete))
 
 
 @pytest.mark.parametrize("words", [["--output", ""], ["--resume", ""], ["--plugin", ""]])

@@ -10,7 +10,6 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import scipy.sparse
-from pyarrow import parquet
 from sklearn.base import clone
 from sklearn.datasets import dump_svmlight_file, load_iris
 from sklearn.pipeline import make_pipeline
@@ -102,13 +101,14 @@ def test_a_comma_is_refused_where_the_table_did_not_say_what_it_means(tmp_path):
 def test_dates_are_not_taken_from_numbers_nor_numbers_from_dates(tmp_path):
     lines = [f"2020-01-{1 + i % 28:02},{u},{'xy'[i % 2]}" for i, u in enumerate(U)]
     schema = read(write(tmp_path / "t.csv", "day,size,label", lines)).schema
-    for cells, named in ((["43831,1"], "'43831'"), (["20200131,1"], "'20200131'")):
-        query = write(tmp_path / "q.csv", "day,size", cells)
-        with pytest.raises(UsageError, match=f"column 'day' was a date .*{named} in row 1"):
+    for cells, message in (
+        ("43831,1", "column 'day' was a date .*'43831' in row 1"),
+        ("20200131,1", "column 'day' was a date .*'20200131' in row 1"),
+        ("2020-01-31,2001-05-03", "column 'size' was a number .*'2001-05-03' in row 1"),
+    ):
+        query = write(tmp_path / "q.csv", "day,size", [cells])
+        with pytest.raises(UsageError, match=message):
             TableFile(query).load_items(schema=schema)
-    query = write(tmp_path / "q.csv", "day,size", ["2020-01-31,2001-05-03"])
-    with pytest.raises(UsageError, match=r"column 'size' was a number .*'2001-05-03' in row 1"):
-        TableFile(query).load_items(schema=schema)
     for column, value in (("day", 20200131), ("size", pd.Timestamp("2001-05-03"))):
         table = pd.DataFrame({"day": ["2020-01-31"], "size": [1.0]}).assign(**{column: value})
         with pytest.raises(UsageError, match=f"column '{column}' was a"):
@@ -297,8 +297,7 @@ def test_a_mask_is_missing_and_float32_stays():
     model = fitted((X, np.arange(N) % 2))
     assert model[0].n_features_in_ == 2
     assert model[0].medians_[1] == np.median(np.delete(X.data[:, 1], 3))
-    frame = pd.DataFrame({"a": U, "b": U * 2, "label": np.arange(N) % 2})
-    frame = frame.astype({"a": np.float32, "b": np.float32})
+    frame = pd.DataFrame({"a": U, "b": U * 2}, dtype=np.float32).assign(label=np.arange(N) % 2)
     assert fitted(frame)[0].transform(frame).dtype == np.float32
 
 
@@ -449,24 +448,6 @@ def test_a_row_in_place_of_names_is_refused_and_can_be_read(tmp_path):
     np.testing.assert_array_equal(X, rows.X)
 
 
-DAMAGED = {
-    "line 2 begins a quoted cell of 15 lines": [
-        '1,"2,a',
-        *["3,4,b"] * 13,
-        '5,6",a',
-        *["7,8,b"] * 25,
-    ],
-    "line 8 has 1 field and the others have 3": [*["1,2,a", "3,4,b"] * 3, "5"],
-    "line 3 has 4 fields and the others have 3": ["1,2,a", "3,4,b,9"],
-}
-
-
-@pytest.mark.parametrize(("message", "lines"), DAMAGED.items())
-def test_damaged_lines_are_told(tmp_path, message, lines):
-    with pytest.raises(UsageError, match=message):
-        read(write(tmp_path / "t.csv", "x,y,label", lines))
-
-
 def test_texts_of_several_lines_are_no_damage(tmp_path):
     lines = [f'{i},"one, two\nthree {i % 3}",{"ab"[i % 2]}' for i in range(12)]
     assert read(write(tmp_path / "t.csv", "n,text,label", lines)).X.shape[0] == 12
@@ -575,21 +556,16 @@ def as_version_1(model, path):
     return path
 
 
-def test_a_model_of_version_1_knows_its_names(tmp_path):
+def test_a_model_of_version_1_knows_its_names_and_one_of_texts_is_refused(tmp_path):
     frame = pd.DataFrame({"u": U, "v": U[::-1] ** 2, "label": ["a", "b"] * 30})
     model = fitted(frame, learner="LDA")
     loaded = load_model(as_version_1(model, tmp_path / "old.npz"))
     np.testing.assert_array_equal(
         oasis_bench.embed(loaded, frame[["v", "u"]]), oasis_bench.embed(model, frame)
     )
-
-
-def test_a_model_of_version_1_of_texts_is_refused(tmp_path):
-    lines = [f"{u},{'pqr'[i % 3]},{'ab'[i % 2]}" for i, u in enumerate(U)]
-    model = fitted(write(tmp_path / "t.csv", "u,code,label", lines))
-    old = as_version_1(model, tmp_path / "old.npz")
+    of_texts = fitted(frame.assign(v=["p", "q", "r"] * 20))
     with pytest.raises(UsageError, match=r"an older version wrote it.*: fit it anew"):
-        load_model(old)
+        load_model(as_version_1(of_texts, tmp_path / "texts.npz"))
 
 
 def test_a_pipeline_of_scikit_learn_is_saved_with_its_names(tmp_path):
@@ -668,19 +644,3 @@ def test_without_pyarrow_tables_of_others_are_told_in_one_line(monkeypatch):
     model = Euclidean().fit(U[:, None], np.arange(N) % 2)
     with pytest.raises(UsageError, match=r"polars or Arrow needs pyarrow: run pip install"):
         oasis_bench.neighbours(model, pa.table({"u": U}), U[:1, None])
-
-
-def test_a_parquet_file_keeps_texts_and_dates(tmp_path):
-    table = {
-        "code": ["01", "02", "7a"] * 20,
-        "day": [datetime.date(2020, 1, 1 + i % 28) for i in range(N)],
-        "label": ["a", "b"] * 30,
-    }
-    parquet.write_table(pa.table(table), tmp_path / "t.parquet")
-    rows = read(tmp_path / "t.parquet")
-    assert rows.schema.columns[0].texts == ("01", "02", "7a")
-    assert rows.X[0, 1] == 18262
-    lines = ["code,day", "01,2020-01-05"]
-    (tmp_path / "q.csv").write_text("\n".join(lines))
-    found, _ = TableFile(tmp_path / "q.csv").load_items(schema=rows.schema)
-    assert found.tolist() == [[0, 18266]]

@@ -21,13 +21,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from oasis_bench import scorers
-from oasis_bench.algorithms import (
-    LMNN,
-    OASIS,
-    RCA,
-    Euclidean,
-    LogDetOASIS,
-)
+from oasis_bench.algorithms import LMNN, OASIS, RCA, Euclidean, LogDetOASIS
 from oasis_bench.plugins import digit_rows
 
 X, Y = digit_rows()

@@ -9,38 +9,38 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from oasis_bench.trial import wall
-from oasis_bench.trial.wall import is_sealed, map_items, seal_items
+from oasis_bench.trial.wall import sealed as wall
+from oasis_bench.trial.wall.sealed import Items, is_sealed, map_items, seal_items
 
 ARRAYS = {
     "X": np.random.default_rng(0).normal(size=(7, 3)),
-    "pixels": np.arange(2 * 3 * 3 * 3, dtype=np.uint8).reshape(2, 3, 3, 3),
-    "none": np.empty((0, 4), np.float32),
-    "turned": np.arange(6.0).reshape(2, 3).T,
-    "flags": np.array([True, False]),
+    "y": np.arange(6.0).reshape(2, 3).T,
+    "judgements": np.arange(2 * 3 * 3 * 3, dtype=np.uint8).reshape(2, 3, 3, 3),
 }
 
 
 @pytest.fixture
 def sealed():
-    descriptor = seal_items(**ARRAYS)
+    descriptor = seal_items(Items(*ARRAYS.values()))
     yield descriptor
     os.close(descriptor)
 
 
 def test_arrays_arrive_as_they_were(sealed):
-    mapped = map_items(sealed)
-    assert list(mapped) == list(ARRAYS)
-    for name, array in ARRAYS.items():
-        np.testing.assert_array_equal(mapped[name], array)
-        assert mapped[name].dtype == array.dtype
-        assert mapped[name].ctypes.data % 64 == 0 or not array.size
+    others = np.empty((0, 4), np.float32), np.array([True, False]), None
+    for given, descriptor in ((ARRAYS.values(), sealed), (others, seal_items(Items(*others)))):
+        for array, mapped in zip(given, map_items(descriptor), strict=True):
+            np.testing.assert_array_equal(mapped, array)
+            if array is not None:
+                assert mapped.dtype == array.dtype
+                assert mapped.ctypes.data % 64 == 0 or not array.size
+    os.close(descriptor)
 
 
 @pytest.mark.parametrize("X", [sparse.csr_array(np.eye(4, 3)), sparse.csr_array((4, 3))])
 def test_csr_rows_arrive_as_they_were_and_cannot_be_changed(X):
-    descriptor = seal_items(X=X)
-    mapped = map_items(descriptor)["X"]
+    descriptor = seal_items(Items(X))
+    mapped = map_items(descriptor).X
     os.close(descriptor)
     assert mapped.dtype == X.dtype
     np.testing.assert_array_equal(mapped.toarray(), X.toarray())
@@ -52,14 +52,14 @@ def test_nobody_can_change_them(sealed):
     changes = [
         lambda: os.write(sealed, b"x"),
         lambda: os.ftruncate(sealed, 0),
-        lambda: map_items(sealed)["X"].__setitem__((0, 0), 1.0),
+        lambda: map_items(sealed).X.__setitem__((0, 0), 1.0),
     ]
     if sys.platform.startswith("linux"):  # elsewhere its owner could open it anew by no name
         changes.append(lambda: os.truncate(f"/proc/self/fd/{sealed}", 0))
     for change in changes:
         with pytest.raises((OSError, ValueError)):
             change()
-    np.testing.assert_array_equal(map_items(sealed)["X"], ARRAYS["X"])
+    np.testing.assert_array_equal(map_items(sealed).X, ARRAYS["X"])
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="seals are Linux's")
@@ -94,10 +94,10 @@ def test_a_file_of_which_something_holds_a_page_is_sealed_once_it_is_free(monkey
 
 def test_no_name_is_left_in_the_folder_of_temporary_files(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr("oasis_bench.trial.wall.memory_file", lambda: None)  # another system
-    descriptor = seal_items(**ARRAYS)
+    monkeypatch.setattr("oasis_bench.trial.wall.sealed.memory_file", lambda: None)  # another system
+    descriptor = seal_items(Items(*ARRAYS.values()))
     assert list(tmp_path.iterdir()) == []
-    np.testing.assert_array_equal(map_items(descriptor)["X"], ARRAYS["X"])
+    np.testing.assert_array_equal(map_items(descriptor).X, ARRAYS["X"])
     with pytest.raises(OSError, match="descriptor"):
         os.write(descriptor, b"x")
     os.close(descriptor)

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from oasis_bench.datasets import Digits
-from oasis_bench.experiment import Candidate, Experiment, LearnerSpec, Search, plan
+from oasis_bench.experiment import Candidate, Experiment, LearnerSpec, Plan, Search
 from oasis_bench.experiment.trials import candidates
 from oasis_bench.plugins import BilinearLearner, IncrementalLearner, Registry
 from oasis_bench.tasks import SeenClassesSplit, Truth
 from oasis_bench.trial import FitData
-from oasis_bench.trial.learner_side import tuning
-from oasis_bench.trial.learner_side.tuning import PATIENCE, tune
-from oasis_bench.trial.wall import FIRST_CHECKPOINT, checkpoints
+from oasis_bench.trial.learner_side import fold_processes
+from oasis_bench.trial.learner_side.tuning import PATIENCE, Tuning
+from oasis_bench.trial.wall.assignment import FIRST_CHECKPOINT, checkpoints
 
 X, Y = np.arange(24.0)[:, None], np.arange(24) % 2
 FOLDS = SeenClassesSplit(None).inner_folds(Y, None, 3, seed=0)
@@ -62,30 +62,39 @@ class Clock:
         yield
 
 
-def values_of(score):
-    """Return a score as `tune` asks for it: a row for each measure."""
-    return lambda learner, data, baselines: np.array(score(learner), ndmin=2)
+class KnownFolds:
+    """Inner folds whose learners have values that are known by construction."""
+
+    n_measures, baseline_scalings = 1, ()
+
+    def __init__(self, score, cls=Known, folds_of=lambda scaling: FIT_DATA):
+        self.score, self.cls, self.data, self.made = score, cls, folds_of, []
+
+    def make(self, params, fold):
+        self.made.append(self.cls(**params, fold=fold))
+        return self.made[-1]
+
+    def values(self, learner, data):
+        return self.blend_values(learner, data, None)[:, -1]
+
+    def blend_values(self, learner, data, baselines):
+        return np.array(self.score(learner), ndmin=2)
 
 
 def choose_by(
-    score, cls=Known, levels=(0,), max_steps=4000, timer=None, on_point=lambda point: None
+    score,
+    cls=Known,
+    levels=(0,),
+    max_steps=4000,
+    timer=None,
+    on_point=lambda point: None,
+    baselines=(),
 ):
-    made = []
-
-    def make(params, fold):
-        made.append(cls(**params, fold=fold))
-        return made[-1]
-
-    [choice] = tune(
-        make,
-        [Candidate("none", {"level": level}) for level in levels],
-        lambda scaling: FIT_DATA,
-        values_of(score),
-        max_steps,
-        timer or Clock(),
-        on_point,
-    )
-    return choice, made[1:]  # the first one only tells whether it has steps
+    folds = KnownFolds(score, cls)
+    folds.baseline_scalings = baselines
+    candidates = [Candidate("none", {"level": level}) for level in levels]
+    [choice] = Tuning(folds, candidates, max_steps, timer or Clock(), on_point).winners()
+    return choice, folds.made[1:]  # the first one only tells whether it has steps
 
 
 def test_the_candidate_with_the_best_mean_is_chosen():
@@ -98,7 +107,7 @@ def test_the_candidate_with_the_best_mean_is_chosen():
     )
     assert choice.params == {"level": 30}
     assert choice.n_steps is None
-    seen = {(p["params"]["level"], p["fold"]): p["values"][0] for p in points}
+    seen = {(p.params["level"], p.fold): p.values[0] for p in points}
     assert seen == {(level, i): row[i] for level, row in scores.items() for i in range(3)}
 
 
@@ -111,7 +120,7 @@ def test_of_many_candidates_the_best_third_on_the_first_fold_goes_on(n_candidate
         levels=levels,
         on_point=points.append,
     )
-    on = [[p["params"]["level"] for p in points if p["fold"] == fold] for fold in range(3)]
+    on = [[p.params["level"] for p in points if p.fold == fold] for fold in range(3)]
     kept = range(n_candidates - n_kept, n_candidates)
     assert on[0] == levels
     assert sorted(on[1]) == sorted(on[2]) == [*kept]
@@ -167,18 +176,11 @@ def test_where_the_budget_is_smaller_the_defaults_come_first_and_others_are_draw
 def choice_in(seconds, n_candidates, scalings, monkeypatch):
     """Choose where each job takes 1 s of processor time; later candidates are better."""
     now, points = iter(range(1000)), []
-    monkeypatch.setattr(tuning, "cpu_seconds", lambda: next(now))
-    [choice] = tune(
-        lambda params, fold: Known(**params, fold=fold),
-        [Candidate(s, {"level": level}) for s in scalings for level in range(n_candidates)],
-        lambda scaling: FIT_DATA,
-        values_of(lambda learner: float(learner.level)),
-        1000,
-        Clock(),
-        points.append,
-        seconds,
-    )
-    seen = Counter((p["scaling"], p["params"]["level"]) for p in points)
+    monkeypatch.setattr(fold_processes, "cpu_seconds", lambda: next(now))
+    candidates = [Candidate(s, {"level": level}) for s in scalings for level in range(n_candidates)]
+    folds = KnownFolds(lambda learner: float(learner.level))
+    [choice] = Tuning(folds, candidates, 1000, Clock(), points.append, seconds=seconds).winners()
+    seen = Counter((p.scaling, p.params["level"]) for p in points)
     return (choice.scaling, choice.params["level"]), seen
 
 
@@ -219,16 +221,23 @@ def test_the_own_value_chooses_and_the_best_weight_is_that_of_the_winner():
         lambda learner: np.array(values.get((learner.level, learner.fold), values[1, 0])),
         levels=(1, 2),
         on_point=points.append,
+        baselines=("none",),
     )
     assert (choice.params, choice.blend) == ({"level": 2}, 0.5)
-    assert [point["values"] for point in points] == [[v] for v in (0.4, 0.4, 0.4, 0.6, 0.4, 0.4)]
+    assert [point.values for point in points] == [[v] for v in (0.4, 0.4, 0.4, 0.6, 0.4, 0.4)]
 
 
 def test_where_blending_does_not_help_the_learner_is_taken_as_it_is():
-    choice, _ = choose_by(lambda learner: np.array([0.5, 0.4, 0.5, 0.3, 0.5]))
-    assert choice.blend == 1
-    choice, _ = choose_by(lambda learner: np.array([0.5, 0.4, 0.5, 0.3, 0.2]))
-    assert choice.blend == 0.5  # of equal weights the larger one
+    points = []
+    for own, weight in ((0.5, 1), (0.2, 0.5)):  # of equal weights the larger one
+        choice, made = choose_by(
+            lambda learner, own=own: np.array([0.5, 0.4, 0.5, 0.3, own]),
+            on_point=points.append,
+            baselines=("none",),
+        )
+        assert choice.blend == weight
+        assert len(made) == 3  # without a search one fit on each fold tells all
+    assert [point.values for point in points] == [[0.5]] * 3 + [[0.2]] * 3
     choice, _ = choose_by(lambda learner: 0.5)
     assert choice.blend is None
 
@@ -236,30 +245,24 @@ def test_where_blending_does_not_help_the_learner_is_taken_as_it_is():
 def test_each_measure_has_its_own_winner_of_the_same_fits():
     # By the first measure high levels are the better ones, by the second low ones; each also has
     # its own steps, and its own weight of a blend.
-    def values(learner, data, baselines):
+    def score(learner):
         one = learner.level - abs(learner.steps - 1000) / 1e6
         other = -learner.level - abs(learner.steps - 2828) / 1e6
-        return np.array([[0, one - 1, one + 1, 0, one], [9, 0, 0, 0, other]])
+        return [[0, one - 1, one + 1, 0, one], [9, 0, 0, 0, other]]
 
-    made, points = [], []
-
-    def make(params, fold):
-        made.append(KnownSteps(**params, fold=fold))
-        return made[-1]
-
-    def data_of(scaling):
-        return FIT_DATA
-
+    points, folds = [], KnownFolds(score, KnownSteps)
+    folds.n_measures, folds.baseline_scalings = 2, ("none",)
     levels = [Candidate("none", {"level": level}) for level in (3, 1, 5, 2, 4, 6)]
-    tuned = tune(make, levels, data_of, values, 10**6, Clock(), points.append, n_measures=2)
+    tuned = Tuning(folds, levels, 10**6, Clock(), points.append).winners()
     assert [(one.params["level"], one.n_steps, one.blend) for one in tuned] == [
         (6, 1000, 0.5),
         (1, 2828, 0.0),
     ]
     assert [one.blend_values for one in tuned] == [[7.0] * 3, [9.0] * 3]
-    on = [{p["params"]["level"] for p in points if p["fold"] == fold} for fold in range(3)]
+    on = [{p.params["level"] for p in points if p.fold == fold} for fold in range(3)]
     assert on == [{1, 2, 3, 4, 5, 6}, {1, 2, 5, 6}, {1, 2, 5, 6}]  # a third for each measure
-    assert {one.steps for one in made if one.fold == 0 and one.level == 6} == {8000}
+    # The winner is fitted anew for its blends.
+    assert {one.steps for one in folds.made if one.fold == 0 and one.level == 6} == {8000, 1000}
 
 
 def test_the_baseline_is_tuned_apart_and_blended_in_its_own_scaling():
@@ -268,29 +271,25 @@ def test_the_baseline_is_tuned_apart_and_blended_in_its_own_scaling():
     folds_of = {"none": FIT_DATA, "tenth": scaled}
     seen = []
 
-    def values(learner, data, baselines):
-        seen.append([rows.X.max() / data.X.max() for rows in baselines])
-        return np.array([[0.5, 0, 0, 0, data.X.max()], [0.5, 0, 0, 0, data.X.max()]])
+    class Blended(KnownFolds):
+        n_measures, baseline_scalings = 2, ("none", "tenth")
 
-    def of_baseline(data):
-        return np.array([data.X.max(), -data.X.max()])
+        def blend_values(self, learner, data, baselines):
+            if baselines is not None:  # the blends of the winner
+                seen.append([rows.X.max() / data.X.max() for rows in baselines])
+            return np.array([[0.5, 0, 0, 0, data.X.max()], [0.5, 0, 0, 0, data.X.max()]])
 
-    tuned = tune(
-        lambda params, fold: Known(),
-        [Candidate("none", {}), Candidate("tenth", {})],
-        folds_of.get,
-        values,
-        1000,
-        Clock(),
-        lambda point: None,
-        n_measures=2,
-        baseline=(("none", "tenth"), of_baseline),
-    )
+        def baseline_values(self, data):
+            return np.array([data.X.max(), -data.X.max()])
+
+    folds = Blended(None, lambda fold: Known(), folds_of.get)
+    candidates = [Candidate("none", {}), Candidate("tenth", {})]
+    tuned = Tuning(folds, candidates, 1000, Clock(), lambda point: None).winners()
     assert [(one.scaling, one.baseline_scaling) for one in tuned] == [
         ("none", "none"),
         ("none", "tenth"),
     ]
-    np.testing.assert_allclose(seen, [[1, 0.1]] * 3 + [[10, 1]] * 3)
+    np.testing.assert_allclose(seen, [[1, 0.1]] * 3)
 
 
 @pytest.mark.parametrize("search", ["1", "4", "1s"])
@@ -299,21 +298,13 @@ def test_euclidean_tries_each_scaling_in_order_on_all_folds_as_the_others_baseli
     scaling = ("standard", "minmax", "l2", "none")
     e = Experiment("Fair", "digits", learners, classes=(3,), partitions=1, scaling=scaling)
     rows = Digits().load()
-    lda, euclidean = plan(replace(e, search=search), Digits(), rows, Registry.load())
+    lda, euclidean = Plan.of(replace(e, search=search), Digits(), rows, Registry.load()).trials
     assert [one.scaling for one in euclidean.candidates] == [*scaling] == [*lda.scalings]
     points = []
-    tune(
-        lambda params, fold: Known(),
-        euclidean.candidates,
-        lambda scaling: FIT_DATA,
-        values_of(lambda learner: 0.5),
-        1000,
-        Clock(),
-        points.append,
-        0.0,
-        on_all_folds=True,
-    )
-    assert Counter(point["scaling"] for point in points) == dict.fromkeys(scaling, 3)
+    folds = KnownFolds(lambda learner: 0.5, lambda fold: Known())
+    how = euclidean.candidates, 1000, Clock(), points.append
+    Tuning(folds, *how, seconds=0.0).winners(on_all_folds=True)
+    assert Counter(point.scaling for point in points) == dict.fromkeys(scaling, 3)
 
 
 def test_candidate_and_step_are_chosen_together():
@@ -376,7 +367,7 @@ def test_steps_go_on_from_where_they_were_on_the_learning_rows_of_one_fold():
     for learner, fold in zip(made, FOLDS, strict=True):
         assert learner.steps == 2000
         assert learner.rows == [X[fold.train, 0].tolist()] * len(checkpoints(2000))
-    assert [p["n_steps"] for p in points if p["fold"] == 0] == checkpoints(2000)
+    assert [p.n_steps for p in points if p.fold == 0] == checkpoints(2000)
 
 
 def test_learning_and_validation_are_timed_apart():
@@ -420,8 +411,8 @@ def test_test_images_are_shown_to_nothing_before_the_last_evaluation(
         max_steps=1000,
         traces=False,
     )
-    (spec,) = plan(experiment, Digits(), numbered_rows, registry, (path,))
-    assert run_trial(spec, numbered_rows).columns["status"] == "ok"
+    (spec,) = Plan.of(experiment, Digits(), numbered_rows, registry, (path,)).trials
+    assert run_trial(spec, numbered_rows).row.status == "ok"
 
     lines = map(json.loads, log.read_text().splitlines())
     shown = [(what, frozenset(rows)) for what, rows in lines]

@@ -7,11 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from oasis_bench.analysis import (
-    compare_to_best,
-    detectable_difference,
-    holm,
-)
+from oasis_bench.analysis import compare_to_best, detectable_difference, holm
 from oasis_bench.analysis.statistics import cluster_interval, paired_interval
 
 RHO = 250 / 650

@@ -16,7 +16,7 @@ import pytest
 from small_runs import small
 
 from oasis_bench.notebook import RunResult
-from oasis_bench.runs import read_run, run_experiment
+from oasis_bench.runs import How, read_run, run_experiment
 from oasis_bench.runs.store import FILE_NAME
 from oasis_bench.system import UsageError
 
@@ -33,7 +33,7 @@ def stored(tmp_path_factory):
     folder = tmp_path_factory.mktemp("stored") / "run"
     few = {"tasks": ("retrieval", "classification"), "partitions": 2, "traces": True, "search": "2"}
     experiment = small(["OASIS", "Euclidean"], **few, examples=2, max_steps=1000)
-    run_experiment(experiment, folder, keep=["predictions"])
+    run_experiment(experiment, folder, How(keep=["predictions"]))
     return folder
 
 

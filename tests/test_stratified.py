@@ -153,7 +153,8 @@ class EveryThird(Split):
     summary = "each third row tests"
     citation = "none"
     in_place_of = ("seen-classes",)
-    no_sizes = "has its third rows tested: leave out --train and --test"
+    no_sizes = "has its third rows tested"
+    unread = ("test_share", "most_items")
 
     def sizes(self, rows, classes, partition):
         part = self.draw(rows, classes, partition, 0)

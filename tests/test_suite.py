@@ -6,9 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from oasis_bench.command_line import expected_seconds, has_result, main
-from oasis_bench.experiment import Experiment, package_hash
+import oasis_bench
+from oasis_bench.command_line import main
+from oasis_bench.experiment import package_hash, read_experiment
 from oasis_bench.experiment.identity import _meaning
+from oasis_bench.runs import expected_seconds, has_result
 
 SUITE = """
 title = "Two tables"
@@ -64,6 +66,7 @@ def results(folder):
 def test_each_corpus_is_exported_with_its_protocol_and_code_and_not_run_again(
     suite, tmp_path, capsys
 ):
+    """And Python runs a suite as the command line does."""
     command = ["run", "--experiment", str(suite()), "--output", str(tmp_path / "out")]
     assert main(command) == 0
     found = results(tmp_path / "out")
@@ -79,15 +82,16 @@ def test_each_corpus_is_exported_with_its_protocol_and_code_and_not_run_again(
     capsys.readouterr()
     assert main(command) == 0
     again = capsys.readouterr()
-    assert "0 of 2 corpora have no result" in again.out
-    assert "LDA" not in again.out
-    suite(protocol=2)
-    elsewhere = [*command[:-1], str(tmp_path / "other")]
-    (tmp_path / "other" / "results").mkdir(parents=True)
-    for name in found:
-        found[name].to_csv(tmp_path / "other" / "results" / f"{name}.csv", index=False)
-    assert main(elsewhere) == 0
-    assert {rows["protocol"].iloc[0] for rows in results(tmp_path / "other").values()} == {2}
+    assert "0 of 2 corpora have no result" in again.err
+    assert "LDA" not in again.err
+    by_python = oasis_bench.run(experiment=suite(), output=tmp_path / "python")
+    assert list(by_python) == ["near", "far"]
+    assert sorted(by_python["near"].trials["learner"]) == ["Euclidean", "LDA"]
+    ours = results(tmp_path / "python")
+    assert ours.keys() == found.keys()
+    keys = ["learner", "task", "measure", "k", "protocol", "code", "mean"]
+    for name in ours:
+        pd.testing.assert_frame_equal(ours[name][keys], found[name][keys])
 
 
 def test_a_corpus_without_data_is_told_and_left_out(suite, tmp_path, capsys):
@@ -108,12 +112,14 @@ def test_a_quick_suite_has_its_own_corpora_and_settings(suite, tmp_path):
 
 
 def test_a_result_of_other_learners_or_code_is_made_again(suite, tmp_path):
-    one = Experiment.from_toml(str(suite())).one_for_each_value()["near"]
+    one = read_experiment(str(suite())).one_for_each_value()["near"]
     rows = pd.DataFrame({"protocol": 1, "code": package_hash(), "learner": ["Euclidean", "LDA"]})
     file = tmp_path / "near.csv"
     assert not has_result(file, one)
     rows.to_csv(file)
     assert has_result(file, one)
+    rows.assign(protocol=2).to_csv(file)
+    assert not has_result(file, one)
     rows.iloc[:1].to_csv(file)
     assert not has_result(file, one)
     rows.assign(code="a" * 64).to_csv(file)
@@ -125,10 +131,10 @@ def test_a_result_of_other_learners_or_code_is_made_again(suite, tmp_path):
 
 
 def test_the_time_of_corpora_is_that_of_their_committed_results(suite, tmp_path, monkeypatch):
-    each = Experiment.from_toml(str(suite())).one_for_each_value()
+    each = read_experiment(str(suite())).one_for_each_value()
     results = tmp_path / "results"
     results.mkdir()
-    monkeypatch.setattr("oasis_bench.command_line.run.PUBLISHED", results)
+    monkeypatch.setattr("oasis_bench.runs.several.PUBLISHED", results)
     assert expected_seconds(each) is None
     rows = pd.DataFrame({"learner": ["Euclidean", "LDA"], "split": "stratified", "subset": "all"})
     costs = rows.assign(tuning_seconds=[0, 7], fit_seconds=[1, 2], partitions=2)
@@ -155,7 +161,7 @@ def test_words_do_not_change_the_identity_of_code(other, is_same):
 
 
 def test_every_corpus_and_learner_of_the_built_in_suite_is_known():
-    whole = Experiment.from_toml("suite")
+    whole = read_experiment("suite")
     each = whole.one_for_each_value()
     assert len(each) == len(whole.corpora) >= 29
     assert all(one.protocol == whole.protocol and not one.corpora for one in each.values())

@@ -4,8 +4,6 @@ import gzip
 import io
 import re
 from decimal import Decimal
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +13,6 @@ from pyarrow import parquet
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
-from oasis_bench.data import LabelledRows
 from oasis_bench.datasets import TableFile
 from oasis_bench.system import UsageError
 
@@ -28,21 +25,21 @@ ANIMALS = ["owl", "cat", "owl", "bee", "cat", "owl"]
 Y = np.array([10, 9, 10, 2, 9, 10])
 
 
-def load(path: Path, label: str | None = None, **how: Any) -> LabelledRows:
+def load(path, label=None, **how):
     return TableFile(path, label, **how).load()
 
 
-def frame(values: Any = X, label: str = "label", labels: Any = ANIMALS) -> pd.DataFrame:
+def frame(values=X, label="label", labels=ANIMALS):
     return pd.DataFrame(values, columns=["a", "b", "c"]).assign(**{label: labels})
 
 
-def svmlight(compressed: bool) -> bytes:
+def svmlight(compressed):
     file = io.BytesIO()
     dump_svmlight_file(SPARSE, Y, file, zero_based=False, comment="made by scikit-learn")
     return gzip.compress(file.getvalue()) if compressed else file.getvalue()
 
 
-def assert_rows(rows: LabelledRows, values: Any, labels: Any, names: tuple[str, ...]) -> None:
+def assert_rows(rows, values, labels, names):
     found, expected = [
         array.toarray() if isinstance(array, sparse.csr_array) else array
         for array in (rows.X, values)
@@ -56,19 +53,14 @@ def assert_rows(rows: LabelledRows, values: Any, labels: Any, names: tuple[str, 
 # What the formats hold
 
 
-def test_csv_written_by_pandas_is_read_to_the_last_bit(tmp_path: Path) -> None:
-    frame().to_csv(tmp_path / "t.csv", index=False)
-    assert_rows(load(tmp_path / "t.csv"), X, ANIMALS, ("bee", "cat", "owl"))
-
-
-def test_csv_may_have_quotes_blank_lines_spaces_and_a_byte_order_mark(tmp_path: Path) -> None:
+def test_csv_may_have_quotes_blank_lines_spaces_and_a_byte_order_mark(tmp_path):
     text = '\ufefflabel, a ,"b, or c"\r\n"x ""1""\ny",1,2e3\r\n\r\n z, -1 ,.5\r\n'
     (tmp_path / "t.csv").write_text(text, newline="")
     rows = load(tmp_path / "t.csv")
     assert_rows(rows, np.array([[1, 2000], [-1, 0.5]]), ['x "1"\ny', "z"], ('x "1"\ny', "z"))
 
 
-def test_parquet_written_by_pandas_is_read_without_its_index(tmp_path: Path) -> None:
+def test_parquet_written_by_pandas_is_read_without_its_index(tmp_path):
     by_name = frame().set_index(pd.Index([3, 1, 4, 15, 9, 2], name="row"))
     by_name.to_parquet(tmp_path / "t.parquet")
     assert parquet.read_schema(tmp_path / "t.parquet").names == ["a", "b", "c", "label", "row"]
@@ -76,13 +68,13 @@ def test_parquet_written_by_pandas_is_read_without_its_index(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("kind", ["category", "int8", "Int64", "float32", "string", "boolean"])
-def test_parquet_labels_may_be_of_any_type_that_names_classes(tmp_path: Path, kind: str) -> None:
-    labels = pd.Series([1, 0, 1, 1, 0, 0]).astype(kind)  # type: ignore[call-overload]
+def test_parquet_labels_may_be_of_any_type_that_names_classes(tmp_path, kind):
+    labels = pd.Series([1, 0, 1, 1, 0, 0]).astype(kind)
     frame(labels=labels).to_parquet(tmp_path / "t.parquet")
     assert_rows(load(tmp_path / "t.parquet"), X, [1, 0, 1, 1, 0, 0], ("0", "1"))
 
 
-def test_parquet_features_may_be_of_any_numeric_type(tmp_path: Path) -> None:
+def test_parquet_features_may_be_of_any_numeric_type(tmp_path):
     columns = {
         "whole": pa.array([1, 2], "int8"),
         "yes": pa.array([True, False]),
@@ -96,14 +88,14 @@ def test_parquet_features_may_be_of_any_numeric_type(tmp_path: Path) -> None:
     assert_rows(load(tmp_path / "t.parquet"), expected, ["p", "q"], ("p", "q"))
 
 
-def test_npz_arrays_are_known_by_name_and_label_names_another(tmp_path: Path) -> None:
+def test_npz_arrays_are_known_by_name_and_label_names_another(tmp_path):
     np.savez(tmp_path / "t.npz", X=X, y=Y, coarse=Y // 5)
     assert_rows(load(tmp_path / "t.npz"), X, Y, ("2", "9", "10"))
     assert load(tmp_path / "t.npz", "coarse").class_names == ("0", "1", "2")
 
 
 @pytest.mark.parametrize("matrix", [SPARSE, SPARSE.tocsc(), SPARSE.tocoo(), SPARSE.tobsr()])
-def test_npz_of_a_sparse_matrix_joined_by_labels_stays_sparse(tmp_path: Path, matrix: Any) -> None:
+def test_npz_of_a_sparse_matrix_joined_by_labels_stays_sparse(tmp_path, matrix):
     sparse.save_npz(tmp_path / "X.npz", matrix)
     with np.load(tmp_path / "X.npz") as arrays:
         np.savez(tmp_path / "t.npz", y=Y, **arrays)
@@ -120,7 +112,7 @@ def test_npz_of_a_sparse_matrix_joined_by_labels_stays_sparse(tmp_path: Path, ma
 
 
 @pytest.mark.parametrize("ending", [".svmlight", ".libsvm", ".svm", ".svmlight.gz", ".SVM"])
-def test_svmlight_stays_sparse(tmp_path: Path, ending: str) -> None:
+def test_svmlight_stays_sparse(tmp_path, ending):
     path = tmp_path / f"t{ending}"
     path.write_bytes(svmlight(compressed=ending.endswith(".gz")))
     rows = load(path)
@@ -129,7 +121,7 @@ def test_svmlight_stays_sparse(tmp_path: Path, ending: str) -> None:
 
 
 @pytest.mark.parametrize("values", [X32, X, X32.astype(">f4"), np.asfortranarray(X32)])
-def test_float32_of_the_file_is_kept(tmp_path: Path, values: Any) -> None:
+def test_float32_of_the_file_is_kept(tmp_path, values):
     np.savez(tmp_path / "t.npz", X=values, y=Y)
     expected = values.astype("=f4" if values.dtype.itemsize == 4 else "=f8")
     rows = load(tmp_path / "t.npz")
@@ -138,7 +130,7 @@ def test_float32_of_the_file_is_kept(tmp_path: Path, values: Any) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "bool", "int64", "float16"])
-def test_other_numbers_become_float64(tmp_path: Path, dtype: str) -> None:
+def test_other_numbers_become_float64(tmp_path, dtype):
     values = (X > 0).astype(dtype)
     np.savez(tmp_path / "t.npz", X=values, y=Y)
     assert_rows(load(tmp_path / "t.npz"), values.astype(np.float64), Y, ("2", "9", "10"))
@@ -160,9 +152,7 @@ def test_other_numbers_become_float64(tmp_path: Path, dtype: str) -> None:
         (["9007199254740993", "9007199254740992"], ("9007199254740992", "9007199254740993")),
     ],
 )
-def test_csv_classes_are_in_the_order_of_numbers_only_where_all_are_numbers(
-    tmp_path: Path, texts: list[str], names: tuple[str, ...]
-) -> None:
+def test_csv_classes_are_in_the_order_of_numbers_only_where_all_are_numbers(tmp_path, texts, names):
     lines = [f"{i},{text}" for i, text in enumerate(texts)]
     (tmp_path / "t.csv").write_text("\n".join(["a,label", *lines]))
     assert load(tmp_path / "t.csv").class_names == names
@@ -178,15 +168,13 @@ def test_csv_classes_are_in_the_order_of_numbers_only_where_all_are_numbers(
         (np.array([2**63, 1, 2], dtype=np.uint64), ("1", "2", str(2**63))),
     ],
 )
-def test_npz_labels_are_strings_or_whole_numbers(
-    tmp_path: Path, labels: Any, names: tuple[str, ...]
-) -> None:
+def test_npz_labels_are_strings_or_whole_numbers(tmp_path, labels, names):
     np.savez(tmp_path / "t.npz", X=X[:3], y=labels)
     assert load(tmp_path / "t.npz").class_names == names
 
 
 @pytest.mark.parametrize("name", ["NA", "nan", "null", "n/a"])
-def test_a_label_that_may_be_missing_is_refused_by_its_name(tmp_path: Path, name: str) -> None:
+def test_a_label_that_may_be_missing_is_refused_by_its_name(tmp_path, name):
     labels = ["x", name, "y", "x", "y", "z"]
     frame(labels=labels).to_csv(tmp_path / "t.csv", index=False)
     frame(labels=labels).to_parquet(tmp_path / "t.parquet")
@@ -197,14 +185,15 @@ def test_a_label_that_may_be_missing_is_refused_by_its_name(tmp_path: Path, name
 
 
 @pytest.mark.parametrize("column", ["label", "class", "target", "y"])
-def test_the_usual_names_of_a_label_column_are_known(tmp_path: Path, column: str) -> None:
+def test_the_usual_names_of_a_label_column_are_known(tmp_path, column):
+    """And numbers are read to the last bit."""
     frame(label=column).to_csv(tmp_path / "t.csv", index=False)
     frame(label=column).to_parquet(tmp_path / "t.parquet")
     for path in tmp_path.iterdir():
         assert_rows(load(path), X, ANIMALS, ("bee", "cat", "owl"))
 
 
-def test_the_label_column_that_is_asked_for_goes_before_the_usual_ones(tmp_path: Path) -> None:
+def test_the_label_column_that_is_asked_for_goes_before_the_usual_ones(tmp_path):
     frame(label="kind").assign(label=range(6)).to_csv(tmp_path / "t.csv", index=False)
     rows = load(tmp_path / "t.csv", "kind")
     assert_rows(rows, np.c_[X, np.arange(6)], ANIMALS, ("bee", "cat", "owl"))
@@ -228,14 +217,14 @@ CSV = {
 
 
 @pytest.mark.parametrize("cell", ["0x1F", "5%", "$5", "1_000", "2020-01-01", "12:30", "1d5"])
-def test_text_that_only_looks_like_a_number_is_none(tmp_path: Path, cell: str) -> None:
+def test_text_that_only_looks_like_a_number_is_none(tmp_path, cell):
     (tmp_path / "t.csv").write_text(f"a,kind\n7,u\n{cell},v\n")
     with pytest.raises(UsageError, match=re.escape(f"not numeric: 'a': '{cell}' in row 2")):
         load(tmp_path / "t.csv", "kind")
 
 
 @pytest.mark.parametrize(("text", "reason"), CSV.items())
-def test_a_faulty_csv_is_told_in_one_line(tmp_path: Path, text: str, reason: str) -> None:
+def test_a_faulty_csv_is_told_in_one_line(tmp_path, text, reason):
     (tmp_path / "t.csv").write_text(text)
     with pytest.raises(UsageError, match=f"^{tmp_path / 't.csv'}: {reason}") as caught:
         load(tmp_path / "t.csv")
@@ -243,7 +232,7 @@ def test_a_faulty_csv_is_told_in_one_line(tmp_path: Path, text: str, reason: str
     assert len(str(caught.value)) < 300
 
 
-NPZ: dict[str, tuple[dict[str, Any], str]] = {
+NPZ = {
     "no labels": (
         {"X": X},
         r"there is no array 'y': the arrays are 'X': .*savez\(path, y=\.\.\., ",
@@ -261,7 +250,7 @@ NPZ: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize(("arrays", "reason"), NPZ.values(), ids=NPZ.keys())
-def test_a_faulty_npz_is_told(tmp_path: Path, arrays: dict[str, Any], reason: str) -> None:
+def test_a_faulty_npz_is_told(tmp_path, arrays, reason):
     np.savez(tmp_path / "t.npz", allow_pickle=True, **arrays)
     with pytest.raises(UsageError, match=f"^{tmp_path / 't.npz'}: {reason}") as caught:
         load(tmp_path / "t.npz", prepare="none")
@@ -271,13 +260,13 @@ def test_a_faulty_npz_is_told(tmp_path: Path, arrays: dict[str, Any], reason: st
 @pytest.mark.parametrize(
     "text", ["x 1:2\n", "1,2 1:2\n", "1 1:x\n", "1 1\n", "1 3:1 2:1\n", "1 99999999999:2\n"]
 )
-def test_faulty_svmlight_is_told(tmp_path: Path, text: str) -> None:
+def test_faulty_svmlight_is_told(tmp_path, text):
     (tmp_path / "t.svm").write_text(text)
     with pytest.raises(UsageError, match=f"^{tmp_path / 't.svm'}: svmlight cannot be read"):
         load(tmp_path / "t.svm")
 
 
-PARQUET: dict[str, tuple[dict[str, Any], str]] = {
+PARQUET = {
     "words": ({"a": ["x", "y"], "label": [1, 2]}, "1 column is not numeric: 'a': 'x'"),
     "lists": (
         {"a": [[1.0], [2.0]], "label": [1, 2]},
@@ -289,7 +278,7 @@ PARQUET: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize(("columns", "reason"), PARQUET.values(), ids=PARQUET.keys())
-def test_a_faulty_parquet_is_told(tmp_path: Path, columns: dict[str, Any], reason: str) -> None:
+def test_a_faulty_parquet_is_told(tmp_path, columns, reason):
     parquet.write_table(pa.table(columns), tmp_path / "t.parquet")
     with pytest.raises(UsageError, match=f"^{tmp_path / 't.parquet'}: {reason}"):
         load(tmp_path / "t.parquet", prepare="none")
@@ -302,7 +291,7 @@ PEOPLE = "id,name,height,b,kind\n1,Ann,1.5,,u\n2,Bob,2.5,3,v\n3,Cy,3.5,3,u\n"
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_columns_that_are_dropped_are_no_features(tmp_path: Path, ending: str) -> None:
+def test_columns_that_are_dropped_are_no_features(tmp_path, ending):
     path = tmp_path / f"t.{ending}"
     path.write_text(PEOPLE)
     if ending == "parquet":
@@ -328,9 +317,7 @@ OTHERWISE = {
 
 @pytest.mark.parametrize("ending", ["csv", "tsv"])
 @pytest.mark.parametrize(("text", "how"), OTHERWISE.values(), ids=OTHERWISE.keys())
-def test_other_separators_and_decimal_commas_are_known(
-    tmp_path: Path, text: str, how: str, ending: str
-) -> None:
+def test_other_separators_and_decimal_commas_are_known(tmp_path, text, how, ending):
     path = tmp_path / f"t.{ending}"
     path.write_text(text)
     table = TableFile(path, label="kind")
@@ -343,7 +330,7 @@ def test_other_separators_and_decimal_commas_are_known(
     assert described[1].endswith("number, 0.5 to 1.5")
 
 
-SIGNS: dict[str, list[tuple[str, float]]] = {
+SIGNS = {
     "points of thousands": [("603.245;0,96", 603245), ("-1.234.567,8;1", -1234567.8), ("12;1", 12)],
     "commas of thousands": [("603,245;0.96", 603245), ("1,234,567.8;1", 1234567.8), ("12;1", 12)],
     "spaces": [("1 234,5;1", 1234.5), ("1\xa0234,5;1", 1234.5), ("-1\u202f234;1", -1234)],
@@ -358,9 +345,7 @@ SIGNS: dict[str, list[tuple[str, float]]] = {
 
 @pytest.mark.parametrize("separator", [";", "\t", ","])
 @pytest.mark.parametrize("lines", SIGNS.values(), ids=SIGNS.keys())
-def test_one_decimal_sign_is_found_for_the_whole_file(
-    tmp_path: Path, lines: list[tuple[str, float]], separator: str
-) -> None:
+def test_one_decimal_sign_is_found_for_the_whole_file(tmp_path, lines, separator):
     rows = [
         separator.join([*(f'"{cell}"' for cell in text.split(";")), "uv"[i % 2]])
         for i, (text, _) in enumerate(lines)
@@ -383,9 +368,7 @@ def test_one_decimal_sign_is_found_for_the_whole_file(
         ({"decimal": ",", "thousands": "'"}, "1'234,5", 1234.5),
     ],
 )
-def test_what_a_sign_means_can_be_said(
-    tmp_path: Path, given: dict[str, str], text: str, number: float
-) -> None:
+def test_what_a_sign_means_can_be_said(tmp_path, given, text, number):
     (tmp_path / "t.csv").write_text(f"a;kind\n{text};u\n2;v\n")
     rows = TableFile(tmp_path / "t.csv", "kind", **given).load()
     np.testing.assert_array_equal(rows.X, [[number], [2]])

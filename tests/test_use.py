@@ -6,21 +6,20 @@ import pickle
 import re
 import signal
 import subprocess
-import time
 from contextlib import redirect_stdout
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from definitions import mean_average_precision
+from definitions import mean_average_precision, pairs_of_blend
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, Normalizer, StandardScaler
-from small_runs import bench
+from small_runs import bench, wait_for
 
 import oasis_bench
 from oasis_bench import scorers
@@ -29,13 +28,7 @@ from oasis_bench.command_line import main
 from oasis_bench.command_line.use import ENDINGS
 from oasis_bench.data import row_hashes
 from oasis_bench.experiment import Experiment, LearnerSpec
-from oasis_bench.plugins import (
-    Blend,
-    load_blend,
-    load_model,
-    save_model,
-    training_rows_of,
-)
+from oasis_bench.plugins import Blend, load_blend, load_model, save_model, training_rows_of
 from oasis_bench.runs import fit_on_all, read_run
 from oasis_bench.system import UsageError, derive_seed
 from oasis_bench.tasks import evaluate_ranking
@@ -223,14 +216,7 @@ def scores_of(learner, queries, gallery):
 
 def deviations(learner, rows, seed):
     """Return the standard deviations of s0 and s1 over the pairs that a blend draws."""
-    drawn = np.random.default_rng(seed).permutation(len(rows))
-    n = min(50, (len(rows) + 1) // 2)
-    return [s.std() for s in scores_of(learner, rows[drawn[:n]], rows[drawn[n : n + 40]])]
-
-
-def blended(learner, b, sds, queries, gallery):
-    s0, s1 = scores_of(learner, queries, gallery)
-    return (1 - b) * s0 / sds[0] + b * s1 / sds[1]
+    return [s.std() for s in scores_of(learner, *pairs_of_blend(rows, seed))]
 
 
 def test_neighbours_are_those_of_brute_force(metric, folder, command, tmp_path):
@@ -285,7 +271,7 @@ def test_neighbours_of_a_blend_are_those_of_brute_force(folder, command, tmp_pat
         status, _, (line,) = command("embed", *words)
         assert status == 0
         assert line.startswith("points are as learned, without the blend")
-        assert line.endswith(f"(weight {b:g})")
+        assert line.endswith(f"of weight {b:g}")
         np.testing.assert_allclose(np.load(tmp_path / "points.npy"), model.transform(X))
 
 
@@ -345,16 +331,6 @@ def test_python_does_the_same_in_three_lines(metric, folder, tmp_path):
     np.testing.assert_array_equal(oasis_bench.embed(other, X), oasis_bench.embed(model, X))
     with pytest.raises(UsageError, match="unknown setting 'scalling': did you mean 'scaling'"):
         oasis_bench.fit((X, Y), "LMNN", scalling="none")
-
-
-def test_the_best_of_a_run_is_saved_without_a_pickle(folder, tmp_path):
-    how = {"label": "kind", "partitions": 1, "inner_folds": 2, "traces": False}
-    best = oasis_bench.run(folder / "table.csv", "LDA", output=tmp_path / "run", **how).best()
-    save_model(best, tmp_path / "best.npz")
-    expected = scorers.similarity_of(best, X, X)
-    for model in (load_model(tmp_path / "best.npz"), pickle.loads(pickle.dumps(best))):
-        mixed = X[NAMES[::-1]].assign(more=1.0)
-        np.testing.assert_array_equal(scorers.similarity_of(model, mixed, X), expected)
 
 
 def test_evaluate_scales_by_the_model_and_not_by_the_data(metric, folder, command, tmp_path):
@@ -502,9 +478,7 @@ def test_ctrl_c_leaves_no_file(folder, plugins, tmp_path):
     words += ["--plugin", plugins / "sleeper.py", "--param", f"Sleeper.marker={began}"]
     command = bench(*words, "--output", output)
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        end = time.monotonic() + 120
-        while not began.exists() and time.monotonic() < end:
-            time.sleep(0.05)
+        wait_for(began.exists, 120)
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)
     assert began.exists()

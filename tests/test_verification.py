@@ -10,12 +10,7 @@ from sklearn.metrics import roc_auc_score, roc_curve
 from oasis_bench.data import LabelledRows, Ratings
 from oasis_bench.tasks import Truth, verification
 from oasis_bench.tasks.judged_splits import PairsSplit
-from oasis_bench.tasks.verification import (
-    AUC,
-    EQUAL_ERRORS,
-    Verification,
-    pairs_of_labels,
-)
+from oasis_bench.tasks.verification import AUC, EQUAL_ERRORS, Verification, pairs_of_labels
 
 AT_1, AT_01 = verification.ACCEPTS
 

@@ -1,7 +1,6 @@
 """Visterms of pictures: counts against a slow count, and the cache that keeps them."""
 
 import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +12,6 @@ from oasis_bench.datasets.picture_files import hashed_pictures, read_image
 from oasis_bench.datasets.visterms import (
     VistermFeatures,
     block_descriptors,
-    nearest_centres,
     visterm_counts,
 )
 from oasis_bench.system import no_progress
@@ -28,7 +26,7 @@ def cache(tmp_path, monkeypatch):
     return folder / "visterms"
 
 
-def draw(folder: Path, n: int, seed: int) -> list[Path]:
+def draw(folder, n, seed):
     """Save pictures of coloured stripes and noise, of several sizes."""
     folder.mkdir()
     rng = np.random.default_rng(seed)
@@ -113,14 +111,6 @@ class TestCounts:
         np.testing.assert_array_equal(counts[:3], counts[3:6])
 
 
-class TestNearestCentres:
-    def test_they_are_those_of_all_distances(self):
-        rng = np.random.default_rng(0)
-        rows, centres = rng.random((2500, 7)), rng.random((40, 7))
-        found = nearest_centres(rows.astype(np.float32), centres.astype(np.float32))
-        np.testing.assert_array_equal(found, cdist(rows, centres).argmin(axis=1))
-
-
 class TestFilesLeftOut:
     def test_they_are_named_with_the_reason_and_the_others_kept(self, tmp_path, images, others):
         text = tmp_path / "text.jpg"
@@ -150,9 +140,9 @@ class TestSameResult:
     def test_whatever_the_workers_and_the_order_of_codebook_images(
         self, images, others, monkeypatch, tmp_path
     ):
-        monkeypatch.setattr(picture_files.Machine, "cores", lambda: 1)
+        monkeypatch.setattr(picture_files, "n_cores", lambda: 1)
         one = count(images, others)
-        monkeypatch.setattr(picture_files.Machine, "cores", lambda: 3)
+        monkeypatch.setattr(picture_files, "n_cores", lambda: 3)
         monkeypatch.setenv("OASIS_BENCH_CACHE", str(tmp_path / "elsewhere"))
         assert same(one, count(images, others[::-1]))
 

@@ -156,7 +156,6 @@ def test_what_would_mix_unlike_trainings_is_refused(data, tmp_path):
     ("words", "told"),
     [
         (["--batch", "0"], "'0': a whole number of at least 1 is needed"),
-        (["--visterms", "10", "--images", "10"], "10 visterms: 400 to 50000 are needed"),
         (["--images", "500,9"], "--images: '9': a whole number of at least 10 is needed"),
         (["--seeds", "1000000000"], "--seeds: '1000000000': a whole number from 1 to 1000"),
     ],

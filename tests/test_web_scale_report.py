@@ -161,19 +161,7 @@ def test_what_training_keeps_becomes_a_report(tmp_path):
     assert "unfinished" not in page
 
 
-def test_an_exact_power_law_is_found_and_has_no_interval():
-    sizes = np.array([80, 200, 400, 1000])
-    law = fit_power_law(sizes, 3e-6 * sizes**1.5)
-    assert (law["factor"], law["exponent"]) == pytest.approx((3e-6, 1.5))
-    assert np.isnan([law["low"], law["high"]]).all()
-    level = fit_power_law(sizes, np.full(4, 1e-9))  # as times below the tick of a clock
+def test_a_level_line_has_the_exponent_0_and_no_interval():
+    level = fit_power_law(np.array([80, 200, 400]), np.full(3, 1e-9))  # below the tick of a clock
     assert level["exponent"] == 0
     assert np.isnan([level["low"], level["high"]]).all()
-
-
-def test_the_interval_of_an_exponent_of_a_hand_case():
-    """The logarithms are 0, 1, 2 and 0, 1.3, 2: slope 1, residuals -0.1, 0.2, -0.1."""
-    law = fit_power_law(np.exp([0, 1, 2]), np.exp([0, 1.3, 2]))
-    half = 12.7062 * math.sqrt(0.06 / 2)  # Student's t with one degree of freedom
-    found = law["exponent"], law["low"], law["high"]
-    assert found == pytest.approx((1, 1 - half, 1 + half), rel=1e-5)

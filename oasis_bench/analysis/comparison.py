@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -23,7 +23,7 @@ from oasis_bench.analysis.statistics import (
     holm,
     reach_of,
 )
-from oasis_bench.experiment import TrialSpec
+from oasis_bench.experiment import TrialSpec, cell_name
 from oasis_bench.runs import StoredRun
 from oasis_bench.tasks import Split
 
@@ -52,8 +52,21 @@ which the queries of a trial share; 1 MiB is more than the error of the kernel's
 pages, some hundred kilobytes."""
 
 
-COLUMNS = ["subset", "learner", "task", "measure", "kind", "n", "old", "new", "change"]
-COLUMNS += ["low", "high", "p_value", "verdict", "reason"]
+class Line(NamedTuple):
+    """A row of the comparison, for a learner on a class subset; `compare_runs` describes it."""
+
+    task: str
+    measure: str
+    kind: str
+    n: int
+    old: float
+    new: float
+    change: float
+    low: float = math.nan
+    high: float = math.nan
+    p_value: float = math.nan
+    verdict: str = "same"
+    reason: str = ""
 
 
 def compare_runs(
@@ -61,7 +74,7 @@ def compare_runs(
 ) -> tuple[pd.DataFrame, list[str]]:
     """Compare the trials that two runs have in common: a learner's label, on the same items.
 
-    Returned are a row for each measure or cost of a learner on a class subset, with `COLUMNS`, and
+    Returned are a row for each measure or cost of a learner on a class subset, as in `Line`, and
     notes on what could not be compared and what differs.  `task` is the split of trials for a cost,
     which is a `kind` as 'results', the number of trials with a result, and 'measure' are; `n` are
     partitions, or groups of judgements; old and new are numbers of results, means of a measure, or
@@ -99,7 +112,7 @@ def compare_runs(
         of_runs = [run.names(task, "is_compared") for run in both]
         names[task] = [name for name in of_runs[0] if name in of_runs[1]]
     before, after = (_with_measures(run, names) for run in both)
-    lines: list[dict[str, Any]] = []
+    lines: list[tuple[Any, ...]] = []
     left_out, differing = defaultdict(list), defaultdict(list)
     keys = ["subset", "learner", "split"]
     for key in pd.concat([before, after])[keys].drop_duplicates().itertuples(index=False):
@@ -107,10 +120,10 @@ def compare_runs(
             trials[(trials[keys] == list(key)).all(axis="columns")] for trials in (before, after)
         )
         subset, learner, split = map(str, key)
-        in_words = "".join(f" ({name})" for name in Split.named_unless_usual(split))
+        in_words = "" if split == Split.USUAL else f" ({split})"
         cell = f"{learner} on classes {subset}{in_words}"
         if not of_old.empty and not of_new.empty:
-            differences = _differences(old, new, TrialSpec.cell_name(learner, subset, split))
+            differences = _differences(old, new, cell_name(learner, subset, split))
             if decisive := [text for key, text in differences.items() if key in MUST_AGREE]:
                 reason = f"not compared, as OLD and NEW differ in {', '.join(decisive)}"
                 left_out[reason].append(cell)
@@ -133,7 +146,7 @@ def compare_runs(
         }
         pairs = pairs.sort_values("partition")
         found = cell_lines(pairs, split, of_split, tolerance, doubt, groups)
-        lines += [{**line, "subset": subset, "learner": learner} for line in found]
+        lines += [(subset, learner, *line) for line in found]
         for reason, partitions in _left_out(of_old, of_new, pairs):
             if partitions:
                 left_out[reason].append(f"{cell}, partition {', '.join(map(str, partitions))}")
@@ -141,7 +154,7 @@ def compare_runs(
         left_out[f"only in {run}"] += [f"the task {task}" for task in sorted(only)]
     notes = [f"{reason}: {'; '.join(cells)}" for reason, cells in left_out.items() if cells]
     notes += [f"{it}: {', '.join(sorted(set(learners)))}" for it, learners in differing.items()]
-    table = pd.DataFrame(lines, columns=COLUMNS).fillna({"reason": ""})
+    table = pd.DataFrame(lines, columns=["subset", "learner", *Line._fields])
     table["p_value"] = holm(table["p_value"].astype(float))
     table.loc[table["p_value"] > LEVEL, "verdict"] = "same"  # chance may explain it
     return table, notes
@@ -210,7 +223,7 @@ def cell_lines(
     tolerance: float,
     doubt: str,
     groups: Mapping[str, pd.DataFrame],
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Line]:
     """Compare a learner on one class subset: a row of `pairs` is a partition that both runs have.
 
     Its columns are those of trials with the suffixes _old and _new, and those that `column_of`
@@ -222,7 +235,7 @@ def cell_lines(
         yield from _results_line(task, pairs)
         for name in names:
             column = column_of(task, name)
-            yield from _line(task, name, column, pairs, tolerance, doubt, groups.get(column))
+            yield from _line(task, name, column, pairs, tolerance, doubt, groups=groups.get(column))
     both = pairs[(pairs["status_old"] == "ok") & (pairs["status_new"] == "ok")]
     timed, of_time = _timed(both)
     for cost in COMPARED_COSTS:
@@ -251,7 +264,7 @@ def _timed(pairs: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     return pairs, doubt or ("fits waited for a core" if is_noisy.any() else "")
 
 
-def _results_line(task: str, pairs: pd.DataFrame) -> Iterator[dict[str, Any]]:
+def _results_line(task: str, pairs: pd.DataFrame) -> Iterator[Line]:
     """Compare which trials have a result for a task: a lost one is worse, despite new ones."""
     status = column_of(task, RESULTS)
     old, new = pairs[f"{status}_old"] == "ok", pairs[f"{status}_new"] == "ok"
@@ -266,17 +279,14 @@ def _results_line(task: str, pairs: pd.DataFrame) -> Iterator[dict[str, Any]]:
         f"partition {partition} was {text.partition(':')[0]}"
         for partition, text in zip(gained["partition"], gained[f"{status}_old"], strict=True)
     ]
-    yield {
-        "task": task,
-        "measure": RESULTS,
-        "kind": RESULTS,
-        "n": len(pairs),
-        "old": float(old.sum()),
-        "new": float(new.sum()),
-        "change": float(new.sum() - old.sum()),
-        "verdict": "worse" if len(lost) else "better",
-        "reason": "; ".join(reasons),
-    }
+    yield Line(
+        *(task, RESULTS, RESULTS, len(pairs)),
+        old=float(old.sum()),
+        new=float(new.sum()),
+        change=float(new.sum() - old.sum()),
+        verdict="worse" if len(lost) else "better",
+        reason="; ".join(reasons),
+    )
 
 
 def _line(
@@ -287,7 +297,7 @@ def _line(
     tolerance: float,
     doubt: str,
     groups: pd.DataFrame | None = None,
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Line]:
     """Compare a column over the partitions where both runs have it; no line where none has.
 
     `doubt` says why a difference is not judged; `groups` are compared in place of partitions.
@@ -326,8 +336,11 @@ def _line(
         verdict, reason = "not judged", "all partitions changed by the same, which leaves no test"
         if weights is not None and len(weights) < LEAST_CLUSTERS:
             reason = f"{len(weights)} groups of judgements: {LEAST_CLUSTERS} are tested"
-    yield {
-        **{"task": task, "measure": measure, "kind": "cost" if is_cost else "measure"},
-        **{"n": len(values), "old": old, "new": new, "change": change, "low": low, "high": high},
-        **{"p_value": p_value, "verdict": verdict, "reason": reason},
-    }
+    yield Line(
+        *(task, measure, "cost" if is_cost else "measure", len(values), old, new, change),
+        low=low,
+        high=high,
+        p_value=p_value,
+        verdict=verdict,
+        reason=reason,
+    )

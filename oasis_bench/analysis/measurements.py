@@ -11,13 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from oasis_bench.analysis.statistics import (
-    LEAST_CLUSTERS,
-    LEAST_SETS,
-    Comparison,
-    compare_to_best,
-)
-from oasis_bench.experiment import Experiment, TrialSpec
+from oasis_bench.analysis.statistics import LEAST_CLUSTERS, LEAST_SETS, Comparison, compare_to_best
+from oasis_bench.experiment import Experiment, cell_name
 from oasis_bench.runs import RunFacts, StoredRun
 from oasis_bench.trial import TRAINING
 
@@ -121,7 +116,7 @@ class RunAnalysis:
         own = {
             name: size
             for name, size in self.subsets.items()
-            if any(TrialSpec.cell_name(learner, name, split) in known for learner in self.learners)
+            if any(cell_name(learner, name, split) in known for learner in self.learners)
         }
         return own or self.subsets
 

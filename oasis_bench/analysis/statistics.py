@@ -195,12 +195,12 @@ def paired_interval(
     mean = float(array.mean()) if n else math.nan
     sd = float(array.std(ddof=1)) if n > 1 else math.nan
     if n < 2 or np.ptp(array) <= ROUNDING:
-        return PairedInterval(mean, math.nan, math.nan, n, 0 * sd, math.nan, reach, rho)
+        return PairedInterval(mean, math.nan, math.nan, n, 0 * sd, math.nan, reach=reach, rho=rho)
     standard_error = sd * _standard_error(n, rho)
     half = float(stats.t.ppf((1 + CONFIDENCE) / 2, df=n - 1)) * standard_error
     p_value = 2 * float(stats.t.sf(abs(mean) / standard_error, df=n - 1))
     low, high = max(mean - half, -reach), min(mean + half, reach)
-    return PairedInterval(mean, low, high, n, sd, p_value, reach, rho)
+    return PairedInterval(mean, low, high, n, sd, p_value, reach=reach, rho=rho)
 
 
 def cluster_interval(
@@ -217,7 +217,7 @@ def cluster_interval(
     mean = float(np.average(array, weights=weights)) if n else math.nan
     if n < LEAST_CLUSTERS or np.ptp(array) <= ROUNDING:
         return PairedInterval(
-            mean, math.nan, math.nan, n, math.nan if n < 2 else 0, math.nan, reach
+            mean, math.nan, math.nan, n, math.nan if n < 2 else 0, math.nan, reach=reach
         )
     counts = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), RESAMPLES)
     drawn = (counts @ (array * weights)) / (counts @ weights)
@@ -225,7 +225,7 @@ def cluster_interval(
     beyond = min(np.count_nonzero(drawn <= 0), np.count_nonzero(drawn >= 0))
     p_value = min(1.0, 2 * (beyond + 1) / (RESAMPLES + 1))
     return PairedInterval(
-        mean, low, high, n, float(drawn.std(ddof=1)) * math.sqrt(n), p_value, reach
+        mean, low, high, n, float(drawn.std(ddof=1)) * math.sqrt(n), p_value, reach=reach
     )
 
 
@@ -282,7 +282,7 @@ def compare_to_best(
         means /= scores.notna().mul(sizes, axis=0).sum()
     found = dict(zip(names, means.tolist(), strict=True))
     untold = dict.fromkeys(names, "")
-    nothing = Comparison(scores, sizes, None, untold, found, {}, {})
+    nothing = Comparison(scores, sizes, None, untold, found, {}, p_values={})
     if counts.max() < least:
         return nothing
     best = str(means[counts == counts.max()].idxmax()) if baseline is None else baseline

@@ -21,8 +21,8 @@ from scipy import stats
 
 from oasis_bench.analysis import PairedInterval, RunAnalysis, holm, reach_of
 from oasis_bench.claims.paper_figures import Runs, published_figures
-from oasis_bench.experiment import Experiment
-from oasis_bench.runs import StoredRun, read_run
+from oasis_bench.experiment import read_experiment
+from oasis_bench.runs import StoredRun, has_run, read_run
 from oasis_bench.system import UsageError
 from oasis_bench.trial import TRAINING
 
@@ -354,14 +354,8 @@ class Claim:
 
 
 KINDS: dict[str, Callable[..., Effect]] = {
-    "gain": gain,
-    "training_gain": training_gain,
-    "last_over_first": last_over_first,
-    "difference": difference,
-    "times_as_long": times_as_long,
-    "growth": growth,
-    "of_trials": of_trials,
-    "from_published": from_published,
+    **{make.__name__: make for make in (gain, training_gain, last_over_first, difference)},
+    **{make.__name__: make for make in (times_as_long, growth, of_trials, from_published)},
     "judged": partial(gain, measure="similarity precision", task="judged-triplets"),
     "recognised": partial(gain, measure="mean recognition by Frome's rule", task="classification"),
     "saturated": partial(on_curve, number=_saturated),
@@ -429,9 +423,9 @@ def stored_runs(folder: Path) -> tuple[dict[str, dict[str, StoredRun]], dict[str
     """
     found, reasons = {}, {}
     for name in experiments():
-        values = Experiment.from_toml(name).one_for_each_value()
+        values = read_experiment(name).one_for_each_value()
         paths = [f"{name}/{value}" for value in values] or [name]
-        here = [path for path in paths if StoredRun.is_in(folder / path)]
+        here = [path for path in paths if has_run(folder / path)]
         try:
             runs = {path: read_run(folder / path) for path in here}
         except UsageError as error:

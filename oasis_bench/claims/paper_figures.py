@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from oasis_bench.experiment import Experiment
+from oasis_bench.experiment import Experiment, read_experiment
 from oasis_bench.plugins import Registry
 from oasis_bench.runs import StoredRun
 
@@ -20,24 +20,6 @@ PUBLISHED = Path(__file__).parent / "published"
 CALTECH101_CLASSES = 101
 JMLR_CLASSES = {"B10": 10, "B20": 20, "B50": 50, "Var10": 10, "Var20": 20}
 """Class lists of JMLR table 4 by their numbers of classes; those of the preprint are the same."""
-
-OUR_NAMES = {
-    "Wavelet": "wavelet",
-    "Color": "colour (LAB)",
-    "SIFT-like": "SIFT words",
-    "Fisher": "Fisher vector",
-    "HOG": "HOG",
-    "SPMKtexton1024max": "texton",
-    "L1HashKPCA": "PCA: hand-made",
-    "OASIS on L1HashKPCA": "OASIS: hand-made",
-    "Golden features": "golden: all",
-    "ConvNet": "network as it is",
-    "Single-scale ranking": "single-scale ranking",
-    "OASIS on single-scale ranking": "OASIS: single-scale ranking",
-    "Single-scale and visual feature": "single-scale ranking and hand-made",
-    "DeepRanking": "DeepRanking",
-}
-"""The learners of the experiment deep-ranking that stand for models of its paper."""
 
 
 def published_figures(run: StoredRun) -> pd.DataFrame:
@@ -67,9 +49,8 @@ def published(table: str) -> pd.DataFrame:
     report to look, or why there is no experiment).
     """
     cells = pd.read_csv(PUBLISHED / f"{table}.csv", keep_default_na=False)
-    if "model" in cells:
+    if "model" in cells:  # in both tables of the paper
         cells = cells.drop_duplicates("model").rename(columns={"similarity precision": "precision"})
-        cells = cells.assign(learner=cells["model"].map(OUR_NAMES))
         return cells[["model", "learner", "precision"]]
     return cells
 
@@ -118,7 +99,7 @@ class ClassList:
             return cls(subset, stand_in=False)
         if e.built_in not in CLASS_LISTS:
             return None
-        planned, lists = Experiment.from_toml(e.built_in), CLASS_LISTS[e.built_in]
+        planned, lists = read_experiment(e.built_in), CLASS_LISTS[e.built_in]
         subsets = zip(e.classes, run.info.classes, planned.classes, lists, strict=False)
         for item, name, theirs, own in subsets:
             if e.dataset == planned.dataset and name == subset and item == theirs:
@@ -162,11 +143,11 @@ class ClassList:
         They are where each class has the 40 training and 25 test pictures of the papers.  Else, and
         where the papers have no lists for it, the experiment is returned as it is.
         """
-        experiment = Experiment.from_toml(name)
+        experiment = read_experiment(name)
         lists = CLASS_LISTS.get(name, ())
         if not lists:
             return experiment
-        dataset = Registry.open_dataset(DATASET, registry)
+        dataset = registry.open_dataset(DATASET)
         sizes = dataset.class_sizes()
         needed = {one for own in lists for one in dataset.class_subsets[own]}
         if any(sizes.get(one, 0) < sum(PAPERS_PER_CLASS) for one in needed):

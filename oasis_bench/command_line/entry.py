@@ -19,8 +19,8 @@ from typing import Any, NoReturn, cast
 
 from oasis_bench.command_line.options import make_parser
 from oasis_bench.command_line.printed import Printed, printed_streams
-from oasis_bench.experiment import Experiment
-from oasis_bench.system import Text, UsageError
+from oasis_bench.experiment import read_experiment
+from oasis_bench.system import UsageError, error_line, quoted
 
 USAGE = 2
 INTERRUPTED = 130
@@ -76,7 +76,7 @@ def _status(arguments: Sequence[str] | None) -> int:
             warnings.showwarning = cast(Any, _show_warning)
             return _carry_out(verb)
     except UsageError as error:
-        line = Text.cut(str(error), Text.LONGEST_REASON)
+        line = str(error)
     except KeyboardInterrupt as interrupt:
         print(f"oasis-bench: {str(interrupt) or 'interrupted'}", file=sys.stderr)
         return INTERRUPTED
@@ -88,7 +88,7 @@ def _status(arguments: Sequence[str] | None) -> int:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             line = f"cannot write {what}: {reason}: free some"
         elif error.filename is not None:
-            line = f"{Text.shown(what)}: {reason}: give another path, or correct what is in its way"
+            line = f"{quoted(what)}: {reason}: give another path, or correct what is in its way"
         else:
             raise
     print(f"oasis-bench: {line}", file=sys.stderr)
@@ -99,7 +99,7 @@ def parse_words(words: Sequence[str] | None = None) -> argparse.Namespace:
     """Parse the words of a command, and read its experiment."""
     options = make_parser().parse_args(words)
     if getattr(options, "experiment", None) is not None:
-        options.experiment = Experiment.from_toml(options.experiment)
+        options.experiment = read_experiment(options.experiment)
     return options
 
 
@@ -118,11 +118,11 @@ def _carry_out(verb: Callable[[], int]) -> int:
     except (UsageError, MemoryError):
         raise
     except Exception as error:
-        from oasis_bench.plugins import Registry
+        from oasis_bench.plugins import place_in_plugin
 
-        if (place := Registry.place_of(error)) is None:
+        if (place := place_in_plugin(error)) is None:
             raise
-        raise UsageError(f"{place}: {Text.of_error(error)}: correct the plugin") from error
+        raise UsageError(f"{place}: {error_line(error)}: correct the plugin") from error
 
 
 def _show_warning(message: Warning | str, *where: object) -> None:

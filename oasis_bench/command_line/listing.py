@@ -16,8 +16,8 @@ from scipy import sparse
 
 from oasis_bench.command_line.parsing import joined_options
 from oasis_bench.command_line.progress import ProgressDisplay
-from oasis_bench.data import LabelledRows, Patches, Prepare, Scaling
-from oasis_bench.experiment import Experiment
+from oasis_bench.data import LabelledRows, Patches, Scaling, unlike_ranges
+from oasis_bench.experiment import built_in_names, read_experiment
 from oasis_bench.plugins import (
     PATH_DATASETS,
     BilinearLearner,
@@ -66,13 +66,11 @@ def list_all(options: argparse.Namespace) -> int:
     if options.trial:
         raise UsageError("--try is for data: name them with --for")
     registry = Registry.load(options.plugin)
-    experiments = [(name, Experiment.from_toml(name).title) for name in Experiment.built_in_names()]
+    experiments = [(name, read_experiment(name).title) for name in built_in_names()]
     tables: dict[str, Callable[[], list[str]]] = {
         "algorithms": lambda: described(registry.algorithms, options.what and about_learner),
         "datasets": lambda: described(registry.datasets, options.what and about_dataset),
-        "tasks": lambda: described(
-            registry.tasks, options.what and partial(about_task, registry.splits)
-        ),
+        "tasks": lambda: described(registry.tasks, options.what and partial(about_task, registry)),
         "splits": lambda: described(registry.splits, options.what and about_split),
         "experiments": lambda: aligned(experiments),
     }
@@ -88,10 +86,8 @@ def list_all(options: argparse.Namespace) -> int:
 def data_load(options: argparse.Namespace) -> int:
     """Load a data set, download it if necessary, and describe it."""
     registry = Registry.load(options.plugin)
-    data_options = Registry.read_options(
-        options.dataset, registry, joined_options(options.data_options)
-    )
-    dataset = Registry.open_dataset(options.dataset, registry, data_options)
+    data_options = registry.read_options(options.dataset, joined_options(options.data_options))
+    dataset = registry.open_dataset(options.dataset, data_options)
     if options.verb == "data describe":
         lines = dataset.description() if dataset.location() is not None else []  # may raise
         if dataset.name not in PATH_DATASETS:  # users know where theirs are from
@@ -102,7 +98,7 @@ def data_load(options: argparse.Namespace) -> int:
         for line in lines:
             print(line)
     with closing(ProgressDisplay()) as display:
-        rows = Registry.load_rows(dataset, display.download)
+        rows = dataset.load_checked(display.download)
     _print_facts(facts_of_rows(dataset, rows))
     return 0
 
@@ -155,16 +151,16 @@ def about_dataset(dataset: type[Dataset]) -> list[str]:
     """Return where a data set is, and how to get it."""
     here: str | None = "the path that you give"
     if dataset.name not in PATH_DATASETS:
-        needed = ", ".join(Registry.needed_options(dataset))
+        needed = ", ".join(dataset.needed_options())
         here = f"depends on its options ({needed})" if needed else dataset().location()
     return [f"here: {here or 'not yet'}", f"how to get it: {dataset.home}"]
 
 
-def about_task(splits: Catalogue[Split], task: type[Task]) -> list[str]:
+def about_task(registry: Registry, task: type[Task]) -> list[str]:
     """Return how the items of a task are split, and its measures."""
     return [
-        f"{splits[task.split].summary}; compared with {Task.GALLERIES[task.gallery]}",
-        f"measures: {', '.join(Task.measure_names(task))}",
+        f"{registry.splits[task.split].summary}; compared with {Task.GALLERIES[task.gallery]}",
+        f"measures: {', '.join(task.measure_names())}",
     ]
 
 
@@ -221,7 +217,7 @@ def facts_of_rows(dataset: Dataset, rows: LabelledRows) -> dict[str, str]:
             f"{counts[smallest]:,} ({rows.class_names[smallest]}) to {counts[largest]:,} "
             f"{dataset.items} ({rows.class_names[largest]})"
         )
-    X = Prepare.in_full(rows.X, rows.encoding)
+    X = rows.prepared()
     n_non_zeros = X.nnz if isinstance(X, sparse.csr_array) else np.count_nonzero(X)
     facts = {
         dataset.items: f"{rows.X.shape[0]:,}",
@@ -231,8 +227,8 @@ def facts_of_rows(dataset: Dataset, rows: LabelledRows) -> dict[str, str]:
     }
     default = dataset.default_scaling(rows)
     for scaling in (default,) if isinstance(default, str) else default:
-        facts[f"scaling {scaling}"] = str(Scaling.words(scaling))
-    if (ranges := Scaling.unlike(X)) is not None:
+        facts[f"scaling {scaling}"] = Scaling(scaling).words
+    if (ranges := unlike_ranges(X)) is not None:
         facts["columns"] = "of ranges from {:.3g} to {:.3g}".format(*ranges)
     if rows.multi_label:
         facts["labels a row"] = f"{counts.sum() / rows.X.shape[0]:.1f}"

@@ -10,19 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from oasis_bench import __version__
-from oasis_bench.command_line.parsing import (
-    MOST,
-    RETRIED,
-    Parser,
-    add_data_options,
-    add_plugin,
-    batch_of_text,
-    each_of_text,
-    names_of_text,
-    positive_of_text,
-    statuses_of_text,
-)
-from oasis_bench.experiment import Experiment
+from oasis_bench.command_line import parsing
+from oasis_bench.experiment import Experiment, read_experiment
+from oasis_bench.system import spelled
 
 LEAST_IMAGES = 10
 """Of fewer web images none may be relevant to another."""
@@ -65,7 +55,7 @@ FILE_KEYS = (
 def make_parser() -> argparse.ArgumentParser:
     """Make the parser; parsed options have the attribute `verb`, such as 'run' or 'data list'."""
     prog = "python -m oasis_bench"
-    parser = Parser(
+    parser = parsing.Parser(
         prog=prog,
         description="Compare metric learners: how well they rank, and how long they take.",
         examples=(
@@ -91,8 +81,14 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _verb(verbs: Any, name: str, function: str, what: str, more: str = "", *examples: str) -> Any:
-    """Add a verb that does `what`, as 'module:function' of this room; its own help says `more`."""
+def _verb(
+    verbs: Any, function: str, what: str, more: str = "", *examples: str, name: str = ""
+) -> Any:
+    """Add a verb that does `what`, as 'module:function' of this room; its own help says `more`.
+
+    Its name is that of the function if no other is given.
+    """
+    name = name or function.partition(":")[2].replace("_", "-")
     words = tuple(f"{verbs._prog_prefix} {name} {one}".rstrip() for one in examples)
     parser = verbs.add_parser(name, help=what, description=more or what, examples=words)
     address = f"oasis_bench.command_line.{function}"
@@ -103,7 +99,6 @@ def _verb(verbs: Any, name: str, function: str, what: str, more: str = "", *exam
 def _add_run(verbs: Any) -> None:
     run = _verb(
         verbs,
-        "run",
         "run:run",
         "run an experiment and write its report",
         "Run an experiment: every learner on every class subset and partition. "
@@ -119,11 +114,11 @@ def _add_run(verbs: Any) -> None:
     run.add("--experiment", "NAME|FILE", what)
     every = f"or '{EVERY_LEARNER}' for each that takes the data"
     what = f"names of learners, {every} (default: the experiment's)"
-    run.add("--algorithms", "A,B", what, type=names_of_text)
+    run.add("--algorithms", "A,B", what, type=parsing.names_of_text)
     _add_param(run)
     what = "a data set, your own file, or a folder of pictures (default: the experiment's)"
     run.add("--dataset", "NAME|PATH", what)
-    add_data_options(run)
+    parsing.add_data_options(run)
     _add_settings(
         run,
         "Each is a key of an experiment file too: its name with _ in place of -, or the key in "
@@ -144,17 +139,16 @@ def _add_run(verbs: Any) -> None:
     run.group("more ways to run it", rare=True)
     what = "keep all scores in RUN/predictions, so that 'evaluate RUN' needs no new fit"
     run.switch("--predictions", what)
-    what = f"with --resume: run trials of these statuses again ({', '.join(RETRIED)})"
-    run.add("--retry", "STATUS,STATUS", what, type=statuses_of_text, default=[])
+    what = f"with --resume: run trials of these statuses again ({', '.join(parsing.RETRIED)})"
+    run.add("--retry", "STATUS,STATUS", what, type=parsing.statuses_of_text, default=[])
     _add_place(run)
-    add_plugin(run)
+    parsing.add_plugin(run)
     run.group("keys of an experiment file alone", FILE_KEYS, rare=True)
 
 
 def _add_evaluate(verbs: Any) -> None:
     parser = _verb(
         verbs,
-        "evaluate",
         "run:evaluate",
         "evaluate a saved model on other data, or the kept scores of a run on other tasks",
         "Evaluate without a new fit. A model file is evaluated on --dataset, with the scaling of "
@@ -163,12 +157,12 @@ def _add_evaluate(verbs: Any) -> None:
         "metric.npz --dataset other.csv --label kind",
         "runs/mine --tasks my-task --plugin mine.py",
     )
-    parser.set_defaults(resume=None, save_models=False, predictions=False)
+    parser.set_defaults(quick=False, save_models=False, predictions=False)
     parser.reads("evaluated", "MODEL|RUN", "a model file, or the output folder of a run")
     parser.add("--dataset", "NAME|PATH", "the data to evaluate a model on")
     parser.writes("--output", "DIR", "a new folder, for a model (default: runs/DATASET-TIME)")
     _add_tables(parser)
-    add_data_options(parser)
+    parsing.add_data_options(parser)
     _add_settings(
         parser,
         "--tasks is for a run as well, the others for a model. --scaling is for a model file "
@@ -178,13 +172,12 @@ def _add_evaluate(verbs: Any) -> None:
     )
     parser.group("more ways to run it", rare=True)
     _add_place(parser)
-    add_plugin(parser)
+    parsing.add_plugin(parser)
 
 
 def _add_fit(verbs: Any) -> None:
     parser = _verb(
         verbs,
-        "fit",
         "use:fit",
         "tune a learner, fit it on all rows of a table and write it to a model file",
         "Tune a learner on inner folds as 'run' does, fit it on all rows (at most 100,000), and "
@@ -203,13 +196,13 @@ def _add_fit(verbs: Any) -> None:
     parser.add("--task", "NAME", what, dest="tasks", **one)
     parser.writes("--output", "FILE.npz", "the model file", required=True)
     _add_param(parser)
-    add_data_options(parser)
+    parsing.add_data_options(parser)
     _add_settings(parser, "They decide how the learner is tuned.", FIT_SETTINGS, of_a_file=False)
     parser.group("plugins", rare=True)
-    add_plugin(parser)
+    parsing.add_plugin(parser)
 
 
-def _add_param(parser: Parser) -> None:
+def _add_param(parser: parsing.Parser) -> None:
     what = (
         "a hyper-parameter, such as LMNN.pull_weight=0.5,0.9: one value is fixed, "
         "several are searched (default: its search space); repeatable"
@@ -221,7 +214,6 @@ def _add_param(parser: Parser) -> None:
 def _add_neighbours(verbs: Any) -> None:
     parser = _verb(
         verbs,
-        "neighbours",
         "use:neighbours",
         "find the nearest rows of a gallery for each query, by a saved model",
         "Find the rows of a gallery that are most similar to each query, and write CSV: query, "
@@ -233,7 +225,7 @@ def _add_neighbours(verbs: Any) -> None:
     parser.reads("model", "MODEL", "a model file")
     parser.add("gallery", "GALLERY", "the table, or data set, to search")
     parser.add("queries", "QUERIES", "the table, or data set, of the queries")
-    count: dict[str, Any] = {"type": positive_of_text}
+    count: dict[str, Any] = {"type": parsing.positive_of_text}
     parser.add("-k", "N", "neighbours of each query (default 10)", default=10, **count)
     parser.writes("--output", "FILE.csv", "where to write them (default: the terminal)")
     _add_named_rows(parser)
@@ -242,7 +234,6 @@ def _add_neighbours(verbs: Any) -> None:
 def _add_embed(verbs: Any) -> None:
     parser = _verb(
         verbs,
-        "embed",
         "use:embed",
         "write where rows lie in the learned space of a saved model",
         "Write the point of each row in the learned space. If the learner learns a distance, the "
@@ -258,18 +249,18 @@ def _add_embed(verbs: Any) -> None:
     _add_named_rows(parser)
 
 
-def _add_named_rows(parser: Parser) -> None:
+def _add_named_rows(parser: parsing.Parser) -> None:
     parser.add("--name", "COLUMN", "the column that names the rows (default: their numbers)")
-    add_data_options(parser, 0)
-    add_plugin(parser)
+    parsing.add_data_options(parser, 0)
+    parsing.add_plugin(parser)
 
 
-def _add_tables(parser: Parser) -> None:
+def _add_tables(parser: parsing.Parser) -> None:
     parser.switch("--tables", "print the tables of measures and costs too, as the report has them")
 
 
-def _add_place(parser: Parser) -> None:
-    jobs = partial(positive_of_text, most=1024)
+def _add_place(parser: parsing.Parser) -> None:
+    jobs = partial(parsing.positive_of_text, most=1024)
     what = "trials at a time (default 1; with more, times are disturbed and marked as such)"
     parser.add("--jobs", "N", what, type=jobs, default=1)
     what = "the scheduler of a Dask cluster that runs the trials (default: this machine)"
@@ -277,20 +268,20 @@ def _add_place(parser: Parser) -> None:
 
 
 def _add_settings(
-    parser: Parser, description: str, names: Sequence[str], *, of_a_file: bool = True
+    parser: parsing.Parser, description: str, names: Sequence[str], *, of_a_file: bool = True
 ) -> None:
     """Add an option for each of the settings of an experiment, which checks their values.
 
     Without a file of it their keys are not named, and all classes are the default.
     """
-    own = vars(Experiment.from_toml("default")) if of_a_file else {}
+    own = vars(read_experiment("default")) if of_a_file else {}
     for title, is_rare in (("settings", False), ("more settings", True)):
         parser.group(title, "" if is_rare else description, rare=is_rare)
         for name in names:
             if (name not in MAIN_SETTINGS) != is_rare:
                 continue
             setting = Experiment.settings()[name]
-            is_same = setting.flag.removeprefix("--") == name.replace("_", "-")
+            is_same = spelled(name) == f"--{name.replace('_', '-')}"
             key = f"key {name}; " if of_a_file and not is_same else ""
             default = setting.words if of_a_file or name != "classes" else "all"
             if (used := own.get(name, setting.default)) != setting.default:
@@ -303,7 +294,7 @@ def _add_settings(
                 how = {"action": argparse.BooleanOptionalAction}
             what = f"{setting.help} ({key}default {default})"
             action: Any = parser.add_argument(
-                setting.flag, dest=name, default=None, help=what, **how
+                spelled(name), dest=name, default=None, help=what, **how
             )
             first = re.split(r"[;:,] | \(see", setting.help)[0]
             action.brief = f"{first} (default {default})"
@@ -313,7 +304,7 @@ def _add_list(verbs: Any) -> None:
     what = "list algorithms, data sets, tasks, splits and experiments"
     more = "List what a run can use."
     examples = "", "algorithms", "algorithms --for table.csv --label kind --try"
-    parser = _verb(verbs, "list", "listing:list_all", what, more, *examples)
+    parser = _verb(verbs, "listing:list_all", what, more, *examples, name="list")
     kinds = ("algorithms", "datasets", "tasks", "splits", "experiments")
     what = f"list only this kind, in more detail: {', '.join(kinds)} (default: all)"
     parser.add("what", "KIND", what, nargs="?", choices=kinds)
@@ -326,14 +317,13 @@ def _add_list(verbs: Any) -> None:
     parser.reads("--results", "DIR", what)
     what = "with --for: then compare all learners on this data, as 'run --quick' does"
     parser.add_argument("--try", dest="trial", action="store_true", help=what)
-    add_data_options(parser, 1)
-    add_plugin(parser)
+    parsing.add_data_options(parser, 1)
+    parsing.add_plugin(parser)
 
 
 def _add_check(verbs: Any) -> None:
     parser = _verb(
         verbs,
-        "check",
         "listing:check",
         "test the learners, data sets and tasks of a plugin file",
         "Test a plugin file. Learners must pass scikit-learn's checks, give correct scores, and be "
@@ -348,23 +338,24 @@ def _add_data(verbs: Any) -> None:
     data = verbs.add_parser("data", help="list, describe and prepare data sets")
     actions = data.add_subparsers(required=True, metavar="ACTION", title="arguments")
     what = "list the data sets, and how to get each; 'list datasets' does the same"
-    add_plugin(parser := _verb(actions, "list", "listing:list_all", what))
+    parsing.add_plugin(parser := _verb(actions, "listing:list_all", what, name="list"))
     parser.set_defaults(what="datasets", dataset=None, trial=False)
     for action, what in (
         ("describe", "describe a data set, and prepare its features if needed"),
         ("prepare", "download and make the features of a data set now"),
     ):
-        parser = _verb(actions, action, "listing:data_load", what, "", "table.csv --label kind")
+        parser = _verb(
+            actions, "listing:data_load", what, "", "table.csv --label kind", name=action
+        )
         parser.add("dataset", "NAME|PATH", "a name, a file or a folder")
-        add_data_options(parser)
-        add_plugin(parser)
+        parsing.add_data_options(parser)
+        parsing.add_plugin(parser)
 
 
 def _add_web_scale(verbs: Any) -> None:
     parser = _verb(
         verbs,
-        "web-scale",
-        "paper:run_web_scale",
+        "paper:web_scale",
         "train OASIS on millions of generated web images and write a report",
         "The web-scale experiment of the papers (JMLR 2010, section 5.2) on generated images. An "
         "interrupted run continues with the same command. The default takes 4 GB of disk and "
@@ -372,21 +363,27 @@ def _add_web_scale(verbs: Any) -> None:
         "--images 10000",
     )
     for flag, default, least, most, what in (
-        ("test-images", 402_164, LEAST_IMAGES, MOST, "test images, which are ranked"),
-        ("visterms", 10_000, 1, MOST, "visual words: the number of features"),
+        ("test-images", 402_164, LEAST_IMAGES, parsing.MOST, "test images, which are ranked"),
+        ("visterms", 10_000, 1, parsing.MOST, "visual words: the number of features"),
         ("steps-per-image", 70, 1, 10**6, "steps for each training image"),
         ("seeds", 1, 1, 1000, "number of trainings of each kind, each with different triplets"),
-        ("queries", 1000, 1, MOST, "test images used as queries; all if there are fewer"),
+        ("queries", 1000, 1, parsing.MOST, "test images used as queries; all if there are fewer"),
         ("threads", None, 1, 1024, "threads for training and ranking"),
     ):
-        number = partial(positive_of_text, least=least, most=most)
+        number = partial(parsing.positive_of_text, least=least, most=most)
         what = f"{what} (default {default or 'all cores'})"
         parser.add(f"--{flag}", "N", what, type=number, default=default)
-    images = each_of_text(partial(positive_of_text, least=LEAST_IMAGES))
+    images = parsing.each_of_text(partial(parsing.positive_of_text, least=LEAST_IMAGES))
     what = "training images; several numbers show how time grows (default 2292259)"
     parser.add("--images", "N,N", what, type=images, default=[2_292_259])
     what = "triplets in a mini-batch, or 'exact' for OASIS; several are compared (default 65536)"
-    parser.add("--batch", "N,exact", what, type=each_of_text(batch_of_text), default=[65_536])
+    parser.add(
+        "--batch",
+        "N,exact",
+        what,
+        type=parsing.each_of_text(parsing.batch_of_text),
+        default=[65_536],
+    )
     what = "results and the last model of each training (default: runs/web-scale)"
     parser.writes("--output", "DIR", what, default=Path("runs") / "web-scale")
 
@@ -394,7 +391,6 @@ def _add_web_scale(verbs: Any) -> None:
 def _add_compare(verbs: Any) -> None:
     parser = _verb(
         verbs,
-        "compare",
         "run:compare",
         "show what became better or worse between two runs",
         "Compare the trials that two runs have in common. The exit status is 1 if something "
@@ -410,7 +406,7 @@ def _add_compare(verbs: Any) -> None:
 def _add_export(verbs: Any) -> None:
     what = "write the numbers of a run for other programs"
     example = "runs/mine --format csv"
-    parser = _verb(verbs, "export", "run:export", what, "", example)
+    parser = _verb(verbs, "run:export", what, "", example)
     parser.reads("run", "RUN", "the output folder of the run")
     what = (
         "csv and parquet: every table of the store; summary: one "
@@ -419,12 +415,12 @@ def _add_export(verbs: Any) -> None:
     kinds = ("csv", "parquet", "summary", "trec")
     parser.add("--format", f"{{{','.join(kinds)}}}", what, required=True, choices=kinds)
     parser.writes("--output", "DIR", "where to write them (default: RUN/export)")
-    add_plugin(parser)
+    parsing.add_plugin(parser)
 
 
 def _add_report(verbs: Any) -> None:
     what = "remake the report of a run"
-    parser = _verb(verbs, "report", "run:report", what, "", "runs/mine --tables")
+    parser = _verb(verbs, "run:report", what, "", "runs/mine --tables")
     parser.reads("run", "RUN", "the output folder of the run")
     what = "the learner that the tables of differences are relative to (default: the best)"
     parser.add("--baseline", "LEARNER", what)
@@ -434,7 +430,6 @@ def _add_report(verbs: Any) -> None:
 def _add_judge(verbs: Any) -> None:
     parser = _verb(
         verbs,
-        "judge",
         "run:judge",
         "have people rate the pictures that a run retrieves",
         "Write a page on which people rate the pictures that the learners of a run retrieve for "
@@ -444,7 +439,7 @@ def _add_judge(verbs: Any) -> None:
         "runs/pictures --collect ratings-*.json",
     )
     parser.reads("run", "RUN", "the output folder of a run on pictures")
-    count: dict[str, Any] = {"type": positive_of_text}
+    count: dict[str, Any] = {"type": parsing.positive_of_text}
     what = "largest number of query pictures, from those that 'run --examples' keeps (default: 25)"
     parser.add("--queries", "N", what, **count)
     what = "largest number of pictures to rate for each query (default: 20)"
@@ -457,8 +452,7 @@ def _add_judge(verbs: Any) -> None:
 def _add_paper(verbs: Any) -> None:
     parser = _verb(
         verbs,
-        "paper",
-        "paper:run_paper",
+        "paper:paper",
         "test the claims of published papers",
         "Run the experiments that test the papers' claims, then write a page of the claims with "
         "their verdicts, and claims.csv. Trials run side by side, except where a claim is about "
@@ -466,13 +460,13 @@ def _add_paper(verbs: Any) -> None:
         "--quick",
     )
     what = "run only these, each with a report (default: all that test a claim)"
-    parser.add("--experiments", "A,B", what, type=names_of_text)
+    parser.add("--experiments", "A,B", what, type=parsing.names_of_text)
     parser.switch(
         "--quick", "1 partition and short searches: shows that it works, decides no claim"
     )
     what = "where runs and page are written (default: runs/paper, with --quick runs/paper-quick)"
     parser.writes("--output", "DIR", what)
-    nothing: dict[str, Any] = dict.fromkeys(("cluster", "resume"))
+    nothing: dict[str, Any] = dict.fromkeys(("cluster",))
     nothing |= dict.fromkeys(("save_models", "predictions", "tables"), False)
     parser.set_defaults(plugin=[], **nothing)
 
@@ -480,7 +474,6 @@ def _add_paper(verbs: Any) -> None:
 def _add_ranks(verbs: Any) -> None:
     parser = _verb(
         verbs,
-        "ranks",
         "run:ranks",
         "compare learners over the data sets of several runs: a leaderboard",
         "Compare learners over data sets, task by task: error reduction against the baseline, "

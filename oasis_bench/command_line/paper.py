@@ -10,10 +10,11 @@ from typing import Any
 
 from oasis_bench.claims import ClassList, experiments, needs_quiet_cores
 from oasis_bench.command_line.progress import ProgressDisplay, in_words
-from oasis_bench.command_line.run import go_on_or_leave_out, quick_note
-from oasis_bench.experiment import Experiment
-from oasis_bench.plugins import Registry
-from oasis_bench.system import Folder, Machine, Text, UsageError
+from oasis_bench.command_line.run import TRIAL_FAILED, how_of, quick_note, report_on
+from oasis_bench.experiment import Experiment, changed
+from oasis_bench.plugins import Registry, load_reports
+from oasis_bench.runs import go_on_or_leave_out
+from oasis_bench.system import Folder, UsageError, n_cores, unknown_name
 from oasis_bench.web_scale import chance_level, train, trainings
 
 QUICK = {"partitions": 1, "max_steps": 8_000, "threads": 1}
@@ -33,7 +34,7 @@ QUICK_TRIPLETS = 3_200
 """The most that a learner's parameter `n_triplets` may be in a quick run."""
 
 
-def run_paper(options: argparse.Namespace) -> int:
+def paper(options: argparse.Namespace) -> int:
     """Run the experiments one after the other; the page is written after each.
 
     Trials run side by side, one on each core, except where a claim is about their time; the times
@@ -43,26 +44,28 @@ def run_paper(options: argparse.Namespace) -> int:
     names = options.experiments or experiments()
     for name in names:
         if name not in experiments():
-            raise UsageError(
-                f"--experiments: {Text.unknown_name('experiment', name, experiments())}"
-            )
+            raise UsageError(f"--experiments: {unknown_name('experiment', name, experiments())}")
     output = options.output or Path("runs") / ("paper-quick" if options.quick else "paper")
     planned = {name: paper_experiment(name, options.quick) for name in names}
-    reports, remarks, failed = Registry.load_reports(), quick_note(options), 0
+    reports, remarks, failures = load_reports(), quick_note(options), 0
     for number, (name, experiment) in enumerate(planned.items(), 1):
         print(f"{name} ({number} of {len(planned)}): {experiment.title}", flush=True)
         alone = needs_quiet_cores(name) and not options.quick
-        options.jobs = 1 if alone else min(max(1, Machine.cores() // experiment.threads), MOST_JOBS)
+        options.jobs = 1 if alone else min(max(1, n_cores() // experiment.threads), MOST_JOBS)
         try:
-            status, why = go_on_or_leave_out(name, experiment, output, options)
+            with closing(ProgressDisplay()) as display:
+                ended = go_on_or_leave_out(
+                    name, experiment, output, how_of(options), display, report_on
+                )
         except KeyboardInterrupt:
             raise KeyboardInterrupt("interrupted: repeat the command to continue") from None
-        failed = max(failed, status)
-        remarks += [why] * bool(why)
+        failures += ended.failures
+        if ended.left_out:
+            remarks.append(ended.left_out)
         page, summary = reports.write_claims(output, remarks)
     print(summary)
     print(f"report: {page}")
-    return failed
+    return TRIAL_FAILED if failures else 0
 
 
 def paper_experiment(name: str, quick: bool) -> Experiment:
@@ -73,7 +76,6 @@ def paper_experiment(name: str, quick: bool) -> Experiment:
     experiment = ClassList.experiment(name, Registry.load())
     if not quick:
         return experiment
-    settings = {**experiment.quick_settings(), **QUICK, "replicates": None}
     options = {
         option: value[:3] if isinstance(value, list) else value  # three of the tables of KEEL
         for option, value in experiment.dataset_options.items()
@@ -90,17 +92,18 @@ def paper_experiment(name: str, quick: bool) -> Experiment:
         else spec
         for label, spec in experiment.learners.items()
     }
-    return replace(experiment, dataset_options=options, learners=learners, **settings)
+    given = {**QUICK, "replicates": None, "tasks": experiment.tasks}
+    return changed(experiment, given, dataset_options=options, learners=learners, quick=True)
 
 
-def run_web_scale(options: argparse.Namespace) -> int:
+def web_scale(options: argparse.Namespace) -> int:
     """Train, and write the report."""
-    n_threads = options.threads or Machine.cores()
+    n_threads = options.threads or n_cores()
     planned = trainings(options.images, options.batch, options.seeds, options.steps_per_image)
 
     def tell(words: str, seconds_left: float) -> None:
         left = f", about {in_words(seconds_left)} of learning left" if seconds_left else ""
-        display.line(words + left)
+        display.note(words + left)
 
     size = max(options.images), options.test_images, options.visterms
     dataset: Any = Registry.load().datasets["web-scale"]
@@ -108,11 +111,11 @@ def run_web_scale(options: argparse.Namespace) -> int:
         data = dataset.kept(*size, display.download)  # it checks the sizes, and keeps the images
         Folder(options.output).make_writable()
         n_steps = sum(training.n_steps for training in planned)
-        display.line(
+        display.note(
             f"learning: {n_steps:,} steps in {len(planned)} trainings; a million steps take 11 s "
             "on two cores in batches of 65,536, minutes in small ones"
         )
-        display.line(f"chance: mAP {chance_level(data, options.queries):.4f}")
+        display.note(f"chance: mAP {chance_level(data, options.queries):.4f}")
         try:
             for training in planned:
                 train(
@@ -124,5 +127,5 @@ def run_web_scale(options: argparse.Namespace) -> int:
             raise KeyboardInterrupt(
                 "interrupted: repeat the command to continue from the last checkpoint"
             ) from None
-    print(f"report: {Registry.load_reports().write_web_scale_report(options.output)}")
+    print(f"report: {load_reports().write_web_scale_report(options.output)}")
     return 0

@@ -14,7 +14,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from oasis_bench.system import Text, UsageError, Value, refuse_input
+from oasis_bench.system import (
+    UsageError,
+    printable,
+    quoted,
+    read_value,
+    refuse_input,
+    short_path,
+    unknown_name,
+)
 
 MOST = 10**9
 """No number of the command line is larger, where nothing else is said."""
@@ -147,9 +155,12 @@ class Parser(argparse.ArgumentParser):
             given = given if isinstance(given, list) else [given]
             for path in given:
                 try:
-                    refuse_missing(path)
-                except UsageError as error:
-                    self.error(str(argparse.ArgumentError(action, str(error))))
+                    path.stat()
+                except (OSError, ValueError) as error:
+                    called = printable(short_path(str(path)))
+                    reason = getattr(error, "strerror", None) or str(error)
+                    why = f"{called}: {reason}: give a path that exists"
+                    self.error(str(argparse.ArgumentError(action, why)))
             for output in self.outputs:
                 refuse_input(getattr(found, output.dest), given)
         return found, unknown
@@ -157,7 +168,7 @@ class Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
             name = (action.option_strings or [str(action.metavar or "argument").lower()])[-1]
-            self.error(Text.unknown_name(name, str(value), action.choices))
+            self.error(unknown_name(name, str(value), action.choices))
 
 
 class _Formatter(argparse.HelpFormatter):
@@ -191,23 +202,13 @@ def path_of_text(text: str) -> Path:
     return Path(text)
 
 
-def refuse_missing(path: Path) -> None:
-    """Raise UsageError where there is nothing at this path."""
-    try:
-        path.stat()
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        called = Text.printable(Text.cut(str(path), Text.LONGEST_PATH))
-        raise UsageError(f"{called}: {reason}: give a path that exists") from error
-
-
 def positive_of_text(text: str, least: int = 1, most: int = MOST) -> int:
     """Read a whole number within bounds."""
-    value = Value.of_text(text, int) if text.isdecimal() else 0
+    value = read_value(text, int) if text.isdecimal() else 0
     if not (isinstance(value, int) and least <= value <= most):
         small = isinstance(value, int) and value < least
         needed = f"of at least {least}" if small else f"from {least} to {most}"
-        raise argparse.ArgumentTypeError(f"{Text.shown(text)}: a whole number {needed} is needed")
+        raise argparse.ArgumentTypeError(f"{quoted(text)}: a whole number {needed} is needed")
     return value
 
 
@@ -219,12 +220,8 @@ def batch_of_text(text: str) -> int | None:
 def names_of_text(text: str) -> list[str]:
     """Read different names between commas."""
     names = [name.strip() for name in text.split(",") if name.strip()]
-    if len(set(names)) < len(names):
-        raise argparse.ArgumentTypeError(f"{Text.shown(text)}: each name once")
-    if not names:
-        raise argparse.ArgumentTypeError(
-            f"{Text.shown(text)}: names separated by commas are needed"
-        )
+    if not names or len(set(names)) < len(names):
+        raise argparse.ArgumentTypeError(f"{quoted(text)}: give names with commas, each once")
     return names
 
 
@@ -238,7 +235,7 @@ def statuses_of_text(text: str) -> list[str]:
     names = [name.replace(" ", "-") for name in names_of_text(text)]  # as reports spell them, too
     for name in names:
         if name not in RETRIED:
-            raise argparse.ArgumentTypeError(Text.unknown_name("status", name, RETRIED))
+            raise argparse.ArgumentTypeError(unknown_name("status", name, RETRIED))
     return [name.replace("-", " ") for name in names]
 
 
@@ -246,7 +243,7 @@ def name_and_value(text: str) -> tuple[str, str]:
     """Read NAME=VALUE."""
     name, sign, value = text.partition("=")
     if not (name and sign):
-        raise argparse.ArgumentTypeError(f"{Text.shown(text)}: NAME=VALUE is needed")
+        raise argparse.ArgumentTypeError(f"{quoted(text)}: NAME=VALUE is needed")
     return name, value
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from oasis_bench.system import Text
+from oasis_bench.system import for_terminal
 
 
 class Printed:
@@ -34,7 +34,7 @@ class Printed:
     def write(self, text: str) -> int:
         """Write a text, whose first character may be the return of a progress bar."""
         start = "\r" if text.startswith("\r") else ""
-        self._try(self._stream.write, start + Text.for_terminal(text[len(start) :]))
+        self._try(self._stream.write, start + for_terminal(text[len(start) :]))
         return len(text)
 
     def flush(self) -> None:

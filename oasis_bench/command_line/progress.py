@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 import time
-from collections.abc import Callable
-from contextlib import closing, suppress
-from pathlib import Path
+from contextlib import suppress
 from typing import Any
 
 from tqdm.auto import tqdm
 
-from oasis_bench.experiment import TrialSpec
-from oasis_bench.runs import StoredRun
-from oasis_bench.system import Text
+from oasis_bench.experiment import cell_name
+from oasis_bench.runs import Watcher
+from oasis_bench.system import for_terminal
 from oasis_bench.trial import TrialResult
 
 
@@ -25,44 +22,47 @@ def in_words(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.2g} h"
 
 
-class ProgressDisplay:
+class ProgressDisplay(Watcher):
     """One bar at a time, or plain lines where it is not `live`; `close` it at the end.
 
     Not said, it is live on a terminal; in a notebook tqdm makes the bar a widget.
     """
 
     def __init__(self, live: bool | None = None) -> None:
-        self.done = self.planned = 0
         self._live = sys.stderr.isatty() if live is None else live
         self._bar: Any = None
         self._what: str | None = None
         self._began = time.monotonic()
 
-    def trial(self, record: TrialResult | None, done: int, planned: int) -> None:
-        """Show that a trial has ended, or that the first begins."""
-        self.done, self.planned = done, planned
-        if record is None:
+    def trial(self, result: TrialResult | None, done: int, planned: int) -> None:
+        """Show that a trial has ended, or that the first begins; the bar closes after the last."""
+        if result is None:
             self._began = time.monotonic()
             self._open("trials", total=planned, unit="trial")
-            return
-        columns = record.columns
-        cell = TrialSpec.cell_name(columns["learner"], columns["subset"], columns["split"])
-        name = f"{cell}, partition {columns['partition']}"
-        problem = "" if columns["status"] == "ok" else f": {columns['status']}, {columns['reason']}"
+        else:
+            self._ended(result, done, planned)
+        if done == planned:
+            self.close()
+
+    def _ended(self, result: TrialResult, done: int, planned: int) -> None:
+        row = result.row
+        cell = cell_name(row.learner, row.subset, row.split)
+        name = f"{cell}, partition {row.partition}"
+        problem = "" if row.status == "ok" else f": {row.status}, {row.reason}"
         if self._live:
             if problem:
-                self.line(name + problem)
-            self._bar.set_postfix_str(Text.for_terminal(name), refresh=False)
+                self.note(name + problem)
+            self._bar.set_postfix_str(for_terminal(name), refresh=False)
             self._bar.update()
             return
         seconds = (time.monotonic() - self._began) / done * (planned - done)
         left = f", about {in_words(seconds)} left" if done < planned else ""
-        self.line(f"[{done}/{planned}] {name}{problem or _figures(record)}{left}")
+        self.note(f"[{done}/{planned}] {name}{problem or _figures(result)}{left}")
 
     def download(self, what: str, done: int, total: int | None) -> None:
         """Show how far a download or a preparation is; where no bar is live, that it begins."""
         if what != self._what and not self._live:
-            self.line(what)
+            self.note(what)
         self.bar(what, done, total)
 
     def bar(self, what: str, done: int, total: int | None) -> None:
@@ -72,37 +72,18 @@ class ProgressDisplay:
         if self._live:
             self._bar.update(done - self._bar.n)
 
-    def line(self, text: str) -> None:
+    def note(self, line: str) -> None:
         """Show a line, above the bar."""
         if self._live:
-            tqdm.write(Text.for_terminal(text), file=sys.stderr)
+            tqdm.write(for_terminal(line), file=sys.stderr)
         else:
-            print(text, file=sys.stderr)
-
-    def carry_out(self, start: Callable[..., int], folder: Path, **how: Any) -> int:
-        """Run trials into a folder and show their progress; an interrupt says how to continue."""
-        with closing(self):
-            try:
-                shown = {"on_trial": self.trial, "on_download": self.download}
-                return start(**shown, on_note=self.line, **how)
-            except KeyboardInterrupt:
-                if not (self.planned and StoredRun.is_in(folder)):
-                    raise  # nothing was kept
-                plugins = [word for path in how["plugin_files"] for word in ("--plugin", str(path))]
-                words = ["python", "-m", "oasis_bench", "run", "--resume", str(folder), *plugins]
-                raise KeyboardInterrupt(
-                    f"interrupted after {self.done} of {self.planned} trials; they are kept: "
-                    f"continue with '{shlex.join(words)}', or "
-                    f"write their report with 'python -m oasis_bench report {folder}'"
-                ) from None
+            print(line, file=sys.stderr)
 
     def _open(self, what: str, **bar: Any) -> None:
         self.close()
         self._what = what
         if self._live:
-            self._bar = tqdm(
-                desc=Text.for_terminal(what), file=sys.stderr, dynamic_ncols=True, **bar
-            )
+            self._bar = tqdm(desc=for_terminal(what), file=sys.stderr, dynamic_ncols=True, **bar)
 
     def close(self) -> None:
         """Leave the last bar as it is, and the terminal as it was."""
@@ -112,19 +93,18 @@ class ProgressDisplay:
             self._bar = None
 
 
-def _figures(record: TrialResult) -> str:
+def _figures(result: TrialResult) -> str:
     """Write the first measure of each task, or why there is none, and the three costs."""
-    columns = record.columns
-    texts: dict[str, str] = {}
-    for row in record.measures:
-        name = row["measure"] + ("" if row["k"] is None else f"@{row['k']}")
-        texts.setdefault(row["task"], f"{name} {row['value']:.3f}")
-    for answer in record.answers:
-        texts.setdefault(answer["task"], f"{answer['task']} {answer['status']}: {answer['reason']}")
+    row, texts = result.row, dict[str, str]()
+    for one in result.measures:
+        name = one.measure + ("" if one.k is None else f"@{one.k}")
+        texts.setdefault(one.task, f"{name} {one.value:.3f}")
+    for answer in result.answers:
+        texts.setdefault(answer.task, f"{answer.task} {answer.status}: {answer.reason}")
     costs = []
-    if (seconds := columns.get("fit_seconds")) is not None:  # not of a saved model
-        tuning = columns["tuning_fit_seconds"] + columns["tuning_score_seconds"]
-        costs = [f"tuning {tuning:.3g} s", f"fit {seconds:.3g} s"]
-    if (seconds := columns.get("query_seconds")) is not None:
-        costs.append(f"query {1000 * seconds / columns['n_timed_queries']:.3g} ms")
+    if row.fit_seconds is not None:  # not of a saved model
+        tuning = (row.tuning_fit_seconds or 0) + (row.tuning_score_seconds or 0)
+        costs = [f"tuning {tuning:.3g} s", f"fit {row.fit_seconds:.3g} s"]
+    if row.query_seconds is not None and row.n_timed_queries:
+        costs.append(f"query {1000 * row.query_seconds / row.n_timed_queries:.3g} ms")
     return f": {', '.join([*texts.values(), *costs])}"

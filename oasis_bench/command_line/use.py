@@ -22,6 +22,7 @@ from oasis_bench.plugins import (
     embed as embed_items,
     learner_of,
     load_model_of,
+    load_reports,
     neighbours as find_neighbours,
 )
 from oasis_bench.runs import fit_on_all
@@ -40,8 +41,7 @@ def fit(options: argparse.Namespace) -> int:
     options.experiment = Experiment("fit", options.dataset, learners, classes=("all",))
     experiment = experiment_of(options)
     with closing(ProgressDisplay()) as display:
-        shown = display.download, display.download
-        fitted = fit_on_all(experiment, options.output, options.plugin, *shown)
+        fitted = fit_on_all(experiment, options.output, options.plugin, display)
     print(fitted)
     print(f"kept in {fitted.model}; to use it: 'python -m oasis_bench neighbours --help'")
     return 0
@@ -78,10 +78,7 @@ def embed(options: argparse.Namespace) -> int:
         model, ((X, names),) = _load(options, [options.dataset], display)
         blend: Blend | None = getattr(model, "blend_", None)
         if blend is not None and blend.weight < 1:
-            display.line(
-                "points are as learned, without the blend with the Euclidean baseline "
-                f"(weight {blend.weight:g})"
-            )
+            display.note(f"points are as learned, without the blend of weight {blend.weight:g}")
     points: Any = embed_items(model, X)
     dense = points.toarray() if hasattr(points, "toarray") else points
     table = pd.DataFrame(dense).add_prefix("x")
@@ -111,7 +108,7 @@ def _load(
     datasets = []
     for source in sources:
         given = data_options(options, source)
-        datasets.append(Registry.open_dataset(source, registry, given))
+        datasets.append(registry.open_dataset(source, given))
         refuse_input(options.output, [datasets[-1].location(), *given.values()])
     model = load_model_of(registry, options.model)
     takes, schema = learner_of(model, [])[0].takes, ReadTable.of_model(model)
@@ -122,8 +119,7 @@ def _load(
         n_needed = model.n_features_in_
         if takes == "rows" and X.shape[1] != n_needed:
             raise UsageError(
-                f"{source} has {X.shape[1]} features, and {options.model} was fitted on "
-                f"{n_needed}: give rows of the same features"
+                f"{source} has {X.shape[1]} features, and {options.model} was fitted on {n_needed}"
             )
         if hasattr(model, "feature_names_in_"):  # of a model that another program fitted
             X = pd.DataFrame(X, columns=model.feature_names_in_)
@@ -133,7 +129,7 @@ def _load(
 
 def _write(table: pd.DataFrame, path: Path | None) -> None:
     """Write a table to a file, which appears whole or not at all, or to the terminal."""
-    texts = Registry.load_reports().for_spreadsheets
+    texts = load_reports().for_spreadsheets
     if path is None:
         texts(table).to_csv(sys.stdout, index=False)
         return

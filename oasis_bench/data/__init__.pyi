@@ -1,10 +1,6 @@
 from .cells import (
-    BOOLEAN as BOOLEAN,
-    GROUPING as GROUPING,
-    ISO as ISO,
     MISSING as MISSING,
     NO_FEATURE as NO_FEATURE,
-    TIME_OF_DAY as TIME_OF_DAY,
     bare_number as bare_number,
     kind_of as kind_of,
     number_pattern as number_pattern,
@@ -15,7 +11,6 @@ from .columns import (
     find_column as find_column,
     is_id as is_id,
 )
-from .fitted import FittedArray as FittedArray
 from .frames import (
     frame_as_bytes as frame_as_bytes,
     read_frame as read_frame,
@@ -34,7 +29,7 @@ from .pictures import (
     Descriptors as Descriptors,
     Patches as Patches,
     PatchKind as PatchKind,
-    eight_bits as eight_bits,
+    rgb_of as rgb_of,
     thumbnail as thumbnail,
 )
 from .preparing import (
@@ -49,10 +44,15 @@ from .rows import (
     Pixels as Pixels,
     Ratings as Ratings,
     Rows as Rows,
+    check_items as check_items,
     checked_labels as checked_labels,
     class_labels as class_labels,
 )
-from .scaling import Scaling as Scaling
+from .scaling import (
+    Scaling as Scaling,
+    apply_steps as apply_steps,
+    unlike_ranges as unlike_ranges,
+)
 from .schema import (
     Column as Column,
     Encoding as Encoding,

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections import Counter
 from collections.abc import Mapping
 from itertools import islice
 from reprlib import repr as shown
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +15,13 @@ from msgspec import structs
 
 from oasis_bench.data import cells
 from oasis_bench.data.schema import Column, Schema
-from oasis_bench.system import Text, UsageError
+from oasis_bench.system import UsageError, printable, spelled
 
 if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
     import pandas as pd
+
+Cells: TypeAlias = "pd.Series[Any]"
+"""The cells of a column."""
 
 LEAST_IDS = 10
 
@@ -45,7 +47,7 @@ class Found(NamedTuple):
 
 
 def find_column(
-    name: str, given: pd.Series[Any], signs: Schema, declared: str | None, is_text_file: bool
+    name: str, given: Cells, signs: Schema, declared: str | None, is_text_file: bool
 ) -> Found:
     """Decide what a column is.
 
@@ -79,7 +81,7 @@ def find_column(
     return _settled(Column(name, form=cells.BOOLEAN * (kind == "boolean")), given, signs, declared)
 
 
-def _mixed(name: str, given: pd.Series[Any], signs: Schema) -> Found:
+def _mixed(name: str, given: Cells, signs: Schema) -> Found:
     """Return a column of numbers, and of texts that mean missing values."""
     _, wrong = signs.values_of(Column(name), given)
     if not wrong:
@@ -87,9 +89,7 @@ def _mixed(name: str, given: pd.Series[Any], signs: Schema) -> Found:
     return Found(Column(name), problem=_no_number(name, cell_in_row(given, wrong[0])))
 
 
-def _settled(
-    column: Column, given: pd.Series[Any], signs: Schema, declared: object = None
-) -> Found:
+def _settled(column: Column, given: Cells, signs: Schema, declared: object = None) -> Found:
     """Return a column whose cells all fit."""
     values, _ = signs.values_of(column, given)
     if given.dtype == np.float32:
@@ -117,7 +117,7 @@ def is_id(values: npt.NDArray[Any]) -> bool:
     )
 
 
-def _counts(given: pd.Series[Any], signs: Schema) -> Counter[str]:
+def _counts(given: Cells, signs: Schema) -> Counter[str]:
     """Count the texts of a column that are not missing."""
     places, distinct = cells.distinct_of(given)
     times = np.bincount(places[places >= 0], minlength=len(distinct)).tolist()
@@ -129,7 +129,7 @@ def _counts(given: pd.Series[Any], signs: Schema) -> Counter[str]:
     return counts
 
 
-def _undeclared_text(name: str, given: pd.Series[Any], signs: Schema, is_text_file: bool) -> Found:
+def _undeclared_text(name: str, given: Cells, signs: Schema, is_text_file: bool) -> Found:
     import pandas as pd
 
     counts = _counts(given, signs)
@@ -173,11 +173,7 @@ def _undeclared_text(name: str, given: pd.Series[Any], signs: Schema, is_text_fi
 
 
 def _texts(
-    name: str,
-    given: pd.Series[Any],
-    signs: Schema,
-    counts: Counter[str],
-    is_category: bool = False,
+    name: str, given: Cells, signs: Schema, counts: Counter[str], is_category: bool = False
 ) -> Found:
     """Return a column of texts, which are categories, or ids if most of them are different."""
     n_cells = counts.total()
@@ -215,11 +211,7 @@ def _forms_of(counts: Mapping[str, int]) -> list[str]:
 
 
 def _ambiguous(
-    column: Column,
-    rivals: list[str],
-    values: npt.NDArray[np.float64],
-    given: pd.Series[Any],
-    signs: Schema,
+    column: Column, rivals: list[str], values: npt.NDArray[Any], given: Cells, signs: Schema
 ) -> Found | None:
     """Return the problem of dates of which no cell says whether the day or the month is first."""
     for form in rivals:
@@ -238,7 +230,7 @@ def _ambiguous(
     return None
 
 
-def _declared_date(name: str, given: pd.Series[Any], signs: Schema, declared: str) -> Found:
+def _declared_date(name: str, given: Cells, signs: Schema, declared: str) -> Found:
     forms = [declared] if "%" in declared else _forms_of(_counts(given, signs))
     columns = [Column(name, "date", form, is_declared=True) for form in forms]
     if not columns:
@@ -254,7 +246,7 @@ def _declared_date(name: str, given: pd.Series[Any], signs: Schema, declared: st
     return found or _with_mistakes(best, given, signs)
 
 
-def _with_mistakes(column: Column, given: pd.Series[Any], signs: Schema) -> Found:
+def _with_mistakes(column: Column, given: Cells, signs: Schema) -> Found:
     """Return a declared column; its cells that do not fit are missing, which is remarked."""
     _, wrong = signs.values_of(column, given)
     found = _settled(column, given, signs, declared=column.kind)
@@ -278,9 +270,7 @@ def _no_number(name: str, cell: str) -> str:
     )
 
 
-def _first_no_number(
-    given: pd.Series[Any], counts: Mapping[str, int], unit: str, signs: Schema
-) -> str:
+def _first_no_number(given: Cells, counts: Mapping[str, int], unit: str, signs: Schema) -> str:
     """Name the first cell that is no number, by the signs that fit the most cells."""
     decimals = [signs.decimal] if signs.decimal else [".", ","]
     misses = []
@@ -293,9 +283,9 @@ def _first_no_number(
 
 
 def _option(name: str, kind: str) -> str:
-    return f"--column {shlex.quote(f'{name}={kind}')}"
+    return spelled("column", f"{name}={kind}")
 
 
-def cell_in_row(given: pd.Series[Any], row: int) -> str:
+def cell_in_row(given: Cells, row: int) -> str:
     """Return what messages call a cell."""
-    return f"{Text.printable(shown(given.iloc[row]))} in row {row + 1}"
+    return f"{printable(shown(given.iloc[row]))} in row {row + 1}"

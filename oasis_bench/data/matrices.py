@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from oasis_bench.system import UsageError
+from oasis_bench.system import UsageError, spelled
 
 FloatArray: TypeAlias = "npt.NDArray[np.floating]"
 Float64Array: TypeAlias = "npt.NDArray[np.float64]"
@@ -27,6 +27,11 @@ below the inverse, where no value is larger, these become 0."""
 
 FAR = 10.0
 """Columns are far from zero whose middle is more than so many of their ranges away from it."""
+
+
+def is_sparse(X: Any) -> bool:
+    """Tell whether X is sparse; unlike SciPy's function it narrows no type for the checker."""
+    return bool(sparse.issparse(X))
 
 
 def symmetry_index(W: npt.ArrayLike) -> float:
@@ -52,8 +57,7 @@ def canonical(X: Any) -> Any:
     bounds: with indices that were changed later a kernel would write outside its arrays.  All else
     is given as it is.
     """
-    is_sparse = sparse.issparse(X)  # apart: the type checker would take X for less than it is
-    if not is_sparse or len(X.shape) != 2:  # scipy has sparse vectors too
+    if not is_sparse(X) or len(X.shape) != 2:  # scipy has sparse vectors too
         return X
     try:
         fresh = _checked_in_full(X).tocsr()
@@ -85,12 +89,8 @@ def joint_distribution(R: Any) -> sparse.csr_array:
     queries. Items are relevant to each other where Pr(p1, p2) exceeds a threshold; at 0, where they
     share one.
     """
-    is_sparse_matrix = sparse.issparse(R) and len(getattr(R, "shape", ())) == 2
-    if not is_sparse_matrix:
-        raise ValueError(
-            f"relevance is a {type(R).__name__}: a scipy sparse matrix (n_items, n_labels) is "
-            "needed; sparse.csr_array(R) makes one"
-        )
+    if not is_sparse(R) or len(R.shape) != 2:
+        raise ValueError(f"relevance is a {type(R).__name__}: sparse.csr_array(R) is needed")
     joint: sparse.csr_array = sparse.csr_array(R).astype(np.float64, copy=True)
     joint.sum_duplicates()
     joint.eliminate_zeros()
@@ -106,8 +106,7 @@ def joint_distribution(R: Any) -> sparse.csr_array:
 
 def row_hashes(rows: Any) -> npt.NDArray[np.uint64]:
     """Hash each row, dense or sparse, or picture; equal values have one hash, of whatever type."""
-    is_sparse = sparse.issparse(rows)  # apart: the type checker would take rows for less
-    flat: Any = rows if is_sparse else rows.reshape(len(rows), -1)
+    flat: Any = rows if is_sparse(rows) else rows.reshape(len(rows), -1)
     found = []
     for part in (flat[start : start + HASHED] for start in range(0, flat.shape[0], HASHED)):
         csr = canonical(sparse.csr_array(part, dtype=np.float64, copy=True))
@@ -124,22 +123,23 @@ def check_magnitude(X: Any, training: bool = False) -> None:
 
     What is no array or CSR of finite numbers passes: validation names what is wrong with it.
     """
-    is_sparse = sparse.issparse(X)  # apart: the type checker would take X for less than it is
-    values = _numbers((X if X.format in ("csr", "csc") else X.tocoo()).data if is_sparse else X)
+    if is_sparse(X):
+        X = (X if X.format in ("csr", "csc") else X.tocoo()).data
+    values = _numbers(X)
     if values is None or not values.size:
         return
     largest = max(float(values.max()), -float(values.min()))
     most = LARGEST[values.dtype]
+    how = f"run {spelled('scaling', 'standard')}, or StandardScaler"
     if most < largest < np.inf:
         raise UsageError(
             f"a value of size {largest:.3g}: products of {values.dtype} rows overflow above "
-            f"{most:g}: scale the rows (run --scaling standard, or StandardScaler) or divide them"
+            f"{most:g}: scale the rows ({how}) or divide them"
         )
     if training and 0 < largest < 1 / most:
         raise UsageError(
             f"no value is larger than {largest:.3g}: products of {values.dtype} rows vanish below "
-            f"{1 / most:g}: scale the rows (run --scaling standard, or StandardScaler) or multiply "
-            "them"
+            f"{1 / most:g}: scale the rows ({how})"
         )
 
 
@@ -148,7 +148,7 @@ def far_middle(X: Any) -> FloatArray | None:
 
     Differences of the rows to it are exact, for a far column lies within a factor of 2.
     """
-    rows = None if sparse.issparse(X) else _numbers(X)
+    rows = None if is_sparse(X) else _numbers(X)
     if rows is None or rows.ndim != 2 or not rows.size:
         return None
     least, most = rows.min(axis=0), rows.max(axis=0)
@@ -167,8 +167,7 @@ def without_offset(X: Any, middle: FloatArray | None = None) -> Any:
     middle = far_middle(X) if middle is None else middle
     if middle is None:
         return X
-    is_sparse = sparse.issparse(X)
-    rows = X.toarray() if is_sparse else X
+    rows = X.toarray() if is_sparse(X) else X
     return np.subtract(rows, middle, out=np.empty_like(rows), casting="same_kind")
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from oasis_bench.data.matrices import FloatArray, check_array
-from oasis_bench.system import Text, UsageError, open_regular
+from oasis_bench.system import UsageError, open_regular, unknown_name
 
 Descriptors = npt.NDArray[np.float32]
 
@@ -49,23 +49,16 @@ class PatchKind:
         check_array("offsets of patches", offsets, np.int64, None)
         if not len(offsets) or offsets[0] != 0 or offsets[-1] != n_patches:
             raise UsageError(
-                f"offsets of patches {offsets[:8].tolist()}: they go from 0 to {n_patches}, the "
-                "number of patches"
+                f"offsets of patches {offsets[:8].tolist()}: they go from 0 to {n_patches}"
             )
         if (sizes := np.diff(offsets)).min(initial=1) < 1:
             raise UsageError(
-                f"picture {int(sizes.argmin())} has {sizes.min()} patches of a kind: at least 1 is "
-                "needed, so leave the picture out"
+                f"picture {int(sizes.argmin())} has {sizes.min()} patches of a kind: leave it out"
             )
 
     @classmethod
     def joined(cls, descriptors: Sequence[Any], positions: Sequence[Any]) -> Self:
         """Join the descriptors (m_i, p) and the positions (m_i, 2) of pictures, one array each."""
-        if not descriptors or len(descriptors) != len(positions):
-            raise UsageError(
-                f"patches of {len(descriptors)} pictures with positions of {len(positions)}: one "
-                "array each, and at least one picture, is needed"
-            )
         return cls(
             np.concatenate(descriptors, dtype=np.float32),
             np.cumsum([0, *(len(part) for part in descriptors)], dtype=np.int64),
@@ -128,8 +121,7 @@ class Patches:
             counts["pixels"] = len(self.pixels)
         if len(set(counts.values())) != 1:
             raise UsageError(
-                f"kinds of patches with these numbers of pictures: {counts}: at least one kind, "
-                "and the same pictures in each, are needed"
+                f"kinds of patches with these numbers of pictures: {counts}: not one number"
             )
         if other := [name for name in self.kinds if not name.isidentifier()]:
             raise UsageError(f"kind of patches {other[0]!r}: use letters, digits and underscores")
@@ -174,7 +166,7 @@ class Patches:
         chosen = list(self.kinds) if names is None else names.split("+")
         for name in chosen:
             if name not in self.kinds:
-                raise UsageError(f"kinds: {Text.unknown_name('kind of patches', name, self.kinds)}")
+                raise UsageError(f"kinds: {unknown_name('kind of patches', name, self.kinds)}")
         return type(self)({name: self.kinds[name] for name in chosen}, self.pixels)
 
     @property
@@ -233,6 +225,20 @@ def eight_bits(greys: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
     return np.asarray(np.maximum(greys, 0) >> (depth - 8), dtype=np.uint8)
 
 
+def rgb_of(image: Any) -> Any:
+    """Return a picture of Pillow in RGB; transparent pixels become white."""
+    from PIL import Image  # here: a trial does without
+
+    if image.mode == "F":
+        raise ValueError("its pixels are floats of no known range: save it with 8 bits")
+    if image.mode.startswith("I"):  # Pillow would clip 16 bits to 8 instead of scaling them
+        return Image.fromarray(eight_bits(np.asarray(image))).convert("RGB")
+    if image.has_transparency_data:
+        white = Image.new("RGBA", image.size, "white")
+        return Image.alpha_composite(white, image.convert("RGBA")).convert("RGB")
+    return image.convert("RGB")
+
+
 SIZE = (96, 96)
 
 
@@ -243,11 +249,7 @@ def thumbnail(path: Path) -> bytes | None:
     try:
         with open_regular(path) as file, Image.open(file) as image:
             image.draft("RGB", (2 * SIZE[0], 2 * SIZE[1]))
-            upright = ImageOps.exif_transpose(image)
-            if upright.mode.startswith("I"):
-                upright = Image.fromarray(eight_bits(np.asarray(upright)))
-            small = Image.new("RGB", upright.size, "white")
-            small.paste(upright, mask=upright.convert("RGBA").getchannel("A"))
+            small = rgb_of(ImageOps.exif_transpose(image))
             small.thumbnail(SIZE)
             content = io.BytesIO()
             small.save(content, "JPEG", quality=80)

@@ -6,14 +6,13 @@ makes of it is learned from training rows only.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.pipeline import Pipeline
 
-from oasis_bench.data.fitted import FittedArray
 from oasis_bench.data.schema import Column, Encoding, Schema, table_of
 from oasis_bench.system import UsageError
 
@@ -111,12 +110,6 @@ class Prepare(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """A column with at least the first share of its values missing gets an indicator.  A category
     is rare with less than the second share of the training rows, or fewer rows than the third."""
 
-    _fitted_arrays: ClassVar = {
-        "medians_": FittedArray(("n_features",)),
-        "indicated_": FittedArray(("n_features",), np.bool_),
-        "joined_": FittedArray(("n_features",), np.bool_),
-    }
-
     def __init__(self, encoding: Encoding) -> None:
         self.encoding = encoding
 
@@ -146,7 +139,7 @@ class Prepare(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return len(self._of_kind("number", "date")) + sum(map(len, self.frequent_)) + int(n_more)
 
     def refuse_broken(self) -> None:
-        """Raise UsageError for a state that no `fit` leaves, besides what `_fitted_arrays` says."""
+        """Raise UsageError for an `encoding` or `frequent_` that no `fit` leaves."""
         n_known = len(self._of_kind("number", "date", "category", *Column.LEFT_OUT))
         texts = [column[1:] for column in self.encoding if column[0] == "category"]
         if not n_known == len(self.encoding) == self.n_features_in_ or not all(
@@ -195,18 +188,12 @@ class Prepare(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         X = np.asarray(table_of(X))
         if X.ndim != 2 or X.shape[1] != len(self.encoding):
             raise UsageError(
-                f"rows of shape {X.shape}, and the preparation was learned from "
-                f"{len(self.encoding)} columns: give rows of the same columns"
+                f"rows of shape {X.shape}: it was learned from {len(self.encoding)} columns"
             )
         try:
             return X if X.dtype.kind == "f" else X.astype(np.float64)
         except (TypeError, ValueError) as error:
             raise UsageError(f"rows of numbers are needed: {error}") from error
-
-    @staticmethod
-    def in_full(X: Any, encoding: Encoding | None) -> Any:
-        """Return the rows, prepared with statistics of all of them if they have an encoding."""
-        return X if encoding is None else Prepare(encoding).fit_transform(X)
 
 
 def _with_missing(codes: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -6,7 +6,6 @@ Also what people said of items: triplets that they judged, and candidates that t
 from __future__ import annotations
 
 import hashlib
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,10 +16,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from oasis_bench.data.matrices import canonical, check_array
+from oasis_bench.data.cells import is_missing
+from oasis_bench.data.matrices import canonical, check_array, is_sparse
 from oasis_bench.data.pictures import Patches, check_pixels, thumbnail
 from oasis_bench.data.schema import Encoding, Schema
-from oasis_bench.system import UsageError
+from oasis_bench.system import UsageError, spelled
 
 Rows: TypeAlias = "npt.NDArray[np.floating] | sparse.csr_array"
 Labels: TypeAlias = "npt.NDArray[np.int64] | sparse.csr_array"
@@ -30,8 +30,7 @@ Pixels: TypeAlias = "npt.NDArray[np.uint8]"
 
 def checked_labels(y: Any, n_items: int | None = None) -> Any:
     """Return class labels as `class_labels` does, or relevance (n_items, n_labels) as CSR."""
-    several = sparse.issparse(y)  # apart: the type checker would take y for less than it is
-    if not several:
+    if not is_sparse(y):
         return class_labels(y, n_items, "; where items have several labels, sparse.csr_array(y)")
     return _one_for_each(sparse.csr_array(canonical(y)), n_items)
 
@@ -40,8 +39,7 @@ def class_labels(y: Any, n_items: int | None = None, hint: str = "") -> Any:
     """Return class labels (n_items,) as an array; raise UsageError as `checked_labels` does."""
     from sklearn.utils import assert_all_finite, column_or_1d  # here: it is slow to import
 
-    several = sparse.issparse(y)
-    if several:
+    if is_sparse(y):
         raise UsageError("y has several labels an item (it is sparse): one class each is needed")
     # A list of texts and NaN as an array of texts would hold the text 'nan'.
     given = y if isinstance(y, np.ndarray) else np.asarray(y, dtype=object)
@@ -68,11 +66,11 @@ def _one_for_each(labels: Any, n_items: int | None) -> Any:
 def _is_missing(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     plain: Any = np.asarray(values)
     if plain.dtype.kind == "O":
-        known = sys.modules.get("pandas")  # without it there is no pandas.NA
-        NA = None if known is None else known.NA
-        found = [one is None or one is NA or bool(one != one) for one in plain.ravel()]
-        plain = np.where(np.reshape(found, plain.shape), np.nan, 0)
-    return np.asarray((plain != plain) | np.ma.getmaskarray(values))  # NaN and NaT alone differ
+        found = [is_missing(one) for one in plain.ravel()]
+        missing = np.array(found, dtype=np.bool_).reshape(plain.shape)
+    else:
+        missing = plain != plain  # NaN and NaT alone differ
+    return np.asarray(missing | np.ma.getmaskarray(values), dtype=np.bool_)
 
 
 Items = npt.NDArray[np.int64]
@@ -113,8 +111,7 @@ class JudgedTriplets:
         if same.any():
             number = int(same.argmax())
             raise UsageError(
-                f"judged triplet {number} has items {self.items[number].tolist()}: three "
-                "different ones are needed"
+                f"judged triplet {number} has an item twice: {self.items[number].tolist()}"
             )
         if self.votes is not None:
             check_array("votes of judged triplets", self.votes, np.int64, n_triplets, 2)
@@ -133,9 +130,8 @@ class JudgedTriplets:
         An item's new number is its place in `items`, which are different item numbers.
         """
         place = _places(items, self.items)
-        known = (place >= 0).all(axis=1)
-        votes = None if self.votes is None else self.votes[known]
-        return type(self)(place[known], votes, self.groups[known])
+        known = np.asarray((place >= 0).all(axis=1))
+        return replace(self.part(known), items=place[known])
 
     def arrays(self) -> Iterator[npt.NDArray[Any]]:
         """Go over the arrays that are there, in order: what a hash of the content reads."""
@@ -174,16 +170,12 @@ class Ratings:
         if not self.marks.shape[1]:
             raise UsageError("marks of ratings of no rater: at least one is needed")
         if (own := self.queries == self.candidates).any():
-            raise UsageError(
-                f"item {self.queries[int(own.argmax())]} is rated as a candidate of itself: leave "
-                "it out"
-            )
+            raise UsageError(f"item {self.queries[int(own.argmax())]} is a candidate of itself")
         different, counts = np.unique(self.items, axis=0, return_counts=True)
         if len(different) < len(self.queries):
             query, candidate = different[int(counts.argmax())]
             raise UsageError(
-                f"candidate {candidate} of query {query} is rated {counts.max()} times: one row of "
-                "marks each is needed"
+                f"candidate {candidate} of query {query} is rated {counts.max()} times"
             )
 
     @property
@@ -214,6 +206,13 @@ class Ratings:
     def arrays(self) -> Iterator[npt.NDArray[Any]]:
         """Go over the arrays, in order: what a hash of the content reads."""
         return iter((self.queries, self.candidates, self.marks))
+
+    def joined(self, n_items: int) -> npt.NDArray[np.int64]:
+        """Return the group of each of `n_items` items: those that pairs join, also over others."""
+        from scipy.sparse.csgraph import connected_components  # here: it is slow to import
+
+        graph = sparse.coo_array((np.ones(len(self.queries)), self.items.T), (n_items, n_items))
+        return np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64)
 
 
 Judgements = JudgedTriplets | Ratings
@@ -304,8 +303,8 @@ class LabelledRows:
         _one_for_each(self.y, self.X.shape[0])
         if n_classes < 2:
             raise UsageError(
-                f"only {n_classes} class ({', '.join(map(repr, self.class_names)) or 'none'}): "
-                "metric learning compares classes, so at least 2 are needed"
+                f"only {n_classes} class ({', '.join(map(repr, self.class_names)) or 'none'}): at "
+                "least 2 are needed, to be compared"
             )
         if isinstance(self.y, sparse.csr_array):
             if self.y.shape[1] != n_classes or self.y.data.min(initial=0) < 0:
@@ -316,10 +315,8 @@ class LabelledRows:
         elif self.y.dtype.kind not in "iu":
             raise UsageError(f"labels of type {self.y.dtype}: int64 class numbers are needed")
         elif self.y.min() < 0 or self.y.max() >= n_classes:
-            raise UsageError(
-                f"class numbers from {self.y.min()} to {self.y.max()}: "
-                f"0 to {n_classes - 1} for {n_classes} class names"
-            )
+            held = f"{self.y.min()} to {self.y.max()}"
+            raise UsageError(f"class numbers from {held} for {n_classes} class names")
         if self.images is not None and len(self.images) != self.X.shape[0]:
             raise UsageError(f"{len(self.images)} images for {self.X.shape[0]} rows: one each")
         if not (counts := self.class_counts()).all():
@@ -329,10 +326,7 @@ class LabelledRows:
         values = self.X.data if sparse.issparse(self.X) else self.X
         lost = np.isinf(values) if self.encoding is not None else ~np.isfinite(values)
         if lost.any():
-            raise UsageError(
-                f"{np.count_nonzero(lost)} values are NaN or infinite: "
-                "fill them in or leave those rows out"
-            )
+            raise UsageError(f"{np.count_nonzero(lost)} values are NaN or infinite: fill them in")
         for judgements in (self.judged, self.ratings):
             if judgements is not None:
                 check_item_numbers(judgements, self.X.shape[0])
@@ -340,7 +334,7 @@ class LabelledRows:
             _check_folds(self.folds, self.X.shape[0])
         for kind in ("pixels", "patches"):
             if (items := getattr(self, kind)) is not None:
-                LabelledRows.check_items(kind, items)
+                check_items(kind, items)
                 if items.shape[0] != self.X.shape[0]:
                     raise UsageError(
                         f"{kind} of {items.shape[0]} pictures for {self.X.shape[0]} rows: one each"
@@ -379,7 +373,7 @@ class LabelledRows:
         if self.patches is None or kind == "pixels":
             raise UsageError(
                 f"features = {features}: the data set has no kinds of features to choose from, or "
-                "the learner takes pixels: ask for them, such as --features lab+hog"
+                f"the learner takes pixels: ask for them, such as {spelled('features', 'lab+hog')}"
             )
         chosen = self.patches.of_kinds(features)
         if kind == "rows":
@@ -402,8 +396,7 @@ class LabelledRows:
             return self
         if any(len(column) > 1 for column in self.encoding or ()):
             raise UsageError(
-                "the model was fitted on a table, and these rows have categories that are coded "
-                "otherwise: give a table"
+                "these rows have categories that the model has coded otherwise: give a table"
             )
         X: Any = self.X
         if self.columns is not None:
@@ -411,6 +404,15 @@ class LabelledRows:
 
             X = pd.DataFrame(X, columns=list(self.columns))
         return replace(self, X=schema.rows_of(X), encoding=schema.coding, schema=schema)
+
+    def prepared(self) -> Rows:
+        """Return the rows, prepared with statistics of all of them where they have an encoding."""
+        if self.encoding is None:
+            return self.X
+        from oasis_bench.data.preparing import Prepare  # here: it is slow to import
+
+        prepared: Rows = Prepare(self.encoding).fit_transform(self.X)
+        return prepared
 
     def caption(self, row: int) -> str:
         """Return the name of a row's class, or of the queries that the row is relevant to."""
@@ -448,17 +450,17 @@ class LabelledRows:
             digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()
 
-    @staticmethod
-    def check_items(kind: str, items: Any) -> None:
-        """Raise UsageError where items are not pixels, or not patches, as rows hold them."""
-        if kind == "pixels":
-            check_pixels(items)
-        elif not isinstance(items, Patches):
-            raise UsageError(f"patches are a {type(items).__name__}: a Patches is needed")
-        elif kind == Patches.AND_PIXELS and items.pixels is None:
-            raise UsageError("these patches are without pixels: give Patches(kinds, pixels)")
-        elif kind == "patches" and items.pixels is not None:
-            raise UsageError("these patches hold pixels: give Patches(kinds)")
+
+def check_items(kind: str, items: Any) -> None:
+    """Raise UsageError where items are not pixels, or not patches, as rows hold them."""
+    if kind == "pixels":
+        check_pixels(items)
+    elif not isinstance(items, Patches):
+        raise UsageError(f"patches are a {type(items).__name__}: a Patches is needed")
+    elif kind == Patches.AND_PIXELS and items.pixels is None:
+        raise UsageError("these patches are without pixels: give Patches(kinds, pixels)")
+    elif kind == "patches" and items.pixels is not None:
+        raise UsageError("these patches hold pixels: give Patches(kinds)")
 
 
 def _check_folds(folds: npt.NDArray[np.int64], n_rows: int) -> None:
@@ -466,8 +468,7 @@ def _check_folds(folds: npt.NDArray[np.int64], n_rows: int) -> None:
     numbers = np.unique(folds)
     if len(numbers) < 2 or not np.array_equal(numbers, np.arange(len(numbers))):
         raise UsageError(
-            f"folds {numbers[:8].tolist()}: numbers from 0 without a gap, of at least 2 folds, "
-            "are needed"
+            f"folds {numbers[:8].tolist()}: 2 or more, from 0 without a gap, are needed"
         )
 
 

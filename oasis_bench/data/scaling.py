@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Any, ClassVar, Self
 
@@ -13,17 +13,14 @@ from sklearn import preprocessing
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from oasis_bench.data.fitted import FittedArray
 from oasis_bench.data.matrices import canonical
 from oasis_bench.data.preparing import Prepare
 from oasis_bench.data.rows import Rows
 from oasis_bench.data.schema import Encoding
-from oasis_bench.system import UsageError
+from oasis_bench.system import UsageError, unknown_name
 
 UNLIKE = 1000.0
 """Columns whose ranges differ by more are worth a warning."""
-
-Preparation = Callable[[Any], Any]
 
 
 def _kind(step: Any) -> tuple[str, Any]:
@@ -45,11 +42,6 @@ class PrincipalComponents(TransformerMixin, BaseEstimator):  # type: ignore[misc
     They keep the matrix W of thousands of features small: Wang et al. 2014 take 1000 of a kernel
     PCA.
     """
-
-    _fitted_arrays: ClassVar = {
-        "mean_": FittedArray(("n_features",)),
-        "components_": FittedArray(("n_components", "n_features")),
-    }
 
     def __init__(self, n_components: int = 256) -> None:
         self.n_components = n_components
@@ -106,11 +98,6 @@ class InverseDocumentFrequency(TransformerMixin, BaseEstimator):  # type: ignore
         Their weights.
     """
 
-    _fitted_arrays: ClassVar = {
-        "features_": FittedArray(("n_kept",), np.integer, chosen_from="n_features"),
-        "idf_": FittedArray(("n_kept",), positive=True),
-    }
-
     def fit(self, X: Rows, y: object = None) -> Self:
         """Count the rows with each feature; raise UsageError where no feature has a weight."""
         X = canonical(X)
@@ -134,25 +121,13 @@ class InverseDocumentFrequency(TransformerMixin, BaseEstimator):  # type: ignore
         return kept * self.idf_
 
 
-_COUNT, _OF_EACH = FittedArray((), np.number), FittedArray(("n_features",))
-_SCALE = FittedArray(("n_features",), positive=True)
-_WITHOUT_SCALE = dict.fromkeys(("var_", "scale_"), FittedArray((), np.object_))  # they are None
-
-OF_SCIKIT_LEARN: Mapping[str, Mapping[str, FittedArray]] = {
-    "StandardScaler": {"n_samples_seen_": _COUNT, "mean_": _OF_EACH},
-    "MinMaxScaler": {
-        "n_samples_seen_": _COUNT,
-        **dict.fromkeys(("min_", "data_min_", "data_max_", "data_range_"), _OF_EACH),
-        "scale_": _SCALE,
-    },
-}
-"""The fitted attributes of scikit-learn's transformers."""
-
-
 class Scaling:
-    """What is done to rows, by its name: a key of `WORDS`, which `PCA` and a number may follow."""
+    """What is done to rows, by its name: a key of `WORDS`, which `PCA` and a number may follow.
 
-    WORDS: ClassVar = {
+    Raise UsageError where there is none of this name.
+    """
+
+    WORDS: ClassVar[Mapping[str, str]] = {
         "none": "as they are",
         "l2": "each row divided by its length",
         "center+l2": "minus the mean of the training rows, then each row divided by its length",
@@ -182,58 +157,19 @@ class Scaling:
             *(PrincipalComponents, InverseDocumentFrequency, Dense, Prepare),
         )
     }
-    """The transformers that `learn_steps` makes, by name: a model file may hold these."""
+    """The transformers that `learn` makes, by name: a model file may hold these."""
 
-    @staticmethod
-    def learn(kind: str, X: Rows, encoding: Encoding | None = None) -> Preparation:
-        """Make the function that scales training and test rows alike, by a key of `WORDS`.
+    def __init__(self, name: str) -> None:
+        first, is_projected, number = name.partition(self.PCA)
+        is_number = re.fullmatch("[1-9][0-9]{0,4}", number)
+        if first not in self.WORDS or (is_projected and not is_number):
+            raise UsageError(unknown_name("scaling", name, self.WORDS))
+        self.name, self._first = name, first
+        self._n_components = int(number) if is_projected else None
 
-        It is learned from the training rows `X`, with an `encoding` those of `Prepare`.  A row of
-        zeros keeps its length; a column that does not vary becomes 0.
-        """
-        return Scaling.prepared_by(Scaling.learn_steps(kind, X, encoding=encoding))
-
-    @staticmethod
-    def learn_steps(
-        kind: str,
-        X: Rows,
-        takes_sparse: bool = True,
-        encoding: Encoding | None = None,
-        saved: Sequence[Any] | None = None,
-    ) -> list[Any]:
-        """Fit the transformers of a key of `WORDS` on training rows, in their order.
-
-        The first is `Prepare` if the rows have an `encoding`.  The last makes sparse rows dense if
-        the learner takes only dense ones.  `saved` are the transformers of a model, used unchanged.
-        Raise UsageError if the rows cannot be scaled so.
-        """
-        last = [] if takes_sparse or not sparse.issparse(X) else [Dense()]
-        if saved is not None:
-            return [*saved, *last]
-        Scaling.refuse([kind], X)
-        first = [] if encoding is None else [Prepare(encoding)]
-        steps = [*first, *Scaling.steps(kind), *last]
-        for step in steps:
-            X = step.fit_transform(X)
-        return steps
-
-    @staticmethod
-    def prepared_by(steps: Sequence[Any]) -> Preparation:
-        """Return fitted transformers as one function of rows."""
-        return lambda rows: reduce(lambda X, step: step.transform(X), steps, rows)
-
-    @staticmethod
-    def fitted_state(step: Any) -> dict[str, FittedArray]:
-        """Describe the fitted attributes of one of the `STEPS`."""
-        state = {"feature_names_in_": FittedArray(("n_features",), np.object_, required=False)}
-        state |= getattr(step, "_fitted_arrays", OF_SCIKIT_LEARN.get(type(step).__name__, {}))
-        if isinstance(step, StandardScaler):
-            state |= {"var_": _OF_EACH, "scale_": _SCALE} if step.with_std else _WITHOUT_SCALE
-        return state
-
-    @staticmethod
-    def of(steps: Sequence[Any]) -> str | None:
-        """Return the key of `WORDS` whose transformers these are, or None.
+    @classmethod
+    def of(cls, steps: Sequence[Any]) -> Self | None:
+        """Return the scaling whose transformers these are, or None.
 
         scikit-learn's Normalizer is as ours; `Prepare` and `Dense` may be among them.
         """
@@ -241,24 +177,33 @@ class Scaling:
         n_components = [
             step.n_components for step in steps if isinstance(step, PrincipalComponents)
         ]
-        projected = f"{Scaling.PCA}{n_components[0]}" if n_components else ""
-        known = (f"{kind}{projected}" for kind in Scaling.WORDS)
-        return next(
-            (it for it in known if [_kind(step) for step in Scaling.steps(it)] == kinds), None
-        )
+        projected = f"{cls.PCA}{n_components[0]}" if n_components else ""
+        known = (cls(f"{name}{projected}") for name in cls.WORDS)
+        return next((it for it in known if [*map(_kind, it.steps())] == kinds), None)
 
-    @staticmethod
-    def steps(kind: str) -> tuple[Any, ...]:
-        """Return the unfitted transformers that scale rows so, in their order.
+    @property
+    def words(self) -> str:
+        """What it does to rows."""
+        if self._n_components is None:
+            return self.WORDS[self._first]
+        projected = f"the first {self._n_components} principal components of the training rows"
+        again = ", each row divided by its length" if self._first.endswith(("l2", "tfidf")) else ""
+        return f"{self.WORDS[self._first]}; then {projected}{again}"
 
-        `kind` is a key of `WORDS`, which `PCA` and a number may follow.
-        """
-        kind, is_projected, number = kind.partition(Scaling.PCA)
-        if is_projected:
-            first = Scaling.steps(kind)
-            last = [Normalizer()] if first and isinstance(first[-1], Normalizer) else []
-            return (*first, PrincipalComponents(int(number)), *last)
-        return {
+    def refuse(self, X: Rows) -> None:
+        """Raise UsageError where rows cannot be scaled so."""
+        if sparse.issparse(X) and self._first not in self.KEEPS_ZEROS:
+            raise UsageError(
+                f"scaling {self.name} turns the zeros of sparse rows into other numbers: use "
+                f"{' or '.join(self.KEEPS_ZEROS)}"
+            )
+        values = canonical(X).data if sparse.issparse(X) else X
+        if self._first == "tfidf" and values.min(initial=0) < 0:
+            raise UsageError("tfidf weights counts, but some values are negative: use l2 or none")
+
+    def steps(self) -> tuple[Any, ...]:
+        """Return the unfitted transformers that scale rows so, in their order."""
+        first: tuple[Any, ...] = {
             "none": (),
             "l2": (Normalizer(),),
             "center+l2": (StandardScaler(with_std=False), Normalizer()),
@@ -266,49 +211,52 @@ class Scaling:
             "standard+l2": (StandardScaler(), Normalizer()),
             "minmax": (MinMaxScaler(),),
             "tfidf": (InverseDocumentFrequency(), Normalizer()),
-        }[kind]
+        }[self._first]
+        if self._n_components is None:
+            return first
+        last = [Normalizer()] if first and isinstance(first[-1], Normalizer) else []
+        return (*first, PrincipalComponents(self._n_components), *last)
 
-    @staticmethod
-    def refuse(kinds: Iterable[str], X: Rows) -> None:
-        """Raise UsageError where rows cannot be scaled so."""
-        for kind in kinds:
-            first = kind.partition(Scaling.PCA)[0]
-            if sparse.issparse(X) and first not in Scaling.KEEPS_ZEROS:
-                raise UsageError(
-                    f"scaling {kind} turns the zeros of sparse rows into other numbers: use "
-                    f"{' or '.join(Scaling.KEEPS_ZEROS)}"
-                )
-            if (
-                first == "tfidf"
-                and (canonical(X).data if sparse.issparse(X) else X).min(initial=0) < 0
-            ):
-                raise UsageError(
-                    "tfidf weights counts, but some values are negative: use l2 or none"
-                )
+    def learn(
+        self,
+        X: Rows,
+        takes_sparse: bool = True,
+        encoding: Encoding | None = None,
+        saved: Sequence[Any] | None = None,
+    ) -> list[Any]:
+        """Fit the transformers on training rows, in their order.
 
-    @staticmethod
-    def words(kind: str) -> str | None:
-        """Say what a scaling does to rows; None where there is none of this name."""
-        first, is_projected, number = kind.partition(Scaling.PCA)
-        if first not in Scaling.WORDS or (
-            is_projected and not re.fullmatch("[1-9][0-9]{0,4}", number)
-        ):
-            return None
-        projected = f"; then the first {number} principal components of the training rows"
-        again = ", each row divided by its length" if first.endswith(("l2", "tfidf")) else ""
-        return f"{Scaling.WORDS[first]}{(projected + again) * bool(is_projected)}"
-
-    @staticmethod
-    def unlike(X: Rows) -> tuple[float, float] | None:
-        """Return the least and largest range of a column, where they differ by more than `UNLIKE`.
-
-        A range is the largest value less the least one; columns that do not vary do not count.
-        None for sparse rows: nothing makes their columns alike and keeps them sparse.
+        The first is `Prepare` if the rows have an `encoding`.  The last makes sparse rows dense if
+        the learner takes only dense ones.  `saved` are the transformers of a model, used unchanged.
+        Raise UsageError if the rows cannot be scaled so.  A row of zeros keeps its length; a column
+        that does not vary becomes 0.
         """
-        if sparse.issparse(X):
-            return None
-        least, most = X.min(axis=0), X.max(axis=0)
-        ranges = (most - least)[most > least]
-        if not ranges.size or ranges.max() <= UNLIKE * ranges.min():
-            return None
-        return float(ranges.min()), float(ranges.max())
+        last = [] if takes_sparse or not sparse.issparse(X) else [Dense()]
+        if saved is not None:
+            return [*saved, *last]
+        self.refuse(X)
+        first = [] if encoding is None else [Prepare(encoding)]
+        steps = [*first, *self.steps(), *last]
+        for step in steps:
+            X = step.fit_transform(X)
+        return steps
+
+
+def apply_steps(steps: Sequence[Any], X: Any) -> Any:
+    """Return rows as fitted transformers make them, one after the other."""
+    return reduce(lambda rows, step: step.transform(rows), steps, X)
+
+
+def unlike_ranges(X: Rows) -> tuple[float, float] | None:
+    """Return the least and largest range of a column, where they differ by more than `UNLIKE`.
+
+    A range is the largest value less the least one; columns that do not vary do not count.
+    None for sparse rows: nothing makes their columns alike and keeps them sparse.
+    """
+    if sparse.issparse(X):
+        return None
+    least, most = X.min(axis=0), X.max(axis=0)
+    ranges = (most - least)[most > least]
+    if not ranges.size or ranges.max() <= UNLIKE * ranges.min():
+        return None
+    return float(ranges.min()), float(ranges.max())

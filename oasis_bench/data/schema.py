@@ -18,7 +18,7 @@ from msgspec import Struct
 from scipy import sparse
 
 from oasis_bench.data import cells
-from oasis_bench.system import Text, UsageError, require_packages
+from oasis_bench.system import UsageError, did_you_mean, quoted, require_packages, spelled
 
 if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
     import pandas as pd
@@ -66,6 +66,16 @@ class Column(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
     def is_needed(self) -> bool:
         """Whether it is not left out."""
         return self.kind not in Column.LEFT_OUT
+
+    @property
+    def is_time_of_day(self) -> bool:
+        """Whether its cells are times without a date."""
+        return self.form == cells.TIME_OF_DAY
+
+    @property
+    def has_form(self) -> bool:
+        """Whether its cells have a unit, or a format that is not ISO 8601."""
+        return self.form not in ("", cells.ISO, cells.BOOLEAN)
 
     @property
     def words(self) -> str:
@@ -151,10 +161,7 @@ class Schema(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
         X = table_of(X)
         is_sparse = sparse.issparse(X)
         if is_sparse and not self.is_plain:
-            raise UsageError(
-                "the model was fitted on texts, dates or missing values, which sparse rows have "
-                "not: give a table"
-            )
+            raise UsageError("sparse rows lack the texts, dates or gaps of the model: give a table")
         if self.columns is None or is_sparse:
             return X
         frame = self._selected(X)
@@ -167,17 +174,16 @@ class Schema(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
             if len(wrong) and not column.is_declared:
                 value = of_column.tolist()[wrong[0]]
                 raise UsageError(
-                    f"column {Text.shown(column.name)} was {column.words} where the model was "
-                    f"fitted, and {Text.shown(value)} in row {wrong[0] + 1} is something else: "
+                    f"column {quoted(column.name)} was {column.words} where the model was "
+                    f"fitted, and {quoted(value)} in row {wrong[0] + 1} is something else: "
                     "write it as it was"
                 )
             rows[:, i] = values
         if self.is_plain and (missing := np.isnan(rows)).any():
             row, place = np.argwhere(missing)[0]
             raise UsageError(
-                f"column {Text.shown(self.columns[place].name)} has a missing value in row "
-                f"{row + 1}, and the model was fitted on complete rows: fill it in or leave the "
-                "row out"
+                f"column {quoted(self.columns[place].name)} has a missing value in row "
+                f"{row + 1}, and the model was fitted on complete rows: fill it in"
             )
         return rows
 
@@ -212,14 +218,12 @@ class Schema(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
         if wrong := [name for name in self.needed if place.get(name, -1) < 0]:
             what = "several columns are called" if wrong[0] in place else "the rows lack the column"
             more = f" and {len(wrong) - 1} more" * (len(wrong) > 1)
-            hint = "" if wrong[0] in place else Text.nearest(wrong[0], names)
+            hint = "" if wrong[0] in place else did_you_mean(wrong[0], names)
             if all(name.isdecimal() for name in self.needed):
-                hint += "if the file has no line of names, use --header none; "
-            few = ", ".join(map(Text.shown, names[:MOST_NAMED])) + " ..." * (
-                len(names) > MOST_NAMED
-            )
+                hint += f"if the file has no line of names, use {spelled('header', 'none')}; "
+            few = ", ".join(map(quoted, names[:MOST_NAMED])) + " ..." * (len(names) > MOST_NAMED)
             raise UsageError(
-                f"{what} {Text.shown(wrong[0])}{more}, which the model was fitted on: {hint}the "
+                f"{what} {quoted(wrong[0])}{more}, which the model was fitted on: {hint}the "
                 f"columns are {few}: give each column the name that it had"
             )
         return [place[name] for name in self.needed]
@@ -235,11 +239,14 @@ class Schema(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
 
         if isinstance(given.dtype, pd.CategoricalDtype):
             given = pd.Series(np.asarray(given))
-        is_timed = column.form == cells.TIME_OF_DAY
         is_real = pd.api.types.is_numeric_dtype(given.dtype) and given.dtype.kind != "c"
-        if column.kind == "date" and not is_timed and pd.api.types.is_datetime64_any_dtype(given):
+        if (
+            column.kind == "date"
+            and not column.is_time_of_day
+            and pd.api.types.is_datetime64_any_dtype(given)
+        ):
             return cells.days_of(cells.dates_of(given)), []
-        if column.kind == "number" and is_real and column.form in ("", cells.BOOLEAN):
+        if column.kind == "number" and is_real and not column.has_form:
             return given.to_numpy(np.float64, na_value=np.nan), []
         if column.kind == "date" and pd.api.types.is_numeric_dtype(given.dtype):
             given = pd.Series(cells.texts_of(given), dtype=object)  # such as 20200131
@@ -256,11 +263,11 @@ class Schema(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
             return partial(_code, _Codes(column.texts), frozenset(self.missing))
         missing = frozenset({*self.missing, *cells.NO_FEATURE})
         if column.kind == "date":
-            of_value = _time if column.form == cells.TIME_OF_DAY else _days
+            of_value = _time if column.is_time_of_day else _days
             return partial(_read, missing, cells.date_reader(column.form), of_value)
         of_text = cells.number_reader(column.form, self.decimal, self.thousands)
-        has_unit = column.form not in ("", cells.BOOLEAN)  # which a number alone has not
-        return partial(_read, missing, of_text, _nothing if has_unit else _number)
+        of_value = _nothing if column.has_form else _number  # a number alone has no unit
+        return partial(_read, missing, of_text, of_value)
 
 
 class _Codes:

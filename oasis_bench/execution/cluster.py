@@ -19,7 +19,14 @@ from oasis_bench.data import LabelledRows
 from oasis_bench.execution.machine import ThisMachine
 from oasis_bench.experiment import TrialSpec, package_hash
 from oasis_bench.plugins import Registry
-from oasis_bench.system import Folder, Machine, OutputError, Text, UsageError, how_to_install
+from oasis_bench.system import (
+    Folder,
+    OutputError,
+    UsageError,
+    describe_machine,
+    error_line,
+    how_to_install,
+)
 from oasis_bench.trial import TrialResult
 
 try:
@@ -78,7 +85,7 @@ class Cluster:
     def provenance(self) -> dict[str, Any]:
         """Describe the machine and the installation of each worker, by its address."""
         with self._cluster_errors():
-            return {"workers": dict(self._client.run(Machine.provenance))}
+            return {"workers": dict(self._client.run(describe_machine))}
 
     @property
     def shares_cores(self) -> bool:
@@ -93,19 +100,19 @@ class Cluster:
     def run(
         self, specs: Sequence[TrialSpec], rows: LabelledRows, output_log: Path
     ) -> Iterator[Iterator[TrialResult]]:
-        """Run trials and yield their records as they end; see `ThisMachine`.
+        """Run trials and yield their results as they end; see `ThisMachine`.
 
         Dask runs a trial again whose worker dies, as often as its setting
-        ``distributed.scheduler.allowed-failures`` says; then it is a record 'crashed'.
+        ``distributed.scheduler.allowed-failures`` says; then its result is 'crashed'.
         """
         under_way: dict[Future, TrialSpec] = {}
         try:
-            yield self._records(deque(specs), under_way, rows, output_log)
+            yield self._results(deque(specs), under_way, rows, output_log)
         finally:
             with suppress(ClosedClientError):  # the scheduler is gone
                 self._client.cancel(list(under_way), force=True)
 
-    def _records(
+    def _results(
         self,
         waiting: deque[TrialSpec],
         under_way: dict[Future, TrialSpec],
@@ -133,7 +140,7 @@ class Cluster:
                 spec = under_way.pop(future)
                 result, files, printed = self._result(future, spec, rows.X.shape[1])
                 future.release()  # else Dask would compute it anew where its worker dies
-                submit()  # the workers go on while the record is stored
+                submit()  # the workers go on while the result is stored
                 folder = Folder(output_log.parent)
                 if printed:
                     folder.append(output_log.name, printed)
@@ -148,19 +155,20 @@ class Cluster:
             return []
 
     def _result(self, future: Future, spec: TrialSpec, n_features: int) -> Ended:
-        """Return the result of a trial, or the record of one that no worker could run."""
+        """Return the result of a trial, or that of one that no worker could run."""
         with self._cluster_errors():
             try:
                 return future.result()  # type: ignore[no-any-return]
             except UsageError:
                 raise
             except KilledWorker as error:
-                status, reason = "crashed", f"its workers died: {error.last_worker} was the last"
+                reason = f"its workers died: {error.last_worker} was the last"
+                return TrialResult.lost(spec, n_features, "crashed", reason), {}, b""
             except Exception as error:
                 if self._client.status != "running":
                     raise
-                status, reason = "failed", f"its worker failed: {Text.of_error(error)}"
-        return TrialResult.lost(spec, n_features, status, reason), {}, b""
+                reason = f"its worker failed: {error_line(error)}"
+                return TrialResult.lost(spec, n_features, "failed", reason), {}, b""
 
     @contextmanager
     def _cluster_errors(self) -> Iterator[None]:
@@ -178,7 +186,7 @@ class Cluster:
             lost = f"its workers ({error})" if connected else "its scheduler"
             raise UsageError(
                 f"the Dask cluster at {self._address!r} has lost {lost}: start what is missing and "
-                "go on with --resume, or begin anew where no trial had ended"
+                "go on with 'run --resume', or begin anew where no trial had ended"
             ) from error
 
     def _workers(self) -> dict[str, Any]:
@@ -217,15 +225,15 @@ def _run_on_worker(spec: TrialSpec, rows: LabelledRows) -> Ended:
         log = Path(folder) / Folder.OUTPUT_LOG
         here = ThisMachine(jobs=1, on_poll=_leave_if_unwanted)
         try:
-            with here.run([spec], rows, log) as records:
-                (record,) = records
+            with here.run([spec], rows, log) as results:
+                (result,) = results
         except UsageError as error:  # of this machine's disk, not of the run
             raise OSError(str(error)) from error
         printed = b""
         with suppress(FileNotFoundError):
             printed = log.read_bytes()
-        files = {kind: path.read_bytes() for kind, path in record.files.items()}
-    return record, files, printed
+        files = {kind: path.read_bytes() for kind, path in result.files.items()}
+    return result, files, printed
 
 
 def _leave_if_unwanted() -> None:

@@ -39,9 +39,16 @@ from multiprocessing.reduction import recv_handle, send_handle
 from pathlib import Path
 from typing import Any, NoReturn
 
-from oasis_bench.system import Processes, Threads, UsageError
+from oasis_bench.system import (
+    THREAD_VARIABLES,
+    Processes,
+    UsageError,
+    adopt_orphans,
+    die_with_parent,
+    kill_marked,
+)
 
-PREPARE_TRIALS = "oasis_bench.trial.learner_side.process:warm_up"
+PREPARE_TRIALS = "oasis_bench.trial.learner_side.stages:warm_up"
 
 READY_SECONDS = 120.0
 """How long a server may take to start: the imports, on a slow disk."""
@@ -78,7 +85,7 @@ class ForkServer:
             [sys.executable, "-c", code],
             stdin=subprocess.DEVNULL,
             # Trials set their own number of threads.
-            env={**os.environ, **dict.fromkeys(Threads.VARIABLES, "1"), MARK: self._mark},
+            env={**os.environ, **dict.fromkeys(THREAD_VARIABLES, "1"), MARK: self._mark},
             pass_fds=[theirs.fileno()],
             process_group=0,  # Ctrl-C is for the harness, which ends the others
         )
@@ -155,7 +162,7 @@ class ForkServer:
             self._process.kill()
             self._process.wait()
         if self._process.returncode < 0:  # it could not end what was below it
-            Processes.kill_marked(MARK, self._mark)
+            kill_marked(MARK, self._mark)
         self._exit_code = min(self._process.returncode, 0) or -signal.SIGKILL
 
     def _wake(self) -> None:
@@ -226,7 +233,7 @@ def serve(prepare: str, descriptor: int) -> None:
     For each call the exit status of its process is sent back, once.  `END` changes nothing where
     the call has ended already.  The `descriptor` is that of the connection with the harness.
     """
-    Processes.adopt_orphans()
+    adopt_orphans()
     for number in _NOT_FOR_SERVERS:
         signal.signal(number, signal.SIG_IGN)
     control = Connection(descriptor)
@@ -277,7 +284,7 @@ def _end_all() -> None:
 def _guard(call: bytes, line: int, of_guard: Connection) -> NoReturn:
     """Start the process that makes the call, and send its exit status."""
     os.setpgid(0, 0)  # a learner that signals its group, or its parent's, does not reach the server
-    Processes.die_with_parent()
+    die_with_parent()
     child = os.fork()
     if child == 0:
         of_guard.close()
@@ -298,7 +305,7 @@ def _make_call(pickled: bytes, line: int) -> NoReturn:
     """Make the call that `ForkServer.start` pickled, as the only thing that this process does."""
     status = 1
     try:
-        Processes.die_with_parent()
+        die_with_parent()
         _die_first()
         for number in _NOT_FOR_SERVERS:
             signal.signal(number, signal.SIG_DFL)

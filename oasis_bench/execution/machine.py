@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from multiprocessing import connection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 from oasis_bench.execution.fork_server import END_SECONDS, borrow, give_back, start_early
 from oasis_bench.system import OutputError, Processes, UsageError
@@ -218,7 +218,7 @@ class TrialProcess:
             limit = f"{self._n_bytes / 2**20:,.0f} MiB"
             conversation.end("out of memory", f"{phase} took more than {limit}")
 
-    def _cause_of_death(self, code: int) -> tuple[str, str]:
+    def _cause_of_death(self, code: int) -> tuple[Literal["out of memory", "crashed"], str]:
         phase = self._conversation.phase
         if code == -signal.SIGKILL and _oom_kills() > self._kills_before:
             return "out of memory", f"the system killed it during {phase}"

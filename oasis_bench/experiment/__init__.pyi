@@ -3,11 +3,17 @@ from .data_use import (
     refuse_unknown_subsets as refuse_unknown_subsets,
     task_of_judgements as task_of_judgements,
 )
+from .file import (
+    built_in_names as built_in_names,
+    changed as changed,
+    read_experiment as read_experiment,
+    tasks_by_option as tasks_by_option,
+)
 from .identity import (
     package_hash as package_hash,
 )
 from .saved_model import (
-    load_rows as load_rows,
+    model_experiment as model_experiment,
     saved_steps as saved_steps,
 )
 from .setting import Duration as Duration, Search as Search
@@ -18,8 +24,7 @@ from .settings import (
 from .trials import (
     Candidate as Candidate,
     ChooseBy as ChooseBy,
+    Plan as Plan,
     TrialSpec as TrialSpec,
-    plan as plan,
-    refuse_unknown_names as refuse_unknown_names,
-    remarks_on as remarks_on,
+    cell_name as cell_name,
 )

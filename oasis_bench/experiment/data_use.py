@@ -20,7 +20,7 @@ from oasis_bench.experiment.settings import (
     Experiment,
 )
 from oasis_bench.plugins import Dataset
-from oasis_bench.system import Text, UsageError, derive_seed
+from oasis_bench.system import UsageError, derive_seed, spelled, unknown_name
 from oasis_bench.tasks import Numbers, Split
 
 LONGEST_NAME = 30
@@ -38,6 +38,11 @@ SETTINGS_OF_SPLITS = {
 """What the settings are for that only some splits read."""
 
 
+def _sizes() -> str:
+    """Name the settings of how many items of a class train and test."""
+    return f"{spelled('train_per_class')} and {spelled('test_per_class')}"
+
+
 def choose_subsets(
     experiment: Experiment, dataset: Dataset, rows: LabelledRows, split: Split
 ) -> dict[str, tuple[int, ...]]:
@@ -50,7 +55,8 @@ def choose_subsets(
     needed = split.needed_per_class()
     if rows.multi_label and split.judgements(rows) is None and e.classes != ("all",):
         raise UsageError(
-            f"{e.dataset} has several labels an item and so no class subsets: --classes all"
+            f"{e.dataset} has several labels an item and so no class subsets: "
+            f"{spelled('classes', 'all')}"
         )
     if needed is None or rows.multi_label:
         return {"all": tuple(range(len(rows.class_names)))}
@@ -91,7 +97,7 @@ def refuse_unknown_subsets(experiment: Experiment, dataset: Dataset) -> None:
     for item in experiment.classes:
         if isinstance(item, str) and item not in known:
             raise UsageError(
-                f"{Text.unknown_name('class subset', item, known)}, or a number of classes, or "
+                f"{unknown_name('class subset', item, known)}, or a number of classes, or "
                 "two or more classes joined by +"
             )
 
@@ -117,20 +123,21 @@ def _numbers(
         least = min(LEAST, sum(needed))  # which no --train or --test can lower
         bound = least if counts.min() < least else sum(needed)
         few, others = int((counts < bound).sum()), int((counts >= least).sum())
-        remedy = f"take the other classes alone with --classes {others}"
+        remedy = f"take the other classes alone with {spelled('classes', others)}"
         if bound > least:
-            remedy = "lower --train or --test"
+            remedy = f"lower {spelled('train_per_class')} or {spelled('test_per_class')}"
         elif others < 2 or (least == LEAST and others < few):
             remedy = f"add items to {'this class' if few == 1 else 'these classes'}"
             if others and least == LEAST and counts.min() > 1:
-                remedy += ", or divide the rows with --split stratified"
+                remedy += f", or divide the rows with {spelled('split', 'stratified')}"
             if np.median(counts) < 3:
-                remedy = "is the label an id? name another one with --label"
+                remedy = f"is the label an id? name another one with {spelled('label')}"
                 if (task := task_of_judgements(rows)) is not None:
                     remedy = f"these items have judgements, which the task {task} is for"
         elif least == LEAST:  # else the split is stratified, or of folds
-            split = "keep their frequencies with --split stratified, " * bool(counts.min() > 1)
-            remedy = f"{split}leave those rows out, or {remedy}"
+            remedy = f"leave those rows out, or {remedy}"
+            if counts.min() > 1:
+                remedy = f"keep their frequencies with {spelled('split', 'stratified')}, {remedy}"
         what = f"{bound} items"
         if bound == sum(needed):
             what = f"the {needed[0]} training and {needed[1]} test items that are needed"
@@ -170,17 +177,17 @@ def choose_classes(
     if n_chosen > len(counts):
         raise UsageError(
             f"{n_chosen} classes were requested, but the data set has {len(counts)}: "
-            f"--classes takes 2 to {len(counts)} here"
+            f"{spelled('classes')} takes 2 to {len(counts)} here"
         )
     eligible = np.flatnonzero(counts >= n_train + n_test)
     if n_chosen > len(eligible):
         most = np.sort(counts)[-n_chosen]
-        remedies = [f"--classes to {len(eligible)}"] * (len(eligible) > 1)
-        remedies += [f"--train and --test to {most} together"] * bool(most >= LEAST)
+        remedies = [f"{spelled('classes')} to {len(eligible)}"] * (len(eligible) > 1)
+        remedies += [f"{_sizes()} to {most} together"] * bool(most >= LEAST)
         raise UsageError(
             f"{n_chosen} classes of {n_train} training and {n_test} test items were requested, "
             f"but only {len(eligible)} of the {len(counts)} classes have {n_train + n_test}: lower "
-            f"{', or '.join(remedies) or '--train and --test'}"
+            f"{', or '.join(remedies) or _sizes()}"
         )
     order = np.random.default_rng(seed).permutation(len(counts))
     order = order[np.isin(order, eligible)].astype(np.intp)
@@ -188,9 +195,9 @@ def choose_classes(
         return np.sort(order[:n_chosen])
     if n_sets * n_chosen > len(order):
         raise UsageError(
-            f"--replicates {n_sets} of {n_chosen} classes are {n_sets * n_chosen} classes, and "
-            f"{len(order)} of the {len(counts)} have {n_train + n_test} items: lower --replicates, "
-            "--classes, or --train and --test"
+            f"{spelled('replicates', n_sets)} of {n_chosen} classes are {n_sets * n_chosen} "
+            f"classes, and {len(order)} of the {len(counts)} have {n_train + n_test} items: lower "
+            f"{spelled('replicates')}, {spelled('classes')}, or {_sizes()}"
         )
     return order[: n_sets * n_chosen]
 
@@ -218,24 +225,29 @@ def settle(
         is_unread = bool(splits) and all(name in split.unread for split in splits)
         if is_unread and (value := getattr(e, name)) != known[name].default:
             raise UsageError(
-                f"{known[name].flag} {value} has no effect here: it is for {purpose}: "
-                "leave it out, or add --split stratified"
+                f"{spelled(name, value)} has no effect here: it is for {purpose}: "
+                f"leave it out, or add {spelled('split', 'stratified')}"
             )
     numbers = (split.n_partitions(rows) for split in splits)
     most = min((n for n in numbers if n is not None), default=None)
     if most is not None and (e.partitions or 0) > most:
+        more = f" (a smaller {spelled('test_share')} makes more)" * (rows.folds is None)
         raise UsageError(
-            f"--partitions {e.partitions}: {e.dataset} has {most} folds, and these are its "
-            f"partitions: {most} at most, or leave it out for all"
-            f"{' (a smaller --test-share makes more)' * (rows.folds is None)}"
+            f"{spelled('partitions', e.partitions)}: {e.dataset} has {most} folds, and these are "
+            f"its partitions: {most} at most, or leave it out for all{more}"
         )
     if e.replicates and (most is not None or rows.multi_label):
         what = "several labels an item" if rows.multi_label else "folds of its own"
-        raise UsageError(f"--replicates {e.replicates}: {e.dataset} has {what}: leave it out")
+        given = spelled("replicates", e.replicates)
+        raise UsageError(f"{given}: {e.dataset} has {what}: leave it out")
     partitions = e.replicates or e.partitions or most or DEFAULT_PARTITIONS
     if all(split.no_sizes for split in splits):
         if e.per_class != (DEFAULT_TRAIN, DEFAULT_TEST):
-            raise UsageError(f"{e.dataset} {next(iter(splits)).no_sizes}")
+            split = next(iter(splits))
+            remedy = f"leave out {_sizes()}"
+            if "test_share" not in split.unread:
+                remedy = f"use {spelled('test_share')} in place of {_sizes()}"
+            raise UsageError(f"{e.dataset} {split.no_sizes}: {remedy}")
         return replace(e, partitions=partitions)
     if rows.multi_label or all(split.needed_per_class() is None for split in splits):
         return replace(e, partitions=partitions)
@@ -262,26 +274,26 @@ def size_remarks(
         yield (
             f"the smallest class is too small for {was[0]} {items} to train and {was[1]} to test: "
             f"{now[0]} of each class are for training and {now[1]} for testing{folds} "
-            "(--train, --test)"
+            f"({spelled('train_per_class')}, {spelled('test_per_class')})"
         )
         in_all = now[0] * len(counts)
         if takes_all and 2 * now[0] <= was[0] and 5 * in_all < n_rows:
             yield (
                 f"{in_all:,} of {n_rows:,} {items} train: the smallest class has {counts.min()}: "
-                "leave it out with --classes, or give --train and --test"
+                f"leave it out with {spelled('classes')}, or give {_sizes()}"
             )
     elif takes_all and not (asked.train_per_class or asked.test_per_class):
         used = len(counts) * sum(now)
         if 2 * used < n_rows:
             yield (
                 f"a partition has {used:,} of {n_rows:,} {items}: {now[0]} of each class to train "
-                f"and {now[1]} to test: --train and --test take more"
+                f"and {now[1]} to test: {_sizes()} take more"
             )
     if draws_equally and takes_all and counts.max() > UNEQUAL * counts.min():
         yield (
             f"warning: classes have {counts.min():,} to {counts.max():,} {items}, but each "
-            "is sampled equally, so results do not reflect the real class frequencies: --split "
-            "stratified keeps them"
+            "is sampled equally, so results do not reflect the real class frequencies: "
+            f"{spelled('split', 'stratified')} keeps them"
         )
 
 
@@ -322,7 +334,7 @@ def named_queries(e: Experiment, rows: LabelledRows) -> dict[str, Numbers] | Non
         return None
     if rows.images is None:
         raise UsageError(
-            f"--queries chooses pictures, and {e.dataset} has none: leave the option out"
+            f"{spelled('queries')} chooses pictures, and {e.dataset} has none: leave the option out"
         )
     y: Any = rows.y
     n_rows, found = y.shape[0], {}
@@ -332,9 +344,10 @@ def named_queries(e: Experiment, rows: LabelledRows) -> dict[str, Numbers] | Non
             of_class = y[:, [number]].toarray() if rows.multi_label else y == number
             found[text] = np.flatnonzero(of_class)
         elif not text.isdecimal():
-            raise UsageError(Text.unknown_name("class", text, rows.class_names))
+            raise UsageError(unknown_name("class", text, rows.class_names))
         elif int(text) >= n_rows:
-            raise UsageError(f"--queries {text}: rows of {e.dataset} are 0 to {n_rows - 1}")
+            given = spelled("queries", text)
+            raise UsageError(f"{given}: rows of {e.dataset} are 0 to {n_rows - 1}")
         else:
             found[text] = np.array([int(text)])
     return found
@@ -345,6 +358,7 @@ def refuse_untested_queries(named: Mapping[str, Numbers], tested: Numbers) -> No
     for text, own in named.items():
         if not np.isin(own, tested).any():
             raise UsageError(
-                f"--queries {text}: no test item of the first partition: name one of those that "
-                f"are, such as {', '.join(map(str, tested[:5]))}, or one of the --classes"
+                f"{spelled('queries', text)}: no test item of the first partition: name one of "
+                f"those that are, such as {', '.join(map(str, tested[:5]))}, or one of the "
+                f"{spelled('classes')}"
             )

@@ -1,9 +1,9 @@
-"""A saved model in place of a learner to fit: checks of its file before anything runs."""
+"""A saved model in place of a learner to fit: its experiment, and checks of its file."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from oasis_bench.data import LabelledRows, Patches, Prepare, ReadTable, Schema, row_hashes
-from oasis_bench.experiment.settings import Experiment
+from oasis_bench.data import LabelledRows, Patches, Prepare, ReadTable, Scaling, Schema, row_hashes
+from oasis_bench.experiment.file import tasks_by_option
+from oasis_bench.experiment.settings import Experiment, LearnerSpec
 from oasis_bench.plugins import (
     Dataset,
     ExemplarLearner,
@@ -21,7 +22,7 @@ from oasis_bench.plugins import (
     load_model_of,
     training_rows_of,
 )
-from oasis_bench.system import Progress, UsageError, no_progress, open_regular
+from oasis_bench.system import Progress, UsageError, no_progress, open_regular, spelled
 
 
 def grid(path: str, registry: Registry) -> dict[str, list[Any]]:
@@ -39,6 +40,42 @@ def content_hash(path: str) -> str:
     """Hash a model file (SHA-256)."""
     with open_regular(Path(path)) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def model_experiment(
+    model: Path, dataset: str, plugin_files: Sequence[Path] = (), **settings: Any
+) -> Experiment:
+    """Return the experiment that evaluates a saved model on a data set, of a name or a path.
+
+    The learner's label is the name of the model's file, without its end.  `settings` are fields of
+    `Experiment`; those that are not given have its defaults, but `classes` is all, and the scaling
+    is that of the model's file, where it holds one.  Where all tasks are of judgements, and neither
+    `partitions` nor `test_share` is given, each judgement tests, once.
+    """
+    registry = Registry.load(plugin_files)
+    name = learner_of(load_model_of(registry, model), [])[0].name
+    learner = LearnerSpec(name, model=str(model.resolve()))
+    title = f"{name} of {model.name} on {Path(dataset).name}"
+    # There are no inner folds; for fewer of them fewer training items are enough.
+    defaults: dict[str, Any] = {"classes": ("all",), "inner_folds": 2}
+    settings = {**tasks_by_option(settings.get("dataset_options", {})), **settings}
+    splits = [registry.splits[registry.tasks[task].split] for task in settings.get("tasks", ())]
+    if splits and "split" not in settings and all(split.all_may_test for split in splits):
+        if "partitions" not in settings and settings.get("test_share", 1.0) == 1:
+            defaults |= {"partitions": 1, "test_share": 1.0}
+        elif settings.get("test_share") == 1 and settings["partitions"] > 1:
+            raise UsageError(
+                f"partitions = {settings['partitions']} of all judgements are the same: leave "
+                "partitions out, or give a smaller test_share"
+            )
+    experiment = Experiment(title, dataset, {model.stem: learner}, **{**defaults, **settings})
+    steps = saved_steps(model, registry)
+    own = None if steps is None else Scaling.of(steps)
+    if own is None or experiment.scaling == (own.name,):
+        return experiment
+    if experiment.scaling is not None:
+        raise UsageError(f"{model} has its own scaling, {own.name}: leave {spelled('scaling')} out")
+    return replace(experiment, scaling=(own.name,))
 
 
 def refuse_unlike_rows(path: str, registry: Registry, rows: LabelledRows) -> None:
@@ -77,10 +114,10 @@ def load_rows(
     """Load the rows of a data set, as its saved model reads them if it evaluates one."""
     label, spec = next(iter(e.learners.items()))
     if spec.model is None or registry.algorithms[spec.algorithm].takes != "rows":
-        return Registry.load_rows(dataset, progress)
+        return dataset.load_checked(progress)
     model = load_model_of(registry, spec.model)
     schema = ReadTable.of_model(model)
-    rows = Registry.load_rows(dataset.read_as(schema or Schema()), progress)
+    rows = dataset.read_as(schema or Schema()).load_checked(progress)
     known = None if schema is None else schema.names
     if (rows.columns is None) != (known is None):
         of = "the model" if known is None else "the data"

@@ -12,7 +12,7 @@ from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, Self, cast
 
-from oasis_bench.system import Text, UsageError, Value
+from oasis_bench.system import UsageError, check_value, quoted, read_value
 
 ON, OFF = "on", "off"
 
@@ -49,13 +49,11 @@ class Limit(str):
         self.amount = None if given == OFF else _amount(given, self.UNITS)
         if self.amount == 0:
             raise UsageError(
-                f"{name} = {Text.shown(given)}: a number above 0 with a unit "
+                f"{name} = {quoted(given)}: a number above 0 with a unit "
                 f"({', '.join(self.UNITS)}) is needed, such as {self.EXAMPLES}, or {OFF}"
             )
         if self.amount is not None and self.amount > _amount(self.MOST, self.UNITS):
-            raise UsageError(
-                f"{name} = {Text.shown(given)}: {self.MOST} at most is needed, or {OFF}"
-            )
+            raise UsageError(f"{name} = {quoted(given)}: {self.MOST} at most is needed, or {OFF}")
 
 
 class Duration(Limit):
@@ -98,7 +96,7 @@ class Search(Limit):
             self.seconds = Duration.of(name, given).seconds
         except UsageError:
             raise UsageError(
-                f"{name} = {Text.shown(given)}: a number of candidates above 0, such as 20, "
+                f"{name} = {quoted(given)}: a number of candidates above 0, such as 20, "
                 f"a time, such as 60s or 5m, or {OFF} is needed"
             ) from None
         self.candidates = None if self.seconds is None else CANDIDATES
@@ -118,9 +116,8 @@ class Setting:
     `read` reads the text of an option; what it cannot read, `check` refuses: called with the name
     and a value, it raises UsageError.  None is right where it is the default.  The kind of a list
     is tuple.  `words` say what the default is, where its value does not.  `metavar` stands for
-    the value in the help, and is empty for a switch.  `flag` is the option: the name with - in
-    place of _, unless another is given.  With `numbers_as_text` a whole number stands for the text
-    of it, alone or in a list.
+    the value in the help, and is empty for a switch.  With `numbers_as_text` a whole number
+    stands for the text of it, alone or in a list.
     """
 
     help: str
@@ -130,7 +127,6 @@ class Setting:
     read: Callable[[str], Any]
     check: Callable[[str, Any], object]
     metavar: str = "N"
-    flag: str = ""
     numbers_as_text: bool = False
 
     def typed(self, name: str, given: Any) -> Any:
@@ -165,7 +161,7 @@ def setting(
     kind: type,
     *,
     least: int | None = None,
-    most: int = Value.MOST,
+    most: int | None = None,
     **more: Any,
 ) -> Any:
     """Make a field of a dataclass that is a setting of type `kind`, from `least` to `most`.
@@ -175,8 +171,8 @@ def setting(
     """
     usual: dict[str, Any] = {
         "words": str(default),
-        "read": partial(Value.of_text, kind=kind),
-        "check": partial(Value.check, kind=kind, least=least, most=most),
+        "read": partial(read_value, kind=kind),
+        "check": partial(check_value, kind=kind, least=least, most=most),
     }
     if issubclass(kind, Limit):
         default = kind.of("default", default)
@@ -187,15 +183,15 @@ def setting(
 
 def check_share(name: str, value: object) -> None:
     """Raise UsageError where a value is not a number above 0 and at most 1."""
-    Value.check(name, value, float)
+    check_value(name, value, float)
     if not 0 < cast("float", value) <= 1:
-        raise UsageError(f"{name} = {Text.shown(value)}: a number above 0 and at most 1 is needed")
+        raise UsageError(f"{name} = {quoted(value)}: a number above 0 and at most 1 is needed")
 
 
 def check_switch(name: str, value: object) -> None:
     """Raise UsageError where a value is neither 'on' nor 'off'."""
     if value not in (ON, OFF):
-        raise UsageError(f"{name} = {Text.shown(value)}: {ON} or {OFF} is needed")
+        raise UsageError(f"{name} = {quoted(value)}: {ON} or {OFF} is needed")
 
 
 def check_scalings(name: str, value: object) -> None:
@@ -204,8 +200,7 @@ def check_scalings(name: str, value: object) -> None:
 
     check_names(name, value)
     for kind in cast(tuple[str, ...], value):
-        if Scaling.words(kind) is None:
-            raise UsageError(Text.unknown_name(name, kind, Scaling.WORDS))
+        Scaling(kind)
 
 
 def names_of_text(text: str) -> tuple[str, ...]:
@@ -216,15 +211,15 @@ def names_of_text(text: str) -> tuple[str, ...]:
 def check_names(name: str, value: object) -> None:
     """Raise UsageError where a value is not a tuple of different names."""
     if not (isinstance(value, tuple) and value and all(isinstance(one, str) for one in value)):
-        raise UsageError(f"{name} = {Text.shown(value)}: names are needed")
+        raise UsageError(f"{name} = {quoted(value)}: names are needed")
     if len(set(value)) < len(value):
-        raise UsageError(f"{name} = {Text.shown(list(value))}: name each once")
+        raise UsageError(f"{name} = {quoted(list(value))}: name each once")
 
 
 def subsets_of_text(text: str) -> tuple[int | str | tuple[str, ...], ...]:
     """Read class subsets as they are written on the command line, such as '2,B10,bear+dog'."""
     return tuple(
-        Value.of_text(part, int)
+        read_value(part, int)
         if part.isdecimal()
         else tuple(part.split("+"))
         if "+" in part
@@ -236,14 +231,14 @@ def subsets_of_text(text: str) -> tuple[int | str | tuple[str, ...], ...]:
 def check_subsets(name: str, subsets: object) -> None:
     """Raise UsageError where a value is not a tuple of different class subsets."""
     if not isinstance(subsets, tuple) or not subsets:
-        raise UsageError(f"{name} = {Text.shown(subsets)}: a list of class subsets is needed")
+        raise UsageError(f"{name} = {quoted(subsets)}: a list of class subsets is needed")
     for subset in subsets:
         if isinstance(subset, tuple):
             if not all(isinstance(item, str) for item in subset) or len(set(subset)) < 2:
                 raise UsageError(
-                    f"{name} = {Text.shown(list(subset))}: at least 2 names of classes are needed"
+                    f"{name} = {quoted(list(subset))}: at least 2 names of classes are needed"
                 )
         elif not isinstance(subset, str):
-            Value.check(name, subset, int, least=2)
+            check_value(name, subset, int, least=2)
     if len(set(subsets)) < len(subsets):
-        raise UsageError(f"{name} = {Text.shown(list(subsets))}: name each class subset once")
+        raise UsageError(f"{name} = {quoted(list(subsets))}: name each class subset once")

@@ -5,9 +5,7 @@ Each setting is said once, as a field of `Experiment`, and its value is typed wh
 
 from __future__ import annotations
 
-import tomllib
-from ast import literal_eval
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
@@ -31,28 +29,17 @@ from oasis_bench.experiment.setting import (
     setting,
     subsets_of_text,
 )
-from oasis_bench.system import Text, UsageError, Value, open_regular
+from oasis_bench.system import UsageError, check_value, spelled
 
 if TYPE_CHECKING:  # their imports take a second, and mistakes of a command are told before
     from oasis_bench.plugins import Registry
     from oasis_bench.tasks import Task
 
-BUILT_IN = Path(__file__).parent / "built_in"
-
 DEFAULT_PARTITIONS, DEFAULT_TRAIN, DEFAULT_TEST = 5, 40, 25
 """Partitions of data sets without folds, training and test items a class (JMLR 2010, 5.3.2)."""
 
-LEAST_FOR_UNSEEN = 7
-"""Classes from which on inner folds can tune for unseen ones."""
-
-TASK_OF_OPTION = {"pairs": "verification", "triplets": "judged-triplets"}
-"""The default task if one of these options of the data set is given."""
-
 MOST_TRIALS = 100_000
 """Of a run; more would take gigabytes before the first one begins."""
-
-NOT_KEYS = {"dataset_options", "built_in"}
-"""Fields of an experiment that a file does not have as keys."""
 
 
 @dataclass(frozen=True)
@@ -87,10 +74,6 @@ class LearnerSpec:
         for name, kind in self.LIMITS.items():
             if (given := getattr(self, name)) is not None:
                 object.__setattr__(self, name, kind.of(name, given))
-
-
-NOT_HYPER_PARAMETERS = ("algorithm", "features", *LearnerSpec.LIMITS)
-"""Keys of a learner's table in a file that are not its hyper-parameters."""
 
 
 @dataclass(frozen=True)
@@ -196,7 +179,6 @@ class Experiment:
         int,
         words=f"{DEFAULT_TRAIN}, or what the smallest class allows",
         least=2,
-        flag="--train",
     )
     test_per_class: int | None = setting(
         None,
@@ -204,7 +186,6 @@ class Experiment:
         int,
         words=f"{DEFAULT_TEST}, or what the smallest class allows",
         least=2,
-        flag="--test",
     )
     most_items: int | None = setting(
         None,
@@ -299,17 +280,9 @@ class Experiment:
 
     def __post_init__(self) -> None:
         for name in ("title", "dataset"):
-            Value.check(name, getattr(self, name), str)
+            check_value(name, getattr(self, name), str)
         for name, known in self.settings().items():
             object.__setattr__(self, name, known.typed(name, getattr(self, name)))
-        tables = {"each": self.each, "quick": self.quick}
-        tables |= {f"corpora.{name}": corpus for name, corpus in self.corpora.items()}
-        for table, values in tables.items():
-            others = {"quick": ["corpora"], "each": []}.get(table, ["dataset", "learners"])
-            for name in values:
-                if name not in self.settings() and name not in others:
-                    names = sorted([*self.settings(), *others])
-                    raise UsageError(f"[{table}]: {Text.unknown_name('setting', name, names)}")
         if self.replicates and self.partitions not in (None, self.replicates):
             raise UsageError(
                 f"replicates = {self.replicates}, partitions = {self.partitions}: each set of "
@@ -328,7 +301,7 @@ class Experiment:
         if len(self.queries or ()) > self.examples:
             raise UsageError(
                 f"queries names {len(self.queries or ())} and examples = {self.examples}: "
-                "more --examples show them all"
+                f"more {spelled('examples')} show them all"
             )
         if not self.learners:
             raise UsageError("no learners: name at least one")
@@ -341,7 +314,7 @@ class Experiment:
             raise UsageError(
                 f"{len(self.learners)} learners, {len(self.classes)} class subsets and "
                 f"{self.n_partitions} partitions make {n_trials} trials, but a run has at most "
-                f"{MOST_TRIALS}: use fewer --partitions"
+                f"{MOST_TRIALS}: use fewer {spelled('partitions')}"
             )
 
     @property
@@ -364,31 +337,6 @@ class Experiment:
         return replace(self, learners=learners, **limits_of_run)
 
     @classmethod
-    def from_toml(cls, source: str) -> Self:
-        """Read an experiment file, or a built-in one by its name."""
-        path = Path(source)
-        built_in = {name: BUILT_IN / f"{name}.toml" for name in cls.built_in_names()}
-        try:
-            if source in built_in:
-                text = built_in[source].read_text("utf-8")
-            elif path.is_file() or path.suffix == ".toml":
-                with open_regular(path) as file:
-                    text = file.read().decode("utf-8")
-            else:
-                raise UsageError(Text.unknown_name("experiment", source, built_in))
-            values = tomllib.loads(text)
-        except OSError as error:
-            called = Text.cut(source, Text.LONGEST_PATH)
-            raise UsageError(f"cannot read experiment {called}: {error.strerror}") from error
-        except (ValueError, RecursionError) as error:
-            if isinstance(error, UsageError):
-                raise
-            raise UsageError(f"experiment {source} is not TOML: {Text.of_error(error)}") from error
-        return cls(
-            **_fields_of_file(values, source), built_in=source if source in built_in else None
-        )
-
-    @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Make it of what `to_dict` gave, also when JSON has turned tuples into lists."""
         learners = {label: LearnerSpec(**spec) for label, spec in values["learners"].items()}
@@ -402,11 +350,8 @@ class Experiment:
     @cache
     def settings(cls) -> dict[str, Setting]:
         """Return what is known of each field that is a setting."""
-        return {
-            item.name: replace(one, flag=one.flag or f"--{item.name.replace('_', '-')}")
-            for item in fields(cls)
-            if (one := item.metadata.get("setting")) is not None
-        }
+        own = (item for item in fields(cls) if "setting" in item.metadata)
+        return {item.name: item.metadata["setting"] for item in own}
 
     def one_for_each_value(self) -> dict[str, Self]:
         """Return an experiment for each corpus of a suite, or each value of a list of values.
@@ -444,84 +389,11 @@ class Experiment:
 
     def _on_corpus(self, name: str) -> Self:
         """Return it on one corpus; what its table says comes before what all say."""
-        changes: dict[str, Any] = dict(self.corpora[name])
-        changes |= _dataset_of_file(changes.pop("dataset"), f"corpus {name}")
+        changes: dict[str, Any] = {**self.corpora[name], "title": f"{self.title}: {name}"}
         if "learners" in changes:
             known = self.learners
             changes["learners"] = {it: known[it] for it in changes["learners"] if it in known}
-        title = f"{self.title}: {name}"
-        return replace(self, **{"title": title, "corpora": {}, "quick": {}, **changes})
-
-    @staticmethod
-    def built_in_names() -> list[str]:
-        """Name the experiment files that come with the package."""
-        return sorted(path.stem for path in BUILT_IN.glob("*.toml"))
-
-    def changed(
-        self,
-        given: Mapping[str, Any],
-        *,
-        dataset: str | None = None,
-        dataset_options: Mapping[str, Any] | None = None,
-        learners: Mapping[str, LearnerSpec] | None = None,
-        title: str | None = None,
-        quick: bool = False,
-        params: Sequence[str] = (),
-    ) -> Self:
-        """Return it with what a user has given in place of what it says.
-
-        What it says of its own data set does not hold for another one: this has all its classes, a
-        title of its own and no options, where these are not given; the default experiment asks
-        unseen classes of its own data set alone, and of enough classes.  An option of the data set
-        may say what is asked (`TASK_OF_OPTION`).  A `budget` or `memory` in `given` is that of all
-        learners; with `quick` the settings of a quick run hold where none are given.  `params` are
-        hyper-parameters, as in 'LMNN.pull_weight=0.5,0.9': one value, or a list to search.
-        """
-        changes = {name: value for name, value in given.items() if name not in LearnerSpec.LIMITS}
-        if quick:
-            changes = {**self.quick_settings(), **changes}
-            if changes.get("replicates"):
-                changes.pop("partitions", None)
-            if names := self.quick.get("corpora"):
-                changes["corpora"] = {name: self.corpora[name] for name in names}
-        options = self.dataset_options
-        if dataset is not None and dataset != self.dataset:
-            if "classes" not in given:
-                changes["classes"] = ("all",)
-            changes |= {"dataset": dataset, "title": Path(dataset).name, "built_in": None}
-            changes["corpora"] = {}
-            options = {}
-        if self.built_in == "default" and "tasks" not in given:
-            classes = self.settings()["classes"].held(changes.get("classes", ()))
-            sizes = [len(one) if isinstance(one, tuple) else one for one in classes]
-            too_few = [isinstance(size, int) and size < LEAST_FOR_UNSEEN for size in sizes]
-            if "dataset" in changes or (too_few and all(too_few)):
-                changes["tasks"] = self.settings()["tasks"].default
-        changes |= {} if "tasks" in given else self.tasks_by_option(dataset_options or {})
-        changes["dataset_options"] = {**options, **(dataset_options or {})}
-        changes["learners"] = _with_params(learners or self.learners, params)
-        if title is not None:
-            changes["title"] = title
-        changes["each"] = {name: v for name, v in self.each.items() if name not in changes}
-        limits = {name: given[name] for name in LearnerSpec.LIMITS if name in given}
-        return replace(self, **changes).limited(limits)
-
-    def quick_settings(self) -> dict[str, Any]:
-        """Return 2 partitions, 2 inner folds, 4 candidates, few steps, no traces, a class subset.
-
-        Of class sets it is 2 of these.  The subset is the first of at least seven classes, as many
-        as unseen classes need; else the first.
-        """
-        numbers = [it for it in self.classes if isinstance(it, int) and it >= LEAST_FOR_UNSEEN]
-        return {
-            "replicates" if self.replicates else "partitions": 2,
-            "inner_folds": 2,
-            "search": "4",
-            "max_steps": 64_000,
-            "traces": False,
-            "classes": tuple(numbers or self.classes)[:1],
-            **{name: value for name, value in self.quick.items() if name != "corpora"},
-        }
+        return replace(self, corpora={}, quick={}, **changes)
 
     def with_numbers(self, partitions: int, n_train: int, n_test: int) -> Self:
         """Return it with these numbers, and no more inner folds than two of a class allow."""
@@ -545,12 +417,6 @@ class Experiment:
         n_test = self.test_per_class or before.test_per_class
         return self.with_numbers(partitions, n_train, n_test)
 
-    @staticmethod
-    def tasks_by_option(dataset_options: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the setting `tasks` that options of a data set ask by default, if they do."""
-        tasks = tuple(task for name, task in TASK_OF_OPTION.items() if name in dataset_options)
-        return {"tasks": tasks} if tasks else {}
-
     def find_tasks(self, registry: Registry) -> list[Task]:
         """Return its tasks, each with the split that it is evaluated on.
 
@@ -564,91 +430,5 @@ class Experiment:
                     task.split = split.name
         if (text := self.choose_by) is not None:
             for task in [task for task in tasks if task.has_measure(text)] or tasks[:1]:
-                task.parse_measure(text, task)  # raises if there is no such measure
+                task.parse_measure(text)  # raises if there is no such measure
         return tasks
-
-
-def _with_params(
-    learners: Mapping[str, LearnerSpec], params: Sequence[str]
-) -> dict[str, LearnerSpec]:
-    """Put hyper-parameters that are given as text into the learners, or refuse one."""
-    found = dict(learners)
-    for text in params:
-        key, sign, values = text.partition("=")
-        label, _, name = key.rpartition(".")
-        if not (label and name and sign and values):
-            raise UsageError(f"--param {Text.shown(text)}: LEARNER.NAME=VALUE,VALUE is needed")
-        if label not in found:
-            raise UsageError(
-                f"--param {Text.shown(text)}: {Text.unknown_name('learner', label, found)}"
-            )
-        read = [_value(part.strip()) for part in values.split(",")]
-        own = {**found[label].params, name: read if len(read) > 1 else read[0]}
-        found[label] = replace(found[label], params=own)
-    return found
-
-
-def _value(text: str) -> Any:
-    """Read a number, True, False or None; else it is a text."""
-    try:
-        return literal_eval(text)
-    except (SyntaxError, ValueError):
-        return text
-
-
-def _dataset_of_file(dataset: Any, source: str) -> dict[str, Any]:
-    """Return what a file says of a data set, a name or a table, as fields of `Experiment`."""
-    if not isinstance(dataset, dict):
-        return {"dataset": dataset, "dataset_options": {}}
-    if "name" not in dataset:
-        raise UsageError(f"{source}: the table [dataset] needs a name")
-    options = {name: value for name, value in dataset.items() if name != "name"}
-    return {"dataset": dataset["name"], "dataset_options": options}
-
-
-def _fields_of_file(values: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """Return what a file says as the fields of `Experiment`, or refuse its keys and tables."""
-    keys = {item.name for item in fields(Experiment)} - NOT_KEYS
-    for key in values:
-        if key not in keys:
-            raise UsageError(f"{source}: {Text.unknown_name('key', key, sorted(keys))}")
-    for key in ("each", "quick", "corpora"):
-        if not isinstance(values.get(key, {}), dict):
-            raise UsageError(f"{source}: {key} must be a table, [{key}]")
-    if corpora := values.get("corpora", {}):
-        if not all(isinstance(corpus, dict) for corpus in corpora.values()):
-            raise UsageError(f"{source}: corpora must be tables, such as [corpora.iris]")
-        missing = next((name for name, corpus in corpora.items() if "dataset" not in corpus), None)
-        if missing or "dataset" in values:
-            raise UsageError(f"{source}: a dataset is needed in each of [corpora], and only there")
-        values = {**values, "dataset": next(iter(corpora.values()))["dataset"]}
-    for key in ("title", "dataset", "learners"):
-        if key not in values:
-            raise UsageError(f"{source}: the key {key!r} is missing")
-    values = {**values, **_dataset_of_file(values["dataset"], source)}
-    tables = values["learners"]
-    if not isinstance(tables, dict) or not all(isinstance(t, dict) for t in tables.values()):
-        raise UsageError(f"{source}: learners must be tables, such as [learners.OASIS]")
-    if comma := next((label for label in tables if "," in label), None):
-        raise UsageError(f"{source}: learner {comma!r}: a label must not hold a comma")
-    for label, table in tables.items():
-        Value.check(f"{source}: features of {label}", table.get("features", ""), str)
-    lists = [("corpus", values.get("quick", {}).get("corpora", []), corpora)]
-    lists += [("learner", one.get("learners", []), tables) for one in corpora.values()]
-    for kind, names, known in lists:
-        if not isinstance(names, list):
-            raise UsageError(f"{source}: {Text.shown(names)}: a list of names is needed")
-        for name in names:
-            if name not in [*known]:
-                raise UsageError(f"{source}: {Text.unknown_name(kind, str(name), known)}")
-    learners = {
-        label: LearnerSpec(
-            str(table.get("algorithm", label)),
-            {name: v for name, v in table.items() if name not in NOT_HYPER_PARAMETERS},
-            table.get("budget"),
-            table.get("memory"),
-            features=table.get("features"),
-        )
-        for label, table in tables.items()
-    }
-    return {**values, "learners": learners}

@@ -13,14 +13,14 @@ from functools import cached_property
 from importlib.metadata import version
 from itertools import product
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils._param_validation import validate_parameter_constraints
 
 from oasis_bench import __version__
-from oasis_bench.data import Encoding, LabelledRows, Scaling
+from oasis_bench.data import Encoding, LabelledRows, Scaling, Schema, unlike_ranges
 from oasis_bench.experiment import saved_model
 from oasis_bench.experiment.data_use import (
     choose_subsets,
@@ -35,7 +35,7 @@ from oasis_bench.experiment.identity import package_hash, source_hash
 from oasis_bench.experiment.setting import OFF, Duration, Search, Size
 from oasis_bench.experiment.settings import Experiment, LearnerSpec
 from oasis_bench.plugins import Dataset, MetricLearner, Registry, is_the_baseline
-from oasis_bench.system import Text, UsageError, derive_seed
+from oasis_bench.system import Progress, UsageError, derive_seed, printable, spelled, unknown_name
 from oasis_bench.tasks import Partition, SameClassesSplit, Split, Task
 
 NOT_IN_IDENTITY = (
@@ -160,12 +160,7 @@ class TrialSpec:
     @property
     def cell(self) -> str:
         """Its learner, class subset and split: the trials of a cell have one identity each."""
-        return self.cell_name(self.learner, self.where.subset, self.where.split)
-
-    @staticmethod
-    def cell_name(learner: str, subset: str, split: str) -> str:
-        """Name a learner's label, a class subset and a split, the key of their identity."""
-        return ", ".join([f"{learner}, classes {subset}", *Split.named_unless_usual(split)])
+        return cell_name(self.learner, self.where.subset, self.where.split)
 
     @property
     def _of_learner(self) -> LearnerSpec:
@@ -211,10 +206,6 @@ class TrialSpec:
         seed, where = self.seed_for("partition"), self.where
         return self.split.for_rows(rows).draw(rows, where.classes, where.partition, seed)
 
-    def for_learner(self) -> TrialSpec:
-        """Return it as the learner's process gets it: without identity and `trial_id`."""
-        return replace(self, identity={}, queries=None)
-
     def seed_for(self, purpose: str, *, of_learner: bool = False) -> int:
         """Derive a seed from the run's seed, the subset, the partition and the purpose.
 
@@ -223,6 +214,12 @@ class TrialSpec:
         """
         names = (self.experiment.seed, purpose, self.where.subset, self.where.partition)
         return derive_seed(*names, *((self.algorithm,) if of_learner else ()))
+
+
+def cell_name(learner: str, subset: str, split: str) -> str:
+    """Name a learner's label, a class subset and a split, the key of their identity."""
+    name = f"{learner}, classes {subset}"
+    return name if split == Split.USUAL else f"{name}, {split}"
 
 
 def find_grids(experiment: Experiment, registry: Registry) -> dict[str, dict[str, list[Any]]]:
@@ -244,7 +241,7 @@ def _grid(label: str, spec: LearnerSpec, registry: Registry) -> dict[str, list[A
     }
     for name, choices in grid.items():
         if name not in known:
-            problem = Text.unknown_name("hyper-parameter", name, known)
+            problem = unknown_name("hyper-parameter", name, known)
             raise UsageError(f"learner {label!r}: {problem}")
         if not choices:
             raise UsageError(f"learner {label!r}: {name} is an empty list: name a value to try")
@@ -261,135 +258,218 @@ def _grid(label: str, spec: LearnerSpec, registry: Registry) -> dict[str, list[A
     return grid
 
 
-def plan(
-    experiment: Experiment,
-    dataset: Dataset,
-    rows: LabelledRows,
-    registry: Registry,
-    plugin_files: tuple[Path, ...] = (),
-    is_settled: bool = False,
-) -> list[TrialSpec]:
-    """List the trials of an experiment, partition by partition within a subset.
+class LearnerPlan(NamedTuple):
+    """What trials of a learner share: its part of their identity, and what it is tuned among."""
 
-    The experiment of a stored run `is_settled`: its numbers stay, also with other tasks.
+    identity: Mapping[str, Any]
+    scalings: tuple[str, ...]
+    candidates: tuple[Candidate, ...]
+
+
+class SplitPlan(NamedTuple):
+    """What trials of a split share: the names of its tasks, and the measures that tune."""
+
+    split: Split
+    tasks: tuple[str, ...]
+    chooses_by: tuple[ChooseBy, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An experiment on the items of its data set, and its trials; what does not fit is refused.
+
+    Attributes
+    ----------
+    asked, experiment
+        As the user gave it, and with the numbers that fit the data set.
+    splits
+        By their registered names, in the order of their tasks.
     """
-    asked_of = _tasks_by_split(experiment, rows, registry)
-    splits = {name: _split(name, experiment, rows, registry) for name in asked_of}
-    e = experiment if is_settled else settle(experiment, dataset, rows, splits.values())
-    splits = {name: type(split)(e) for name, split in splits.items()}
-    grids = find_grids(e, registry)
-    run_identity = {
-        **{name: getattr(e, name) for name in e.settings() if name not in NOT_IN_IDENTITY},
-        "data": rows.content_hash(),
-        "version": __version__,
-        "code": package_hash(),
-        "libraries": {name: version(name) for name in LIBRARIES},
-    }
-    scalings = {label: _scalings(label, e, dataset, rows, registry) for label in grids}
-    learner_identities = {
-        label: _learner_identity(label, e, grid, scalings[label], registry)
-        for label, grid in grids.items()
-    }
-    tried = {}
-    for label, grid in grids.items():
-        name = e.learners[label].algorithm
-        learner = registry.algorithms[name]
-        # Of the baseline each scaling, in their order: as others tune the one they fall back on.
-        search = Search.of("search", OFF) if is_the_baseline(learner) else e.search
-        defaults = learner().get_params()
-        tried[label] = candidates(grid, scalings[label], defaults, search, e.seed, name)
-    trials, named, encoding = [], named_queries(e, rows), rows.encoding
-    queries = None if named is None else np.unique(np.concatenate([*named.values()])).tolist()
-    for spec in e.learners.values():
-        Registry.refuse_unlike_inputs(
-            registry.algorithms[spec.algorithm], dataset, rows, spec.features
-        )
-        if spec.model is not None:
-            saved_model.refuse_unlike_rows(spec.model, registry, rows)
-    saved_model.refuse_nothing_to_learn_from(e)
-    for split_name, asked in asked_of.items():
-        split = splits[split_name]
-        names, chooses_by = tuple(task.name for task in asked), _chooses_by(e, asked, rows)
-        subsets = choose_subsets(e, dataset, rows, split)
-        if any(len(own) > 1 for own in tried.values()):
+
+    asked: Experiment
+    experiment: Experiment
+    dataset: Dataset
+    rows: LabelledRows
+    registry: Registry
+    plugin_files: tuple[Path, ...]
+    splits: Mapping[str, SplitPlan]
+
+    @classmethod
+    def of(
+        cls,
+        experiment: Experiment,
+        dataset: Dataset,
+        rows: LabelledRows,
+        registry: Registry,
+        plugin_files: tuple[Path, ...] = (),
+        is_settled: bool = False,
+    ) -> Self:
+        """Fit an experiment to the items of its data set.
+
+        The experiment of a stored run `is_settled`: its numbers stay, also with other tasks.
+        """
+        tasks = _tasks_by_split(experiment, rows, registry)
+        of_rows = {name: _split(name, experiment, rows, registry) for name in tasks}
+        e = experiment if is_settled else settle(experiment, dataset, rows, of_rows.values())
+        splits = {
+            name: SplitPlan(
+                type(of_rows[name])(e), tuple(task.name for task in own), _chooses_by(e, own, rows)
+            )
+            for name, own in tasks.items()
+        }
+        return cls(experiment, e, dataset, rows, registry, plugin_files, splits=splits)
+
+    @classmethod
+    def load(
+        cls,
+        experiment: Experiment,
+        plugin_files: Sequence[Path],
+        progress: Progress,
+        table: Schema | None = None,
+        is_settled: bool = False,
+    ) -> Self:
+        """Load the rows of an experiment, and fit it to them.
+
+        `table` is how a table was read when its run began; `is_settled` is as for `of`.
+        """
+        e, registry = experiment, Registry.load(plugin_files)
+        if not is_settled:
+            refuse_unknown_names(e, registry)  # before a download
+        dataset = registry.open_dataset(e.dataset, e.dataset_options).read_as(table)
+        rows = saved_model.load_rows(e, registry, dataset, progress)
+        plugins = tuple(path.resolve() for path in plugin_files)
+        return cls.of(e, dataset, rows, registry, plugins, is_settled)
+
+    @cached_property
+    def trials(self) -> list[TrialSpec]:
+        """The trials, partition by partition within a subset."""
+        named = named_queries(self.experiment, self.rows)
+        queries = None if named is None else np.unique(np.concatenate([*named.values()])).tolist()
+        found = [
+            replace(spec, queries=queries) for name in self.splits for spec in self._trials(name)
+        ]
+        if named is not None:
+            first = {spec.where.subset: spec for spec in found if spec.examples}
+            draws = [spec.drawn(self.rows).test for spec in first.values()]
+            refuse_untested_queries(named, np.unique(np.concatenate(draws)))
+        return found
+
+    def _trials(self, name: str) -> Iterator[TrialSpec]:
+        """Yield the trials of a split."""
+        e, rows, learners, by_run = self.experiment, self.rows, self._learners, self._identity
+        split, tasks, chooses_by = self.splits[name]
+        subsets = choose_subsets(e, self.dataset, rows, split)
+        if any(len(one.candidates) > 1 for one in learners.values()):
             large = {name: own for name, own in subsets.items() if split.can_tune(len(own))}
             subsets = large or subsets  # where all are too small, trials say why
         largest = max(subsets, key=lambda name: len(subsets[name]))
-        is_first = split_name == next(iter(asked_of)) and e.examples > 0
-        for (subset, of_subset), partition, (label, learner_identity) in product(
-            subsets.items(), range(e.n_partitions), learner_identities.items()
-        ):
+        for (subset, of_subset), partition in product(subsets.items(), range(e.n_partitions)):
             classes = class_set(e, of_subset, partition)
-            n_train, n_test = split.sizes(rows, classes, partition)
+            sizes = n_train, _ = split.sizes(rows, classes, partition)
             rho = 0.0 if e.replicates else split.rho(rows, classes, partition)
             if isinstance(split, SameClassesSplit):
                 _refuse_large_k(chooses_by, subset, n_train // e.inner_folds - 1)
-            identity = {
-                **run_identity,
-                **learner_identity,
+            of_place = {
                 "subset": subset,
                 "classes": classes,
-                "sizes": [n_train, n_test],
-                "split": split_name,
-                "tasks": names,
+                "sizes": sizes,
+                "split": name,
+                "tasks": tasks,
                 "chooses_by": chooses_by,
                 "partition": partition,
                 "replicates": e.replicates is not None,
             }
-            shows = is_first and partition == 0
-            trials.append(
-                TrialSpec(
+            shows = name == next(iter(self.splits)) and partition == 0 and e.examples > 0
+            for label, learner in learners.items():
+                yield TrialSpec(
                     experiment=e,
                     learner=label,
-                    where=Where(split_name, subset, classes, partition, n_train, n_test, rho),
-                    candidates=tried[label],
-                    tasks=names,
+                    where=Where(name, subset, classes, partition, *sizes, rho=rho),
+                    candidates=learner.candidates,
+                    tasks=tasks,
                     chooses_by=chooses_by,
-                    scalings=scalings[label],
-                    identity=json.loads(json.dumps(identity)),
+                    scalings=learner.scalings,
+                    identity=json.loads(json.dumps({**by_run, **learner.identity, **of_place})),
                     examples=e.examples if shows and rows.images is not None else 0,
-                    queries=queries,
                     projection=shows and subset == largest,
-                    plugin_files=plugin_files,
-                    encoding=encoding,
+                    plugin_files=self.plugin_files,
+                    encoding=rows.encoding,
                 )
+
+    @cached_property
+    def _identity(self) -> dict[str, Any]:
+        """What decides the results of all trials."""
+        e = self.experiment
+        return {
+            **{name: getattr(e, name) for name in e.settings() if name not in NOT_IN_IDENTITY},
+            "data": self.rows.content_hash(),
+            "version": __version__,
+            "code": package_hash(),
+            "libraries": {name: version(name) for name in LIBRARIES},
+        }
+
+    @cached_property
+    def _learners(self) -> dict[str, LearnerPlan]:
+        grids = find_grids(self.experiment, self.registry)
+        found = {label: self._learner(label, grid) for label, grid in grids.items()}
+        saved_model.refuse_nothing_to_learn_from(self.experiment)
+        return found
+
+    def _learner(self, label: str, grid: Mapping[str, Sequence[Any]]) -> LearnerPlan:
+        e, rows, spec = self.experiment, self.rows, self.experiment.learners[label]
+        learner = self.registry.algorithms[spec.algorithm]
+        scalings = self.scalings if learner.takes == "rows" else ("none",)
+        if learner.takes == "rows":
+            for scaling in scalings:
+                Scaling(scaling).refuse(rows.X)
+        if spec.model is not None and len(scalings) > 1:
+            raise UsageError(
+                f"{spelled('scaling', ','.join(scalings))}: a saved model takes one: name that "
+                "of its fit"
             )
-    if named is not None:
-        first = {spec.where.subset: spec for spec in trials if spec.examples}
-        draws = [spec.drawn(rows).test for spec in first.values()]
-        refuse_untested_queries(named, np.unique(np.concatenate(draws)))
-    return trials
+        # Of the baseline each scaling, in their order: as others tune the one they fall back on.
+        search = Search.of("search", OFF) if is_the_baseline(learner) else e.search
+        defaults = learner().get_params()
+        tried = candidates(grid, scalings, defaults, search, e.seed, spec.algorithm)
+        self.dataset.refuse_unless_taken_by(learner, rows, spec.features)
+        identity = {
+            "learner": label,
+            "algorithm": spec.algorithm,
+            "grid": grid,
+            "scaling": ", ".join(scalings),
+            "source": source_hash(learner),
+        }
+        if spec.features is not None:
+            identity["features"] = spec.features
+        if spec.model is not None:  # its file holds its hyper-parameters
+            saved_model.refuse_unlike_rows(spec.model, self.registry, rows)
+            identity |= {"model": saved_model.content_hash(spec.model), "grid": {}}
+        return LearnerPlan(identity, scalings, tried)
 
+    @cached_property
+    def scalings(self) -> tuple[str, ...]:
+        """How rows are scaled; of several the inner folds choose."""
+        default = self.dataset.default_scaling(self.rows)
+        return self.asked.scaling or ((default,) if isinstance(default, str) else default)
 
-def scalings_of(e: Experiment, dataset: Dataset, rows: LabelledRows) -> tuple[str, ...]:
-    """Return how the rows of an experiment are scaled; of several the inner folds choose."""
-    default = dataset.default_scaling(rows)
-    return e.scaling or ((default,) if isinstance(default, str) else default)
-
-
-def remarks_on(
-    asked: Experiment,
-    specs: Sequence[TrialSpec],
-    dataset: Dataset,
-    rows: LabelledRows,
-    registry: Registry,
-) -> Iterator[str]:
-    """Yield what of the data decided how the run is made, and what may mislead, a line each."""
-    yield from rows.remarks
-    draws_equally = any(spec.where.split == Split.USUAL for spec in specs)
-    yield from size_remarks(asked, specs[0].experiment, rows, dataset.items, draws_equally)
-    takes = {registry.algorithms[spec.algorithm].takes for spec in asked.learners.values()}
-    ranges = Scaling.unlike(rows.X) if "rows" in takes else None
-    scalings = {kind.partition(Scaling.PCA)[0] for kind in scalings_of(asked, dataset, rows)}
-    if ranges is not None and not scalings & set(Scaling.OF_COLUMNS):
-        least, most = ranges
-        yield (
-            f"warning: columns have ranges from {least:.3g} to {most:.3g}: the widest dominate "
-            "the distance; --scaling standard+l2 gives all the same scale"
-        )
-    yield from _class_counts(specs, rows)
-    yield from _judgement_counts(specs, rows)
-    yield from saved_model.seen_remarks(asked, registry, rows)
+    def remarks(self) -> Iterator[str]:
+        """Yield what of the data decided how the run is made, and what may mislead, a line each."""
+        asked, rows, specs = self.asked, self.rows, self.trials
+        yield from rows.remarks
+        draws_equally = any(spec.where.split == Split.USUAL for spec in specs)
+        yield from size_remarks(asked, self.experiment, rows, self.dataset.items, draws_equally)
+        takes = {self.registry.algorithms[one.algorithm].takes for one in asked.learners.values()}
+        ranges = unlike_ranges(rows.X) if "rows" in takes else None
+        kinds = {kind.partition(Scaling.PCA)[0] for kind in self.scalings}
+        if ranges is not None and not kinds & set(Scaling.OF_COLUMNS):
+            least, most = ranges
+            yield (
+                f"warning: columns have ranges from {least:.3g} to {most:.3g}: the widest dominate "
+                f"the distance; {spelled('scaling', 'standard+l2')} gives all the same scale"
+            )
+        yield from _class_counts(specs, rows)
+        yield from _judgement_counts(specs, rows)
+        yield from saved_model.seen_remarks(asked, self.registry, rows)
 
 
 def _class_counts(specs: Sequence[TrialSpec], rows: LabelledRows) -> Iterator[str]:
@@ -403,7 +483,7 @@ def _class_counts(specs: Sequence[TrialSpec], rows: LabelledRows) -> Iterator[st
         y, n = np.asarray(rows.y), len(rows.class_names)  # rows of several labels are refused
         counts = [np.bincount(y[part], minlength=n) for part in (train, test)]
         each = [
-            f"{Text.printable(rows.class_names[i])} {counts[0][i]}+{counts[1][i]}"
+            f"{printable(rows.class_names[i])} {counts[0][i]}+{counts[1][i]}"
             for i in spec.where.classes[:SHOWN_CLASSES]
         ]
         more = f" ... ({len(spec.where.classes)} classes)" * (len(spec.where.classes) > len(each))
@@ -424,46 +504,6 @@ def _judgement_counts(specs: Sequence[TrialSpec], rows: LabelledRows) -> Iterato
         least, most = min(found), max(found)
         n = f"{least}" if least == most else f"{least} to {most}"
         yield f"judgements that test in a partition ({split}): {n}"
-
-
-def _scalings(
-    label: str, e: Experiment, dataset: Dataset, rows: LabelledRows, registry: Registry
-) -> tuple[str, ...]:
-    """Return the scalings of a learner's items; those that are no rows are not scaled."""
-    spec = e.learners[label]
-    if registry.algorithms[spec.algorithm].takes != "rows":
-        return ("none",)
-    scalings = scalings_of(e, dataset, rows)
-    Scaling.refuse(scalings, rows.X)
-    if spec.model is not None and len(scalings) > 1:
-        raise UsageError(
-            f"--scaling {','.join(scalings)}: a saved model takes one: name that of its fit"
-        )
-    return scalings
-
-
-def _learner_identity(
-    label: str,
-    e: Experiment,
-    grid: Mapping[str, Any],
-    scalings: tuple[str, ...],
-    registry: Registry,
-) -> dict[str, Any]:
-    """Return what decides the results of one learner, besides data and protocol."""
-    spec = e.learners[label]
-    identity = {
-        "learner": label,
-        "algorithm": spec.algorithm,
-        "grid": grid,
-        "scaling": ", ".join(scalings),
-        "source": source_hash(registry.algorithms[spec.algorithm]),
-    }
-    if spec.features is not None:
-        identity["features"] = spec.features
-    if spec.model is None:
-        return identity
-    # the model file holds its hyper-parameters
-    return identity | {"model": saved_model.content_hash(spec.model), "grid": {}}
 
 
 def candidates(
@@ -503,7 +543,7 @@ def refuse_unknown_names(experiment: Experiment, registry: Registry) -> None:
     on.
     """
     e = experiment
-    refuse_unknown_subsets(e, Registry.open_dataset(e.dataset, registry, e.dataset_options))
+    refuse_unknown_subsets(e, registry.open_dataset(e.dataset, e.dataset_options))
     find_grids(experiment, registry)
     tasks = experiment.find_tasks(registry)
     if experiment.split is None:
@@ -513,7 +553,8 @@ def refuse_unknown_names(experiment: Experiment, registry: Registry) -> None:
         takes = f"takes the place of {' or '.join(split.in_place_of) or 'none'}"
         own = ", ".join(f"{task.name} is asked on {task.split}" for task in tasks)
         raise UsageError(
-            f"--split {split.name}: it {takes}, and {own}: leave --split out, or ask other --tasks"
+            f"{spelled('split', split.name)}: it {takes}, and {own}: leave {spelled('split')} out, "
+            f"or ask other {spelled('tasks')}"
         )
 
 
@@ -545,7 +586,7 @@ def _chooses_by(e: Experiment, tasks: Sequence[Task], rows: LabelledRows) -> tup
     having = [(task, e.choose_by) for task in tasks if task.has_measure(e.choose_by or "")]
     chosen = []
     for task, text in having[:1] or usual:
-        measure, k = Task.parse_measure(text or "", task)
+        measure, k = task.parse_measure(text or "")
         if measure not in (possible := task.measures_of(rows)):
             raise UsageError(
                 f"{e.dataset} has nothing to compute {measure} from: choose by "
@@ -560,6 +601,7 @@ def _refuse_large_k(chooses_by: Sequence[ChooseBy], subset: str, most: int) -> N
     for by in chooses_by:
         if by.measure == "precision" and (by.k or 0) > most:
             raise UsageError(
-                f"--choose-by precision@{by.k}: an inner fold of the class subset {subset} ranks "
-                f"{most} other items: precision@{most} at most, or more training items"
+                f"{spelled('choose_by', f'precision@{by.k}')}: an inner fold of the class subset "
+                f"{subset} ranks {most} other items: precision@{most} at most, or more training "
+                "items"
             )

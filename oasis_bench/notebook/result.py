@@ -11,10 +11,10 @@ import pandas as pd
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from oasis_bench.analysis import RunAnalysis
-from oasis_bench.data import LabelledRows, ReadTable, Scaling
-from oasis_bench.plugins import Blend, Registry
+from oasis_bench.data import LabelledRows, ReadTable, Scaling, apply_steps
+from oasis_bench.plugins import Blend, Registry, load_reports
 from oasis_bench.runs import StoredRun, read_run, refuse_missing_plugins
-from oasis_bench.system import Text, UsageError, derive_seed
+from oasis_bench.system import UsageError, derive_seed, for_terminal, in_python
 from oasis_bench.trial import FitData
 
 
@@ -65,6 +65,7 @@ class RunResult:
         """
         return self._run.measures.copy()
 
+    @in_python()
     def best(self) -> Pipeline:
         """Fit the best learner on all rows of the data set.
 
@@ -100,18 +101,18 @@ class RunResult:
         Path
             The HTML page, which works offline.
         """
-        page: Path = Registry.load_reports().write_report(self.folder)
+        page: Path = load_reports().write_report(self.folder)
         return page
 
     def __str__(self) -> str:
-        text: str = Registry.load_reports().summary_text(self._run, in_python=True)
-        return Text.for_terminal(text)
+        text: str = load_reports().summary_text(self._run, in_python=True)
+        return for_terminal(text)
 
     def __repr__(self) -> str:
         return f"RunResult({str(self.folder)!r})\n{self}"
 
     def _repr_html_(self) -> str:
-        return str(Registry.load_reports().summary_html(self._run))
+        return str(load_reports().summary_html(self._run))
 
 
 def refit_best(run: StoredRun, plugin_files: Sequence[Path]) -> Pipeline:
@@ -134,17 +135,17 @@ def refit_best(run: StoredRun, plugin_files: Sequence[Path]) -> Pipeline:
     takes_rows = learner.takes == "rows"
     kind = scaling if takes_rows else "none"
     encoding = rows.encoding if takes_rows else None
-    steps = Scaling.learn_steps(kind, X, learner.takes_sparse, encoding)
+    steps = Scaling(kind).learn(X, learner.takes_sparse, encoding)
     given = X
-    X = Scaling.prepared_by(steps)(given)
+    X = apply_steps(steps, given)
     split = registry.splits[next(iter(run.info.sources.tasks.values())).split](e)
     seed = derive_seed(e.seed, "judged triplets")
     FitData.of(X, rows.y, split.judgements(rows), seed).fit(learner)
     of_baseline, rows_of_baseline = None, None
     if baseline_scaling not in (None, scaling):
         kind = baseline_scaling
-        of_baseline = tuple(Scaling.learn_steps(kind, given, learner.takes_sparse, encoding))
-        rows_of_baseline = Scaling.prepared_by(of_baseline)(given)
+        of_baseline = tuple(Scaling(kind).learn(given, learner.takes_sparse, encoding))
+        rows_of_baseline = apply_steps(of_baseline, given)
     if rows.schema is not None and takes_rows and spec.features is None:
         steps = [ReadTable(rows.schema), *steps]
     best = make_pipeline(*steps, learner)
@@ -195,8 +196,8 @@ def find_best(
 def _rows(run: StoredRun, registry: Registry) -> LabelledRows:
     """Load the rows of a run; raise UsageError if they have changed since the run."""
     e = run.info.experiment
-    dataset = Registry.open_dataset(e.dataset, registry, e.dataset_options)
-    rows = Registry.load_rows(dataset.read_as(run.info.table))
+    dataset = registry.open_dataset(e.dataset, e.dataset_options)
+    rows = dataset.read_as(run.info.table).load_checked()
     if {identity["data"] for identity in run.info.identities.values()} != {rows.content_hash()}:
         raise UsageError(f"the rows of {e.dataset} have changed since the run: run it again")
     return rows

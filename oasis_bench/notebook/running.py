@@ -10,14 +10,13 @@ import inspect
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, suppress
-from functools import partial, wraps
 from inspect import signature
 from io import BytesIO, StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,15 +25,23 @@ from sklearn.pipeline import Pipeline
 
 from oasis_bench.command_line import DATA_OPTIONS, ProgressDisplay
 from oasis_bench.data import class_labels, frame_as_bytes, table_of
-from oasis_bench.experiment import Experiment, LearnerSpec
-from oasis_bench.notebook.result import RunResult
-from oasis_bench.plugins import MetricLearner, Registry, load_model
-from oasis_bench.runs import (
-    StoredRun,
-    fit_on_all,
-    run_experiment,
+from oasis_bench.experiment import (
+    Experiment,
+    LearnerSpec,
+    changed,
+    read_experiment,
 )
-from oasis_bench.system import Folder, Text, UsageError, open_regular
+from oasis_bench.notebook.result import RunResult
+from oasis_bench.plugins import MetricLearner, Registry, load_model, load_reports
+from oasis_bench.runs import (
+    How,
+    fit_on_all,
+    go_on,
+    has_run,
+    new_run_folder,
+    refuse_used_folder,
+)
+from oasis_bench.system import Folder, UsageError, in_python, open_regular, printable, unknown_name
 
 LABEL = "label"
 
@@ -43,34 +50,8 @@ OF_DATA = [name.replace("-", "_") for name, *_ in DATA_OPTIONS]
 
 OTHER_OUTPUT = "rows are stored next to the run: give another output"
 
-P = ParamSpec("P")
-R = TypeVar("R")
 
-
-def _with_names_of_python(function: Callable[P, R]) -> Callable[P, R]:
-    """Name Python parameters in error messages, in place of the options of the command line."""
-    flags = {one.flag: name for name, one in Experiment.settings().items()}
-
-    def parameter(match: re.Match[str]) -> str:
-        name = flags.get(match[1], match[1].removeprefix("--").replace("-", "_"))
-        known = {*Experiment.settings(), *OF_DATA, *signature(function).parameters}
-        return name if name in known else match[0]
-
-    @wraps(function)
-    def with_names(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return function(*args, **kwargs)
-        except UsageError as error:
-            if "oasis_bench run " not in (text := str(error)):  # a whole command stays one
-                error.args = (
-                    re.sub(r"(--[a-z]+(?:-[a-z]+)*)( [A-Z]+\b(?![,.+=]))?", parameter, text),
-                )
-            raise
-
-    return with_names
-
-
-@_with_names_of_python
+@in_python()
 def run(
     dataset: Any = None,
     learners: Any = None,
@@ -87,7 +68,7 @@ def run(
     save_models: bool = False,
     predictions: bool = False,
     **others: Any,
-) -> RunResult:
+) -> RunResult | Any:
     """Run an experiment and return its result.
 
     The command ``python -m oasis_bench run`` does the same.
@@ -112,7 +93,8 @@ def run(
         Options of the data set, such as ``{"pixels": 64}`` of pictures.  Some are keyword arguments
         too (`others`).
     output : str or Path, optional
-        A new folder for the run.  Default: ``runs/DATASET-TIME``.
+        A new folder for the run.  Default: ``runs/DATASET-TIME``.  A run for each of several
+        corpora or values continues where it stopped, in the same folder.
     title : str, optional
         Title of the report.  Default: the title of the experiment or, if `dataset` is given, the
         name of the data set.
@@ -136,8 +118,10 @@ def run(
 
     Returns
     -------
-    RunResult
-        The stored run.
+    RunResult or dict of str to RunResult
+        The stored run.  An experiment of several corpora, or with a list of values for an option of
+        its data set, has a run for each, by the name of the corpus or value; corpora without a run,
+        as `output` has their result or they cannot run, are left out.
 
     Raises
     ------
@@ -158,8 +142,8 @@ def run(
     >>> result.report().name
     'report.html'
     """
-    plan = Experiment.from_toml(str(experiment))
-    settings, of_data = _settings_and_options(others)
+    plan = read_experiment(str(experiment))
+    settings, of_data = _settings_and_options(others, dataset_options)
     files = [Path(path) for path in plugin_files]
     specs = None
     if learners is not None:
@@ -171,54 +155,56 @@ def run(
             label = of_data["label"]
             raise UsageError(f"label = {label!r} of (X, y): y has the labels: leave label out")
         ending, rows = rows_as_file(dataset)
-        folder = StoredRun.new_folder("rows") if folder is None else folder
-        StoredRun.refuse_used(folder)
+        folder = new_run_folder("rows") if folder is None else folder
         dataset = folder.absolute().with_name(folder.name + ending)
-    plan = plan.changed(
+    plan = changed(
+        plan,
         settings,
         dataset=None if dataset is None else str(dataset),
-        dataset_options={**(dataset_options or {}), **of_data},
+        dataset_options=of_data,
         learners=specs,
         title=title,
         quick=quick,
         params=[params] if isinstance(params, str) else params,
     )
-    if several := plan.one_for_each_value():
-        raise UsageError(
-            f"this experiment is on {len(several)} data sets: name one with dataset_options, or "
-            "call `python -m oasis_bench run`"
-        )
-    folder = StoredRun.new_folder(plan.dataset) if folder is None else folder
+    folder = new_run_folder(plan.dataset) if folder is None else folder
+    runs = {name: folder / name for name in plan.one_for_each_value()}
+    folders = [*runs.values()] or [folder]
+    if not runs:
+        refuse_used_folder(folder)
     place = Path(plan.dataset).parent
     new_place = not place.exists()
     new_rows = rows is not None and keep_rows(rows, Path(plan.dataset))
-    remarks = [f"{Experiment.QUICK_REMARK}, leave out quick=True"] if quick else []
-    display = ProgressDisplay(live=True)
+    how = How(
+        jobs,
+        cluster,
+        files,
+        keep=[Folder.MODELS] * save_models + [Folder.PREDICTIONS] * predictions,
+        remarks=[f"{Experiment.QUICK_REMARK}, leave out quick=True"] if quick else [],
+    )
     try:
-        display.carry_out(
-            partial(run_experiment, plan, folder, remarks=remarks),
-            folder,
-            jobs=jobs,
-            cluster=cluster,
-            plugin_files=files,
-            keep=[Folder.MODELS] * save_models + [Folder.PREDICTIONS] * predictions,
-        )
+        with closing(ProgressDisplay(live=True)) as display:
+            report = load_reports().write_report
+            ended = go_on(plan, folder, how, display, report)
+            if ended.result:
+                display.note(ended.result)
+            display.note(f"kept in {folder}")
     except UsageError as error:
-        if rows is None or StoredRun.is_in(folder):
+        if rows is None or any(map(has_run, folders)):
             raise
         raise UsageError(str(error).replace(plan.dataset, "the rows given")) from error
     finally:
-        if new_rows and not StoredRun.is_in(folder):
+        if new_rows and not any(map(has_run, folders)):
             Path(plan.dataset).unlink(missing_ok=True)
             if new_place:
                 with suppress(OSError):  # what another program put there stays
                     place.rmdir()
-    Registry.load_reports().write_report(folder)
-    display.line(f"kept in {folder}")
-    return RunResult(folder, files)
+    if not runs:
+        return RunResult(folder, files)
+    return {name: RunResult(run, files) for name, run in runs.items() if has_run(run)}
 
 
-@_with_names_of_python
+@in_python()
 def fit(
     dataset: Any,
     learner: Any = "OASIS",
@@ -277,42 +263,41 @@ def fit(
     ((2, 3), (150, 2))
     """
     specs, files = learners_of([learner], {}, [Path(path) for path in plugin_files])
-    settings, of_data = _settings_and_options(others)
+    settings, options = _settings_and_options(others, dataset_options)
     with TemporaryDirectory() as folder, closing(ProgressDisplay(live=True)) as display:
         if not isinstance(dataset, str | Path):
             ending, content = rows_as_file(dataset)
             dataset = Path(folder) / f"rows{ending}"
             dataset.write_bytes(content)
-        options = {**(dataset_options or {}), **of_data}
-        asked = {"tasks": (task,)} if task else Experiment.tasks_by_option(options)
-        settings = {"classes": ("all",), "tasks": ("retrieval",), **asked, **settings}
-        plan = Experiment("fit", str(dataset), specs, options, **settings)
+        plan = Experiment("fit", str(dataset), specs, classes=("all",), tasks=("retrieval",))
+        asked = {"tasks": (task,)} if task else {}
+        plan = changed(plan, {**asked, **settings}, dataset_options=options)
         model = Path(folder) / "metric.npz" if output is None else Path(output)
         try:
-            fitted = fit_on_all(plan, model, files, display.download, display.download)
+            fitted = fit_on_all(plan, model, files, display)
         except UsageError as error:
             in_memory = str(Path(folder) / "rows")
             raise UsageError(
                 re.sub(rf"{re.escape(in_memory)}[.\w]*", "the rows given", str(error))
             ) from error
-        display.line(str(fitted))
+        display.note(str(fitted))
         return load_model(model, files)
 
 
-def _settings_and_options(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _settings_and_options(
+    given: Mapping[str, Any], dataset_options: Mapping[str, Any] | None
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Divide keyword arguments into settings of an experiment and options of a data set.
 
-    An unknown name raises UsageError.
+    The second are put over `dataset_options`.  An unknown name raises UsageError.
     """
     known = Experiment.settings()
-    flags = {one.flag.removeprefix("--"): name for name, one in known.items()}
     for name in given:
         if name not in {*known, *OF_DATA}:
-            if name in flags:
-                raise UsageError(f"unknown setting {name!r}: here it is {flags[name]!r}")
             named = [*signature(run).parameters][:-1]  # but for **others
-            raise UsageError(Text.unknown_name("setting", name, [*named, *known, *OF_DATA]))
-    of_data = {name: given[name] for name in OF_DATA if given.get(name) is not None}
+            raise UsageError(unknown_name("setting", name, [*named, *known, *OF_DATA]))
+    of_data = dict(dataset_options or {})
+    of_data |= {name: given[name] for name in OF_DATA if given.get(name) is not None}
     kinds = of_data.get("column")
     if isinstance(kinds, Mapping):
         of_data["column"] = [f"{column}={kind}" for column, kind in kinds.items()]
@@ -441,7 +426,8 @@ def _files_of(kind: type[MetricLearner], registry: Registry) -> list[Path]:
     source = None if kind.__module__ == "__main__" else inspect.getsourcefile(kind)
     if kind.name in registry.algorithms:
         found = registry.algorithms[kind.name]
-        if found is kind or (source and [Path(source).resolve()] == Registry.files_of(found)):
+        place = Path(inspect.getfile(found)).resolve()
+        if found is kind or (source and Path(source).resolve() == place):
             return []
         raise UsageError(
             f"the name {kind.name!r} of {kind.__qualname__} belongs to another learner: give it "
@@ -466,7 +452,7 @@ def _fixed(label: str, learner: MetricLearner) -> dict[str, Any]:
         value = value.item() if isinstance(value, np.generic) else value
         params[name] = value = value.name if isinstance(value, MetricLearner) else value
         if not isinstance(value, str | int | float | None):
-            shown = Text.printable(repr(value))[:80]
+            shown = printable(repr(value))[:80]
             raise UsageError(
                 f"learner {label!r}: {name} = {shown}: a run stores parameters as text: numbers, "
                 "strings, True, False and None only"

@@ -1,6 +1,10 @@
 from .blending import (
     Blend as Blend,
+    as_inner_product as as_inner_product,
+    baseline_scores as baseline_scores,
     is_the_baseline as is_the_baseline,
+    sd_of_baseline as sd_of_baseline,
+    sd_of_learned as sd_of_learned,
 )
 from .check import check_plugins as check_plugins
 from .contract import (
@@ -9,8 +13,7 @@ from .contract import (
     digit_items as digit_items,
     digit_rows as digit_rows,
 )
-from .dataset import Dataset as Dataset
-from .fields import Fields as Fields
+from .dataset import Dataset as Dataset, Fields as Fields
 from .learner import (
     BilinearLearner as BilinearLearner,
     EmbeddingLearner as EmbeddingLearner,
@@ -46,6 +49,8 @@ from .registry import (
     BrokenPluginError as BrokenPluginError,
     Catalogue as Catalogue,
     Registry as Registry,
+    load_reports as load_reports,
+    place_in_plugin as place_in_plugin,
 )
 from .use import (
     embed as embed,

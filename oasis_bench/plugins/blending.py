@@ -17,8 +17,8 @@ import numpy.typing as npt
 from oasis_bench.data import FloatArray, far_middle, without_offset
 from oasis_bench.plugins.learner import EmbeddingLearner, ExemplarLearner, squared_distances
 from oasis_bench.plugins.metric_learner import MetricLearner
-from oasis_bench.system import Text, UsageError
-from oasis_bench.tasks import Scores, kernel_ready
+from oasis_bench.system import UsageError, quoted
+from oasis_bench.tasks import kernel_ready
 
 PAIRED, PAIRED_WITH = 50, 40
 """Training rows, and others that each is compared with, for the standard deviations."""
@@ -52,7 +52,7 @@ class Blend:
 
     def __post_init__(self) -> None:
         if not 0 <= self.weight <= 1:
-            raise UsageError(f"weight = {Text.shown(self.weight)}: a number from 0 to 1 is needed")
+            raise UsageError(f"weight = {quoted(self.weight)}: a number from 0 to 1 is needed")
         if not self.learned_sd:
             object.__setattr__(self, "weight", 0.0)
         elif not self.baseline_sd:
@@ -84,10 +84,10 @@ class Blend:
         baseline_X : array or CSR of shape (n_rows, n_features), optional
             The training rows, transformed by `steps`.  Default: `X`.
         """
-        of_baseline = cls.sd_of_baseline(X if steps is None else baseline_X, seed)
-        return cls(weight, of_baseline, cls.sd_of_learned(learner, X, seed), steps)
+        of_baseline = sd_of_baseline(X if steps is None else baseline_X, seed)
+        return cls(weight, of_baseline, sd_of_learned(learner, X, seed), steps)
 
-    def mix(self, baseline: Scores, learned: Scores) -> Scores:
+    def mix(self, baseline: FloatArray, learned: FloatArray) -> FloatArray:
         """Return the blend of scores s0 and s1 of the same pairs."""
         if self.weight == 1:
             return learned
@@ -121,57 +121,57 @@ class Blend:
         ndarray of shape (n_queries, n_gallery)
             Larger is more similar.
         """
-        learned = self.as_inner_product(type(learner), learner.similarity(queries, gallery))
+        learned = as_inner_product(type(learner), learner.similarity(queries, gallery))
         if baseline_queries is None:
             baseline_queries, baseline_gallery = queries, gallery
-        return self.mix(self.baseline_scores(baseline_queries, baseline_gallery), learned)
+        return self.mix(baseline_scores(baseline_queries, baseline_gallery), learned)
 
-    @staticmethod
-    def as_inner_product(learner: type[MetricLearner], scores: Scores) -> Scores:
-        """Return s1: -d^2 / 2 if the scores are minus a distance d, else the scores."""
-        of_distances = (
-            issubclass(learner, EmbeddingLearner)
-            and learner.score_embeddings is EmbeddingLearner.score_embeddings
-            and learner.similarity is MetricLearner.similarity
-        )
-        if not of_distances:
-            return scores
-        squares = scores.astype(np.float64)
-        return np.multiply(squares, squares, out=squares) / -2
 
-    @staticmethod
-    def baseline_scores(queries: Any, gallery: Any) -> Scores:
-        """Return s0, -|x - y|^2 / 2, of every query and every gallery row, dense or sparse."""
-        queries, gallery = (
-            rows.to_numpy() if hasattr(rows, "to_numpy") else rows for rows in (queries, gallery)
-        )
-        if (middle := far_middle(gallery)) is not None:  # the digits of rows far from zero stay
-            queries, gallery = (without_offset(rows, middle) for rows in (queries, gallery))
-        return squared_distances(queries, gallery) / -2
+def as_inner_product(learner: type[MetricLearner], scores: FloatArray) -> FloatArray:
+    """Return s1: -d^2 / 2 if the scores are minus a distance d, else the scores."""
+    of_distances = (
+        issubclass(learner, EmbeddingLearner)
+        and learner.score_embeddings is EmbeddingLearner.score_embeddings
+        and learner.similarity is MetricLearner.similarity
+    )
+    if not of_distances:
+        return scores
+    squares = scores.astype(np.float64)
+    return np.multiply(squares, squares, out=squares) / -2
 
-    @staticmethod
-    def sd_of_baseline(X: Any, seed: int) -> float:
-        """Return the standard deviation of s0 over pairs of training rows."""
-        left, right = _pairs(X.shape[0], seed)
-        return _deviation(Blend.baseline_scores(X[left], X[right])) if len(right) else 0.0
 
-    @staticmethod
-    def sd_of_learned(learner: MetricLearner, X: Any, seed: int) -> float:
-        """Return the standard deviation of s1 over the same pairs of training rows."""
-        left, right = _pairs(X.shape[0], seed)
-        if not len(right):
-            return 0.0
-        shape = len(left), len(right)
-        if isinstance(learner, ExemplarLearner):
-            whole = learner.similarity_to_training(X[left])
-            shape = len(left), X.shape[0]
-            scores = kernel_ready(whole, shape, "similarity_to_training")[:, right]
-        elif learner.has_embedding:  # `similarity` refuses scores that are not finite
-            scores = learner.score_embeddings(learner.embed(X[left]), learner.embed(X[right]))
-            scores = kernel_ready(scores, shape, "score_embeddings")
-        else:
-            scores = kernel_ready(learner.similarity(X[left], X[right]), shape)
-        return _deviation(Blend.as_inner_product(type(learner), scores))
+def baseline_scores(queries: Any, gallery: Any) -> FloatArray:
+    """Return s0, -|x - y|^2 / 2, of every query and every gallery row, dense or sparse."""
+    queries, gallery = (
+        rows.to_numpy() if hasattr(rows, "to_numpy") else rows for rows in (queries, gallery)
+    )
+    if (middle := far_middle(gallery)) is not None:  # the digits of rows far from zero stay
+        queries, gallery = (without_offset(rows, middle) for rows in (queries, gallery))
+    return squared_distances(queries, gallery) / -2
+
+
+def sd_of_baseline(X: Any, seed: int) -> float:
+    """Return the standard deviation of s0 over pairs of training rows."""
+    left, right = _pairs(X.shape[0], seed)
+    return _deviation(baseline_scores(X[left], X[right])) if len(right) else 0.0
+
+
+def sd_of_learned(learner: MetricLearner, X: Any, seed: int) -> float:
+    """Return the standard deviation of s1 over the same pairs of training rows."""
+    left, right = _pairs(X.shape[0], seed)
+    if not len(right):
+        return 0.0
+    shape = len(left), len(right)
+    if isinstance(learner, ExemplarLearner):
+        whole = learner.similarity_to_training(X[left])
+        shape = len(left), X.shape[0]
+        scores = kernel_ready(whole, shape, "similarity_to_training")[:, right]
+    elif learner.has_embedding:  # `similarity` refuses scores that are not finite
+        scores = learner.score_embeddings(learner.embed(X[left]), learner.embed(X[right]))
+        scores = kernel_ready(scores, shape, "score_embeddings")
+    else:
+        scores = kernel_ready(learner.similarity(X[left], X[right]), shape)
+    return _deviation(as_inner_product(type(learner), scores))
 
 
 def is_the_baseline(learner: type[MetricLearner]) -> bool:
@@ -189,7 +189,7 @@ def _pairs(n_rows: int, seed: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np
     return drawn[:n_left], drawn[n_left : n_left + PAIRED_WITH]
 
 
-def _deviation(scores: Scores) -> float:
+def _deviation(scores: FloatArray) -> float:
     """Return the standard deviation of scores; 0 if they are constant or not finite."""
     least = CONSTANT * np.finfo(scores.dtype).eps * np.abs(scores).max()
     with np.errstate(over="ignore", invalid="ignore"):

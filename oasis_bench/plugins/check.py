@@ -12,7 +12,7 @@ import pytest
 from oasis_bench.plugins import contract
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.plugins.metric_learner import MetricLearner
-from oasis_bench.plugins.registry import Registry
+from oasis_bench.plugins.registry import plugins_in
 from oasis_bench.tasks import Split, Task
 
 OPTIONS = (
@@ -37,7 +37,7 @@ def check_plugins(path: Path) -> bool:
     Return whether all tests passed.  Call this only once in a process, because it sets environment
     variables for pytest.
     """
-    plugins = Registry.plugins_in(path)
+    plugins = plugins_in(path)
     os.environ.pop("PYTEST_ADDOPTS", None)
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     tests = [

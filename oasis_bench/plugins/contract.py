@@ -14,11 +14,12 @@ import copy
 import inspect
 import pickle
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -40,15 +41,31 @@ from oasis_bench.plugins.learner import (
     MahalanobisLearner,
 )
 from oasis_bench.plugins.metric_learner import IncrementalLearner, MetricLearner
-from oasis_bench.plugins.registry import Registry
-from oasis_bench.system import Text, UsageError
+from oasis_bench.plugins.registry import Registry, plugin_files_of
+from oasis_bench.system import UsageError, error_line
 from oasis_bench.tasks import Evaluation, Split, Task, Truth, evaluate_ranking
 
+_Test = TypeVar("_Test", bound=Callable[..., None])
 Items: TypeAlias = tuple[Any, Any]
 """Items and their labels."""
 
 IN_ANOTHER_ORDER = "scores of the items in another order"
 ALONE = "a pair alone has another score (a learner may set `transductive = True`)"
+
+
+def of_learners(has: Callable[[MetricLearner], bool], otherwise: str) -> Callable[[_Test], _Test]:
+    """Limit a test to learners of a property; the others skip it, and say why."""
+
+    def limited(test: _Test) -> _Test:
+        test.of_learners = [*_limits(test), (has, otherwise)]  # type: ignore[attr-defined]
+        return test
+
+    return limited
+
+
+def _limits(test: Any) -> Sequence[tuple[Callable[[MetricLearner], bool], str]]:
+    limits: Sequence[Any] = getattr(test, "of_learners", ())
+    return limits
 
 
 class LearnerContract:
@@ -64,6 +81,11 @@ class LearnerContract:
     def unfitted(self) -> MetricLearner:
         return _seeded(self.learner)
 
+    @pytest.fixture(autouse=True)
+    def limit(self, request: pytest.FixtureRequest, unfitted: MetricLearner) -> None:
+        for has, otherwise in _limits(request.function):
+            only(has(unfitted), otherwise)
+
     @pytest.fixture
     def items(self, unfitted: MetricLearner) -> Items:
         """Items of the kind that the learner takes, and their labels."""
@@ -73,13 +95,13 @@ class LearnerContract:
     def fitted(self, unfitted: MetricLearner, items: Items) -> MetricLearner:
         return unfitted.fit(*items)
 
+    @of_learners(lambda learner: learner.takes == "rows", "scikit-learn's checks are of rows")
     def test_scikit_learn_accepts_it_as_an_estimator(self, unfitted: MetricLearner) -> None:
-        only(unfitted.takes == "rows", "scikit-learn's checks are of rows")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SkipTestWarning)
             results = check_estimator(unfitted, on_fail=None)
         failed = [
-            f"{result['check_name']}: {Text.of_error(result['exception'])}"
+            f"{result['check_name']}: {error_line(result['exception'])}"
             for result in results
             if result["status"] == "failed"
         ]
@@ -103,10 +125,8 @@ class LearnerContract:
         with pytest.raises(NotFittedError):
             answers(unfitted, X, X)
 
-    def test_a_pair_has_the_same_score_whatever_else_is_asked(
-        self, fitted: MetricLearner, items: Items
-    ) -> None:
-        only(not fitted.transductive, "it is transductive")
+    @of_learners(lambda learner: not learner.transductive, "it is transductive")
+    def test_a_pair_has_one_score(self, fitted: MetricLearner, items: Items) -> None:
         X, _ = items
         whole = answers(fitted, X, X)
         assert whole.shape == (60, 60)
@@ -121,11 +141,11 @@ class LearnerContract:
             alone = answers(fitted, X[[query]], X[[other]])
             assert_close(alone, whole[[query], [other]][None], ALONE)
 
-    def test_embeddings_have_the_scores_of_their_items(
-        self, fitted: MetricLearner, items: Items
-    ) -> None:
-        only(fitted.has_embedding, "it overrides the similarity")
-        only(not fitted.transductive, "it is transductive")
+    @of_learners(
+        lambda learner: learner.has_embedding and not learner.transductive,
+        "its items have no score alone",
+    )
+    def test_embeddings_score_as_their_items(self, fitted: MetricLearner, items: Items) -> None:
         X, _ = items
         embedded = fitted.embed(X)
         assert embedded.shape[0] == 60
@@ -133,12 +153,10 @@ class LearnerContract:
         found = fitted.score_embeddings(embedded[few], embedded)
         assert_close(found, fitted.similarity(X, X)[few])
 
-    def test_similarity_is_the_score_of_each_pair(
-        self, fitted: MetricLearner, items: Items
-    ) -> None:
-        only(hasattr(fitted, "pair_score"), "it has no pair_score")
-        only(not fitted.takes.startswith("patches"), "patches are no array of pairs")
-        only(not fitted.transductive, "it is transductive")
+    @of_learners(lambda learner: hasattr(learner, "pair_score"), "it has no pair_score")
+    @of_learners(lambda learner: not learner.takes.startswith("patches"), "patches are no pairs")
+    @of_learners(lambda learner: not learner.transductive, "it is transductive")
+    def test_similarity_is_the_score_of_a_pair(self, fitted: MetricLearner, items: Items) -> None:
         X, _ = items
         queries, gallery = X[:7], X[5:]
         shape = (7, len(gallery))
@@ -170,11 +188,11 @@ class LearnerContract:
     def test_it_ranks_better_than_chance(self, fitted: MetricLearner, items: Items) -> None:
         assert mean_average_precision(fitted, *items) > 1.5 * CHANCE
 
-    def test_its_score_is_the_mean_average_precision(
-        self, fitted: MetricLearner, items: Items
-    ) -> None:
-        only(not isinstance(fitted, ExemplarLearner), "it has no similarity of test items")
-        only(not fitted.transductive, "it is transductive")
+    @of_learners(
+        lambda learner: not (isinstance(learner, ExemplarLearner) or learner.transductive),
+        "its test items have no similarity alone",
+    )
+    def test_its_score_is_mean_average_precision(self, fitted: MetricLearner, items: Items) -> None:
         X, y = items
         assert fitted.score(X, y) == pytest.approx(mean_average_precision(fitted, X, y), abs=1e-3)
 
@@ -197,24 +215,22 @@ class LearnerContract:
         by_number = answers(clone(unfitted).fit(X, np.argsort(order)[y]), X, X)
         np.testing.assert_array_equal(answers(unfitted.fit(X, names), X, X), by_number)
 
-    def test_without_need_of_labels_it_learns_the_same_without(
-        self, unfitted: MetricLearner, items: Items
-    ) -> None:
-        only(not unfitted.needs_labels, "it needs labels")
+    @of_learners(lambda learner: not learner.needs_labels, "it needs labels")
+    def test_it_learns_the_same_without_labels(self, unfitted: MetricLearner, items: Items) -> None:
         X, y = items
         expected = answers(clone(unfitted).fit(X, y), X, X)
         np.testing.assert_array_equal(answers(unfitted.fit(X, None), X, X), expected)
 
+    @of_learners(lambda learner: learner.takes == "rows", "its items have one precision")
     def test_single_precision_ranks_nearly_the_same(self, unfitted: MetricLearner) -> None:
-        only(unfitted.takes == "rows", "its items have one precision")
         double, single = (
             mean_average_precision(clone(unfitted).fit(*digit_rows(dtype)), *digit_rows(dtype))
             for dtype in (np.float64, np.float32)
         )
         assert single == pytest.approx(double, abs=0.01)
 
+    @of_learners(lambda learner: learner.takes == "rows", "its items are never sparse")
     def test_sparse_rows_give_the_numbers_of_dense_ones(self, unfitted: MetricLearner) -> None:
-        only(unfitted.takes == "rows", "its items are never sparse")
         X, y = digit_rows()
         if not unfitted.takes_sparse:
             with pytest.raises((TypeError, ValueError), match=r"[Ss]parse|dense"):
@@ -234,33 +250,26 @@ class LearnerContract:
         )
         assert repeated.nnz == 2 * np.count_nonzero(X), "the caller's matrix was changed"
 
-    def test_several_labels_are_taken_where_it_says_so(
-        self, unfitted: MetricLearner, items: Items
-    ) -> None:
-        only(unfitted.takes_relevance, "it takes one label an item")
+    @of_learners(lambda learner: learner.takes_relevance, "it takes one label an item")
+    def test_it_takes_several_labels_an_item(self, unfitted: MetricLearner, items: Items) -> None:
         X, y = items
         one_each = sparse.csr_array(np.eye(4)[y])
         measured = mean_average_precision(unfitted.fit(X, one_each), X, one_each)
         assert measured == mean_average_precision(unfitted, X, y)
         assert measured > 1.5 * CHANCE
 
-    def test_given_triplets_are_learned_from_where_it_says_so(
-        self, unfitted: MetricLearner, items: Items
-    ) -> None:
-        only(unfitted.takes_triplets, "it takes no triplets")
+    @of_learners(lambda learner: learner.takes_triplets, "it takes no triplets")
+    def test_it_learns_from_given_triplets(self, unfitted: MetricLearner, items: Items) -> None:
         X, _ = items
-        triplets = np.array([[query, (query + 1) % 15, 15 + query] for query in range(15)])
         learned: Any = clone(unfitted)
-        learned.partial_fit_triplets(X, triplets)
-        start = clone(unfitted).partial_fit_triplets(X, triplets[:0])
+        learned.partial_fit_triplets(X, TRIPLETS)
+        start = clone(unfitted).partial_fit_triplets(X, TRIPLETS[:0])
         assert not np.array_equal(answers(learned, X, X), answers(start, X, X))
         with pytest.raises(ValueError, match="60"):
             learned.partial_fit_triplets(X, [[0, 1, 60]])
 
-    def test_given_pairs_are_learned_from_where_it_says_so(
-        self, unfitted: MetricLearner, items: Items
-    ) -> None:
-        only(unfitted.takes_pairs, "it takes no pairs")
+    @of_learners(lambda learner: learner.takes_pairs, "it takes no pairs")
+    def test_it_learns_from_given_pairs(self, unfitted: MetricLearner, items: Items) -> None:
         X, y = items
         order = np.random.default_rng(0).permutation(len(y))
         pairs = np.column_stack([order[:-1], order[1:]])
@@ -273,23 +282,20 @@ class LearnerContract:
         with pytest.raises(ValueError, match="60"):
             learned.partial_fit_pairs(X, alike, np.full_like(unlike, 60))
 
-    def test_labels_and_triplets_are_learned_from_together_where_it_says_so(
-        self, unfitted: MetricLearner, items: Items
-    ) -> None:
-        only(unfitted.takes_labels_with_triplets, "it does not take both together")
+    @of_learners(
+        lambda learner: learner.takes_labels_with_triplets, "it does not take both together"
+    )
+    def test_labels_and_triplets_work_together(self, unfitted: MetricLearner, items: Items) -> None:
         X, y = items
         learner: Any = unfitted
-        triplets = np.array([[query, (query + 1) % 15, 15 + query] for query in range(15)])
-        both = answers(clone(learner).fit(X, y, triplets=triplets), X, X)
+        both = answers(clone(learner).fit(X, y, triplets=TRIPLETS), X, X)
         assert not np.array_equal(both, answers(clone(learner).fit(X, y), X, X))
         other = np.roll(np.asarray(y), 7)
         assert not np.array_equal(
-            both, answers(clone(learner).fit(X, other, triplets=triplets), X, X)
+            both, answers(clone(learner).fit(X, other, triplets=TRIPLETS), X, X)
         )
 
-    def test_a_fitted_learner_can_be_copied_and_pickled(
-        self, fitted: MetricLearner, items: Items
-    ) -> None:
+    def test_it_can_be_copied_and_pickled(self, fitted: MetricLearner, items: Items) -> None:
         X, _ = items
         expected = answers(fitted, X, X)
         for twin in (copy.deepcopy(fitted), pickle.loads(pickle.dumps(fitted))):
@@ -303,10 +309,12 @@ class LearnerContract:
         assert (type(loaded).name, str(loaded)) == (fitted.name, str(fitted))
         np.testing.assert_array_equal(answers(loaded, X, X), answers(fitted, X, X))
 
+    @of_learners(
+        lambda learner: isinstance(learner, IncrementalLearner), "it does not learn step by step"
+    )
     def test_a_loaded_learner_goes_on_where_the_saved_one_was(
         self, unfitted: MetricLearner, items: Items, tmp_path: Path
     ) -> None:
-        only(isinstance(unfitted, IncrementalLearner), "it does not learn step by step")
         X, y = items
         loaded: Any = self._saved_and_loaded(
             clone(unfitted).partial_fit(X, y, n_steps=320), tmp_path
@@ -315,20 +323,22 @@ class LearnerContract:
         whole = answers(clone(unfitted).partial_fit(X, y, n_steps=1000), X, X)
         np.testing.assert_allclose(found, whole, rtol=0, atol=1e-10)
 
-    def test_two_halves_of_learning_equal_the_whole(
-        self, unfitted: MetricLearner, items: Items
-    ) -> None:
+    @of_learners(
+        lambda learner: isinstance(learner, IncrementalLearner), "it does not learn step by step"
+    )
+    def test_two_halves_equal_the_whole(self, unfitted: MetricLearner, items: Items) -> None:
         # The first is of whole batches, for learners that learn in batches of up to 64 steps.
-        only(isinstance(unfitted, IncrementalLearner), "it does not learn step by step")
         X, y = items
         whole = answers(clone(unfitted).set_params(n_steps=1000).fit(X, y), X, X)
         halves: Any = clone(unfitted)
         halves.partial_fit(X, y, n_steps=320).partial_fit(X, y, n_steps=680)
         np.testing.assert_allclose(answers(halves, X, X), whole, rtol=0, atol=1e-10)
 
+    @of_learners(
+        lambda learner: isinstance(learner, IncrementalLearner), "it does not learn step by step"
+    )
     def test_before_its_first_step_it_answers(self, unfitted: MetricLearner, items: Items) -> None:
         # Early stopping also tries 0 steps.
-        only(isinstance(unfitted, IncrementalLearner), "it does not learn step by step")
         X, y = items
         unlearned: Any = clone(unfitted)
         unlearned.partial_fit(X, y, n_steps=0)
@@ -338,7 +348,7 @@ class LearnerContract:
 
     def _saved_and_loaded(self, learner: MetricLearner, folder: Path) -> MetricLearner:
         save_model(learner, folder / "model.npz")
-        files = self.plugin_files or Registry.files_of(type(learner))
+        files = self.plugin_files or plugin_files_of(type(learner))
         loaded: MetricLearner = load_model(folder / "model.npz", files)
         return loaded
 
@@ -350,9 +360,9 @@ class DatasetContract:
         _check_texts(dataset, ("name", "summary", "citation", "items"))
 
     def test_it_is_the_same_each_time_it_is_loaded(self, dataset: type[Dataset]) -> None:
-        needed = Registry.needed_options(dataset)
+        needed = dataset.needed_options()
         only(not needed, f"it needs options: {', '.join(needed)}")
-        first, second = (Registry.load_rows(dataset()) for _ in range(2))
+        first, second = (dataset().load_checked() for _ in range(2))
         assert first.content_hash() == second.content_hash()
 
 
@@ -458,12 +468,25 @@ def _check_texts(plugin: type[Dataset] | type[Task] | type[Split], names: Sequen
 REGISTERED = [name for name in Registry.load().algorithms if "metric-learn-" not in name]
 
 
+@cache
+def _default(name: str) -> MetricLearner:
+    return Registry.load().algorithms[name]()
+
+
 class TestRegisteredLearners(LearnerContract):
     """The contract for every learner in the registry, except those of metric-learn."""
 
     n_steps: ClassVar[int | None] = 2000  # for learners that have steps; None: their default
 
-    @pytest.fixture(params=REGISTERED)
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        names = [
+            name
+            for name in REGISTERED
+            if all(has(_default(name)) for has, _ in _limits(metafunc.function))
+        ]
+        metafunc.parametrize("unfitted", names, indirect=True)
+
+    @pytest.fixture
     def unfitted(self, request: pytest.FixtureRequest) -> MetricLearner:
         learner = quick(Registry.load().algorithms[request.param](), self.n_steps)
         reason = learner.refusal(*digit_items(learner.takes)) or ""
@@ -485,6 +508,8 @@ def _seeded(learner: MetricLearner) -> MetricLearner:
 
 
 # --- items of digits, and what each form of learner must compute
+
+TRIPLETS = np.array([[query, (query + 1) % 15, 15 + query] for query in range(15)])
 
 CHANCE = 14 / 59
 """The share of relevant items among the others, for 15 of each of 4 classes."""
@@ -513,9 +538,12 @@ def digit_items(kind: str) -> tuple[Any, Any]:
 
 
 def _digits() -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-    X, y = load_digits(return_X_y=True)
+    X, y = _all_digits()
     numbers = np.concatenate([np.flatnonzero(y == digit)[:15] for digit in range(4)])
     return X[numbers].reshape(-1, 8, 8), y[numbers]
+
+
+_all_digits = cache(partial(load_digits, return_X_y=True))
 
 
 def _blocks(pictures: npt.NDArray[np.float64], side: int) -> PatchKind:

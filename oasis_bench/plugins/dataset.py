@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, dataclass_transform
 
 from oasis_bench.data import LabelledRows, Schema
-from oasis_bench.system import Progress, UsageError, no_progress
+from oasis_bench.plugins.metric_learner import MetricLearner
+from oasis_bench.system import Progress, UsageError, no_progress, spelled
+
+EXAMPLES = {
+    "rows": ("features=histograms",),
+    "pixels": ("pixels=SIZE",),
+    "patches": ("patches=gb70+gb42", "features=lab+hog"),
+}
+"""Options that request a kind of items; a data set has at most one of them."""
 
 
 class Dataset(ABC):
@@ -145,3 +155,72 @@ class Dataset(ABC):
         except UsageError as error:
             raise UsageError(f"{self.title}: {error}") from error
         return rows.items(kind), None if rows.images is None else [*map(str, rows.images)]
+
+    @classmethod
+    def options(cls) -> dict[str, inspect.Parameter]:
+        """Return the parameters of ``__init__`` by name, except ``*args`` and ``**kwargs``."""
+        return {
+            name: parameter
+            for name, parameter in inspect.signature(cls).parameters.items()
+            if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        }
+
+    @classmethod
+    def needed_options(cls) -> list[str]:
+        """Name the options that have no default."""
+        return [name for name, option in cls.options().items() if option.default is option.empty]
+
+    def load_checked(
+        self, progress: Progress = no_progress, in_outline: bool = False
+    ) -> LabelledRows:
+        """Load the data, or its outline, and check what `load` returns."""
+        rows: object = self.outline(progress) if in_outline else self.load(progress)
+        if not isinstance(rows, LabelledRows):
+            raise UsageError(
+                f"data set {self.name}: load returns an object of type {type(rows).__name__}: "
+                "return LabelledRows(X, y, class_names) of oasis_bench.data"
+            )
+        return rows
+
+    def refuse_unless_taken_by(
+        self, learner: type[MetricLearner], rows: LabelledRows, features: str | None = None
+    ) -> None:
+        """Raise UsageError if the items are not of the kind that a learner takes.
+
+        `rows` are what the data set loaded, and `features` are the kinds of features in them that
+        the learner takes.
+        """
+        kind = learner.takes
+        if features is not None:
+            rows.items(kind, features)
+        try:
+            rows.items(kind)
+        except UsageError as error:
+            what = f"{learner.name} takes {kind}, and data set {self.name}"
+            options, parts = self.options(), kind.split("+")
+            missing = [part for part in parts if getattr(rows, part, None) is None]
+            asks = [
+                " or ".join(one for one in EXAMPLES[part] if one.partition("=")[0] in options)
+                for part in missing
+            ]
+            if asks and all(asks) and set(parts) <= set(self.gives):
+                given = " and ".join(f"{spelled('dataset_options')} {one}" for one in asks)
+                raise UsageError(
+                    f"{what} makes {' and '.join(missing)} only on request: give {given}"
+                ) from error
+            raise UsageError(
+                f"{what} gives {' and '.join(self.gives)}: choose another learner or data set"
+            ) from error
+
+
+@dataclass_transform(eq_default=False, field_specifiers=(field,))
+class Fields:
+    """Makes the fields of a class the parameters of its `__init__`, in their order.
+
+    A class without a field of its own keeps the `__init__` that a base has, also a written one.
+    """
+
+    def __init_subclass__(cls, kw_only: bool = False, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if any("ClassVar" not in str(hint) for hint in inspect.get_annotations(cls).values()):
+            dataclass(eq=False, repr=False, kw_only=kw_only)(cls)

@@ -21,9 +21,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted
 
-from oasis_bench.data import FloatArray, ReadTable, Scaling, table_of
+from oasis_bench.data import FloatArray, ReadTable, Scaling, apply_steps, table_of
 from oasis_bench.plugins.metric_learner import FittedArray, MetricLearner, sides
-from oasis_bench.system import Text, UsageError, slices
+from oasis_bench.system import UsageError, quoted, slices
 from oasis_bench.tasks import score_bilinear
 
 BLOCK_BYTES = 64 * 2**20
@@ -172,10 +172,7 @@ def learned_distance(L: FloatArray, u: Any, v: Any, squared: bool = False) -> fl
     rows = [np.asarray(row, dtype=float) for row in (u, v)]
     for row in rows:
         if row.shape != L.shape[1:]:
-            raise ValueError(
-                f"a row of shape {row.shape}: {L.shape[1:]} is needed: pair_distance takes many "
-                "pairs"
-            )
+            raise ValueError(f"a row of shape {row.shape}: {L.shape[1:]} is needed")
     mapped = L @ (rows[0] - rows[1])
     return float(mapped @ mapped if squared else np.linalg.norm(mapped))
 
@@ -204,8 +201,7 @@ class ExemplarLearner(MetricLearner):
         """
         raise UsageError(
             f"{self.name} has only a similarity to its training items: call "
-            "similarity_to_training, and use a task whose gallery is the training items, such as "
-            "classification"
+            "similarity_to_training, and use a task such as classification"
         )
 
     @property
@@ -224,10 +220,10 @@ def learner_of(estimator: Any, items: list[Any]) -> tuple[MetricLearner, list[An
     while not isinstance(estimator, MetricLearner):
         if isinstance(estimator, Pipeline):
             *steps, (_, last) = estimator.steps
-            kind = Scaling.of([step for _, step in steps if not isinstance(step, ReadTable)])
-            if kind is not None:
+            scaling = Scaling.of([step for _, step in steps if not isinstance(step, ReadTable)])
+            if scaling is not None:
                 for X in items:
-                    Scaling.refuse([kind], X)
+                    scaling.refuse(X)
             for _, step in steps:
                 if step not in (None, "passthrough"):
                     items = [step.transform(X) for X in items]
@@ -236,8 +232,7 @@ def learner_of(estimator: Any, items: list[Any]) -> tuple[MetricLearner, list[An
             estimator = estimator.best_estimator_
         else:
             raise UsageError(
-                f"a {type(estimator).__name__} has no similarity: give a fitted learner, a "
-                "Pipeline that ends in one, or a fitted GridSearchCV of these"
+                f"a {type(estimator).__name__} has no similarity: give a learner or pipeline"
             )
     return estimator, items
 
@@ -253,7 +248,7 @@ def baseline_rows(estimator: Any, items: list[Any], prepared: list[Any]) -> list
     rows = [_by_name(estimator, X) for X in items]
     if isinstance(estimator[0], ReadTable):
         rows = [estimator[0].transform(X) for X in rows]
-    return [Scaling.prepared_by(blend.steps)(X) for X in rows]
+    return [apply_steps(blend.steps, X) for X in rows]
 
 
 def _by_name(estimator: Any, X: Any) -> Any:
@@ -264,10 +259,7 @@ def _by_name(estimator: Any, X: Any) -> Any:
         return X
     if missing := [name for name in names if name not in X.columns]:
         more = f" and {len(missing) - 1} more" * (len(missing) > 1)
-        raise UsageError(
-            f"the rows lack the column {Text.shown(missing[0])}{more}, which the model was "
-            "fitted on: give each column the name that it had"
-        )
+        raise UsageError(f"the rows lack the column {quoted(missing[0])}{more} of the fitted model")
     return X[list(names)]
 
 

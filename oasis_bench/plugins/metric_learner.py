@@ -6,7 +6,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -15,21 +15,68 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from oasis_bench.data import (
-    FittedArray as FittedArray,
     FloatArray,
-    LabelledRows,
     canonical,
+    check_items,
     check_magnitude,
     checked_labels,
     class_labels,
     far_middle,
     without_offset,
 )
-from oasis_bench.system import Text, UsageError
+from oasis_bench.system import UsageError, quoted, spelled
 from oasis_bench.tasks import as_items, evaluate_ranking, kernel_ready, refuse_nan
 
 TIES_SEED = 0
 """Seed of the order within ties, for `score` and for scorers."""
+
+
+class FittedArray(NamedTuple):
+    """What a fitted attribute must look like; `load_model` refuses a file in which it does not.
+
+    Attributes
+    ----------
+    shape : tuple of int or str
+        Its shape; () for a single number.  A string is the name of a length, which must be the same
+        in all attributes of the learner that use it; 'n_features' is `n_features_in_`.
+    dtype : type, default numpy.floating
+        A numpy type, or a family of types.  Floating-point values must be finite.  For a fitted
+        learner: `MetricLearner`, with the shape ().
+    required : bool, default True
+        Whether every fitted learner has the attribute.
+    nonzero : bool, default False
+        Whether each vector along the last axis must have a value other than 0, as the state of a
+        random generator must.
+    may_be_sparse : bool, default False
+        Whether it may also be a csr_array.
+    positive : bool, default False
+        Whether all its values must be above 0.
+    chosen_from : str, optional
+        The name of the length that its numbers count from 0 up to, each at most once and in order:
+        those of features, for example.
+    """
+
+    shape: tuple[int | str, ...]
+    dtype: type = np.floating
+    required: bool = True
+    nonzero: bool = False
+    may_be_sparse: bool = False
+    positive: bool = False
+    chosen_from: str | None = None
+
+    def check_shape(self, name: str, value: Any, lengths: dict[str, int]) -> None:
+        """Raise UsageError if the value of an attribute has another shape.
+
+        Each named length that is not yet in `lengths` is added to it.
+        """
+        found = np.shape(value)
+        if len(found) == len(self.shape):
+            for length, n in zip(self.shape, found, strict=True):
+                if isinstance(length, str):
+                    lengths.setdefault(length, n)
+        needed = tuple(lengths.get(n, n) if isinstance(n, str) else n for n in self.shape)
+        if found != needed:
+            raise UsageError(f"{name} has shape {found}: ({', '.join(map(str, needed))}) is needed")
 
 
 class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
@@ -306,7 +353,7 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
         if self.takes == "rows":
             return self._check_rows(X)
         check_is_fitted(self)
-        LabelledRows.check_items(self.takes, X)
+        check_items(self.takes, X)
         return X
 
     def _check_rows(self, X: Any) -> Any:
@@ -358,8 +405,8 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
         if np.isinf(scores).any() or any(map(_overflows, items)):
             raise UsageError(
                 f"{method} returned NaN or infinity for {lost} of {scores.size} pairs: the rows or "
-                "the learned matrix are too large: scale the rows (run --scaling standard, or "
-                "StandardScaler) before fit"
+                "the learned matrix are too large: scale the rows "
+                f"(run {spelled('scaling', 'standard')}, or StandardScaler) before fit"
             )
         for name, it in self._fitted_state().items():
             is_dense = it.dtype is np.floating and not it.may_be_sparse
@@ -415,7 +462,7 @@ def ranked_labels(y: Any, n_items: int) -> Any:
     labels = checked_labels(y, n_items)
     several = sparse.issparse(labels)  # apart: the type checker would take y for less than it is
     if not several and len(labels) > 1 and (labels == labels[0]).all():
-        name = Text.shown(labels[:1].tolist()[0])
+        name = quoted(labels[:1].tolist()[0])
         raise UsageError(
             f"each of the {len(labels)} rows is of class {name}, so that any ranking is right: "
             "shuffle the folds, cv=StratifiedKFold(5, shuffle=True, random_state=0)"
@@ -461,10 +508,7 @@ def _checking_points(embed: Callable[[Any, Any], Any]) -> Callable[[Any, Any], A
         if shape[:1] != (n_items,) or (self._embeds_in_space and len(shape) != 2):
             found = f"an array of shape {shape}" if shape else f"a {type(points).__name__}"
             needed = f"({n_items}, n_components)" if self._embeds_in_space else f"{n_items} entries"
-            raise UsageError(
-                f"{type(self).__name__}.embed returned {found}: {needed} is needed, one row for "
-                "each item"
-            )
+            raise UsageError(f"{type(self).__name__}.embed returned {found}: {needed} is needed")
         return points
 
     return checking

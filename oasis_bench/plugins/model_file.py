@@ -10,8 +10,8 @@ import math
 import os
 import textwrap
 import zipfile
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from io import BytesIO
 from itertools import pairwise
 from numbers import Integral
@@ -24,12 +24,12 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from oasis_bench import __version__
 from oasis_bench.data import (
     Column,
-    FittedArray,
     Patches,
     PatchKind,
     Prepare,
@@ -39,9 +39,13 @@ from oasis_bench.data import (
     row_hashes,
 )
 from oasis_bench.plugins.blending import Blend
-from oasis_bench.plugins.metric_learner import MetricLearner
+from oasis_bench.plugins.metric_learner import FittedArray, MetricLearner
 from oasis_bench.plugins.registry import Registry
-from oasis_bench.system import ArrayArchive, Text, UsageError, open_regular, whole_file
+from oasis_bench.system import ArrayArchive, UsageError, open_regular, printable, quoted, whole_file
+
+PathLike: TypeAlias = "str | os.PathLike[str]"
+Steps: TypeAlias = "Sequence[Any] | None"
+Hashes: TypeAlias = "npt.NDArray[np.uint64] | None"
 
 MESSAGE_LENGTH = 500
 """Characters of a reason that an error gives: a damaged file can hold megabytes of text."""
@@ -70,9 +74,36 @@ CONTENTS = "contents.json"
 model may rank otherwise.  A file of a learner alone has none."""
 
 
+_COUNT, _OF_EACH = FittedArray((), np.number), FittedArray(("n_features",))
+_SCALE = FittedArray(("n_features",), positive=True)
+_WITHOUT_SCALE = dict.fromkeys(("var_", "scale_"), FittedArray((), np.object_))  # they are None
+
+OF_STEPS: Mapping[str, Mapping[str, FittedArray]] = {
+    "Prepare": {
+        "medians_": _OF_EACH,
+        **dict.fromkeys(("indicated_", "joined_"), FittedArray(("n_features",), np.bool_)),
+    },
+    "PrincipalComponents": {
+        "mean_": _OF_EACH,
+        "components_": FittedArray(("n_components", "n_features")),
+    },
+    "InverseDocumentFrequency": {
+        "features_": FittedArray(("n_kept",), np.integer, chosen_from="n_features"),
+        "idf_": FittedArray(("n_kept",), positive=True),
+    },
+    "StandardScaler": {"n_samples_seen_": _COUNT, "mean_": _OF_EACH},
+    "MinMaxScaler": {
+        "n_samples_seen_": _COUNT,
+        **dict.fromkeys(("min_", "data_min_", "data_max_", "data_range_"), _OF_EACH),
+        "scale_": _SCALE,
+    },
+}
+"""The fitted attributes of `Scaling.STEPS`, by their names."""
+
+
 def save_model(
     learner: MetricLearner | Pipeline,
-    path: str | os.PathLike[str],
+    path: PathLike,
     training_rows: Any = None,
     blend: Blend | None = None,
 ) -> None:
@@ -131,8 +162,7 @@ def save_model(
             _write_known(archive, steps, hashes, blend, schema)
     except OSError as error:
         raise UsageError(
-            f"cannot write {path}: {error.strerror or error}: give a file in a folder that is "
-            "there, with room on the disk"
+            f"cannot write {path}: {error.strerror or error}: give a file in another folder"
         ) from error
 
 
@@ -186,9 +216,7 @@ def _decode_learner(
     return learner
 
 
-def load_model(
-    path: str | os.PathLike[str], plugin_files: Sequence[str | os.PathLike[str]] = ()
-) -> Any:
+def load_model(path: PathLike, plugin_files: Sequence[PathLike] = ()) -> Any:
     """Read a model file that `save_model`, `fit` or ``run --save-models`` wrote.
 
     The learner returns exactly the same scores as the saved one, and `partial_fit` continues from
@@ -215,34 +243,37 @@ def load_model(
         If the file cannot be read, is damaged, or is from another program or a newer version; if a
         value does not fit the learner; or if no learner has its name.
     """
-    try:
+    with _named(path):
         registry = Registry.load([Path(file) for file in plugin_files])
-    except UsageError as error:
-        raise UsageError(f"{path}: {_one_line(error)}") from error
     return load_model_of(registry, path)
 
 
-def load_model_of(registry: Registry, path: str | os.PathLike[str]) -> Any:
-    """Read a learner of a registry, as `load_model` does."""
+@contextmanager
+def _named(path: PathLike | BytesIO) -> Iterator[None]:
+    """Begin what is wrong with a model file with its path, as a UsageError."""
     try:
-        with open_regular(Path(path)) as file:
-            learner, steps, blend, schema = _read(file, registry)
-            if steps is None and schema is None:
-                return learner
-            first = [] if schema is None else [ReadTable(schema)]
-            model = make_pipeline(*first, *(steps or []), learner)
-            if blend is not None:
-                model.blend_ = blend
-            return model
+        yield
     except UsageError as error:
         raise UsageError(f"{path}: {_one_line(error)}") from error
     except FileNotFoundError as error:
         raise UsageError(f"{path}: there is no such file: give a model file to read") from error
     except Exception as error:  # what libraries raise on damaged content is nearly anything
         raise UsageError(
-            f"{path}: cannot be read as a model file ({_one_line(error)}): give an undamaged file "
-            "that `save_model` wrote and that fits into memory"
+            f"{path}: cannot be read as a model file ({_one_line(error)}): give an undamaged one"
         ) from error
+
+
+def load_model_of(registry: Registry, path: PathLike) -> Any:
+    """Read a learner of a registry, as `load_model` does."""
+    with _named(path), open_regular(Path(path)) as file:
+        learner, steps, blend, schema = _read(file, registry)
+        if steps is None and schema is None:
+            return learner
+        first = [] if schema is None else [ReadTable(schema)]
+        model = make_pipeline(*first, *(steps or []), learner)
+        if blend is not None:
+            model.blend_ = blend
+        return model
 
 
 def read_model(file: BinaryIO, registry: Registry) -> MetricLearner:
@@ -271,9 +302,9 @@ def _read(
     if of_baseline and of_baseline[0].n_features_in_ != parts[0].n_features_in_:
         raise UsageError("its blend takes rows of other features than its learner")
     if unused := [name for name in arrays if name.startswith((STEPS_PLACE, BASELINE_PLACE))]:
-        raise UsageError(f"its array {Text.shown(unused[0])} is of no step")
+        raise UsageError(f"its array {quoted(unused[0])} is of no step")
     if header[CONTENTS]:
-        name = Text.shown(header[CONTENTS][0])
+        name = quoted(header[CONTENTS][0])
         raise UsageError(f"its entry {name} is missing, or is not the one that was written")
     return learner, steps, blend, schema
 
@@ -299,7 +330,7 @@ def _steps_in(
         step = Scaling.STEPS[held["name"]](**held["params"])
         for name, value in held["fitted"].items():
             if name.startswith("_") or not name.endswith("_"):
-                raise UsageError(f"{Text.shown(name)} cannot be a fitted attribute of a step")
+                raise UsageError(f"{quoted(name)} cannot be a fitted attribute of a step")
             setattr(step, name, value)
         steps.append(step)
     _check_steps(steps)
@@ -307,17 +338,26 @@ def _steps_in(
 
 
 def _check_steps(steps: Sequence[Any]) -> None:
-    """Check transformers: that they are a scaling, and what `fitted_state` says of each."""
+    """Check transformers: that they are a scaling, and what `_fitted_state` says of each."""
     for step in steps:
         try:
-            _check_arrays(step, Scaling.fitted_state(step), {"n_features": _n_features(step)})
+            _check_arrays(step, _fitted_state(step), {"n_features": _n_features(step)})
             if isinstance(step, Prepare):
                 step.refuse_broken()
         except UsageError as error:
             raise UsageError(f"{type(step).__name__}: {error}") from error
     _refuse_gaps(steps)
-    if (kind := Scaling.of(steps)) is None or Scaling.words(kind) is None:
+    if Scaling.of(steps) is None:
         raise UsageError("the steps before its learner are no scaling of this program")
+
+
+def _fitted_state(step: Any) -> dict[str, FittedArray]:
+    """Describe the fitted attributes of one of `Scaling.STEPS`."""
+    state = {"feature_names_in_": FittedArray(("n_features",), np.object_, required=False)}
+    state |= OF_STEPS.get(type(step).__name__, {})
+    if isinstance(step, StandardScaler):
+        state |= {"var_": _OF_EACH, "scale_": _SCALE} if step.with_std else _WITHOUT_SCALE
+    return state
 
 
 def _refuse_gaps(steps: Sequence[Any]) -> None:
@@ -345,7 +385,7 @@ def _blend_in(header: dict[str, Any], arrays: Arrays, registry: Registry) -> Ble
     return blend
 
 
-def training_rows_of(path: Path) -> npt.NDArray[np.uint64] | None:
+def training_rows_of(path: Path) -> Hashes:
     """Return the `row_hashes` of the rows that a saved model was fitted on; None if unknown.
 
     A run writes them; `save_model` writes them if it gets the rows.
@@ -354,7 +394,7 @@ def training_rows_of(path: Path) -> npt.NDArray[np.uint64] | None:
         return read_archive(file)[1].get(TRAINING_ROWS)
 
 
-def load_blend(path: str | os.PathLike[str] | BytesIO) -> Blend | None:
+def load_blend(path: PathLike | BytesIO) -> Blend | None:
     """Read the blend with the Euclidean baseline from a model file.
 
     Parameters
@@ -372,16 +412,16 @@ def load_blend(path: str | os.PathLike[str] | BytesIO) -> Blend | None:
     UsageError
         If the file cannot be read, or is not a model file.
     """
-    try:
-        with nullcontext(path) if isinstance(path, BytesIO) else open_regular(Path(path)) as file:
-            return _blend_in(*read_archive(file), Registry.load())
-    except Exception as error:  # see `load_model_of`
-        raise UsageError(f"{path}: its blend cannot be read ({_one_line(error)})") from error
+    with (
+        _named(path),
+        nullcontext(path) if isinstance(path, BytesIO) else open_regular(Path(path)) as file,
+    ):
+        return _blend_in(*read_archive(file), Registry.load())
 
 
 def _one_line(error: Exception) -> str:
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return Text.printable(textwrap.shorten(reason, MESSAGE_LENGTH))
+    return printable(textwrap.shorten(reason, MESSAGE_LENGTH))
 
 
 def _check_name(learner_class: type[MetricLearner]) -> None:
@@ -399,8 +439,7 @@ def _unfitted(name: str, params: dict[str, Any], registry: Registry) -> MetricLe
     catalogue = registry.algorithms
     if name not in catalogue:
         raise UsageError(
-            f"its algorithm {name!r} is not installed: give the file that defines it "
-            "(plugin_files, or --plugin)"
+            f"its algorithm {name!r} is not installed: give its plugin file ('--plugin')"
         )
     try:
         return catalogue[name](**params)
@@ -493,11 +532,7 @@ def _write_steps(archive: ArrayArchive, steps: Sequence[Any], place: str) -> Non
 
 
 def complete_model(
-    path: Path,
-    steps: Sequence[Any] | None,
-    hashes: npt.NDArray[np.uint64] | None,
-    blend: Blend | None,
-    schema: Schema | None,
+    path: Path, steps: Steps, hashes: Hashes, blend: Blend | None, schema: Schema | None
 ) -> None:
     """Add the knowledge of the harness to a learner's file.
 
@@ -509,11 +544,7 @@ def complete_model(
 
 
 def _write_known(
-    archive: ArrayArchive,
-    steps: Sequence[Any] | None,
-    hashes: npt.NDArray[np.uint64] | None,
-    blend: Blend | None,
-    schema: Schema | None,
+    archive: ArrayArchive, steps: Steps, hashes: Hashes, blend: Blend | None, schema: Schema | None
 ) -> None:
     if schema is not None:
         archive.writestr(zipfile.ZipInfo(SCHEMA), msgspec.json.encode(schema))
@@ -547,8 +578,7 @@ def read_archive(file: BinaryIO) -> tuple[dict[str, Any], Arrays]:
         if header["format_version"] not in (1, FORMAT_VERSION):
             raise UsageError(
                 f"has format version {header['format_version']!r}, written by oasis-bench "
-                f"{header['versions']['oasis-bench']}: this {__version__} reads version "
-                f"{FORMAT_VERSION}: install one that reads it"
+                f"{header['versions']['oasis-bench']}: install one that reads it"
             )
         texts = {f"{STEPS_PLACE}.json", f"{BASELINE_PLACE}.json", CONTENTS}.intersection(names)
         header |= {name: json.loads(archive.read(name)) for name in texts}

@@ -16,7 +16,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
-from oasis_bench.system import Text, UsageError, open_regular
+from oasis_bench.system import UsageError, open_regular, quoted, unknown_name
 
 FILE, FOLDER, TRIPLETS = "file", "images", "judged-triplets"
 PATH_DATASETS = (FILE, FOLDER, TRIPLETS)
@@ -45,13 +45,10 @@ def find_dataset(name: str, known: Iterable[str]) -> tuple[str, Path | None]:
     """
     if name in PATH_DATASETS:
         raise UsageError(
-            f"data set {name} is your own data: give its path in place of {Text.shown(name)}"
+            f"data set {name} is your own data: give its path in place of {quoted(name)}"
         )
     if not name.strip() or "\0" in name:
-        raise UsageError(
-            f"data set {Text.shown(name)}: a name, or a path without NUL characters, is needed "
-            "(. is this folder)"
-        )
+        raise UsageError(f"data set {quoted(name)}: a name or a path is needed (. is this folder)")
     names = [one for one in known if one not in PATH_DATASETS]
     path = Path(name)
     if name in names:
@@ -62,7 +59,7 @@ def find_dataset(name: str, known: Iterable[str]) -> tuple[str, Path | None]:
         return FOLDER, path
     if path.suffix or "/" in name or os.path.exists(path):
         return FILE, path
-    problem = Text.unknown_name("data set", name, names)
+    problem = unknown_name("data set", name, names)
     raise UsageError(f"{problem}, or give the path of a file or a folder of pictures")
 
 

@@ -20,13 +20,22 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from traceback import walk_tb
 from types import ModuleType, UnionType
-from typing import Any, Generic, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Generic, Self, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from oasis_bench.data import LabelledRows, Patches
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.plugins.metric_learner import MetricLearner
 from oasis_bench.plugins.names import find_dataset, installed
-from oasis_bench.system import Progress, Text, UsageError, Value, no_progress
+from oasis_bench.system import (
+    UsageError,
+    check_value,
+    error_line,
+    no_progress,
+    read_value,
+    short_path,
+    spelled,
+    unknown_name,
+)
 from oasis_bench.tasks import Split, Task
 
 T = TypeVar("T", bound=MetricLearner | Dataset | Task | Split)
@@ -45,12 +54,8 @@ PLUGIN_MODULE = "oasis_bench_plugin_"
 _import_lock = threading.RLock()
 """Held while a plugin file is imported: no other thread must use a module before it is complete."""
 
-EXAMPLES = {
-    "rows": ("features=histograms",),
-    "pixels": ("pixels=SIZE",),
-    "patches": ("patches=gb70+gb42", "features=lab+hog"),
-}
-"""Options that request a kind of items; a data set has at most one of them."""
+OPTION_TYPES = (int, float, str, bool)
+"""The types of the options of data sets."""
 
 
 class BrokenPluginError(UsageError):
@@ -96,7 +101,7 @@ class Catalogue(Generic[T]):
     def __getitem__(self, name: str) -> type[T]:
         """Return the class of that name."""
         if name not in self._load:
-            raise UsageError(Text.unknown_name(self.kind, name, self._load))
+            raise UsageError(unknown_name(self.kind, name, self._load))
         return self._load[name]()
 
 
@@ -109,140 +114,87 @@ class Registry:
         self.tasks: Catalogue[Task] = Catalogue("task", modules)
         self.splits: Catalogue[Split] = Catalogue("split", modules)
 
-    @staticmethod
-    def load(plugin_files: Sequence[Path] = ()) -> Registry:
+    @classmethod
+    def load(cls, plugin_files: Sequence[Path] = ()) -> Self:
         """Find the plugins of installed distributions and of `plugin_files`."""
         modules = {path: _import_file(path) for path in plugin_files}
         for path, module in modules.items():
             if not any(_plugins_in(module, base) for base in BASES.values()):
                 raise UsageError(
                     f"{path} defines no learner, no data set, no task and no split: derive a class "
-                    "from Task, Split, Dataset or a form of `oasis_bench.plugins`, such as "
-                    "MahalanobisLearner"
+                    "from Task, Split, Dataset or a form of learner, such as MahalanobisLearner"
                 )
-        return Registry(modules)
+        return cls(modules)
 
-    @staticmethod
-    def plugins_in(path: Path) -> list[type[Any]]:
-        """Return the learners, data sets, tasks and splits that a plugin file defines."""
-        Registry.load([path])
-        module = _import_file(path)
-        return [plugin for base in BASES.values() for plugin in _plugins_in(module, base)]
-
-    @staticmethod
-    def files_of(plugin: type) -> list[Path]:
-        """Return the plugin file that a class was loaded from, or nothing for one of a package."""
-        module = plugin.__module__
-        file = sys.modules[module].__file__ if module.startswith(PLUGIN_MODULE) else None
-        return [] if file is None else [Path(file)]
-
-    @staticmethod
-    def place_of(error: BaseException) -> str | None:
-        """Return the file and line of the plugin that raised an error; None if no plugin did."""
-        packages = {point.module.partition(".")[0] for kind in BASES for point in installed(kind)}
-        for frame, line in reversed([*walk_tb(error.__traceback__)]):
-            module = str(frame.f_globals.get("__name__"))
-            own = module.partition(".")[0] in packages - {"oasis_bench"}
-            if own or module.startswith(PLUGIN_MODULE):
-                return f"{Path(frame.f_code.co_filename).name}, line {line}"
-        return None
-
-    @staticmethod
-    def load_reports() -> ModuleType:
-        """Import what makes pages and tables of stored runs: `oasis_bench.reports`.
-
-        Plotting takes a second to import.
-        """
-        (point,) = entry_points(group="oasis_bench.reports")
-        reports: ModuleType = point.load()
-        return reports
-
-    @staticmethod
-    def open_dataset(
-        name: str, registry: Registry, options: Mapping[str, Any] | None = None
-    ) -> Dataset:
+    def open_dataset(self, name: str, options: Mapping[str, Any] | None = None) -> Dataset:
         """Make a data set: a registered one, the user's own file, or a folder of pictures.
 
         `name` is a registered name or a path: see `find_dataset`.
         `options` are values of the data set's parameters; the other parameters keep their defaults.
         """
-        dataset, arguments = _find(name, registry)
+        dataset, arguments = self._find(name)
         kinds = _option_kinds(name, dataset, arguments)
-        name = Text.cut(name, Text.LONGEST_PATH)
-        for option in Registry.needed_options(dataset):
+        name = short_path(name)
+        for option in dataset.needed_options():
             if option not in {**arguments, **(options or {})}:
-                raise UsageError(f"data set {name} needs --data-option {option}=VALUE")
+                asked = spelled("dataset_options")
+                raise UsageError(f"data set {name} needs {asked} {option}=VALUE")
         for option, value in (options or {}).items():
             if option not in kinds:
-                raise UsageError(f"data set {name}: {Text.unknown_name('option', option, kinds)}")
+                raise UsageError(f"data set {name}: {unknown_name('option', option, kinds)}")
             if kind := kinds[option]:
-                Value.check(f"data set {name}: {option}", value, kind)
+                check_value(f"data set {name}: {option}", value, kind)
         return dataset(**arguments, **(options or {}))
 
-    @staticmethod
-    def load_rows(
-        dataset: Dataset, progress: Progress = no_progress, in_outline: bool = False
-    ) -> LabelledRows:
-        """Load a data set, or its outline, and check what its `load` returns."""
-        rows: object = dataset.outline(progress) if in_outline else dataset.load(progress)
-        if not isinstance(rows, LabelledRows):
-            raise BrokenPluginError(
-                f"data set {dataset.name}: load returns an object of type {type(rows).__name__}: "
-                "return LabelledRows(X, y, class_names) of oasis_bench.data"
-            )
-        return rows
-
-    @staticmethod
-    def needed_options(dataset: type[Dataset]) -> list[str]:
-        """Name the options of a data set that have no default."""
-        return [name for name, option in _parameters(dataset) if option.default is option.empty]
-
-    @staticmethod
-    def read_options(name: str, registry: Registry, texts: Mapping[str, str]) -> dict[str, Any]:
+    def read_options(self, name: str, texts: Mapping[str, str]) -> dict[str, Any]:
         """Read options of a data set from text, each as the type that the data set takes.
 
         `open_dataset` refuses what is wrong with them.
         """
-        dataset, arguments = _find(name, registry)
-        kinds = _option_kinds(name, dataset, arguments)
+        kinds = _option_kinds(name, *self._find(name))
         return {
-            option: Value.of_text(text, kinds.get(option) or str) for option, text in texts.items()
+            option: read_value(text, kinds.get(option) or str) for option, text in texts.items()
         }
 
-    @staticmethod
-    def refuse_unlike_inputs(
-        learner: type[MetricLearner],
-        dataset: Dataset,
-        rows: LabelledRows,
-        features: str | None = None,
-    ) -> None:
-        """Raise UsageError if the items of a data set are not of the kind that a learner takes.
+    def _find(self, name: str) -> tuple[type[Dataset], dict[str, Path]]:
+        """Find the class of a data set, and the path that it is made of, if any."""
+        registered, path = find_dataset(name, self.datasets)
+        return self.datasets[registered], {} if path is None else {"path": path}
 
-        `rows` are the rows that `dataset` loaded, and `features` are the kinds of features in them
-        that the learner takes.
-        """
-        kind = learner.takes
-        if features is not None:
-            rows.items(kind, features)
-        try:
-            rows.items(kind)
-        except UsageError as error:
-            what = f"{learner.name} takes {kind}, and data set {dataset.name}"
-            options = inspect.signature(type(dataset)).parameters
-            parts = kind.split("+")
-            missing = [part for part in parts if getattr(rows, part, None) is None]
-            asks = [
-                " or ".join(one for one in EXAMPLES[part] if one.partition("=")[0] in options)
-                for part in missing
-            ]
-            if asks and all(asks) and set(parts) <= set(dataset.gives):
-                given = " and ".join(f"--data-option {one}" for one in asks)
-                raise UsageError(
-                    f"{what} makes {' and '.join(missing)} only on request: give {given}"
-                ) from error
-            raise UsageError(
-                f"{what} gives {' and '.join(dataset.gives)}: choose another learner or data set"
-            ) from error
+
+def plugins_in(path: Path) -> list[type[Any]]:
+    """Return the learners, data sets, tasks and splits that a plugin file defines."""
+    Registry.load([path])
+    module = _import_file(path)
+    return [plugin for base in BASES.values() for plugin in _plugins_in(module, base)]
+
+
+def plugin_files_of(plugin: type) -> list[Path]:
+    """Return the plugin file that a class was loaded from, or nothing for one of a package."""
+    module = plugin.__module__
+    file = sys.modules[module].__file__ if module.startswith(PLUGIN_MODULE) else None
+    return [] if file is None else [Path(file)]
+
+
+def place_in_plugin(error: BaseException) -> str | None:
+    """Return the file and line of the plugin that raised an error; None if no plugin did."""
+    packages = {point.module.partition(".")[0] for kind in BASES for point in installed(kind)}
+    for frame, line in reversed([*walk_tb(error.__traceback__)]):
+        module = str(frame.f_globals.get("__name__"))
+        own = module.partition(".")[0] in packages - {"oasis_bench"}
+        if own or module.startswith(PLUGIN_MODULE):
+            return f"{Path(frame.f_code.co_filename).name}, line {line}"
+    return None
+
+
+def load_reports() -> ModuleType:
+    """Import what makes pages and tables of stored runs: `oasis_bench.reports`.
+
+    Plotting takes a second to import.
+    """
+    (point,) = entry_points(group="oasis_bench.reports")
+    reports: ModuleType = point.load()
+    return reports
 
 
 def _import_entry_point(same_name: Sequence[EntryPoint], base: type[T]) -> type[T]:
@@ -330,8 +282,7 @@ def _check(plugin: Any, base: type[T], where: str) -> None:
             inspect.signature(plugin.load).bind(None, no_progress)
         except TypeError as error:
             raise BrokenPluginError(
-                f"{where}: load cannot be called with a progress ({error}): "
-                "def load(self, progress=no_progress) is needed"
+                f"{where}: def load(self, progress=no_progress) is needed ({error})"
             ) from error
 
 
@@ -357,40 +308,25 @@ def _as_broken_plugin(problem: str) -> Iterator[None]:
     except (KeyboardInterrupt, BrokenPluginError):
         raise
     except BaseException as error:
-        raise BrokenPluginError(f"{problem}: {Text.of_error(error)}") from error
+        raise BrokenPluginError(f"{problem}: {error_line(error)}") from error
 
 
-# --- data sets and their options
-
-
-def _find(name: str, registry: Registry) -> tuple[type[Dataset], dict[str, Path]]:
-    """Find the class of a data set, and the path that it is made of, if any."""
-    registered, path = find_dataset(name, registry.datasets)
-    return registry.datasets[registered], {} if path is None else {"path": path}
+# --- the options of data sets
 
 
 def _option_kinds(
     name: str, dataset: type[Dataset], arguments: Mapping[str, Path]
 ) -> dict[str, type | None]:
-    """Return the type of each option except `arguments`; None: a type not in `NEEDED`."""
+    """Return the type of each option except `arguments`; None: one of no `OPTION_TYPES`."""
     try:
         hints = get_type_hints(dataset.__init__)
     except NameError as error:
         raise BrokenPluginError(f"data set {name}: its options cannot be read: {error}") from error
     kinds: dict[str, type | None] = {}
-    for option, _ in _parameters(dataset):
+    for option in dataset.options():
         if option not in arguments:
             hint = hints.get(option)
             choices = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-            known = [kind for kind in choices if kind in Value.NEEDED]
+            known = [kind for kind in choices if kind in OPTION_TYPES]
             kinds[option] = known[0] if len(known) == 1 else None
     return kinds
-
-
-def _parameters(dataset: type[Dataset]) -> list[tuple[str, inspect.Parameter]]:
-    """Return the parameters of `__init__` by name, except ``*args`` and ``**kwargs``."""
-    return [
-        (name, parameter)
-        for name, parameter in inspect.signature(dataset).parameters.items()
-        if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
-    ]

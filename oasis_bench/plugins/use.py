@@ -10,24 +10,18 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from oasis_bench.data import FloatArray
-from oasis_bench.plugins.blending import Blend
+from oasis_bench.plugins.blending import Blend, as_inner_product, baseline_scores
 from oasis_bench.plugins.learner import EmbeddingLearner, baseline_rows, learner_of
 from oasis_bench.plugins.metric_learner import TIES_SEED, MetricLearner
 from oasis_bench.system import Progress, UsageError, no_progress
-from oasis_bench.tasks import Numbers, Scores, as_items, take_items, top_k
+from oasis_bench.tasks import Numbers, as_items, take_items, top_k
 
 
 def neighbours(
-    estimator: Any,
-    gallery: Any,
-    queries: Any,
-    k: int = 10,
-    *,
-    progress: Progress = no_progress,
-) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.floating]]:
+    estimator: Any, gallery: Any, queries: Any, k: int = 10, *, progress: Progress = no_progress
+) -> tuple[Numbers, FloatArray]:
     """Find the k gallery items that are most similar to each query.
 
     Similarities are computed block by block, so memory is bounded.  If the estimator has a blend
@@ -66,7 +60,7 @@ def neighbours(
 
 def ranking_of(
     estimator: Any, given: list[Any]
-) -> tuple[Callable[[Any, Any], Scores], tuple[Any, ...]]:
+) -> tuple[Callable[[Any, Any], FloatArray], tuple[Any, ...]]:
     """Return the similarity by which an estimator ranks, with its blend, and the items for it.
 
     `given` are the gallery and the queries, or only the gallery if its items are the queries.
@@ -78,7 +72,7 @@ def ranking_of(
         return learner.similarity, items
     of_baseline = as_items(*baseline_rows(estimator, given, prepared))
     if blend.weight == 0:
-        return blend.baseline_scores, of_baseline
+        return baseline_scores, of_baseline
     both = [*zip(items, of_baseline, strict=True)]
     numbers = tuple(np.arange(X.shape[0]) for X in items)
     return _blended(learner, blend, queries=both[-1], gallery=both[0]), numbers
@@ -86,7 +80,7 @@ def ranking_of(
 
 def _blended(
     learner: MetricLearner, blend: Blend, queries: tuple[Any, Any], gallery: tuple[Any, Any]
-) -> Callable[[Numbers, Numbers], Scores]:
+) -> Callable[[Numbers, Numbers], FloatArray]:
     """Return the similarity of a blend, as a function of row numbers.
 
     Queries and gallery are pairs: the rows for the learner, and the rows for the baseline.  The
@@ -94,7 +88,7 @@ def _blended(
     """
     kept: dict[str, Any] = {}
 
-    def similarity(asked: Numbers, numbers: Numbers) -> Scores:
+    def similarity(asked: Numbers, numbers: Numbers) -> FloatArray:
         if kept.get("numbers") is not numbers:
             rows = [take_items(X, numbers) for X in gallery]
             rows[0] = learner.embed(rows[0]) if learner.has_embedding else rows[0]
@@ -105,8 +99,8 @@ def _blended(
             scores = learner.finite_scores(learner.embed(own), held)
         else:
             scores = learner.similarity(own, held)
-        learned = blend.as_inner_product(type(learner), scores)
-        return blend.mix(blend.baseline_scores(of_baseline, others), learned)
+        learned = as_inner_product(type(learner), scores)
+        return blend.mix(baseline_scores(of_baseline, others), learned)
 
     return similarity
 

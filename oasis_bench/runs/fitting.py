@@ -14,10 +14,11 @@ import numpy as np
 
 from oasis_bench.data import LabelledRows
 from oasis_bench.execution import executor
-from oasis_bench.experiment import Experiment, LearnerSpec, TrialSpec, plan
+from oasis_bench.experiment import Experiment, LearnerSpec, Plan, TrialSpec
 from oasis_bench.plugins import Registry
-from oasis_bench.system import Folder, Progress, UsageError, no_progress, refuse_input, whole_file
-from oasis_bench.trial import TrialResult, needs_tuning
+from oasis_bench.runs.run import SILENT, Watcher
+from oasis_bench.system import Folder, UsageError, refuse_input, spelled, whole_file
+from oasis_bench.trial import Assignment, TrialResult
 
 BASELINE = "Euclidean"
 
@@ -100,11 +101,11 @@ class Fitted(NamedTuple):
                 f"The blend weight is 0: on these data nothing that {self.learner} learned beat "
                 "the Euclidean baseline, and 'neighbours' ranks by this baseline."
             )
-        how = "run --split stratified" if self.keeps_frequencies else "run"
+        how = "'run --split stratified'" if self.keeps_frequencies else "'run'"
         if self.is_tuned:
             lines.append(
                 "Tuning selected the best candidate on these folds, so its value is slightly "
-                f"optimistic. '{how}' measures on rows that were not used for tuning."
+                f"optimistic. {how} measures on rows that were not used for tuning."
             )
         if self.keeps_frequencies:
             lines.append(
@@ -117,8 +118,7 @@ def fit_on_all(
     experiment: Experiment,
     output: Path,
     plugin_files: Sequence[Path] = (),
-    on_download: Progress = no_progress,
-    progress: Progress = no_progress,
+    watcher: Watcher = SILENT,
 ) -> Fitted:
     """Tune the one learner of an experiment, fit it on all rows and write its model file.
 
@@ -131,10 +131,10 @@ def fit_on_all(
         if output.is_dir():
             raise UsageError(f"{output} is a folder: give a file, such as {output / 'metric.npz'}")
         given = experiment.dataset_options
-        dataset = Registry.open_dataset(experiment.dataset, registry, given)
+        dataset = registry.open_dataset(experiment.dataset, given)
         refuse_input(output, [dataset.location(), *given.values(), *plugin_files])
         Folder(output.absolute().parent).make_writable()
-        whole = replace(Registry.load_rows(dataset, on_download), folds=None)
+        whole = replace(dataset.load_checked(watcher.download), folds=None)
         rows = _sample(whole, MOST_ROWS, experiment.seed)
         if "rows" in dataset.gives:
             baseline = {BASELINE: LearnerSpec(BASELINE)}
@@ -144,41 +144,43 @@ def fit_on_all(
         split = experiment.split or (None if rows.multi_label or is_judged else "stratified")
         once = replace(experiment, split=split, partitions=1, traces=False)
         e = replace(once, examples=0, queries=None)
-        specs = plan(e, dataset, rows, registry, tuple(path.resolve() for path in plugin_files))
-        is_tuned = needs_tuning(specs[-1], registry.algorithms[specs[-1].algorithm])
+        plugins = tuple(path.resolve() for path in plugin_files)
+        specs = Plan.of(e, dataset, rows, registry, plugins).trials
+        is_tuned = Assignment.of(specs[-1]).needs_tuning(registry.algorithms[specs[-1].algorithm])
         specs = [_on_all(spec, label, registry) for spec in specs]
         if len(specs) > len(e.learners):
-            raise UsageError("a learner is fitted on one class subset: give one --classes")
+            setting = spelled("classes")
+            raise UsageError(f"a learner is fitted on one class subset: give one {setting}")
         found: dict[str, TrialResult] = {}
-        progress(f"tuning and fitting {label}", 0, len(specs))
+        watcher.download(f"tuning and fitting {label}", 0, len(specs))
         with TemporaryDirectory() as folder:
-            with place.run(specs, rows, Path(folder) / Folder.OUTPUT_LOG) as records:
-                for done, record in enumerate(records, start=1):
-                    found[record.columns["learner"]] = record
-                    progress(f"tuning and fitting {label}", done, len(specs))
+            with place.run(specs, rows, Path(folder) / Folder.OUTPUT_LOG) as results:
+                for done, one in enumerate(results, start=1):
+                    found[one.row.learner] = one
+                    watcher.download(f"tuning and fitting {label}", done, len(specs))
             result = found[label]
             if Folder.MODELS not in result.files:
-                status, reason = result.columns["status"], result.columns["reason"]
-                raise UsageError(f"{label} was not fitted: {status}: {reason}")
+                raise UsageError(
+                    f"{label} was not fitted: {result.row.status}: {result.row.reason}"
+                )
             with whole_file(output) as file, result.files[Folder.MODELS].open("rb") as model:
                 shutil.copyfileobj(model, file)
     by = result.tuned[0]
-    tuned = {"scaling": result.columns["scaling"], **json.loads(result.columns["params"])}
-    tuned |= {"n_steps": result.columns["n_steps"]}
+    tuned = {"scaling": by.scaling, **json.loads(by.params), "n_steps": by.n_steps}
     return Fitted(
-        label,
-        output,
-        f"{by['task']} {by['measure']}" + (f"@{by['k']}" if by["k"] is not None else ""),
-        COMPARED_WITH[by["gallery"]],
-        specs[-1].where.split == "stratified",
-        {name: _on_inner_folds(one) for name, one in found.items() if one.validation},
-        result.columns.get("blend"),
-        result.blend_values,
-        {name: value for name, value in tuned.items() if value is not None},
-        is_tuned,
-        rows.y.shape[0],
-        whole.y.shape[0],
-        rows.remarks,
+        learner=label,
+        model=output,
+        measure=f"{by.task} {by.measure}" + (f"@{by.k}" if by.k is not None else ""),
+        gallery=COMPARED_WITH[by.gallery],
+        keeps_frequencies=specs[-1].where.split == "stratified",
+        values={name: _on_inner_folds(one) for name, one in found.items() if one.validation},
+        blend=by.blend,
+        blend_values=result.blend_values,
+        tuned={name: value for name, value in tuned.items() if value is not None},
+        is_tuned=is_tuned,
+        n_rows=rows.y.shape[0],
+        n_in_all=whole.y.shape[0],
+        remarks=rows.remarks,
     )
 
 
@@ -203,19 +205,19 @@ def _on_all(spec: TrialSpec, label: str, registry: Registry) -> TrialSpec:
     where = replace(spec.where, n_train=spec.where.n_train + spec.where.n_test, n_test=0)
     learner = registry.algorithms[spec.algorithm]
     # One candidate has nothing to tune; as two equal ones it is validated too.
-    n = 1 if needs_tuning(spec, learner) else 2
+    n = 1 if Assignment.of(spec).needs_tuning(learner) else 2
     several, keeps = spec.candidates * n, spec.learner == label
     return replace(spec, where=where, projection=False, candidates=several, keeps_model=keeps)
 
 
-def _on_inner_folds(record: TrialResult) -> list[float]:
+def _on_inner_folds(result: TrialResult) -> list[float]:
     """Return the value of what was tuned on each inner fold."""
-    tuned = record.columns
+    tuned = result.tuned[0]
     by_fold = {
-        row["fold"]: row["value"]
-        for row in record.validation
-        if row["task"] == record.validation[0]["task"]
-        and (row["scaling"], row["params"]) == (tuned["scaling"], tuned["params"])
-        and row["n_steps"] in (None, tuned["n_steps"])
+        row.fold: row.value
+        for row in result.validation
+        if row.task == result.validation[0].task
+        and (row.scaling, row.params) == (tuned.scaling, tuned.params)
+        and row.n_steps in (None, tuned.n_steps)
     }
     return [by_fold[fold] for fold in sorted(by_fold)]

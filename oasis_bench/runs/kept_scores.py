@@ -19,18 +19,19 @@ import numpy.typing as npt
 import pandas as pd
 
 from oasis_bench.data import LabelledRows, Labels
-from oasis_bench.experiment import Experiment, TrialSpec
+from oasis_bench.experiment import Experiment, Plan
 from oasis_bench.plugins import Blend, Registry
 from oasis_bench.runs.run import (
+    SILENT,
+    Watcher,
     file_names,
     labels_of,
-    prepare,
     refuse_missing_plugins,
     task_sources,
 )
 from oasis_bench.runs.schema import RunFacts
 from oasis_bench.runs.store import Store, StoredRun, read_run
-from oasis_bench.system import Folder, Progress, UsageError, no_progress, slices, whole_file
+from oasis_bench.system import Folder, UsageError, slices, spelled, whole_file
 from oasis_bench.tasks import Numbers, Retrieval, SharedLabels, Task, block_size, rank_others
 from oasis_bench.trial import Predictions
 
@@ -45,8 +46,7 @@ def evaluate_run(
     folder: Path,
     tasks: Sequence[str],
     plugin_files: Sequence[Path] = (),
-    on_download: Progress = no_progress,
-    on_trial: Progress = no_progress,
+    watcher: Watcher = SILENT,
 ) -> int:
     """Evaluate the kept scores of a run by tasks; return how often a task failed.
 
@@ -56,7 +56,8 @@ def evaluate_run(
     with Store.open(folder) as store:
         info = store.info()
         refuse_missing_plugins(info, plugin_files, folder)
-        registry = Registry.load(list(dict.fromkeys(path.resolve() for path in plugin_files)))
+        plugin_files = list(dict.fromkeys(path.resolve() for path in plugin_files))
+        registry = Registry.load(plugin_files)
         experiment = replace(info.experiment, tasks=tuple(tasks), choose_by=None)
         wanted = experiment.find_tasks(registry)
         if any(task.has_measure(info.experiment.choose_by or "") for task in wanted):
@@ -68,9 +69,7 @@ def evaluate_run(
                     f"{task.name} needs the split {task.split}, and the run has "
                     f"{' and '.join(sorted(splits))}: evaluate it in a new run"
                 )
-        rows, trials = _find_kept_scores(
-            folder, info, experiment, registry, plugin_files, on_download
-        )
+        rows, trials = _find_kept_scores(folder, info, experiment, plugin_files, watcher)
         for one in trials.values():
             _refuse_other_galleries(_of_split(wanted, one), one)
         failures = 0
@@ -78,8 +77,8 @@ def evaluate_run(
         for done, (trial_id, one) in enumerate(trials.items(), start=1):
             for name, found in one.evaluate(_of_split(wanted, one)):
                 evaluated.append((trial_id, [name], found))
-                failures += found["answers"][0]["status"] == "failed"
-            on_trial("trials evaluated", done, len(trials))
+                failures += found.answers[0].status == "failed"
+            watcher.download("evaluating trials", done, len(trials))
         for row in evaluated:
             store.add_answers(*row)
         sources = replace(
@@ -108,9 +107,8 @@ def _refuse_other_galleries(tasks: Sequence[Task], scores: Predictions) -> None:
 def export_trec(
     folder: Path,
     output: Path,
-    on_download: Progress = no_progress,
-    on_query: Progress = no_progress,
     plugin_files: Sequence[Path] = (),
+    watcher: Watcher = SILENT,
 ) -> list[Path]:
     """Write a run file and a qrels file for each trial that kept its scores among test items.
 
@@ -143,9 +141,7 @@ def export_trec(
     refuse_missing_plugins(run.info, plugin_files, folder)
     registry = Registry.load(plugin_files)
     experiment = replace(run.info.experiment, tasks=_retrieval_tasks(run, registry), choose_by=None)
-    rows, trials = _find_kept_scores(
-        folder, run.info, experiment, registry, plugin_files, on_download
-    )
+    rows, trials = _find_kept_scores(folder, run.info, experiment, plugin_files, watcher)
     kept = [one for one in trials.values() if "test" in one.galleries]
     splits = {task.split for task in experiment.find_tasks(registry)}
     finished = run.trials["split"].isin(splits) & (run.trials["status"] == "ok")
@@ -164,7 +160,7 @@ def export_trec(
             pair = output / f"{stem}.run", output / f"{stem}.qrels"
             for n_written in _write(one, rows.y, *pair):
                 done += n_written
-                on_query("queries written", done, n_queries)
+                watcher.download("queries written", done, n_queries)
             paths += pair
     return paths
 
@@ -179,7 +175,8 @@ def _retrieval_tasks(run: StoredRun, registry: Registry) -> tuple[str, ...]:
     if not of_retrieval:
         raise UsageError(
             f"TREC files are of retrieval and unseen-classes, and this run has "
-            f"{' and '.join(wanted)}: run it again with --tasks retrieval --predictions"
+            f"{' and '.join(wanted)}: run it again with {spelled('tasks', 'retrieval')} "
+            f"{spelled('predictions')}"
         )
     return tuple(of_retrieval)
 
@@ -223,9 +220,8 @@ def _find_kept_scores(
     folder: Path,
     info: RunFacts,
     experiment: Experiment,
-    registry: Registry,
     plugin_files: Sequence[Path],
-    on_download: Progress,
+    watcher: Watcher,
 ) -> tuple[LabelledRows, dict[str, Predictions]]:
     """Load the rows of a run and find the scores that were kept, by trial_id.
 
@@ -234,27 +230,20 @@ def _find_kept_scores(
     """
     if not Folder(folder).path(Folder.PREDICTIONS).is_dir():
         raise UsageError(
-            f"{folder} has no kept scores: run it again with --predictions, into another folder"
+            f"{folder} has no kept scores: run it again with {spelled('predictions')}, into "
+            "another folder"
         )
-    _, rows, specs = prepare(
-        experiment, registry, plugin_files, on_download, is_settled=True, table=info.table
-    )
+    plan = Plan.load(experiment, plugin_files, watcher.download, info.table, is_settled=True)
     hashes = {str(one["data"]) for one in info.identities.values()}
-    if hashes != {specs[0].identity["data"]}:
+    if hashes != {plan.rows.content_hash()}:
         raise UsageError(
             f"the rows of {experiment.dataset} have changed since the run {folder}: its scores "
             "are of other rows: put them back, or start a new run"
         )
-    return rows, _kept_trials(folder, specs, rows)
-
-
-def _kept_trials(
-    folder: Path, specs: Sequence[TrialSpec], rows: LabelledRows
-) -> dict[str, Predictions]:
-    names = file_names(specs)
+    names = file_names(plan.trials)
     spec_of = {
         (spec.learner, spec.where.subset, spec.where.partition, spec.where.split): spec
-        for spec in specs
+        for spec in plan.trials
     }
     kept = {}
     tuned: Any = read_run(folder).tuned
@@ -269,7 +258,7 @@ def _kept_trials(
                 for one in of_trial.dropna(subset="blend").itertuples()
                 for scaling in [None if pd.isna(one.baseline_scaling) else one.baseline_scaling]
             }
-            kept[trial_id] = Predictions(path, spec, rows, blends)
+            kept[trial_id] = Predictions(path, spec, plan.rows, blends)
     if not kept:
         raise UsageError(f"{folder / Folder.PREDICTIONS} has no scores of the trials of this run")
-    return kept
+    return plan.rows, kept

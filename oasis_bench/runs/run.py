@@ -9,25 +9,19 @@ import os
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
-from oasis_bench.data import LabelledRows, Schema
+from oasis_bench.data import LabelledRows
 from oasis_bench.execution import Executor, executor
-from oasis_bench.experiment import (
-    Experiment,
-    TrialSpec,
-    load_rows,
-    plan,
-    refuse_unknown_names,
-    remarks_on,
-)
-from oasis_bench.plugins import Dataset, Registry
+from oasis_bench.experiment import Experiment, Plan, TrialSpec
+from oasis_bench.plugins import Registry
 from oasis_bench.runs.schema import (
     DatasetSource,
     Resumption,
@@ -37,84 +31,93 @@ from oasis_bench.runs.schema import (
     SplitSource,
     TaskSource,
 )
-from oasis_bench.runs.store import LONGEST_NAME, RefusedRecordError, Store, StoredRun
-from oasis_bench.system import Folder, Machine, OutputError, Progress, Text, UsageError, no_progress
+from oasis_bench.runs.store import (
+    LONGEST_NAME,
+    RefusedRecordError,
+    Store,
+    refuse_used_folder,
+)
+from oasis_bench.system import (
+    Folder,
+    OutputError,
+    UsageError,
+    describe_machine,
+    n_cores,
+    printable,
+    spelled,
+)
 from oasis_bench.tasks import Split
 from oasis_bench.trial import TrialResult
 
 S = TypeVar("S", bound=Source)
 
-OnTrial = Callable[[TrialResult | None, int, int], None]
-"""Called as ``on_trial(record, done, planned)`` after each trial; with None before the first."""
+
+@dataclass(frozen=True)
+class How:
+    """How the trials of a run are run, and what is kept of them.
+
+    Attributes
+    ----------
+    jobs
+        Trials at a time; above one they share cores, and their timings are marked.
+    cluster
+        The address of a Dask scheduler whose workers run the trials.
+    plugin_files
+        Where learners, data sets, tasks and splits may come from, besides installed packages.
+    keep
+        What is kept of each trial in files: 'models', 'predictions'.
+    command, remarks
+        What the report says of how the run was made.
+    """
+
+    jobs: int = 1
+    cluster: str | None = None
+    plugin_files: Sequence[Path] = ()
+    keep: Collection[str] = ()
+    command: str | None = None
+    remarks: Sequence[str] = ()
+
+
+USUAL = How()
+
+
+class Watcher:
+    """Shows the progress of a run; this one shows nothing."""
+
+    def trial(self, result: TrialResult | None, done: int, planned: int) -> None:
+        """Show that a trial has ended, or with None that the first begins."""
+
+    def download(self, what: str, done: int, total: int | None) -> None:
+        """Show how far a download or a preparation is."""
+
+    def note(self, line: str) -> None:
+        """Show what the user should know before the first trial, such as how rows are scaled."""
+
+
+SILENT = Watcher()
 
 
 def run_experiment(
-    experiment: Experiment,
-    output: Path,
-    jobs: int = 1,
-    cluster: str | None = None,
-    plugin_files: Sequence[Path] = (),
-    keep: Collection[str] = (),
-    on_trial: OnTrial = lambda record, done, planned: None,
-    on_download: Progress = no_progress,
-    on_note: Callable[[str], None] = lambda line: None,
-    command: str | None = None,
-    remarks: Sequence[str] = (),
+    experiment: Experiment, output: Path, how: How = USUAL, watcher: Watcher = SILENT
 ) -> int:
     """Run all trials of an experiment into a new or empty folder; return how many did not end well.
 
-    Above one of `jobs` at a time trials share cores, and their timings are marked; `cluster` is the
-    address of a Dask scheduler whose workers run the trials.  `keep` names what is kept of each
-    trial in files: 'models', 'predictions'.  `on_note` is called, before the first trial, with how
-    rows are scaled and what may mislead, a line each.  `command` and `remarks` are for the report.
     After a mistake that can be seen before the first trial nothing is written.
     """
-    with executor(jobs, cluster) as place:
-        registry = Registry.load(plugin_files)
-        refuse_unknown_names(experiment, registry)  # before a download
-        StoredRun.refuse_used(output)
-        dataset, rows, specs = prepare(
-            experiment, registry, plugin_files, on_download, place.shares_cores, keep
-        )
-        subsets: dict[str, Sequence[int]] = {}
-        for spec in specs:  # in their order; of class sets the first
-            subsets.setdefault(spec.where.subset, spec.where.classes)
-        of_rows = [one for one in specs if registry.algorithms[one.algorithm].takes == "rows"]
-        scalings = of_rows[0].scalings if of_rows else ()
-        remarks = [
-            *remarks,
-            *remarks_on(experiment, specs, dataset, rows, registry),
-            *_core_warning(jobs, experiment.threads),
-        ]
-        info = RunFacts(
-            experiment=specs[0].experiment,
-            identities=_identities(specs),
-            plugin_files=[str(path) for path in specs[0].plugin_files],
-            sources=_sources(experiment, dataset, rows, registry),
-            planned_trials=len(specs),
-            **_session(place, command),
-            classes={
-                subset: [rows.class_names[number] for number in numbers]
-                for subset, numbers in subsets.items()
-            },
-            multi_label=rows.multi_label,
-            items=dataset.items,
-            table=rows.schema,
-            n_folds=rows.n_folds,
-            scaling=scalings,
-            remarks=remarks,
-            left_out=rows.left_out,
-            notes={name: dataset.notes[name] for name in subsets if name in dataset.notes},
-        )
+    with executor(how.jobs, how.cluster) as place:
+        refuse_used_folder(output)
+        plan = Plan.load(experiment, how.plugin_files, watcher.download)
+        info = _facts(plan, how, place)
         with Store.create(output, info) as store:
-            if experiment.scaling is None and scalings:
-                tuned = f"the scaling of rows is tuned among {', '.join(scalings)}"
-                what = tuned if len(scalings) > 1 else f"rows are scaled by {scalings[0]}"
-                on_note(f"{what} (the data set's default; --scaling selects another)")
-            for remark in remarks:
-                on_note(remark)
+            if experiment.scaling is None and info.scaling:
+                tuned = f"the scaling of rows is tuned among {', '.join(info.scaling)}"
+                what = tuned if len(info.scaling) > 1 else f"rows are scaled by {info.scaling[0]}"
+                other = f"the data set's default; {spelled('scaling')} selects another"
+                watcher.note(f"{what} ({other})")
+            for remark in info.remarks:
+                watcher.note(remark)
             try:
-                return _run_trials(store, specs, rows, place, on_trial, file_names(specs))
+                return _run_trials(store, plan, plan.trials, place, how, watcher)
             except OutputError:  # its message says that the run can be continued
                 raise
             except BaseException:
@@ -127,46 +130,68 @@ def run_experiment(
 
 def resume_experiment(
     folder: Path,
-    jobs: int = 1,
-    cluster: str | None = None,
-    plugin_files: Sequence[Path] = (),
+    how: How = USUAL,
+    watcher: Watcher = SILENT,
     retry: Collection[str] = (),
-    limits: Mapping[str, str] | None = None,
-    keep: Collection[str] = (),
-    on_trial: OnTrial = lambda record, done, planned: None,
-    on_download: Progress = no_progress,
-    on_note: Callable[[str], None] = lambda line: None,
-    command: str | None = None,
+    limits: Mapping[str, str] = MappingProxyType({}),
 ) -> int:
     """Continue an interrupted run; return how many of these trials did not end well.
 
     Finished trials are not run again, except those of a status in `retry`, whose new
-    records replace the old ones.  `plugin_files` are those of the run, or copies of them by the
-    same names; `limits` 'budget' and 'memory' where they are not to be those of the run.  Nothing
-    is written where the code, the data or the settings have changed since it began.
+    results replace the old ones.  The plugin files are those of the run, or copies of them by the
+    same names; `limits` are 'budget' and 'memory' where they are not to be those of the run.  What
+    the run has kept in files so far is kept of these trials too.  Nothing is written where the
+    code, the data or the settings have changed since it began.
     """
-    with executor(jobs, cluster) as place, Store.open(folder) as store:
+    with executor(how.jobs, how.cluster) as place, Store.open(folder) as store:
         info = store.info()
-        experiment = info.experiment.limited(limits or {})
-        refuse_missing_plugins(info, plugin_files, folder)
-        registry = Registry.load(plugin_files)
-        _, rows, specs = prepare(
-            *(experiment, registry, plugin_files, on_download, place.shares_cores, keep),
-            table=info.table,
-        )
-        refuse_what_changed(info.identities, _identities(specs), folder)
+        experiment = info.experiment.limited(limits)
+        refuse_missing_plugins(info, how.plugin_files, folder)
+        plan = Plan.load(experiment, how.plugin_files, watcher.download, info.table)
+        refuse_what_changed(info.identities, _identities(plan.trials), folder)
         statuses = store.statuses()
         done = {trial for trial, status in statuses.items() if status not in retry}
-        left = [spec for spec in specs if spec.trial_id not in done]
-        for remark in _core_warning(jobs, experiment.threads):
-            on_note(remark)
-        now = Resumption(
-            trials=len(left),
-            limits=dict(limits or {}),
-            **_session(place, command),
-        )
+        left = [spec for spec in plan.trials if spec.trial_id not in done]
+        for remark in _core_warning(how.jobs, experiment.threads):
+            watcher.note(remark)
+        now = Resumption(trials=len(left), limits=dict(limits), **_session(place, how.command))
         store.reopen(resumed=[asdict(session) for session in (*info.resumed, now)])
-        return _run_trials(store, left, rows, place, on_trial, file_names(specs))
+        return _run_trials(store, plan, left, place, how, watcher)
+
+
+def _facts(plan: Plan, how: How, place: Executor) -> RunFacts:
+    """Return what is stored of a run as a whole before its first trial."""
+    specs, dataset, rows, algorithms = (
+        plan.trials,
+        plan.dataset,
+        plan.rows,
+        plan.registry.algorithms,
+    )
+    subsets: dict[str, Sequence[int]] = {}
+    for spec in specs:  # in their order; of class sets the first
+        subsets.setdefault(spec.where.subset, spec.where.classes)
+    of_rows = [one.scalings for one in specs if algorithms[one.algorithm].takes == "rows"]
+    warnings = _core_warning(how.jobs, plan.experiment.threads)
+    return RunFacts(
+        experiment=plan.experiment,
+        identities=_identities(specs),
+        plugin_files=[str(path) for path in plan.plugin_files],
+        sources=_sources(plan),
+        planned_trials=len(specs),
+        **_session(place, how.command),
+        classes={
+            subset: [rows.class_names[number] for number in numbers]
+            for subset, numbers in subsets.items()
+        },
+        multi_label=rows.multi_label,
+        items=dataset.items,
+        table=rows.schema,
+        n_folds=rows.n_folds,
+        scaling=of_rows[0] if of_rows else (),
+        remarks=[*how.remarks, *plan.remarks(), *warnings],
+        left_out=rows.left_out,
+        notes={name: dataset.notes[name] for name in subsets if name in dataset.notes},
+    )
 
 
 def _identities(specs: Sequence[TrialSpec]) -> dict[str, Mapping[str, Any]]:
@@ -189,7 +214,7 @@ def refuse_what_changed(
         more = f" and {len(changes) - 1} more" if len(changes) > 1 else ""
         raise UsageError(
             f"{folder} cannot go on: changed since it began: {what}{more}: results of both must "
-            "not be mixed: change it back, or start a new run with another --output"
+            f"not be mixed: change it back, or start a new run with another {spelled('output')}"
         )
 
 
@@ -201,86 +226,78 @@ def refuse_missing_plugins(info: RunFacts, plugin_files: Sequence[Path], folder:
     given = {path.name for path in plugin_files}
     missing = [path for path in info.plugin_files if Path(path).name not in given]
     if missing:
-        options = " ".join(f"--plugin {shlex.quote(path)}" for path in missing)
+        options = " ".join(spelled("plugin_files", path) for path in missing)
         raise UsageError(
             f"{folder} was run with plugin files, whose code runs again: if you trust them, add "
-            f"{Text.printable(options)} (plugin_files in Python)"
+            f"{printable(options)} (plugin_files in Python)"
         )
-
-
-def prepare(
-    experiment: Experiment,
-    registry: Registry,
-    plugin_files: Sequence[Path],
-    on_download: Progress,
-    shares_cores: bool = False,
-    keep: Collection[str] = (),
-    is_settled: bool = False,
-    table: Schema | None = None,
-) -> tuple[Dataset, LabelledRows, list[TrialSpec]]:
-    """Load the rows and list the trials.
-
-    `is_settled` is as for `plan`.  `table` is how a table was read when its run began.
-    """
-    e = experiment
-    dataset = Registry.open_dataset(e.dataset, registry, e.dataset_options).read_as(table)
-    rows = load_rows(e, registry, dataset, on_download)
-    plugins = tuple(path.resolve() for path in plugin_files)
-    specs = plan(experiment, dataset, rows, registry, plugins, is_settled)
-    more: dict[str, Any] = {
-        "keeps_model": Folder.MODELS in keep,
-        "keeps_scores": Folder.PREDICTIONS in keep,
-        "shares_cores": shares_cores,
-    }
-    specs = [replace(spec, **more) for spec in specs]
-    return dataset, rows, specs
 
 
 def _run_trials(
     store: Store,
+    plan: Plan,
     specs: Sequence[TrialSpec],
-    rows: LabelledRows,
     place: Executor,
-    on_trial: OnTrial,
-    names: Mapping[str, str],
+    how: How,
+    watcher: Watcher,
 ) -> int:
-    """Run trials into the store; count those that did not end well.
+    """Run trials of a plan into the store; count those that did not end well.
 
     What is not applicable counts only where no trial of the run has a result.
     """
-    folder = Folder(store.folder)
+    folder, names, done = Folder(store.folder), file_names(plan.trials), 0
     for name in (Folder.OUTPUT_LOG, Folder.MODELS, Folder.PREDICTIONS):
         folder.path(name)  # before hours of work: it may raise
     if (store.folder / Folder.OUTPUT_LOG).exists():
         folder.append(Folder.OUTPUT_LOG, b"")  # likewise
     remove_unfinished(store.folder)  # of a session that was killed
-    ended: Counter[str] = Counter()
-    spec_of = {spec.trial_id: spec for spec in specs}
-    tried = store.statuses().keys()
-    on_trial(None, 0, len(specs))
-    with place.run(specs, rows, store.folder / Folder.OUTPUT_LOG) as records:
-        for done, record in enumerate(records, start=1):
-            spec = spec_of[record.columns["trial_id"]]
-            keep_files(record, store.folder, names[spec.trial_id])  # first: no row without them
-            try:
-                store.add(record, replace=spec.trial_id in tried)
-            except RefusedRecordError as error:
-                reason = f"{type(error).__name__}: {error}"
-                record = TrialResult.lost(spec, rows.X.shape[1], "failed", reason)
-                store.add(record, replace=spec.trial_id in tried)
-            ended[record.columns["status"]] += 1
-            on_trial(record, done, len(specs))
-    remove_unfinished(store.folder)
-    of_end = {"finished": _now(), "load_at_end": Machine.load()}
-    store.add_labels(partial(labels_of, rows), partial(_pictures_of, rows), **of_end)
+    models, scores = (
+        kind in how.keep or (store.folder / kind).is_dir()
+        for kind in (Folder.MODELS, Folder.PREDICTIONS)
+    )
+    spec_of = {
+        spec.trial_id: replace(
+            spec, keeps_model=models, keeps_scores=scores, shares_cores=place.shares_cores
+        )
+        for spec in specs
+    }
+    tried, ended = store.statuses().keys(), Counter[str]()
+    watcher.trial(None, 0, len(specs))
+    try:
+        with place.run([*spec_of.values()], plan.rows, store.folder / Folder.OUTPUT_LOG) as results:
+            for done, result in enumerate(results, start=1):
+                spec = spec_of[result.row.trial_id]
+                keep_files(result, store.folder, names[spec.trial_id])  # first: no row without them
+                try:
+                    store.add(result, replace=spec.trial_id in tried)
+                except RefusedRecordError as error:
+                    reason = f"{type(error).__name__}: {error}"
+                    result = TrialResult.lost(spec, plan.rows.X.shape[1], "failed", reason)
+                    store.add(result, replace=spec.trial_id in tried)
+                ended[result.row.status] += 1
+                watcher.trial(result, done, len(specs))
+        remove_unfinished(store.folder)
+        of_end = {"finished": _now(), "load_at_end": os.getloadavg()[0]}
+        labels, pictures = partial(labels_of, plan.rows), partial(_pictures_of, plan.rows)
+        store.add_labels(labels, pictures, **of_end)
+    except KeyboardInterrupt:
+        if not store.statuses():
+            raise  # nothing was kept
+        files = [word for path in how.plugin_files for word in ("--plugin", str(path))]
+        words = ["python", "-m", "oasis_bench", "run", "--resume", str(store.folder), *files]
+        raise KeyboardInterrupt(
+            f"interrupted after {done} of {len(specs)} trials; they are kept: "
+            f"continue with '{shlex.join(words)}', or "
+            f"write their report with 'python -m oasis_bench report {store.folder}'"
+        ) from None
     has_result = "ok" in store.statuses().values()
     return ended.total() - ended["ok"] - has_result * ended["not applicable"]
 
 
 def _session(place: Executor, command: str | None) -> dict[str, Any]:
     """Return what is stored of this call of the command."""
-    about = {**Machine.provenance(), **place.provenance()}
-    now = {"started": _now(), "load_at_start": Machine.load()}
+    about = {**describe_machine(), **place.provenance()}
+    now = {"started": _now(), "load_at_start": os.getloadavg()[0]}
     return {**now, "command": command, "provenance": about}
 
 
@@ -289,22 +306,21 @@ def _said(kind: type[S], plugin: Any, **more: Any) -> S:
     return kind(summary=plugin.summary, citation=plugin.citation, **more)
 
 
-def _sources(
-    experiment: Experiment, dataset: Dataset, rows: LabelledRows, registry: Registry
-) -> Sources:
+def _sources(plan: Plan) -> Sources:
     """Return what the data set, learners, tasks and splits say about themselves, for the report."""
+    experiment, dataset, registry = plan.asked, plan.dataset, plan.registry
     learners = {
         label: _said(Source, registry.algorithms[spec.algorithm])
         for label, spec in experiment.learners.items()
     }
     splits = {}
-    for task in experiment.find_tasks(registry):
-        split = registry.splits[task.split](experiment).for_rows(rows)
-        splits[task.split] = SplitSource(
+    for name in plan.splits:
+        split = registry.splits[name](experiment).for_rows(plan.rows)
+        splits[name] = SplitSource(
             summary=split.in_words(),
             citation=split.citation,
             per_class=not split.no_sizes and split.needed_per_class() is not None,
-            most=split.n_partitions(rows),
+            most=split.n_partitions(plan.rows),
         )
     of_data = _said(DatasetSource, dataset, name=dataset.title, licence=dataset.licence)
     return Sources(of_data, learners, task_sources(experiment, registry), splits)
@@ -312,12 +328,13 @@ def _sources(
 
 def _core_warning(jobs: int, threads: int) -> Iterator[str]:
     """Yield a warning where trials at a time, of several threads each, share too few cores."""
-    cores = Machine.cores()
+    cores = n_cores()
     if min(jobs, threads) > 1 and jobs * threads > cores:
         yield (
             f"warning: {jobs} trials at a time, of {threads} threads each, need {jobs * threads} "
             f"cores, and there are {cores}: they wait for one another, often for longer than they "
-            f"work. Choose --jobs and --threads whose product is at most {cores}"
+            f"work. Choose {spelled('jobs')} and {spelled('threads')} whose product is at most "
+            f"{cores}"
         )
 
 
@@ -361,7 +378,7 @@ def file_names(specs: Sequence[TrialSpec]) -> dict[str, str]:
     names: dict[str, str] = {}
     times: Counter[str] = Counter()
     for spec in specs:
-        split = Split.named_unless_usual(spec.where.split)
+        split = () if spec.where.split == Split.USUAL else (spec.where.split,)
         parts = (spec.learner, spec.where.subset, str(spec.where.partition), *split)
         name = "_".join(re.sub(r"[^a-zA-Z0-9.+=-]", "-", part)[:LONGEST_NAME] for part in parts)
         times[name.casefold()] += 1
@@ -370,9 +387,9 @@ def file_names(specs: Sequence[TrialSpec]) -> dict[str, str]:
     return names
 
 
-def keep_files(record: TrialResult, folder: Path, name: str) -> None:
+def keep_files(result: TrialResult, folder: Path, name: str) -> None:
     """Move the files of a trial that has ended to their names in the folder of the run."""
-    for kind, path in record.files.items():
+    for kind, path in result.files.items():
         target = Folder(folder).path(f"{kind}/{name}")
         try:
             target.parent.mkdir(exist_ok=True)

@@ -6,192 +6,102 @@ ended: a learner may read the file.  What a trial writes names items by their ro
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Self, TypedDict, get_type_hints
+from typing import Any, Self, TypedDict, get_args, get_type_hints
 
-from msgspec import ValidationError, convert, to_builtins
+from msgspec import Struct, ValidationError, convert, inspect, to_builtins
 
 from oasis_bench.data import Schema
 from oasis_bench.experiment import Experiment
-from oasis_bench.system import Text, UsageError
+from oasis_bench.system import UsageError, quoted
 from oasis_bench.tasks import Task
+from oasis_bench.trial import TrialResult
 
-SCHEMA_VERSION = 14
+SCHEMA_VERSION = 15
 """Raised by one with every change of the tables, or of the content of the table `run`."""
 
-TRIAL_TABLES = (
-    *("answers", "tuned", "measures", "groups", "predicted_classes", "validation", "traces"),
-    *("symmetry", "retrievals"),
-    "projections",
-    "fit_numbers",
-)
-"""The tables with further rows of each trial."""
+_ONCE = {
+    "answers": "task",
+    "tuned": "gallery",
+    "measures": "task, measure, ifnull(k, 0)",
+    "groups": "task, measure, ifnull(k, 0), cluster",
+    "predicted_classes": "task, predicted",
+    "traces": "part, n_steps",
+    "symmetry": "n_steps",
+    "retrievals": "query, rank",
+    "projections": "row",
+    "fit_numbers": "name",
+}
+"""Tables with further rows of each trial, and what no two rows of a trial have in common."""
 
-_TABLES = """
+TRIAL_TABLES = (*_ONCE, "validation")
+"""All tables with further rows of each trial."""
+
+_OTHER_TABLES = """
 CREATE TABLE run (
     key TEXT PRIMARY KEY,
     value TEXT NOT NULL               -- JSON
 ) STRICT;
-CREATE TABLE trials (
-    trial_id TEXT PRIMARY KEY,        -- hash of what decides the result (see TrialSpec)
-    learner TEXT NOT NULL,            -- its label in this run
-    algorithm TEXT NOT NULL,          -- its name in the registry
-    dataset TEXT NOT NULL,
-    subset TEXT NOT NULL,
-    n_classes INTEGER NOT NULL,
-    partition INTEGER NOT NULL,       -- from 0
-    split TEXT NOT NULL,              -- how the items were divided (see tasks.task.Task)
-    transductive INTEGER NOT NULL,    -- 1 where the learner may use the unlabelled test items
-    status TEXT NOT NULL CHECK (
-        status IN ('ok', 'failed', 'crashed', 'timeout', 'out of memory', 'not applicable')
-    ),
-    reason TEXT,                      -- one line, where status is not ok
-    traceback TEXT,
-    scaling TEXT,                     -- this and the next three as the first measure tuned them
-    params TEXT,                      -- (see the table tuned): what the costs below are of
-    n_steps INTEGER,
-    blend REAL CHECK (blend BETWEEN 0 AND 1),
-    n_train INTEGER NOT NULL,
-    n_test INTEGER NOT NULL,
-    rho REAL NOT NULL CHECK (rho BETWEEN 0 AND 1),  -- of partitions (see tasks.Split.rho)
-    n_features INTEGER NOT NULL,
-    fit_seconds REAL,                 -- wall clock of the final fit alone
-    fit_cpu_seconds REAL,
-    fit_waiting_seconds REAL,         -- its threads waited for a core; NULL where not measurable
-    fit_peak_bytes INTEGER,           -- above the start of the fit; NULL where not known
-    tuning_fit_seconds REAL,          -- inner folds, as if in turn: learning
-    tuning_score_seconds REAL,        -- inner folds: validation
-    threads INTEGER NOT NULL,         -- the largest thread pool during the fit
-    shared_cores INTEGER NOT NULL,    -- 1 where other trials ran at the same time
-    processor TEXT,                   -- that of the final fit; NULL without a result
-    query_seconds REAL,               -- embedding and scoring all queries, wall clock
-    query_cpu_seconds REAL,
-    n_timed_queries INTEGER,          -- queries that were scored in that time
-    model_bytes INTEGER,              -- of the fitted learner
-    symmetry_index REAL,              -- of W; NULL where there is none or it was not asked for
-    finished TEXT NOT NULL            -- UTC, ISO 8601
-) STRICT;
-CREATE UNIQUE INDEX trials_once ON trials (learner, subset, partition, split);
-CREATE TABLE answers (                -- how each task that was asked of a trial was answered
-    trial_id TEXT NOT NULL REFERENCES trials,
-    task TEXT NOT NULL,
-    status TEXT NOT NULL CHECK (status IN ('ok', 'failed', 'not applicable')),
-    reason TEXT,                      -- one line, where status is not ok
-    n_queries INTEGER,                -- that count
-    n_left_out INTEGER,               -- that do not, such as items without a relevant one
-    PRIMARY KEY (trial_id, task)
-) STRICT;
-CREATE TABLE tuned (                  -- what was fitted for the tasks of each gallery
-    trial_id TEXT NOT NULL REFERENCES trials,
-    gallery TEXT NOT NULL,            -- what its queries are compared with (see tasks.task.Task)
-    task TEXT NOT NULL,               -- this measure of this task tuned it on the inner folds
-    measure TEXT NOT NULL,
-    k INTEGER,
-    scaling TEXT NOT NULL,            -- of the rows, tuned or given
-    params TEXT NOT NULL,             -- JSON: the hyper-parameters
-    n_steps INTEGER,                  -- tuned or given; NULL where there are no steps
-    blend REAL CHECK (blend BETWEEN 0 AND 1),  -- the weight b of the learner (see
-                                      -- plugins.blending); NULL: not blended with the baseline
-    baseline_scaling TEXT,            -- of the baseline's rows; NULL: those of a saved model
-    baseline_sd REAL,                 -- of the baseline's score and the learner's, on pairs of
-    learned_sd REAL,                  -- training items
-    PRIMARY KEY (trial_id, gallery)
-) STRICT;
-CREATE TABLE measures (
-    trial_id TEXT NOT NULL REFERENCES trials,
-    task TEXT NOT NULL,
-    measure TEXT NOT NULL,            -- such as 'mAP', 'precision', 'accuracy'
-    k INTEGER,                        -- NULL where the measure has none
-    value REAL NOT NULL,
-    as_learned REAL NOT NULL,         -- the same of the learner alone, b = 1
-    chance REAL                       -- of this measure for a random order; NULL: not known
-) STRICT;
-CREATE UNIQUE INDEX measures_once ON measures (trial_id, task, measure, ifnull(k, 0));
-CREATE TABLE groups (                 -- what each group of judgements adds to a measure
-    trial_id TEXT NOT NULL REFERENCES trials,
-    task TEXT NOT NULL,
-    measure TEXT NOT NULL,
-    k INTEGER,                        -- NULL where the measure has none
-    cluster INTEGER NOT NULL,         -- the text query, reference or rated query
-    n INTEGER NOT NULL CHECK (n > 0), -- judgements of it that count
-    value REAL NOT NULL               -- their sum
-) STRICT;
-CREATE UNIQUE INDEX groups_once ON groups (trial_id, task, measure, ifnull(k, 0), cluster);
-CREATE TABLE predicted_classes (
-    trial_id TEXT NOT NULL REFERENCES trials,
-    task TEXT NOT NULL,
-    predicted INTEGER NOT NULL,       -- a class number of the data set
-    rows TEXT NOT NULL,               -- JSON: the test items of which it is predicted, ascending
-    PRIMARY KEY (trial_id, task, predicted)
-) STRICT;
 CREATE TABLE labels (                 -- of all items that other tables name
-    row INTEGER NOT NULL,             -- of the data set
-    label INTEGER NOT NULL,           -- a class number; an item may have several
+    row INTEGER NOT NULL CHECK (row BETWEEN 0 AND 9007199254740992),  -- of the data set
+    label INTEGER NOT NULL CHECK (label BETWEEN 0 AND 9007199254740992),  -- a class number; an item
+                                      -- may have several
     PRIMARY KEY (row, label)
 ) STRICT;
-CREATE TABLE validation (             -- the measures that tune, on the inner folds
-    trial_id TEXT NOT NULL REFERENCES trials,
-    task TEXT NOT NULL,               -- whose measure it is (see tuned)
-    scaling TEXT NOT NULL,
-    params TEXT NOT NULL,             -- JSON
-    n_steps INTEGER,
-    fold INTEGER NOT NULL,
-    value REAL NOT NULL
-) STRICT;
-CREATE TABLE retrievals (             -- what some queries retrieve, best first
-    trial_id TEXT NOT NULL REFERENCES trials,
-    query INTEGER NOT NULL,           -- row numbers of the data set
-    rank INTEGER NOT NULL,            -- from 1
-    retrieved INTEGER NOT NULL,
-    PRIMARY KEY (trial_id, query, rank)
-) STRICT;
 CREATE TABLE pictures (
-    row INTEGER PRIMARY KEY,          -- of the data set
+    row INTEGER PRIMARY KEY CHECK (row BETWEEN 0 AND 9007199254740992),
     caption TEXT NOT NULL,            -- its class, or its words
     thumbnail BLOB                    -- JPEG; NULL where the file could not be read
 ) STRICT;
-CREATE TABLE traces (                 -- the same measure along the steps, off the clock
-    trial_id TEXT NOT NULL REFERENCES trials,
-    part TEXT NOT NULL CHECK (part IN ('train', 'test')),
-    n_steps INTEGER NOT NULL,
-    value REAL NOT NULL,
-    PRIMARY KEY (trial_id, part, n_steps)
-) STRICT;
-CREATE TABLE symmetry (               -- of W along the same steps, for learners of x'Wy
-    trial_id TEXT NOT NULL REFERENCES trials,
-    n_steps INTEGER NOT NULL,
-    symmetry_index REAL NOT NULL,     -- |(W + W')/2| / |W|, Frobenius norms
-    PRIMARY KEY (trial_id, n_steps)
-) STRICT;
-CREATE TABLE projections (            -- some test items in a plane (see the trial's evaluator)
-    trial_id TEXT NOT NULL REFERENCES trials,
-    row INTEGER NOT NULL,             -- of the data set
-    x REAL NOT NULL,                  -- by the learner's scores; the mean of x^2 + y^2 is the
-    y REAL NOT NULL,                  -- share of the variance that the plane has
-    x_before REAL,                    -- by the scaled rows that the learner got; NULL where it
-    y_before REAL,                    -- takes no rows
-    PRIMARY KEY (trial_id, row)
-) STRICT;
-CREATE TABLE fit_numbers (            -- single numbers of the final fit
-    trial_id TEXT NOT NULL REFERENCES trials,
-    name TEXT NOT NULL,               -- a fitted attribute, such as gap_; 'training': the
-                                      -- measure that chooses, on the training items
-    value REAL NOT NULL,
-    PRIMARY KEY (trial_id, name)
-) STRICT;
 """
 
-SCHEMA = _TABLES
-for _kind, _range in (
-    ("INTEGER", r"\2 BETWEEN 0 AND 9007199254740992"),
-    ("REAL", r"abs(\2) < 1e100"),
-):
-    _column = rf"(?m)^( +(\w+) {_kind}(?: NOT NULL| PRIMARY KEY)?)"
-    SCHEMA = re.sub(_column, rf"\1 CHECK ({_range})", SCHEMA)
-"""The tables; whole numbers are at least 0 and exact as floats, and others are finite."""
+
+def _column(field: inspect.Field) -> str:
+    """Declare a column: whole numbers are at least 0 and exact as floats, others are finite."""
+    of_field = field.type.types if isinstance(field.type, inspect.UnionType) else (field.type,)
+    kind, name = of_field[0], field.name
+    needed = " NOT NULL" if len(of_field) == 1 else ""
+    if isinstance(kind, inspect.IntType):
+        least = 0 if kind.gt is None else kind.gt + 1
+        return f"{name} INTEGER{needed} CHECK ({name} BETWEEN {least} AND 9007199254740992)"
+    if isinstance(kind, inspect.FloatType):
+        is_share = (kind.ge, kind.le) == (0, 1)
+        check = f"{name} BETWEEN 0 AND 1" if is_share else f"abs({name}) < 1e100"
+        return f"{name} REAL{needed} CHECK ({check})"
+    if isinstance(kind, inspect.LiteralType):
+        known = ", ".join(f"'{value}'" for value in kind.values)
+        return f"{name} TEXT{needed} CHECK ({name} IN ({known}))"
+    return f"{name} TEXT{needed}"
+
+
+def _table(name: str, record: type[Struct], *more: str) -> str:
+    """Declare the table of a record, with more columns before its own."""
+    info = inspect.type_info(record)
+    assert isinstance(info, inspect.StructType)
+    columns = ",\n    ".join([*more, *map(_column, info.fields)])
+    return f"CREATE TABLE {name} (\n    {columns}\n) STRICT;\n"
+
+
+def _index(table: str, columns: str) -> str:
+    """Declare that no two rows have the same in these columns."""
+    return f"CREATE UNIQUE INDEX {table}_once ON {table} ({columns});\n"
+
+
+_RECORDS = get_type_hints(TrialResult, include_extras=True)
+_OF_A_TRIAL = "trial_id TEXT NOT NULL REFERENCES trials (trial_id)"
+SCHEMA = "".join(
+    [
+        _OTHER_TABLES,
+        _table("trials", _RECORDS["row"]),
+        _index("trials", "learner, subset, partition, split"),
+        "CREATE UNIQUE INDEX trial_ids ON trials (trial_id);\n",
+        *(_table(table, get_args(_RECORDS[table])[0], _OF_A_TRIAL) for table in TRIAL_TABLES),
+        *(_index(table, f"trial_id, {columns}") for table, columns in _ONCE.items()),
+    ]
+)
+"""The tables: those of trials have the fields of the records of `TrialResult` as columns."""
 
 PICTURED_ROWS = "SELECT query FROM retrievals UNION SELECT retrieved FROM retrievals"
 """The row numbers of the items that have a picture, where the data set has pictures."""
@@ -389,6 +299,6 @@ class RunFacts(Session):
             ("galleries", [task.gallery for task in tasks], Task.GALLERIES),
         ):
             if unknown := next((name for name in named if name not in known), None):
-                raise UsageError(f"its {what} do not fit together: {Text.shown(unknown)}")
+                raise UsageError(f"its {what} do not fit together: {quoted(unknown)}")
         if not all(task.measures for task in tasks) or not all(self.classes.values()):
             raise UsageError("a task has no measures, or a class subset no classes")

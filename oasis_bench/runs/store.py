@@ -19,9 +19,11 @@ from pathlib import Path
 from typing import Any, Self
 
 import pandas as pd
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from oasis_bench.data import Scaling
-from oasis_bench.experiment import TrialSpec
+from oasis_bench.experiment import cell_name
 from oasis_bench.runs.schema import (
     NAMED_ROWS,
     PICTURED_ROWS,
@@ -31,8 +33,8 @@ from oasis_bench.runs.schema import (
     TRIAL_TABLES,
     RunFacts,
 )
-from oasis_bench.system import Folder, OutputError, Text, UsageError, require_memory
-from oasis_bench.trial import TrialResult
+from oasis_bench.system import Folder, OutputError, UsageError, quoted, require_memory, spelled
+from oasis_bench.trial import Measured, TrialResult
 
 FILE_NAME = "results.sqlite"
 
@@ -86,36 +88,6 @@ class StoredRun:
     fit_numbers: pd.DataFrame  # ... single number of its fit
     pictures: pd.DataFrame  # a row for each picture of the examples
 
-    @staticmethod
-    def is_in(folder: Path) -> bool:
-        """Tell whether there is a run in `folder`, whole or not."""
-        return (folder / FILE_NAME).exists()
-
-    @staticmethod
-    def new_folder(dataset: str) -> Path:
-        """Name a folder for a run on a data set, by its name or path, that was given none."""
-        return Path("runs") / f"{Path(dataset).stem[:LONGEST_NAME]}-{datetime.now():%Y%m%d-%H%M%S}"
-
-    @staticmethod
-    def refuse_used(folder: Path) -> None:
-        """Raise a UsageError where `folder`, the value of --output, holds anything."""
-        try:
-            held = next(folder.iterdir(), None)
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise UsageError(f"cannot use {folder} for output: {error.strerror}") from error
-        if StoredRun.is_in(folder):
-            raise UsageError(
-                f"{folder} already has a run: choose another --output, continue the run with "
-                f"'--resume {folder}', or remake its report with 'report {folder}'"
-            )
-        if held is not None:
-            raise UsageError(
-                f"{folder} is not empty (it contains {held.name}): choose another --output, "
-                "so that nothing of yours is overwritten"
-            )
-
     def typed_tables(self) -> dict[str, pd.DataFrame]:
         """Return all tables by name, each column of the type that it is stored in."""
         tables = {it.name: getattr(self, it.name) for it in fields(self) if it.name != "info"}
@@ -123,6 +95,36 @@ class StoredRun:
             name: table.astype({str(column): _column_types()[str(column)] for column in table})
             for name, table in tables.items()
         }
+
+
+def has_run(folder: Path) -> bool:
+    """Tell whether there is a run in `folder`, whole or not."""
+    return (folder / FILE_NAME).exists()
+
+
+def new_run_folder(dataset: str) -> Path:
+    """Name a folder for a run on a data set, by its name or path, that was given none."""
+    return Path("runs") / f"{Path(dataset).stem[:LONGEST_NAME]}-{datetime.now():%Y%m%d-%H%M%S}"
+
+
+def refuse_used_folder(folder: Path) -> None:
+    """Raise a UsageError where `folder`, the value of --output, holds anything."""
+    try:
+        held = next(folder.iterdir(), None)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise UsageError(f"cannot use {folder} for output: {error.strerror}") from error
+    if has_run(folder):
+        raise UsageError(
+            f"{folder} already has a run: choose another {spelled('output')}, continue the run "
+            f"with '--resume {folder}', or remake its report with 'report {folder}'"
+        )
+    if held is not None:
+        raise UsageError(
+            f"{folder} is not empty (it contains {held.name}): choose another "
+            f"{spelled('output')}, so that nothing of yours is overwritten"
+        )
 
 
 @dataclass
@@ -137,14 +139,14 @@ class Store:
     @classmethod
     def create(cls, folder: Path, info: RunFacts) -> Self:
         """Make the file of a new run, and its folder, which must be empty."""
-        StoredRun.refuse_used(folder)
+        refuse_used_folder(folder)
         path = folder / FILE_NAME
         try:
             made_folder = not folder.exists()
             folder.mkdir(parents=True, exist_ok=True)
             lock = _lock(folder)
             try:
-                StoredRun.refuse_used(folder)  # again: another process may have been quicker
+                refuse_used_folder(folder)  # again: another process may have been quicker
                 store = cls(folder, _connect(path, "rwc"), lock, made_folder)
             except BaseException:
                 os.close(lock)
@@ -269,35 +271,29 @@ class Store:
         """Return the status of each stored trial, by its trial_id."""
         return dict(self.connection.execute("SELECT trial_id, status FROM trials"))
 
-    def add(self, record: TrialResult, replace: bool = False) -> None:
+    def add(self, result: TrialResult, replace: bool = False) -> None:
         """Write a trial in one transaction; with `replace`, first delete what is stored of it."""
-        trial_id = record.columns["trial_id"]
+        trial_id = result.row.trial_id
         with self._transaction():
             if replace:
                 for table in (*TRIAL_TABLES, "trials"):
                     self.connection.execute(f"DELETE FROM {table} WHERE trial_id = ?", (trial_id,))
-            self._insert("trials", [record.columns])
+            self._insert("trials", [asdict(result.row)])
             for table in TRIAL_TABLES:
-                rows = [{"trial_id": trial_id, **row} for row in getattr(record, table)]
-                self._insert(table, rows)
+                self._insert_of_trial(table, trial_id, getattr(result, table))
 
-    def add_answers(
-        self,
-        trial_id: str,
-        tasks: Collection[str],
-        rows: Mapping[str, Sequence[Mapping[str, Any]]],
-    ) -> None:
-        """Write rows of 'answers', 'measures' and others for tasks of a stored trial.
-
-        They replace those that are stored of the same tasks.
-        """
+    def add_answers(self, trial_id: str, tasks: Collection[str], measured: Measured) -> None:
+        """Write what was measured of tasks of a stored trial, in place of what is stored."""
         with self._transaction():
-            for table, new in rows.items():
+            for table, new in vars(measured).items():
                 self.connection.executemany(
                     f"DELETE FROM {table} WHERE trial_id = ? AND task = ?",
                     [(trial_id, task) for task in tasks],
                 )
-                self._insert(table, [{"trial_id": trial_id, **row} for row in new])
+                self._insert_of_trial(table, trial_id, new)
+
+    def _insert_of_trial(self, table: str, trial_id: str, rows: Sequence[Struct]) -> None:
+        self._insert(table, [{"trial_id": trial_id, **asdict(row)} for row in rows])
 
     def _insert(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
         if rows:
@@ -363,7 +359,7 @@ def _read(connection: sqlite3.Connection) -> StoredRun:
     named = connection.execute(f"WITH named(row) AS ({NAMED_ROWS}) SELECT row FROM named")
     for (row,) in named:
         if not isinstance(row, int) or row < 0:
-            raise UsageError(f"it names an item by {Text.shown(row)}: a row number is needed")
+            raise UsageError(f"it names an item by {quoted(row)}: a row number is needed")
     return StoredRun(info=info, **tables)
 
 
@@ -375,24 +371,23 @@ def _refuse_what_does_not_fit(info: RunFacts, tables: Mapping[str, pd.DataFrame]
     for table, rows in tables.items():
         for column in known.keys() & rows.columns:
             for name in set(rows[column].dropna().unique()) - known[column].keys():
-                raise UsageError(f"{table} has the {column} {Text.shown(name)}, the run has not")
+                raise UsageError(f"{table} has the {column} {quoted(name)}, the run has not")
         for column in {"scaling", "baseline_scaling"} & {*rows.columns}:
             for name in rows[column].dropna().unique():
-                if Scaling.words(name) is None:
-                    raise UsageError(f"{table} has the unknown scaling {Text.shown(name)}")
+                Scaling(name)
         for text in rows["params"].dropna().unique() if "params" in rows else ():
             if not isinstance(_from_json(text, "params"), dict):
-                raise UsageError(f"{table}: {Text.shown(text)} are no hyper-parameters")
+                raise UsageError(f"{table}: {quoted(text)} are no hyper-parameters")
     of_trials = tables["trials"][["trial_id", "learner", "subset", "split"]].to_numpy().tolist()
     for trial, *(learner, subset, split) in of_trials:
-        identity = info.identities.get(TrialSpec.cell_name(learner, subset, split))
+        identity = info.identities.get(cell_name(learner, subset, split))
         if identity is None or len(identity["classes"]) != len(info.classes[subset]):
-            raise UsageError(f"it does not say what decides the trial {Text.shown(trial)}")
+            raise UsageError(f"it does not say what decides the trial {quoted(trial)}")
     tuned = set(zip(tables["tuned"]["trial_id"], tables["tuned"]["gallery"], strict=True))
     measured = zip(tables["measures"]["trial_id"], tables["measures"]["task"], strict=True)
     for trial, task in set(measured):
         if (trial, sources.tasks[task].gallery) not in tuned:
-            raise UsageError(f"it does not say how {Text.shown(trial)} was tuned for {task}")
+            raise UsageError(f"it does not say how {quoted(trial)} was tuned for {task}")
 
 
 def _read_table(connection: sqlite3.Connection, query: str) -> pd.DataFrame:
@@ -480,7 +475,7 @@ def _from_json(text: Any, what: str) -> Any:
     try:
         value = json.loads(text)
     except (TypeError, ValueError, RecursionError) as error:
-        raise UsageError(f"what it says of its {what} is no JSON: {Text.shown(text)}") from error
+        raise UsageError(f"what it says of its {what} is no JSON: {quoted(text)}") from error
     if _is_deep(value, DEEPEST):
         raise UsageError(f"what it says of its {what} is nested more than {DEEPEST} times")
     return value
@@ -496,7 +491,7 @@ def _is_deep(value: Any, most: int) -> bool:
 
 def _read_info(connection: sqlite3.Connection) -> RunFacts:
     rows = connection.execute("SELECT key, value FROM run")
-    return RunFacts.from_json({key: _from_json(value, Text.shown(key)) for key, value in rows})
+    return RunFacts.from_json({key: _from_json(value, quoted(key)) for key, value in rows})
 
 
 def _write_info(connection: sqlite3.Connection, values: Mapping[str, Any]) -> None:
@@ -514,6 +509,7 @@ def _lock(folder: Path) -> int:
     except OSError as error:
         os.close(descriptor)
         raise UsageError(
-            f"another process writes to {folder}: wait for its end, or choose another --output"
+            f"another process writes to {folder}: wait for its end, or choose another "
+            f"{spelled('output')}"
         ) from error
     return descriptor

@@ -13,9 +13,8 @@ cdef extern from "_random.h":
 
 
 def running_sums(
-    const double[::1] values,       # IN: (nnz,)
+    double[::1] values,             # INOUT: (nnz,); then sums of those of the same row so far
     const Py_ssize_t[::1] indptr,   # IN: where each row starts
-    double[::1] sums,               # OUT: (nnz,) sums of the values of the same row so far
 ):
     """Sum row by row: a difference of sums over all rows would lose the digits of small ones."""
     cdef Py_ssize_t row, entry
@@ -25,7 +24,7 @@ def running_sums(
             total = 0.0
             for entry in range(indptr[row], indptr[row + 1]):
                 total += values[entry]
-                sums[entry] = total
+                values[entry] = total
 
 
 cdef class LabelGraph:

@@ -183,12 +183,14 @@ def _label_graph(factor: sparse.csr_array, threshold: float, weighted: bool) -> 
     by_label = np.lexsort((weights, labels))
     label_ptr = np.r_[0, np.bincount(labels, minlength=factor.shape[1]).cumsum()].astype(np.intp)
     images = np.repeat(np.arange(factor.shape[0], dtype=np.int32), np.diff(indptr))[by_label]
-    weight_sums = _running_sums(weights[by_label], label_ptr)
+    weight_sums = weights[by_label]
+    running_sums(weight_sums, label_ptr)
     places = np.empty(factor.nnz, dtype=np.intp)
     places[by_label] = np.arange(factor.nnz)
     before = np.where(places > label_ptr[labels], weight_sums[places - 1], 0.0)
     after = weight_sums[label_ptr[1:] - 1][labels] - weight_sums[places]
-    mass_sums = _running_sums(weights * (before + after), indptr)
+    mass_sums = weights * (before + after)
+    running_sums(mass_sums, indptr)
     return LabelGraph(
         indptr,
         labels.astype(np.int32),
@@ -201,11 +203,3 @@ def _label_graph(factor: sparse.csr_array, threshold: float, weighted: bool) -> 
         threshold,
         weighted,
     )
-
-
-def _running_sums(
-    values: npt.NDArray[np.float64], indptr: npt.NDArray[np.intp]
-) -> npt.NDArray[np.float64]:
-    sums = np.empty_like(values)
-    running_sums(values, indptr, sums)
-    return sums

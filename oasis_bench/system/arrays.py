@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib import format as npy
 
-from oasis_bench.system.errors import Text, UsageError
+from oasis_bench.system.errors import UsageError, quoted
 
 ArrayHeader: TypeAlias = tuple[tuple[int, ...], bool, np.dtype[Any]]
 """What the NPY header of an array claims: shape, whether the order is Fortran's, type."""
@@ -57,7 +57,7 @@ class ArrayArchive(zipfile.ZipFile):
             is_odd = is_stored and entry.compress_size != entry.file_size
             if is_odd or entry.compress_type not in methods:
                 raise UsageError(
-                    f"its entry {Text.shown(entry.filename)} is packed in a way that is not read: "
+                    f"its entry {quoted(entry.filename)} is packed in a way that is not read: "
                     "unpack the file, and zip it again without compression"
                 )
 

@@ -1,89 +1,121 @@
-"""Errors of the user's making, what a user gives read and checked, texts fit for a terminal."""
+"""Errors of the user's making and their words; what a user gives read and checked."""
 
 from __future__ import annotations
 
 import difflib
 import importlib.util
-from collections.abc import Callable, Collection, Iterable, Sequence
+import shlex
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, Self, TypeAlias
+
+LONGEST_REASON, LONGEST_PATH, LONGEST_VALUE = 2000, 200, 80
+"""Characters of a message, and in it of a path or another value."""
 
 
-class Text:
-    """Texts fit for a terminal, a store or a message, and the parts of messages."""
+def printable(text: str, keep: str = "", longest: int | None = None) -> str:
+    """Return `text` with control characters replaced, but for those to `keep`.
 
-    LONGEST = 20_000
-    """Characters of a text that are kept."""
-
-    LONGEST_REASON = 2000
-    """Characters of the reason of a failure."""
-
-    LONGEST_PATH = 200
-    """Characters of a path that a message repeats."""
-
-    SHOWN = 80
-    """Characters of a user's value that a message repeats."""
-
-    @staticmethod
-    def printable(text: str, keep: str = "") -> str:
-        """Return `text` with control characters replaced, but for those to `keep`."""
-        return "".join(char if char.isprintable() or char in keep else "\ufffd" for char in text)
-
-    @staticmethod
-    def encodable(text: str) -> str:
-        """Return a text with the bytes of paths that are no UTF-8 as Python writes them."""
-        return text.encode("utf-8", "backslashreplace").decode()
-
-    @staticmethod
-    def for_terminal(text: str) -> str:
-        """Return an `encodable` text of some lines, what a terminal would obey in it replaced."""
-        return text if text.isprintable() else Text.printable(Text.encodable(text), keep=_KEPT)
-
-    @staticmethod
-    def cut(text: str, longest: int = LONGEST) -> str:
-        """Return a text of at most `longest` characters, without the middle of a longer one."""
-        if len(text) <= longest:
-            return text
+    A text of more than `longest` characters loses its middle.
+    """
+    if longest is not None and len(text) > longest:
         half = longest // 2
-        return f"{text[:half]} [... {len(text) - 2 * half} characters ...] {text[-half:]}"
+        text = f"{text[:half]} [... {len(text) - 2 * half} characters ...] {text[-half:]}"
+    return "".join(char if char.isprintable() or char in keep else "\ufffd" for char in text)
 
-    @staticmethod
-    def shown(value: object) -> str:
-        """Return a value as messages show it: as Python does, a long one without its middle."""
-        try:
-            return Text.printable(Text.cut(repr(value), Text.SHOWN))
-        except ValueError:  # Python writes no number of more than 4300 digits
-            return f"a number of type {type(value).__name__}, too long to be shown"
 
-    @staticmethod
-    def of_error(error: BaseException) -> str:
-        """Return the type and the message of an error on one `printable` line of bounded length.
+def encodable(text: str) -> str:
+    """Return a text with the bytes of paths that are no UTF-8 as Python writes them."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
-        Those of a plugin may raise errors themselves.
-        """
-        try:
-            text = f"{type(error).__name__}: {error}"
-        except Exception:
-            text = f"{type(error).__name__}: its message cannot be made"
-        return Text.printable(" ".join(Text.cut(text, Text.LONGEST_REASON).split()))
 
-    @staticmethod
-    def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
-        """Word the error for a name that is not among `known`, with the nearest that is."""
-        known = list(known)
-        there = ", ".join(known) or "none"
-        return f"unknown {kind} {Text.shown(name)}: {Text.nearest(name, known)}there are {there}"
+def for_terminal(text: str) -> str:
+    """Return an `encodable` text of some lines, what a terminal would obey in it replaced."""
+    return text if text.isprintable() else printable(encodable(text), keep=_KEPT)
 
-    @staticmethod
-    def nearest(name: str, known: Iterable[str]) -> str:
-        """Ask whether the nearest of `known` was meant; '' where none is near."""
-        folded = {other.casefold(): other for other in known}
-        near = (
-            []
-            if len(name) > Text.SHOWN
-            else difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.65)
-        )
-        return f"did you mean {Text.shown(folded[near[0]])}? " if near else ""
+
+def quoted(value: object) -> str:
+    """Return a value as messages show it: as Python does, a long one without its middle."""
+    try:
+        return printable(repr(value), longest=LONGEST_VALUE)
+    except ValueError:  # Python writes no number of more than 4300 digits
+        return f"a number of type {type(value).__name__}, too long to be shown"
+
+
+def short_path(path: object) -> str:
+    """Return a path as messages show it: a long one without its middle."""
+    return printable(str(path), longest=LONGEST_PATH)
+
+
+def error_line(error: BaseException) -> str:
+    """Return the type and the message of an error on one `printable` line of bounded length.
+
+    Those of a plugin may raise errors themselves.
+    """
+    try:
+        text = f"{type(error).__name__}: {error}"
+    except Exception:
+        text = f"{type(error).__name__}: its message cannot be made"
+    return printable(" ".join(text.split()), longest=LONGEST_REASON)
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
+    """Word the error for a name that is not among `known`, with the nearest that is."""
+    known = list(known)
+    there = ", ".join(known) or "none"
+    return f"unknown {kind} {quoted(name)}: {did_you_mean(name, known)}there are {there}"
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Ask whether the nearest of `known` was meant; '' where none is near."""
+    folded = {other.casefold(): other for other in known}
+    near = (
+        []
+        if len(name) > LONGEST_VALUE
+        else difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.65)
+    )
+    return f"did you mean {quoted(folded[near[0]])}? " if near else ""
+
+
+_OTHER_FLAGS = {
+    "train_per_class": "train",
+    "test_per_class": "test",
+    "params": "param",
+    "plugin_files": "plugin",
+    "dataset_options": "data-option",
+}
+"""Names of the command line, by what the same is called in Python, where they differ."""
+
+_IN_PYTHON = ContextVar("_IN_PYTHON", default=False)
+
+
+@contextmanager
+def in_python() -> Iterator[None]:
+    """Let messages name settings as keyword arguments: for the functions of a notebook.
+
+    Messages of trials, which are processes of their own, name them as on the command line.
+    """
+    token = _IN_PYTHON.set(True)
+    try:
+        yield
+    finally:
+        _IN_PYTHON.reset(token)
+
+
+def spelled(name: str, value: object = None, metavar: str = "") -> str:
+    """Return a setting, with its value if there is one, as a message names it.
+
+    On the command line ``--test-share 0.5``, or with a `metavar` ``--test-share P``; in Python
+    ``test_share=0.5`` and ``test_share``.
+    """
+    if _IN_PYTHON.get():
+        return name if value is None else f"{name}={value!r}"
+    flag = f"--{_OTHER_FLAGS.get(name, name.replace('_', '-'))}"
+    if value is None:
+        return f"{flag} {metavar}".rstrip()
+    return f"{flag}{'=' if str(value).startswith('-') else ' '}{shlex.quote(str(value))}"
 
 
 _KEPT = "\n\t\xa0\u202f\u3000"
@@ -97,7 +129,7 @@ class UsageError(ValueError):
     """
 
     def __str__(self) -> str:
-        return Text.for_terminal(super().__str__())
+        return printable(encodable(super().__str__()), keep=_KEPT, longest=LONGEST_REASON)
 
 
 class OutputError(UsageError):
@@ -154,49 +186,39 @@ def without_options(
 
 # --- values that a user gives, as text on the command line or in a TOML file
 
+VALUES = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
+"""The types of values, in plain words."""
 
-class Value:
-    """A value that a user gives, as text on the command line or in a TOML file."""
+MOST = 10**12
+"""No whole number that a user gives is larger, where no lower bound is said."""
 
-    NEEDED: ClassVar[dict[type, str]] = {
-        int: "a whole number",
-        float: "a number",
-        str: "a text",
-        bool: "true or false",
-    }
-    """The types of values, in plain words."""
 
-    MOST = 10**12
-    """No whole number that a user gives is larger, where no lower bound is said."""
+def read_value(text: str, kind: type) -> Any:
+    """Read a text as a value of type `kind`.
 
-    @staticmethod
-    def of_text(text: str, kind: type) -> Any:
-        """Read a text as a value of type `kind`.
+    A text that is no such value is returned as it is: `check_value` then refuses it with the same
+    message as for the same mistake in a file.
+    """
+    if kind is bool:
+        return {"true": True, "false": False}.get(text, text)
+    try:
+        return kind(text)
+    except ValueError:
+        return text
 
-        A text that is no such value is returned as it is: `check` then refuses it with the same
-        message as for the same mistake in a file.
-        """
-        if kind is bool:
-            return {"true": True, "false": False}.get(text, text)
-        try:
-            return kind(text)
-        except ValueError:
-            return text
 
-    @staticmethod
-    def check(
-        name: str, value: object, kind: type, least: int | None = None, most: int = MOST
-    ) -> None:
-        """Refuse a value of another type, below `least`, or a whole number above `most`.
+def check_value(
+    name: str, value: object, kind: type, least: int | None = None, most: int | None = None
+) -> None:
+    """Refuse a value of another type, below `least`, or a whole number above `most` or `MOST`.
 
-        True and False are no numbers.
-        """
-        kinds = (int, float) if kind is float else kind
-        right = isinstance(value, kinds) and isinstance(value, bool) == (kind is bool)
-        if not right or (least is not None and value < least):  # type: ignore[operator]
-            bound = "" if least is None else f" of at least {least}"
-            raise UsageError(f"{name} = {Text.shown(value)}: {Value.NEEDED[kind]}{bound} is needed")
-        if isinstance(value, int) and value > most:
-            raise UsageError(
-                f"{name} = {Text.shown(value)}: {Value.NEEDED[kind]} of at most {most} is needed"
-            )
+    True and False are no numbers.
+    """
+    kinds = (int, float) if kind is float else kind
+    right = isinstance(value, kinds) and isinstance(value, bool) == (kind is bool)
+    if not right or (least is not None and value < least):  # type: ignore[operator]
+        bound = "" if least is None else f" of at least {least}"
+        raise UsageError(f"{name} = {quoted(value)}: {VALUES[kind]}{bound} is needed")
+    most = MOST if most is None else most
+    if isinstance(value, int) and value > most:
+        raise UsageError(f"{name} = {quoted(value)}: {VALUES[kind]} of at most {most} is needed")

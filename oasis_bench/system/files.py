@@ -14,7 +14,7 @@ from pathlib import Path, PurePath
 from tempfile import TemporaryFile
 from typing import BinaryIO, Literal
 
-from oasis_bench.system.errors import OutputError, Text, UsageError
+from oasis_bench.system.errors import OutputError, UsageError, quoted, spelled
 
 
 def open_regular(path: Path) -> BufferedReader:
@@ -59,7 +59,8 @@ def refuse_input(output: Path | None, inputs: Iterable[object]) -> None:
     for path in inputs:
         if output is not None and isinstance(path, str | Path) and _is_same(output, path):
             raise UsageError(
-                f"--output {output} is an input too, and would replace it: choose another --output"
+                f"{spelled('output')} {output} is an input too, and would replace it: choose "
+                f"another {spelled('output')}"
             )
 
 
@@ -94,7 +95,7 @@ class Folder:
         for part in parts:
             if part in ("/", ".."):
                 raise UsageError(
-                    f"{Text.shown(name)} is not below {self.root}: give it a name without '..'"
+                    f"{quoted(name)} is not below {self.root}: give it a name without '..'"
                 )
             path /= part
             with suppress(FileNotFoundError, NotADirectoryError):
@@ -149,8 +150,8 @@ class Folder:
             is_other = self.root.exists() and not self.root.is_dir()
             reason = "is no folder" if is_other else error.strerror
             raise UsageError(
-                f"cannot write to {self.root}: {reason}: choose another --output, or correct "
-                "what is in the way"
+                f"cannot write to {self.root}: {reason}: choose another {spelled('output')}, or "
+                "correct what is in the way"
             ) from error
 
     @contextmanager
@@ -161,8 +162,8 @@ class Folder:
             yield
         except OSError as error:
             raise UsageError(
-                f"cannot export to {self.root}: {error.strerror}; choose another --output, or "
-                "free or change what is in the way"
+                f"cannot export to {self.root}: {error.strerror}; choose another "
+                f"{spelled('output')}, or free or change what is in the way"
             ) from error
 
     @contextmanager

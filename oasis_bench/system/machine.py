@@ -96,26 +96,26 @@ class Processes:
                 resident += process.memory_info().rss
         return resident > n_bytes and self.n_bytes() > n_bytes
 
-    @staticmethod
-    def adopt_orphans() -> None:
-        """Make this process the parent of each process below it whose own parent ends."""
-        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
-    @staticmethod
-    def die_with_parent() -> None:
-        """Let the system kill this process when its parent ends."""
-        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+def adopt_orphans() -> None:
+    """Make this process the parent of each process below it whose own parent ends."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
-    @staticmethod
-    def kill_marked(name: str, value: str) -> None:
-        """Kill all processes with a variable in the environment, which children inherit."""
 
-        def has_mark(process: psutil.Process) -> bool:
-            with suppress(psutil.Error, OSError):
-                return bool(process.environ().get(name) == value)
-            return False
+def die_with_parent() -> None:
+    """Let the system kill this process when its parent ends."""
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
-        _kill_all(lambda: list(filter(has_mark, psutil.process_iter())))
+
+def kill_marked(name: str, value: str) -> None:
+    """Kill all processes with a variable in the environment, which children inherit."""
+
+    def has_mark(process: psutil.Process) -> bool:
+        with suppress(psutil.Error, OSError):
+            return bool(process.environ().get(name) == value)
+        return False
+
+    _kill_all(lambda: list(filter(has_mark, psutil.process_iter())))
 
 
 def _prctl(option: int, value: int) -> None:
@@ -271,50 +271,41 @@ DISTRIBUTIONS = (
 )
 
 
-class Machine:
-    """What is known of the machine and of the installation."""
+def describe_machine() -> dict[str, Any]:
+    """Describe this machine and this installation, for the store."""
+    return {
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "platform": platform.platform(),
+        "processor": processor_name(),
+        "cores": n_cores(),
+        "CPU frequency governor": _frequency_governor(),
+        "commit": _commit(),
+        "versions": _versions(),
+        "thread pools": [
+            {
+                "library": pool["internal_api"],
+                "version": pool["version"],
+                "architecture": pool.get("architecture"),
+            }
+            for pool in threadpool_info()
+        ],
+    }
 
-    @staticmethod
-    def provenance() -> dict[str, Any]:
-        """Describe this machine and this installation, for the store."""
-        return {
-            "python": f"{platform.python_implementation()} {platform.python_version()}",
-            "platform": platform.platform(),
-            "processor": Machine.processor(),
-            "cores": Machine.cores(),
-            "CPU frequency governor": _frequency_governor(),
-            "commit": _commit(),
-            "versions": _versions(),
-            "thread pools": [
-                {
-                    "library": pool["internal_api"],
-                    "version": pool["version"],
-                    "architecture": pool.get("architecture"),
-                }
-                for pool in threadpool_info()
-            ],
-        }
 
-    @staticmethod
-    def cores() -> int:
-        """Return how many cores this process may run on."""
-        if hasattr(os, "sched_getaffinity"):
-            return len(os.sched_getaffinity(0))
-        return os.cpu_count() or 1
+def n_cores() -> int:
+    """Return how many cores this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
-    @staticmethod
-    def load() -> float | None:
-        """Return the load of the last minute, or None where the system does not tell."""
-        return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
 
-    @staticmethod
-    def processor() -> str:
-        """Return the model of this machine's processor."""
-        with suppress(OSError):
-            text = Path("/proc/cpuinfo").read_text()
-            if match := re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE):
-                return match[1]
-        return platform.processor() or platform.machine()
+def processor_name() -> str:
+    """Return the model of this machine's processor."""
+    with suppress(OSError):
+        text = Path("/proc/cpuinfo").read_text()
+        if match := re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE):
+            return match[1]
+    return platform.processor() or platform.machine()
 
 
 def _frequency_governor() -> str | None:

@@ -44,37 +44,34 @@ class _OneBlasThread:
                 self._limit.restore_original_limits()
 
 
-class Threads:
-    """Threads of this process: those of the numerical libraries, and others as many."""
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+"""Of the environment: read by the thread pools of numerical libraries when they are loaded."""
 
-    VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-    """Of the environment: read by thread pools when they are loaded."""
+one_blas_thread = _OneBlasThread()
 
-    one_of_blas = _OneBlasThread()
 
-    @staticmethod
-    def of_blas() -> int:
-        """Return how many threads the numerical libraries of this process may use."""
-        pools = _libraries(len(sys.modules)).info()
-        return max((int(pool["num_threads"]) for pool in pools), default=1)
+def n_blas_threads() -> int:
+    """Return how many threads the numerical libraries of this process may use."""
+    pools = _libraries(len(sys.modules)).info()
+    return max((int(pool["num_threads"]) for pool in pools), default=1)
 
-    @staticmethod
-    def side_by_side(
-        work: Callable[[Item], Result], items: Sequence[Item], n_threads: int | None = None
-    ) -> list[Result]:
-        """Return ``work(item)`` of each item, in their order, done in parallel threads.
 
-        By default there are as many threads as BLAS may use, so that `threadpool_limits` and
-        OMP_NUM_THREADS hold here too.  After Ctrl-C or an error no further item is begun.
-        """
-        n_threads = min(n_threads or Threads.of_blas(), len(items)) if len(items) > 1 else 1
-        if n_threads == 1:
-            return [work(item) for item in items]
-        threads = ThreadPoolExecutor(n_threads)
-        try:
-            return list(threads.map(work, items))
-        finally:
-            threads.shutdown(cancel_futures=True)
+def side_by_side(
+    work: Callable[[Item], Result], items: Sequence[Item], n_threads: int | None = None
+) -> list[Result]:
+    """Return ``work(item)`` of each item, in their order, done in parallel threads.
+
+    By default there are as many threads as BLAS may use, so that `threadpool_limits` and
+    OMP_NUM_THREADS hold here too.  After Ctrl-C or an error no further item is begun.
+    """
+    n_threads = min(n_threads or n_blas_threads(), len(items)) if len(items) > 1 else 1
+    if n_threads == 1:
+        return [work(item) for item in items]
+    threads = ThreadPoolExecutor(n_threads)
+    try:
+        return list(threads.map(work, items))
+    finally:
+        threads.shutdown(cancel_futures=True)
 
 
 @lru_cache(maxsize=1)

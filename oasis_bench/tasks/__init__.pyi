@@ -5,7 +5,6 @@ from .classification import (
 from .judged_tasks import PRECISION as PRECISION, human_level as human_level
 from .ranking import (
     Numbers as Numbers,
-    Scores as Scores,
     Similarity as Similarity,
     as_items as as_items,
     block_size as block_size,

@@ -2,6 +2,8 @@
 
 R of the n ranked items are relevant to a query, and every order is as likely.  The item at a rank
 is then relevant with probability R / n and, given that, another one with (R - 1) / (n - 1).
+
+The functions of measures of rankings take R of each query (n_queries,), n, and the measure's k.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.integer]
 
 
-def average_precision_of_chance(n_relevant: Counts, n_ranked: int) -> Floats:
+def average_precision_of_chance(n_relevant: Counts, n_ranked: int, k: int = 0) -> Floats:
     r"""Return the expected average precision of each R in `n_relevant` (n_queries,).
 
     .. math:: E = \frac{1}{n} \left[\frac{R - 1}{n - 1} (n - H_n) + H_n\right]
@@ -26,7 +28,7 @@ def average_precision_of_chance(n_relevant: Counts, n_ranked: int) -> Floats:
     return _mean_precision_at_hits(n_relevant, np.full_like(n_relevant, n_ranked), n_ranked)
 
 
-def average_precision_at_r_of_chance(n_relevant: Counts, n_ranked: int) -> Floats:
+def average_precision_at_r_of_chance(n_relevant: Counts, n_ranked: int, k: int) -> Floats:
     """Return the expected MAP@R: the same sum over the first R ranks only."""
     return _mean_precision_at_hits(n_relevant, n_relevant, n_ranked)
 
@@ -38,7 +40,7 @@ def _mean_precision_at_hits(n_relevant: Counts, depth: Counts, n_ranked: int) ->
     return np.asarray((others * (depth - harmonic) + harmonic) / n_ranked)
 
 
-def precision_of_chance(n_relevant: Counts, n_ranked: int) -> Floats:
+def precision_of_chance(n_relevant: Counts, n_ranked: int, k: int) -> Floats:
     """Return the expected precision at any rank, which is also that of R-precision: R / n."""
     return np.asarray(n_relevant / n_ranked)
 
@@ -50,7 +52,7 @@ def recall_of_chance(n_relevant: Counts, n_ranked: int, k: int) -> Floats:
     return np.asarray(1 - none_at.prod(axis=1))
 
 
-def ndcg_of_chance(n_relevant: Counts, n_ranked: int) -> Floats:
+def ndcg_of_chance(n_relevant: Counts, n_ranked: int, k: int) -> Floats:
     """Return the expected nDCG: R / n of all discounts, over the first R of them."""
     discounts = np.cumsum(1 / np.log2(np.arange(2, n_ranked + 2)))
     return np.asarray(n_relevant / n_ranked * discounts[-1] / discounts[n_relevant - 1])

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
-from oasis_bench.data import LabelledRows, Labels
+from oasis_bench.data import FloatArray, LabelledRows
 from oasis_bench.tasks import chance
-from oasis_bench.tasks.ranking import Numbers, Scores, best_of, places, rank_in_parts
-from oasis_bench.tasks.task import Evaluation, Task, Truth
+from oasis_bench.tasks.ranking import Numbers, best_of, places, rank_in_parts
+from oasis_bench.tasks.task import Evaluation, Measures, Task, Truth
 
 ClassNumbers = npt.NDArray[np.int64]
 
@@ -60,7 +58,7 @@ class NeighbourVotes(Evaluation):
         y: ClassNumbers,
         training: ClassNumbers,
         ties: Numbers,
-        measures: Collection[str] | None = None,
+        measures: Measures = None,
     ) -> None:
         kept = Classification.measures if measures is None else tuple(measures)
         super().__init__(len(y), kept)
@@ -69,7 +67,7 @@ class NeighbourVotes(Evaluation):
         depth = min(FROME_DEPTH, len(training))
         self._ranked = np.full((len(y), depth), -1, dtype=np.int64)
 
-    def judge(self, start: int, scores: Scores) -> None:
+    def judge(self, start: int, scores: FloatArray) -> None:
         """Keep the classes of the ten training items that are nearest to each query."""
         none = np.full(len(scores), -1, dtype=np.intp)
         depth = self._ranked.shape[1]
@@ -150,16 +148,7 @@ class Classification(Task):
         """Refuse rows of several labels."""
         return "its rows have several labels, not one class each" if rows.multi_label else None
 
-    def evaluation(
-        self, truth: Truth, ties: Numbers, measures: Collection[str] | None = None
-    ) -> NeighbourVotes:
+    def evaluation(self, truth: Truth, ties: Numbers, measures: Measures = None) -> NeighbourVotes:
         """Make the evaluation; `truth` holds the labels of test and training items."""
-        y, training = (self._classes(labels) for labels in (truth.y, truth.training))
-        if len(training) != len(ties):
-            raise ValueError(f"{len(training)} training labels for {len(ties)} training items")
+        y, training = np.asarray(truth.y), np.asarray(truth.training)
         return NeighbourVotes(y, training, ties, measures)
-
-    def _classes(self, labels: Labels | None) -> ClassNumbers:
-        if labels is None or sparse.issparse(labels):
-            raise ValueError(f"{self.name} is judged by one class of each test and training item")
-        return np.asarray(labels)

@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
 from oasis_bench.data import JudgedTriplets, Judgements, LabelledRows, Labels, Ratings
 from oasis_bench.system import UsageError, derive_seed
 from oasis_bench.tasks.ranking import Numbers
 from oasis_bench.tasks.split import Classes, Partition, Split
+from oasis_bench.tasks.task import CHECHIK, HUANG, WANG
 
 
 class JudgementsSplit(Split):
@@ -68,10 +67,7 @@ class JudgedSplit(JudgementsSplit):
 
     name = "judged"
     summary = "whole groups of triplets are either for training or for testing"
-    citation = (
-        "Wang et al. (2014), Learning Fine-grained Image Similarity with Deep Ranking, CVPR, "
-        "section 6"
-    )
+    citation = f"{WANG} 6"
 
     def judgements(self, rows: LabelledRows) -> JudgedTriplets | None:
         """Return the triplets."""
@@ -83,10 +79,7 @@ class RatedSplit(JudgementsSplit):
 
     name = "rated"
     summary = "test items are some of the queries that people rated, with their candidates"
-    citation = (
-        "Chechik, Sharma, Shalit & Bengio (2010), Large Scale Online Learning of Image Similarity "
-        "Through Ranking, JMLR 11, section 5.2.3"
-    )
+    citation = f"{CHECHIK} 5.2.3"
 
     def judgements(self, rows: LabelledRows) -> Ratings | None:
         """Return the ratings."""
@@ -149,8 +142,7 @@ def _shuffled_groups(judgements: Judgements, seed: int) -> npt.NDArray[np.int64]
     groups = np.unique(judgements.groups)
     if len(groups) < 2:
         raise UsageError(
-            f"all {len(judgements.groups)} judgements are of one text query or reference: 2 are "
-            "needed, to train and to test"
+            f"all {len(judgements.groups)} judgements are of one text query or reference: give 2"
         )
     return np.random.default_rng(seed).permutation(groups)
 
@@ -186,10 +178,7 @@ class PairsSplit(JudgementsSplit):
 
     name = "pairs"
     summary = "both rows of a pair (or all rows of a class) are for training, or both for testing"
-    citation = (
-        "Huang, Ramesh, Berg & Learned-Miller (2007), Labeled Faces in the Wild, University of "
-        "Massachusetts, technical report 07-49"
-    )
+    citation = HUANG
 
     def refusal(self, rows: LabelledRows) -> str | None:
         """Refuse rows of several labels without pairs, and folds."""
@@ -252,9 +241,7 @@ def _folds(y: Any, pairs: Ratings | None, n_folds: int, least: int, seed: int) -
     held: Numbers = np.arange(n_items)
     together: Any = y
     if pairs is not None:
-        left, right = pairs.items.T
-        graph = sparse.coo_array((np.ones(len(left)), (left, right)), shape=(n_items, n_items))
-        _, together = connected_components(graph, directed=False)
+        together = pairs.joined(n_items)
         held, least = np.unique(pairs.items), n_folds
     groups, of_group, sizes = np.unique(together[held], return_inverse=True, return_counts=True)
     if len(groups) < least or 2 * sizes.max() > len(held):

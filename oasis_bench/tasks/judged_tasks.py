@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from oasis_bench.data import JudgedTriplets, LabelledRows, Ratings
-from oasis_bench.tasks.ranking import Numbers, Scores, places, refuse_nan
-from oasis_bench.tasks.task import Evaluation, Task, Truth
+from oasis_bench.data import FloatArray, JudgedTriplets, LabelledRows, Ratings
+from oasis_bench.tasks.ranking import Numbers, places, refuse_nan
+from oasis_bench.tasks.task import CHECHIK, WANG, Evaluation, GroupSum, Measures, Task, Truth
 
 TOP_KS = (30, 3)
 """30 is the paper's, of 1000 pictures a text query; the data sets here have about 11."""
@@ -30,13 +29,9 @@ class TripletAnswers(Evaluation):
     of more votes; a triplet of equal votes has none and counts for measures of votes alone.
     """
 
-    def __init__(
-        self, judged: JudgedTriplets, ties: Numbers, measures: Collection[str] | None = None
-    ) -> None:
-        possible = _possible_measures(judged)
-        super().__init__(len(ties), tuple(possible if measures is None else measures))
-        if missing := [name for name in self.kept if name not in possible]:
-            raise ValueError(f"{missing[0]} is of votes, and these triplets have none")
+    def __init__(self, judged: JudgedTriplets, ties: Numbers, measures: Measures = None) -> None:
+        kept = _possible_measures(judged) if measures is None else measures
+        super().__init__(len(ties), tuple(kept))
         self.n_queries = len(np.unique(judged.items[:, 0]))
         self._place = places(ties)
         self._queries, self._a, self._b = judged.items.T
@@ -46,8 +41,7 @@ class TripletAnswers(Evaluation):
             if judged.votes is None
             else np.sign(judged.votes[:, 0] - judged.votes[:, 1])
         )
-        order = np.argsort(self._queries, kind="stable")
-        self._order, self._sorted_queries = order, self._queries[order]
+        self._order = np.argsort(self._queries, kind="stable")
         self._preferred = np.zeros(len(judged.items), dtype=np.int64)
         self._at_top = np.zeros((len(TOP_KS), len(judged.items)), dtype=np.int64)
         self._groups = judged.groups
@@ -56,10 +50,11 @@ class TripletAnswers(Evaluation):
             for group in (np.unique(judged.groups) if AT_TOP_K in self.kept else ())
         }
 
-    def judge(self, start: int, scores: Scores) -> None:
+    def judge(self, start: int, scores: FloatArray) -> None:
         """Compare the two scores of each triplet whose query is in the block."""
         refuse_nan(int(np.isnan(scores).sum()), scores)
-        first, last = np.searchsorted(self._sorted_queries, (start, start + len(scores)))
+        block = start, start + len(scores)
+        first, last = np.searchsorted(self._queries, block, sorter=self._order)
         mine = self._order[first:last]
         rows = self._queries[mine] - start
         to_a, to_b = scores[rows, self._a[mine]], scores[rows, self._b[mine]]
@@ -68,7 +63,7 @@ class TripletAnswers(Evaluation):
             for triplet, row in zip(mine, rows, strict=True):
                 self._at_top[:, triplet] = self._score_at_top(int(triplet), scores[row])
 
-    def _score_at_top(self, triplet: int, scores: Scores) -> list[int]:
+    def _score_at_top(self, triplet: int, scores: FloatArray) -> list[int]:
         """Return, for each K, +1 or -1 where a or b is among the K nearest of its group, else 0."""
         items = self._items_of_group[self._groups[triplet]]
         items = items[items != self._queries[triplet]]
@@ -106,7 +101,7 @@ class TripletAnswers(Evaluation):
         a, b = self._votes.T
         return np.asarray((1 + self._preferred * (a - b) / (a + b)) / 2)
 
-    def of_groups(self) -> list[dict[str, Any]]:
+    def of_groups(self) -> list[GroupSum]:
         """Return the sums of similarity precision and agreement, a text query or reference each."""
         groups, place = np.unique(self._groups, return_inverse=True)
         found = []
@@ -115,11 +110,7 @@ class TripletAnswers(Evaluation):
             counts = np.bincount(place, ~np.isnan(values)).astype(int).tolist()
             sums = np.bincount(place, np.nan_to_num(values)).tolist()
             each = zip(groups.tolist(), counts, sums, strict=True)
-            found += [
-                {"measure": measure, "k": None, "cluster": group, "n": n, "value": value}
-                for group, n, value in each
-                if n
-            ]
+            found += [GroupSum(measure, None, group, n, value) for group, n, value in each if n]
         return found
 
     def chances(self, measure: str) -> dict[int | None, float]:
@@ -156,8 +147,7 @@ class JudgedTripletsTask(Task):
     name = "judged-triplets"
     summary = "the item that people find more similar to the query should score higher"
     citation = (
-        "Wang et al. (2014), Learning Fine-grained Image Similarity with Deep Ranking, CVPR, "
-        "section 6.3; votes: Lagunas et al. (2019), A Similarity Measure for Material Appearance, "
+        f"{WANG} 6.3; votes: Lagunas et al. (2019), A Similarity Measure for Material Appearance, "
         "ACM Transactions on Graphics 38"
     )
     split = "judged"
@@ -175,9 +165,7 @@ class JudgedTripletsTask(Task):
         """Return all measures, or those that need no votes."""
         return self.measures if rows.judged is None else _possible_measures(rows.judged)
 
-    def evaluation(
-        self, truth: Truth, ties: Numbers, measures: Collection[str] | None = None
-    ) -> TripletAnswers:
+    def evaluation(self, truth: Truth, ties: Numbers, measures: Measures = None) -> TripletAnswers:
         """Make the evaluation; `truth` holds the triplets among the test items."""
         if truth.judged is None or not len(truth.judged.items):
             raise ValueError("there is no judged triplet among the test items")
@@ -195,14 +183,10 @@ class RatedCandidates(Evaluation):
     candidates of the query that has the fewest; of one rater there is no human level and no error.
     """
 
-    def __init__(
-        self, ratings: Ratings, ties: Numbers, measures: Collection[str] | None = None
-    ) -> None:
+    def __init__(self, ratings: Ratings, ties: Numbers, measures: Measures = None) -> None:
         n_raters = ratings.marks.shape[1]
         possible = RatingsTask.measures if n_raters > 1 else (MARKED,)
         super().__init__(len(ties), possible if measures is None else tuple(measures))
-        if missing := [name for name in self.kept if name not in possible]:
-            raise ValueError(f"{missing[0]}: several raters are needed, and there is one")
         self._place = places(ties)
         order = np.argsort(ratings.queries, kind="stable")
         self._queries, starts = np.unique(ratings.queries[order], return_index=True)
@@ -214,7 +198,7 @@ class RatedCandidates(Evaluation):
         self._ks = np.arange(1, last + 1)
         self._by_rater = np.full((self.n_queries, last, n_raters), np.nan)
 
-    def judge(self, start: int, scores: Scores) -> None:
+    def judge(self, start: int, scores: FloatArray) -> None:
         """Rank the candidates of each query of the block."""
         refuse_nan(int(np.isnan(scores).sum()), scores)
         first, last = np.searchsorted(self._queries, (start, start + len(scores)))
@@ -244,13 +228,13 @@ class RatedCandidates(Evaluation):
         share = np.mean([marks.mean() for marks in self._marks])
         return self._at_each_k(np.full(len(self._ks), share))
 
-    def of_groups(self) -> list[dict[str, Any]]:
+    def of_groups(self) -> list[GroupSum]:
         """Return the precision at each k of each query, a mean over raters."""
         if MARKED not in self.kept:
             return []
         of_queries = zip(self._groups.tolist(), self._by_rater.mean(axis=2).tolist(), strict=True)
         return [
-            {"measure": MARKED, "k": k, "cluster": query, "n": 1, "value": value}
+            GroupSum(MARKED, k, query, 1, value)
             for query, values in of_queries
             for k, value in enumerate(values, start=1)
         ]
@@ -292,10 +276,7 @@ class RatingsTask(Task):
 
     name = "ratings"
     summary = "the candidates that most people find relevant should rank first"
-    citation = (
-        "Chechik, Sharma, Shalit & Bengio (2010), Large Scale Online Learning of Image Similarity "
-        "Through Ranking, JMLR 11, section 5.2.3"
-    )
+    citation = f"{CHECHIK} 5.2.3"
     split = "rated"
     gallery = "test"
     measures = (MARKED, HUMAN, ERROR)
@@ -306,9 +287,7 @@ class RatingsTask(Task):
         """Refuse a data set without ratings."""
         return "it has no ratings by people" if rows.ratings is None else None
 
-    def evaluation(
-        self, truth: Truth, ties: Numbers, measures: Collection[str] | None = None
-    ) -> RatedCandidates:
+    def evaluation(self, truth: Truth, ties: Numbers, measures: Measures = None) -> RatedCandidates:
         """Make the evaluation; `truth` holds the ratings of the test items."""
         if truth.ratings is None or not len(truth.ratings.queries):
             raise ValueError("there is no rated candidate among the test items")

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from oasis_bench.data import canonical
-from oasis_bench.system import Progress, Threads, no_progress, slices
+from oasis_bench.data import FloatArray, canonical
+from oasis_bench.system import Progress, no_progress, side_by_side, slices
 from oasis_bench.tasks._ranking import (
     QUERY_GROUP_BYTES,
     best,
@@ -25,9 +25,8 @@ from oasis_bench.tasks._ranking import (
     work_space_sizes,
 )
 
-Scores = npt.NDArray[np.floating]
 Numbers = npt.NDArray[np.intp]
-Similarity = Callable[[Any, Any], Scores]
+Similarity = Callable[[Any, Any], FloatArray]
 Result = TypeVar("Result")
 
 BLOCK_BYTES = 256 * 2**20
@@ -45,7 +44,7 @@ def top_k(
     seed: int,
     left_out: npt.ArrayLike | None = None,
     progress: Progress = no_progress,
-) -> tuple[Numbers, Scores]:
+) -> tuple[Numbers, FloatArray]:
     """Find, for each query, the k gallery rows of the highest scores.
 
     Parameters
@@ -86,22 +85,22 @@ def top_k(
     if not 1 <= k <= n_ranked:
         raise ValueError(f"k = {k} of {n_ranked} gallery rows: 1 to {n_ranked} is needed")
     place = places(tie_order(seed, n_gallery))
-    found: list[tuple[Numbers, Scores]] = []
+    found: list[tuple[Numbers, FloatArray]] = []
 
-    def take(start: int, scores: Scores) -> None:
-        def rank(part: slice) -> tuple[Numbers, Scores]:
+    def take(start: int, scores: FloatArray) -> None:
+        def rank(part: slice) -> tuple[Numbers, FloatArray]:
             skipped = missing[start + part.start : start + part.stop]
             rows = best_of(scores[part], skipped, place, k)
             return rows, np.take_along_axis(scores[part], rows, axis=1)
 
         found.extend(rank_in_parts(scores, rank))
 
-    score_in_blocks(similarity, queries, np.arange(n_queries), gallery, take, progress, seed)
+    score_in_blocks(similarity, queries, np.arange(n_queries), gallery, take, progress, seed=seed)
     rows, scores = zip(*found, strict=True)
     return np.concatenate(rows), np.concatenate(scores)
 
 
-def rank_others(scores: Scores, queries: Numbers, tie_order: Numbers) -> Numbers:
+def rank_others(scores: FloatArray, queries: Numbers, tie_order: Numbers) -> Numbers:
     """Rank, for each query, all other items by falling score.
 
     Parameters
@@ -124,10 +123,8 @@ def rank_others(scores: Scores, queries: Numbers, tie_order: Numbers) -> Numbers
     """
     n_items = scores.shape[1]
     if len(queries) != len(scores) or len(tie_order) != n_items:
-        raise ValueError(
-            f"{len(queries)} queries and {len(tie_order)} tie places for scores of shape "
-            f"{scores.shape}: one each is needed"
-        )
+        given = f"{len(queries)} queries and {len(tie_order)} tie places"
+        raise ValueError(f"{given} for scores of shape {scores.shape}")
     left_out = checked_rows(queries, n_items)
     return best_of(kernel_ready(scores), left_out, places(tie_order), n_items - 1)
 
@@ -137,7 +134,7 @@ def score_in_blocks(
     X: Any,
     rows: Numbers,
     gallery: Any,
-    take: Callable[[int, Scores], object],
+    take: Callable[[int, FloatArray], object],
     progress: Progress = no_progress,
     seed: int = 0,
 ) -> None:
@@ -181,7 +178,7 @@ def take_items(items: Any, numbers: Numbers) -> Any:
     return items.iloc[numbers] if hasattr(items, "iloc") else items[numbers]
 
 
-def _columns(scores: Scores, numbers: Numbers) -> Scores:
+def _columns(scores: FloatArray, numbers: Numbers) -> FloatArray:
     """Return the columns of these numbers, in their order, taken on all cores."""
     taken = np.empty_like(scores)
     rank_in_parts(
@@ -207,11 +204,9 @@ def _with_gallery_embedded(
     return lambda queries, _: score(learner.embed(queries), embedded), X, embedded
 
 
-def rank_in_parts(scores: Scores, rank: Callable[[slice], Result]) -> list[Result]:
+def rank_in_parts(scores: FloatArray, rank: Callable[[slice], Result]) -> list[Result]:
     """Return ``rank(part)`` of each part of the rows of scores, in order, done on all cores."""
-    return Threads.side_by_side(
-        rank, list(slices(len(scores), max(1, PART_SCORES // scores.shape[1])))
-    )
+    return side_by_side(rank, list(slices(len(scores), max(1, PART_SCORES // scores.shape[1]))))
 
 
 def block_size(n_gallery: int, dtype: npt.DTypeLike, n_bytes: int | None = None) -> int:
@@ -228,8 +223,8 @@ def block_size(n_gallery: int, dtype: npt.DTypeLike, n_bytes: int | None = None)
 
 
 def kernel_ready(
-    scores: Scores, shape: tuple[int, int] | None = None, method: str = "similarity"
-) -> Scores:
+    scores: FloatArray, shape: tuple[int, int] | None = None, method: str = "similarity"
+) -> FloatArray:
     """Return scores, of a shape if given, as kernels take them: float32 or float64, by rows.
 
     `method` is the name of the method that returned them.
@@ -246,7 +241,7 @@ def kernel_ready(
     return np.ascontiguousarray(scores, np.float32 if scores.dtype == np.float32 else np.float64)
 
 
-def best_of(scores: Scores, left_out: Numbers, place: Numbers, k: int) -> Numbers:
+def best_of(scores: FloatArray, left_out: Numbers, place: Numbers, k: int) -> Numbers:
     """Return the columns of the k highest scores of each row, best first (n_rows, k).
 
     `left_out` holds for each row a column that is not ranked, or -1; `place` as from `places`.
@@ -259,7 +254,7 @@ def best_of(scores: Scores, left_out: Numbers, place: Numbers, k: int) -> Number
 
 
 def relevant_ranks(
-    scores: Scores, queries: Numbers, place: Numbers, relevant: sparse.csr_array
+    scores: FloatArray, queries: Numbers, place: Numbers, relevant: sparse.csr_array
 ) -> Numbers:
     """Return the ranks, from 1, of the relevant items of each query among all others (nnz,).
 
@@ -305,8 +300,7 @@ def checked_rows(rows: npt.ArrayLike, n_rows: int) -> Numbers:
     numbers = np.asarray(rows)
     if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
         raise ValueError(
-            f"row numbers of shape {numbers.shape} and type {numbers.dtype}: a list of integers "
-            "is needed"
+            f"row numbers of shape {numbers.shape} and type {numbers.dtype}: integers are needed"
         )
     if len(numbers) and not 0 <= numbers.min() <= numbers.max() < n_rows:
         raise ValueError(
@@ -315,15 +309,13 @@ def checked_rows(rows: npt.ArrayLike, n_rows: int) -> Numbers:
     return numbers.astype(np.intp)
 
 
-def refuse_nan(undefined: int, scores: Scores, method: str = "similarity") -> None:
+def refuse_nan(undefined: int, scores: FloatArray, method: str = "similarity") -> None:
     """Raise ValueError where so many of the scores that a method returned are NaN."""
     if undefined:
         raise ValueError(
             f"{method} returned NaN for {undefined} of {scores.size} pairs: NaN has no rank"
         )
 
-
-FloatArray = npt.NDArray[np.floating]
 
 GALLERY_ROWS = 16_384
 """Gallery rows that one thread scores at a stretch: some milliseconds of work."""
@@ -338,7 +330,7 @@ def project(queries: Any, W: FloatArray) -> FloatArray:
         return np.asarray(queries @ W)
     rows = canonical(queries)
     parts = list(slices(rows.shape[0], QUERY_ROWS))
-    return np.concatenate(Threads.side_by_side(lambda part: rows[part] @ W, parts))
+    return np.concatenate(side_by_side(lambda part: rows[part] @ W, parts))
 
 
 def score_bilinear(queries: Any, W: FloatArray, gallery: Any, scores: FloatArray) -> None:
@@ -366,7 +358,7 @@ def score_sparse(projected: FloatArray, gallery: Any, scores: FloatArray) -> Non
             queries = slice(number * width, (number + 1) * width)
             score_csr(data, indices, indptr, group, scores[queries, rows])
 
-    Threads.side_by_side(score, list(slices(gallery.shape[0], GALLERY_ROWS)))
+    side_by_side(score, list(slices(gallery.shape[0], GALLERY_ROWS)))
 
 
 def _grouped(projected: FloatArray, dtype: npt.DTypeLike) -> FloatArray:
@@ -395,8 +387,6 @@ def _entries(
     if (np.diff(indptr) < 0).any() or not len(data) == len(indices) == indptr[-1]:
         raise ValueError("the gallery is not valid CSR: its indptr does not fit its entries")
     if len(indices) and not 0 <= indices.min() <= indices.max() < gallery.shape[1]:
-        raise ValueError(
-            f"the gallery is not valid CSR: columns {indices.min()} to {indices.max()} of "
-            f"{gallery.shape[1]}"
-        )
+        held = f"columns {indices.min()} to {indices.max()} of {gallery.shape[1]}"
+        raise ValueError(f"the gallery is not valid CSR: {held}")
     return data, indices.astype(np.int32, copy=False), indptr

@@ -9,7 +9,7 @@ n items are ranked for a query and R of them are relevant, at ranks r_1 < r_2 < 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
@@ -19,22 +19,11 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.stats import sem
 
-from oasis_bench.data import LabelledRows, Labels, checked_labels, joint_distribution
+from oasis_bench.data import FloatArray, LabelledRows, Labels, checked_labels, joint_distribution
 from oasis_bench.system import Progress, no_progress
-from oasis_bench.tasks import chance
-from oasis_bench.tasks.ranking import (
-    Numbers,
-    Scores,
-    Similarity,
-    as_items,
-    checked_rows,
-    places,
-    rank_in_parts,
-    relevant_ranks,
-    score_in_blocks,
-    tie_order,
-)
-from oasis_bench.tasks.task import Evaluation, Task, Truth
+from oasis_bench.tasks import chance, ranking
+from oasis_bench.tasks.ranking import Numbers, Similarity
+from oasis_bench.tasks.task import CHECHIK, MUSGRAVE, OH_SONG, Evaluation, Measures, Task, Truth
 
 Floats = npt.NDArray[np.float64]
 
@@ -116,20 +105,12 @@ class RankMeasure(NamedTuple):
 
 
 MEASURES: Mapping[str, RankMeasure] = {
-    "mAP": RankMeasure(
-        _average_precision, lambda R, n, k: chance.average_precision_of_chance(R, n)
-    ),
-    "precision": RankMeasure(
-        _precision,
-        lambda R, n, k: chance.precision_of_chance(R, n),
-        tuple(range(1, LAST_K + 1)),
-    ),
-    "R-precision": RankMeasure(_r_precision, lambda R, n, k: chance.precision_of_chance(R, n)),
-    "MAP@R": RankMeasure(
-        _average_precision_at_r, lambda R, n, k: chance.average_precision_at_r_of_chance(R, n)
-    ),
+    "mAP": RankMeasure(_average_precision, chance.average_precision_of_chance),
+    "precision": RankMeasure(_precision, chance.precision_of_chance, tuple(range(1, LAST_K + 1))),
+    "R-precision": RankMeasure(_r_precision, chance.precision_of_chance),
+    "MAP@R": RankMeasure(_average_precision_at_r, chance.average_precision_at_r_of_chance),
     "recall": RankMeasure(_recall, chance.recall_of_chance, RECALL_KS),
-    "nDCG": RankMeasure(_ndcg, lambda R, n, k: chance.ndcg_of_chance(R, n)),
+    "nDCG": RankMeasure(_ndcg, chance.ndcg_of_chance),
 }
 
 
@@ -145,18 +126,17 @@ class RankedQueries(Evaluation):
         labels: SharedLabels,
         asked: Numbers,
         ties: Numbers,
-        measures: Collection[str] | None = None,
+        measures: Measures = None,
         last_k: int = LAST_K,
     ) -> None:
         super().__init__(len(asked), tuple(MEASURES if measures is None else measures))
-        self._labels, self._asked, self._place = labels, asked, places(ties)
+        self._labels, self._asked, self._place = labels, asked, ranking.places(ties)
         self._counts = labels.has_relevant(asked)
         self.n_queries = int(np.count_nonzero(self._counts))
         self.n_left_out = len(asked) - self.n_queries
         if not self.n_queries:
             raise ValueError(
-                f"none of the {len(asked)} queries shares a label with another item: add items "
-                "of their classes, or name other queries"
+                f"none of the {len(asked)} queries shares a label with another item: add items"
             )
         self._n_ranked = len(ties) - 1
         last_k = min(last_k, self._n_ranked)
@@ -170,11 +150,11 @@ class RankedQueries(Evaluation):
         }
         self.n_relevant = np.zeros(len(asked), dtype=np.int64)
 
-    def judge(self, start: int, scores: Scores) -> None:
+    def judge(self, start: int, scores: FloatArray) -> None:
         """Rank a block of queries, on all cores."""
-        rank_in_parts(scores, lambda part: self._rank(start, part, scores[part]))
+        ranking.rank_in_parts(scores, lambda part: self._rank(start, part, scores[part]))
 
-    def _rank(self, start: int, part: slice, scores: Scores) -> None:
+    def _rank(self, start: int, part: slice, scores: FloatArray) -> None:
         """Rank a part of a block; parts are ranked side by side and write each its own rows."""
         rows = np.arange(start + part.start, start + part.stop)
         counts = self._counts[rows]
@@ -184,7 +164,7 @@ class RankedQueries(Evaluation):
             return
         queries = self._asked[rows]
         relevant = self._labels.relevant_rows(queries)
-        ranks = relevant_ranks(scores, queries, self._place, relevant)
+        ranks = ranking.relevant_ranks(scores, queries, self._place, relevant)
         hits = HitRanks(ranks, relevant.indptr[:-1], np.diff(relevant.indptr))
         self.n_relevant[rows] = hits.sizes
         for name, values in self._values.items():
@@ -202,13 +182,9 @@ class RankedQueries(Evaluation):
         """Return the mean over the queries that count of what a random order gives."""
         distinct, times = np.unique(self.n_relevant[self._counts], return_counts=True)
         expected = MEASURES[measure].chance
-        return self._by_k(
-            measure,
-            [
-                np.average(expected(distinct, self._n_ranked, int(k)), weights=times)
-                for k in (self._ks[measure] if MEASURES[measure].ks else (0,))
-            ],
-        )
+        ks = self._ks[measure].tolist() if MEASURES[measure].ks else [0]
+        of_k = (expected(distinct, self._n_ranked, k) for k in ks)
+        return self._by_k(measure, [np.average(one, weights=times) for one in of_k])
 
     def _by_k(self, measure: str, values: Floats | list[np.floating]) -> dict[int | None, float]:
         ks = map(int, self._ks[measure]) if MEASURES[measure].ks else (None,)
@@ -257,11 +233,7 @@ class Retrieval(Task):
 
     name = "retrieval"
     summary = "each test item ranks the other test items; items of its class should rank first"
-    citation = (
-        "Chechik, Sharma, Shalit & Bengio (2010), Large Scale Online Learning of Image Similarity "
-        "Through Ranking, JMLR 11, section 5.1; MAP@R: Musgrave, Belongie & Lim (2020), A Metric "
-        "Learning Reality Check, ECCV"
-    )
+    citation = f"{CHECHIK} 5.1; MAP@R: {MUSGRAVE}"
     split = "seen-classes"
     gallery = "test"
     measures = tuple(MEASURES)
@@ -271,12 +243,9 @@ class Retrieval(Task):
         """Return None: all rows have labels."""
         return None
 
-    def evaluation(
-        self, truth: Truth, ties: Numbers, measures: Collection[str] | None = None
-    ) -> RankedQueries:
+    def evaluation(self, truth: Truth, ties: Numbers, measures: Measures = None) -> RankedQueries:
         """Make the evaluation; `truth` holds the labels of the test items."""
-        if truth.y is None:
-            raise ValueError(f"{self.name} is judged by the labels of the test items")
+        assert truth.y is not None, "the harness knows the labels"
         return RankedQueries(SharedLabels(truth.y), np.arange(len(ties)), ties, measures)
 
 
@@ -352,13 +321,13 @@ def evaluate_ranking(
         If a similarity is NaN or has a wrong shape, if y does not have one label for each row, if a
         query is not the index of a row, or if no query has another row that is relevant to it.
     """
-    (X,) = as_items(X)
+    (X,) = ranking.as_items(X)
     n_rows = X.shape[0]
     labels = SharedLabels(checked_labels(y, n_rows))
-    asked = np.arange(n_rows) if queries is None else checked_rows(queries, n_rows)
-    ties = tie_order(seed, n_rows)
+    asked = np.arange(n_rows) if queries is None else ranking.checked_rows(queries, n_rows)
+    ties = ranking.tie_order(seed, n_rows)
     evaluation = RankedQueries(labels, asked, ties, ("mAP", "precision"), k_max)
-    score_in_blocks(similarity, X, asked, X, evaluation.add, progress, seed)
+    ranking.score_in_blocks(similarity, X, asked, X, evaluation.add, progress, seed=seed)
     average = evaluation.of_queries("mAP")[:, 0]
     return RankingMeasures(
         mean_average_precision=float(average.mean()),
@@ -376,9 +345,5 @@ class UnseenClasses(Retrieval):
 
     name = "unseen-classes"
     summary = "retrieval among classes that the learner has never seen"
-    citation = (
-        "Oh Song, Xiang, Jegelka & Savarese (2016), Deep Metric Learning via Lifted Structured "
-        "Feature Embedding, CVPR; Musgrave, Belongie & Lim (2020), A Metric Learning Reality "
-        "Check, ECCV"
-    )
+    citation = f"{OH_SONG}; {MUSGRAVE}"
     split = "unseen-classes"

@@ -14,13 +14,13 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from oasis_bench.data import Judgements, LabelledRows, Labels
-from oasis_bench.system import UsageError
+from oasis_bench.system import UsageError, spelled
 from oasis_bench.tasks.ranking import Numbers
+from oasis_bench.tasks.task import CHECHIK, OH_SONG
 
 Classes: TypeAlias = "Sequence[int]"
 """Class numbers."""
@@ -97,8 +97,8 @@ class Split(ABC):
     in_place_of : tuple of str, default ()
         The splits that ``--split`` may replace by this one.  If empty, only tasks can name it.
     no_sizes : str, default ''
-        The reason why ``--train`` and ``--test`` cannot be set, in words that follow the name of a
-        data set; empty if they can.
+        The reason why training and test items a class cannot be set, in words that follow the name
+        of a data set; empty if they can.  What to set instead is added.
     unread : tuple of str, default ()
         Those of the settings 'test_share' and 'most_items' that the split does not read.  A value
         that no split of an experiment reads is refused.
@@ -134,7 +134,7 @@ class Split(ABC):
             return None
         return (
             f"has folds of its own, and {self.name} divides items otherwise: leave out the folds, "
-            "or take another split (--split) or task"
+            f"or take another split ({spelled('split')}) or task"
         )
 
     def nothing_left(self) -> str | None:
@@ -220,11 +220,6 @@ class Split(ABC):
         """Return whether inner folds are possible with this many classes; by default yes."""
         return True
 
-    @staticmethod
-    def named_unless_usual(split: str) -> tuple[str, ...]:
-        """Return a split's name as part of a trial's name; empty for the usual split."""
-        return () if split == Split.USUAL else (split,)
-
 
 MOST_VALIDATED = 3000
 """The largest number of validation items of an inner fold: ranking n items takes time n^2."""
@@ -233,10 +228,7 @@ MOST_VALIDATED = 3000
 class SameClassesSplit(Split):
     """What splits have in common whose training and test items are of the same classes."""
 
-    citation = (
-        "Chechik, Sharma, Shalit & Bengio (2010), Large Scale Online Learning of Image Similarity "
-        "Through Ranking, JMLR 11, section 5.3.2"
-    )
+    citation = f"{CHECHIK} 5.3.2"
 
     def inner_folds(
         self, y: Labels, judgements: Judgements | None, n_folds: int, seed: int
@@ -298,10 +290,7 @@ class ShareSplit(SameClassesSplit):
     name = Split.USUAL
     summary = "a random share of all items is for testing, the rest for training"
     unread = ("most_items",)
-    no_sizes = (
-        "has several labels an item, so there are no items a class to count: use --test-share in "
-        "place of --train and --test"
-    )
+    no_sizes = "has several labels an item"
 
     def refusal(self, rows: LabelledRows) -> str | None:
         """Refuse a share that leaves nothing."""
@@ -326,9 +315,7 @@ class GivenFoldsSplit(SameClassesSplit):
     name = Split.USUAL
     summary = "each fold of the data set is the test set once; the other folds train"
     unread = ("test_share", "most_items")
-    no_sizes = (
-        "has folds, each of which tests while all other rows train: leave out --train and --test"
-    )
+    no_sizes = "has folds, each of which tests while all other rows train"
 
     def refusal(self, rows: LabelledRows) -> str | None:
         """Return None: folds are what it takes."""
@@ -347,8 +334,8 @@ class GivenFoldsSplit(SameClassesSplit):
         train, test = self.draw(rows, classes, partition, 0)[:2]
         if not len(test):
             raise UsageError(
-                f"fold {partition + 1} has no row of the {len(classes)} classes that were asked "
-                "for: ask for others with --classes"
+                f"fold {partition + 1} has no row of the {len(classes)} classes of "
+                f"{spelled('classes')}"
             )
         if not isinstance(rows.y, sparse.csr_array):
             _, counts = np.unique(rows.y[train], return_counts=True)
@@ -378,10 +365,7 @@ class UnseenClassesSplit(Split):
     in_place_of = ("pairs",)
     summary = "training items from one half of the classes, test items from the other half"
     unread = ("test_share", "most_items")
-    citation = (
-        "Oh Song, Xiang, Jegelka & Savarese (2016), Deep Metric Learning via Lifted Structured "
-        "Feature Embedding, CVPR, section 5"
-    )
+    citation = f"{OH_SONG}, section 5"
 
     def refusal(self, rows: LabelledRows) -> str | None:
         """Refuse rows of several labels, and fewer than four classes."""
@@ -425,14 +409,14 @@ def draw_partition(y: Labels, classes: Classes, n_train: int, n_test: int, seed:
 
     Each class has at least ``n_train + n_test`` rows.
     """
-    rng = np.random.default_rng(seed)
-    drawn = np.stack(
-        [
-            rng.permutation(np.flatnonzero(y == number))[: n_train + n_test].astype(np.intp)
-            for number in classes
-        ]
-    )
+    drawn = np.stack(_drawn(y, classes, n_train + n_test, np.random.default_rng(seed)))
     return Partition(drawn[:, :n_train].ravel(), drawn[:, n_train:].ravel())
+
+
+def _drawn(y: Labels, classes: Classes, n_items: int, rng: np.random.Generator) -> list[Numbers]:
+    """Draw so many rows of each class at random."""
+    rows = (np.flatnonzero(y == number) for number in classes)
+    return [rng.permutation(of_class)[:n_items].astype(np.intp) for of_class in rows]
 
 
 def draw_unseen_classes(
@@ -447,17 +431,12 @@ def draw_unseen_classes(
         raise NotSplittableError(reason)
     rng = np.random.default_rng(seed)
     shuffled = rng.permutation(np.asarray(classes))
-    half = (len(classes) + 1) // 2
-
-    def drawn(numbers: npt.NDArray[np.int64], n_items: int) -> Numbers:
-        return np.concatenate(
-            [
-                rng.permutation(np.flatnonzero(y == number))[:n_items].astype(np.intp)
-                for number in np.sort(numbers)
-            ]
-        )
-
-    return Partition(drawn(shuffled[:half], n_train), drawn(shuffled[half:], n_test))
+    halves = np.split(shuffled, [(len(classes) + 1) // 2])
+    train, test = (
+        np.concatenate(_drawn(y, np.sort(half).tolist(), n, rng))
+        for half, n in zip(halves, (n_train, n_test), strict=True)
+    )
+    return Partition(train, test)
 
 
 def too_few_classes(n_classes: int) -> str | None:

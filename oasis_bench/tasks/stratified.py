@@ -28,10 +28,7 @@ class StratifiedSplit(SameClassesSplit):
         "Model Selection, IJCAI"
     )
     in_place_of = (Split.USUAL, "pairs")
-    no_sizes = (
-        "is split by a share of each class (--split stratified): use --test-share in place of "
-        "--train and --test"
-    )
+    no_sizes = "is split by shares of classes"
 
     def refusal(self, rows: LabelledRows) -> str | None:
         """Refuse rows of several labels or with folds, and a share that leaves nothing to train."""

@@ -10,12 +10,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from oasis_bench.data import (
+    FloatArray,
     JudgedTriplets,
     Judgements,
     LabelledRows,
@@ -23,16 +24,51 @@ from oasis_bench.data import (
     Ratings,
     checked_labels,
 )
-from oasis_bench.system import Text, UsageError
-from oasis_bench.tasks.ranking import (
-    Numbers,
-    Scores,
-    Similarity,
-    as_items,
-    kernel_ready,
-    score_in_blocks,
-    tie_order,
+from oasis_bench.system import UsageError, unknown_name
+from oasis_bench.tasks import ranking
+from oasis_bench.tasks.ranking import Numbers, Similarity
+
+Measures: TypeAlias = "Collection[str] | None"
+"""The names of the measures to compute; None: all."""
+
+
+CHECHIK = (
+    "Chechik, Sharma, Shalit & Bengio (2010), Large Scale Online Learning of Image Similarity "
+    "Through Ranking, JMLR 11, section"
 )
+OH_SONG = (
+    "Oh Song, Xiang, Jegelka & Savarese (2016), Deep Metric Learning via Lifted Structured "
+    "Feature Embedding, CVPR"
+)
+MUSGRAVE = "Musgrave, Belongie & Lim (2020), A Metric Learning Reality Check, ECCV"
+WANG = "Wang et al. (2014), Learning Fine-grained Image Similarity with Deep Ranking, CVPR, section"
+HUANG = (
+    "Huang, Ramesh, Berg & Learned-Miller (2007), Labeled Faces in the Wild, University of "
+    "Massachusetts, technical report 07-49"
+)
+"""Papers that several tasks or splits cite."""
+
+
+class GroupSum(NamedTuple):
+    """The sum of a measure over the judgements of a group: a text query, reference or rated query.
+
+    Attributes
+    ----------
+    measure : str
+    k : int or None
+    cluster : int
+        The number of the group.
+    n : int
+        How many of its judgements count.
+    value : float
+        Their sum.
+    """
+
+    measure: str
+    k: int | None
+    cluster: int
+    n: int
+    value: float
 
 
 class Measurement(NamedTuple):
@@ -82,7 +118,7 @@ class Evaluation(ABC):
         self.kept = kept
         self._came = np.zeros(n_asked, dtype=bool)
 
-    def add(self, start: int, scores: Scores) -> None:
+    def add(self, start: int, scores: FloatArray) -> None:
         """Evaluate the scores of a block of queries.
 
         Parameters
@@ -97,11 +133,11 @@ class Evaluation(ABC):
         ValueError
             If a score is NaN.
         """
-        self.judge(start, kernel_ready(scores))
+        self.judge(start, ranking.kernel_ready(scores))
         self._came[start : start + len(scores)] = True
 
     @abstractmethod
-    def judge(self, start: int, scores: Scores) -> None:
+    def judge(self, start: int, scores: FloatArray) -> None:
         """Evaluate a block of queries, as `add`; scores are `kernel_ready`, and may be NaN."""
 
     @abstractmethod
@@ -112,12 +148,10 @@ class Evaluation(ABC):
     def chances(self, measure: str) -> Mapping[int | None, float]:
         """Return the chance level for each k, or for None; empty if the measure has none."""
 
-    def of_groups(self) -> list[dict[str, Any]]:
+    def of_groups(self) -> list[GroupSum]:
         """Return the sums of the groups of judgements; by default there are no groups.
 
-        Groups are independent of each other, so a bootstrap over them gives an interval.  A row has
-        the `measure`, its `k`, the group's number (`cluster`: text query, reference or rated
-        query), the number `n` of its judgements that count, and the `value`, their sum.
+        Groups are independent of each other, so a bootstrap over them gives an interval.
         """
         return []
 
@@ -158,10 +192,8 @@ class Evaluation(ABC):
     def refuse_gaps(self) -> None:
         """Raise ValueError if the scores of a query are missing."""
         if not self._came.all():
-            raise ValueError(
-                f"the scores of {np.count_nonzero(~self._came)} of {len(self._came)} queries are "
-                "missing"
-            )
+            n_missing = np.count_nonzero(~self._came)
+            raise ValueError(f"the scores of {n_missing} of {len(self._came)} queries are missing")
 
     def predicted(
         self, measure: str | None = None, k: int | None = None
@@ -260,9 +292,7 @@ class Task(ABC):
         return self.measures
 
     @abstractmethod
-    def evaluation(
-        self, truth: Truth, ties: Numbers, measures: Collection[str] | None = None
-    ) -> Evaluation:
+    def evaluation(self, truth: Truth, ties: Numbers, measures: Measures = None) -> Evaluation:
         """Make the evaluation of one trial.
 
         Parameters
@@ -291,8 +321,8 @@ class Task(ABC):
         X: Any,
         seed: int,
         training: Any = None,
-        measures: Collection[str] | None = None,
-        also: Callable[[int, Scores], object] = lambda start, scores: None,
+        measures: Measures = None,
+        also: Callable[[int, FloatArray], object] = lambda start, scores: None,
     ) -> Evaluation:
         """Evaluate a similarity function in this process, one block of queries at a time.
 
@@ -318,32 +348,32 @@ class Task(ABC):
         Evaluation
         """
         gallery = X if self.gallery == "test" else training
-        X, gallery = as_items(X, gallery)
-        evaluation = self.evaluation(truth, tie_order(seed, gallery.shape[0]), measures)
+        X, gallery = ranking.as_items(X, gallery)
+        evaluation = self.evaluation(truth, ranking.tie_order(seed, gallery.shape[0]), measures)
 
-        def take(start: int, scores: Scores) -> None:
+        def take(start: int, scores: FloatArray) -> None:
             evaluation.add(start, scores)
             also(start, scores)
 
-        score_in_blocks(similarity, X, np.arange(X.shape[0]), gallery, take, seed=seed)
+        ranking.score_in_blocks(similarity, X, np.arange(X.shape[0]), gallery, take, seed=seed)
         return evaluation
 
     def has_measure(self, text: str) -> bool:
         """Return whether the task has the measure of a text such as 'mAP' or 'accuracy@3'."""
-        return _split_name(text, self)[0] in self.measures
+        return self._split_measure(text)[0] in self.measures
 
-    @staticmethod
-    def parse_measure(text: str, task: Task | type[Task]) -> tuple[str, int | None]:
+    @classmethod
+    def parse_measure(cls, text: str) -> tuple[str, int | None]:
         """Return the measure and the k of a text such as 'mAP' or 'accuracy@3'.
 
         Without k in the text, k is the first that the measure has, or None.  A measure that cannot
         be used for tuning raises UsageError.
         """
-        measure, at, number = _split_name(text, task)
-        if measure not in task.measures or measure in task.of_data:
-            known = Task.measure_names(task, of_data=False)
-            raise UsageError(Text.unknown_name(f"measure of the task {task.name}", text, known))
-        ks = task.ks.get(measure)
+        measure, at, number = cls._split_measure(text)
+        if measure not in cls.measures or measure in cls.of_data:
+            known = cls.measure_names(of_data=False)
+            raise UsageError(unknown_name(f"measure of the task {cls.name}", text, known))
+        ks = cls.ks.get(measure)
         if not at:
             return measure, None if ks is None else ks[0]
         if ks is None:
@@ -354,19 +384,19 @@ class Task(ABC):
             )
         return measure, int(number)
 
-    @staticmethod
-    def measure_names(task: type[Task] | Task, *, of_data: bool = True) -> list[str]:
-        """Return the measures of a task with their k, such as 'accuracy@1, 3, 5 or 7'."""
+    @classmethod
+    def measure_names(cls, *, of_data: bool = True) -> list[str]:
+        """Return the measures with their k, such as 'accuracy@1, 3, 5 or 7'."""
         return [
-            f"{name}@{_in_words(task.ks[name])}" if name in task.ks else name
-            for name in task.measures
-            if of_data or name not in task.of_data
+            f"{name}@{_in_words(cls.ks[name])}" if name in cls.ks else name
+            for name in cls.measures
+            if of_data or name not in cls.of_data
         ]
 
-
-def _split_name(text: str, task: Task | type[Task]) -> tuple[str, str, str]:
-    """Return measure, '@' and k of a text; MAP@R is a name."""
-    return text.rpartition("@") if "@" in text and text not in task.measures else (text, "", "")
+    @classmethod
+    def _split_measure(cls, text: str) -> tuple[str, str, str]:
+        """Return measure, '@' and k of a text; MAP@R is a name."""
+        return text.rpartition("@") if "@" in text and text not in cls.measures else (text, "", "")
 
 
 def _in_words(ks: tuple[int, ...]) -> str:

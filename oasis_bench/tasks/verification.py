@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from oasis_bench.data import LabelledRows, Ratings
-from oasis_bench.tasks.ranking import Numbers, Scores, refuse_nan
-from oasis_bench.tasks.task import Evaluation, Task, Truth
-
-FACES = (
-    "Huang, Ramesh, Berg & Learned-Miller (2007), Labeled Faces in the Wild, University of "
-    "Massachusetts, technical report 07-49"
-)
+from oasis_bench.data import FloatArray, LabelledRows, Ratings
+from oasis_bench.system import spelled
+from oasis_bench.tasks.ranking import Numbers, refuse_nan
+from oasis_bench.tasks.task import HUANG, Evaluation, Measures, Task, Truth
 
 MOST_PAIRS = 2**20
 """Pairs that labels give, at most."""
@@ -67,7 +62,7 @@ class SameOrDifferent(Evaluation):
     The score of a pair is the mean of its two directions.
     """
 
-    def __init__(self, pairs: Pairs, n_items: int, measures: Collection[str] | None = None) -> None:
+    def __init__(self, pairs: Pairs, n_items: int, measures: Measures = None) -> None:
         kept = Verification.measures if measures is None else tuple(measures)
         super().__init__(n_items, kept)
         left, right, self._same = pairs
@@ -75,7 +70,7 @@ class SameOrDifferent(Evaluation):
         if n_same in (0, len(left)):
             raise ValueError(
                 f"{n_same} of {len(left)} pairs among {n_items} items are 'same', but pairs of "
-                "both kinds are needed: give more pairs or a larger --test-share"
+                f"both kinds are needed: give more pairs or a larger {spelled('test_share')}"
             )
         self.n_queries = len(np.unique([left, right]))
         self.n_left_out = n_items - self.n_queries
@@ -84,7 +79,7 @@ class SameOrDifferent(Evaluation):
         self._rows, self._columns = rows[self._order], np.concatenate([right, left])[self._order]
         self._scores = np.zeros(len(rows))
 
-    def judge(self, start: int, scores: Scores) -> None:
+    def judge(self, start: int, scores: FloatArray) -> None:
         """Keep the scores of the pairs with an item in the block."""
         refuse_nan(int(np.isnan(scores).sum()), scores)
         first, last = np.searchsorted(self._rows, (start, start + len(scores)))
@@ -136,7 +131,7 @@ class Verification(Task):
 
     name = "verification"
     summary = "pairs of the same item, or class, should score above pairs of different ones"
-    citation = FACES
+    citation = HUANG
     split = "pairs"
     gallery = "test"
     measures = (AUC, EQUAL_ERRORS, *ACCEPTS)
@@ -147,14 +142,10 @@ class Verification(Task):
         several = rows.multi_label and rows.ratings is None
         return "its rows have several labels, not one class each, and no pairs" if several else None
 
-    def evaluation(
-        self, truth: Truth, ties: Numbers, measures: Collection[str] | None = None
-    ) -> SameOrDifferent:
+    def evaluation(self, truth: Truth, ties: Numbers, measures: Measures = None) -> SameOrDifferent:
         """Make the evaluation; `truth` holds the pairs, or the labels, of the test items."""
         if truth.ratings is not None:
             pairs: Pairs = (*truth.ratings.items.T, same(truth.ratings))
-        elif isinstance(truth.y, np.ndarray):
-            pairs = pairs_of_labels(truth.y)
         else:
-            raise ValueError("pairs or one class of each test item are needed")
+            pairs = pairs_of_labels(np.asarray(truth.y))
         return SameOrDifferent(pairs, len(ties), measures)

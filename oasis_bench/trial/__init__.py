@@ -4,7 +4,7 @@
 the other.  What passes between them is in `wall`.
 
 - What is timed: `_fit` and `_score` of `learner_side.stages`, by `learner_side.meter.Meter`; from
-  the other side by `harness_side.inbox.HarnessClock`, where it is begun in `conversation`.
+  the other side by `harness_side.inbox.HarnessClock`, in `harness_side.stages`.
 - What sees a test label: `harness_side.items` draws them, `harness_side.evaluator` uses them.
 """
 

@@ -22,12 +22,13 @@ from threadpoolctl import threadpool_limits
 from oasis_bench.plugins import Registry, load_model, save_model
 from oasis_bench.system import (
     Folder,
-    Machine,
     PeakMemory,
     Progress,
     UsageError,
     derive_seed,
+    describe_machine,
     no_progress,
+    spelled,
 )
 from oasis_bench.tasks import SharedLabels, average_precision_of_chance, evaluate_ranking
 
@@ -162,7 +163,7 @@ def train(
     `load_model`, which replaces the model before.  The model does not depend on `n_threads`.  The
     queries are `test_queries`.
     """
-    record = TrainingRecord(asdict(data.parameters), training, n_threads, (), Machine.provenance())
+    record = TrainingRecord(asdict(data.parameters), training, n_threads, (), describe_machine())
     for begun in TrainingRecord.read_all(folder, record.data):
         if begun.training == training:
             if begun.n_threads != n_threads:  # it would mix their times
@@ -202,8 +203,9 @@ def chance_level(data: Any, n_queries: int) -> float:
     queries = queries[labels.has_relevant(queries)]
     if not len(queries):
         raise UsageError(
-            f"--queries {n_queries}, --test-images {n_test}: no query has a relevant other test "
-            "image, so that there is nothing to rank: from --test-images 4096 on each has one"
+            f"{spelled('queries', n_queries)}, {spelled('test_images', n_test)}: no query has a "
+            "relevant other test image, so that there is nothing to rank: from "
+            f"{spelled('test_images', 4096)} on each has one"
         )
     n_relevant = np.diff(labels.relevant_rows(queries).indptr)
     return float(average_precision_of_chance(n_relevant, n_test - 1).mean())

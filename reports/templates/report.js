@@ -21,9 +21,7 @@
 
   const tables = [...document.querySelectorAll("figure.table")].map((figure) => {
     const headers = [...figure.querySelectorAll("thead th")];
-    headers.forEach((header) => {
-      header.dataset.text = textOf(header);
-    });
+    for (const header of headers) header.dataset.text = textOf(header);
     const body = figure.querySelector("tbody");
     return { figure, headers, body, rows: [...body.rows] };
   });
@@ -34,14 +32,12 @@
     const numeric = table.headers[column].classList.contains("r");
     const keyed = table.rows.map((row) => {
       const text = textOf(row.cells[column]);
-      const found = numeric && NUMBER.exec(text);
-      const key = found ? Number(found[1].replaceAll(",", "")) : text;
-      return { row, key, missing: MISSING.has(text) };
+      const key = numeric ? Number(NUMBER.exec(text)?.[1].replaceAll(",", "")) : text;
+      return { row, key, missing: MISSING.has(text) || Number.isNaN(key) };
     });
     const compare = (a, b) => {
       if (a.missing || b.missing) return a.missing - b.missing; // last, whatever the direction
-      const bothNumbers = typeof a.key === "number" && typeof b.key === "number";
-      const order = bothNumbers ? a.key - b.key : collator.compare(a.key, b.key);
+      const order = numeric ? a.key - b.key : collator.compare(a.key, b.key);
       return descending ? -order : order;
     };
     return keyed.sort(compare).map(({ row }) => row);
@@ -100,20 +96,23 @@
     });
   }
 
-  const chosen = new Map([...values.keys()].map((facet) => [facet, new Set()]));
-  const passes = (facet, value) => {
-    const wanted = chosen.get(facet);
-    return !wanted || wanted.size === 0 || wanted.has(value) || MISSING.has(value);
-  };
+  const chosen = new Map(); // the ticked values of each facet; none ticked shows all
+  const passes = (facet, value) =>
+    !chosen.get(facet)?.size || chosen.get(facet).has(value) || MISSING.has(value);
 
   const status = make("output");
   const apply = () => {
+    for (const { facet, boxes, count } of pickers) {
+      const ticked = boxes.filter((box) => box.checked).map((box) => box.value);
+      chosen.set(facet, new Set(ticked));
+      count.textContent = ticked.length ? `${ticked.length} of ${boxes.length}` : "all";
+    }
     let shown = 0;
     let all = 0;
     for (const table of tables) {
       const facets = table.headers
         .map((header, column) => [header.dataset.facet, column])
-        .filter(([facet]) => facet && chosen.get(facet).size);
+        .filter(([facet]) => chosen.get(facet)?.size);
       let left = 0;
       table.rows.forEach((row) => {
         row.hidden = !facets.every(([facet, column]) => passes(facet, textOf(row.cells[column])));
@@ -140,49 +139,30 @@
     const boxes = [...values.get(facet)].map((value) => make("input", { type: "checkbox", value }));
     const labels = boxes.map((box) => make("label", {}, box, make("bdi", { textContent: box.value })));
     const legend = make("legend", { textContent: `Show only (${facet})` });
-    boxes.forEach((box) => {
-      box.checked = start[facet] === box.value;
-    });
+    for (const box of boxes) box.checked = start[facet] === box.value;
     const details = make(
       "details",
       { name: "filters" },
       make("summary", {}, `${facet}: `, count),
       make("fieldset", {}, legend, ...labels),
     );
-    const read = () => {
-      const ticked = boxes.filter((box) => box.checked).map((box) => box.value);
-      chosen.set(facet, new Set(ticked));
-      count.textContent = ticked.length ? `${ticked.length} of ${boxes.length}` : "all";
-    };
-    details.addEventListener("change", () => {
-      read();
-      apply();
-    });
-    const clear = () => {
-      boxes.forEach((box) => {
-        box.checked = false;
-      });
-      read();
-    };
-    read();
-    return { details, clear };
+    return { facet, boxes, count, details };
   };
 
   const pickers = [...values].filter(([, of]) => of.size > 1).map(([facet]) => picker(facet));
   if (pickers.length && header) {
     const reset = make("button", { type: "button", textContent: "Show all" });
     reset.addEventListener("click", () => {
-      pickers.forEach(({ clear }) => clear());
+      for (const box of pickers.flatMap(({ boxes }) => boxes)) box.checked = false;
       apply();
     });
     const form = make("form", { className: "filters" }, ...pickers.map((it) => it.details));
     form.setAttribute("aria-label", "Filter the tables of this page");
     form.append(reset, status);
+    form.addEventListener("change", apply);
     header.after(form);
     apply();
-    const close = () => pickers.forEach(({ details }) => {
-      details.open = false;
-    });
+    const close = () => pickers.forEach(({ details }) => details.removeAttribute("open"));
     document.addEventListener("click", (event) => {
       if (!form.contains(event.target)) close();
     });

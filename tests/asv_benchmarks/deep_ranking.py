@@ -6,7 +6,7 @@ import time
 import numpy as np
 
 from oasis_bench.algorithms import DeepRanking
-from oasis_bench.algorithms.deep_ranking import RelevanceSampler, Reservoir
+from oasis_bench.algorithms.deep_ranking import RelevanceSampler, reservoir
 
 PICTURES = 140
 """Of a category: the paper's results of a text query."""
@@ -32,9 +32,7 @@ class Sampler:
         self.stream = (items, items // PICTURES, R.sum(axis=2).ravel())
         given = self.stream
         if sampling == "reservoir":
-            reservoir = Reservoir(PICTURES, 0)
-            reservoir.add(*self.stream)
-            given = reservoir.kept()
+            given = reservoir(*self.stream, PICTURES, 0)
         self.sampler = RelevanceSampler(
             *given,
             lambda a, b: R[a // PICTURES, a % PICTURES, b % PICTURES],
@@ -47,7 +45,7 @@ class Sampler:
         self.sampler.draw(1000, self.rng)
 
     def time_the_stream(self, n_categories, sampling):
-        Reservoir(PICTURES, 0).add(*self.stream)
+        reservoir(*self.stream, PICTURES, 0)
 
     def track_dropped_a_triplet(self, n_categories, sampling):
         self.sampler.draw(1000, self.rng)

@@ -8,18 +8,7 @@ from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from sklearn.preprocessing import normalize
 from threadpoolctl import threadpool_limits
 
-from oasis_bench.algorithms import (
-    ITML,
-    LEGO,
-    LFDA,
-    LMNN,
-    MCML,
-    MMC,
-    NCA,
-    RCA,
-    Covariance,
-    FastLMNN,
-)
+from oasis_bench.algorithms import ITML, LEGO, LFDA, LMNN, MCML, MMC, NCA, RCA, Covariance, FastLMNN
 from oasis_bench.algorithms.nca import Objective
 from oasis_bench.datasets import MNIST
 

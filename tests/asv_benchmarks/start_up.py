@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 
 from oasis_bench.experiment import Experiment, LearnerSpec
-from oasis_bench.runs import run_experiment
+from oasis_bench.runs import Watcher, run_experiment
 
 ROUNDS = 5
 N_TRIALS = 200
@@ -123,6 +123,8 @@ class Memory:
         sizes = []
         harness = psutil.Process()
         first = 20
+        watcher = Watcher()
+        watcher.trial = lambda *_: sizes.append(harness.memory_info().rss)
         experiment = Experiment(
             title="Memory",
             dataset="digits",
@@ -136,11 +138,7 @@ class Memory:
             examples=0,
         )
         with tempfile.TemporaryDirectory(prefix="oasis-bench-") as folder:
-            run_experiment(
-                experiment,
-                Path(folder) / "run",
-                on_trial=lambda *_: sizes.append(harness.memory_info().rss),
-            )
+            run_experiment(experiment, Path(folder) / "run", watcher=watcher)
         return (sizes[-1] - sizes[first]) / 2**20
 
     track_growth_of_the_harness_over_200_trials.unit = "MiB"

@@ -330,7 +330,7 @@ class ForgesModel(Euclidean):
     name = "ForgesModel"
 
     def fit(self, X, y=None):
-        from oasis_bench.trial.wall import Fitted, to_line
+        from oasis_bench.trial.wall.messages import Fitted, to_line
 
         if len(X) > 16:
             line = next(fd for fd in map(int, os.listdir("/proc/self/fd")) if _is_socket(fd))
@@ -352,7 +352,7 @@ class TicksOn(Euclidean):
     name = "TicksOn"
 
     def fit(self, X, y=None):
-        from oasis_bench.trial.wall import PhaseBegan, to_line
+        from oasis_bench.trial.wall.messages import PhaseBegan, to_line
 
         while True:
             for descriptor in filter(_is_socket, map(int, os.listdir("/proc/self/fd"))):

@@ -9,7 +9,6 @@ import sys
 import time
 import warnings
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -198,9 +197,9 @@ class ReplaysTwice(OASIS):
     name = "ReplaysTwice"
 
     def set_params(self, **params):
-        stages = sys.modules["oasis_bench.trial.learner_side.stages"]
-        twice = {"checkpoints": lambda last: [500, 500]}
-        stages.wall = SimpleNamespace(**{**vars(stages.wall), **twice})
+        if "oasis_bench.trial.harness_side.stages" not in sys.modules:  # in its own process
+            assignment = sys.modules["oasis_bench.trial.wall.assignment"]
+            assignment.Assignment.checkpoints = property(lambda self: [500, 500])
         return super().set_params(**params)
 
 

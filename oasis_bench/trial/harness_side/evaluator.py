@@ -7,17 +7,37 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from scipy.stats import rankdata
 
+from oasis_bench.data import FloatArray
 from oasis_bench.experiment import ChooseBy
-from oasis_bench.plugins import Blend, ExemplarLearner, MetricLearner
+from oasis_bench.plugins import (
+    Blend,
+    ExemplarLearner,
+    MetricLearner,
+    as_inner_product,
+    baseline_scores,
+)
+from oasis_bench.system import spelled
 from oasis_bench.tasks import Evaluation, Numbers, Task, kernel_ready, rank_others
 from oasis_bench.trial import wall
 from oasis_bench.trial.harness_side.items import SealedItems, TrialItems
+from oasis_bench.trial.harness_side.rows import (
+    AnswerRow,
+    GroupRow,
+    MeasureRow,
+    Part,
+    PredictedRow,
+    ProjectionRow,
+    RetrievalRow,
+    SymmetryRow,
+    TraceRow,
+)
 
 EXAMPLE_RANKS = 20
 """Items that are kept of what an example query retrieves: people judge as many in JMLR 5.2.3."""
@@ -39,11 +59,17 @@ TRAINING = "training"
 
 HIGHEST = float(np.finfo(float).max)
 
-TABLES = ("answers", "measures", "groups", "predicted_classes")
-"""The tables of what each task measures."""
-
 Scores2D = npt.NDArray[np.float64]
-Rows = list[dict[str, Any]]
+
+
+@dataclass
+class Measured:
+    """Rows of the tables of what each task measures; the fields are the names of the tables."""
+
+    answers: list[AnswerRow] = field(default_factory=list)
+    measures: list[MeasureRow] = field(default_factory=list)
+    groups: list[GroupRow] = field(default_factory=list)
+    predicted_classes: list[PredictedRow] = field(default_factory=list)
 
 
 class KeptRows:
@@ -53,7 +79,7 @@ class KeptRows:
         self.queries = np.asarray(queries, dtype=np.intp)
         self.rows = np.empty((len(self.queries), n_gallery))
 
-    def add(self, start: int, scores: wall.ScoreArray) -> None:
+    def add(self, start: int, scores: FloatArray) -> None:
         """Take the scores (n_block, n_gallery) of the queries from `start` on."""
         held = (self.queries >= start) & (self.queries < start + len(scores))
         self.rows[held] = scores[self.queries[held] - start]
@@ -62,17 +88,17 @@ class KeptRows:
 Takes: TypeAlias = "Evaluation | KeptRows"
 """What takes blocks of scores."""
 
-Mix = Callable[[int, wall.ScoreArray], wall.ScoreArray]
+Mix = Callable[[int, FloatArray], FloatArray]
 """``mix(start, scores)`` blends the scores of the queries from `start` on with the baseline's."""
 
 
 def mix_of(blend: Blend, learner: type[MetricLearner], items: SealedItems, gallery: str) -> Mix:
     """Return what blends the learner's scores of test items against a gallery."""
 
-    def mix(start: int, scores: wall.ScoreArray) -> wall.ScoreArray:
+    def mix(start: int, scores: FloatArray) -> FloatArray:
         others = items.test_rows if gallery == "test" else items.training_rows
-        baseline = blend.baseline_scores(items.test_rows[start : start + len(scores)], others)
-        return blend.mix(baseline, blend.as_inner_product(learner, scores))
+        baseline = baseline_scores(items.test_rows[start : start + len(scores)], others)
+        return blend.mix(baseline, as_inner_product(learner, scores))
 
     return mix
 
@@ -223,30 +249,29 @@ class Evaluator:
                     "two items get another score when other test items are asked with them: its "
                     "similarity uses the unlabelled test items, which only a learner with "
                     "transductive = True may do, or is random, or its rounding on rows far from "
-                    "zero is large (--scaling standard)"
+                    f"zero is large ({spelled('scaling', 'standard')})"
                 )
 
-    def tables(self) -> dict[str, Rows]:
-        """Return rows of the tables of answers and their measures, by their names."""
-        found: dict[str, Rows] = {name: [] for name in TABLES}
+    def tables(self) -> Measured:
+        """Return the answers of all tasks, and their measures."""
+        found = Measured()
         rules = {by.task: (by.measure, by.k) for by in self._chooses_by}
         for name, own in self._evaluations.items():
-            found["answers"].append(answer(name, "ok", None, own.n_queries, own.n_left_out))
+            found.answers.append(AnswerRow(name, "ok", None, own.n_queries, own.n_left_out))
             as_learned = self._as_learned[name].measurements()
-            found["measures"] += [
-                {"task": name, **one._asdict(), "as_learned": alone.value}
+            found.measures += [
+                MeasureRow(name, one.measure, one.k, one.value, alone.value, one.chance)
                 for one, alone in zip(own.measurements(), as_learned, strict=True)
                 if not np.isnan(one.value)  # no query of this trial has such a value
             ]
-            found["groups"] += [{"task": name, **one} for one in own.of_groups()]
+            found.groups += [GroupRow(name, *one) for one in own.of_groups()]
             predicted = own.predicted(*rules.get(name, ()))
             for number in () if predicted is None else np.unique(predicted).tolist():
                 of_class = np.sort(self._items.test_rows[predicted == number]).tolist()
-                row = {"task": name, "predicted": number, "rows": json.dumps(of_class)}
-                found["predicted_classes"].append(row)
+                found.predicted_classes.append(PredictedRow(name, number, json.dumps(of_class)))
         return found
 
-    def retrievals(self) -> Rows:
+    def retrievals(self) -> list[RetrievalRow]:
         """Return the first items that the example queries retrieve; learners share the queries."""
         queries = self._examples
         if "test" not in self.readers or not len(queries) or self._items.truth.y is None:
@@ -255,14 +280,14 @@ class Evaluator:
         ranking = rank_others(scores, queries, self._items.ties["test"])
         rows = self._items.test_rows
         return [
-            {"query": int(rows[query]), "rank": rank, "retrieved": int(rows[found])}
+            RetrievalRow(int(rows[query]), rank, int(rows[found]))
             for place, query in enumerate(queries)
             for rank, found in enumerate(ranking[place, :EXAMPLE_RANKS], start=1)
         ]
 
     def projections(
         self, learner: type[MetricLearner], prepared: Callable[[Numbers], Any] | None
-    ) -> Rows:
+    ) -> list[ProjectionRow]:
         """Return rows of the table `projections`.
 
         Scores that are minus a distance are squared, as in a blend.  `prepared` gives test items as
@@ -273,16 +298,15 @@ class Evaluator:
         items = self._projected.queries
         scores: Any = self._projected.rows[:, items]
         if not self.readers["test"].is_blended:
-            scores = Blend.as_inner_product(learner, scores)
+            scores = as_inner_product(learner, scores)
         points = plane(scores)
         if points is None:
             return []
         before = None if prepared is None else plane_of_rows(prepared(items))
         places = np.full_like(points, np.nan) if before is None else before
-        names = ("row", "x", "y", "x_before", "y_before")
         columns = (self._items.test_rows[items], *points.T, *places.T)
         values = zip(*(column.tolist() for column in columns), strict=True)
-        return [dict(zip(names, one, strict=True)) for one in values]
+        return [ProjectionRow(*one) for one in values]
 
 
 def _agree(scores: Scores2D, others: Scores2D) -> bool:
@@ -306,18 +330,6 @@ def _agree(scores: Scores2D, others: Scores2D) -> bool:
     return is_close and float(moved.mean()) <= MOVED * scores.shape[1] / 3
 
 
-def answer(
-    task: str,
-    status: str,
-    reason: str | None,
-    n_queries: int | None = None,
-    n_left_out: int | None = None,
-) -> dict[str, Any]:
-    """Return a row of the table `answers`; without numbers where the task has no result."""
-    numbers = {"n_queries": n_queries, "n_left_out": n_left_out}
-    return {"task": task, "status": status, "reason": reason, **numbers}
-
-
 def galleries_of(tasks: Sequence[Task]) -> tuple[str, ...]:
     """Return the galleries that tasks need, the test items first."""
     needed = {task.gallery for task in tasks}
@@ -334,8 +346,8 @@ def reason_against(task: Task, learner: type[MetricLearner]) -> str | None:
     return None
 
 
-Part: TypeAlias = tuple[str, ScoreReader, Evaluation]
-"""'train' or 'test' items of a trace, what takes their scores, and the evaluation of these."""
+Traced: TypeAlias = tuple[Part, ScoreReader, Evaluation]
+"""Items of a trace, what takes their scores, and the evaluation of these."""
 
 
 class Traces:
@@ -347,11 +359,11 @@ class Traces:
 
     def __init__(self, task: Task, by: ChooseBy, items: TrialItems) -> None:
         self._task, self._by, self._items = task, by, items
-        self.values: Rows = []
-        self.symmetry: Rows = []
+        self.values: list[TraceRow] = []
+        self.symmetry: list[SymmetryRow] = []
         self.of_fit: float | None = None
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[Traced]:
         """Return what takes the scores of a checkpoint: of training items, and of test items.
 
         Where the gallery is the training items, these find themselves there and are left out.
@@ -363,31 +375,29 @@ class Traces:
         of_training = [self.of_training()] if task.gallery == "test" else []
         return [*of_training, ("test", reader, test)]
 
-    def of_training(self) -> Part:
+    def of_training(self) -> Traced:
         """Return what takes the scores of the training items."""
         items, ties = self._items, self._items.ties["training"]
         n = len(ties)
         own = self._task.evaluation(items.training_truth, ties, (self._by.measure,))
         return "train", ScoreReader("test", n, n, [own]), own
 
-    def value(self, part: Part) -> float:
+    def value(self, part: Traced) -> float:
         """Return the measure of a part whose scores have all come."""
         return part[2].value(self._by.measure, self._by.k)
 
-    def add(self, message: wall.Replayed, parts: Sequence[Part]) -> None:
+    def add(self, message: wall.Replayed, parts: Sequence[Traced]) -> None:
         """Keep the values of a checkpoint whose scores have all come."""
         n_steps = message.n_steps
-        self.values += [
-            {"part": part[0], "n_steps": n_steps, "value": self.value(part)} for part in parts
-        ]
+        self.values += [TraceRow(part[0], n_steps, self.value(part)) for part in parts]
         if message.symmetry_index is not None:
-            self.symmetry.append({"n_steps": n_steps, "symmetry_index": message.symmetry_index})
+            self.symmetry.append(SymmetryRow(n_steps, message.symmetry_index))
 
     def training_value(self, n_steps: int | None) -> float | None:
         """Return the measure on training items after that many steps, or of the fitted learner."""
         for row in self.values:
-            if (row["part"], row["n_steps"]) == ("train", n_steps):
-                return float(row["value"])
+            if (row.part, row.n_steps) == ("train", n_steps):
+                return row.value
         return self.of_fit
 
 

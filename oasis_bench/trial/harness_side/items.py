@@ -23,8 +23,8 @@ from oasis_bench.data import (
     Labels,
     Patches,
     Prepare,
-    Scaling,
     Schema,
+    apply_steps,
 )
 from oasis_bench.experiment import TrialSpec
 from oasis_bench.plugins import MetricLearner
@@ -69,8 +69,9 @@ class TrialItems:
         if isinstance(self.X, Patches):
             pixels = 0 if self.X.pixels is None else np.prod(self.X.pixels.shape[1:])
             return int(pixels + sum(kind.descriptors.shape[1] for kind in self.X.kinds.values()))
-        X = self.X if self.encoding is None else self.X[self.train_rows]
-        return int(np.prod(Prepare.in_full(X, self.encoding).shape[1:]))
+        if self.encoding is None:
+            return int(np.prod(self.X.shape[1:]))
+        return int(Prepare(self.encoding).fit_transform(self.X[self.train_rows]).shape[1])
 
     @property
     def training_truth(self) -> Truth:
@@ -166,8 +167,7 @@ class SealedItems:
             if scaling is None
             else wall.learn_preparation(learner, scaling, training, items.encoding, saved)
         )
-        self._prepare = Scaling.prepared_by(self.steps)
-        self.training_rows = self._prepare(training)
+        self.training_rows = apply_steps(self.steps, training)
         """The training items, as the learner gets them."""
         self._descriptors: list[int] = []
         # The files are closed when no trial has the items any more; processes keep theirs.
@@ -184,40 +184,40 @@ class SealedItems:
             few = np.concatenate(
                 [np.flatnonzero(y == number)[:FEW_PER_CLASS] for number in classes]
             )
-        return self._seal(X=self.training_rows[few], y=y[few])
+        return self._seal(self.training_rows[few], y[few])
 
     @cached_property
     def test_rows(self) -> Any:
         """The test items, as the learner gets them: those of the file."""
-        return wall.map_items(self.test)["X"]
+        return wall.map_items(self.test).X
 
     @cached_property
     def training(self) -> int:
         """A file of the training items with labels."""
         items = self._items
-        return self._seal(X=self.training_rows, y=items.y, judgements=items.judgements)
+        return self._seal(self.training_rows, items.y, items.judgements)
 
     @cached_property
     def gallery(self) -> int:
         """A file of the training items without labels."""
-        return self._seal(X=self.training_rows)
+        return self._seal(self.training_rows)
 
     @cached_property
     def test(self) -> int:
         """A file of the test items."""
-        return self._seal(X=self.test_items(np.arange(len(self._items.test_rows))))
+        return self._seal(self.test_items(np.arange(len(self._items.test_rows))))
 
     @cached_property
     def sample(self) -> int:
         """A file of the test items that are scored a second time, alone."""
-        return self._seal(X=self.test_items(self._items.sample))
+        return self._seal(self.test_items(self._items.sample))
 
     def test_items(self, places: Numbers) -> Any:
         """Return some of the test items, by their places."""
-        return self._prepare(self._items.X[self._items.test_rows[places]])
+        return apply_steps(self.steps, self._items.X[self._items.test_rows[places]])
 
-    def _seal(self, **parts: Any) -> int:
-        self._descriptors.append(wall.seal_items(**parts))
+    def _seal(self, *parts: Any) -> int:
+        self._descriptors.append(wall.seal_items(wall.Items(*parts)))
         return self._descriptors[-1]
 
 

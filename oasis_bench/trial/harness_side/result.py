@@ -24,72 +24,100 @@ from numpy.lib import format as npy
 
 from oasis_bench.data import Patches, row_hashes
 from oasis_bench.experiment import TrialSpec
-from oasis_bench.plugins import Blend, complete_model
-from oasis_bench.system import ArrayArchive, Folder, OutputError, Text
+from oasis_bench.plugins import Blend, MetricLearner, complete_model
+from oasis_bench.system import ArrayArchive, Folder, OutputError, encodable, printable
 from oasis_bench.trial import wall
 from oasis_bench.trial.harness_side.items import TrialItems
+from oasis_bench.trial.harness_side.rows import (
+    AnswerRow,
+    FitNumberRow,
+    GroupRow,
+    MeasureRow,
+    PredictedRow,
+    ProjectionRow,
+    RetrievalRow,
+    Status,
+    SymmetryRow,
+    TraceRow,
+    TrialRow,
+    TunedRow,
+    ValidationRow,
+)
 
 
-@dataclass(frozen=True)
+@dataclass
 class TrialResult:
-    """One finished trial: the columns of `trials` and the rows of its further tables.
+    """One finished trial: its row of the table `trials`, and those of the further tables.
 
     `files` are those that it was asked to keep, by the folder where they belong: 'models',
-    'predictions'.  The code that stores the record moves them there.
+    'predictions'.  The code that stores the result moves them there.
     """
 
-    columns: Mapping[str, Any]
-    answers: Sequence[Mapping[str, Any]] = ()
-    measures: Sequence[Mapping[str, Any]] = ()
-    groups: Sequence[Mapping[str, Any]] = ()
-    predicted_classes: Sequence[Mapping[str, Any]] = ()
-    validation: Sequence[Mapping[str, Any]] = ()
-    traces: Sequence[Mapping[str, Any]] = ()
-    symmetry: Sequence[Mapping[str, Any]] = ()
-    retrievals: Sequence[Mapping[str, Any]] = ()
-    projections: Sequence[Mapping[str, Any]] = ()
-    fit_numbers: Sequence[Mapping[str, Any]] = ()
-    tuned: Sequence[Mapping[str, Any]] = ()
+    row: TrialRow
+    answers: Sequence[AnswerRow] = ()
+    measures: Sequence[MeasureRow] = ()
+    groups: Sequence[GroupRow] = ()
+    predicted_classes: Sequence[PredictedRow] = ()
+    validation: Sequence[ValidationRow] = ()
+    traces: Sequence[TraceRow] = ()
+    symmetry: Sequence[SymmetryRow] = ()
+    retrievals: Sequence[RetrievalRow] = ()
+    projections: Sequence[ProjectionRow] = ()
+    fit_numbers: Sequence[FitNumberRow] = ()
+    tuned: Sequence[TunedRow] = ()
     blend_values: Sequence[float] = ()  # of the first tuned blend on the inner folds
     files: Mapping[str, Path] = field(default_factory=dict)
 
     @classmethod
-    def lost(cls, spec: TrialSpec, n_features: int, status: str, reason: str) -> Self:
+    def lost(cls, spec: TrialSpec, n_features: int, status: Status, reason: str) -> Self:
         """Make the result of a trial of which only the reason is known."""
-        return cls(columns_of(spec, n_features, status, reason))
+        return cls(ended(_row(spec, n_features), status, reason))
 
 
-def columns_of(
-    spec: TrialSpec,
-    n_features: int,
-    status: str,
-    reason: str | None = None,
-    traceback: str | None = None,
-) -> dict[str, Any]:
-    """Return what is known of every trial that has ended: columns of the table `trials`."""
+def _row(spec: TrialSpec, n_features: int) -> TrialRow:
+    """Return what is known of a trial before it has begun."""
     settings, where = spec.experiment, spec.where
-    return {
-        "learner": spec.learner,
-        "algorithm": spec.algorithm,
-        "dataset": Text.encodable(settings.dataset),
-        "split": where.split,
-        "subset": where.subset,
-        "n_classes": len(where.classes),
-        "partition": where.partition,
-        "n_train": where.n_train,
-        "n_test": where.n_test,
-        "rho": where.rho,
-        "n_features": n_features,
-        "transductive": 0,
-        "threads": settings.threads,
-        "shared_cores": int(spec.shares_cores),
-        "finished": datetime.now(UTC).isoformat(timespec="milliseconds"),
-        "trial_id": spec.trial_id,
-        "status": status,
-        "reason": reason and Text.printable(Text.cut(reason, Text.LONGEST_REASON), keep="\n\t"),
-        "traceback": traceback and Text.printable(Text.cut(traceback), keep="\n\t"),
-    }
+    return TrialRow(
+        trial_id=spec.trial_id,
+        learner=spec.learner,
+        algorithm=spec.algorithm,
+        dataset=encodable(settings.dataset),
+        split=where.split,
+        subset=where.subset,
+        n_classes=len(where.classes),
+        partition=where.partition,
+        n_train=where.n_train,
+        n_test=where.n_test,
+        rho=where.rho,
+        n_features=n_features,
+        threads=settings.threads,
+        shared_cores=int(spec.shares_cores),
+        status="ok",
+        finished="",
+    )
 
+
+def row_of(spec: TrialSpec, items: TrialItems, learner: type[MetricLearner]) -> TrialRow:
+    """Return what is known of a trial when its items are drawn."""
+    row = _row(spec, items.n_features)
+    row.n_train, row.n_test = len(items.ties["training"]), len(items.test_rows)
+    row.transductive = int(bool(learner.transductive))  # once: it cannot change later
+    return row
+
+
+def ended(
+    row: TrialRow, status: Status, reason: str | None = None, traceback: str | None = None
+) -> TrialRow:
+    """Return the row of a trial that has ended; long texts are cut."""
+    row.finished = datetime.now(UTC).isoformat(timespec="milliseconds")
+    row.status = status
+    row.reason = reason and printable(reason, "\n\t", LONGEST_REASON)
+    row.traceback = traceback and printable(traceback, "\n\t", wall.LONGEST_TEXT)
+    return row
+
+
+LONGEST_REASON = 2000
+"""Characters of a reason that are kept."""
 
 GALLERIES = ("test", "training")
 
@@ -110,7 +138,7 @@ class PrintedOutput:
     """
 
     def __init__(self, spec: TrialSpec, log: Path) -> None:
-        self._title = Text.printable(f"{spec.cell}, partition {spec.where.partition}")
+        self._title = printable(f"{spec.cell}, partition {spec.where.partition}")
         self._log, self._n_cut = log, 0
         try:
             self._file = TemporaryFile(dir=log.parent)  # noqa: SIM115 - `end` closes it

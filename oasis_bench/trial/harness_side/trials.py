@@ -13,27 +13,29 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from oasis_bench.data import LabelledRows
+from oasis_bench.data import FloatArray, LabelledRows
 from oasis_bench.experiment import TrialSpec, saved_steps
 from oasis_bench.plugins import Blend, MetricLearner, Registry, load_blend
-from oasis_bench.system import ArrayArchive, OutputError, Text, UsageError, open_regular, slices
+from oasis_bench.system import (
+    ArrayArchive,
+    OutputError,
+    UsageError,
+    error_line,
+    open_regular,
+    slices,
+)
 from oasis_bench.tasks import Task
 from oasis_bench.trial import wall
 from oasis_bench.trial.harness_side.conversation import Conversation
-from oasis_bench.trial.harness_side.evaluator import (
-    TABLES,
-    Evaluator,
-    Rows,
-    answer,
-    mix_of,
-    reason_against,
-)
+from oasis_bench.trial.harness_side.evaluator import Evaluator, Measured, mix_of, reason_against
 from oasis_bench.trial.harness_side.items import Sealed, SealedItems, TrialItems, draw_items
 from oasis_bench.trial.harness_side.result import GALLERIES, TrialResult, what_was_scored
+from oasis_bench.trial.harness_side.rows import AnswerRow
+from oasis_bench.trial.harness_side.stages import Trial
 
 CHANGED = (
-    "has changed since the run began: put it back and run this trial again with --resume and "
-    "--retry failed, or start a new run"
+    "has changed since the run began: put it back and run this trial again with "
+    "'run --resume RUN --retry failed', or start a new run"
 )
 
 
@@ -55,14 +57,18 @@ class Trials:
                 raise UsageError(f"the source of {spec.learner} {CHANGED}")
             tasks = [registry.tasks[name]() for name in spec.tasks]
             model = None if spec.model is None else self._model(spec.model, spec.identity["model"])
-            items, sealed = self._items(spec, learner, registry)
-            return Conversation(spec, items, sealed, learner, tasks, self._log, model)
+            items, sealed_in = self._items(spec, learner, registry)
+            folder = self._log.parent
+            trial = Trial.of(
+                spec, items, sealed_in, learner, tasks, folder=folder, saved_model=model
+            )
+            return Conversation(trial, self._log)
         except wall.NotApplicableError as error:
             return TrialResult.lost(spec, self._rows.X.shape[1], "not applicable", str(error))
         except OutputError:  # the run cannot go on, whichever learner it is
             raise
         except Exception as error:
-            return TrialResult.lost(spec, self._rows.X.shape[1], "failed", Text.of_error(error))
+            return TrialResult.lost(spec, self._rows.X.shape[1], "failed", error_line(error))
 
     def _items(
         self, spec: TrialSpec, learner: type[MetricLearner], registry: Registry
@@ -127,12 +133,12 @@ class Predictions:
             )
         self.items = replace(items, X=None)  # of which each trial may have a copy
 
-    def evaluate(self, tasks: Sequence[Task]) -> Iterator[tuple[str, Mapping[str, Rows]]]:
+    def evaluate(self, tasks: Sequence[Task]) -> Iterator[tuple[str, Measured]]:
         """Yield, for each task, its name and its rows of the tables."""
         prepared = {gallery: self._prepared(gallery) for gallery in self._blends}
         for task in tasks:
-            status, reason = "not applicable", reason_against(task, self._learner)
-            if reason is None:
+            answer = AnswerRow(task.name, "not applicable", reason_against(task, self._learner))
+            if answer.reason is None:
                 try:
                     evaluator = Evaluator([task], self.items, 0, 0, chooses_by=self.spec.chooses_by)
                     gallery = task.gallery
@@ -146,11 +152,10 @@ class Predictions:
                 except UsageError:
                     raise
                 except Exception as error:  # of a task of the user's own
-                    status, reason = "failed", Text.of_error(error)
-            nothing: dict[str, Rows] = {name: [] for name in TABLES}
-            yield task.name, {**nothing, "answers": [answer(task.name, status, reason)]}
+                    answer = AnswerRow(task.name, "failed", error_line(error))
+            yield task.name, Measured([answer])
 
-    def blended(self) -> Iterator[tuple[int, wall.ScoreArray]]:
+    def blended(self) -> Iterator[tuple[int, FloatArray]]:
         """Yield the scores among test items as tasks are evaluated by them, with their start."""
         mix, start = None, 0
         if "test" in self._blends:
@@ -207,8 +212,8 @@ def _damage_as_usage_error(path: Path) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # libraries raise nearly anything for a damaged file
-        reason = str(error) if isinstance(error, UsageError) else Text.of_error(error)
+        reason = str(error) if isinstance(error, UsageError) else error_line(error)
         raise UsageError(
-            f"{path}: cannot be read as kept scores ({Text.cut(reason, Text.LONGEST_REASON)}): "
+            f"{path}: cannot be read as kept scores ({reason}): "
             "put it back, or run the trials again into a new folder"
         ) from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -10,11 +9,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import qr
 
-from oasis_bench.data import Encoding, JudgedTriplets, Judgements, Labels, Scaling
-from oasis_bench.experiment import TrialSpec
+from oasis_bench.data import JudgedTriplets, Judgements, Labels
 from oasis_bench.plugins import IncrementalLearner, MetricLearner
-from oasis_bench.tasks import NotSplittableError, Truth
-from oasis_bench.trial import wall
+from oasis_bench.tasks import Truth
 
 SPAN_BYTES = 256 * 2**20
 """Rows that take more in double precision are not brought into coordinates of their span."""
@@ -101,51 +98,6 @@ class FitData:
         else:
             assert isinstance(learner, IncrementalLearner)
             learner.partial_fit(self.X, self.y, n_steps=stop - start)
-
-
-def whole_fit_data(spec: TrialSpec, items: Mapping[str, Any]) -> FitData:
-    """Return all training items, as the harness has sealed them."""
-    seed = spec.seed_for("judged triplets")
-    return FitData.of(items["X"], items["y"], items.get("judgements"), seed)
-
-
-def inner_fit_data(
-    spec: TrialSpec, items: Mapping[str, Any], learner: type[MetricLearner], scaling: str
-) -> list[FitData]:
-    """Return the data of the inner folds, split as the trial itself is.
-
-    Each fold is scaled with statistics of its own rows to learn from.  Raise NotApplicableError
-    where there are too few classes to hold them apart.
-    """
-    X, y, judgements = items["X"], items["y"], items.get("judgements")
-    n_folds, seed = spec.experiment.inner_folds, spec.seed_for("folds")
-    try:
-        folds = spec.split.inner_folds(y, judgements, n_folds, seed)
-    except NotSplittableError as error:
-        raise wall.NotApplicableError(str(error)) from error
-    seed = spec.seed_for("judged triplets")
-    return [
-        _scaled(
-            replace(
-                FitData.of(X[fold.train], y[fold.train], fold.training, seed),
-                queries=X[fold.test],
-                truth=Truth(y=y[fold.test], training=y[fold.train])
-                if fold.tested is None
-                else Truth.of(fold.tested),
-            ),
-            learner,
-            scaling,
-            spec.encoding,
-        )
-        for fold in folds
-    ]
-
-
-def _scaled(
-    data: FitData, learner: type[MetricLearner], scaling: str, encoding: Encoding | None
-) -> FitData:
-    prepare = Scaling.prepared_by(wall.learn_preparation(learner, scaling, data.X, encoding))
-    return replace(data, X=prepare(data.X), queries=prepare(data.queries))
 
 
 def preferences(judged: JudgedTriplets) -> npt.NDArray[np.int64]:

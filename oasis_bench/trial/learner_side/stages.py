@@ -1,57 +1,56 @@
 """The learner's half of a trial, stage by stage: tune, fit or load, score, score alone, replay.
 
-Each stage runs in a process of its own, which has fitted and cached nothing before.  What is timed
-lies within `Meter`.  No label of a test item comes here: the other half of each stage, which
-evaluates the scores, is in `oasis_bench.trial.harness_side.conversation`.
+The fork server does `warm_up` once; then it forks a process for each stage, `learner_process`,
+which has fitted and cached nothing before.  What is timed lies within `Meter`.  No label of a test
+item comes here: the other half of each stage, which evaluates the scores, is in
+`oasis_bench.trial.harness_side.stages`.
 """
 
 from __future__ import annotations
 
+import gc
 import math
 import os
 import pickle
+import resource
 import socket
+import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from copy import copy
-from functools import partial
 from importlib import import_module
-from io import BytesIO
+from io import BytesIO, TextIOWrapper
 from itertools import groupby
 from numbers import Real
 from operator import attrgetter
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
+import psutil
 from threadpoolctl import threadpool_limits
 
-from oasis_bench.data import Scaling, symmetry_index
-from oasis_bench.experiment import ChooseBy, TrialSpec
+from oasis_bench.data import FloatArray, Scaling, apply_steps, symmetry_index
 from oasis_bench.plugins import (
     BilinearLearner,
-    Blend,
     ExemplarLearner,
     MetricLearner,
     Registry,
     is_the_baseline,
+    place_in_plugin,
     read_model,
+    sd_of_learned,
     write_model,
 )
-from oasis_bench.system import Text, Threads, shared, slices
-from oasis_bench.tasks import Evaluation, Task, block_size, kernel_ready, tie_order
+from oasis_bench.system import THREAD_VARIABLES, Processes, error_line, n_blas_threads, slices
+from oasis_bench.tasks import Split, block_size, evaluate_ranking, kernel_ready
 from oasis_bench.trial import wall
-from oasis_bench.trial.learner_side.fit_data import FitData, inner_fit_data, whole_fit_data
+from oasis_bench.trial.learner_side.fit_data import FitData
+from oasis_bench.trial.learner_side.fold_processes import EndedError, FoldProcesses, FoldWork
+from oasis_bench.trial.learner_side.inner_folds import InnerFolds, make_learner
 from oasis_bench.trial.learner_side.meter import Meter, Stopwatch, time_limit
-from oasis_bench.trial.learner_side.tuning import (
-    Baselines,
-    EndedError,
-    FoldProcesses,
-    FoldWork,
-    tune,
-)
+from oasis_bench.trial.learner_side.tuning import Tuning
 
 COPY_SECONDS, COPY_RATE = 0.02, 200e6
 """Seconds, and bytes a second, that copying a fitted learner may take.
@@ -76,7 +75,7 @@ class Channel:
         if n_sent < len(line):
             self._socket.sendall(line[n_sent:])
 
-    def send_scores(self, message: wall.Scores, scores: wall.ScoreArray) -> None:
+    def send_scores(self, message: wall.Scores, scores: FloatArray) -> None:
         """Send scores after their message."""
         self.send(message)
         self._socket.sendall(scores.data.cast("B"))
@@ -85,6 +84,43 @@ class Channel:
         """Wait for a file from the harness; return its descriptor."""
         _, files, _, _ = socket.recv_fds(self._socket, 1, 1)
         return files[0]
+
+
+def warm_up() -> None:
+    """Make the slow first calls once, in the fork server, so that no trial has to make them."""
+    registry = Registry.load()
+    _ = registry.splits[Split.USUAL]  # it imports the folds of scikit-learn
+    learner = registry.algorithms["Euclidean"]()  # it imports all learners
+    with threadpool_limits(1):
+        rows = np.eye(4)
+        y = np.array([0, 0, 1, 1])
+        rows = apply_steps(Scaling("l2").learn(rows), rows)
+        evaluate_ranking(learner.fit(rows, y).similarity, rows, y, seed=0)
+    n_blas_threads()
+    _ = wall.Stage, wall.seal  # they import the modules of the wall
+    # Then a fork's garbage collector does not write to pages that it shares with the server.
+    gc.collect()
+    gc.freeze()
+
+
+def learner_process(stage: wall.Stage, line: int) -> None:
+    """Run one stage of a trial: the main function of its process, with the end of its line."""
+    assignment = stage.assignment
+    os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(assignment.threads)))
+    channel = Channel(line)
+    printed = channel.receive_file()
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(printed, stream.fileno())
+        cast(TextIOWrapper, stream).reconfigure(encoding="utf-8", errors="backslashreplace")
+    os.close(printed)
+    if assignment.memory_bytes is None:
+        channel.send(wall.Started(0))
+    else:
+        channel.send(wall.Started(Processes(stage.server).n_bytes()))
+        if sys.platform == "linux":  # then allocations beyond it fail
+            limit = psutil.Process().memory_info().data + assignment.memory_bytes
+            resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+    run_stage(stage, channel)
 
 
 def run_stage(stage: wall.Stage, channel: Channel) -> None:
@@ -98,7 +134,7 @@ def run_stage(stage: wall.Stage, channel: Channel) -> None:
         "score training items": _score_training_items,
     }
     try:
-        with _limited_to(stage.spec.experiment.threads):
+        with _limited_to(stage.assignment.threads):
             works[stage.name](stage, channel)
         channel.send(wall.Ended("ok"))
     except EndedError as error:
@@ -113,7 +149,7 @@ def _limited_to(threads: int) -> Iterator[None]:
 
     To find the libraries takes some milliseconds.
     """
-    if threads == 1 and all(os.environ.get(name) == "1" for name in Threads.VARIABLES):
+    if threads == 1 and all(os.environ.get(name) == "1" for name in THREAD_VARIABLES):
         yield
         return
     with threadpool_limits(threads):
@@ -124,186 +160,93 @@ def _ended(error: Exception) -> wall.Ended:
     """Return the message of a stage that ends by an error."""
     if isinstance(error, wall.NotApplicableError):
         return wall.Ended("not applicable", str(error))
-    status = "out of memory" if isinstance(error, MemoryError) else "failed"
-    reason, place = Text.of_error(error), Registry.place_of(error)
+    reason, place = error_line(error), place_in_plugin(error)
     reason += f" ({place})" if place else ""
-    return wall.Ended(status, reason, "".join(traceback.format_exception(error)))
+    text = "".join(traceback.format_exception(error))
+    if isinstance(error, MemoryError):
+        return wall.Ended("out of memory", reason, text)
+    return wall.Ended("failed", reason, text)
 
 
 def _tune(stage: wall.Stage, channel: Channel) -> None:
     """Tune on the inner folds."""
-    spec, e = stage.spec, stage.spec.experiment
-    learner, by_scaling = _learner_class(spec), attrgetter("scaling")
+    assignment, by_scaling = stage.assignment, attrgetter("scaling")
+    learner = assignment.learner()
     _import_packages(learner)  # off the clock, and once for the processes of all folds
     items = wall.map_items(channel.receive_file())
     stopwatch = Stopwatch(lambda phase: channel.send(wall.PhaseBegan(phase)))
     start = time.perf_counter()
-    for scaling, of_scaling in groupby(sorted(spec.candidates, key=by_scaling), by_scaling):
-        X = Scaling.prepared_by(
-            wall.learn_preparation(learner, scaling, items["X"], spec.encoding)
-        )(items["X"])
-        _refuse((_make(spec, one.params, "fit") for one in of_scaling), {**items, "X": X})
+    for scaling, of_scaling in groupby(sorted(assignment.candidates, key=by_scaling), by_scaling):
+        steps = wall.learn_preparation(learner, scaling, items.X, assignment.encoding)
+        prepared = items._replace(X=apply_steps(steps, items.X))
+        seed = assignment.seeds.fit
+        _refuse((make_learner(assignment, one.params, seed) for one in of_scaling), prepared)
     stopwatch.seconds[wall.LEARNING] += time.perf_counter() - start
-    validation, is_blended = _Validation(spec), wall.is_blended(spec, learner)
+
+    def workers(work: FoldWork) -> FoldProcesses:
+        limits = assignment.folds_at_once, stopwatch, _ended, assignment.budget_seconds
+        return FoldProcesses(work, *limits)
+
     try:
-        winners = tune(
-            lambda params, fold: _make(spec, {**learner.inner_params, **params}, f"fold {fold}"),
-            spec.candidates,
-            lambda scaling: inner_fit_data(spec, items, learner, scaling),
-            validation.values,
-            e.max_steps,
+        winners = Tuning(
+            InnerFolds(assignment, items),
+            assignment.candidates,
+            assignment.max_steps,
             stopwatch,
-            lambda point: channel.send(wall.Validated(**point)),
-            e.search.seconds,
-            partial(_fold_processes, spec, stopwatch) if wall.folds_at_once(spec) > 1 else None,
-            len(spec.chooses_by),
-            (spec.scalings, validation.of_baseline) if is_blended else None,
-            is_the_baseline(learner),
-        )
+            channel.send,
+            workers=workers if assignment.folds_at_once > 1 else None,
+            seconds=assignment.search_seconds,
+        ).winners(on_all_folds=is_the_baseline(learner))
     except wall.NotApplicableError:  # there are too few classes to hold some apart
-        if wall.needs_search(spec, learner):
+        if assignment.needs_search(learner):
             raise
-        winners = [copy(stage.tuned) for _ in spec.chooses_by]
+        winners = [copy(stage.tuned) for _ in assignment.chooses_by]
     for tuned in winners:
-        if is_blended and tuned.blend is None:  # not tuned: as it is learned
+        if assignment.is_blended(learner) and tuned.blend is None:  # not tuned: as it is learned
             tuned.blend, tuned.baseline_scaling = 1.0, tuned.scaling
         tuned.fit_seconds = stopwatch.seconds[wall.LEARNING]
         tuned.score_seconds = stopwatch.seconds[wall.VALIDATION]
         channel.send(tuned)
 
 
-def _fold_processes(
-    spec: TrialSpec, stopwatch: Stopwatch, work: FoldWork, n_folds: int
-) -> FoldProcesses:
-    return FoldProcesses(
-        work, n_folds, wall.folds_at_once(spec), stopwatch, _ended, spec.budget.seconds
-    )
-
-
-class _Validation:
-    """The measures that tune, of a fitted learner or of its baseline, on the data of a fold."""
-
-    def __init__(self, spec: TrialSpec) -> None:
-        registry = Registry.load(spec.plugin_files)
-        self._spec, self._seed = spec, spec.seed_for("ties")
-        self._tasks = [registry.tasks[by.task]() for by in spec.chooses_by]
-
-    def values(
-        self, learner: MetricLearner, data: FitData, baselines: Baselines | None
-    ) -> npt.NDArray[np.float64]:
-        """Return a row for each measure: one value, or one for each weight of a blend."""
-        each = [data] * len(self._tasks) if baselines is None else baselines
-        is_blended = wall.is_blended(self._spec, type(learner))
-        seed = self._spec.seed_for("blend")
-        learned = Blend.sd_of_learned(learner, data.X, seed) if is_blended else 0.0
-        return np.array(
-            [
-                self._values(task, by, learner, data, (rows, learned) if is_blended else None)
-                for task, by, rows in zip(self._tasks, self._spec.chooses_by, each, strict=True)
-            ]
-        )
-
-    def of_baseline(self, data: FitData) -> npt.NDArray[np.float64]:
-        """Return the value of the Euclidean baseline by each measure."""
-        assert data.truth is not None
-        asked = Blend.baseline_scores, data.queries, self._seed, data.X
-        return np.array(
-            [
-                task.evaluate(data.truth, *asked, (by.measure,)).value(by.measure, by.k)
-                for task, by in zip(self._tasks, self._spec.chooses_by, strict=True)
-            ]
-        )
-
-    def _values(
-        self,
-        task: Task,
-        by: ChooseBy,
-        learner: MetricLearner,
-        data: FitData,
-        blended_with: tuple[FitData, float] | None,
-    ) -> list[float]:
-        """Return the values of the blends, of which there may be none, then the learner's own.
-
-        They are with a baseline of these rows and the standard deviation of the learner's scores.
-        """
-        assert data.truth is not None
-        similarity: Callable[[Any, Any], wall.ScoreArray] = learner.similarity
-        training = data.X
-        if task.gallery == "training" and isinstance(learner, ExemplarLearner):
-            similarity = partial(_similarity_to_training, learner)
-            training = np.arange(data.X.shape[0])  # the learner has the items
-        only = (by.measure,)
-        blends: list[tuple[Blend, Evaluation]] = []
-        if blended_with is not None:
-            rows, learned = blended_with
-            gallery = rows.queries if task.gallery == "test" else rows.X
-            ties = tie_order(self._seed, gallery.shape[0])
-            sds = shared(Blend.sd_of_baseline, rows.X, self._spec.seed_for("blend")), learned
-            blends = [
-                (Blend(weight, *sds), task.evaluation(data.truth, ties, only))
-                for weight in Blend.WEIGHTS[:-1]
-            ]
-
-        def judge_blends(start: int, scores: wall.ScoreArray) -> None:
-            if not blends:
-                return
-            baseline = Blend.baseline_scores(rows.queries[start : start + len(scores)], gallery)
-            own = Blend.as_inner_product(type(learner), scores)
-            for blend, evaluation in blends:
-                evaluation.add(start, blend.mix(baseline, own))
-
-        asked = (similarity, data.queries, self._seed, training, only)
-        own = task.evaluate(data.truth, *asked, also=judge_blends)
-        evaluations = [*(evaluation for _, evaluation in blends), own]
-        return [one.value(by.measure, by.k) for one in evaluations]
-
-
-def _similarity_to_training(
-    learner: ExemplarLearner, queries: Any, training: Any
-) -> wall.ScoreArray:
-    """Return the scores of training items, which the learner has: they need not be given."""
-    shape = queries.shape[0], training.shape[0]
-    return kernel_ready(learner.similarity_to_training(queries), shape, "similarity_to_training")
-
-
 def _fit(stage: wall.Stage, channel: Channel) -> None:
     """Fit on the clock, send the fitted learner, then score the test items."""
-    spec, tuned = stage.spec, stage.tuned
+    assignment, tuned = stage.assignment, stage.tuned
     _warm_up(stage, channel)
-    learner = _make(spec, tuned.params, "fit", tuned.n_steps)
+    learner = make_learner(assignment, tuned.params, assignment.seeds.fit, tuned.n_steps)
     channel.send(wall.PhaseBegan(wall.FIT))
     # Items are sent only now, with the clock running, so that no work on them is free.
     items = wall.map_items(channel.receive_file())
-    data = whole_fit_data(spec, items)
-    with _limited_to(spec.experiment.threads):  # of libraries loaded by now, too
-        threads = Threads.of_blas()
+    data = FitData.of(*items, assignment.seeds.judgements)
+    with _limited_to(assignment.threads):  # of libraries loaded by now, too
+        threads = n_blas_threads()
         meter = Meter(stage.server)
         with meter:
-            if not wall.needs_tuning(spec, type(learner)):
+            if not assignment.needs_tuning(type(learner)):
                 _refuse([learner], items)
             data.fit(learner)
         cost = meter.cost()
-    symmetry = _symmetry_of(learner) if spec.experiment.traces else None
+    symmetry = _symmetry_of(learner) if assignment.traces else None
     model, late = _copied(learner)
     channel.send(
         wall.Fitted(
-            threads,
-            cost.seconds + late,
-            cost.cpu_seconds + late,
-            cost.waiting_seconds,
-            cost.peak_bytes,
-            symmetry,
-            _numbers_of(learner),
+            threads=threads,
+            seconds=cost.seconds + late,
+            cpu_seconds=cost.cpu_seconds + late,
+            waiting_seconds=cost.waiting_seconds,
+            peak_bytes=cost.peak_bytes,
+            symmetry_index=symmetry,
+            numbers=_numbers_of(learner),
         ),
         model,
     )
     os.close(channel.receive_file())  # the harness has read its clock
-    if spec.keeps_model:
+    if assignment.keeps_model:
         _send_model_file(learner, channel)
-    if wall.is_blended(spec, type(learner)):
+    if assignment.is_blended(type(learner)):
         # A copy is asked: the learner itself, which is to be timed, has computed nothing yet.
         copied = pickle.loads(wall.map_bytes(model))
-        channel.send(wall.Compared(Blend.sd_of_learned(copied, items["X"], spec.seed_for("blend"))))
+        channel.send(wall.Compared(sd_of_learned(copied, items.X, assignment.seeds.blend)))
         del copied
     _score(learner, stage, channel)
 
@@ -312,20 +255,20 @@ def _send_model_file(learner: MetricLearner, channel: Channel) -> None:
     try:
         channel.send(wall.Saved(), wall.seal(lambda file: write_model(learner, file)))
     except Exception as error:
-        channel.send(wall.Saved(Text.of_error(error)))
+        channel.send(wall.Saved(error_line(error)))
 
 
 def _load(stage: wall.Stage, channel: Channel) -> None:
     """Read a saved model in place of a fit, then score the test items."""
-    spec = stage.spec
+    assignment = stage.assignment
     _warm_up(stage, channel)
     channel.send(wall.PhaseBegan(wall.LOAD))
     content = BytesIO(wall.map_bytes(channel.receive_file()))
-    learner = read_model(content, Registry.load(spec.plugin_files))
+    learner = read_model(content, Registry.load(assignment.plugin_files))
     learner.__dict__.pop("feature_names_in_", None)  # matched already: rows come without names
-    symmetry = _symmetry_of(learner) if spec.experiment.traces else None
+    symmetry = _symmetry_of(learner) if assignment.traces else None
     model, _ = _copied(learner)
-    channel.send(wall.Loaded(Threads.of_blas(), symmetry, _numbers_of(learner)), model)
+    channel.send(wall.Loaded(n_blas_threads(), symmetry, _numbers_of(learner)), model)
     _score(learner, stage, channel)
 
 
@@ -341,13 +284,13 @@ def _score_alone(stage: wall.Stage, channel: Channel) -> None:
 def _score_training_items(stage: wall.Stage, channel: Channel) -> None:
     """Compare the training items with one another, by a copy of the fitted learner."""
     learner = _fitted_copy(stage, channel, wall.REPLAY)
-    X = wall.map_items(channel.receive_file())["X"]
+    X = wall.map_items(channel.receive_file()).X
     _send_scores(learner, ("test",), X, X, channel, nullcontext())
 
 
 def _fitted_copy(stage: wall.Stage, channel: Channel, phase: str) -> MetricLearner:
     """Begin a phase with a copy of the fitted learner, which the harness sends."""
-    Registry.load(stage.spec.plugin_files)  # imports the module of the learner
+    stage.assignment.learner()  # imports the module of the learner
     channel.send(wall.PhaseBegan(phase))
     learner: MetricLearner = pickle.loads(wall.map_bytes(channel.receive_file()))
     return learner
@@ -364,10 +307,8 @@ def _score(learner: MetricLearner, stage: wall.Stage, channel: Channel) -> None:
 
 def _receive_items(stage: wall.Stage, channel: Channel) -> tuple[Any, Any]:
     """Wait for the test items and, where they are compared with these, the training items."""
-    test = wall.map_items(channel.receive_file())["X"]
-    return test, wall.map_items(channel.receive_file())[
-        "X"
-    ] if "training" in stage.galleries else None
+    test = wall.map_items(channel.receive_file()).X
+    return test, wall.map_items(channel.receive_file()).X if "training" in stage.galleries else None
 
 
 def _replay(stage: wall.Stage, channel: Channel) -> None:
@@ -376,13 +317,13 @@ def _replay(stage: wall.Stage, channel: Channel) -> None:
     The replay passes through the measured model, up to rounding, and goes on as far as the
     validation did; nothing is chosen by it.
     """
-    spec, tuned = stage.spec, stage.tuned
+    assignment, tuned = stage.assignment, stage.tuned
     training, test = (wall.map_items(channel.receive_file()) for _ in range(2))
-    X, data = training["X"], whole_fit_data(spec, training)
-    learner = _make(spec, tuned.params, "fit")
+    X, data = training.X, FitData.of(*training, assignment.seeds.judgements)
+    learner = make_learner(assignment, tuned.params, assignment.seeds.fit)
     assert tuned.last_checkpoint is not None
     done = 0
-    for n_steps in wall.checkpoints(spec.experiment.max_steps):
+    for n_steps in assignment.checkpoints:
         if n_steps > tuned.last_checkpoint:
             break
         channel.send(wall.PhaseBegan(wall.REPLAY))
@@ -391,7 +332,7 @@ def _replay(stage: wall.Stage, channel: Channel) -> None:
         channel.send(wall.Replayed(n_steps, _symmetry_of(learner)))
         if "test" in stage.galleries:
             _send_scores(learner, ("test",), X, X, channel, nullcontext())
-        _send_scores(learner, stage.galleries, test["X"], X, channel, nullcontext())
+        _send_scores(learner, stage.galleries, test.X, X, channel, nullcontext())
 
 
 def _send_scores(
@@ -420,7 +361,7 @@ def _send_scores(
 
 def _scorer(
     learner: MetricLearner, gallery: str, test: Any, others: Any
-) -> tuple[Callable[[slice], wall.ScoreArray], str]:
+) -> tuple[Callable[[slice], FloatArray], str]:
     """Return what scores a block of test items, and the name of the method that it calls.
 
     A gallery is embedded once, not once a block.
@@ -449,38 +390,24 @@ def _warm_up(stage: wall.Stage, channel: Channel) -> None:
     channel.send(wall.PhaseBegan(wall.WARM_UP))
     few = wall.map_items(channel.receive_file())
     n_steps = None if stage.tuned.n_steps is None else 10
-    learner = _make(stage.spec, stage.tuned.params, "warm-up", n_steps)
+    assignment = stage.assignment
+    learner = make_learner(assignment, stage.tuned.params, assignment.seeds.warm_up, n_steps)
     _import_packages(type(learner))
     # Some learners fail on so few items.  Any other error occurs again on the clock.
-    seconds = min(WARM_UP_SECONDS, (stage.spec.budget.seconds or math.inf) / 2)
+    seconds = min(WARM_UP_SECONDS, (assignment.budget_seconds or math.inf) / 2)
     with suppress(Exception), time_limit(seconds):
-        whole_fit_data(stage.spec, few).fit(learner)
+        FitData.of(*few, assignment.seeds.judgements).fit(learner)
         for gallery in stage.galleries:
-            score, _ = _scorer(learner, gallery, few["X"], few["X"])
+            score, _ = _scorer(learner, gallery, few.X, few.X)
             score(slice(0, 2))
 
 
-def _refuse(learners: Iterable[MetricLearner], items: Mapping[str, Any]) -> None:
+def _refuse(learners: Iterable[MetricLearner], items: wall.Items) -> None:
     """Raise NotApplicableError where a learner refuses the items, with any parameters to try."""
-    data = FitData.of(items["X"], items["y"], items.get("judgements"), seed=0)
+    data = FitData.of(*items, seed=0)
     for learner in learners:
-        if data.reads_labels(learner) and (reason := learner.refusal(items["X"], items["y"])):
+        if data.reads_labels(learner) and (reason := learner.refusal(items.X, items.y)):
             raise wall.NotApplicableError(reason)
-
-
-def _learner_class(spec: TrialSpec) -> type[MetricLearner]:
-    return Registry.load(spec.plugin_files).algorithms[spec.algorithm]
-
-
-def _make(
-    spec: TrialSpec, params: Mapping[str, Any], purpose: str, n_steps: int | None = None
-) -> MetricLearner:
-    learner: MetricLearner = _learner_class(spec)().set_params(**params)
-    if "random_state" in learner.get_params() and "random_state" not in params:
-        learner.set_params(random_state=spec.seed_for(purpose, of_learner=True))
-    if n_steps is not None:
-        learner.set_params(n_steps=n_steps)
-    return learner
 
 
 def _copied(learner: MetricLearner) -> tuple[int, float]:

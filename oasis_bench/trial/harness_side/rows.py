@@ -1,0 +1,182 @@
+"""Rows of the store's tables, as a trial makes them: one record for each table of trials.
+
+The fields are the columns: `oasis_bench.runs.schema` makes the tables of these records.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeAlias
+
+from msgspec import Meta, Struct
+
+Status: TypeAlias = Literal["ok", "failed", "crashed", "timeout", "out of memory", "not applicable"]
+Share: TypeAlias = Annotated[float, Meta(ge=0, le=1)]
+
+
+Part: TypeAlias = Literal["train", "test"]
+
+
+class TrialRow(Struct, kw_only=True):
+    """A row of the table `trials`; what only a measured trial has is None otherwise.
+
+    From `scaling` to `blend` it is as the first measure tuned it: what the costs are of.
+    """
+
+    trial_id: str  # hash of what decides the result (see TrialSpec)
+    learner: str  # its label in this run
+    algorithm: str  # its name in the registry
+    dataset: str
+    subset: str
+    n_classes: int
+    partition: int  # from 0
+    split: str  # how the items were divided (see tasks.task.Task)
+    transductive: int = 0  # 1 where the learner may use the unlabelled test items
+    status: Status
+    reason: str | None = None  # one line, where status is not ok
+    traceback: str | None = None
+    scaling: str | None = None
+    params: str | None = None
+    n_steps: int | None = None
+    blend: Share | None = None
+    n_train: int
+    n_test: int
+    rho: Share  # of partitions (see tasks.Split.rho)
+    n_features: int
+    fit_seconds: float | None = None  # wall clock of the final fit alone
+    fit_cpu_seconds: float | None = None
+    fit_waiting_seconds: float | None = None  # for a core; None where not measurable
+    fit_peak_bytes: int | None = None  # above the start of the fit; None where not known
+    tuning_fit_seconds: float | None = None  # inner folds, as if in turn: learning
+    tuning_score_seconds: float | None = None  # inner folds: validation
+    threads: int  # the largest thread pool during the fit
+    shared_cores: int  # 1 where other trials ran at the same time
+    processor: str | None = None  # that of the final fit
+    query_seconds: float | None = None  # embedding and scoring all queries, wall clock
+    query_cpu_seconds: float | None = None
+    n_timed_queries: int | None = None  # queries that were scored in that time
+    model_bytes: int | None = None  # of the fitted learner
+    symmetry_index: float | None = None  # of W; None where there is none or it was not asked for
+    finished: str  # UTC, ISO 8601
+
+
+class AnswerRow(Struct):
+    """How a task was answered; without numbers where it has no result."""
+
+    task: str
+    status: Literal["ok", "failed", "not applicable"]
+    reason: str | None = None  # one line, where status is not ok
+    n_queries: int | None = None  # that count
+    n_left_out: int | None = None  # that do not, such as items without a relevant one
+
+
+class TunedRow(Struct):
+    """What was fitted for the tasks of a gallery."""
+
+    gallery: str  # what its queries are compared with (see tasks.task.Task)
+    task: str  # this measure of this task tuned it on the inner folds
+    measure: str
+    k: int | None
+    scaling: str  # of the rows, tuned or given
+    params: str  # JSON: the hyper-parameters
+    n_steps: int | None = None  # tuned or given; None where there are no steps
+    blend: Share | None = None  # the weight b of the learner; None: not blended
+    baseline_scaling: str | None = None  # of the baseline's rows; None: those of a saved model
+    baseline_sd: float | None = None  # of the baseline's score, on pairs of training items
+    learned_sd: float | None = None  # of the learner's score, on the same pairs
+
+
+class MeasureRow(Struct):
+    """The value of a measure."""
+
+    task: str
+    measure: str  # such as 'mAP', 'precision', 'accuracy'
+    k: int | None  # None where the measure has none
+    value: float
+    as_learned: float  # the same of the learner alone, b = 1
+    chance: float | None  # of this measure for a random order; None: not known
+
+
+class GroupRow(Struct):
+    """What a group of judgements adds to a measure."""
+
+    task: str
+    measure: str
+    k: int | None
+    cluster: int  # the text query, reference or rated query
+    n: Annotated[int, Meta(gt=0)]  # judgements of it that count
+    value: float  # their sum
+
+
+class PredictedRow(Struct):
+    """The test items of which a class is predicted."""
+
+    task: str
+    predicted: int  # a class number of the data set
+    rows: str  # JSON: the test items, ascending
+
+
+class ValidationRow(Struct):
+    """The value of a measure that tunes on an inner fold."""
+
+    task: str  # whose measure it is (see `TunedRow`)
+    scaling: str
+    params: str  # JSON
+    n_steps: int | None
+    fold: int
+    value: float
+
+
+class TraceRow(Struct):
+    """The measure that tunes at a checkpoint, off the clock."""
+
+    part: Part
+    n_steps: int
+    value: float
+
+
+class SymmetryRow(Struct):
+    """The symmetry of W at a checkpoint, for learners of x'Wy."""
+
+    n_steps: int
+    symmetry_index: float  # |(W + W')/2| / |W|, Frobenius norms
+
+
+class RetrievalRow(Struct):
+    """An item that a query retrieves; items are row numbers of the data set."""
+
+    query: int
+    rank: int  # from 1
+    retrieved: int
+
+
+class ProjectionRow(Struct):
+    """The place of a test item in a plane (see `evaluator.plane`)."""
+
+    row: int  # of the data set
+    x: float  # by the learner's scores
+    y: float
+    x_before: float | None  # by the scaled rows that it got; None where it takes no rows
+    y_before: float | None
+
+
+class FitNumberRow(Struct):
+    """A single number of the final fit."""
+
+    name: str  # a fitted attribute, such as gap_; 'training': the tuning measure on training items
+    value: float
+
+
+Row: TypeAlias = (
+    AnswerRow
+    | TunedRow
+    | MeasureRow
+    | GroupRow
+    | PredictedRow
+    | ValidationRow
+    | TraceRow
+    | SymmetryRow
+    | RetrievalRow
+    | ProjectionRow
+    | FitNumberRow
+)
+"""A row of one of the further tables of trials."""

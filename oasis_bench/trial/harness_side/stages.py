@@ -1,0 +1,370 @@
+"""The harness's half of a trial, stage by stage, in step with that of the learner's process.
+
+Each function is a generator that mirrors one of `oasis_bench.trial.learner_side.stages` line by
+line.  What is timed lies between `line.clock()` and `clock.charge(...)`; the test labels are in the
+`Evaluator` and the `Traces` of the trial's findings.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from io import BytesIO
+from pathlib import Path
+from typing import Self
+
+from oasis_bench.experiment import ChooseBy, TrialSpec
+from oasis_bench.plugins import Blend, IncrementalLearner, MetricLearner, load_blend, sd_of_baseline
+from oasis_bench.system import error_line
+from oasis_bench.tasks import Task
+from oasis_bench.trial import wall
+from oasis_bench.trial.harness_side.evaluator import Evaluator, Traces, galleries_of, reason_against
+from oasis_bench.trial.harness_side.findings import EndsTrialError, Findings, Fit, task_at_work
+from oasis_bench.trial.harness_side.inbox import ROUGH_SECONDS, HarnessClock, Line, Talk
+from oasis_bench.trial.harness_side.items import Sealed, SealedItems, TrialItems
+from oasis_bench.trial.harness_side.result import KeptFiles, row_of
+from oasis_bench.trial.harness_side.rows import TunedRow, ValidationRow
+
+
+@dataclass
+class Trial:
+    """What the stages of a trial work on; `winners` are what each measure has tuned.
+
+    ``sealed_in(scaling)`` gives the items in files; `saved_model` is the file of a model that takes
+    the place of a fit.
+    """
+
+    spec: TrialSpec
+    assignment: wall.Assignment
+    items: TrialItems
+    sealed_in: Sealed
+    learner: type[MetricLearner]
+    tuner: Task  # whose measure is the first that tunes
+    findings: Findings
+    winners: list[wall.Tuned]
+    saved_model: int | None
+
+    @classmethod
+    def of(
+        cls,
+        spec: TrialSpec,
+        items: TrialItems,
+        sealed_in: Sealed,
+        learner: type[MetricLearner],
+        tasks: Sequence[Task],
+        folder: Path,
+        saved_model: int | None,
+    ) -> Self:
+        """Begin a trial; raise NotApplicableError where the learner fits none of the tasks."""
+        refused = {task.name: reason for task in tasks if (reason := reason_against(task, learner))}
+        evaluated = [task for task in tasks if task.name not in refused]
+        if not evaluated:
+            raise wall.NotApplicableError(next(iter(refused.values())))
+        asked = tuple(by for by in spec.chooses_by if by.task not in refused)
+        if not asked:  # then by the first measure that is possible
+            measure = evaluated[0].parse_measure(evaluated[0].measures[0])
+            asked = (ChooseBy(evaluated[0].name, *measure),)
+        spec = replace(spec, chooses_by=asked)
+        task_of = {task.name: task for task in evaluated}
+        tunes = {task_of[by.task].gallery: place for place, by in reversed([*enumerate(asked)])}
+        drawn = (spec.examples, spec.seed_for("examples"), spec.queries, spec.projection)
+        tuner = task_of[asked[0].task]
+        findings = Findings(
+            row=row_of(spec, items, learner),
+            learner=learner,
+            evaluator=Evaluator(evaluated, items, *drawn, asked),
+            traces=Traces(tuner, asked[0], items),
+            kept=KeptFiles(spec, items, folder),
+            refused=refused,
+            places={gallery: tunes.get(gallery, 0) for gallery in galleries_of(evaluated)},
+        )
+        scaling, params = spec.candidates[0]
+        winners = [wall.Tuned(scaling, dict(params))] * len(asked)
+        known = wall.Assignment.of(spec)
+        of_items = items, sealed_in, learner
+        trial = cls(
+            spec, known, *of_items, tuner, findings, winners=winners, saved_model=saved_model
+        )
+        if not trial.needs_tuning:
+            sealed_in(scaling)  # raises where the items cannot be scaled so
+        return trial
+
+    @property
+    def needs_tuning(self) -> bool:
+        """Whether the inner folds have anything to tune."""
+        return self.saved_model is None and self.assignment.needs_tuning(self.learner)
+
+    @property
+    def is_blended(self) -> bool:
+        """Whether the learner is blended with the baseline."""
+        return self.assignment.is_blended(self.learner)
+
+    @property
+    def fit(self) -> Fit:
+        """The present fit."""
+        return self.findings.fits[-1]
+
+    def begun(self, name: wall.StageName, server: int) -> wall.Stage:
+        """Return a stage as its process gets it, below the process `server`."""
+        tuned, galleries = self.winners[0], tuple(self.findings.places)
+        if self.findings.fits:
+            tuned, galleries = self.fit.tuned, self.fit.galleries
+        if name == "replay":
+            galleries = (self.tuner.gallery,)
+        return wall.Stage(name, self.assignment, tuned, galleries, server)
+
+    @property
+    def has_learned(self) -> bool:
+        """Whether the learner has learned from the training items, and something judges it there.
+
+        A saved model has not.  Of judgements, none may be left to train by.
+        """
+        judgements = self.items.judgements
+        return self.saved_model is None and (judgements is None or len(judgements.items) > 0)
+
+    def galleries_of_fits(self) -> list[tuple[str, ...]]:
+        """Return the galleries of each fit to make, that of the first measure last.
+
+        The trial's row is about that.
+
+        Of equal tuned values one fit is for the tasks of several galleries.
+        """
+        places = self.findings.places
+        of_fit: dict[str, tuple[str, ...]] = {}
+        for gallery in sorted(places, key=lambda it: (-places[it], it == "test")):
+            won = self.winners[places[gallery]]
+            key = json.dumps([won.scaling, won.params, won.n_steps])
+            of_fit[key] = (gallery, *of_fit.pop(key, ()))
+        return list(of_fit.values())
+
+
+def stages_of(trial: Trial, line: Line) -> Iterator[tuple[wall.StageName, Talk]]:
+    """Yield the stages of a trial, each with the harness's half of it."""
+    if trial.needs_tuning:
+        yield "tune", tune(trial, line)
+    findings = trial.findings
+    for galleries in trial.galleries_of_fits():
+        if findings.fits:
+            trial.fit.close()
+        tuned = trial.winners[findings.places[galleries[0]]]
+        findings.fits.append(Fit(galleries, tuned, trial.sealed_in(tuned.scaling)))
+        if trial.saved_model is None:
+            yield "fit", fit(trial, line)
+        else:
+            yield "load", load(trial, line)
+        if not findings.row.transductive:
+            yield "score alone", score_alone(trial, line)
+    findings.is_measured = True
+    if trial.spec.experiment.traces:
+        steps = issubclass(trial.learner, IncrementalLearner)
+        # Where the number of steps was given, there is no checkpoint to stop at.
+        if steps and trial.fit.tuned.last_checkpoint is not None:
+            yield "replay", replay(trial, line)
+        elif trial.tuner.gallery == "test" and trial.has_learned:
+            yield "score training items", score_training_items(trial, line)
+
+
+def tune(trial: Trial, line: Line) -> Talk:
+    """Take what the inner folds validate, and what they tuned."""
+    known, spec = trial.assignment, trial.spec
+    candidates = json.loads(json.dumps(spec.candidates))  # as messages have them
+    steps = [None, *known.checkpoints]
+    n_measures, validation = len(known.chooses_by), trial.findings.validation
+    most = (len(candidates) * len(steps) + n_measures) * known.inner_folds
+    n_begun: Counter[str] = Counter()
+    clock = None
+    line.give(trial.sealed_in(None).training)
+    while not isinstance(
+        message := (yield wall.PhaseBegan, wall.Validated, wall.Tuned), wall.Tuned
+    ):
+        if isinstance(message, wall.PhaseBegan):
+            n_begun[message.phase] += 1
+            if n_begun[message.phase] > most:
+                line.refuse(message)
+            line.begin(message, wall.LEARNING, wall.VALIDATION)
+            clock = clock or HarnessClock(line.server, ROUGH_SECONDS, ROUGH_SECONDS)
+        else:
+            is_candidate = [message.scaling, message.params] in candidates
+            is_point = message.n_steps in steps and message.fold < known.inner_folds
+            is_point &= len(message.values) == n_measures
+            if not (is_candidate and is_point and len(validation) < most * n_measures):
+                line.refuse(message)
+            where = message.scaling, json.dumps(message.params), message.n_steps, message.fold
+            validation += [
+                ValidationRow(by.task, *where, value)
+                for by, value in zip(known.chooses_by, message.values, strict=True)
+            ]
+    winners = trial.winners = [message]
+    while len(winners) < n_measures:
+        winners.append((yield wall.Tuned))
+    for winner in winners:
+        is_candidate = [winner.scaling, winner.params] in candidates
+        is_blend = winner.blend in (Blend.WEIGHTS if trial.is_blended else (None,))
+        is_blend &= winner.blend is None or winner.baseline_scaling in known.scalings
+        if not (is_candidate and is_blend):
+            raise wall.MessageError("what was tuned is not among what was to be tried")
+    validation.sort(  # folds side by side give their values in any order
+        key=lambda row: (
+            candidates.index([row.scaling, json.loads(row.params)]),
+            steps.index(row.n_steps),
+            row.fold,
+        )
+    )
+    seconds = message.fit_seconds + message.score_seconds
+    if clock is not None:
+        if known.folds_at_once > 1:  # of wall-clock time it sees only the longest
+            seconds = max(clock.charge(seconds, seconds))
+        else:
+            seconds, _ = clock.charge(seconds, math.inf)
+    message.fit_seconds = seconds - message.score_seconds
+    try:
+        for winner in winners:
+            trial.sealed_in(winner.scaling)
+    except Exception as error:
+        raise EndsTrialError(error_line(error)) from error
+
+
+def fit(trial: Trial, line: Line) -> Talk:
+    """Take the fitted learner and what its fit took, then its scores of the test items."""
+    now, findings = trial.fit, trial.findings
+    yield from line.began(wall.WARM_UP)
+    line.give(now.items.few)
+    yield from line.began(wall.FIT)
+    clock = line.clock()
+    line.give(now.items.training)
+    now.came = fitted = yield wall.Fitted
+    now.model = line.take_file()
+    clock.subtract(n_bytes=os.fstat(now.model).st_size)
+    now.seconds, now.cpu_seconds = clock.charge(fitted.seconds, fitted.cpu_seconds)
+    line.give(now.model)  # its process waits for this: the clock sees no later work
+    _add_tuned(trial)
+    if trial.assignment.keeps_model:
+        saved = yield wall.Saved
+        if not line.has_file:
+            findings.notes.append(f"its model is not saved: {saved.reason}")
+        elif 0 in map(findings.places.get, now.galleries):
+            takes_rows = trial.learner.takes == "rows"
+            findings.kept.add_model(line.take_file(), now.items.steps if takes_rows else None)
+    if now.tuned.blend is not None:
+        compared, seed = (yield wall.Compared), trial.assignment.seeds.blend
+        for gallery in now.galleries:
+            won = trial.winners[findings.places[gallery]]
+            rows = trial.sealed_in(won.baseline_scaling)
+            sds = sd_of_baseline(rows.training_rows, seed), compared.learned_sd
+            steps = None if won.baseline_scaling == won.scaling else tuple(rows.steps)
+            _begin_blend(trial, gallery, Blend(won.blend or 0.0, *sds, steps), rows)
+    yield from _score(trial, line)
+
+
+def load(trial: Trial, line: Line) -> Talk:
+    """Take the learner of a saved model, then its scores of the test items."""
+    assert trial.saved_model is not None
+    now = trial.fit
+    yield from line.began(wall.WARM_UP)
+    line.give(now.items.few)
+    yield from line.began(wall.LOAD)
+    line.give(trial.saved_model)
+    now.came = yield wall.Loaded
+    now.model = line.take_file()
+    _add_tuned(trial)
+    blend = load_blend(BytesIO(wall.map_bytes(trial.saved_model)))
+    if trial.is_blended and blend is not None:
+        rows = now.items
+        if blend.steps is not None:
+            rows = SealedItems(trial.items, trial.learner, "none", blend.steps)
+        for gallery in now.galleries:
+            _begin_blend(trial, gallery, blend, rows)
+    yield from _score(trial, line)
+
+
+def _add_tuned(trial: Trial) -> None:
+    """Add the rows on what was tuned for the galleries of the present fit."""
+    now, findings = trial.fit, trial.findings
+    tuned = now.tuned.scaling, json.dumps(now.tuned.params), now.n_steps
+    for gallery in now.galleries:
+        by = trial.assignment.chooses_by[findings.places[gallery]]
+        findings.tuned[gallery] = TunedRow(gallery, *by, *tuned)
+
+
+def _begin_blend(trial: Trial, gallery: str, blend: Blend, rows: SealedItems) -> None:
+    """Evaluate a blend of the scores that come, with the baseline of these rows."""
+    findings, place = trial.findings, trial.findings.places[gallery]
+    findings.evaluator.blend(gallery, blend, trial.learner, rows)
+    tuned = findings.tuned[gallery]
+    tuned.blend, tuned.baseline_scaling = blend.weight, trial.winners[place].baseline_scaling
+    tuned.baseline_sd, tuned.learned_sd = blend.baseline_sd, blend.learned_sd
+    if place == 0:
+        trial.fit.blend = blend
+
+
+def _score(trial: Trial, line: Line) -> Talk:
+    """Take the scores of all test items, and what computing them took."""
+    now, findings = trial.fit, trial.findings
+    yield from line.began(wall.ANSWER)
+    clock = line.clock()
+    line.give(now.items.test)
+    if "training" in now.galleries:
+        line.give(now.items.gallery)
+    for gallery in now.galleries:
+        reader = findings.evaluator.readers[gallery]
+        yield from line.scores(reader, clock, findings.kept.add_scores)
+    queried = yield wall.Queried
+    seconds, cpu_seconds = clock.charge(queried.seconds, queried.cpu_seconds)
+    now.queried = seconds, cpu_seconds, len(trial.items.test_rows) * len(now.galleries)
+
+
+def score_alone(trial: Trial, line: Line) -> Talk:
+    """Take the scores of some test items by a copy that has no others: they must be the same.
+
+    Only then no score of an item depends on other test items.
+    """
+    now, evaluator = trial.fit, trial.findings.evaluator
+    yield from line.began(wall.ANSWER)
+    line.give(now.model)
+    line.give(now.items.sample)
+    if "training" in now.galleries:
+        line.give(now.items.gallery)
+    alone = evaluator.readers_alone(now.galleries)
+    for reader, _ in alone:
+        yield from line.scores(reader)
+    try:
+        evaluator.refuse_other_scores(alone)
+    except ValueError as error:
+        raise EndsTrialError(str(error)) from error
+
+
+def replay(trial: Trial, line: Line) -> Talk:
+    """Take the scores at each checkpoint, for the traces."""
+    now, traces = trial.fit, trial.findings.traces
+    line.give(now.items.training)
+    line.give(now.items.test)
+    for n_steps in trial.assignment.checkpoints:
+        if n_steps > (now.tuned.last_checkpoint or 0):
+            break
+        yield from line.began(wall.REPLAY)
+        replayed = yield wall.Replayed
+        if replayed.n_steps != n_steps:
+            line.refuse(replayed)
+        with task_at_work():
+            parts = traces.parts()
+        for _, reader, _ in parts:
+            yield from line.scores(reader)
+        with task_at_work():
+            traces.add(replayed, parts)
+
+
+def score_training_items(trial: Trial, line: Line) -> Talk:
+    """Take the scores of the training items among one another, by a copy of the learner."""
+    now, traces = trial.fit, trial.findings.traces
+    yield from line.began(wall.REPLAY)
+    line.give(now.model)
+    line.give(now.items.gallery)
+    with task_at_work():
+        part = traces.of_training()
+    yield from line.scores(part[1])
+    with task_at_work():
+        traces.of_fit = traces.value(part)

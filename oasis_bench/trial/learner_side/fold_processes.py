@@ -1,0 +1,293 @@
+"""The jobs of tuning on inner folds, and what does them: this process, or one for each fold."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import sys
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, Pipe, wait
+from typing import Any, NamedTuple, NoReturn, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from oasis_bench.plugins import MetricLearner
+from oasis_bench.system import die_with_parent, shared
+from oasis_bench.trial import wall
+from oasis_bench.trial.learner_side.fit_data import FitData
+from oasis_bench.trial.learner_side.meter import Stopwatch, cpu_seconds
+
+LONGEST_WAIT = 1.0
+"""Seconds between two looks at whether a fold's process has died."""
+
+Timer = Callable[[str], AbstractContextManager[None]]
+
+Values = npt.NDArray[np.float64]
+"""One for each measure that tunes; of blends of shape (n_measures, n_weights)."""
+
+Baselines = Sequence[FitData]
+"""For each measure, the rows of a fold as its baseline takes them."""
+
+
+class Folds(Protocol):
+    """The inner folds of a trial: their data, unfitted learners, and the measures that tune."""
+
+    n_measures: int
+    baseline_scalings: tuple[str, ...]
+    """Those among which the baseline of a blend is tuned; none if nothing is blended."""
+
+    def data(self, scaling: str) -> Sequence[FitData]:
+        """Return the data of each fold, scaled so."""
+
+    def make(self, params: Mapping[str, Any], fold: int) -> MetricLearner:
+        """Return an unfitted learner."""
+
+    def values(self, learner: MetricLearner, data: FitData) -> Values:
+        """Return the values of a fitted learner on a fold."""
+
+    def blend_values(
+        self, learner: MetricLearner, data: FitData, baselines: Baselines | None
+    ) -> Values:
+        """Return the values of its blends, of which the last is the learner alone."""
+
+    def baseline_values(self, data: FitData) -> Values:
+        """Return the value of the Euclidean baseline by each measure."""
+
+
+class FoldJob(NamedTuple):
+    """What a candidate is to learn next on an inner fold, before it is validated."""
+
+    number: int  # of the candidate
+    lane: int  # of several, in each of which one job follows the other
+    fold: int
+    params: Mapping[str, Any]
+    start: int | None  # None for an unfitted learner
+    stop: int | None  # None for one that learns all its steps
+    is_winner: bool = False  # whose blends are validated
+
+
+Done: TypeAlias = tuple[FoldJob, Values, float]
+"""A job that is done, the values of the fitted learner, and the processor time that it took."""
+
+
+class FoldWork:
+    """The work on inner folds of rows that are scaled in one way.
+
+    `baselines` has those of each fold, None where they are the data of the fold.
+    """
+
+    def __init__(
+        self, folds: Folds, scaling: str, baselines: Sequence[Baselines] | None = None
+    ) -> None:
+        self._folds, self._fit_data = folds, [*folds.data(scaling)]
+        self._baselines = baselines
+        self._learners: dict[int, MetricLearner] = {}
+        self._shared: dict[int, dict[Any, Any]] = {}
+
+    @property
+    def n_folds(self) -> int:
+        """The number of folds."""
+        return len(self._fit_data)
+
+    def __call__(self, job: FoldJob, timer: Timer) -> Done:
+        """Fit the learner of a lane and validate it."""
+        before = cpu_seconds()
+        if job.start is None:
+            self._learners[job.lane] = self._folds.make(job.params, job.fold)
+        learner = self._learners[job.lane]
+        with timer(wall.LEARNING):
+            if job.fold not in self._shared:
+                self._shared[job.fold] = {}
+                if learner.rotation_invariant:
+                    self._fit_data[job.fold] = self._fit_data[job.fold].in_their_span()
+            data = self._fit_data[job.fold]
+            with shared.within(self._shared[job.fold]):
+                data.fit(learner, job.start or 0, job.stop)
+        with timer(wall.VALIDATION), shared.within(self._shared[job.fold]):
+            if job.is_winner:
+                baselines = None if self._baselines is None else self._baselines[job.fold]
+                values = self._folds.blend_values(learner, data, baselines)
+            else:
+                values = self._folds.values(learner, data)
+        return job, values, cpu_seconds() - before
+
+
+class InTurn:
+    """One job after the other, in this process."""
+
+    def __init__(self, work: FoldWork, timer: Timer) -> None:
+        self._work, self._timer = work, timer
+
+    def done(self, jobs: deque[FoldJob]) -> Iterator[Done]:
+        """Do jobs, to which more may be added meanwhile."""
+        while jobs:
+            yield self._work(jobs.popleft(), self._timer)
+
+    def close(self) -> None:
+        """Nothing is held beside this object."""
+
+
+class EndedError(Exception):
+    """The work of a fold's process has not ended well; `message` says how."""
+
+    def __init__(self, message: wall.Ended) -> None:
+        super().__init__(message.reason)
+        self.message = message
+
+
+@dataclass
+class _Fold:
+    """The process of a lane, and what it does now."""
+
+    pid: int
+    connection: Connection
+    is_busy: bool = False
+    phase: str = "the start"
+    since: float = 0.0
+
+
+class FoldProcesses:
+    """Processes of the inner folds, of which `at_once` work at a time.
+
+    The trial's process forks them before it has fitted anything.  Where a fold's process ends
+    badly, this one ends with the same signal or status: a pool of the standard library hides it.
+
+    The `stopwatch` gets the seconds that each fold took, as if one had followed the other.
+    ``ended(error)`` gives the message of a stage that ends by an error; one phase of a fold may
+    take `seconds`.
+    """
+
+    def __init__(
+        self,
+        work: FoldWork,
+        at_once: int,
+        stopwatch: Stopwatch,
+        ended: Callable[[Exception], wall.Ended],
+        seconds: float | None,
+    ) -> None:
+        self._at_once, self._stopwatch, self._seconds = at_once, stopwatch, seconds
+        self._folds = [_forked(work, ended) for _ in range(work.n_folds)]
+
+    def done(self, jobs: deque[FoldJob]) -> Iterator[Done]:
+        """Take jobs, to which more may be added meanwhile; yield each when it is done.
+
+        Raise EndedError where a job has failed, or takes too long.
+        """
+        while self._begin(jobs):
+            busy = {fold.connection: fold for fold in self._folds if fold.is_busy}
+            for fold in busy.values():  # a process that it leaves keeps its connection open
+                if _has_ended(fold.pid) and not fold.connection.poll():
+                    _end_with_status_of(fold.pid)
+            for connection in wait([*busy], self._seconds_to_poll(busy.values())):
+                assert isinstance(connection, Connection)
+                if (done := self._receive(busy[connection])) is not None:
+                    yield done
+            self._hold_to_budget(busy.values())
+
+    def close(self) -> None:
+        """End the processes."""
+        for fold in self._folds:
+            with suppress(ProcessLookupError):
+                os.kill(fold.pid, signal.SIGKILL)
+            os.waitpid(fold.pid, 0)
+            fold.connection.close()
+
+    def _begin(self, jobs: deque[FoldJob]) -> bool:
+        """Give jobs to idle processes, the first ones first; tell whether one is at work."""
+        n_busy = sum(fold.is_busy for fold in self._folds)
+        for job in [*jobs]:
+            fold = self._folds[job.lane]
+            if n_busy < self._at_once and not fold.is_busy:
+                fold.is_busy, fold.since = True, time.monotonic()
+                jobs.remove(job)
+                with suppress(OSError):  # it is dead, which is seen when its answer is read
+                    fold.connection.send(job)
+                n_busy += 1
+        return n_busy > 0
+
+    def _receive(self, fold: _Fold) -> Done | None:
+        try:
+            message = fold.connection.recv()
+        except (EOFError, OSError):
+            _end_with_status_of(fold.pid)
+        if isinstance(message, str):
+            fold.phase, fold.since = message, time.monotonic()
+            self._stopwatch.begin(message)
+            return None
+        if isinstance(message, wall.Ended):
+            raise EndedError(message)
+        done: Done
+        done, seconds = message
+        for phase, taken in seconds.items():
+            self._stopwatch.seconds[phase] += taken
+        fold.is_busy = False
+        return done
+
+    def _seconds_to_poll(self, busy: Iterable[_Fold]) -> float:
+        deadline = min(fold.since for fold in busy) + (self._seconds or math.inf)
+        return max(0.0, min(LONGEST_WAIT, deadline - time.monotonic()))
+
+    def _hold_to_budget(self, busy: Iterable[_Fold]) -> None:
+        for fold in busy:
+            late = self._seconds is not None and time.monotonic() > fold.since + self._seconds
+            if late and fold.is_busy:
+                reason = f"{fold.phase} took longer than the budget of {self._seconds:g} s"
+                raise EndedError(wall.Ended("timeout", reason))
+
+
+def _forked(work: FoldWork, ended: Callable[[Exception], wall.Ended]) -> _Fold:
+    """Fork the process of a fold."""
+    ours, theirs = Pipe()
+    sys.stdout.flush()
+    pid = os.fork()
+    if pid == 0:
+        ours.close()
+        _serve(theirs, work, ended)
+    theirs.close()
+    return _Fold(pid, ours)
+
+
+def _serve(line: Connection, work: FoldWork, ended: Callable[[Exception], wall.Ended]) -> NoReturn:
+    """Do one job after the other: the main function of a fold's process."""
+    status = 1
+    try:
+        die_with_parent()
+        while True:
+            job = line.recv()
+            stopwatch = Stopwatch(line.send)
+            try:
+                done = work(job, stopwatch)
+            except Exception as error:
+                line.send(ended(error))
+            else:
+                line.send((done, dict(stopwatch.seconds)))
+            sys.stdout.flush()
+    except (EOFError, OSError):  # the trial has ended
+        status = 0
+    except BaseException:  # SystemExit, as that of a trial's process
+        traceback.print_exc()
+    finally:
+        with suppress(Exception):
+            sys.stdout.flush()
+        os._exit(status)
+
+
+def _has_ended(pid: int) -> bool:
+    """Tell whether a child has ended; it can still be waited for."""
+    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def _end_with_status_of(pid: int) -> NoReturn:
+    """End this process with the signal or the status of a fold's process."""
+    _, status = os.waitpid(pid, 0)
+    code = os.waitstatus_to_exitcode(status)
+    if code < 0:
+        os.kill(os.getpid(), -code)
+    os._exit(code or 1)

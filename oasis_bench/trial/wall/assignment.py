@@ -1,0 +1,185 @@
+"""What a process of the learner's side knows of its trial, and the rules that both sides follow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from msgspec import Struct
+
+from oasis_bench.data import Encoding, Scaling
+from oasis_bench.experiment import Candidate, ChooseBy, TrialSpec
+from oasis_bench.plugins import IncrementalLearner, MetricLearner, Registry, is_the_baseline
+from oasis_bench.system import n_cores
+from oasis_bench.tasks import Split
+from oasis_bench.trial.wall.messages import Tuned
+
+FIRST_CHECKPOINT = 500
+
+StageName = Literal["tune", "fit", "load", "score alone", "replay", "score training items"]
+
+
+class NotApplicableError(Exception):
+    """A learner that cannot learn from a data set of this kind, for a reason known beforehand."""
+
+
+class Seeds(Struct, frozen=True):
+    """The seeds of a trial's random numbers on the learner's side, each for one purpose."""
+
+    fit: int  # of the learner, in the final fit
+    warm_up: int
+    folds: tuple[int, ...]  # of the learner, on each inner fold
+    inner_split: int
+    judgements: int
+    ties: int
+    blend: int
+
+
+class SplitNumbers(Struct, frozen=True):
+    """The settings of a split (`tasks.split.SplitSettings`), for inner folds."""
+
+    per_class: tuple[int, int]
+    seed: int
+    test_share: float
+    most_items: int | None
+
+
+class Assignment(Struct, frozen=True):
+    """All that the learner's side knows of a trial, besides its items.
+
+    It names no class, no row and no partition; its seeds are not those of the outer split.
+    """
+
+    algorithm: str
+    plugin_files: tuple[Path, ...]
+    candidates: tuple[Candidate, ...]
+    chooses_by: tuple[ChooseBy, ...]
+    scalings: tuple[str, ...]
+    encoding: Encoding | None
+    split: str
+    split_numbers: SplitNumbers
+    inner_folds: int
+    folds_at_once: int
+    max_steps: int
+    search_seconds: float | None
+    budget_seconds: float | None
+    memory_bytes: int | None
+    threads: int
+    traces: bool
+    blends: bool
+    keeps_model: bool
+    seeds: Seeds
+
+    @classmethod
+    def of(cls, spec: TrialSpec) -> Self:
+        """Return what the learner's side knows of a trial."""
+        e = spec.experiment
+
+        def of_learner(purpose: str) -> int:
+            return spec.seed_for(purpose, of_learner=True)
+
+        seeds = Seeds(
+            fit=of_learner("fit"),
+            warm_up=of_learner("warm-up"),
+            folds=tuple(of_learner(f"fold {fold}") for fold in range(e.inner_folds)),
+            inner_split=spec.seed_for("folds"),
+            judgements=spec.seed_for("judged triplets"),
+            ties=spec.seed_for("ties"),
+            blend=spec.seed_for("blend"),
+        )
+        return cls(
+            algorithm=spec.algorithm,
+            plugin_files=spec.plugin_files,
+            candidates=spec.candidates,
+            chooses_by=spec.chooses_by,
+            scalings=spec.scalings,
+            encoding=spec.encoding,
+            split=spec.where.split,
+            split_numbers=SplitNumbers(e.per_class, seeds.inner_split, e.test_share, e.most_items),
+            inner_folds=e.inner_folds,
+            folds_at_once=_folds_at_once(spec),
+            max_steps=e.max_steps,
+            search_seconds=e.search.seconds,
+            budget_seconds=spec.budget.seconds,
+            memory_bytes=spec.memory.n_bytes,
+            threads=e.threads,
+            traces=e.traces,
+            blends=e.blend == "on",
+            keeps_model=spec.keeps_model,
+            seeds=seeds,
+        )
+
+    @property
+    def checkpoints(self) -> list[int]:
+        """The numbers of steps at which a learner is validated."""
+        return checkpoints(self.max_steps)
+
+    def learner(self) -> type[MetricLearner]:
+        """Return the class of the learner; its module is imported."""
+        return Registry.load(self.plugin_files).algorithms[self.algorithm]
+
+    def make_split(self) -> Split:
+        """Return the split that divides the training items into inner folds."""
+        return Registry.load(self.plugin_files).splits[self.split](self.split_numbers)
+
+    def is_blended(self, learner: type[MetricLearner]) -> bool:
+        """Tell whether a learner's similarity is blended with the Euclidean baseline's."""
+        return self.blends and learner.takes == "rows" and not is_the_baseline(learner)
+
+    def needs_search(self, learner: type[MetricLearner]) -> bool:
+        """Tell whether the inner folds have hyper-parameters or a number of steps to tune."""
+        by_steps = (
+            issubclass(learner, IncrementalLearner) and "n_steps" not in self.candidates[0].params
+        )
+        return by_steps or len(self.candidates) > 1
+
+    def needs_tuning(self, learner: type[MetricLearner]) -> bool:
+        """Tell whether the inner folds have anything to tune: the weight of a blend, too."""
+        return self.needs_search(learner) or self.is_blended(learner)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage of a trial, as its process gets it."""
+
+    name: StageName
+    assignment: Assignment
+    tuned: Tuned  # what to fit; in the stage 'tune' the first candidate
+    galleries: tuple[str, ...]  # of the tasks that this fit is for: 'test', 'training'
+    server: int  # the process number below which all processes of the trial are
+
+
+def checkpoints(max_steps: int) -> list[int]:
+    """Space the checkpoints by a factor of sqrt(2), from 500 steps to `max_steps`."""
+    steps = (FIRST_CHECKPOINT * 2 ** (power / 2) for power in range(80))
+    return [*(round(step) for step in steps if step < max_steps), max_steps]
+
+
+def _folds_at_once(spec: TrialSpec) -> int:
+    """Return how many inner folds may be at work at a time: off the clock, on cores that are idle.
+
+    One where trials share cores, where fits use several threads, and where memory has a limit,
+    which side by side could be too small for what fits into it in turn.
+    """
+    alone = spec.experiment.threads == 1 and not spec.shares_cores and spec.memory.n_bytes is None
+    return min(n_cores(), spec.experiment.inner_folds) if alone else 1
+
+
+def learn_preparation(
+    learner: type[MetricLearner],
+    scaling: str,
+    X: Any,
+    encoding: Encoding | None = None,
+    saved: Sequence[Any] | None = None,
+) -> list[Any]:
+    """Fit the transformers that turn items as the data set gives them into those of a learner.
+
+    Rows are prepared, where they have an `encoding`, and scaled with statistics of `X`, or by
+    steps that were `saved` with a model, then made dense for a learner that takes no sparse ones;
+    pixels and patches stay as they are.
+    """
+    if learner.takes != "rows":
+        return []
+    return Scaling(scaling).learn(X, learner.takes_sparse, encoding, saved)

@@ -1,0 +1,195 @@
+"""The messages between the two sides of a trial: lines of JSON, and files that come with some."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeAlias
+
+import msgspec
+import numpy as np
+from msgspec import Meta, Struct
+
+from oasis_bench.system import printable
+
+WARM_UP, FIT, ANSWER = "the warm-up", "the final fit", "answering"
+LOAD, REPLAY = "reading the model", "the replay for the traces"
+LEARNING, VALIDATION = "learning on inner folds", "validation"
+
+MOST_SCORE_BYTES = 64 * 2**20
+"""Of one message."""
+
+LONGEST_TEXT = 20_000
+"""Characters of a reason or a traceback."""
+
+MOST_NUMBERS, LONGEST_NAME = 50, 60
+"""Of the single numbers of a fit, and of their names."""
+
+
+class MessageError(ValueError):
+    """What a trial's process sent is not a message, or not one that may come now."""
+
+
+Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+NotNegative = Annotated[float, Meta(ge=0)]
+Seconds = NotNegative
+Numbers = Annotated[
+    dict[Annotated[str, Meta(pattern=r"^[^\W\d]\w*\Z", max_length=LONGEST_NAME)], float],
+    Meta(max_length=MOST_NUMBERS),
+]
+
+
+class _Message(Struct, tag=True, tag_field="kind", forbid_unknown_fields=True):
+    """A line of JSON, refused by the decoder where a field is missing or not of its type."""
+
+
+class Started(_Message):
+    """The first message of each process: the bytes of the trial's processes before it began."""
+
+    n_bytes: Count  # 0 where memory has no limit
+
+
+class PhaseBegan(_Message):
+    """A phase of the trial began; each has the whole budget of time."""
+
+    phase: str
+
+
+class Validated(_Message):
+    """The values of a setting on one inner fold, by each of the measures that tune."""
+
+    scaling: str
+    params: dict[str, Any]
+    n_steps: Count | None
+    fold: Count
+    values: list[float]
+
+
+class Tuned(_Message):
+    """The candidate with the highest mean over the inner folds, by one of the measures that tune.
+
+    `n_steps` is the best checkpoint, None for a learner without steps or where the candidates name
+    it.  The seconds are those of all folds and measures, as if one had followed the other.
+    """
+
+    scaling: str
+    params: dict[str, Any]
+    n_steps: Count | None = None
+    last_checkpoint: Count | None = None  # the largest that was validated with these parameters
+    blend: float | None = None  # the weight b (see `plugins.blending`); None where not blended
+    baseline_scaling: str | None = None  # of the rows of its baseline, tuned apart
+    blend_values: list[float] = []  # of this blend on the inner folds
+    fit_seconds: Seconds = 0.0
+    score_seconds: Seconds = 0.0
+
+
+class Fitted(_Message):
+    """The final fit has ended; the fitted learner comes with this message, as a file.
+
+    What it took is as `oasis_bench.trial.learner_side.meter.Cost` says.
+    """
+
+    threads: Count  # of the largest pool
+    seconds: Seconds
+    cpu_seconds: Seconds
+    waiting_seconds: Seconds | None
+    peak_bytes: Count | None
+    symmetry_index: float | None  # of W
+    numbers: Numbers = {}  # the fitted attributes that are single numbers
+
+
+class Compared(_Message):
+    """The standard deviation of the fitted learner's similarity on pairs of training items.
+
+    It comes last of a fit, off the clock, where the learner is blended.  What has no file must not
+    come just before what has one: both may be read at once.
+    """
+
+    learned_sd: NotNegative
+
+
+class Saved(_Message):
+    """The fitted learner as a model file comes with this message, or the reason why it cannot."""
+
+    reason: str | None = None
+
+
+class Loaded(_Message):
+    """A saved model takes the place of a fit; the fitted learner comes as with `Fitted`."""
+
+    threads: Count
+    symmetry_index: float | None
+    numbers: Numbers = {}
+
+
+class Scores(_Message):
+    """The scores of the next `n_queries` items against a gallery; their bytes follow the line."""
+
+    gallery: Annotated[str, Meta(pattern=r"^(test|training)\Z")]
+    n_queries: Annotated[int, Meta(ge=1, le=2**63 - 1)]
+    dtype: Annotated[str, Meta(pattern=r"^float(32|64)\Z")]
+
+    def n_bytes(self, n_gallery: int) -> int:
+        """Return how many bytes follow; raise MessageError where they are too many."""
+        n_bytes = self.n_queries * n_gallery * np.dtype(self.dtype).itemsize
+        if self.n_queries > 1 and n_bytes > MOST_SCORE_BYTES:
+            raise MessageError(f"{n_bytes} bytes of scores in one message")
+        return n_bytes
+
+
+class Queried(_Message):
+    """All scores have been sent; what computing them took, and what reading the learner took."""
+
+    seconds: Seconds
+    cpu_seconds: Seconds
+
+
+class Replayed(_Message):
+    """The replay has come to `n_steps`: the scores that follow are of that learner."""
+
+    n_steps: Count
+    symmetry_index: float | None
+
+
+class Ended(_Message):
+    """The last message of a stage: its status, and why it is not 'ok'; long texts are cut."""
+
+    status: Literal["ok", "failed", "out of memory", "timeout", "not applicable"]
+    reason: str | None = None
+    traceback: str | None = None
+
+    def __post_init__(self) -> None:
+        self.reason = self.reason and printable(self.reason, "\n\t", LONGEST_TEXT)
+        self.traceback = self.traceback and printable(self.traceback, "\n\t", LONGEST_TEXT)
+
+
+Message: TypeAlias = (
+    Started
+    | PhaseBegan
+    | Validated
+    | Tuned
+    | Fitted
+    | Compared
+    | Saved
+    | Loaded
+    | Scores
+    | Queried
+    | Replayed
+    | Ended
+)
+WITH_FILE = (Fitted, Saved, Loaded)
+"""The messages that a file comes with."""
+
+_encoder = msgspec.json.Encoder(enc_hook=lambda value: value.item())  # scalars of NumPy
+_decoder: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
+
+
+def to_line(message: Message) -> bytes:
+    """Write a message as a line of JSON."""
+    return _encoder.encode(message) + b"\n"
+
+
+def from_line(line: bytes) -> Message:
+    """Read what `to_line` wrote; raise MessageError where the line is something else."""
+    try:
+        return _decoder.decode(line)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise MessageError(f"not a message of a trial: {error}") from error

@@ -1,0 +1,151 @@
+"""Items and models in sealed files: they have no name, and nobody can change them.
+
+Other processes map them by their descriptors.  On Linux such a file lies in memory; elsewhere it
+is a temporary one, opened for reading only.  Nothing is left of it when the last process that has
+it ends.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import mmap
+import os
+import pickle
+import stat
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from oasis_bench.data import Judgements
+from oasis_bench.system import UsageError
+
+_IS_LINUX = sys.platform == "linux"
+
+SEAL_SECONDS = 5.0
+"""How long the kernel is asked to seal a file of which something holds a page."""
+
+ALIGNMENT = 64
+"""Bytes; arrays begin at multiples of it, as kernels like it."""
+
+
+class Items(NamedTuple):
+    """The items of one side of a split: training items, or test items, which come without labels.
+
+    `X` is an array, a CSR array or patches.
+    """
+
+    X: Any
+    y: Any = None
+    judgements: Judgements | None = None
+
+
+def seal_items(items: Items) -> int:
+    """Write items into a sealed file; return its descriptor.
+
+    The numbers of each array lie there as they are, after a pickle of what is made of them.
+    """
+    buffers: list[pickle.PickleBuffer] = []
+    dense = Items(*map(_in_rows, items))
+    whole = pickle.dumps(dense, protocol=5, buffer_callback=buffers.append)
+    views = [buffer.raw() for buffer in buffers]
+    head = pickle.dumps((whole, [view.nbytes for view in views]))
+
+    def write(file: Any) -> None:
+        for part in (len(head).to_bytes(8, "little") + head, *views):
+            file.write(part)
+            file.write(bytes(-len(part) % ALIGNMENT))
+
+    return seal(write)
+
+
+def map_items(descriptor: int) -> Items:
+    """Map what `seal_items` wrote, for reading only."""
+    content = memoryview(map_bytes(descriptor))
+    place = 8 + int.from_bytes(content[:8], "little")
+    whole, sizes = pickle.loads(content[8:place])
+    buffers = []
+    for n_bytes in sizes:
+        place += -place % ALIGNMENT
+        buffers.append(content[place : place + n_bytes])
+        place += n_bytes
+    items: Items = pickle.loads(whole, buffers=buffers)
+    return items
+
+
+def _in_rows(part: Any) -> Any:
+    """Return an array row after row; others as they are."""
+    return np.ascontiguousarray(part) if isinstance(part, np.ndarray) else part
+
+
+def seal(write: Callable[[Any], object]) -> int:
+    """Let `write` fill a new nameless file; return a descriptor that can only be read."""
+    try:
+        descriptor = memory_file()
+        if descriptor is not None:
+            with open(descriptor, "wb", closefd=False) as file:
+                write(file)
+            seal_memory_file(descriptor)
+            return descriptor
+        with tempfile.NamedTemporaryFile(prefix="oasis-bench-") as file:
+            write(file)
+            file.flush()
+            return os.open(file.name, os.O_RDONLY)
+    except OSError as error:
+        raise UsageError(
+            f"cannot keep the items of a trial in memory: {error.strerror or error}: free some"
+        ) from error
+
+
+def is_sealed(descriptor: int) -> bool:
+    """Tell whether a file that came from elsewhere is one as `seal` makes them.
+
+    Nobody can change such a file, and it takes as much memory as it is long: a copy of it cannot
+    fill the disk because of a length that was only claimed.  On other systems than Linux this says
+    only that it is a regular file.
+    """
+    status = os.fstat(descriptor)
+    if not _IS_LINUX:
+        return stat.S_ISREG(status.st_mode)
+    try:
+        has_seals = fcntl.fcntl(descriptor, fcntl.F_GET_SEALS) & _seals() == _seals()
+    except OSError:  # it is no file in memory
+        return False
+    return has_seals and 512 * status.st_blocks >= status.st_size
+
+
+def map_bytes(descriptor: int) -> mmap.mmap:
+    """Map a sealed file of at least one byte, for reading only."""
+    return mmap.mmap(descriptor, 0, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ)
+
+
+def memory_file() -> int | None:
+    """Make a file that lies in memory and has no name; return its descriptor."""
+    if not _IS_LINUX:
+        return None
+    return os.memfd_create("oasis-bench", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+
+
+def seal_memory_file(descriptor: int) -> None:
+    """Forbid for ever, to every process, to change the file or its length.
+
+    The kernel refuses (EBUSY) while anybody could still write to a page of the file, and while it
+    holds a page itself, as where it moves memory.  So it is asked again for `SEAL_SECONDS`.
+    """
+    deadline = time.monotonic() + SEAL_SECONDS
+    while True:
+        try:
+            fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _seals())
+            return
+        except OSError as error:
+            if error.errno != errno.EBUSY or time.monotonic() > deadline:
+                raise
+        time.sleep(0.02)
+
+
+def _seals() -> int:
+    return fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL

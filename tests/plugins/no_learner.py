@@ -1,3 +1,0 @@
-"""A Python file without a plugin."""
-
-ANSWER = 42
