@@ -502,8 +502,8 @@ def _summary(
     else:
         what = f"text, {n_distinct} different, such as {shown(values.dropna().iloc[0])}"
         if not how:
-            problem = f"{found.problem}: " if found and found.problem else ""
-            what += f": {sheet.hint}{problem}{spelled('drop')} it, or make numbers of it"
+            problem = f"{found.problem}; or " if found and found.problem else ""
+            what += f": {sheet.hint}{problem}{spelled('drop')} it"
     what += f", {n_missing} missing" * bool(n_missing) + (f": {how}" if how else "")
     if what.startswith("text") and sheet.at is None and 1 < n_distinct <= len(given) // 2:
         what += f". Perhaps the label: {spelled('label', name)}"

@@ -295,8 +295,8 @@ def _read_cells(path: Path, asked: Columns) -> Table:
         without = drop_option([names[i] for i in [*sheet.dropped, *wrong]])
         problems = (
             f"{len(wrong)} column{' is' if len(wrong) == 1 else 's are'} not numeric: "
-            f"{files.first_dozen(each, '; ')}: {sheet.hint}leave them out with {without}, write "
-            f"numbers in all rows, or name the label with {spelled('label')}",
+            f"{files.first_dozen(each, '; ')}; {sheet.hint}or leave out with {without}, "
+            f"or name the label with {spelled('label')}",
         )
     values = [one.values for one in found if one.values is not None]
     columns = [one.column for one in found if one.values is not None]

@@ -44,7 +44,6 @@ LOOK_INSIDE_SEVERAL = {
     "test_clock.py",
     "test_deep_ranking.py",
     "test_experiment.py",
-    "test_help.py",
     "test_isolation.py",
     "test_keel.py",
     "test_paper.py",

@@ -86,12 +86,7 @@ def _mixed(name: str, given: Cells, signs: Schema) -> Found:
     _, wrong = signs.values_of(Column(name), given)
     if not wrong:
         return _settled(Column(name), given, signs)
-    cell, other = cell_in_row(given, wrong[0]), _option(name, "text")
-    return Found(
-        Column(name),
-        problem=f"{cell} is no number, as others are: {_option(name, 'number')} counts it as "
-        f"missing, and {other} makes texts of all",
-    )
+    return Found(Column(name), problem=_no_number(name, cell_in_row(given, wrong[0])))
 
 
 def _settled(column: Column, given: Cells, signs: Schema, declared: object = None) -> Found:
@@ -167,7 +162,8 @@ def _undeclared_text(name: str, given: Cells, signs: Schema, is_text_file: bool)
         )
     if like_numbers >= MOSTLY * n_cells or (unit and share_of_unit >= MOSTLY_ONE_UNIT):
         if is_text_file:
-            return Found(Column(name), problem=_not_number(given, counts, unit, signs))
+            cell = _first_no_number(given, counts, unit, signs)
+            return Found(Column(name), problem=_no_number(name, cell))
         remark = (
             f"column {shown(name)} has texts, such as {shown(next(iter(counts)))}: if they are "
         )
@@ -266,7 +262,15 @@ def _with_mistakes(column: Column, given: Cells, signs: Schema) -> Found:
     return found._replace(remark=f"{remark}missing, the first is {cell_in_row(given, wrong[0])}")
 
 
-def _not_number(given: Cells, counts: Mapping[str, int], unit: str, signs: Schema) -> str:
+def _no_number(name: str, cell: str) -> str:
+    """Say which cell of a column of numbers is none, and what the user can do about it."""
+    return (
+        f"{cell} is no number, as others are: {_option(name, 'number')} counts it as missing, and "
+        f"{_option(name, 'text')} makes texts of all"
+    )
+
+
+def _first_no_number(given: Cells, counts: Mapping[str, int], unit: str, signs: Schema) -> str:
     """Name the first cell that is no number, by the signs that fit the most cells."""
     decimals = [signs.decimal] if signs.decimal else [".", ","]
     misses = []
