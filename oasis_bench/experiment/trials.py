@@ -538,14 +538,15 @@ def _evenly(
 ) -> list[int]:
     """Draw n different places of a grid of these sizes, the given one first.
 
-    Each axis is cut into n parts, and each part has one place (a Latin hypercube: McKay, Beckman &
-    Conover, Technometrics 21, 1979).  Places that are drawn twice give way to others at random.
+    Each axis is cut into n parts, and each part has one place, at random in it (a Latin hypercube:
+    McKay, Beckman & Conover, Technometrics 21, 1979).  Places that are drawn twice give way to
+    others at random.
     """
     columns = []
     for size, at in zip(sizes, first, strict=True):
-        left = [part for part in range(n) if part != (2 * at + 1) * n // (2 * size)]
-        rng.shuffle(left)
-        columns.append([at, *((2 * part + 1) * size // (2 * n) for part in left)])
+        own = int((at + rng.random()) * n / size)
+        left = rng.permutation([part for part in range(n) if part != own])
+        columns.append([at, *((left + rng.random(n - 1)) * size / n).astype(int).tolist()])
     places = [int(np.ravel_multi_index(place, sizes)) for place in zip(*columns, strict=True)]
     others = rng.permutation(int(np.prod(sizes))).tolist()
     return [*dict.fromkeys([*places, *others])][:n]
