@@ -332,11 +332,13 @@ def sentences(board: Leaderboard) -> Iterator[str]:
     else:
         is_above = tested["p_baseline"].le(board.LEVEL) & (tested["error_reduction"] > 0)
         above = _subject(tested.index[is_above].tolist(), len(ranked) - 1, "learners")
-        tied = _subject(tested.index[tested["p_leader"] > board.LEVEL].tolist(), len(ranked) - 1)
+        unclear = tested.index[tested["p_leader"] > board.LEVEL].tolist()
+        subject = _subject(unclear, len(ranked) - 1)
         texts = [f"{above} significantly better than {board.baseline}. "] * (
             leader != board.baseline
         )
-        texts += [f"{tied} statistically tied with {leader}"]
+        unlike = f"{subject} not distinguishable from {leader} on {len(board.corpora)} data sets"
+        texts += [unlike if unclear else f"All others are significantly worse than {leader}"]
         yield f"{''.join(texts)} (Wilcoxon’s signed-rank test, Holm’s correction)."
     if len(front := _front(board)):
         texts = [f"{name} ({seconds_text(own)} s)" for name, own in front["seconds"].items()]

@@ -113,9 +113,9 @@ def _measure_table(
 
 
 def _test_text(view: RunView, task: str) -> str:
-    """Name the test that tells who is tied with the best."""
+    """Name the test that tells who is worse than the best."""
     if view.split_of(task) in view.judged:
-        return "bootstrap over queries"
+        return "jackknife over queries"
     return "paired t-test" if view.experiment.replicates else "corrected resampled paired t-test"
 
 

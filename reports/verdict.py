@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from oasis_bench.analysis import Comparison, PairedInterval
+from oasis_bench.analysis import MARGIN, Comparison, PairedInterval
 from oasis_bench.reports.table import plural, seconds_text, series
 from oasis_bench.reports.trials import TunedEnd, tuned_ends
 from oasis_bench.reports.view import RunView, task_title
-from oasis_bench.reports.words import sentence
+from oasis_bench.reports.words import WORDS, sentence
 from oasis_bench.system import without_options
 
 MOST_NAMED = 3
@@ -132,9 +132,9 @@ def _leads(view: RunView, it: Comparison) -> Iterator[str]:
     nearest = sorted(own, key=lambda name: own[name].mean)
     of = {
         verdict: [name for name in nearest if it.verdicts[name] == verdict]
-        for verdict in ("worse", "tied", "better", "untested")
+        for verdict in ("as good", "worse", "unclear", "better", "untested")
     }
-    is_alone = not (of["tied"] or of["better"] or of["untested"])
+    is_alone = len(of["worse"]) == len(nearest)
     yield (
         f"{view.marked(best)} {'leads in' if is_alone else 'has the highest'} {it.name} "
         f"({it.means[best]:.3f})."
@@ -142,28 +142,31 @@ def _leads(view: RunView, it: Comparison) -> Iterator[str]:
     if worse := [f"{view.marked(name)} by {_gap(own[name])}" for name in of["worse"]]:
         more = [f"{plural(len(worse) - MOST_NAMED, 'other')} by more"] * (len(worse) > MOST_NAMED)
         yield f"It is significantly better than {series([*worse[:MOST_NAMED], *more])}."
-    equal = [name for name in of["tied"] if _is_equal(own[name])]
+    equal = [name for name in of["as good"] if _is_equal(own[name])]
     if equal:
         verb = "have" if len(equal) > 1 else "has"
         yield f"{series([view.marked(name) for name in equal])} {verb} exactly the same values."
-    if tied := [
-        f"{view.marked(name)} ({_gap(own[name])} {_side(own[name])})"
-        for name in of["tied"]
-        if name not in equal
-    ]:
-        more = [plural(len(tied) - MOST_NAMED, "other")] * (len(tied) > MOST_NAMED)
-        verb = "are" if len(tied) > 1 else "is"
-        yield f"{series([*tied[:MOST_NAMED], *more])} {verb} statistically tied with it."
+    for verdict in ("as good", "unclear"):
+        texts = [
+            f"{view.marked(name)} ({_gap(own[name])} {_side(own[name])}{_uncorrected(own[name])})"
+            for name in of[verdict]
+            if name not in equal
+        ]
+        if texts:
+            more = [plural(len(texts) - MOST_NAMED, "other")] * (len(texts) > MOST_NAMED)
+            learners = series([*texts[:MOST_NAMED], *more])
+            verb = "are" if len(texts) > 1 else "is"
+            n = _number(it, max(own[name].n for name in of[verdict]))
+            yield sentence(verdict, learners=learners, verb=verb, n=n, margin=MARGIN)
     for name in of["better"]:
         yield sentence("better", learner=view.marked(name), gap=_gap(own[name]))
     for name in of["untested"]:
-        gap, unit = own[name], "partitions" if it.sizes is None else "queries"
+        gap = own[name]
         size = f"{abs(gap.mean):.3f} {_side(gap)}"
-        yield sentence("untested", learner=view.marked(name), gap=size, n=gap.n, unit=unit)
+        n = _number(it, gap.n)
+        yield sentence("untested", learner=view.marked(name), gap=size, n=n)
     if any(not math.isnan(own[name].low) for name in nearest):
         yield "Brackets are 95 % intervals."
-    if any(own[name].low > 0 or own[name].high < 0 for name in of["tied"]):
-        yield sentence("excludes_0")
     if _is_classifier(view, best):
         yield f"{view.marked(best)} is a classifier and learns no metric."
         others = {k: v for k, v in it.means.items() if not _is_classifier(view, k) and v == v}
@@ -183,6 +186,16 @@ def _gap(it: PairedInterval) -> str:
     return f"{abs(it.mean):.3f}" + ("" if math.isnan(low) else f" [{low:.3f}, {high:.3f}]")
 
 
+def _number(it: Comparison, n: int) -> str:
+    """Write how many partitions, or queries of judgements, a difference is over."""
+    return plural(n, "partition") if it.sizes is None else f"{n} queries"
+
+
+def _uncorrected(it: PairedInterval) -> str:
+    """Write the p-value of an interval that excludes 0: it is not corrected, as the verdict is."""
+    return f", p = {it.p_value:.2g} alone" if it.low > 0 or it.high < 0 else ""
+
+
 def _side(it: PairedInterval) -> str:
     """Say whether the learner that was subtracted from the best is lower or higher."""
     return "lower" if it.mean >= 0 else "higher"
@@ -190,16 +203,16 @@ def _side(it: PairedInterval) -> str:
 
 def _what_could_be_seen(it: Comparison, brief: bool) -> Iterator[str]:
     """Say what difference few partitions can show, if some were not significant."""
-    tied = [own for name, own in it.differences.items() if it.verdicts[name] == "tied"]
-    n_partitions = max((own.n for own in tied), default=MANY_ENOUGH)
+    unclear = [own for name, own in it.differences.items() if it.verdicts[name] == "unclear"]
+    n_partitions = max((own.n for own in unclear), default=MANY_ENOUGH)
     if n_partitions >= MANY_ENOUGH:
         return
-    seen = [own.detectable for own in tied if own.sd > 0]
+    seen = [own.detectable for own in unclear if own.sd > 0]
     if any(map(math.isnan, seen)):
         yield sentence("none_likely", n=n_partitions)
     elif seen and max(seen) >= 0.0005:
         if brief:
-            if max(abs(own.mean) for own in tied) >= 0.01:  # a smaller one surprises nobody
+            if max(abs(own.mean) for own in unclear) >= 0.01:  # a smaller one surprises nobody
                 yield sentence("only_large", n=n_partitions)
         else:
             yield sentence("missed", n=n_partitions, least=max(seen))
@@ -252,8 +265,10 @@ def _other_leader(view: RunView, best: str, it: Comparison) -> str:
     leader = str(it.best)
     text = f"{_named(view, leader)} is best in {it.name} ({it.means[leader]:.3f})"
     if best in it.differences:
-        words = {"worse": "significant", "tied": "not significant", "untested": "not testable"}
-        verdict = words.get(it.verdicts[best], "significant")
+        words = {"worse": "significant", "better": "significant"} | WORDS["verdicts"]
+        verdict = {"worse": "significant", "better": "significant"}.get(
+            it.verdicts[best], words[it.verdicts[best]]
+        )
         own = it.differences[best]
         side = "below" if own.mean < 0 else "above"
         text += f", {_gap(own)} {side} {view.marked(best)} ({verdict})"
@@ -311,7 +326,7 @@ def _next_steps(view: RunView) -> Iterator[NextStep]:
                     again(view, {"--param": values}),
                     f'params="{values}"',
                 )
-    open_question = bool({"tied", "untested"} & set(verdicts)) or (n_partitions < 2 and verdicts)
+    open_question = bool({"unclear", "untested"} & set(verdicts)) or (n_partitions < 2 and verdicts)
     e = view.experiment
     same = e.replicates or e.test_share == 1  # however many there are
     folds = [it.most or view.info.n_folds for it in view.info.sources.splits.values()]

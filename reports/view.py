@@ -135,7 +135,7 @@ class RunView(RunAnalysis):
     def spread_text(self, task: str) -> str:
         """Say what ± is for a task: a deviation, or an error of judgements."""
         if self.split_of(task) in self.judged:
-            return "standard error, by a bootstrap over queries"
+            return "standard error, by the jackknife over queries"
         return f"standard deviation over {self.partitions_text}"
 
     @cached_property

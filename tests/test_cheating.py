@@ -79,6 +79,19 @@ def test_scores_that_depend_on_the_other_test_items_are_found_out(cheats, learne
     assert learner not in average.index
 
 
+def test_a_new_order_of_the_nearest_items_alone_is_found_out(plugins, tmp_path):
+    cheats = {
+        f"{share} {factor:g}": LearnerSpec("RanksAnew", {"share": share, "factor": factor})
+        for share in (0.04, 0.07, 0.1, 0.13, 0.15)
+        for factor in (1.0, 1e6, 1e9)
+    }
+    sizes = {"classes": (10,), "train_per_class": 4, "test_per_class": 25, "partitions": 1}
+    experiment = small(cheats, **sizes, examples=0, blend="off")
+    run_experiment(experiment, tmp_path / "run", How(plugin_files=[plugins / "cheats.py"]))
+    trials = read_run(tmp_path / "run").trials
+    assert trials["reason"].str.contains("two items get another score").tolist() == [True] * 15
+
+
 def test_who_says_transductive_may_use_the_gallery_and_is_marked(cheats):
     trials, average = cheats
     assert average.loc["SpreadsLabels", "value"] > average.loc["Euclidean", "value"]

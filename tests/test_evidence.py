@@ -148,7 +148,7 @@ def test_a_measure_of_judgements_without_groups_is_not_tested_on_any_number_of_f
     assert "it has no value for each query of judgements" in _without_comparison(view, without)
 
 
-def test_judgements_are_compared_by_a_bootstrap_over_their_groups(tmp_path):
+def test_judgements_are_compared_by_the_jackknife_over_their_groups(tmp_path):
     run = of_judgements(tmp_path / "run", A=0.9, B=0.6, C=0.88)
     view = view_of(run)
     numbers = view.numbers["judged-triplets"].set_index(["name", "learner"])
@@ -157,7 +157,7 @@ def test_judgements_are_compared_by_a_bootstrap_over_their_groups(tmp_path):
     assert f"B by {found.mean:.3f} [{found.low:.3f}, {found.high:.3f}]" in answers(view)[0]
     assert not [step for step in next_steps(view) if "--partitions" in step.command]
     text = summary_text(run)
-    assert "mean ± standard error, by a bootstrap over queries" in text
+    assert "mean ± standard error, by the jackknife over queries" in text
     spread = numbers.loc[(MEASURE, "A"), "sd"]
     assert f"{mean_of(run, 'A'):.3f} ± {spread:.3f}" in text
     own = run.groups[run.groups["learner"] == "A"]
@@ -176,21 +176,24 @@ def test_runs_of_judgements_are_compared_over_the_same_groups(tmp_path):
 
 
 def test_few_groups_of_judgements_are_described_and_not_tested(tmp_path):
-    run = of_judgements(tmp_path / "run", n_groups=4, A=0.9, B=0.2)
-    assert "8 queries of judgements are too few for a test" in answers(view_of(run))[0]
+    run = of_judgements(tmp_path / "run", n_groups=2, A=0.9, B=0.2)
+    assert "4 queries of judgements are too few for a test" in answers(view_of(run))[0]
     assert "± n/a" in summary_text(run)
     (line,) = [
         it
-        for it in compare_runs(run, of_judgements(tmp_path / "new", n_groups=4, A=0.2))[
+        for it in compare_runs(run, of_judgements(tmp_path / "new", n_groups=2, A=0.2))[
             0
         ].itertuples()
         if it.measure == MEASURE
     ]
-    assert (line.verdict, line.reason) == ("not judged", "8 groups of judgements: 10 are tested")
+    assert (line.verdict, line.reason) == (
+        "not judged",
+        "3.96 groups of judgements, as if of equal sizes: 6 are tested",
+    )
 
 
 def test_a_claim_on_judgements_is_tested_over_their_groups(tmp_path):
-    """The error of a weighted mean, by its linear approximation: the bootstrap has about that."""
+    """The error of a weighted mean, by its linear approximation: the jackknife has about that."""
     shares = {"DeepRanking": 0.9, "network as it is": 0.8}
     run = of_judgements(tmp_path / "run", **shares)
     claims = [claim for claim in CLAIMS if claim.id == "D5"]

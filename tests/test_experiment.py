@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from collections import Counter
 from copy import deepcopy
 from dataclasses import fields, replace
 from itertools import product
@@ -30,7 +31,7 @@ from oasis_bench.experiment import (
 from oasis_bench.experiment.data_use import choose_subsets
 from oasis_bench.experiment.file import BUILT_IN
 from oasis_bench.experiment.setting import Size
-from oasis_bench.experiment.trials import find_grids
+from oasis_bench.experiment.trials import candidates, find_grids
 from oasis_bench.plugins import Registry
 from oasis_bench.system import UsageError
 from oasis_bench.tasks import SeenClassesSplit
@@ -310,6 +311,33 @@ def test_a_value_is_fixed_a_list_is_searched_and_the_rest_is_the_learners_own(
     assert tried["searched"] == [
         {"pull_weight": w, "n_neighbors": 2, "stop_after": 8} for w in (0.3, 0.6)
     ]
+
+
+@pytest.mark.parametrize("n", [1, 4, 9, 40])
+def test_a_short_search_lies_evenly_in_the_space(n):
+    grid = {"C": [10.0**power for power in range(-4, 5)], "kind": ["a", "b"], "n": [*range(5)]}
+    defaults = {"C": 1.0, "kind": "b", "n": 0}
+    drawn = [
+        candidates(grid, ["l2", "none"], defaults, Search.of("search", str(n)), seed, "L")
+        for seed in range(20)
+    ]
+    assert {(one[0].scaling, *one[0].params.items()) for one in drawn} == {
+        ("l2", *defaults.items())
+    }
+    for tried in drawn:
+        assert len({(it.scaling, *it.params.values()) for it in tried}) == n
+        for name, values in grid.items():
+            held = Counter(it.params[name] for it in tried)
+            # But for a place that is drawn twice, each part of an axis is drawn as often.
+            assert max(held.values()) <= -(-n // len(values)) + 1 + n // 8
+            if n == len(values):
+                assert len(held) >= n - 2
+    assert len({tuple(map(str, tried)) for tried in drawn}) == (1 if n == 1 else 20)
+    for seed in range(20):  # one of each quarter; the default, in the middle, has two halves
+        few = candidates({"C": grid["C"]}, ["l2"], defaults, Search.of("search", "4"), seed, "L")
+        assert few[0].params["C"] == 1
+        assert min(it.params["C"] for it in few) <= 1e-2
+        assert max(it.params["C"] for it in few) >= 1e2
 
 
 NUMBERS = [

@@ -68,7 +68,7 @@ def test_differences_have_an_interval_a_corrected_p_and_what_could_be_seen(tmp_p
     # and p of t = 2.089 and 4.178 is 0.105 and 0.0139.  Seen with power 0.8: 3.761 of these.
     # Of far: sd sqrt(0.00002) = 0.00447, standard error 0.00406.
     assert texts(table) == [
-        ["near", "0.030", "-0.010 to 0.070", "0.10", "0.10", "not significant", "0.054"],
+        ["near", "0.030", "-0.010 to 0.070", "0.10", "0.10", "not distinguishable", "0.054"],
         ["middle", "0.060", "0.020 to 0.100", "0.014", "0.028", "worse", "0.054"],
         ["far", "0.408", "0.397 to 0.419", "< 0.0001", "< 0.0001", "worse", "0.015"],
     ]
@@ -90,14 +90,16 @@ def test_who_was_not_measured_on_all_partitions_is_never_bold_and_it_is_told_why
         *fake_trials("B", [0.51, 0.51, 0.55, 0.55]),
         fake_trial("B", partition=4, **late),
         *(fake_trial("C", partition=p, status="failed", reason="no") for p in range(4)),
+        *fake_trials("D", [0.10, 0.11, 0.12, 0.13, 0.15]),
     ]
-    run = make_run(tmp_path / "run", trials, ["A", "B", "C"])
+    run = make_run(tmp_path / "run", trials, ["A", "B", "C", "D"])
     (table,) = measure_tables(view_of(run), "retrieval")
     assert texts(table)[2] == ["C", "-", "-", "-", "-"]
     numbers = table.numbers[table.numbers["name"] == "mAP"].set_index("learner")
-    assert numbers["verdict"].to_dict() == {"A": "best", "B": "tied", "C": "", "chance": ""}
+    verdicts = {"A": "best", "B": "unclear", "C": "", "D": "worse", "chance": ""}
+    assert numbers["verdict"].to_dict() == verdicts
     assert numbers.index[numbers["bold"]].tolist() == ["A"]
-    assert marks(table, 0) == ["", "a", "b", ""]
+    assert marks(table, 0) == ["", "a", "b", "", ""]
     assert [text for _, text in table.marked_notes[:2]] == [
         "B: 4 of 5 partitions finished; 1 timeout: longer than 1h.",
         "C: 0 of 5 partitions finished; 4 failed: no; 1 not run.",
@@ -145,7 +147,7 @@ def test_a_task_has_its_own_values_and_its_own_chance(two_splits):
     assert numbers["A", "mean recognition, k = 7"] == pytest.approx(0.8)
     for task, mAP in (("retrieval", 0.71), ("unseen-classes", 0.51)):
         (table,) = measure_tables(view_of(two_splits), task)
-        assert texts(table)[0][:2] == ["A", f"{mAP:.3f} ± 0.010*"]
+        assert texts(table)[0][:2] == ["A", f"{mAP:.3f} ± 0.010"]
         numbers = table.numbers.set_index(["learner", "name"])["mean"]
         assert len(numbers["A"]) == 51
         assert numbers["A", "precision at 20"] == pytest.approx(mAP + 0.1 - 0.019)
@@ -200,7 +202,7 @@ def test_measures_of_the_data_itself_are_no_contest(tmp_path):
     run = make_run(tmp_path / "run", trials, ["A", "B"], partitions=3, tasks=["judged-triplets"])
     (table,) = measure_tables(view_of(run), "judged-triplets")
     assert texts(table) == [
-        ["A", "0.810 ± 0.010*", "0.710 ± 0.010*", "0.900 ± 0.000"],
+        ["A", "0.810 ± 0.010", "0.710 ± 0.010", "0.900 ± 0.000"],
         ["B", "0.610 ± 0.010", "0.510 ± 0.010", "0.900 ± 0.000"],
         ["chance", "0.500", "0.500", "-"],
     ]

@@ -4,12 +4,14 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.metrics import ndcg_score
 from test_measures import LABELS, SCORES
 
 from oasis_bench.tasks import Retrieval, Truth, ranking, tie_order
 from oasis_bench.tasks.classification import Classification
 from oasis_bench.tasks.judged_tasks import JudgedTripletsTask
+from oasis_bench.tasks.retrieval import RetrievalFromTraining
 
 
 def table(scores):
@@ -46,6 +48,32 @@ def rankings(scores, y):
     """Return the hits down each query's ranking, for scores without ties."""
     orders = (np.argsort(-row) for row in scores)
     return [(y[o[o != i]] == y[i]) for i, o in enumerate(orders)]
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_training_items_are_ranked_without_the_query(several):
+    rng = np.random.default_rng(1)
+    y, training = rng.integers(8, size=40), np.append(rng.integers(8, size=90), 99)
+    scores = rng.normal(size=(40, 91)).astype(np.float32)
+    expected = [written_out(training[np.argsort(-row)] == y[i]) for i, row in enumerate(scores)]
+    labels = [y, training]
+    if several:  # one each, as relevance
+        labels = [sparse.csr_array(np.eye(100)[one]) for one in labels]
+    found = by_name(
+        RetrievalFromTraining().evaluate(
+            Truth(y=labels[0], training=labels[1]),
+            lambda q, g: scores[np.ix_(q[:, 0], g[:, 0])],
+            np.arange(40)[:, None],
+            seed=0,
+            training=np.arange(91)[:, None],
+        )
+    )
+    assert found.keys() == expected[0].keys()
+    for key in found:
+        mean = np.mean([of_query[key] for of_query in expected])
+        assert found[key].value == pytest.approx(mean, rel=1e-12), key
+    shares = [(training == one).mean() for one in y]
+    assert found["precision", 10].chance == pytest.approx(np.mean(shares))
 
 
 def test_each_measure_is_the_mean_of_its_formula():

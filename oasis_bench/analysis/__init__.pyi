@@ -10,6 +10,7 @@ from .measurements import (
 )
 from .statistics import (
     LEVEL as LEVEL,
+    MARGIN as MARGIN,
     Comparison as Comparison,
     PairedInterval as PairedInterval,
     compare_to_best as compare_to_best,

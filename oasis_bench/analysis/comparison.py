@@ -20,6 +20,7 @@ from oasis_bench.analysis.statistics import (
     LEVEL,
     ROUNDING,
     PairedInterval,
+    effective_groups,
     holm,
     reach_of,
 )
@@ -85,7 +86,7 @@ def compare_runs(
     gained, or why the row is not judged.
 
     Measures of tasks: the paired interval of NEW - OLD, corrected for the items that partitions
-    share (see `analysis.statistics`); of judgements a bootstrap over their groups.
+    share (see `analysis.statistics`); of judgements the jackknife over their groups.
 
     Costs (seconds, bytes): the ordinary paired t-interval of log(NEW / OLD), as the items that a
     partition draws hardly change the cost of a fit.  It covers what varies from fit to fit, not
@@ -334,8 +335,9 @@ def _line(
         verdict = "same"
     elif math.isnan(interval.p_value) and measure != "model_bytes":  # a size is not of chance
         verdict, reason = "not judged", "all partitions changed by the same, which leaves no test"
-        if weights is not None and len(weights) < LEAST_CLUSTERS:
-            reason = f"{len(weights)} groups of judgements: {LEAST_CLUSTERS} are tested"
+        if weights is not None and (n_groups := effective_groups(weights)) < LEAST_CLUSTERS:
+            reason = f"{n_groups:.3g} groups of judgements, as if of equal sizes: "
+            reason += f"{LEAST_CLUSTERS} are tested"
     yield Line(
         *(task, measure, "cost" if is_cost else "measure", len(values), old, new, change),
         low=low,

@@ -445,7 +445,10 @@ class RunAnalysis:
                 numbers.loc[unblended, "as_learned"] = numbers.loc[unblended, "mean"]
                 numbers.loc[rows, "sd"] = numbers.loc[rows, "learner"].map(errors)
         on_all = numbers["n"] == numbers["n_measured"]
-        numbers["bold"] = numbers["verdict"].isin(("best", "tied")) & on_all
+        is_worse = numbers["verdict"].eq("worse").groupby([numbers[key] for key in keys])
+        stands_out = is_worse.transform("any")  # where nobody is worse, nobody is the best
+        numbers["bold"] = numbers["verdict"].isin(("best", "as good", "unclear")) & on_all
+        numbers["bold"] &= stands_out
         numbers["n_classes"] = numbers["subset"].map(self.subsets)
         columns = ["subset", "n_classes", "learner", "measure", "k", "name", "mean", "sd", "n"]
         columns += ["as_learned", "blend", "n_measured", "chance", "verdict", "bold"]

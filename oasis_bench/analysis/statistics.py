@@ -27,11 +27,17 @@ POWER = 0.8
 ROUNDING = 1e-12
 """Differences that vary by no more are equal; equal ones have no spread, and so no test."""
 
+MARGIN = 0.01
+"""Learners are as good as each other that differ by less, in a measure from 0 to 1."""
+
 LEAST_SETS = 5
 """Class sets below which differences are described and not tested."""
 
-LEAST_CLUSTERS, RESAMPLES = 10, 9999
-"""The least number of groups of judgements for a bootstrap, and its number of samples."""
+LEAST_CLUSTERS = 6
+"""The least effective number of groups of judgements for an interval."""
+
+RESAMPLES = 9999
+"""Samples of a bootstrap over data sets."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +47,7 @@ class PairedInterval:
     low, high and p_value are NaN if the n differences have no spread: there are fewer than two, or
     all are equal.  The p-value is two-sided, for no difference; sd is the sample standard
     deviation, and rho the correlation of partitions.  The interval is cut at `reach`, the largest
-    possible difference, up and down.
+    possible difference, up and down.  `df` are the degrees of freedom of t; default: n - 1.
     """
 
     mean: float
@@ -52,6 +58,7 @@ class PairedInterval:
     p_value: float
     reach: float = math.inf
     rho: float = 0.0
+    df: float | None = None
 
     LEVEL: ClassVar = LEVEL
 
@@ -89,11 +96,12 @@ class PairedInterval:
         larger p_value.  All are NaN for fewer values than `LEAST_SETS`, and if all are equal.
         """
         error = self.standard_error if self.n >= LEAST_SETS and self.sd > 0 else math.nan
-        half = error * stats.t.isf(LEVEL, self.n - 1)
+        df = self.n - 1 if self.df is None else self.df
+        half = error * stats.t.isf(LEVEL, df)
         low, high = np.clip([self.mean - half, self.mean + half], -self.reach, self.reach)
         p_value = np.maximum(
-            stats.t.sf((self.mean - above) / error, self.n - 1),
-            stats.t.cdf((self.mean - below) / error, self.n - 1),
+            stats.t.sf((self.mean - above) / error, df),
+            stats.t.cdf((self.mean - below) / error, df),
         )
         return {"low": low, "high": high, "p_value": float(p_value)}
 
@@ -112,9 +120,11 @@ class Comparison:
         The highest mean among the learners with the most partitions; None where no other could be
         compared with it.
     verdicts : dict of str to str
-        For each learner: 'best', 'tied' with it, 'worse', 'better' on the partitions that it
-        shares with the best (it has others or fewer, else it would be the best), 'untested' where
-        it differs from it by the same on each, or '' where it was not compared.
+        For each learner, in this order: 'best'; 'as good' where the 90 % interval of the
+        difference from the best lies within `MARGIN`, of a measure from 0 to 1, or all values are
+        equal; 'worse', or 'better' on the partitions that it shares with the best (it has others
+        or fewer, else it would be the best), where the test says so; 'unclear' else, 'untested'
+        where it differs by the same on each partition, or '' where it was not compared.
     means : dict of str to float
         The mean of each learner, NaN without a result.
     differences : dict of str to PairedInterval
@@ -137,7 +147,7 @@ class Comparison:
     name: str = ""
 
     def interval(self, learner: str) -> PairedInterval:
-        """Return the bootstrap interval of the mean of a learner over all judgements."""
+        """Return the interval of the mean of a learner over all judgements."""
         own = self.scores[learner].dropna()
         assert self.sizes is not None
         return cluster_interval(own, self.sizes[own.index])
@@ -145,7 +155,7 @@ class Comparison:
     def standard_error(self, learner: str) -> float:
         """Return the standard error of this mean; NaN of too few groups."""
         interval = self.interval(learner)
-        return interval.standard_error if interval.n >= LEAST_CLUSTERS else math.nan
+        return math.nan if math.isnan(interval.low) else interval.standard_error
 
 
 def _standard_error(n: float, rho: float) -> float:
@@ -206,27 +216,34 @@ def paired_interval(
 def cluster_interval(
     values: npt.ArrayLike, sizes: npt.ArrayLike, reach: float = math.inf
 ) -> PairedInterval:
-    """Return the bootstrap interval of a mean over judgements; whole groups are sampled.
+    """Return the jackknife interval of a mean over judgements, and its t-test.
 
     `values` (n,) are means of groups, of `sizes` (n,) judgements each: the mean is that over all
-    judgements.  The interval is that of percentiles, of 95 %, and the p-value twice the share of
-    the samples beyond 0.  `n` is the number of groups, and sd the standard error times its root.
+    judgements, and its standard error that of the means without one group each.  The t-distribution
+    has G - 1 degrees of freedom, where G = (sum of sizes)^2 / (sum of sizes^2) is the effective
+    number of groups (Carter, Schnepel & Steigerwald, Review of Economics and Statistics 99, 2017,
+    for equal variances in the groups).  Below `LEAST_CLUSTERS` of these there is no interval.  `n`
+    is the number of groups, and sd the standard error times its root.
     """
     array, weights = np.asarray(values, dtype=np.float64), np.asarray(sizes, dtype=np.float64)
-    n = array.size
+    n, total = array.size, weights.sum()
     mean = float(np.average(array, weights=weights)) if n else math.nan
-    if n < LEAST_CLUSTERS or np.ptp(array) <= ROUNDING:
-        return PairedInterval(
-            mean, math.nan, math.nan, n, math.nan if n < 2 else 0, math.nan, reach=reach
-        )
-    counts = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), RESAMPLES)
-    drawn = (counts @ (array * weights)) / (counts @ weights)
-    low, high = np.quantile(drawn, ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)).tolist()
-    beyond = min(np.count_nonzero(drawn <= 0), np.count_nonzero(drawn >= 0))
-    p_value = min(1.0, 2 * (beyond + 1) / (RESAMPLES + 1))
-    return PairedInterval(
-        mean, low, high, n, float(drawn.std(ddof=1)) * math.sqrt(n), p_value, reach=reach
-    )
+    df = effective_groups(weights) - 1
+    if df + 1 < LEAST_CLUSTERS or np.ptp(array) <= ROUNDING:
+        sd = math.nan if n < 2 else 0
+        return PairedInterval(mean, math.nan, math.nan, n, sd, math.nan, reach=reach)
+    left_out = (mean * total - array * weights) / (total - weights)
+    error = math.sqrt((n - 1) / n * float(((left_out - mean) ** 2).sum()))
+    half = float(stats.t.isf((1 - CONFIDENCE) / 2, df)) * error
+    low, high = max(mean - half, -reach), min(mean + half, reach)
+    p_value = 2 * float(stats.t.sf(abs(mean) / error, df))
+    return PairedInterval(mean, low, high, n, error * math.sqrt(n), p_value, reach=reach, df=df)
+
+
+def effective_groups(sizes: npt.ArrayLike) -> float:
+    """Return how many groups of equal sizes tell as much as groups of these sizes (n,)."""
+    weights = np.asarray(sizes, dtype=np.float64)
+    return float(weights.sum() ** 2 / (weights**2).sum()) if weights.size else 0.0
 
 
 def holm(p_values: npt.ArrayLike) -> npt.NDArray[np.float64]:
@@ -296,17 +313,22 @@ def compare_to_best(
         return nothing
     corrected = holm([difference.p_value for difference in differences.values()])
     p_values = dict(zip(differences, corrected.tolist(), strict=True))
-    verdicts = {name: _verdict(differences[name], p) for name, p in p_values.items()}
+    margin = MARGIN if reach == 1 else 0.0
+    verdicts = {name: _verdict(differences[name], p, margin) for name, p in p_values.items()}
     verdicts = {**untold, **verdicts, best: "best"}
     return replace(
         nothing, best=best, verdicts=verdicts, differences=differences, p_values=p_values
     )
 
 
-def _verdict(difference: PairedInterval, p_value: float) -> str:
+def _verdict(difference: PairedInterval, p_value: float, margin: float) -> str:
     """Say how a learner compares with the best, from which it was subtracted."""
-    if p_value > LEVEL or abs(difference.mean) <= ROUNDING:
-        return "tied"
+    df = difference.n - 1 if difference.df is None else difference.df
+    half = difference.standard_error * float(stats.t.isf(LEVEL, df))
+    if abs(difference.mean) <= ROUNDING >= difference.sd or abs(difference.mean) + half < margin:
+        return "as good"
     if math.isnan(p_value):
         return "untested"
+    if p_value > LEVEL:
+        return "unclear"
     return "worse" if difference.mean > 0 else "better"

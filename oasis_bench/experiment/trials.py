@@ -518,22 +518,38 @@ def candidates(
 
     All combinations of scalings, of which the first is the default, and values, as the grid has
     them.  Where there are more than the search allows, or it is limited by time: first the one with
-    the most values at the learner's defaults, then the others in a random order, which is the same
-    for all partitions.
+    the most values at the learner's defaults, then others that lie evenly in the space, as
+    `_evenly` draws them, and the same for all partitions.
     """
     all_of_them = [Candidate(s, p) for s in scalings for p in ParameterGrid(dict(grid))]
     n_tried = min(search.candidates or len(all_of_them), len(all_of_them))
     if n_tried == len(all_of_them) and search.seconds is None:
         return tuple(all_of_them)
-
-    def n_at_default(candidate: Candidate) -> int:
-        own = [name for name, value in candidate.params.items() if defaults.get(name) == value]
-        return len(own) + (candidate.scaling == scalings[0])
-
+    axes = [[*scalings], *([*grid[name]] for name in sorted(grid))]
+    usual = [scalings[0], *(defaults.get(name) for name in sorted(grid))]
+    first = [axis.index(it) if it in axis else 0 for axis, it in zip(axes, usual, strict=True)]
     rng = np.random.default_rng(derive_seed(seed, "search", learner))
-    first = max(range(len(all_of_them)), key=lambda i: n_at_default(all_of_them[i]))
-    others = [i for i in rng.permutation(len(all_of_them)).tolist() if i != first]
-    return tuple(all_of_them[i] for i in [first, *others][:n_tried])
+    places = _evenly([*map(len, axes)], first, n_tried, rng)
+    return tuple(all_of_them[place] for place in places)
+
+
+def _evenly(
+    sizes: Sequence[int], first: Sequence[int], n: int, rng: np.random.Generator
+) -> list[int]:
+    """Draw n different places of a grid of these sizes, the given one first.
+
+    Each axis is cut into n parts, and each part has one place, at random in it (a Latin hypercube:
+    McKay, Beckman & Conover, Technometrics 21, 1979).  Places that are drawn twice give way to
+    others at random.
+    """
+    columns = []
+    for size, at in zip(sizes, first, strict=True):
+        own = int((at + rng.random()) * n / size)
+        left = rng.permutation([part for part in range(n) if part != own])
+        columns.append([at, *((left + rng.random(n - 1)) * size / n).astype(int).tolist()])
+    places = [int(np.ravel_multi_index(place, sizes)) for place in zip(*columns, strict=True)]
+    others = rng.permutation(int(np.prod(sizes))).tolist()
+    return [*dict.fromkeys([*places, *others])][:n]
 
 
 def refuse_unknown_names(experiment: Experiment, registry: Registry) -> None:

@@ -118,7 +118,8 @@ class RankedQueries(Evaluation):
     """Each query ranks all items but itself; those that share a label with it are relevant.
 
     `asked` (n_asked,) are the numbers of the items that are queries: `add` counts its blocks in
-    them. `last_k` ends the ks of all measures.
+    them.  Where `labels` are of another gallery, no query is in it.  `last_k` ends the ks of all
+    measures.
     """
 
     def __init__(
@@ -130,7 +131,10 @@ class RankedQueries(Evaluation):
         last_k: int = LAST_K,
     ) -> None:
         super().__init__(len(asked), tuple(MEASURES if measures is None else measures))
-        self._labels, self._asked, self._place = labels, asked, ranking.places(ties)
+        self._labels, self._asked = labels, asked
+        self._n_ranked = len(ties) - labels.is_own
+        # A query that is not in the gallery stands behind it, as an item that is not ranked.
+        self._place = ranking.places(ties if labels.is_own else np.append(ties, len(ties)))
         self._counts = labels.has_relevant(asked)
         self.n_queries = int(np.count_nonzero(self._counts))
         self.n_left_out = len(asked) - self.n_queries
@@ -138,7 +142,6 @@ class RankedQueries(Evaluation):
             raise ValueError(
                 f"none of the {len(asked)} queries shares a label with another item: add items"
             )
-        self._n_ranked = len(ties) - 1
         last_k = min(last_k, self._n_ranked)
         self._ks = {
             name: np.array([k for k in MEASURES[name].ks if k <= last_k], dtype=np.intp)
@@ -164,6 +167,9 @@ class RankedQueries(Evaluation):
             return
         queries = self._asked[rows]
         relevant = self._labels.relevant_rows(queries)
+        if not self._labels.is_own:
+            scores = np.column_stack([scores, np.full(len(rows), -np.inf, scores.dtype)])
+            queries = np.full(len(rows), self._n_ranked)
         ranks = ranking.relevant_ranks(scores, queries, self._place, relevant)
         hits = HitRanks(ranks, relevant.indptr[:-1], np.diff(relevant.indptr))
         self.n_relevant[rows] = hits.sizes
@@ -195,23 +201,26 @@ class SharedLabels:
     """Which rows are relevant to each other: those that share a label (class, or text query).
 
     The labels are sorted by row and by label once, not for each block of queries; all matrices are
-    sparse.
+    sparse.  With the labels of another `gallery`, its rows are relevant to those of `y`.
     """
 
-    def __init__(self, y: Labels) -> None:
+    def __init__(self, y: Labels, gallery: Labels | None = None) -> None:
+        self.is_own = gallery is None
+        both: list[Any] = [y] if gallery is None else [y, gallery]
+        n = y.shape[0]
         if isinstance(y, sparse.csr_array):
-            labels = joint_distribution(y)
+            labels = joint_distribution(sparse.vstack(both, format="csr"))
             labels.data[:] = 1
         else:
-            names, numbers = np.unique(y, return_inverse=True)
-            entries = np.ones(len(y)), numbers, np.arange(len(y) + 1)
-            labels = sparse.csr_array(entries, shape=(len(y), len(names)))
-        self._labels = labels
-        self._rows_of_label = sparse.csr_array(labels.T)
+            names, numbers = np.unique(np.concatenate(both), return_inverse=True)
+            entries = np.ones(len(numbers)), numbers, np.arange(len(numbers) + 1)
+            labels = sparse.csr_array(entries, shape=(len(numbers), len(names)))
+        self._labels = labels[:n]
+        self._rows_of_label = sparse.csr_array((labels if self.is_own else labels[n:]).T)
 
     def has_relevant(self, rows: Numbers) -> npt.NDArray[np.bool_]:
         """Tell which of the rows share a label with another row."""
-        is_shared = np.diff(self._rows_of_label.indptr) > 1
+        is_shared = np.diff(self._rows_of_label.indptr) > self.is_own
         return np.asarray(self._labels[rows] @ is_shared.astype(float) > 0)
 
     def relevant_rows(self, queries: Numbers) -> sparse.csr_array:
@@ -220,6 +229,8 @@ class SharedLabels:
         `queries` are row numbers; a row is not relevant to itself.
         """
         shared = self._labels[queries] @ self._rows_of_label
+        if not self.is_own:
+            return shared
         shared.data[shared.indices == np.repeat(queries, np.diff(shared.indptr))] = 0
         shared.eliminate_zeros()
         return shared
@@ -347,3 +358,20 @@ class UnseenClasses(Retrieval):
     summary = "retrieval among classes that the learner has never seen"
     citation = f"{OH_SONG}; {MUSGRAVE}"
     split = "unseen-classes"
+
+
+class RetrievalFromTraining(Retrieval):
+    """Each test item ranks the training items, as in use, where the gallery is what was collected.
+
+    `Retrieval` ranks the other test items: of them the learner has not seen the labels.
+    """
+
+    name = "retrieval-from-training"
+    summary = "each test item ranks the training items; items of its class should rank first"
+    gallery = "training"
+
+    def evaluation(self, truth: Truth, ties: Numbers, measures: Measures = None) -> RankedQueries:
+        """Make the evaluation; `truth` holds the labels of test and training items."""
+        assert truth.y is not None, "the harness knows the labels"
+        asked = np.arange(truth.y.shape[0])
+        return RankedQueries(SharedLabels(truth.y, truth.training), asked, ties, measures)

@@ -151,7 +151,7 @@ class Evaluation(ABC):
     def of_groups(self) -> list[GroupSum]:
         """Return the sums of the groups of judgements; by default there are no groups.
 
-        Groups are independent of each other, so a bootstrap over them gives an interval.
+        Groups are independent of each other, so they give an interval.
         """
         return []
 

@@ -42,9 +42,9 @@ MOST_SCORED = 200
 """Training items that are scored where no item tests."""
 
 N_SAMPLE = 30
-"""Test items scored a second time, by a process that has no others.
+"""Test items that are scored a second time as queries, by a process that has few others.
 
-Half of them, where there are fewer than 60."""
+A quarter of them, where there are fewer than 120."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class TrialItems:
     original_order: Numbers  # the place of each test item in the order of the partition
     truth: Truth  # the labels of the test items
     ties: Mapping[str, Numbers]  # for a gallery of 'test' or 'training' items
-    sample: Numbers  # places of the test items that are scored a second time, alone
+    sample: Numbers  # places of the test items that are scored a second time as queries
     encoding: Encoding | None = None  # of the columns of X
     schema: Schema | None = None  # of the table that they are
 
@@ -118,7 +118,7 @@ def draw_items(spec: TrialSpec, rows: LabelledRows, learner: type[MetricLearner]
             "test": rng.permutation(len(order)),
             "training": tie_order(spec.seed_for("ties"), len(partition.train)),
         },
-        sample=np.sort(rng.choice(len(order), min(N_SAMPLE, (len(order) + 1) // 2), replace=False)),
+        sample=np.sort(rng.choice(len(order), min(N_SAMPLE, (len(order) + 3) // 4), replace=False)),
     )
 
 
@@ -207,10 +207,9 @@ class SealedItems:
         """A file of the test items."""
         return self._seal(self.test_items(np.arange(len(self._items.test_rows))))
 
-    @cached_property
-    def sample(self) -> int:
-        """A file of the test items that are scored a second time, alone."""
-        return self._seal(self.test_items(self._items.sample))
+    def some(self, places: Numbers) -> int:
+        """Return a file of some of the test items."""
+        return self._seal(self.test_items(places))
 
     def test_items(self, places: Numbers) -> Any:
         """Return some of the test items, by their places."""
