@@ -202,7 +202,7 @@ def _identities(specs: Sequence[TrialSpec]) -> dict[str, Mapping[str, Any]]:
 def refuse_what_changed(
     before: Mapping[str, Mapping[str, Any]], now: Mapping[str, Mapping[str, Any]], folder: Path
 ) -> None:
-    """Raise a UsageError that names what has changed since a run began, if anything has."""
+    """Raise UsageError with the changes since a run began, if there are any."""
     changes = [
         f"{TrialSpec.IDENTITY_IN_WORDS.get(key, key)} of {name}"
         for name, identity in before.items()

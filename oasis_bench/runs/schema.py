@@ -187,7 +187,7 @@ class TaskSource(Source):
     """The facts about a task, from its plugin."""
 
     split: str  # how items are divided for it
-    gallery: str  # what queries are compared with (see `tasks.task.Task`)
+    gallery: str  # items to compare queries with (see `tasks.task.Task`)
     measures: Sequence[str]  # the first is the default for tuning
     of_data: Sequence[str] = ()  # measures of the data, equal for all learners
 
@@ -215,7 +215,7 @@ class Session:
     """One call of the command that ran trials of a run."""
 
     started: str  # UTC, ISO 8601
-    command: str | None  # the command line; None where the run was started from Python
+    command: str | None  # the command line; None if the run was started from Python
     provenance: Mapping[str, Any]  # machine, versions and commit (see `system.machine`)
     load_at_start: float | None = None  # of the machine before the first trial; None: not known
 
@@ -239,7 +239,7 @@ class RunFacts(Session):
     planned_trials: int
     classes: Mapping[str, Sequence[str]]  # the names of each subset, or of its first class set
     multi_label: bool  # whether an item has several labels
-    items: str  # what the data set calls its items, in the plural, such as 'images'
+    items: str  # the data set's word for its items, in the plural: 'images'
     scaling: Sequence[str]  # of rows; several are tuned; none: no learner takes rows
     remarks: Sequence[str]  # on choices made from the data, and possible errors
     left_out: Sequence[str]  # unused parts of the data set, a line each

@@ -94,7 +94,7 @@ def _run_values(
     watcher: Watcher,
     report: Report,
 ) -> Ended:
-    """Run an experiment for each value of its list, and show the runs side by side."""
+    """Run an experiment for each value of its list, and show the runs on one page."""
     failures = 0
     for name, one in _in_turn(several, folder, how, watcher):
         failures += go_on(one, folder / name, how, watcher, report).failures

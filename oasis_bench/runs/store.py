@@ -74,10 +74,10 @@ class StoredRun:
     """
 
     info: RunFacts  # the table `run`
-    trials: pd.DataFrame  # a row for each trial: what it was, how it ended and its costs
+    trials: pd.DataFrame  # a row for each trial: its facts, its end and its costs
     answers: pd.DataFrame  # a row for each trial and task
     tuned: pd.DataFrame  # ... gallery
-    measures: pd.DataFrame  # ... task, measure and k (NaN where the measure has none)
+    measures: pd.DataFrame  # ... task, measure and k (NaN if the measure has none)
     groups: pd.DataFrame  # ... task, measure, k and group of judgements
     confusion: pd.DataFrame  # ... task, true class and predicted class
     validation: pd.DataFrame  # ... setting and inner fold

@@ -155,7 +155,7 @@ class ScoreReader:
         return message.n_bytes(self._n_gallery)
 
     def add(self, message: wall.Scores, content: bytes | bytearray) -> None:
-        """Evaluate a block; raise ValueError where a score is NaN."""
+        """Evaluate a block; raise ValueError if a score is NaN."""
         scores = np.frombuffer(content, message.dtype).reshape(message.n_queries, self._n_gallery)
         for own in self._of_learner:
             own.add(self._done, scores)

@@ -125,7 +125,7 @@ def draw_items(spec: TrialSpec, rows: LabelledRows, learner: type[MetricLearner]
 def divide(spec: TrialSpec, rows: LabelledRows) -> Partition:
     """Draw training and test items, and the judgements of each, if the split has any.
 
-    If there are no test items, all items train.  A few of them are scored, because a trial needs
+    If the plan has no test items, all items train.  A few of them are scored, because a trial needs
     queries: two of each class, or those of the first judgements.
     """
     where = spec.where

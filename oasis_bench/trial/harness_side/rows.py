@@ -22,7 +22,7 @@ class TrialRow(Struct, kw_only=True):
     The fields from `scaling` to `blend`, and the costs, are those of the first measure.
     """
 
-    trial_id: str  # hash of what decides the result (see TrialSpec)
+    trial_id: str  # hash of the identity (see TrialSpec)
     learner: str  # its label in this run
     algorithm: str  # its name in the registry
     dataset: str
@@ -30,7 +30,7 @@ class TrialRow(Struct, kw_only=True):
     n_classes: int
     partition: int  # from 0
     split: str  # how the items were divided (see tasks.task.Task)
-    transductive: int = 0  # 1 where the learner may use the unlabelled test items
+    transductive: int = 0  # 1 if the learner may use the unlabelled test items
     status: Status
     reason: str | None = None  # one line, where status is not ok
     traceback: str | None = None
@@ -44,12 +44,12 @@ class TrialRow(Struct, kw_only=True):
     n_features: int
     fit_seconds: float | None = None  # wall clock of the final fit alone
     fit_cpu_seconds: float | None = None
-    fit_waiting_seconds: float | None = None  # for a core; None where not measurable
-    fit_peak_bytes: int | None = None  # above the start of the fit; None where not known
+    fit_waiting_seconds: float | None = None  # waiting for a core; None if not measurable
+    fit_peak_bytes: int | None = None  # above the start of the fit; None if not known
     tuning_fit_seconds: float | None = None  # all fits on inner folds, as if in turn
     tuning_score_seconds: float | None = None  # validation on inner folds
     threads: int  # the largest thread pool during the fit
-    shared_cores: int  # 1 where other trials ran at the same time
+    shared_cores: int  # 1 if other trials ran at the same time
     processor: str | None = None  # that of the final fit
     query_seconds: float | None = None  # embedding and scoring all queries, wall clock
     query_cpu_seconds: float | None = None
@@ -72,15 +72,15 @@ class AnswerRow(Struct):
 class TunedRow(Struct):
     """The tuned settings for the tasks of a gallery."""
 
-    gallery: str  # what its queries are compared with (see tasks.task.Task)
+    gallery: str  # the items to compare queries with (see tasks.task.Task)
     task: str  # its measure tuned the settings on the inner folds
     measure: str
     k: int | None
     scaling: str  # of the rows, tuned or given
     params: str  # JSON: the hyper-parameters
-    n_steps: int | None = None  # tuned or given; None where there are no steps
+    n_steps: int | None = None  # tuned or given; None without steps
     blend: Share | None = None  # the weight b of the learner; None: not blended
-    baseline_scaling: str | None = None  # of the baseline's rows; None: those of a saved model
+    baseline_scaling: str | None = None  # of the baseline's rows; None: that of a saved model
     baseline_sd: float | None = None  # of the baseline's score, on pairs of training items
     learned_sd: float | None = None  # of the learner's score, on the same pairs
 
@@ -90,7 +90,7 @@ class MeasureRow(Struct):
 
     task: str
     measure: str  # such as 'mAP', 'precision', 'accuracy'
-    k: int | None  # None where the measure has none
+    k: int | None  # None if the measure has none
     value: float
     as_learned: float  # the value of the learner alone, b = 1
     chance: float | None  # of this measure for a random order; None: not known
@@ -103,7 +103,7 @@ class GroupRow(Struct):
     measure: str
     k: int | None
     cluster: int  # the text query, reference or rated query
-    n: Annotated[int, Meta(gt=0)]  # judgements of it that count
+    n: Annotated[int, Meta(gt=0)]  # its judgements that count
     value: float  # their sum
 
 

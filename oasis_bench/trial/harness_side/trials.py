@@ -49,7 +49,7 @@ class Trials:
         self._models: dict[Path, int] = {}
 
     def begin(self, spec: TrialSpec) -> Conversation | TrialResult:
-        """Return a trial under way, or the result of one that cannot be run."""
+        """Return a running trial, or the result of a trial that cannot be run."""
         registry = Registry.load(spec.plugin_files)
         try:
             learner = registry.algorithms[spec.algorithm]

@@ -28,7 +28,7 @@ class Stopwatch:
 
     @contextmanager
     def __call__(self, what: str) -> Iterator[None]:
-        """Add the time within to `what`."""
+        """Add the time of the block to phase `what`."""
         self.begin(what)
         start = time.perf_counter()
         try:
@@ -93,7 +93,7 @@ def scheduled_seconds() -> tuple[float, float] | None:
 def waiting_seconds(
     before: tuple[float, float] | None, after: tuple[float, float] | None, cpu_seconds: float
 ) -> float | None:
-    """Return how long threads were ready and had no core, or None where this is not known.
+    """Return how long threads were ready and had no core, or None if this is not known.
 
     `before` and `after` come from `scheduled_seconds`, which counts living threads only.
     `cpu_seconds` is the processor time between the two.  The result is None if ended threads

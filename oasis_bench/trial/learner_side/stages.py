@@ -68,7 +68,7 @@ class Channel:
         self._socket = socket.socket(fileno=descriptor)
 
     def send(self, message: wall.Message, descriptor: int | None = None) -> None:
-        """Send a message, with a file where one is given."""
+        """Send a message, and a file if there is one."""
         line = wall.to_line(message)
         files = [] if descriptor is None else [descriptor]
         n_sent = socket.send_fds(self._socket, [line], files)

@@ -31,8 +31,8 @@ from oasis_bench.trial.learner_side.fold_processes import (
 )
 
 PATIENCE, LATE_PATIENCE = 4, 3
-"""Learning has saturated after so many checkpoints without a better value: after 4 times the steps,
-or from `LATE` steps on, where they cost more, after 2.8 times."""
+"""Learning has saturated after so many checkpoints without a better value: at 4 times the steps of
+the best, or at 2.8 times from `LATE` steps on, which cost more."""
 
 LATE = 8000
 
@@ -46,7 +46,7 @@ FIRST_SHARE = 0.5
 def has_saturated(since_best: int, n_steps: int) -> bool:
     """Tell whether the search for the number of steps ends.
 
-    The last `since_best` checkpoints, to `n_steps`, had no better value than those before them.
+    The last `since_best` checkpoints, up to `n_steps`, had no better value than earlier ones.
     """
     return since_best >= (PATIENCE if n_steps < LATE else LATE_PATIENCE)
 

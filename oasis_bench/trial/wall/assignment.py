@@ -74,7 +74,7 @@ class Assignment(Struct, frozen=True):
 
     @classmethod
     def of(cls, spec: TrialSpec) -> Self:
-        """Return what the learner's side knows of a trial."""
+        """Return the assignment of a trial."""
         e = spec.experiment
 
         def of_learner(purpose: str) -> int:

@@ -44,7 +44,7 @@ class _Message(Struct, tag=True, tag_field="kind", forbid_unknown_fields=True):
 class Started(_Message):
     """The first message of each process: the memory that the trial's processes already use."""
 
-    n_bytes: Count  # 0 where memory has no limit
+    n_bytes: Count  # 0 if memory has no limit
 
 
 class PhaseBegan(_Message):
@@ -74,7 +74,7 @@ class Tuned(_Message):
     params: dict[str, Any]
     n_steps: Count | None = None
     last_checkpoint: Count | None = None  # the largest that was validated with these parameters
-    blend: float | None = None  # the weight b (see `plugins.blending`); None where not blended
+    blend: float | None = None  # the weight b (see `plugins.blending`); None if not blended
     baseline_scaling: str | None = None  # of its baseline, tuned separately
     blend_values: list[float] = []  # of this blend on the inner folds
     fit_seconds: Seconds = 0.0
@@ -128,7 +128,7 @@ class Scores(_Message):
     dtype: Annotated[str, Meta(pattern=r"^float(32|64)\Z")]
 
     def n_bytes(self, n_gallery: int) -> int:
-        """Return how many bytes follow; raise MessageError where they are too many."""
+        """Return how many bytes follow; raise MessageError if they are too many."""
         n_bytes = self.n_queries * n_gallery * np.dtype(self.dtype).itemsize
         if self.n_queries > 1 and n_bytes > MOST_SCORE_BYTES:
             raise MessageError(f"{n_bytes} bytes of scores in one message")
