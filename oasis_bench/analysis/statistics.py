@@ -269,7 +269,7 @@ def compare_to_best(
     least: int = 2,
     sizes: pd.Series[float] | None = None,
 ) -> Comparison:
-    """Find the best learner of one class subset, and the learners as good or not distinguishable.
+    """Find the best learner of one class subset, and the learners not distinguishable from it.
 
     The best has the highest mean among the learners with the most partitions, so that none wins by
     two easy partitions.  Each other learner is compared with the best by the `paired_interval` of

@@ -32,7 +32,7 @@ class TrialRow(Struct, kw_only=True):
     split: str  # how the items were divided (see tasks.task.Task)
     transductive: int = 0  # 1 if the learner may use the unlabelled test items
     status: Status
-    reason: str | None = None  # one line, where status is not ok
+    reason: str | None = None  # one line, if status is not ok
     traceback: str | None = None
     scaling: str | None = None
     params: str | None = None
@@ -64,7 +64,7 @@ class AnswerRow(Struct):
 
     task: str
     status: Literal["ok", "failed", "not applicable"]
-    reason: str | None = None  # one line, where status is not ok
+    reason: str | None = None  # one line, if status is not ok
     n_queries: int | None = None  # that are evaluated
     n_left_out: int | None = None  # not evaluated, such as items without a relevant one
 
