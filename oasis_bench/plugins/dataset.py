@@ -109,16 +109,16 @@ class Dataset(ABC):
         """
 
     def read_as(self, schema: Schema | None) -> Dataset:
-        """Return the data set as a model reads it, by the schema of the model's table.
+        """Return the data set as a model reads it, by the schema of the table it was fitted on.
 
-        Only tables of the user need this.
+        Of use for tables of the user only.
         """
         return self
 
     def outline(self, progress: Progress = no_progress) -> LabelledRows:
-        """Return rows with the sizes and labels of `load`; their features may be wrong.
+        """Return rows of the sizes and labels of `load`, whose features need not be the true ones.
 
-        A data set with features that take long to compute overrides it.
+        A data set whose features take long to compute overrides it.
         """
         return self.load(progress)
 
@@ -217,7 +217,7 @@ class Dataset(ABC):
 class Fields:
     """Makes the fields of a class the parameters of its `__init__`, in their order.
 
-    A class without new fields keeps the `__init__` of its base, even a hand-written one.
+    A class without a field of its own keeps the `__init__` that a base has, also a written one.
     """
 
     def __init_subclass__(cls, kw_only: bool = False, **options: Any) -> None:

@@ -30,7 +30,7 @@ BLOCK_BYTES = 64 * 2**20
 """Working memory of `similarity`, besides the result."""
 
 CANCELS = 1e-8
-"""A squared distance below this share of the squared lengths of two rows is computed again from
+"""Squared distances below this share of the squared lengths of two rows are computed anew from
 their difference: |x|^2 + |y|^2 - 2x'y has too few digits."""
 
 
@@ -97,7 +97,7 @@ class EmbeddingLearner(TransformerMixin, MetricLearner):  # type: ignore[misc]
 
 
 class LinearMap(ClassNamePrefixFeaturesOutMixin):  # type: ignore[misc]
-    """The base of learners of a matrix L, `components_`: the number of its rows."""
+    """What learners of a matrix L, `components_`, have in common: the number of its rows."""
 
     _fitted_arrays: ClassVar = {"components_": FittedArray(("n_components", "n_features"))}
 

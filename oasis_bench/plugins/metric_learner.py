@@ -32,7 +32,7 @@ TIES_SEED = 0
 
 
 class FittedArray(NamedTuple):
-    """The rules of a fitted attribute; `load_model` refuses a file that breaks them.
+    """What a fitted attribute must look like; `load_model` refuses a file in which it does not.
 
     Attributes
     ----------
@@ -52,8 +52,8 @@ class FittedArray(NamedTuple):
     positive : bool, default False
         Whether all its values must be above 0.
     chosen_from : str, optional
-        The name of a length: the values are numbers from 0 up to this length, each at most once and
-        in order, such as numbers of features.
+        The name of the length that its numbers count from 0 up to, each at most once and in order:
+        those of features, for example.
     """
 
     shape: tuple[int | str, ...]
@@ -396,7 +396,7 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
     ) -> FloatArray:
         """Return the scores of a method; raise an error if one is not finite.
 
-        `items` are the scored items: overflow in them has another error message.
+        `items` are what was scored: a NaN by overflow is another mistake than that of a method.
         """
         with np.errstate(over="ignore", invalid="ignore"):
             total = scores.sum(dtype=np.float64)  # one pass without a temporary
@@ -416,7 +416,7 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
         return scores
 
     def _matrix(self, name: str, n_features: int) -> Any:
-        """Return a fitted matrix; raise UsageError if it is missing or has the wrong shape."""
+        """Return a fitted matrix; raise UsageError if `fit` has set none of the right shape."""
         if not hasattr(self, name):
             raise UsageError(f"{type(self).__name__}.fit did not set {name}")
         matrix = getattr(self, name)
@@ -460,7 +460,7 @@ class IncrementalLearner(MetricLearner):
 def ranked_labels(y: Any, n_items: int) -> Any:
     """Return class labels as an array, or relevance as CSR: one for each item."""
     labels = checked_labels(y, n_items)
-    several = sparse.issparse(labels)  # a new name: the type checker would narrow the type of y
+    several = sparse.issparse(labels)  # apart: the type checker would take y for less than it is
     if not several and len(labels) > 1 and (labels == labels[0]).all():
         name = quoted(labels[:1].tolist()[0])
         raise UsageError(
