@@ -42,8 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if (error := _lost(streams)) and status != INTERRUPTED:
             status = USAGE
             print(
-                f"oasis-bench: cannot write the output: {error.strerror}: what was to be kept in "
-                "files is kept; free some, or print elsewhere",
+                f"oasis-bench: cannot write the output: {error.strerror}: results are saved: "
+                "free disk space, or redirect the output",
                 file=sys.stderr,
             )
     return status

@@ -362,7 +362,10 @@ class Experiment:
             return {name: self._on_corpus(name) for name in self.corpora}
         lists = self.lists_of_values
         if len(lists) > 1:
-            raise UsageError(f"{' and '.join(lists)} have lists of values, a run for each: one may")
+            raise UsageError(
+                "only one option may have a list of values, a run for each; here several do: "
+                f"{' and '.join(lists)}"
+            )
         found = {}
         for name, values in lists.items():
             words = [str(value) for value in values] if isinstance(values, list) else []
