@@ -232,9 +232,10 @@ def settle(
     most = min((n for n in numbers if n is not None), default=None)
     if most is not None and (e.partitions or 0) > most:
         more = f" (a smaller {spelled('test_share')} makes more)" * (rows.folds is None)
+        source = "these splits have" if rows.folds is None else f"{e.dataset} has folds, which are"
+        given = spelled("partitions", e.partitions)
         raise UsageError(
-            f"{spelled('partitions', e.partitions)}: {e.dataset} has {most} folds, and these are "
-            f"its partitions: {most} at most, or leave it out for all{more}"
+            f"{given}: {source} {most} partitions: {most} at most, or leave it out for all{more}"
         )
     if e.replicates and (most is not None or rows.multi_label):
         what = "several labels an item" if rows.multi_label else "folds of its own"
