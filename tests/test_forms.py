@@ -8,7 +8,14 @@ from sklearn.model_selection import KFold, StratifiedKFold, cross_val_score
 
 from oasis_bench import scorers
 from oasis_bench.algorithms import RCA, Euclidean
-from oasis_bench.plugins import Registry, digit_items, digit_rows, load_model, save_model
+from oasis_bench.plugins import (
+    EmbeddingLearner,
+    Registry,
+    digit_items,
+    digit_rows,
+    load_model,
+    save_model,
+)
 from oasis_bench.plugins.model_file import read_archive
 from oasis_bench.system import ArrayArchive, UsageError
 
@@ -55,3 +62,25 @@ def test_a_metric_of_which_no_direction_is_left_scores_all_pairs_alike():
     learner.components_ = np.zeros((0, 3))
     np.testing.assert_array_equal(learner.similarity(np.eye(3), np.ones((2, 3))), np.zeros((3, 2)))
     np.testing.assert_array_equal(learner.score_embeddings(np.ones((3, 0)), np.ones((2, 0))), 0)
+
+
+class Halves(EmbeddingLearner):
+    """An embedding of rows, given in whatever way."""
+
+    name, summary, citation = "Halves", "half of each number", "none"
+
+    def fit(self, X, y=None):
+        self.n_features_in_ = np.asarray(X).shape[1]
+        return self
+
+    def embed(self, X):
+        return np.asarray(X, dtype=float) / 2
+
+
+def test_points_are_counted_of_items_that_are_only_arrays_on_demand():
+    class OnDemand:
+        def __array__(self, dtype=None, copy=None):
+            return np.eye(3)
+
+    found = Halves().fit(np.eye(3)).embed(OnDemand())
+    np.testing.assert_array_equal(found, np.eye(3) / 2)

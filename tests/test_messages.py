@@ -13,6 +13,7 @@ from oasis_bench.trial.wall.messages import (
     Compared,
     Ended,
     Fitted,
+    Loaded,
     MessageError,
     PhaseBegan,
     Queried,
@@ -25,7 +26,7 @@ from oasis_bench.trial.wall.messages import (
     to_line,
 )
 
-FITTED = b'{"kind": "Loaded", "threads": 1, "symmetry_index": null, "numbers": '
+LOADED = to_line(Loaded(threads=1, symmetry_index=None, numbers={"gap": 0.5}))
 MALFORMED = {
     "no JSON": b"learner says hello",
     "deep": b"[" * 150_000,
@@ -37,7 +38,7 @@ MALFORMED = {
         b'"value": 1e999}'
     ),
     "a status that a trial cannot have": b'{"kind": "Ended", "status": "splendid"}',
-    "a fitted number with a hostile name": FITTED + b'{"<b>": 0.5}}',
+    "a fitted number with a hostile name": LOADED.replace(b"gap", b"<b>"),
     "a long number": b'{"kind": "Started", "n_bytes": ' + b"9" * 5000 + b"}",
 }
 
@@ -48,7 +49,15 @@ MALFORMED = {
         Started(10),
         PhaseBegan("the final fit"),
         Validated("l2", {"eta": 0.1}, n_steps=None, fold=2, values=[0.25]),
-        Fitted(1, 0.5, 0.4, None, 2**20, None, {"gap_": 1e-3}),
+        Fitted(
+            threads=1,
+            seconds=0.5,
+            cpu_seconds=0.4,
+            waiting_seconds=None,
+            peak_bytes=2**20,
+            symmetry_index=None,
+            numbers={"gap_": 1e-3},
+        ),
         Compared(0.25),
         Scores("test", 5, "float32"),
         Queried(0.5, 0.25),
@@ -94,6 +103,7 @@ def test_scores_of_another_type_or_of_too_many_bytes_are_refused():
 
 @pytest.mark.parametrize("line", MALFORMED.values(), ids=MALFORMED)
 def test_a_malformed_line_is_refused(line):
+    assert from_line(LOADED).numbers == {"gap": 0.5}
     with pytest.raises(MessageError):
         from_line(line)
 

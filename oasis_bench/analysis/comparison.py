@@ -1,6 +1,6 @@
-"""Comparison of two runs, trial by trial: what got better or worse beyond noise.
+"""Compares two runs, trial by trial: changes for the better or worse beyond noise.
 
-Not for how that is shown, which `oasis_bench.reports` does.
+`oasis_bench.reports` shows the comparison.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from oasis_bench.runs import StoredRun
 from oasis_bench.tasks import Split
 
 MUST_AGREE = ("algorithm", "data", "seed", "classes", "replicates", "sizes", "scaling")
-"""What must be equal in both runs, so that an algorithm gets the same items in a partition."""
+"""Keys that must be equal in both runs, so that a partition has the same items in both."""
 
 NAMES = {
     **TrialSpec.IDENTITY_IN_WORDS,
@@ -48,9 +48,9 @@ COMPARED_COSTS = {
     "fit_peak_bytes": 2.0**20,
     "model_bytes": 2.0**10,
 }
-"""The smallest value, and the smallest difference, that counts.  1 ms is a tick of the scheduler,
-which the queries of a trial share; 1 MiB is more than the error of the kernel's count of resident
-pages, some hundred kilobytes."""
+"""Smallest values and differences that count.  1 ms is a tick of the scheduler, which the queries
+of a trial share.  1 MiB is more than the error of the kernel's count of resident pages, some
+hundred kilobytes."""
 
 
 class Line(NamedTuple):
@@ -75,34 +75,34 @@ def compare_runs(
 ) -> tuple[pd.DataFrame, list[str]]:
     """Compare the trials that two runs have in common: a learner's label, on the same items.
 
-    Returned are a row for each measure or cost of a learner on a class subset, as in `Line`, and
-    notes on what could not be compared and what differs.  `task` is the split of trials for a cost,
-    which is a `kind` as 'results', the number of trials with a result, and 'measure' are; `n` are
-    partitions, or groups of judgements; old and new are numbers of results, means of a measure, or
-    geometric means of a cost, and change is NEW - OLD, for a cost NEW / OLD.  low and high are the
-    95 % interval of the change, as if it were the only row, and p_value is corrected for the number
-    of rows: NaN if it was not tested.  verdict is 'worse', 'better', 'same' or 'not judged': 'same'
-    is no proof, the interval says how large a change may be.  reason says which trials were lost or
-    gained, or why the row is not judged.
+    Return a row for each measure or cost of a learner on a class subset, as in `Line`, and notes
+    on differences and on parts that could not be compared.  `kind` is 'results' (the number of
+    trials with a result), 'measure' or 'cost'; for a cost, `task` is the split of its trials.  `n`
+    counts partitions, or groups of judgements.  old and new are numbers of results, means of a
+    measure, or geometric means of a cost; change is NEW - OLD, or NEW / OLD for a cost.  low and
+    high are the 95 % interval of the change, as if it were the only row.  p_value is corrected for
+    the number of rows; it is NaN without a test.  verdict is 'worse', 'better', 'same' or 'not
+    judged'; 'same' is no proof: the interval shows how large a change may be.  reason names lost or
+    gained trials, or says why the row is not judged.
 
-    Measures of tasks: the paired interval of NEW - OLD, corrected for the items that partitions
-    share (see `analysis.statistics`); of judgements the jackknife over their groups.
+    Measures use the paired interval of NEW - OLD, corrected for the items that partitions share
+    (see `analysis.statistics`); with judgements, they use the jackknife over groups.
 
-    Costs (seconds, bytes): the ordinary paired t-interval of log(NEW / OLD), as the items that a
-    partition draws hardly change the cost of a fit.  It covers what varies from fit to fit, not
-    what differs between two sessions on one machine, such as its temperature: 'worse' and 'better'
-    must also be beyond `tolerance`, and by more than COMPARED_COSTS says.  Seconds leave out
-    noisy trials.  They are not judged where fewer than two other trials are left, a trial shared
-    its cores, or threads or processor differ or are not known.
+    Costs (seconds, bytes) use the ordinary paired t-interval of log(NEW / OLD), because the items
+    of a partition hardly change the cost of a fit.  It covers variation between fits, but not
+    between two sessions on one machine, such as its temperature.  So 'worse' and 'better' must also
+    exceed `tolerance` and the difference in COMPARED_COSTS.  Seconds leave out noisy trials.  They
+    are not judged if fewer than two other trials are left, if a trial shared its cores, or if
+    threads or processor differ or are not known.
 
     A trial that has lost its result is worse.  Equal values are the same on any number of
-    partitions; other values of a single partition, or that changed by the same on all partitions,
-    have no interval and are not judged.  Only the size of a model that changed by the same on
-    several partitions is, by `tolerance` alone: it is a count.
+    partitions.  Different values have no interval, and are not judged, on a single partition, or
+    if they changed equally on all partitions.  The size of a model is an exception: if it changed
+    equally on several partitions, `tolerance` alone decides.
 
-    The rest is tested at level 0.05.  `holm` corrects for all lines, those within `tolerance`
-    among them, since the exit status of `compare` is one claim about all of them: where nothing
-    changed, at most 1 comparison in 20 finds anything.
+    All other rows are tested at level 0.05.  `holm` corrects for all rows, also those within
+    `tolerance`, because the exit status of `compare` is one claim about all of them.  If nothing
+    changed, at most 1 comparison in 20 finds a change.
 
     A `tolerance` of 0.1 lets costs grow by a tenth.
     """
@@ -193,7 +193,7 @@ def _with_measures(run: RunAnalysis, measures: Mapping[str, Sequence[str]]) -> p
 
 
 def _differences(old: StoredRun, new: StoredRun, cell: str) -> dict[str, str]:
-    """Say which of the settings that decide the results of a cell differ, by key."""
+    """Return the differing settings that decide the results of a cell, by key."""
     before, after = (run.info.identities[cell] for run in (old, new))
     differences = {}
     for key in {**before, **after}:
@@ -209,7 +209,7 @@ def _differences(old: StoredRun, new: StoredRun, cell: str) -> dict[str, str]:
 def _left_out(
     old: pd.DataFrame, new: pd.DataFrame, pairs: pd.DataFrame
 ) -> Iterator[tuple[str, list[int]]]:
-    """Say which partitions are not in both runs, or have a result in neither."""
+    """Yield the partitions that are in one run only, or have a result in neither."""
     shared = set(pairs["partition"])
     without_result = pairs[(pairs["status_old"] != "ok") & (pairs["status_new"] != "ok")]
     yield "only in OLD", sorted(set(old["partition"]) - shared)
@@ -225,12 +225,11 @@ def cell_lines(
     doubt: str,
     groups: Mapping[str, pd.DataFrame],
 ) -> Iterator[Line]:
-    """Compare a learner on one class subset: a row of `pairs` is a partition that both runs have.
+    """Compare a learner on one class subset; each row of `pairs` is a partition of both runs.
 
-    Its columns are those of trials with the suffixes _old and _new, and those that `column_of`
-    names.  `doubt` says why measures are not judged; `groups` has those of judgements, which are
-    compared over groups, by column.  The p-values are those of each line alone, and the verdicts
-    those without regard to chance.
+    The columns are those of trials, with the suffixes _old and _new, and those of `column_of`.
+    `doubt` is the reason why measures are not judged.  `groups` has, by column, the means of groups
+    of judgements.  The p-values are not corrected, and the verdicts ignore chance.
     """
     for task, names in measures.items():
         yield from _results_line(task, pairs)
@@ -246,12 +245,12 @@ def cell_lines(
 
 
 def column_of(task: str, name: str) -> str:
-    """Name the column of a task's measure, or its status where `name` is 'results'."""
+    """Name the column of a task's measure, or of its status if `name` is 'results'."""
     return f"{task}: {name}"
 
 
 def _timed(pairs: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-    """Return the trials whose seconds are compared, and the reason where they are not judged."""
+    """Return the trials whose seconds are compared, and the reason if they are not judged."""
     doubt = ""
     if pairs[["shared_cores_old", "shared_cores_new"]].any(axis=None):
         doubt = "trials shared cores"
@@ -266,7 +265,7 @@ def _timed(pairs: pd.DataFrame) -> tuple[pd.DataFrame, str]:
 
 
 def _results_line(task: str, pairs: pd.DataFrame) -> Iterator[Line]:
-    """Compare which trials have a result for a task: a lost one is worse, despite new ones."""
+    """Compare which trials have a result for a task; one lost result means worse."""
     status = column_of(task, RESULTS)
     old, new = pairs[f"{status}_old"] == "ok", pairs[f"{status}_new"] == "ok"
     if (old == new).all():
@@ -299,9 +298,9 @@ def _line(
     doubt: str,
     groups: pd.DataFrame | None = None,
 ) -> Iterator[Line]:
-    """Compare a column over the partitions where both runs have it; no line where none has.
+    """Compare a column over the partitions where both runs have it; yield no line if none has.
 
-    `doubt` says why a difference is not judged; `groups` are compared in place of partitions.
+    `doubt` is the reason why a difference is not judged; `groups` replace the partitions.
     """
     values = pairs[[f"{column}_old", f"{column}_new"]].dropna().to_numpy(dtype=np.float64)
     if not len(values):

@@ -1,8 +1,8 @@
-"""Learners over corpora, by one measure of one task: how much of the baseline's error they save.
+"""Ranks learners over corpora by one measure of one task, as reduction of the baseline's error.
 
-A corpus is a data set, whose mean over class subsets and kinds of features counts once.
-A learner without a result has the baseline's, its stand-in, so that all learners are compared on
-all corpora.  For corpora, not for the partitions of one, which overlap: see `analysis.statistics`.
+A corpus is a data set; its mean over class subsets and kinds of features counts once.
+For a learner without a result the baseline's result stands in, so that all learners are compared on
+all corpora.  Partitions of one corpus overlap: `analysis.statistics` compares over them.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from scipy import stats
 from oasis_bench.analysis.statistics import CONFIDENCE, LEVEL, RESAMPLES, holm
 
 DECIMALS = 9
-"""Of differences of scores: those that are equal up to rounding are ties."""
+"""Differences of scores are rounded to so many decimals, so that equal scores are ties."""
 
 FEW_CORPORA = 10
-"""Up to this number p-values of tied differences are exact; SciPy approximates them beyond."""
+"""Up to this number, p-values of tied differences are exact; for more, SciPy approximates them."""
 
 
 @dataclass(frozen=True)
@@ -33,25 +33,24 @@ class Leaderboard:
     Attributes
     ----------
     cells : DataFrame
-        What learners are compared on, such as a class subset of a corpus, a row for each learner:
-        task, name (of the measure), corpus, cell, learner, score (at most 1, larger is better; NaN
-        without a result), as_learned (the score of the learner alone; NaN where it is not
-        known), seconds, candidates (that the search tried).  No two corpora share the name of a
-        cell, and cells in which the baseline has no result or no error do not count.
+        The results to compare, with a row for each learner and cell, such as a class subset of a
+        corpus: task, name (of the measure), corpus, cell, learner, score (at most 1, larger is
+        better; NaN without a result), as_learned (the score of the learner alone; NaN if not
+        known), seconds, candidates (tried by the search).  No two corpora share the name of a
+        cell.  Cells in which the baseline has no result or no error do not count.
     baseline : str
     learners : DataFrame
-        By learner, the best average rank first and those that are not ranked last: ranked,
-        corpora (with its own result), stand_ins, average_rank, error_reduction (the median
-        over corpora) with its _low, _high, _mean and _as_learned (without blending), p_baseline and
-        p_leader (of `signed_rank_tests`), seconds and candidates (the median corpus).  Of one that
-        is not ranked the figures are those of the corpora that it has, and it has neither rank nor
-        test.
+        A row for each learner, by average rank, unranked learners last: ranked, corpora (with its
+        own result), stand_ins, average_rank, error_reduction (the median over corpora) with its
+        _low, _high, _mean and _as_learned (without blending), p_baseline and p_leader (of
+        `signed_rank_tests`), seconds and candidates (of the median corpus).  An unranked learner
+        has neither rank nor test, and its figures are of the corpora with its own result.
     saved : DataFrame of shape (n_corpora, n_ranked)
         The error reduction of each ranked learner on each corpus.
     learned : DataFrame of shape (n_corpora, n_ranked)
-        The same of the learner alone, without blending; NaN where it is not known.
+        The same for the learner alone, without blending; NaN if not known.
     group : str
-        What the corpora have in common, or 'all'.
+        The name of the group of corpora, or 'all'.
     """
 
     cells: pd.DataFrame
@@ -63,14 +62,14 @@ class Leaderboard:
 
     LEVEL: ClassVar = LEVEL
     LEAST_CORPORA: ClassVar = 6
-    """The fewest of an interval: on fewer, no signed-rank test can be significant either."""
+    """The fewest for an interval; with fewer, no signed-rank test can be significant either."""
 
     MOST_STAND_INS: ClassVar = 0.2
-    """A learner with stand-ins on a larger share of the corpora is listed, and not ranked."""
+    """A learner with stand-ins on a larger share of the corpora is listed but not ranked."""
 
     @classmethod
     def of(cls, cells: pd.DataFrame, baseline: str, group: str = "all") -> Leaderboard:
-        """Compare learners over corpora with a baseline and with that of the best average rank."""
+        """Compare learners over corpora with a baseline, and with the best by average rank."""
         saved, is_own = _error_reductions(
             cells, baseline, list(map(str, cells["learner"].unique()))
         )
@@ -120,7 +119,7 @@ class Leaderboard:
     def wins(self) -> pd.DataFrame:
         """The share of the corpora where a ranked learner (row) is above another (column).
 
-        A tie counts a half; (n_ranked, n_ranked), NaN on the diagonal.
+        A tie counts as a half.  The shape is (n_ranked, n_ranked), with NaN on the diagonal.
         """
         values, names = self.saved.to_numpy(), self.saved.columns
         row, column = values[:, :, None], values[:, None, :]
@@ -140,21 +139,21 @@ class Leaderboard:
 
     @property
     def ranked(self) -> list[str]:
-        """The learners that are ranked, the best first."""
+        """The ranked learners, the best first."""
         return [str(name) for name in self.learners.index[self.learners["ranked"]]]
 
     @property
     def best_on_average(self) -> str:
-        """The ranked learner of the highest mean error reduction."""
+        """The ranked learner with the highest mean error reduction."""
         return str(self.learners.loc[self.ranked, "error_reduction_mean"].idxmax())
 
     def recommendations(self, facets: Sequence[str]) -> pd.DataFrame:
-        """Recommend a ranked learner for each group of corpora, where it beats one for all.
+        """Recommend a ranked learner for each group of corpora, if it beats one for all.
 
         Each corpus of a group is left out in turn.  The best learner of the group's other corpora,
-        by mean error reduction, is compared with the best of all other corpora.  The regret of each
-        is what it loses on the corpus that was left out, against the best learner there.  The gain
-        is the regret of the best of all minus the regret of the best of the group.
+        by mean error reduction, is compared with the best of all other corpora.  The regret of a
+        learner is its loss on the left-out corpus against the best learner there.  The gain is the
+        regret of the best of all minus the regret of the best of the group.
 
         `facets` are columns of `cells` whose values are groups.
 
@@ -162,8 +161,8 @@ class Leaderboard:
         -------
         DataFrame
             A row for each group of at least `LEAST_CORPORA` corpora: facet, group, corpora, learner
-            (the recommended one: the best of the group where the gain's interval is above zero,
-            else the best of all), best_of_group, regret_of_group, regret_of_all (means), gain, low,
+            (the recommended one: the best of the group if the gain's interval is above zero, else
+            the best of all), best_of_group, regret_of_group, regret_of_all (means), gain, low,
             high.
         """
         rows: list[dict[str, Any]] = []
@@ -205,10 +204,10 @@ class Leaderboard:
 def _error_reductions(
     cells: pd.DataFrame, baseline: str, learners: Sequence[str]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the error reduction of each learner on each corpus, and whether none is a stand-in.
+    """Return each learner's error reduction on each corpus, and whether it has no stand-in.
 
-    With e = 1 - score it is (e of the baseline - e) / e of the baseline, and 0 if the baseline
-    stands in.  Of a corpus it is the mean over the cells in which the learner was tried.
+    With e = 1 - score, it is (e of the baseline - e) / e of the baseline, and 0 if the baseline
+    stands in.  For a corpus, it is the mean over the cells in which the learner was tried.
     """
     errors = (1 - cells["score"]).groupby([cells["cell"], cells["learner"]]).mean()
     of_baseline = cells["cell"].map(errors.xs(baseline, level="learner"))
@@ -224,7 +223,7 @@ def bootstrap_intervals(
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Return the bootstrap percentile interval of a statistic of each column.
 
-    NaN of fewer rows than `Leaderboard.LEAST_CORPORA`.
+    NaN for fewer rows than `Leaderboard.LEAST_CORPORA`.
     """
     n_rows, n_columns = values.shape
     if n_rows < Leaderboard.LEAST_CORPORA:
@@ -239,8 +238,8 @@ def bootstrap_intervals(
 def signed_rank_tests(scores: pd.DataFrame, other: str) -> pd.Series[float]:
     """Test each learner against `other` by Wilcoxon's signed-rank test, corrected by Holm.
 
-    Of `scores` (n_corpora, n_learners), none of them missing.  Corpora on which both are equal do
-    not count; where that is all of them the p-value is 1.  NaN of fewer rows than
+    `scores` (n_corpora, n_learners) have no missing values.  Corpora on which both learners are
+    equal do not count; if all are equal, the p-value is 1.  It is NaN for fewer rows than
     `Leaderboard.LEAST_CORPORA`.
     """
     p_values = pd.Series(math.nan, index=scores.columns)

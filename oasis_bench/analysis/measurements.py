@@ -1,4 +1,4 @@
-"""What a run measured: its trials, its tasks' measures by name, its learners compared by them."""
+"""The measurements of a run: its trials, the measures of its tasks, and compared learners."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ COSTS = (
 )
 
 QUANTITIES = [*("tuning_fit_seconds", "tuning_score_seconds", "query_seconds"), *COSTS, "n_steps"]
-"""What `RunAnalysis.costs` has; the first three are what other costs are made of."""
+"""The quantities of `RunAnalysis.costs`; the first three are parts of other costs."""
 
 NOISY_SHARE, NOISY_SECONDS = 0.05, 0.010
-"""A fit's time is noisy where its threads waited for a core for longer than both: this share of its
-wall time, and these seconds.  A single time slice of another process is shorter."""
+"""A fit's time is noisy if its threads waited for a core longer than this share of its wall time,
+and longer than these seconds.  A single time slice of another process is shorter."""
 
 SHOWN_AT = {"precision": (1, 10, 50), "recall": (8,), "mean recognition": (1,)}
-"""The k of a measure that a table of headlines shows; all of them for other measures.
+"""The k of a measure that a table of headlines shows; other measures are shown for all k.
 
 Recall at 1 is precision at 1."""
 
@@ -48,7 +48,7 @@ COMPARED_AT = {
     "ROC AUC": (0,),
     "1 - equal error rate": (0,),
 }
-"""What a comparison or a line on the terminal shows: measures and their k, 0 without one."""
+"""Measures in a comparison or a line on the terminal, with their k; 0: no k."""
 
 
 def measure_name(measure: str, k: float | None) -> str:
@@ -66,7 +66,7 @@ def measure_name(measure: str, k: float | None) -> str:
 class RunAnalysis:
     """A stored run: its trials, its measures by task, and its learners compared by them.
 
-    Each frame is made once, when it is first needed.
+    Each frame is computed at its first use.
     """
 
     stored: StoredRun
@@ -92,7 +92,7 @@ class RunAnalysis:
 
     @cached_property
     def tasks(self) -> list[str]:
-        """The tasks in the order of the experiment, also of kept scores."""
+        """The tasks in the order of the experiment, also those of kept scores."""
         return list(self.info.sources.tasks)
 
     def split_of(self, task: str) -> str:
@@ -111,7 +111,7 @@ class RunAnalysis:
         return dict(sorted(sizes.items(), key=lambda item: item[1]))
 
     def subsets_of(self, split: str) -> dict[str, int]:
-        """Return those that trials of a split are of: some are too small for unseen classes."""
+        """Return the subsets that a split uses: some are too small for unseen classes."""
         known = self.info.identities
         own = {
             name: size
@@ -120,14 +120,14 @@ class RunAnalysis:
         }
         return own or self.subsets
 
-    # Trials and what their inner folds validated.
+    # Trials and their validation on inner folds.
 
     @cached_property
     def trials(self) -> pd.DataFrame:
         """All trials, with each of `COSTS`, NaN if it is not known, and `noisy`.
 
-        tuning_seconds is what the inner folds took, learning and validation, as if one had followed
-        the other; seconds_per_query what embedding and scoring took, over the number of queries;
+        tuning_seconds is the time of learning and validation, summed over the inner folds.
+        seconds_per_query is the time of embedding and scoring, divided by the number of queries.
         noisy says whether other programs used the cores during the fit.
         """
         trials = self.stored.trials
@@ -149,7 +149,7 @@ class RunAnalysis:
 
     @property
     def validation(self) -> pd.DataFrame:
-        """What each candidate gave on the inner folds, by the first measure that tuned."""
+        """The values of each candidate on the inner folds, by the first tuning measure."""
         rows = self.stored.validation
         return rows[rows["task"] == rows.groupby("trial_id")["task"].transform("first")]
 
@@ -157,8 +157,8 @@ class RunAnalysis:
     def validated(self) -> pd.DataFrame:
         """The mean over inner folds (validation) at each checkpoint of each candidate, and n_folds.
 
-        A row for each task whose measure tuned.  Of many candidates most are validated on the first
-        fold alone.
+        There is a row for each task with a tuning measure.  If there are many candidates, most are
+        validated on the first fold only.
         """
         rows = self.stored.validation
         keys = [name for name in rows.columns if name not in ("fold", "value")]
@@ -167,12 +167,12 @@ class RunAnalysis:
 
     @cached_property
     def tuned(self) -> pd.DataFrame:
-        """The finished trials, by split and partition, as each measure tuned them.
+        """The finished trials, by split and partition, with the settings that each measure tuned.
 
-        A row for each trial and measure: its `task` and `measure`, what was tuned, and the value of
-        the measure on the inner folds (validation), on test items (test), and of the learner alone
-        (as_learned).  training is that of the learner alone on training items among themselves,
-        by the first measure; NaN if it is not known.
+        A row for each trial and measure: its `task` and `measure`, the tuned settings, and the
+        value of the measure on the inner folds (validation), on test items (test), and of the
+        learner alone (as_learned).  training is the value of the first measure for the learner
+        alone, among the training items; NaN if it is not known.
         """
         tuned = ["scaling", "params", "n_steps", "blend"]
         trials = self.finished.sort_values("partition").drop(columns=tuned)
@@ -202,7 +202,7 @@ class RunAnalysis:
 
     @cached_property
     def measures_that_tuned(self) -> pd.DataFrame:
-        """The measures that tuned, in order: split, task and measure."""
+        """The tuning measures, in order: split, task and measure."""
         found = self.tuned[["split", "task", "measure"]].drop_duplicates().dropna()
         if found.empty:
             rows = [(split, *by) for split, by in self.tuned_by.items()]
@@ -216,13 +216,13 @@ class RunAnalysis:
 
     @cached_property
     def n_candidates(self) -> pd.Series[int]:
-        """How many candidates the inner folds compared, by trial_id, of trials that were tuned."""
+        """The number of candidates on the inner folds of each tuned trial, by trial_id."""
         tried = self.validation[["trial_id", "scaling", "params"]].drop_duplicates()
         return tried["trial_id"].value_counts()
 
     @cached_property
     def costs(self) -> dict[str, pd.DataFrame]:
-        """Median, min, max and n of what the trials of each split took.
+        """Median, min, max and n of the costs of the trials of each split.
 
         A row for each subset, learner and quantity: subset, n_classes, learner, quantity, median,
         min, max, n.
@@ -245,7 +245,7 @@ class RunAnalysis:
         self, rows: pd.DataFrame, split: str | None = None
     ) -> Iterator[tuple[str, str, pd.DataFrame]]:
         """Yield each subset, of a split, and learner with its rows, which may be none."""
-        held = rows.groupby(["subset", "learner"], sort=False).indices  # sooner than a filter each
+        held = rows.groupby(["subset", "learner"], sort=False).indices  # faster than filters
         for subset in self.subsets if split is None else self.subsets_of(split):
             for learner in self.learners:
                 yield subset, learner, rows.iloc[held.get((subset, learner), [])]
@@ -261,7 +261,7 @@ class RunAnalysis:
     def rho(self) -> dict[tuple[str, str], float]:
         """The mean correlation of the partitions that have a trial, by subset and split.
 
-        It is 0 for splits of judgements, whose groups are compared.
+        It is 0 for splits of judgements, where groups are compared.
         """
         trials = self.stored.trials
         trials = trials.assign(rho=trials["rho"].where(~trials["split"].isin(self.judged), 0))
@@ -272,7 +272,7 @@ class RunAnalysis:
         """The splits of judgements, in which each judgement is tested once."""
         return frozenset(self.stored.groups["split"])
 
-    # Measures of tasks, and learners compared by them.
+    # Measures of tasks, and comparisons of learners.
 
     @cached_property
     def is_blended(self) -> bool:
@@ -281,11 +281,11 @@ class RunAnalysis:
 
     @cached_property
     def measures(self) -> dict[str, pd.DataFrame]:
-        """The measures of each task in order: measure, k and name, and who shows them.
+        """The measures of each task in order: measure, k and name, and where they are shown.
 
-        is_headline: a measure of learners that tables show; is_shown: also one of the data that
-        these are compared with; is_compared: of runs, and on the terminal, the first where no other
-        is.  They are those that the task has, without k, where the run has no value of any.
+        is_headline: tables show it; is_shown: also true for measures of the data; is_compared:
+        comparisons of runs and the terminal show it, or else the first headline.  If the run has no
+        values, they are the measures of the task, without k.
         """
         return {task: self._measures(task) for task in self.tasks}
 
@@ -310,13 +310,13 @@ class RunAnalysis:
         )
 
     def names(self, task: str, which: str = "is_headline") -> list[str]:
-        """Name the headlines of a task, or the measures that another column of `measures` marks."""
+        """Name the headlines of a task, or the measures marked by another column of `measures`."""
         known = self.measures[task]
         return [str(name) for name in known.loc[known[which], "name"]]
 
     @cached_property
     def values(self) -> dict[str, pd.DataFrame]:
-        """What each trial measured of each task, with the name of the measure."""
+        """The values of each trial for each task, with the name of the measure."""
         rows = self.stored.measures
         return {
             task: rows[rows["task"] == task].merge(known[["measure", "k", "name"]], how="left")
@@ -326,9 +326,9 @@ class RunAnalysis:
     def groups(
         self, task: str, subset: str, name: str
     ) -> tuple[pd.DataFrame, pd.Series[float]] | None:
-        """Return the means of groups of judgements (n_groups, n_learners), and their judgements.
+        """Return the means of groups of judgements (n_groups, n_learners), and the groups' sizes.
 
-        The rows are by partition and group; None where the measure has no groups.
+        The rows are by partition and group; None if the measure has no groups.
         """
         rows, known = self.stored.groups, self.measures[task][["measure", "k", "name"]]
         rows = rows[(rows["task"] == task) & (rows["subset"] == subset)]
@@ -343,10 +343,10 @@ class RunAnalysis:
 
     @cached_property
     def tuned_by(self) -> dict[str, tuple[str, str]]:
-        """The task and the name of the first measure by which inner folds tune, by split.
+        """The task and the name of the first tuning measure, by split.
 
-        It is the measure that the experiment names, of the split's first task that has it; else the
-        first measure of the split's first task.  See `measures_that_tuned` for others.
+        It is the measure that the experiment names, in the split's first task that has it; or else
+        the first measure of the split's first task.  See `measures_that_tuned` for others.
         """
         return {split: self._tuned_by(split) for split in self.splits}
 
@@ -375,8 +375,8 @@ class RunAnalysis:
     def compare(self, task: str, baseline: str | None = None) -> list[Comparison]:
         """Compare the learners with the best, or a baseline, for each subset and headline.
 
-        Of judgements, what has no value for each of their groups is not tested: folds of
-        judgements share most of what learners are fitted on.
+        With judgements, a measure without values for groups is not tested, because folds of
+        judgements share most of their training data.
         """
         found, values = [], self.values[task]
         for subset in self.subsets_of(self.split_of(task)):
@@ -389,7 +389,7 @@ class RunAnalysis:
                 if (groups := self.groups(task, subset, name)) is not None:
                     (scores, sizes), least = groups, LEAST_CLUSTERS
                 elif self.split_of(task) in self.judged:
-                    least = len(scores) + 1  # more than there are
+                    least = len(scores) + 1  # never reached
                 scores = scores.reindex(columns=self.learners).astype(float)
                 own = compare_to_best(scores, rho, baseline=baseline, least=least, sizes=sizes)
                 found.append(replace(own, subset=subset, name=name))
@@ -400,10 +400,10 @@ class RunAnalysis:
         """Mean, spread, chance and comparison of each measure of each task.
 
         A row for each subset, measure and learner: subset, n_classes, learner, measure, k, name
-        (see `measures`), mean, sd, as_learned (the mean of the learner alone), blend (the
-        largest weight of what was learned, NaN where it was not blended), n (partitions),
-        n_measured (partitions with a value of any learner), chance (mean over the partitions, each
-        counted once), verdict (see `Comparison`), which is '' but for headlines, and bold.
+        (see `measures`), mean, sd, as_learned (the mean of the learner alone), blend (the largest
+        weight of the learner, NaN if not blended), n (partitions), n_measured (partitions with a
+        value of any learner), chance (mean over the partitions, each counted once), verdict (see
+        `Comparison`; '' for a measure that is not a headline), and bold.
         """
         return {task: self._numbers(task) for task in self.tasks}
 
@@ -446,7 +446,7 @@ class RunAnalysis:
                 numbers.loc[rows, "sd"] = numbers.loc[rows, "learner"].map(errors)
         on_all = numbers["n"] == numbers["n_measured"]
         is_worse = numbers["verdict"].eq("worse").groupby([numbers[key] for key in keys])
-        stands_out = is_worse.transform("any")  # where nobody is worse, nobody is the best
+        stands_out = is_worse.transform("any")  # if no learner is worse, none is the best
         numbers["bold"] = numbers["verdict"].isin(("best", "as good", "unclear")) & on_all
         numbers["bold"] &= stands_out
         numbers["n_classes"] = numbers["subset"].map(self.subsets)

@@ -1,11 +1,11 @@
-"""Means, spreads, paired comparisons over outer partitions, growth; not for ranking measures.
+"""Means, spreads and paired comparisons over outer partitions.
 
-Outer partitions sample the same items, so their results are correlated and the usual t-interval
-is too narrow.  With the correlation rho, the harmonic mean of the shares of the pool of items that
-one partition trains on and tests (`tasks.Split.rho`), the variance of a mean difference over J
-partitions is s^2 (1/J + rho / (1 - rho)), with J - 1 degrees of freedom.  Where half of a pool
-trains and half tests this is the corrected resampled t-test of Nadeau & Bengio, "Inference for the
-generalization error", Machine Learning 52 (2003).  Over data sets, `analysis.leaderboard` compares.
+Outer partitions sample the same items, so their results are correlated and the usual t-interval is
+too narrow.  Let rho be their correlation: the harmonic mean of the shares of the item pool that a
+partition uses for training and for testing (`tasks.Split.rho`).  The variance of a mean difference
+over J partitions is then s^2 (1/J + rho / (1 - rho)), with J - 1 degrees of freedom.  If half of a
+pool trains and half tests, this is the corrected resampled t-test of Nadeau & Bengio, "Inference
+for the generalization error", Machine Learning 52 (2003).  `analysis.leaderboard` uses data sets.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ LEVEL = 0.05
 POWER = 0.8
 
 ROUNDING = 1e-12
-"""Differences that vary by no more are equal; equal ones have no spread, and so no test."""
+"""Differences that vary by at most this are equal: they have no spread, and so no test."""
 
 MARGIN = 0.01
-"""Learners are as good as each other that differ by less, in a measure from 0 to 1."""
+"""Learners that differ by less are as good as each other, in a measure from 0 to 1."""
 
 LEAST_SETS = 5
-"""Class sets below which differences are described and not tested."""
+"""With fewer class sets, differences are described but not tested."""
 
 LEAST_CLUSTERS = 6
 """The least effective number of groups of judgements for an interval."""
 
 RESAMPLES = 9999
-"""Samples of a bootstrap over data sets."""
+"""Number of bootstrap samples over data sets."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,9 @@ class PairedInterval:
     """A mean difference with its interval (95 % by default), not corrected for other comparisons.
 
     low, high and p_value are NaN if the n differences have no spread: there are fewer than two, or
-    all are equal.  The p-value is two-sided, for no difference; sd is the sample standard
-    deviation, and rho the correlation of partitions.  The interval is cut at `reach`, the largest
-    possible difference, up and down.  `df` are the degrees of freedom of t; default: n - 1.
+    all are equal.  The p-value is two-sided, for the hypothesis of no difference.  sd is the sample
+    standard deviation, and rho the correlation of partitions.  The interval is cut at +-`reach`,
+    the largest possible difference.  `df` are the degrees of freedom of t; default: n - 1.
     """
 
     mean: float
@@ -70,21 +70,21 @@ class PairedInterval:
         sizes: npt.ArrayLike | None = None,
         reach: float = math.inf,
     ) -> PairedInterval:
-        """Return the interval of a mean: over partitions, or over groups of so many judgements."""
+        """Return the interval of a mean over partitions, or over groups of `sizes` judgements."""
         if sizes is None:
             return paired_interval(differences, rho, reach=reach)
         return cluster_interval(differences, sizes, reach)
 
     @property
     def standard_error(self) -> float:
-        """The standard error of the mean; NaN of less than two values."""
+        """The standard error of the mean; NaN for fewer than two values."""
         return self.sd * _standard_error(self.n, self.rho)
 
     @property
     def detectable(self) -> float:
-        """The `detectable_difference` at the spread that was found.
+        """The `detectable_difference` at the observed spread.
 
-        NaN where there is no spread, or where so large a difference cannot be.
+        NaN without a spread, or if so large a difference is impossible.
         """
         seen = self.sd * detectable_difference(self.n, self.rho)
         return seen if 0 < seen <= self.reach else math.nan
@@ -113,27 +113,27 @@ class Comparison:
     Attributes
     ----------
     scores : DataFrame of shape (n_partitions, n_learners)
-        Of judgements (n_groups, n_learners).
+        With judgements (n_groups, n_learners).
     sizes : Series of float or None
-        The judgements of each group.
+        The number of judgements of each group.
     best : str or None
-        The highest mean among the learners with the most partitions; None where no other could be
-        compared with it.
+        The learner with the highest mean among those with the most partitions; None if no other
+        could be compared with it.
     verdicts : dict of str to str
-        For each learner, in this order: 'best'; 'as good' where the 90 % interval of the
-        difference from the best lies within `MARGIN`, of a measure from 0 to 1, or all values are
-        equal; 'worse', or 'better' on the partitions that it shares with the best (it has others
-        or fewer, else it would be the best), where the test says so; 'unclear' else, 'untested'
-        where it differs by the same on each partition, or '' where it was not compared.
+        For each learner, in this order: 'best'; 'as good' if the 90 % interval of the difference
+        from the best lies within `MARGIN`, for a measure from 0 to 1, or if all values are equal;
+        'worse' if the test is significant, or 'better' on the partitions shared with the best (it
+        has other or fewer partitions); 'unclear' if not significant; 'untested' if the difference
+        is the same on each partition; '' if it was not compared.
     means : dict of str to float
         The mean of each learner, NaN without a result.
     differences : dict of str to PairedInterval
-        The best minus each learner that was compared with it.
+        The best minus each learner compared with it.
     p_values : dict of str to float
-        Those of `differences`, corrected by `holm`; the verdicts depend on them.  NaN without
-        spread.
+        The p-values of `differences`, corrected by `holm`; the verdicts depend on them.  NaN
+        without spread.
     subset, name : str
-        The class subset and the measure that are compared.
+        The class subset and the measure of the comparison.
     """
 
     scores: pd.DataFrame
@@ -153,7 +153,7 @@ class Comparison:
         return cluster_interval(own, self.sizes[own.index])
 
     def standard_error(self, learner: str) -> float:
-        """Return the standard error of this mean; NaN of too few groups."""
+        """Return the standard error of this mean; NaN for too few groups."""
         interval = self.interval(learner)
         return math.nan if math.isnan(interval.low) else interval.standard_error
 
@@ -161,7 +161,7 @@ class Comparison:
 def _standard_error(n: float, rho: float) -> float:
     """Return the standard error of a mean difference, in standard deviations s of the differences.
 
-    s estimates what partitions do not share, sigma sqrt(1 - rho).  Equal partitions show nothing.
+    s estimates sigma sqrt(1 - rho), the part that partitions do not share; rho = 1 leaves none.
     """
     return math.sqrt(1 / n + rho / (1 - rho)) if rho < 1 else math.inf
 
@@ -169,10 +169,10 @@ def _standard_error(n: float, rho: float) -> float:
 def detectable_difference(n: float, rho: float) -> float:
     """Return the smallest true difference that is found significant with probability `POWER`.
 
-    In standard deviations of the differences over `n` partitions; infinity gives the limit for
-    many.  The test statistic of a true difference delta is noncentral t with n - 1 degrees of
-    freedom and noncentrality delta / (s sqrt(1/n + rho / (1 - rho))).  `LEVEL` is two-sided, of
-    this comparison; a difference that is significant in the wrong direction does not count.
+    It is in standard deviations of the differences over `n` partitions; `n` may be infinite.  The
+    test statistic of a true difference delta is noncentral t with n - 1 degrees of freedom and
+    noncentrality delta / (s sqrt(1/n + rho / (1 - rho))).  `LEVEL` is two-sided, for this
+    comparison alone; a significant difference in the wrong direction does not count.
     """
     quantile = float(stats.t.ppf(1 - LEVEL / 2, df=n - 1))
     noncentrality = (
@@ -186,7 +186,7 @@ def detectable_difference(n: float, rho: float) -> float:
 def reach_of(values: npt.ArrayLike) -> float:
     """Return the largest difference of two values of a measure.
 
-    It is 1 of a measure whose values all lie in [0, 1], 2 in [-1, 1], and else not known: infinity.
+    It is 1 if all values lie in [0, 1], 2 if they lie in [-1, 1], and otherwise infinity.
     """
     largest = np.nanmax(np.abs(values), initial=0.0)
     return math.inf if largest > 1 else 2.0 if np.nanmin(values, initial=0.0) < 0 else 1.0
@@ -197,7 +197,7 @@ def paired_interval(
 ) -> PairedInterval:
     """Return the corrected resampled t-interval and the t-test of a mean difference (n,).
 
-    `rho` is the correlation of partitions, 0 where they do not overlap: then both are Student's.
+    `rho` is the correlation of partitions; if it is 0, without overlap, both are Student's.
     For `reach` see `reach_of`.
     """
     array = np.asarray(differences, dtype=np.float64)
@@ -218,12 +218,12 @@ def cluster_interval(
 ) -> PairedInterval:
     """Return the jackknife interval of a mean over judgements, and its t-test.
 
-    `values` (n,) are means of groups, of `sizes` (n,) judgements each: the mean is that over all
-    judgements, and its standard error that of the means without one group each.  The t-distribution
-    has G - 1 degrees of freedom, where G = (sum of sizes)^2 / (sum of sizes^2) is the effective
-    number of groups (Carter, Schnepel & Steigerwald, Review of Economics and Statistics 99, 2017,
-    for equal variances in the groups).  Below `LEAST_CLUSTERS` of these there is no interval.  `n`
-    is the number of groups, and sd the standard error times its root.
+    `values` (n,) are means of groups of `sizes` (n,) judgements.  The mean is over all judgements,
+    and its standard error comes from the means that leave out one group.  The t-distribution has
+    G - 1 degrees of freedom, where G = (sum of sizes)^2 / (sum of sizes^2) is the effective number
+    of groups (Carter, Schnepel & Steigerwald, Review of Economics and Statistics 99, 2017, for
+    equal variances in the groups).  If G is below `LEAST_CLUSTERS`, there is no interval.  `n` is
+    the number of groups, and sd is the standard error times sqrt(n).
     """
     array, weights = np.asarray(values, dtype=np.float64), np.asarray(sizes, dtype=np.float64)
     n, total = array.size, weights.sum()
@@ -241,18 +241,18 @@ def cluster_interval(
 
 
 def effective_groups(sizes: npt.ArrayLike) -> float:
-    """Return how many groups of equal sizes tell as much as groups of these sizes (n,)."""
+    """Return how many groups of equal sizes are as informative as groups of these sizes (n,)."""
     weights = np.asarray(sizes, dtype=np.float64)
     return float(weights.sum() ** 2 / (weights**2).sum()) if weights.size else 0.0
 
 
 def holm(p_values: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """Return the p-values (n,) of a family of comparisons corrected for their number, in order.
+    """Return the p-values (n,) of a family of comparisons, corrected for their number, in order.
 
     The step-down of Holm, "A simple sequentially rejective multiple test procedure", Scandinavian
-    Journal of Statistics 6 (1979).  Where every corrected p-value of at most the level is called
-    a difference, the probability of one or more false calls is at most the level, however the
-    comparisons depend on each other.  NaN, of what was not tested, stays so and does not count.
+    Journal of Statistics 6 (1979).  If every corrected p-value up to the level counts as a
+    difference, the probability of one or more false differences is at most the level, even if the
+    comparisons depend on each other.  NaN (not tested) stays NaN and does not count.
     """
     p = np.asarray(p_values, dtype=np.float64)
     order = np.argsort(p, kind="stable")[: np.count_nonzero(~np.isnan(p))]
@@ -269,28 +269,28 @@ def compare_to_best(
     least: int = 2,
     sizes: pd.Series[float] | None = None,
 ) -> Comparison:
-    """Find the best learner of one class subset, and those not distinguishable from it.
+    """Find the best learner of one class subset, and the learners not distinguishable from it.
 
-    The best has the highest mean over its partitions among the learners with the most of them, so
-    that none wins by two easy partitions.  Each other learner is compared with it by the
-    `paired_interval` of their differences on the partitions that both share, if these are at least
-    two.  Where the difference is the same on all of them there is no test.
+    The best has the highest mean among the learners with the most partitions, so that none wins by
+    two easy partitions.  Each other learner is compared with the best by the `paired_interval` of
+    their differences on shared partitions, if there are at least two.  There is no test if the
+    difference is the same on all of them.
 
     The family that `holm` corrects for is all these comparisons: one measure on one class subset.
-    With other subsets or measures in the family, one table would depend on what else was run.  So
-    errors are not controlled over several tables or measures.
+    With other subsets or measures in the family, one table would depend on other parts of the run.
+    So errors are not controlled over several tables or measures.
 
-    `holm` supposes that the best was named beforehand, but it is found in the same data, where
+    `holm` assumes that the best was named beforehand, but it is found in the same data, where
     chance has raised its mean.  The truly best is still called 'worse' in less than `LEVEL` of the
-    runs.  That some learner as good as the best is called 'worse' is more frequent than `LEVEL`:
-    among ten equal learners on five partitions in 11 % of simulated runs (uncorrected: 56 %).
+    runs.  But some equally good learner is called 'worse' more often than `LEVEL`: with ten equal
+    learners on five partitions, in 11 % of simulated runs (uncorrected: 56 %).
 
-    `scores` (n_partitions, n_learners) are NaN where a trial gave no result, and larger is better.
-    A `baseline` is a learner that takes the place of the best.  On fewer than `least` partitions
+    `scores` (n_partitions, n_learners) are NaN if a trial has no result; larger is better.  A
+    `baseline` is a learner that takes the place of the best.  With fewer than `least` partitions
     nothing is compared.
 
-    With `sizes` the rows of `scores` are groups of so many judgements each, every one of which was
-    tested once: `cluster_interval` compares.
+    With `sizes`, the rows of `scores` are groups of so many judgements.  Each judgement was tested
+    once, and `cluster_interval` compares.
     """
     counts = scores.count()
     names = [str(name) for name in scores.columns]
@@ -322,7 +322,7 @@ def compare_to_best(
 
 
 def _verdict(difference: PairedInterval, p_value: float, margin: float) -> str:
-    """Say how a learner compares with the best, from which it was subtracted."""
+    """Return the verdict on a learner; `difference` is the best minus this learner."""
     df = difference.n - 1 if difference.df is None else difference.df
     half = difference.standard_error * float(stats.t.isf(LEVEL, df))
     if abs(difference.mean) <= ROUNDING >= difference.sd or abs(difference.mean) + half < margin:

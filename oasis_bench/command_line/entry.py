@@ -1,6 +1,6 @@
-"""The command line: from arguments to an exit status, and what errors look like.
+"""The command line: from arguments to an exit status, with its error messages.
 
-Its options are in `command_line.options`.
+`command_line.options` has the options.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ INTERRUPTED = 130
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status.
 
-    0; 1 where a trial failed, none has a result, or `compare` found something worse; 2 for a
-    mistake of the user's; 3 where nothing could be compared; 130 after Ctrl-C.
+    0: success; 1: a trial failed, no trial has a result, or `compare` found a change for the worse;
+    2: an error of the user; 3: nothing could be compared; 130: Ctrl-C.
     """
     with printed_streams() as streams:
         try:
@@ -42,8 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if (error := _lost(streams)) and status != INTERRUPTED:
             status = USAGE
             print(
-                f"oasis-bench: cannot write the output: {error.strerror}: what was to be kept in "
-                "files is kept; free some, or print elsewhere",
+                f"oasis-bench: cannot write the output: {error.strerror}: results are saved: "
+                "free disk space, or redirect the output",
                 file=sys.stderr,
             )
     return status
@@ -66,10 +66,10 @@ def _status(arguments: Sequence[str] | None) -> int:
         if options.verb == "run" and options.cluster is None:
             from oasis_bench.execution import start_early
 
-            start_early()  # a fork server imports while this process does: a second less
+            start_early()  # a fork server imports in parallel, which saves a second
         gc.disable()  # imports leave no garbage, and looking for it takes a fifth of their time
         verb = partial(pkgutil.resolve_name(options.function), options)  # it may take a second
-        if arguments is None:  # the process is the command's, and its imports live as long
+        if arguments is None:  # imports live as long as the process
             gc.freeze()
         gc.enable()
         with warnings.catch_warnings():
@@ -104,7 +104,7 @@ def parse_words(words: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def _carry_out(verb: Callable[[], int]) -> int:
-    """Call a verb; a plugin that calls `sys.exit` must not look like a run that went well."""
+    """Call a verb; if a plugin calls `sys.exit`, this must not look like success."""
     try:
         return verb()
     except _Ended:

@@ -1,4 +1,4 @@
-"""The verbs `list`, `data` and `check`: plugins are listed, described and tested."""
+"""The verbs `list`, `data` and `check`, which list, describe and test plugins."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from oasis_bench.system import UsageError, require_packages
 from oasis_bench.tasks import Split, Task
 
 BROKEN = "BROKEN: "
-"""The text before the error of a plugin."""
+"""The text before a plugin's error."""
 
 FORMS: dict[str, Any] = {
     "bilinear": BilinearLearner,
@@ -41,7 +41,7 @@ FORMS: dict[str, Any] = {
     "embedding": EmbeddingLearner,
     "exemplar": ExemplarLearner,
 }
-"""The first that fits names a learner's form."""
+"""The first class that fits names a learner's form."""
 
 SIZES = ("for any number of rows", "quadratic in the number of rows")
 
@@ -49,10 +49,10 @@ GROUPS = [f"{form}, {size}" for form in (*FORMS, "other") for size in SIZES]
 """The groups of learners, in their order."""
 
 COST_SYMBOLS = "\n  (costs: n rows, d features, k of them not 0 in a row, c classes)"
-"""Of the costs, which a list of the algorithms alone shows."""
+"""The symbols of costs, shown only in a list of the algorithms."""
 
 WIDTH = 98
-"""Characters of a line of a list, which is indented by two more."""
+"""Characters of a line of a list, without its indent of two."""
 
 CHECK_FAILED = 1
 
@@ -90,7 +90,7 @@ def data_load(options: argparse.Namespace) -> int:
     dataset = registry.open_dataset(options.dataset, data_options)
     if options.verb == "data describe":
         lines = dataset.description() if dataset.location() is not None else []  # may raise
-        if dataset.name not in PATH_DATASETS:  # users know where theirs are from
+        if dataset.name not in PATH_DATASETS:  # users know the source of their own data
             _print_facts(facts_of(dataset))
         if dataset.location() is None:
             print(f"its rows: not here yet: 'data prepare {options.dataset}' gets them")
@@ -110,7 +110,7 @@ def _print_facts(facts: Mapping[str, str]) -> None:
 def described(catalogue: Catalogue[Any], about: Callable[[Any], list[str]] | None) -> list[str]:
     """Return lines for each plugin: its name and summary, or its error; below, lines of `about`.
 
-    Learners are in groups of one form and size, and their lines also say what they take.
+    Learners are grouped by form and size, and their lines also name their input.
     """
     groups: dict[str, list[tuple[str, ...]]] = {group: [] for group in GROUPS}
     notes = {}
@@ -130,7 +130,7 @@ def described(catalogue: Catalogue[Any], about: Callable[[Any], list[str]] | Non
 
 
 def group_of(learner: type[MetricLearner]) -> str:
-    """Name the form of a learner, and how many rows it is for."""
+    """Name the form of a learner, and its size: the rows it can take."""
     form = next((name for name, kind in FORMS.items() if issubclass(learner, kind)), "other")
     return f"{form}, {SIZES['n^2' in learner.cost]}"
 
@@ -141,7 +141,7 @@ def about_learner(learner: type[MetricLearner]) -> list[str]:
 
 
 def input_of(learner: type[MetricLearner]) -> str:
-    """Name what a learner takes: dense or sparse rows, pixels, patches, or both: pixels+."""
+    """Name a learner's input: dense or sparse rows, pixels, patches, or both: pixels+."""
     density = "sparse" if learner.takes_sparse else "dense"
     named = {"rows": density, Patches.AND_PIXELS: "pixels+"}
     return named.get(learner.takes, learner.takes)
@@ -194,7 +194,7 @@ def aligned(
 
 
 def facts_of(dataset: Dataset) -> dict[str, str]:
-    """Return what is known of a data set before it is read, in the order in which to show it."""
+    """Return the known facts about a data set before it is read, in the order of display."""
     facts = {
         "name": dataset.name,
         "what": dataset.summary,
@@ -208,7 +208,7 @@ def facts_of(dataset: Dataset) -> dict[str, str]:
 
 
 def facts_of_rows(dataset: Dataset, rows: LabelledRows) -> dict[str, str]:
-    """Return what the rows of a data set are, in numbers."""
+    """Return facts about the rows of a data set."""
     counts = rows.class_counts()
     smallest, largest = int(counts.argmin()), int(counts.argmax())
     sizes = f"{counts[smallest]:,} {dataset.items} each"
@@ -256,7 +256,7 @@ def facts_of_rows(dataset: Dataset, rows: LabelledRows) -> dict[str, str]:
 
 
 def check(options: argparse.Namespace) -> int:
-    """Check what a plugin file defines; the status says if all is well."""
+    """Check the plugins of a file; the status says if all passed."""
     require_packages("check", ["pytest"], "test")
     from oasis_bench.plugins import check_plugins
 

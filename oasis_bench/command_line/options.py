@@ -1,4 +1,4 @@
-"""The words of the command line: its verbs and options, with their help; not what they do."""
+"""The words of the command line: its verbs and options, with their help."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from oasis_bench.experiment import Experiment, read_experiment
 from oasis_bench.system import spelled
 
 LEAST_IMAGES = 10
-"""Of fewer web images none may be relevant to another."""
+"""With fewer web images, none may be relevant to another."""
 
 EVERY_LEARNER = "all"
-"""The value of --algorithms that names each learner that takes the data."""
+"""The value of --algorithms for all learners that take the data."""
 
 MAIN_SETTINGS = (
     *("classes", "tasks", "split", "partitions", "train_per_class", "test_per_class"),
@@ -49,7 +49,7 @@ FILE_KEYS = (
     "features that it uses. Hyper-parameters: a value is fixed, a list is searched on the inner "
     "folds (default: its search space)."
 )
-"""What an experiment file says and no option does."""
+"""The keys of an experiment file that are no options."""
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -84,9 +84,9 @@ def make_parser() -> argparse.ArgumentParser:
 def _verb(
     verbs: Any, function: str, what: str, more: str = "", *examples: str, name: str = ""
 ) -> Any:
-    """Add a verb that does `what`, as 'module:function' of this room; its own help says `more`.
+    """Add a verb that calls `what`, a 'module:function' of this room; its own help adds `more`.
 
-    Its name is that of the function if no other is given.
+    The verb has the name of the function by default.
     """
     name = name or function.partition(":")[2].replace("_", "-")
     words = tuple(f"{verbs._prog_prefix} {name} {one}".rstrip() for one in examples)
@@ -272,7 +272,7 @@ def _add_settings(
 ) -> None:
     """Add an option for each of the settings of an experiment, which checks their values.
 
-    Without a file of it their keys are not named, and all classes are the default.
+    Without an experiment file, keys are not named, and the default is all classes.
     """
     own = vars(read_experiment("default")) if of_a_file else {}
     for title, is_rare in (("settings", False), ("more settings", True)):

@@ -1,4 +1,4 @@
-"""The verbs `paper` and `web-scale`: what repeats the papers' experiments, and their pages."""
+"""The verbs `paper` and `web-scale`, which repeat the papers' experiments and write pages."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from oasis_bench.system import Folder, UsageError, n_cores, unknown_name
 from oasis_bench.web_scale import chance_level, train, trainings
 
 QUICK = {"partitions": 1, "max_steps": 8_000, "threads": 1}
-"""What is smaller than in `run --quick`: the results of neither are evidence."""
+"""Settings smaller than in `run --quick`: the results of neither are evidence."""
 
 MOST_JOBS = 8
-"""Trials at a time, at most: those of networks take some 1 GB of memory each."""
+"""Most trials at a time: trials of networks take some 1 GB of memory each."""
 
 QUICK_PATCHES = {"max_classes": 20, "features": "lab"}
-"""Options of data sets with patches: those of all classes take minutes.  The rows are not used, and
-LAB colours are the fastest.  Experiments of 10 and of 20 classes share the same patches."""
+"""Options of data sets with patches: patches of all classes take minutes.  The rows are not used,
+and LAB colours are the fastest.  Experiments of 10 and of 20 classes share patches."""
 
 QUICK_PIXELS = {"pixels": 64, "max_triplets": 200}
-"""Options of data sets with pixels: a sixth of the pixels of 160, and a fifth of the pictures."""
+"""Options of data sets with pixels: a sixth of the pixels at 160, and a fifth of the pictures."""
 
 QUICK_TRIPLETS = 3_200
-"""The most that a learner's parameter `n_triplets` may be in a quick run."""
+"""Limit of a learner's parameter `n_triplets` in a quick run."""
 
 
 def paper(options: argparse.Namespace) -> int:
-    """Run the experiments one after the other; the page is written after each.
+    """Run the experiments one after another; write the page after each.
 
-    Trials run side by side, one on each core, except where a claim is about their time; the times
-    of a quick run are no evidence.
-    One that cannot run, as its data is not to be had, is reported and left out.
+    Trials run in parallel, one on each core, unless a claim is about their time; the times of a
+    quick run are no evidence.
+    An experiment that cannot run, for lack of data, is reported and left out.
     """
     names = options.experiments or experiments()
     for name in names:
@@ -69,9 +69,9 @@ def paper(options: argparse.Namespace) -> int:
 
 
 def paper_experiment(name: str, quick: bool) -> Experiment:
-    """Return a built-in experiment, on the papers' classes where these are on disk.
+    """Return a built-in experiment, on the papers' classes if they are on disk.
 
-    `quick`: of few partitions, pictures and steps.
+    `quick`: with few partitions, pictures and steps.
     """
     experiment = ClassList.experiment(name, Registry.load())
     if not quick:
@@ -80,7 +80,7 @@ def paper_experiment(name: str, quick: bool) -> Experiment:
         option: value[:3] if isinstance(value, list) else value  # three of the tables of KEEL
         for option, value in experiment.dataset_options.items()
     }
-    if experiment.replicates:  # one set, of pictures that need no others
+    if experiment.replicates:  # one set, whose pictures need no others
         options["max_classes"] = max(size for size in experiment.classes if isinstance(size, int))
     if "pixels" in options:
         options |= QUICK_PIXELS

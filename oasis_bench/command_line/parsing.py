@@ -1,7 +1,7 @@
-"""How words of the command line are read: the parser, types of options, and what verbs share.
+"""Reads words of the command line: the parser, types of options, and options that verbs share.
 
-A type reads a text or raises argparse.ArgumentTypeError.  Not which verbs there are, nor what
-options one has of its own: `command_line.options`.
+A type reads a text or raises argparse.ArgumentTypeError.  `command_line.options` has the verbs and
+their own options.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from oasis_bench.system import (
 )
 
 MOST = 10**9
-"""No number of the command line is larger, where nothing else is said."""
+"""The default limit of numbers on the command line."""
 
 RETRIED = ("failed", "crashed", "timeout", "out-of-memory", "not-applicable")
 
@@ -72,9 +72,9 @@ DATA_OPTIONS = (
 class Parser(argparse.ArgumentParser):
     """A parser that takes options in full only and raises UsageError for a wrong one.
 
-    The error names the nearest option, verb or choice, and the help of the verb that was given.
-    A path of `inputs` must exist, and none of `outputs` may be one of them; that is looked at last,
-    when all words are known to be right.
+    The error names the nearest option, verb or choice, and the help of the verb.
+    Paths of `inputs` must exist, and `outputs` must be other paths; this is checked last, when all
+    words are correct.
     Its help begins with `examples`, and leaves the groups in `rare` to --help-all.
     """
 
@@ -88,7 +88,7 @@ class Parser(argparse.ArgumentParser):
         self._positionals.title = "arguments"
 
     def group(self, title: str, description: str = "", *, rare: bool = False) -> Any:
-        """Add a group of options; those added next belong to it."""
+        """Add a group of options; options added next belong to it."""
         group = self.add_argument_group(title, description)
         self.rare += [group] * rare
         self._optionals = group
@@ -107,11 +107,11 @@ class Parser(argparse.ArgumentParser):
         self.outputs.append(self.add(name, metavar, what, type=path_of_text, **how))
 
     def reads(self, name: str, metavar: str, what: str, **how: Any) -> None:
-        """Add an option, or an argument, that is the path of what is read: it must exist."""
+        """Add an option, or an argument, that is a path to read, which must exist."""
         self.inputs.append(self.add(name, metavar, what, type=path_of_text, **how))
 
     def format_help(self, every: bool = False) -> str:
-        """Write the help: examples first, then the groups of options, `every` one or not."""
+        """Write the help: examples first, then the groups of options; with `every`, all groups."""
         out = self._get_formatter()
         words = [
             ("[{}]" if one.nargs == "?" else "{}").format(one.metavar or one.dest)
@@ -140,7 +140,7 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"{message}: see '{self.prog} --help'")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        """Parse, and refuse what is unknown here, where the options of the verb are known."""
+        """Parse, and refuse unknown words here, where the options of the verb are known."""
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
             options = [text for text in unknown if text.startswith("-")]
@@ -172,7 +172,7 @@ class Parser(argparse.ArgumentParser):
 
 
 class _Formatter(argparse.HelpFormatter):
-    """It leaves examples as they are."""
+    """Leaves examples unchanged."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=26)
@@ -184,7 +184,7 @@ class _Formatter(argparse.HelpFormatter):
 
 
 class _Help(argparse.Action):
-    """Print the help, or all of it, and end."""
+    """Print the help, in full or in short, and end."""
 
     def __init__(self, option_strings: Sequence[str], dest: str) -> None:
         hidden = argparse.SUPPRESS
@@ -218,7 +218,7 @@ def batch_of_text(text: str) -> int | None:
 
 
 def names_of_text(text: str) -> list[str]:
-    """Read different names between commas."""
+    """Read different names separated by commas."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names or len(set(names)) < len(names):
         raise argparse.ArgumentTypeError(f"{quoted(text)}: give names with commas, each once")
@@ -265,7 +265,7 @@ def add_data_options(parser: Parser, n_main: int = 2) -> None:
 
 
 def joined_options(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """Return options of data sets by name; of those that list columns, all values are kept."""
+    """Return options of data sets by name; options that list columns keep all values."""
     found: dict[str, str] = {}
     for name, text in pairs:
         is_list = name in ("column", "drop") and name in found

@@ -1,6 +1,6 @@
-"""The standard streams as the command line has them: each printed line passes here.
+"""The standard streams of the command line: each printed line passes through them.
 
-It imports nothing slow: a program that cannot start has to say so, too.
+It has no slow imports: a program that cannot start must also say so.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from oasis_bench.system import for_terminal
 
 
 class Printed:
-    """A stream that takes any text, and raises nothing where it cannot be written.
+    """A stream that takes any text, and raises no error if it cannot be written.
 
-    Control characters, such as the escape sequences of a name, do not reach the terminal; what its
-    encoding lacks is written as an escape of Python's.
+    Control characters, such as the escape sequences of a name, do not reach the terminal; Python
+    escapes replace characters that the encoding lacks.
 
-    `error` says why nothing more is written: the disk is full, or the reader, such as head, has
-    gone.
+    `error` is the reason why nothing more is written: the disk is full, or the reader, such as
+    head, has ended.
     """
 
     def __init__(self, stream: Any) -> None:
@@ -32,13 +32,13 @@ class Printed:
             stream.reconfigure(errors="backslashreplace")
 
     def write(self, text: str) -> int:
-        """Write a text, whose first character may be the return of a progress bar."""
+        """Write a text, which may begin with the carriage return of a progress bar."""
         start = "\r" if text.startswith("\r") else ""
         self._try(self._stream.write, start + for_terminal(text[len(start) :]))
         return len(text)
 
     def flush(self) -> None:
-        """Write what is buffered."""
+        """Write the buffer."""
         self._try(self._stream.flush)
 
     def _try(self, action: Callable[..., object], *arguments: str) -> None:
@@ -49,7 +49,7 @@ class Printed:
         except OSError as error:
             self.error = error
             null = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(null, self._stream.fileno())  # what is buffered goes nowhere
+            os.dup2(null, self._stream.fileno())  # the buffer goes nowhere
             os.close(null)
 
     def __getattr__(self, name: str) -> Any:
@@ -58,7 +58,7 @@ class Printed:
 
 @contextmanager
 def printed_streams() -> Iterator[list[Printed]]:
-    """Put `Printed` in the place of the standard streams; where there are none, nothing is written.
+    """Replace the standard streams by `Printed`; without standard streams, nothing is written.
 
     Yields standard output and standard error.
     """

@@ -23,9 +23,9 @@ def in_words(seconds: float) -> str:
 
 
 class ProgressDisplay(Watcher):
-    """One bar at a time, or plain lines where it is not `live`; `close` it at the end.
+    """One bar at a time, or plain lines if it is not `live`; `close` it at the end.
 
-    Not said, it is live on a terminal; in a notebook tqdm makes the bar a widget.
+    By default it is live on a terminal; in a notebook tqdm makes the bar a widget.
     """
 
     def __init__(self, live: bool | None = None) -> None:
@@ -60,13 +60,13 @@ class ProgressDisplay(Watcher):
         self.note(f"[{done}/{planned}] {name}{problem or _figures(result)}{left}")
 
     def download(self, what: str, done: int, total: int | None) -> None:
-        """Show how far a download or a preparation is; where no bar is live, that it begins."""
+        """Show the progress of a download or a preparation; without a live bar, only its start."""
         if what != self._what and not self._live:
             self.note(what)
         self.bar(what, done, total)
 
     def bar(self, what: str, done: int, total: int | None) -> None:
-        """Show how far something is, where a bar is live."""
+        """Show the progress of some work, if the bar is live."""
         if what != self._what:
             self._open(what, total=total, unit="", unit_scale=True)
         if self._live:
@@ -102,7 +102,7 @@ def _figures(result: TrialResult) -> str:
     for answer in result.answers:
         texts.setdefault(answer.task, f"{answer.task} {answer.status}: {answer.reason}")
     costs = []
-    if row.fit_seconds is not None:  # not of a saved model
+    if row.fit_seconds is not None:  # a saved model has none
         tuning = (row.tuning_fit_seconds or 0) + (row.tuning_score_seconds or 0)
         costs = [f"tuning {tuning:.3g} s", f"fit {row.fit_seconds:.3g} s"]
     if row.query_seconds is not None and row.n_timed_queries:

@@ -1,6 +1,6 @@
-"""The verbs of runs: `run` and `evaluate`, which carry them out, and those that read stored ones.
+"""The verbs of runs: `run` and `evaluate`, which run trials, and verbs that read stored runs.
 
-Which experiment the options make, where its results go, its progress, kept files and report.
+They make an experiment from the options, and show its results, progress, files and report.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _run(experiment: Experiment, options: argparse.Namespace) -> int:
 
 
 def how_of(options: argparse.Namespace) -> How:
-    """Return how the options say that trials are run."""
+    """Return the options on how trials are run."""
     kinds = {Folder.MODELS: options.save_models, Folder.PREDICTIONS: options.predictions}
     return How(
         options.jobs,
@@ -125,7 +125,7 @@ def _resume(options: argparse.Namespace) -> int:
 
 
 def _refuse_given(options: argparse.Namespace, names: Iterable[str], why: str) -> None:
-    """Raise UsageError where one of these options was given."""
+    """Raise UsageError if one of these options was given."""
     for name in sorted(names):
         if getattr(options, name) not in (None, []):
             what = "an option of the data set" if name == "data_options" else spelled(name)
@@ -133,7 +133,7 @@ def _refuse_given(options: argparse.Namespace, names: Iterable[str], why: str) -
 
 
 def experiment_of(options: argparse.Namespace) -> Experiment:
-    """Read the experiment and put the options of the command line over it."""
+    """Read the experiment and apply the options of the command line."""
     experiment = options.experiment or read_experiment("default")
     dataset = experiment.dataset if options.dataset is None else options.dataset
     given, names = data_options(options, dataset), options.algorithms
@@ -161,7 +161,7 @@ def _that_take(
 ) -> tuple[list[str], list[str], Dataset, LabelledRows]:
     """Name the learners that take the items of a data set; say why others are left out.
 
-    Its rows are returned too, or their outline, which has the sizes and labels alone.
+    Also return its rows, or their outline with only sizes and labels.
     """
     registry = Registry.load(plugin_files)
     names, left_out = [], []
@@ -185,7 +185,7 @@ def data_options(options: argparse.Namespace, dataset: str) -> dict[str, Any]:
 
 
 def _given(options: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
-    """Return those of the options that were given."""
+    """Return the given options among these."""
     values = {name: getattr(options, name) for name in names}
     return {name: value for name, value in values.items() if value is not None}
 
@@ -200,7 +200,7 @@ def report_on(folder: Path, tables: bool = False, baseline: str | None = None) -
 
 
 def quick_note(options: argparse.Namespace) -> list[str]:
-    """Say of a quick run that it is one, and name the command of the whole one."""
+    """Return a note on a quick run, with the command of the full run."""
     if not options.quick:
         return []
     words = without_options(_words_of(options), ["--output"], switches=["--quick"])
@@ -208,7 +208,7 @@ def quick_note(options: argparse.Namespace) -> list[str]:
 
 
 def _words_of(options: argparse.Namespace) -> Sequence[str]:
-    """Return the words of the command: as typed, or those that another command made."""
+    """Return the words of the command: as typed, or as another command made them."""
     words: Sequence[str] = getattr(options, "words", sys.argv[1:])
     return words
 
@@ -254,7 +254,7 @@ def ranks(options: argparse.Namespace) -> int:
 
 
 def recommend(options: argparse.Namespace) -> int:
-    """Print which learner to take for data of this kind and size, by the results of the suite."""
+    """Recommend a learner for data of this kind and size, by the results of the suite."""
     if options.what != "algorithms":
         raise UsageError("--for is for learners: 'list algorithms --for FILE'")
     words = ["run", "--dataset", options.dataset, "--algorithms", "all"]
@@ -287,7 +287,7 @@ def recommend(options: argparse.Namespace) -> int:
     rows = replace(rows, X=rows.prepared(), encoding=None)
 
     def no_task(name: str) -> str | None:
-        if name not in registry.tasks:  # of the plugin of another
+        if name not in registry.tasks:  # a task of another plugin
             return None
         task, n_classes = registry.tasks[name](), len(rows.class_names)
         split = registry.splits[task.split](suite).for_rows(rows)
@@ -314,7 +314,7 @@ def _to_measure(words: list[str], options: argparse.Namespace) -> int:
 
 
 def compare(options: argparse.Namespace) -> int:
-    """Print what got better or worse; the status says it, too."""
+    """Print changes for the better or worse; the status shows them, too."""
     if not 0 <= options.tolerance < math.inf:
         raise UsageError(f"--tolerance: '{options.tolerance}': a share of at least 0 is needed")
     old, new = read_run(options.old), read_run(options.new)

@@ -1,4 +1,4 @@
-"""The verbs `fit`, `neighbours` and `embed`: a learner for use on rows of the user's own."""
+"""The verbs `fit`, `neighbours` and `embed`, to use a learner on the user's own rows."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from oasis_bench.system import Folder, UsageError, refuse_input, require_package
 ENDINGS = (".csv", ".npy", ".parquet")
 
 _Items: TypeAlias = tuple[Any, Sequence[str] | None]
-"""Items as a model takes them, and their names where they have any."""
+"""Items as a model takes them, and their names if they have any."""
 
 
 def fit(options: argparse.Namespace) -> int:
-    """Tune a learner, fit it on all rows, say what to expect of it, and write its model file."""
+    """Tune a learner, fit it on all rows, print its expected quality, and write its model file."""
     (name,) = options.algorithms
     learners = {name: LearnerSpec(name)}
     options.experiment = Experiment("fit", options.dataset, learners, classes=("all",))
@@ -67,7 +67,7 @@ def neighbours(options: argparse.Namespace) -> int:
 
 
 def embed(options: argparse.Namespace) -> int:
-    """Write the points of rows in the learned space."""
+    """Write the coordinates of rows in the learned space."""
     ending = options.output.suffix
     if ending not in ENDINGS:
         raise UsageError(f"--output {options.output}: its ending is none of {', '.join(ENDINGS)}")
@@ -89,13 +89,13 @@ def embed(options: argparse.Namespace) -> int:
 
 
 def _check_folder(path: Path | None) -> None:
-    """Raise UsageError where a file cannot be written, before the work for it begins."""
+    """Raise UsageError if a file cannot be written, before the work for it begins."""
     if path is not None:
         Folder(path.absolute().parent).make_writable()
 
 
 def _called(items: _Items, numbers: Any) -> Any:
-    """Return what items of these numbers are called."""
+    """Return the names of items with these numbers."""
     _, names = items
     return numbers if names is None else np.array(names, dtype=object)[numbers]
 
@@ -103,7 +103,7 @@ def _called(items: _Items, numbers: Any) -> Any:
 def _load(
     options: argparse.Namespace, sources: Sequence[str], display: ProgressDisplay
 ) -> tuple[Any, list[_Items]]:
-    """Load a model without its first step, which reads tables, and items that are read so."""
+    """Load a model without its first step, which reads tables, and items read by this step."""
     registry = Registry.load(options.plugin)
     datasets = []
     for source in sources:
@@ -121,7 +121,7 @@ def _load(
             raise UsageError(
                 f"{source} has {X.shape[1]} features, and {options.model} was fitted on {n_needed}"
             )
-        if hasattr(model, "feature_names_in_"):  # of a model that another program fitted
+        if hasattr(model, "feature_names_in_"):  # a model of another program
             X = pd.DataFrame(X, columns=model.feature_names_in_)
         loaded.append((X, names))
     return model, loaded

@@ -1,4 +1,4 @@
-"""Cells of a table as numbers and days: what a person would read, in one way.
+"""Reads cells of a table as numbers and days, in one way, as a person would.
 
 A cell that does not fit is NaN here; the caller knows which cells are missing and which are wrong.
 """
@@ -17,17 +17,17 @@ from uuid import UUID
 import numpy as np
 import numpy.typing as npt
 
-if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
+if TYPE_CHECKING:  # pandas is imported only when used: a trial needs none
     import pandas as pd
 
 MISSING = ("", *("na", "n/a", "nan", "null"), *("NA", "N/A", "NaN", "NAN", "NULL", "Null"))
 """Cells that mean a missing value."""
 
 NO_FEATURE = (*MISSING, "?", "-", "--", ".", "none", "None", "<NA>", "NaT")
-"""Cells of features that do; a label may have such a name."""
+"""Cells that mean a missing feature; a label may have such a name."""
 
 GROUPING = {",": ",", ".": ".", " ": " \xa0\u2009\u202f", "'": "'\u2019"}
-"""Signs of thousands, and what each may be written as."""
+"""Thousands separators, and the characters for each."""
 
 BOOLEANS = {
     **dict.fromkeys(("true", "True", "TRUE"), 1.0),
@@ -35,20 +35,20 @@ BOOLEANS = {
 }
 
 BOOLEAN = "true/false"
-"""The form of a column of numbers that are written as `BOOLEANS`."""
+"""The form of a column whose numbers are written as `BOOLEANS`."""
 
 AMOUNT = re.compile(
     r"(?P<sign>[+-]?)(?P<before>[$€£¥₹]?)\s*(?P<inner>[+-]?)"
     r"(?P<number>\d[\d.,'\u2019\s]*(?:[eE][+-]?\d+)?|[.,]\d+(?:[eE][+-]?\d+)?)"
     r"(?P<after>(?:[^\W\d_]|[%‰°$€£¥₹])\D{0,15})?"
 )
-"""A number with a sign of currency before it, or a unit after it."""
+"""A number with a currency sign before it, or a unit after it."""
 
 ISO_DATE = re.compile(
     r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?", re.ASCII
 )
 ISO, TIME_OF_DAY = "ISO 8601", "time of day"
-"""Forms of dates that are none of `strptime`."""
+"""Forms of dates that `strptime` does not have."""
 
 CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)(?::([0-5]\d(?:\.\d+)?))?", re.ASCII)
 
@@ -64,7 +64,7 @@ DATE_FORMS = (
     TIME_OF_DAY,
     *(f"{form}{time}" for form in (*_NUMBERED, *_NAMED) for time in ("", " %H:%M", " %H:%M:%S")),
 )
-"""Forms of dates that are recognised; with points between numbers the day is always first."""
+"""Recognised forms of dates; with points between numbers the day is always first."""
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -77,11 +77,11 @@ def text_of(cell: str) -> str:
 
 @lru_cache(maxsize=64)
 def number_pattern(decimal: str, thousands: str = "") -> re.Pattern[str]:
-    """Return the pattern of a number in text; its first group is the sign of thousands.
+    """Return the pattern of a number in text; its first group is the thousands separator.
 
-    `decimal` is '.' or ',', or '' if no cell of the table says which it is: then a comma is never
-    a part of a number, and a point never a sign of thousands.  Any sign but the decimal one may
-    separate thousands, or only that which is given.
+    `decimal` is '.' or ',', or '' if no cell of the table shows which it is.  With '' a comma is
+    never a part of a number, and a point never separates thousands.  Thousands are separated by
+    `thousands`, or if it is not given, by any sign except the decimal one.
     """
     others = " '" if not decimal else "".join(GROUPING).replace(decimal, "")
     groups = "".join(GROUPING[sign] for sign in thousands or others)
@@ -95,8 +95,8 @@ def number_pattern(decimal: str, thousands: str = "") -> re.Pattern[str]:
 def bare_number(cell: str) -> tuple[str, str] | None:
     """Divide a cell such as '-$3.30', '12.5%', '0.37 kg' or '(0.37)' into its unit and its number.
 
-    The number is still in text, with its own signs; parentheses mean that it is negative.  None if
-    the cell is nothing like a number.
+    The number is still text, with its separators; parentheses mean that it is negative.  None if
+    the cell does not look like a number.
     """
     text = cell.replace("\u2212", "-")
     if is_negative := text.startswith("(") and text.endswith(")"):
@@ -112,7 +112,7 @@ def bare_number(cell: str) -> tuple[str, str] | None:
 
 
 def number_in(text: str, decimal: str, thousands: str) -> float:
-    """Return the number that a text is in a table with these signs; NaN if it is none."""
+    """Return the number in a text, with these separators; NaN if it is not a number."""
     found = number_pattern(decimal, thousands).fullmatch(text)
     if found is None:
         return np.nan
@@ -122,7 +122,7 @@ def number_in(text: str, decimal: str, thousands: str) -> float:
 
 
 def number_reader(unit: str, decimal: str, thousands: str) -> Callable[[str], float]:
-    """Return what reads a cell of a column of numbers with this unit, '' for none."""
+    """Return a function that reads cells of numbers with this unit, '' for none."""
     if unit == BOOLEAN:
         return lambda cell: BOOLEANS.get(cell, np.nan)
 
@@ -136,7 +136,7 @@ def number_reader(unit: str, decimal: str, thousands: str) -> Callable[[str], fl
 
 
 def date_reader(form: str) -> Callable[[str], float]:
-    """Return what reads a cell as days since 1970, or a time of day as a part of a day."""
+    """Return a function that reads a cell as days since 1970; a time of day as part of a day."""
 
     def read(cell: str) -> float:
         try:
@@ -190,7 +190,7 @@ KINDS: dict[str, Kind] = {
     **dict.fromkeys(("string", "empty", "time", "period", "interval"), "text"),
     "boolean": "boolean",
 }
-"""The kind of a column by what pandas calls its values."""
+"""The kind of a column by pandas' name of its values."""
 
 
 def kind_of(column: pd.Series[Any]) -> Kind:
@@ -212,7 +212,7 @@ def kind_of(column: pd.Series[Any]) -> Kind:
 
 
 def distinct_of(column: pd.Series[Any]) -> tuple[npt.NDArray[np.intp], list[Any]]:
-    """Return the place of each value among the different ones, -1 where missing, and these."""
+    """Return the place of each value among the different values, -1 if missing, and these."""
     import pandas as pd
 
     if pd.api.types.infer_dtype(column, skipna=True) != "string":  # 1 and True are equal
@@ -222,7 +222,7 @@ def distinct_of(column: pd.Series[Any]) -> tuple[npt.NDArray[np.intp], list[Any]
 
 
 def texts_of(column: pd.Series[Any]) -> list[str | None]:
-    """Return the texts of a column, None where one is missing; whole numbers have no point."""
+    """Return the texts of a column, None if missing; whole numbers have no point."""
     missing = column.isna().tolist()
     return [
         None if gone else as_text(value)

@@ -1,4 +1,4 @@
-"""What each column of a table is: decided from the whole column, or declared by the user."""
+"""Finds the kind of each column of a table from all its cells, unless the user declares it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from oasis_bench.data import cells
 from oasis_bench.data.schema import Column, Schema
 from oasis_bench.system import UsageError, printable, spelled
 
-if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
+if TYPE_CHECKING:  # pandas is imported only when used: a trial needs none
     import pandas as pd
 
 Cells: TypeAlias = "pd.Series[Any]"
@@ -26,18 +26,18 @@ Cells: TypeAlias = "pd.Series[Any]"
 LEAST_IDS = 10
 
 MOSTLY, MOSTLY_ONE_UNIT = 0.5, 0.8
-"""A column with this share of numbers or dates, or of numbers of one unit, has mistakes."""
+"""With this share of numbers or dates, or of numbers of one unit, other cells are mistakes."""
 
 PERHAPS_NUMBER = re.compile(r"[+-]?[\d.,\s'\u2019]+([eE][+-]?\d+)?")
 
 SAMPLE = 50
-"""Different cells by which units of numbers and forms of dates are looked for."""
+"""Number of different cells in which units of numbers and forms of dates are searched."""
 
 
 class Found(NamedTuple):
-    """A column as it is read and its numbers; or the reason why it cannot be a feature.
+    """A column with its numbers, or the reason why it cannot be a feature.
 
-    `row` is that of the cell which `problem` names; `remark` says what the user should know.
+    `problem` is that reason, with a cell; `remark` is a note for the user.
     """
 
     column: Column
@@ -49,11 +49,11 @@ class Found(NamedTuple):
 def find_column(
     name: str, given: Cells, signs: Schema, declared: str | None, is_text_file: bool
 ) -> Found:
-    """Decide what a column is.
+    """Decide the kind of a column.
 
-    `given` has texts, and numbers that are plain, of a text file; or typed values, of which no text
-    is taken for a number.  `signs` has those of numbers in text, and the words for missing values.
-    `declared` is what the user says: date, category, number, text, or the format of a date.
+    `given` has texts and plain numbers, from a text file, or typed values, where texts are not read
+    as numbers.  `signs` has the separators of numbers in text, and the words for missing values.
+    `declared` is the user's choice: date, category, number, text, or the format of a date.
     """
     import pandas as pd
 
@@ -82,7 +82,7 @@ def find_column(
 
 
 def _mixed(name: str, given: Cells, signs: Schema) -> Found:
-    """Return a column of numbers, and of texts that mean missing values."""
+    """Return a column of numbers and of texts for missing values."""
     _, wrong = signs.values_of(Column(name), given)
     if not wrong:
         return _settled(Column(name), given, signs)
@@ -90,7 +90,7 @@ def _mixed(name: str, given: Cells, signs: Schema) -> Found:
 
 
 def _settled(column: Column, given: Cells, signs: Schema, declared: object = None) -> Found:
-    """Return a column whose cells all fit."""
+    """Return a column in which all cells fit."""
     values, _ = signs.values_of(column, given)
     if given.dtype == np.float32:
         values = values.astype(np.float32)
@@ -108,7 +108,7 @@ def _kept(column: Column, values: npt.NDArray[Any], declared: object = None) -> 
 
 
 def is_id(values: npt.NDArray[Any]) -> bool:
-    """Say whether a column may be an id: a different whole number in each of ten rows or more."""
+    """Tell whether a column may be an id: different whole numbers in at least ten rows."""
     if values.dtype.kind not in "iuf" or len(values) < LEAST_IDS:
         return False
     return all(  # the first rows rule out most columns
@@ -187,7 +187,7 @@ def _texts(
 
 
 def _unit_of(counts: Mapping[str, int]) -> tuple[str, float]:
-    """Return the most frequent unit of numbers in a sample, '' for none, and its share of it."""
+    """Return the most frequent unit of numbers in a sample, '' for none, and its share."""
     sample, units = [*counts.items()][:SAMPLE], Counter[str]()
     for text, n in sample:
         if (bare := cells.bare_number(text)) is not None:
@@ -213,7 +213,7 @@ def _forms_of(counts: Mapping[str, int]) -> list[str]:
 def _ambiguous(
     column: Column, rivals: list[str], values: npt.NDArray[Any], given: Cells, signs: Schema
 ) -> Found | None:
-    """Return the problem of dates of which no cell says whether the day or the month is first."""
+    """Return a problem if no cell shows whether the day or the month of dates is first."""
     for form in rivals:
         rival = Column(column.name, "date", form)
         if signs.values_of(rival, given.iloc[:SAMPLE])[1]:
@@ -247,7 +247,7 @@ def _declared_date(name: str, given: Cells, signs: Schema, declared: str) -> Fou
 
 
 def _with_mistakes(column: Column, given: Cells, signs: Schema) -> Found:
-    """Return a declared column; its cells that do not fit are missing, which is remarked."""
+    """Return a declared column; cells that do not fit are missing, with a remark."""
     _, wrong = signs.values_of(column, given)
     found = _settled(column, given, signs, declared=column.kind)
     if not wrong:
@@ -263,7 +263,7 @@ def _with_mistakes(column: Column, given: Cells, signs: Schema) -> Found:
 
 
 def _no_number(name: str, cell: str) -> str:
-    """Say which cell of a column of numbers is none, and what the user can do about it."""
+    """Return the message on a cell that is not a number, with what the user can do."""
     return (
         f"{cell} is no number, as others are: {_option(name, 'number')} counts it as missing, and "
         f"{_option(name, 'text')} makes texts of all"
@@ -271,7 +271,7 @@ def _no_number(name: str, cell: str) -> str:
 
 
 def _first_no_number(given: Cells, counts: Mapping[str, int], unit: str, signs: Schema) -> str:
-    """Name the first cell that is no number, by the signs that fit the most cells."""
+    """Name the first cell that is not a number, with the separators that fit most cells."""
     decimals = [signs.decimal] if signs.decimal else [".", ","]
     misses = []
     for decimal in decimals:
@@ -287,5 +287,5 @@ def _option(name: str, kind: str) -> str:
 
 
 def cell_in_row(given: Cells, row: int) -> str:
-    """Return what messages call a cell."""
+    """Return the name of a cell in messages."""
     return f"{printable(shown(given.iloc[row]))} in row {row + 1}"

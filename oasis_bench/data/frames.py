@@ -1,4 +1,4 @@
-"""DataFrames in files that keep the type of each column, without a package beyond pandas.
+"""Stores DataFrames in files that keep the type of each column; needs only pandas.
 
 A file is an npz: ``table.json`` describes the columns, and arrays hold their values.
 """
@@ -17,7 +17,7 @@ import numpy as np
 from oasis_bench.data.cells import dates_of, is_missing, kind_of, text_of, texts_of
 from oasis_bench.system import ArrayArchive, UsageError, open_regular
 
-if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
+if TYPE_CHECKING:  # pandas is imported only when used: a trial needs none
     import pandas as pd
 
 HEAD = "table.json"
@@ -52,7 +52,7 @@ def frame_as_bytes(frame: pd.DataFrame) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    """Return a number or a text for JSON, None for a missing value, and else a list of its type."""
+    """Return a value for JSON: a number, a text, None if missing, or a list with its type."""
     if isinstance(value, Decimal | np.number):
         value = float(value)
     if isinstance(value, str | int | float):
@@ -61,7 +61,7 @@ def _plain(value: Any) -> Any:
 
 
 def read_frame(path: Path) -> pd.DataFrame:
-    """Read what `frame_as_bytes` made."""
+    """Read a file of `frame_as_bytes`."""
     import pandas as pd
 
     columns = []

@@ -22,11 +22,11 @@ HASHED = 1000
 """Rows that `row_hashes` takes at a time."""
 
 LARGEST = {np.dtype(np.float32): 1e15, np.dtype(np.float64): 1e30}
-"""Sizes of values up to which sums of their squares and the matrices learned from them stay finite;
-below the inverse, where no value is larger, these become 0."""
+"""Up to this size, sums of squares of values, and matrices learned from them, stay finite.  If all
+values are below the inverse, these sums become 0."""
 
 FAR = 10.0
-"""Columns are far from zero whose middle is more than so many of their ranges away from it."""
+"""A column is far from zero if |middle| > FAR * range."""
 
 
 def is_sparse(X: Any) -> bool:
@@ -38,7 +38,7 @@ def symmetry_index(W: npt.ArrayLike) -> float:
     r"""Return how symmetric W (d, d) is: :math:`\|(W + W^\top) / 2\|_F / \|W\|_F`.
 
     From 0 (antisymmetric) to 1; undefined for a W of zeros.  Equation 17 of Chechik et al. 2009, An
-    Online Algorithm for Large Scale Image Similarity Learning, where OASIS comes to 0.94.
+    Online Algorithm for Large Scale Image Similarity Learning, where OASIS reaches 0.94.
     """
     matrix = np.asarray(W)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
@@ -51,11 +51,11 @@ def symmetry_index(W: npt.ArrayLike) -> float:
 
 
 def canonical(X: Any) -> Any:
-    """Check a sparse matrix and give it as CSR, sorted and without duplicates (their sums).
+    """Check a sparse matrix and return it as CSR, sorted, with duplicates summed.
 
-    It is a copy where that changes anything.  scipy checks only once whether entries are within
-    bounds: with indices that were changed later a kernel would write outside its arrays.  All else
-    is given as it is.
+    The result is a copy if it differs.  scipy checks only once whether entries are within bounds;
+    if indices were changed later, a kernel would write outside its arrays.  Other input is returned
+    unchanged.
     """
     if not is_sparse(X) or len(X.shape) != 2:  # scipy has sparse vectors too
         return X
@@ -86,8 +86,8 @@ def joint_distribution(R: Any) -> sparse.csr_array:
     """Return Pr(q, p) (n_items, n_labels), sorted and positive: R divided by its sum.
 
     R is R_QI transposed (JMLR 2010, 5.2.1): how relevant items are to labels, the paper's text
-    queries. Items are relevant to each other where Pr(p1, p2) exceeds a threshold; at 0, where they
-    share one.
+    queries. Items are relevant to each other if Pr(p1, p2) exceeds a threshold; with threshold 0,
+    if they share a label.
     """
     if not is_sparse(R) or len(R.shape) != 2:
         raise ValueError(f"relevance is a {type(R).__name__}: sparse.csr_array(R) is needed")
@@ -105,7 +105,7 @@ def joint_distribution(R: Any) -> sparse.csr_array:
 
 
 def row_hashes(rows: Any) -> npt.NDArray[np.uint64]:
-    """Hash each row, dense or sparse, or picture; equal values have one hash, of whatever type."""
+    """Hash each row, dense or sparse, or picture; equal values of any type have equal hashes."""
     flat: Any = rows if is_sparse(rows) else rows.reshape(len(rows), -1)
     found = []
     for part in (flat[start : start + HASHED] for start in range(0, flat.shape[0], HASHED)):
@@ -119,9 +119,9 @@ def row_hashes(rows: Any) -> npt.NDArray[np.uint64]:
 
 
 def check_magnitude(X: Any, training: bool = False) -> None:
-    """Raise UsageError where numbers are too large to learn from, or in training all too small.
+    """Raise UsageError if numbers are too large to learn from, or in training all too small.
 
-    What is no array or CSR of finite numbers passes: validation names what is wrong with it.
+    Anything but an array or CSR of finite numbers passes: validation names its error.
     """
     if is_sparse(X):
         X = (X if X.format in ("csr", "csc") else X.tocoo()).data
@@ -144,9 +144,9 @@ def check_magnitude(X: Any, training: bool = False) -> None:
 
 
 def far_middle(X: Any) -> FloatArray | None:
-    """Return the middle of each column that is far from zero, 0 of others; None where none is.
+    """Return the middle of each column that is far from zero, 0 for others; None if none is far.
 
-    Differences of the rows to it are exact, for a far column lies within a factor of 2.
+    Differences from it are exact, because values of a far column lie within a factor of 2.
     """
     rows = None if is_sparse(X) else _numbers(X)
     if rows is None or rows.ndim != 2 or not rows.size:
@@ -160,9 +160,9 @@ def far_middle(X: Any) -> FloatArray | None:
 
 
 def without_offset(X: Any, middle: FloatArray | None = None) -> Any:
-    """Return dense rows less their `far_middle`: the rows themselves where there is none.
+    """Return dense rows minus their `far_middle`, or the rows themselves if there is none.
 
-    No distance changes by it, but the rounding of what is computed from the rows does.
+    This changes no distance, only the rounding of results.
     """
     middle = far_middle(X) if middle is None else middle
     if middle is None:
@@ -172,7 +172,7 @@ def without_offset(X: Any, middle: FloatArray | None = None) -> Any:
 
 
 def _numbers(X: Any) -> FloatArray | None:
-    """Return numbers as learners see them, float32 or float64; None where they are none."""
+    """Return numbers as learners see them, float32 or float64; None for other values."""
     try:
         values = np.asarray(X)
         if values.dtype.kind not in "fiubO":
@@ -183,7 +183,7 @@ def _numbers(X: Any) -> FloatArray | None:
 
 
 def check_array(what: str, array: Any, dtype: Any, *shape: int | None) -> None:
-    """Raise UsageError where an array is not of this type and shape, None being any size.
+    """Raise UsageError if an array is not of this type and shape; None: any size.
 
     Floats must be finite, and int64 not negative.
     """

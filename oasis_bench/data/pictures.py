@@ -19,7 +19,7 @@ Descriptors = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, eq=False)
 class PatchKind:
-    """The descriptors of one kind, such as SIFT: those of all pictures one after the other.
+    """The descriptors of one kind, such as SIFT, of all pictures in turn.
 
     Iteration gives the descriptors (m_i, p) of each picture.
 
@@ -35,7 +35,7 @@ class PatchKind:
     Raises
     ------
     UsageError
-        Where an array breaks one of these rules.
+        If an array breaks one of these rules.
     """
 
     descriptors: Descriptors
@@ -105,11 +105,11 @@ class Patches:
     Raises
     ------
     UsageError
-        Where there is no kind, one has no such name, or they are of different numbers of pictures.
+        If there is no kind, a name is no identifier, or kinds have different numbers of pictures.
     """
 
     AND_PIXELS: ClassVar = "patches+pixels"
-    """What a learner takes that takes patches with the pixels of their pictures."""
+    """The kind of items of learners that take patches with pixels."""
 
     kinds: Mapping[str, PatchKind]
     pixels: npt.NDArray[np.uint8] | None = None

@@ -1,7 +1,7 @@
-"""The steps before a scaling: raw rows as a matrix, and that as rows of finite numbers.
+"""The steps before a scaling: from raw rows to a matrix, and then to rows of finite numbers.
 
-How a table is read (`Schema`) is decided from the file as a whole, without labels.  What `Prepare`
-makes of it is learned from training rows only.
+The `Schema` of a table is decided from the whole file, without labels.  `Prepare` learns from
+training rows only.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class ReadTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     schema : Schema
-        How the table of the model was read.
+        The schema of the model's table.
     """
 
     def __init__(self, schema: Schema) -> None:
@@ -68,7 +68,7 @@ class ReadTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return rest
 
     def fit(self, X: Any, y: object = None) -> Self:
-        """Do nothing: the schema says it all."""
+        """Do nothing: the schema has all facts."""
         return self
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -84,7 +84,7 @@ class ReadTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
 
 class Prepare(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Imputes numbers by their median, makes columns of 0 and 1 of categories, leaves others out.
+    """Imputes numbers by their median, encodes categories as 0 and 1, leaves out other columns.
 
     The columns are as scikit-learn's SimpleImputer (median), MissingIndicator and OneHotEncoder
     (min_frequency, 'infrequent_if_exist') make them.  A missing category is a category.
@@ -92,18 +92,18 @@ class Prepare(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     encoding : Encoding
-        What the columns are.
+        The kinds of the columns.
 
     Attributes
     ----------
     medians_ : ndarray of shape (n_features_in_,)
-        0 for what is no number.
+        0 for columns without numbers.
     indicated_ : ndarray of shape (n_features_in_,), bool
-        Whether a column of 0 and 1 says where a number is missing.
+        Whether a column has an indicator of missing numbers.
     frequent_ : list of ndarray
         The codes of each category column, in their order, that have a column of their own.
     joined_ : ndarray of shape (n_features_in_,), bool
-        Whether a column stands for the rare categories, and for those not seen in training.
+        Whether a column has an indicator of categories that are rare or not seen in training.
     """
 
     MUCH_MISSING, RARE, LEAST_ROWS = 0.05, 0.01, 2
@@ -122,7 +122,7 @@ class Prepare(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.n_features_in_ = X.shape[1]
         self.medians_ = np.zeros(X.shape[1], dtype=X.dtype)
         known = is_number & ~missing.all(axis=0)
-        if known.any():  # of no column the median would warn
+        if known.any():  # without columns the median would warn
             self.medians_[known] = np.nanmedian(X[:, known], axis=0)
         self.indicated_ = is_number & (missing.mean(axis=0) >= Prepare.MUCH_MISSING)
         self.joined_ = np.zeros(X.shape[1], dtype=bool)

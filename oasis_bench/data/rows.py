@@ -1,6 +1,6 @@
 """The content of a data set: rows, their labels and the names of the classes.
 
-Also what people said of items: triplets that they judged, and candidates that they marked.
+Also people's judgements of items: triplets, and candidates marked as relevant.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def class_labels(y: Any, n_items: int | None = None, hint: str = "") -> Any:
 
     if is_sparse(y):
         raise UsageError("y has several labels an item (it is sparse): one class each is needed")
-    # A list of texts and NaN as an array of texts would hold the text 'nan'.
+    # As an array of texts, a list of texts and NaN would have the text 'nan'.
     given = y if isinstance(y, np.ndarray) else np.asarray(y, dtype=object)
     if given.ndim not in (1, 2) or (given.ndim == 2 and given.shape[1] != 1):
         raise UsageError(
@@ -83,14 +83,14 @@ class JudgedTriplets:
     Parameters
     ----------
     items : ndarray of shape (n_triplets, 3), int64
-        Item numbers: the query (or reference), the item judged more similar to it (or a), the
-        other (or b).  The three are different.
+        Item numbers: the query (or reference), the item judged more similar to it (or a), and the
+        other item (or b).  The three are different.
     votes : ndarray of shape (n_triplets, 2), int64, optional
-        How many people voted for a and for b; at least one in each triplet.  None: all who were
-        asked chose the first.
+        How many people voted for a and for b; at least one in each triplet.  None: all raters
+        chose the first.
     groups : ndarray of shape (n_triplets,), int64
-        The text query or the reference that a triplet belongs to.  Triplets of one group share
-        items, so that a split never parts them.
+        The text query or the reference of each triplet.  Triplets of one group share items, so a
+        split keeps them together.
 
     Raises
     ------
@@ -120,12 +120,12 @@ class JudgedTriplets:
                 raise UsageError(f"judged triplet {int(empty.argmax())} has no vote: leave it out")
 
     def part(self, chosen: npt.NDArray[np.bool_]) -> Self:
-        """Return the triplets that a mask (n_triplets,) chooses."""
+        """Return the triplets selected by a mask (n_triplets,)."""
         votes = None if self.votes is None else self.votes[chosen]
         return type(self)(self.items[chosen], votes, self.groups[chosen])
 
     def among(self, items: npt.NDArray[np.integer]) -> Self:
-        """Return the triplets whose items are all among those given, renumbered.
+        """Return the triplets with all their items in `items`, renumbered.
 
         An item's new number is its place in `items`, which are different item numbers.
         """
@@ -134,7 +134,7 @@ class JudgedTriplets:
         return replace(self.part(known), items=place[known])
 
     def arrays(self) -> Iterator[npt.NDArray[Any]]:
-        """Go over the arrays that are there, in order: what a hash of the content reads."""
+        """Iterate over the existing arrays, in order, for a hash of the content."""
         return (part for part in (self.items, self.votes, self.groups) if part is not None)
 
 
@@ -185,16 +185,16 @@ class Ratings:
 
     @property
     def groups(self) -> Items:
-        """The query, by its first number: what a split keeps together."""
+        """The original number of each query; a split keeps a query together."""
         return self.queries if self.names is None else self.names
 
     def part(self, chosen: npt.NDArray[np.bool_]) -> Self:
-        """Return the ratings that a mask (n_marked,) chooses."""
+        """Return the ratings selected by a mask (n_marked,)."""
         names = self.groups[chosen]
         return type(self)(self.queries[chosen], self.candidates[chosen], self.marks[chosen], names)
 
     def among(self, items: npt.NDArray[np.integer]) -> Self:
-        """Return the ratings whose query and candidate are among the items given, renumbered.
+        """Return the ratings with query and candidate in `items`, renumbered.
 
         An item's new number is its place in `items`, which are different item numbers.
         """
@@ -204,11 +204,11 @@ class Ratings:
         return type(self)(queries[known], candidates[known], self.marks[known], names)
 
     def arrays(self) -> Iterator[npt.NDArray[Any]]:
-        """Go over the arrays, in order: what a hash of the content reads."""
+        """Iterate over the arrays, in order, for a hash of the content."""
         return iter((self.queries, self.candidates, self.marks))
 
     def joined(self, n_items: int) -> npt.NDArray[np.int64]:
-        """Return the group of each of `n_items` items: those that pairs join, also over others."""
+        """Return the group of each of `n_items` items: pairs connect items to groups."""
         from scipy.sparse.csgraph import connected_components  # here: it is slow to import
 
         graph = sparse.coo_array((np.ones(len(self.queries)), self.items.T), (n_items, n_items))
@@ -219,7 +219,7 @@ Judgements = JudgedTriplets | Ratings
 
 
 def check_item_numbers(judgements: Judgements, n_items: int) -> None:
-    """Raise UsageError where judgements name an item that is not 0 to `n_items` - 1."""
+    """Raise UsageError if judgements name an item outside of 0 to `n_items` - 1."""
     what = "judged triplets" if isinstance(judgements, JudgedTriplets) else "ratings"
     numbers = judgements.items
     if not len(numbers):
@@ -242,7 +242,7 @@ class LabelledRows:
     Parameters
     ----------
     X : ndarray or csr_array of shape (n_rows, n_features)
-        float32 or float64, finite; NaN where a value is missing if there is an `encoding`.
+        float32 or float64, finite; with an `encoding`, NaN means a missing value.
     y : ndarray of shape (n_rows,), int64, or csr_array of shape (n_rows, n_queries)
         The number of each row's class, an index into `class_names`; or, with several labels,
         how relevant each row is to each query (JMLR 2010, 5.2.1: R_QI, here items x queries).
@@ -251,34 +251,34 @@ class LabelledRows:
     images : tuple of Path, optional
         The picture behind each row.
     left_out : tuple of str, default ()
-        Lines on what was left out of the data set, and why.
+        Lines on left-out parts of the data set, with reasons.
     remarks : tuple of str, default ()
-        Lines on what the user should know of the data before a run; they decide nothing.
+        Lines for the user on the data, before a run; they decide nothing.
     judged : JudgedTriplets, optional
         Triplets of rows that people judged.
     ratings : Ratings, optional
-        What people marked as relevant to a row.
+        Rows that people marked as relevant to a row.
     pixels : ndarray of shape (n_rows, height, width, 3), uint8, optional
         The picture of each row in red, green and blue.
     patches : Patches, optional
         The local descriptors of the picture of each row.
     folds : ndarray of shape (n_rows,), int64, optional
-        The fold of each row, from 0 without a gap, of two folds or more: the partitions that the
-        data set is published with.  Each fold tests once, and the other rows train.
+        The fold of each row, from 0 without a gap, at least two folds: the published partitions of
+        the data set.  Each fold tests once, and the other rows train.
     encoding : tuple of tuples of str, optional
-        What each column of a table is, and what its codes stand for: such rows are prepared with
-        what is learned from training rows.
+        The kind of each column of a table, and the meaning of its codes.  `Prepare` prepares such
+        rows with statistics of the training rows.
     schema : Schema, optional
-        How the table was read, for models and their later rows; it names the features.
+        The schema of the table, for models and their later rows; it names the features.
 
     Raises
     ------
     UsageError
-        Where the rows break one of these rules.
+        If the rows break one of these rules.
     """
 
     KINDS: ClassVar = ("rows", "pixels", "patches", Patches.AND_PIXELS)
-    """What an item is to a learner: a row of X, a picture, local descriptors, or the two."""
+    """The kinds of items for learners: rows of X, pictures, local descriptors, or the last two."""
 
     X: Rows
     y: Labels
@@ -351,15 +351,15 @@ class LabelledRows:
         Parameters
         ----------
         kind : {'rows', 'pixels', 'patches', 'patches+pixels'}
-            The last gives `Patches` that hold the pixels too.
+            The last returns `Patches` with pixels.
         features : str, optional
-            Kinds of features joined by +, where rows are made of several: rows, or patches, of
-            these alone.
+            Kinds of features joined by +, if rows have several kinds: return rows, or patches, of
+            these only.
 
         Raises
         ------
         UsageError
-            Where the data set does not give them.
+            If the data set does not have them.
         """
         rows = self.X if self.X.shape[1] else None
         given = {"rows": rows, "pixels": self.pixels, "patches": self.patches}
@@ -382,7 +382,7 @@ class LabelledRows:
 
     @property
     def n_folds(self) -> int:
-        """The number of folds; 0 where the data set has none."""
+        """The number of folds; 0 if the data set has none."""
         return 0 if self.folds is None else int(self.folds.max()) + 1
 
     @property
@@ -400,13 +400,13 @@ class LabelledRows:
             )
         X: Any = self.X
         if self.columns is not None:
-            import pandas as pd  # where it is used: a trial does without
+            import pandas as pd  # here: a trial needs none
 
             X = pd.DataFrame(X, columns=list(self.columns))
         return replace(self, X=schema.rows_of(X), encoding=schema.coding, schema=schema)
 
     def prepared(self) -> Rows:
-        """Return the rows, prepared with statistics of all of them where they have an encoding."""
+        """Return the rows, prepared with statistics of all rows if they have an encoding."""
         if self.encoding is None:
             return self.X
         from oasis_bench.data.preparing import Prepare  # here: it is slow to import
@@ -423,7 +423,7 @@ class LabelledRows:
         return ", ".join(self.class_names[number] for number in numbers)
 
     def thumbnail(self, row: int) -> bytes | None:
-        """Return the picture of a row as a small JPEG, or None where it cannot be read."""
+        """Return the picture of a row as a small JPEG, or None if it cannot be read."""
         return None if self.images is None else thumbnail(self.images[row])
 
     def class_counts(self) -> npt.NDArray[np.int64]:
@@ -434,11 +434,11 @@ class LabelledRows:
 
     @cached_property
     def secret(self) -> str:
-        """Hash the content in another way, for random orders that no file of a run gives away."""
+        """Hash the content with a salt, for random orders that no file of a run reveals."""
         return self.content_hash("secret")
 
     def content_hash(self, salt: str = "") -> str:
-        """Hash all but paths, remarks and names (SHA-256): a trial's identity holds its data."""
+        """Hash all but paths, remarks and names (SHA-256), for the identity of trials."""
         coded = "" if self.encoding is None else repr(self.encoding)
         digest = hashlib.sha256(f"{salt}{self.class_names!r}{coded}".encode())
         arrays = [*_parts(self.X), *_parts(self.y)]
@@ -452,7 +452,7 @@ class LabelledRows:
 
 
 def check_items(kind: str, items: Any) -> None:
-    """Raise UsageError where items are not pixels, or not patches, as rows hold them."""
+    """Raise UsageError if items are not valid pixels or patches for rows."""
     if kind == "pixels":
         check_pixels(items)
     elif not isinstance(items, Patches):
@@ -473,7 +473,7 @@ def _check_folds(folds: npt.NDArray[np.int64], n_rows: int) -> None:
 
 
 def _parts(array: npt.NDArray[Any] | sparse.csr_array) -> tuple[npt.NDArray[Any], ...]:
-    """Return the arrays that hold the content; indices as int64, whatever width they have."""
+    """Return the arrays of the content; indices are converted to int64."""
     if isinstance(array, sparse.csr_array):
         indices, indptr = (part.astype(np.int64) for part in (array.indices, array.indptr))
         return array.data, indices, indptr, np.array(array.shape)

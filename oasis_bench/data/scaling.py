@@ -1,4 +1,4 @@
-"""What the harness does to rows before any learner sees them, learned from training rows only."""
+"""The scalings of rows before any learner sees them, learned from training rows only."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class Normalizer(preprocessing.Normalizer):  # type: ignore[misc]
 class PrincipalComponents(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """The first principal components of the training rows, or as many as there are; dense.
 
-    They keep the matrix W of thousands of features small: Wang et al. 2014 take 1000 of a kernel
-    PCA.
+    They keep the matrix W small if there are thousands of features: Wang et al. 2014 take 1000 of a
+    kernel PCA.
     """
 
     def __init__(self, n_components: int = 256) -> None:
@@ -48,7 +48,7 @@ class PrincipalComponents(TransformerMixin, BaseEstimator):  # type: ignore[misc
 
     def fit(self, X: Rows, y: object = None) -> Self:
         """Find the components of the rows X (n_rows, n_features)."""
-        from sklearn.decomposition import PCA  # where it is used: it is slow to import
+        from sklearn.decomposition import PCA  # here: it is slow to import
 
         self.n_features_in_ = X.shape[1]
         n_components = min(self.n_components, *X.shape)
@@ -93,13 +93,13 @@ class InverseDocumentFrequency(TransformerMixin, BaseEstimator):  # type: ignore
     Attributes
     ----------
     features_ : ndarray of int
-        The numbers of those that are kept.
+        The numbers of the kept features.
     idf_ : ndarray
         Their weights.
     """
 
     def fit(self, X: Rows, y: object = None) -> Self:
-        """Count the rows with each feature; raise UsageError where no feature has a weight."""
+        """Count the rows with each feature; raise UsageError if no feature has a weight."""
         X = canonical(X)
         self.n_features_in_ = X.shape[1]
         share = np.asarray((X > 0).sum(axis=0)).ravel() / X.shape[0]
@@ -122,9 +122,9 @@ class InverseDocumentFrequency(TransformerMixin, BaseEstimator):  # type: ignore
 
 
 class Scaling:
-    """What is done to rows, by its name: a key of `WORDS`, which `PCA` and a number may follow.
+    """A scaling of rows, by its name: a key of `WORDS`, which `PCA` and a number may follow.
 
-    Raise UsageError where there is none of this name.
+    Raise UsageError if no scaling has this name.
     """
 
     WORDS: ClassVar[Mapping[str, str]] = {
@@ -136,19 +136,19 @@ class Scaling:
         "minmax": "each column scaled to 0 to 1 over the training rows",
         "tfidf": "weighted by the idf of training rows, then each row divided by its length",
     }
-    """What is done to rows, in words; `PCA` may follow each, with a number of components."""
+    """Each scaling in words; `PCA` may follow each, with a number of components."""
 
     PCA = "+pca"
-    """Then the first so many principal components over the training rows, as in 'standard+pca128'.
+    """A projection on the first principal components of the training rows: 'standard+pca128'.
 
-    Rows that were of unit length are divided by their length again.
+    Rows that had unit length are divided by their length again.
     """
 
     KEEPS_ZEROS = ("none", "l2", "tfidf")
-    """What keeps a zero a zero, so that sparse rows stay sparse."""
+    """Scalings that keep zeros, so that sparse rows stay sparse."""
 
     OF_COLUMNS = ("standard", "standard+l2", "minmax")
-    """What makes columns of unlike scales alike."""
+    """Scalings that give all columns the same scale."""
 
     STEPS: ClassVar[Mapping[str, type[Any]]] = {
         step.__name__: step
@@ -157,7 +157,7 @@ class Scaling:
             *(PrincipalComponents, InverseDocumentFrequency, Dense, Prepare),
         )
     }
-    """The transformers that `learn` makes, by name: a model file may hold these."""
+    """The transformers that `learn` makes, by name; a model file may have these."""
 
     def __init__(self, name: str) -> None:
         first, is_projected, number = name.partition(self.PCA)
@@ -169,9 +169,9 @@ class Scaling:
 
     @classmethod
     def of(cls, steps: Sequence[Any]) -> Self | None:
-        """Return the scaling whose transformers these are, or None.
+        """Return the scaling that has these transformers, or None.
 
-        scikit-learn's Normalizer is as ours; `Prepare` and `Dense` may be among them.
+        scikit-learn's Normalizer equals ours; `Prepare` and `Dense` are ignored.
         """
         kinds = [_kind(step) for step in steps if not isinstance(step, Dense | Prepare)]
         n_components = [
@@ -183,7 +183,7 @@ class Scaling:
 
     @property
     def words(self) -> str:
-        """What it does to rows."""
+        """The scaling in words."""
         if self._n_components is None:
             return self.WORDS[self._first]
         projected = f"the first {self._n_components} principal components of the training rows"
@@ -191,7 +191,7 @@ class Scaling:
         return f"{self.WORDS[self._first]}; then {projected}{again}"
 
     def refuse(self, X: Rows) -> None:
-        """Raise UsageError where rows cannot be scaled so."""
+        """Raise UsageError if rows cannot be scaled so."""
         if sparse.issparse(X) and self._first not in self.KEEPS_ZEROS:
             raise UsageError(
                 f"scaling {self.name} turns the zeros of sparse rows into other numbers: use "
@@ -243,15 +243,15 @@ class Scaling:
 
 
 def apply_steps(steps: Sequence[Any], X: Any) -> Any:
-    """Return rows as fitted transformers make them, one after the other."""
+    """Return rows after fitted transformers, in order."""
     return reduce(lambda rows, step: step.transform(rows), steps, X)
 
 
 def unlike_ranges(X: Rows) -> tuple[float, float] | None:
-    """Return the least and largest range of a column, where they differ by more than `UNLIKE`.
+    """Return the least and the largest range of columns, if they differ by more than `UNLIKE`.
 
-    A range is the largest value less the least one; columns that do not vary do not count.
-    None for sparse rows: nothing makes their columns alike and keeps them sparse.
+    A range is the largest value minus the least; constant columns do not count.  None for sparse
+    rows: no scaling makes their columns alike and keeps them sparse.
     """
     if sparse.issparse(X):
         return None

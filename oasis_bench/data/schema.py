@@ -1,6 +1,6 @@
-"""How a table is read: a record that is made once, of a whole table, and kept with each model.
+"""The schema of a table: a record that is made once, from a whole table, and kept with each model.
 
-Later rows of any source, such as a file or a DataFrame, are read by it, or refused.
+Later rows from any source, such as a file or a DataFrame, must fit the schema.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from scipy import sparse
 from oasis_bench.data import cells
 from oasis_bench.system import UsageError, did_you_mean, quoted, require_packages, spelled
 
-if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
+if TYPE_CHECKING:  # pandas is imported only when used: a trial needs none
     import pandas as pd
 
 Encoding: TypeAlias = tuple[tuple[str, ...], ...]
-"""The kind of each column, and the texts that its codes stand for where it held text.
+"""The kind of each column, and for texts, the texts that its codes stand for.
 
-A matrix in this encoding holds NaN where a value is missing, codes for texts, days for dates, and
-0 in columns that are left out."""
+A matrix in this encoding has NaN for missing values, codes for texts, days for dates, and 0 in
+columns that are left out."""
 
 MOST_NAMED = 12
-"""Columns that a message names."""
+"""Most columns that a message names."""
 
 Reader: TypeAlias = "Callable[[Any], float | None]"
 """Returns the number of a cell, NaN if it is missing, and None if it does not fit its column."""
 
 
 class Column(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """How a column is read.
+    """The schema of a column.
 
     Attributes
     ----------
@@ -45,16 +45,16 @@ class Column(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
     kind : {'number', 'date', 'category', 'constant', 'id'}
         The last two are left out.
     form : str
-        Of numbers the unit that each cell has, such as '%', or `cells.BOOLEAN`; of dates one of
+        For numbers, the unit of each cell, such as '%', or `cells.BOOLEAN`.  For dates, one of
         `cells.DATE_FORMS` or a format of `strptime`.
     texts : tuple of str
-        Of categories, in the order of their codes.
+        The categories, in the order of their codes.
     is_declared : bool
-        Whether the user declared the kind: then cells that do not fit are missing.
+        Whether the user declared the kind; then cells that do not fit are missing.
     """
 
     LEFT_OUT = ("constant", "id")
-    """Kinds of columns that tell nothing about new rows."""
+    """Kinds of columns without information on new rows."""
 
     name: str
     kind: Literal["number", "date", "category", "constant", "id"] = "number"
@@ -79,13 +79,13 @@ class Column(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
 
     @property
     def words(self) -> str:
-        """Say what its cells are."""
+        """The kind of its cells."""
         form = f" ({self.form})" * bool(self.form)
         return {"number": f"a number{form}", "date": f"a date{form}"}.get(self.kind, "a text")
 
 
 class Schema(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """How a table is read.
+    """The schema of a table.
 
     Attributes
     ----------
@@ -94,11 +94,11 @@ class Schema(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
     missing : tuple of str
         Texts that mean a missing category.
     decimal, thousands : str
-        The signs of numbers in text; see `cells.number_pattern`.
+        The separators of numbers in text; see `cells.number_pattern`.
     encoding : str
-        That of the file; other files in UTF-8 or UTF-16 are recognised.
+        The encoding of the file; other files in UTF-8 or UTF-16 are recognised.
     is_plain : bool
-        Whether all columns are numbers of which none was missing: then none may be later.
+        Whether all columns are numbers without gaps; then later rows may have no gaps.
     is_single : bool
         Whether numbers are float32.
     n_features, from_zero : int, bool
@@ -151,12 +151,12 @@ class Schema(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
         Returns
         -------
         ndarray of shape (n_rows, n_columns) or CSR
-            Sparse rows as they are: they have no texts and no missing values.
+            Sparse rows are unchanged: they have no texts and no missing values.
 
         Raises
         ------
         UsageError
-            If a column is missing, or a cell is not what it was in the table of the schema.
+            If a column is missing, or a cell does not fit the schema.
         """
         X = table_of(X)
         is_sparse = sparse.issparse(X)
@@ -231,7 +231,7 @@ class Schema(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
     def values_of(
         self, column: Column, given: pd.Series[Any]
     ) -> tuple[npt.NDArray[np.float64], Sequence[int]]:
-        """Return the number of each cell of a column, NaN if missing, and the rows that are wrong.
+        """Return the number of each cell of a column, NaN if missing, and the rows of wrong cells.
 
         Wrong cells are NaN, too.
         """
@@ -258,7 +258,7 @@ class Schema(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
         return numbers[places], np.flatnonzero(is_wrong[places]).tolist()
 
     def _reader(self, column: Column) -> Reader:
-        """Return what reads a cell of a column: a text, or a value of Python."""
+        """Return a function that reads a cell of a column: a text, or a value of Python."""
         if column.kind == "category":
             return partial(_code, _Codes(column.texts), frozenset(self.missing))
         missing = frozenset({*self.missing, *cells.NO_FEATURE})

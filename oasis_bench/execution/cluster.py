@@ -1,7 +1,7 @@
-"""Trials on a Dask cluster: a worker runs each in fresh processes, as one machine does.
+"""Runs trials on a Dask cluster; a worker runs each trial in fresh processes, as a machine does.
 
-Not for starting a cluster, nor for learning one model on many machines, which
-`oasis_bench.algorithms.oasis_parallel` does.
+It does not start a cluster.  `oasis_bench.algorithms.oasis_parallel` learns one model on many
+machines.
 """
 
 from __future__ import annotations
@@ -42,27 +42,27 @@ except ImportError as error:
 CONNECT_SECONDS = 10
 
 WORKER_SECONDS = 60
-"""How long to wait for a worker where none is left: a nanny starts another in a few seconds."""
+"""How long to wait for a worker if none is left: a nanny starts another in a few seconds."""
 
 POLL_SECONDS = 0.5
-"""Between two looks whether a worker is left."""
+"""Time between two checks whether a worker is left."""
 
 ANY_SIZE = {"distributed.admin.large-graph-warning-threshold": "1 PiB"}
-"""Dask's setting for rows without a warning."""
+"""Dask's setting for large rows without a warning."""
 
 RETRIES = 2
-"""How often Dask tries again what a worker could not run, such as for its disk."""
+"""How often Dask repeats a trial that a worker could not run, such as for its disk."""
 
 
 Ended: TypeAlias = tuple[TrialResult, Mapping[str, bytes], bytes]
-"""A trial that has ended on a worker: its result, its files by kind, what the learner printed."""
+"""A trial that has ended on a worker: its result, its files by kind, the learner's output."""
 
 
 class Cluster:
     """The workers of a Dask cluster, by the address of its scheduler: ``tcp://head:8786``."""
 
     def __init__(self, address: str) -> None:
-        # Where the scheduler is lost, one message of ours is enough: Dask would log tracebacks.
+        # If the scheduler is lost, our one message is enough: Dask would log tracebacks.
         logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
         self._address = address
         try:
@@ -102,8 +102,8 @@ class Cluster:
     ) -> Iterator[Iterator[TrialResult]]:
         """Run trials and yield their results as they end; see `ThisMachine`.
 
-        Dask runs a trial again whose worker dies, as often as its setting
-        ``distributed.scheduler.allowed-failures`` says; then its result is 'crashed'.
+        If a worker dies, Dask repeats its trial, as often as its setting
+        ``distributed.scheduler.allowed-failures`` says; then the result is 'crashed'.
         """
         under_way: dict[Future, TrialSpec] = {}
         try:
@@ -120,12 +120,12 @@ class Cluster:
         output_log: Path,
     ) -> Iterator[TrialResult]:
         with self._cluster_errors(), dask.config.set(ANY_SIZE):
-            # The rows are a result of Dask: it makes them anew where all that had them died.
+            # The rows are a result of Dask: it makes them again if all workers with them died.
             shared = self._client.submit(_same, replace(rows, images=None), pure=False)
 
         @self._cluster_errors()
         def submit() -> None:
-            # Only as many as can run at once: a worker that dies then loses only running trials.
+            # Submit only as many as can run at once: a dead worker then loses only running trials.
             n_threads = sum(worker["nthreads"] for worker in self._workers().values())
             while waiting and len(under_way) < max(1, n_threads):
                 spec = waiting.popleft()
@@ -139,7 +139,7 @@ class Cluster:
             for future in self._ended(under_way):
                 spec = under_way.pop(future)
                 result, files, printed = self._result(future, spec, rows.X.shape[1])
-                future.release()  # else Dask would compute it anew where its worker dies
+                future.release()  # else Dask would repeat it if its worker dies
                 submit()  # the workers go on while the result is stored
                 folder = Folder(output_log.parent)
                 if printed:
@@ -147,7 +147,7 @@ class Cluster:
                 yield _with_files(result, files, folder)
 
     def _ended(self, under_way: Collection[Future]) -> Collection[Future]:
-        """Wait for trials that end; for some time only, so that a loss of all workers is seen."""
+        """Wait for trials to end, for a limited time, so that a loss of all workers is seen."""
         with self._cluster_errors():
             with suppress(TimeoutError):
                 return list(wait(list(under_way), POLL_SECONDS, "FIRST_COMPLETED").done)
@@ -155,7 +155,7 @@ class Cluster:
             return []
 
     def _result(self, future: Future, spec: TrialSpec, n_features: int) -> Ended:
-        """Return the result of a trial, or that of one that no worker could run."""
+        """Return the result of a trial, also if no worker could run it."""
         with self._cluster_errors():
             try:
                 return future.result()  # type: ignore[no-any-return]
@@ -172,10 +172,10 @@ class Cluster:
 
     @contextmanager
     def _cluster_errors(self) -> Iterator[None]:
-        """Raise UsageError where the scheduler or the last worker is gone.
+        """Raise UsageError if the scheduler or the last worker is gone.
 
-        A client that has lost its scheduler tries to reach it for `CONNECT_SECONDS`; then it
-        closes itself, and answers calls with errors of many types.
+        A client that has lost its scheduler tries to reach it for `CONNECT_SECONDS`.  Then it
+        closes itself, and its calls raise errors of many types.
         """
         try:
             yield
@@ -220,14 +220,14 @@ def _run_on_worker(spec: TrialSpec, rows: LabelledRows) -> Ended:
             f"the worker has another source of {what}: install the same oasis-bench in the same "
             "way, and put the same plugins in the same place"
         )
-    # Dask removes the folder of a worker that was killed when the next one starts.
+    # When the next worker starts, Dask removes the folder of a killed worker.
     with tempfile.TemporaryDirectory(dir=get_worker().local_directory) as folder:
         log = Path(folder) / Folder.OUTPUT_LOG
         here = ThisMachine(jobs=1, on_poll=_leave_if_unwanted)
         try:
             with here.run([spec], rows, log) as results:
                 (result,) = results
-        except UsageError as error:  # of this machine's disk, not of the run
+        except UsageError as error:  # an error of this machine's disk
             raise OSError(str(error)) from error
         printed = b""
         with suppress(FileNotFoundError):
@@ -237,10 +237,10 @@ def _run_on_worker(spec: TrialSpec, rows: LabelledRows) -> Ended:
 
 
 def _leave_if_unwanted() -> None:
-    """Raise `Reschedule` where the scheduler has released this task or is gone.
+    """Raise `Reschedule` if the scheduler has released this task or is gone.
 
-    Dask itself lets such a task run on.  The scheduler releases a task that its client cancels,
-    and all tasks of a client that closes or dies.
+    Dask itself lets such a task continue.  The scheduler releases a task if its client cancels the
+    task, closes or dies.
     """
     worker = get_worker()
     task = worker.state.tasks.get(worker.get_current_task())

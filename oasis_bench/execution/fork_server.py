@@ -1,22 +1,22 @@
-"""A process that has done the imports, which take a second, and forks trials at once.
+"""A process that has done the imports, which take a second, and then forks trials quickly.
 
 `ForkServer` is the harness's side of it.  Below the harness are:
 
-- The server (`serve`) has done the imports.  It runs no learner, so it can always end what is
+- The server (`serve`) has done the imports.  It runs no learner, so it can always end the processes
   below it.  On Linux it becomes the parent of orphans and kills them.
 - A guard is the parent of the process that runs the learner.  A learner that kills or stops its
   parent harms only the guard.
 - The process of a call runs the learner.
 
-Python's own, the start method 'forkserver' of multiprocessing with these imports preloaded, starts
-and joins a child that does nothing in 38 ms, this one in 65 ms (medians of 50 each, in turn, on two
-busy cores).  The 27 ms buy three things that learners must not take from a run:
+The start method 'forkserver' of multiprocessing, with these imports preloaded, starts and joins an
+idle child in 38 ms; this server takes 65 ms (medians of 50 each, in turn, on two busy cores).  The
+27 ms buy three protections against learners:
 
 - The guard.  With multiprocessing the server is the parent: a learner that kills or stops its
   parent would end all trials after it.
-- When a call has ended, all that it has started is dead, also what left its group and session,
-  and also where the server itself was killed.
-- A call gets a socket, by which files go to and fro.
+- When a call has ended, all processes that it started are dead, even if they left its group and
+  session, and even if the server itself was killed.
+- A call gets a socket, which sends files in both directions.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from oasis_bench.system import (
 PREPARE_TRIALS = "oasis_bench.trial.learner_side.stages:warm_up"
 
 READY_SECONDS = 120.0
-"""How long a server may take to start: the imports, on a slow disk."""
+"""How long a server may take to start, with imports from a slow disk."""
 
 END_SECONDS = 10.0
 """How long a server may take to end a call."""
@@ -63,14 +63,14 @@ _NOT_FOR_SERVERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """The harness handles these, and then ends its servers."""
 
 MARK = "OASIS_BENCH_SERVER"
-"""In the environment of all processes of a server: how they are found after its death."""
+"""It marks the environment of all processes of a server, to find them after its death."""
 
 
 class ForkServer:
     """A fork server, for one call at a time.
 
-    It calls `prepare`, as ``module:function``, once before anything is forked; then `is_ready`.
-    All that a call starts is below its process, `pid`.
+    It calls `prepare`, as ``module:function``, once before any fork; then `is_ready` is True.
+    All processes of a call are below the server's process, `pid`.
     """
 
     def __init__(self, prepare: str = PREPARE_TRIALS) -> None:
@@ -87,7 +87,7 @@ class ForkServer:
             # Trials set their own number of threads.
             env={**os.environ, **dict.fromkeys(THREAD_VARIABLES, "1"), MARK: self._mark},
             pass_fds=[theirs.fileno()],
-            process_group=0,  # Ctrl-C is for the harness, which ends the others
+            process_group=0,  # only the harness gets Ctrl-C; it ends the others
         )
         theirs.close()
         self.pid = self._process.pid
@@ -106,10 +106,10 @@ class ForkServer:
         return self._connection
 
     def start(self, function: Callable[..., object], *arguments: Any, line: int) -> None:
-        """Order ``function(*arguments, line)`` in a process of its own; do not wait for it.
+        """Start ``function(*arguments, line)`` in a new process; do not wait for it.
 
-        It has the environment, the working folder and the import path of the harness, and a copy
-        of the file descriptor `line`.
+        The process has the environment, the working folder and the import path of the harness, and
+        a copy of the file descriptor `line`.
         """
         environment = {**os.environ, MARK: self._mark}
         call = (function, arguments, _import_path(), environment, _working_folder())
@@ -122,9 +122,9 @@ class ForkServer:
     def exit_code(self) -> int | None:
         """Return the exit status of the call, -N for signal N; None while it runs.
 
-        When there is a status, all processes that the call has started are dead.  The server's
-        own death by a signal ends the call with that signal.  Raise UsageError where it ended by
-        itself before it was ready, or takes too long to be so.
+        When there is a status, all processes that the call has started are dead.  If a signal
+        kills the server, the call ends with that signal.  Raise UsageError if the server exited
+        before it was ready, or takes too long to start.
         """
         self._wake()
         while self._exit_code is None and self._connection.poll():
@@ -139,7 +139,7 @@ class ForkServer:
         return self._exit_code
 
     def end(self) -> None:
-        """End the call and all that it has started, if they have not ended."""
+        """End the call and all processes that it has started, if they still run."""
         try:
             if self._exit_code is None:
                 self._wake()
@@ -152,8 +152,8 @@ class ForkServer:
                 self.close()
 
     def close(self) -> None:
-        """End the server and all that is below it."""
-        self._connection.close()  # for the server, the order to end
+        """End the server and all processes below it."""
+        self._connection.close()  # tells the server to end
         self._wake()
         try:
             self._process.wait(END_SECONDS if self.is_ready else 0)
@@ -161,16 +161,16 @@ class ForkServer:
             Processes(self.pid).kill()
             self._process.kill()
             self._process.wait()
-        if self._process.returncode < 0:  # it could not end what was below it
+        if self._process.returncode < 0:  # it could not end the processes below it
             kill_marked(MARK, self._mark)
         self._exit_code = min(self._process.returncode, 0) or -signal.SIGKILL
 
     def _wake(self) -> None:
-        """Let the server go on, where something has stopped it."""
+        """Let the server continue, in case it was stopped."""
         self._process.send_signal(signal.SIGCONT)
 
     def _receive(self) -> None:
-        """Read one message of the server: first that it is ready, then the status of each call."""
+        """Read a message of the server: the first says 'ready', others the status of a call."""
         try:
             message = self._connection.recv()
         except (EOFError, OSError):  # the server has ended
@@ -186,7 +186,7 @@ class ForkServer:
 _idle: list[ForkServer] = []
 """Servers for the next trial, and for the next run of this process."""
 
-os.register_at_fork(after_in_child=_idle.clear)  # servers of this process are not its fork's
+os.register_at_fork(after_in_child=_idle.clear)  # a fork must not use them
 
 
 def borrow() -> ForkServer:
@@ -200,7 +200,7 @@ def borrow() -> ForkServer:
 
 
 def give_back(server: ForkServer) -> None:
-    """Keep a server whose call has ended, for the next that borrows."""
+    """Keep a server whose call has ended, for the next call of `borrow`."""
     if server.lives:
         _idle.append(server)
 
@@ -228,10 +228,10 @@ def _working_folder() -> str | None:
 
 
 def serve(prepare: str, descriptor: int) -> None:
-    """Make one call after the other for the harness, until the harness is gone.
+    """Make calls for the harness, one after another, until the harness is gone.
 
-    For each call the exit status of its process is sent back, once.  `END` changes nothing where
-    the call has ended already.  The `descriptor` is that of the connection with the harness.
+    After each call the exit status of its process is sent back, once.  `END` has no effect if the
+    call has already ended.  `descriptor` is the connection with the harness.
     """
     adopt_orphans()
     for number in _NOT_FOR_SERVERS:
@@ -246,11 +246,11 @@ def serve(prepare: str, descriptor: int) -> None:
             call = control.recv_bytes()
             if call != END:
                 control.send(_run(call, recv_handle(control), control))
-    os._exit(0)  # without the interpreter's own end, which has nothing to clear up
+    os._exit(0)  # the interpreter has nothing to clean up
 
 
 def _run(call: bytes, line: int, control: Connection) -> int:
-    """Start a guard, wait for its end or for the order to end, kill what is left."""
+    """Start a guard, wait until it ends or `END` comes, and kill the remaining processes."""
     ended, of_guard = Pipe(duplex=False)
     if os.fork() == 0:
         control.close()
@@ -272,8 +272,8 @@ def _run(call: bytes, line: int, control: Connection) -> int:
 
 
 def _end_all() -> None:
-    """Kill all that is below this process, and wait until nothing is left."""
-    with suppress(ChildProcessError):  # no child is left: an orphan would be one
+    """Kill all processes below this one, and wait until none is left."""
+    with suppress(ChildProcessError):  # no child is left, nor an orphan
         while True:
             ended, _ = os.waitpid(-1, os.WNOHANG)
             if not ended:
@@ -283,7 +283,7 @@ def _end_all() -> None:
 
 def _guard(call: bytes, line: int, of_guard: Connection) -> NoReturn:
     """Start the process that makes the call, and send its exit status."""
-    os.setpgid(0, 0)  # a learner that signals its group, or its parent's, does not reach the server
+    os.setpgid(0, 0)  # signals of a learner to its group, or its parent's, do not reach the server
     die_with_parent()
     child = os.fork()
     if child == 0:
@@ -302,7 +302,7 @@ def _die_first() -> None:
 
 
 def _make_call(pickled: bytes, line: int) -> NoReturn:
-    """Make the call that `ForkServer.start` pickled, as the only thing that this process does."""
+    """Make the call that `ForkServer.start` pickled, then end this process."""
     status = 1
     try:
         die_with_parent()

@@ -1,7 +1,7 @@
-"""Trials on this machine: each in fresh processes, at most `jobs` at a time, held to a budget.
+"""Runs trials on this machine: in fresh processes, at most `jobs` at a time, with a budget.
 
-Where a trial hangs, crashes or takes all memory, its result says so, and the others go on: nothing
-here waits without a limit of time for what a trial's processes send.
+If a trial hangs, crashes or takes all memory, its result says so, and the others continue.  Nothing
+here waits for a trial's processes without a time limit.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from oasis_bench.experiment import TrialSpec
 
 POLL_SECONDS, LONG_POLL_SECONDS = 0.05, 1.0
-"""Seconds between two looks at a trial with a limit of memory, and at one without."""
+"""Seconds between two checks of a trial with a memory limit, and of one without."""
 
 
 Executor: TypeAlias = "ThisMachine | Cluster"
-"""Runs trials; a context manager, which ends its processes when it is left."""
+"""Runs trials; a context manager that ends its processes on exit."""
 
 
 def executor(jobs: int, cluster: str | None) -> Executor:
-    """Make what runs trials: `jobs` at a time here, or a cluster by its scheduler's address."""
+    """Return an executor: `jobs` trials at a time here, or the cluster of a scheduler's address."""
     if jobs < 1:
         raise UsageError(f"jobs = {jobs}: at least 1 is needed")
     if cluster is None:
@@ -54,27 +54,27 @@ def executor(jobs: int, cluster: str | None) -> Executor:
 class ThisMachine:
     """The processes of this machine: `jobs` trials at a time, in the order of their specs.
 
-    `on_poll` is called at least once a second while trials run; what it raises ends them.
+    `on_poll` is called at least once a second while trials run; its exceptions end them.
     """
 
     def __init__(self, jobs: int, on_poll: Callable[[], None] = lambda: None) -> None:
         self.jobs, self._on_poll = jobs, on_poll
 
     def __enter__(self) -> Self:
-        """Start a fork server: it imports while the data set is loaded."""
+        """Start a fork server, which imports while the data set is loaded."""
         start_early()
         return self
 
     def __exit__(self, *exc: object) -> None:
-        """Do nothing: a run ends its trials, and idle servers are for the next run."""
+        """Do nothing: `run` ends its trials, and idle servers stay for the next run."""
 
     @property
     def shares_cores(self) -> bool:
-        """Whether trials run side by side."""
+        """Whether trials run in parallel."""
         return self.jobs > 1
 
     def provenance(self) -> dict[str, Any]:
-        """Tell how many trials ran at a time."""
+        """Return how many trials ran at a time."""
         return {"jobs": self.jobs}
 
     @contextmanager
@@ -83,7 +83,7 @@ class ThisMachine:
     ) -> Iterator[Iterator[TrialResult]]:
         """Run trials and yield their results as they end; leaving the context kills the others.
 
-        What the learners print is appended to `output_log`.
+        The output of the learners is appended to `output_log`.
         """
         running: list[TrialProcess] = []
         with closing(Trials(rows, output_log)) as trials:
@@ -119,7 +119,7 @@ class ThisMachine:
 
 
 class TrialProcess:
-    """A trial under way, one process a stage."""
+    """A running trial, with one process per stage."""
 
     def __init__(self, conversation: Conversation) -> None:
         self._conversation = conversation
@@ -134,8 +134,8 @@ class TrialProcess:
 
     @property
     def waits_for(self) -> list[Any]:
-        """What `multiprocessing.connection.wait` should wait for before `poll` is called."""
-        server = self._server.sentinel  # closed where the server has died
+        """The objects for `multiprocessing.connection.wait` before `poll` is called."""
+        server = self._server.sentinel  # closed if the server has died
         return [
             *([] if server.closed else [server]),
             *([self._line] if self._inbox.is_open else []),
@@ -148,9 +148,9 @@ class TrialProcess:
         return min(longest, max(0.0, self._deadline - time.monotonic()))
 
     def poll(self) -> None:
-        """Read what was sent, hold the trial to its budget, end what has ended."""
+        """Read messages, enforce the budget, and end a finished stage or trial."""
         conversation = self._conversation
-        exit_code = self._server.exit_code()  # first: what it sent before its end is still read
+        exit_code = self._server.exit_code()  # first, so that its last messages are still read
         if self._deadline == math.inf and self._server.is_ready:
             self._begin_phase()
         has_read = self._inbox.read()
@@ -171,17 +171,17 @@ class TrialProcess:
             self._conversation.printed.shorten()
 
     def end(self) -> None:
-        """End the process of the stage and all that it started."""
+        """End the process of the stage and all its child processes."""
         self._inbox.close()
         self._server.end()
         give_back(self._server)
 
     def close(self) -> None:
-        """End the trial, where it has not ended."""
+        """End the trial if it still runs."""
         if self._conversation.result is None:
             self.end()
             self._conversation.close()
-            with suppress(OutputError):  # what ended the run is raised
+            with suppress(OutputError):  # the error that ended the run is raised
                 self._conversation.printed.end()
 
     def _start_stage(self) -> None:
@@ -196,14 +196,14 @@ class TrialProcess:
         self._deadline = math.inf  # the time begins when the server is ready
 
     def _begin_phase(self) -> None:
-        """Give a phase, of which the start of the process is the first, the whole budget."""
+        """Give a phase the whole budget; the start of the process is the first phase."""
         self._since = time.monotonic()
         self._deadline = self._since + (self._seconds or math.inf)
 
     def _hold_to_budget(self) -> None:
         conversation, now = self._conversation, time.monotonic()
         phase = conversation.phase
-        if not self._inbox.is_open:  # then the end of its process is due
+        if not self._inbox.is_open:  # then its process should end soon
             self._deadline = min(self._deadline, now + END_SECONDS)
         if now > self._deadline and not self._inbox.is_open:
             conversation.end("crashed", f"closed its connection with the harness during {phase}")

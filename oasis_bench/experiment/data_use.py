@@ -1,6 +1,6 @@
-"""What an experiment takes of its data set: classes, items of each, partitions, example queries.
+"""The parts of a data set that an experiment uses: classes, items, partitions, example queries.
 
-What is unknown or too small is refused.
+Unknown or too small parts are refused.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from oasis_bench.tasks import Numbers, Split
 LONGEST_NAME = 30
 
 UNEQUAL = 5
-"""Times as large as the smallest class: then a draw of as many items of each is no fair sample."""
+"""From this ratio of class sizes on, equal numbers of items per class are no fair sample."""
 
 LEAST = 6
-"""Items of a class that is of use: 4 train, 2 in each of two inner folds, and 2 test."""
+"""Smallest usable class: 4 items train, 2 in each of two inner folds, and 2 test."""
 
 SETTINGS_OF_SPLITS = {
     "test_share": "a stratified split, several labels an item or judgements",
     "most_items": "a stratified split",
 }
-"""What the settings are for that only some splits read."""
+"""Settings that only some splits read, and their purpose."""
 
 
 def _sizes() -> str:
-    """Name the settings of how many items of a class train and test."""
+    """Name the settings for the training and test items of a class."""
     return f"{spelled('train_per_class')} and {spelled('test_per_class')}"
 
 
@@ -48,8 +48,8 @@ def choose_subsets(
 ) -> dict[str, tuple[int, ...]]:
     """Name the class subsets of an experiment, each with its class numbers in ascending order.
 
-    Unknown subsets or classes, and those of too few items for the split, are refused.  With
-    replicates a subset has the classes of all sets, one set after the other (see `class_set`).
+    Unknown subsets or classes, and classes with too few items, are refused.  With replicates, a
+    subset has the classes of all sets, one set after the other (see `class_set`).
     """
     e = experiment
     needed = split.needed_per_class()
@@ -78,21 +78,21 @@ def choose_subsets(
 
 
 def class_set(e: Experiment, classes: tuple[int, ...], partition: int) -> tuple[int, ...]:
-    """Return the classes of a subset that a partition is of: all, or with replicates its set."""
+    """Return the classes of a partition: all of the subset, or with replicates its set."""
     size = len(classes) // (e.replicates or 1)
     start = partition * size if e.replicates else 0
     return tuple(sorted(classes[start : start + size]))
 
 
 def _list_name(names: Sequence[str], taken: Collection[str]) -> str:
-    """Name a list of classes for tables: whole where it is short."""
+    """Name a list of classes for tables; a short list in full."""
     whole = "+".join(names)
     name = whole if len(whole) <= LONGEST_NAME else f"{names[0]}+{len(names) - 1} more"
     return f"{name} ({len(taken) + 1})" if name in taken else name
 
 
 def refuse_unknown_subsets(experiment: Experiment, dataset: Dataset) -> None:
-    """Raise UsageError for a named class subset that the data set has not: before it is loaded."""
+    """Raise UsageError for a class subset that the data set lacks, before the set is loaded."""
     known = [*dataset.class_subsets, "all"]
     for item in experiment.classes:
         if isinstance(item, str) and item not in known:
@@ -109,7 +109,7 @@ def _numbers(
     rows: LabelledRows,
     needed: tuple[int, int],
 ) -> tuple[int, ...]:
-    """Return the numbers of a subset's classes, each of which has the items that are needed."""
+    """Return the class numbers of a subset; raise UsageError for classes with too few items."""
     found = {name: _class_number(name, rows.class_names) for name in names}
     missing = [name for name, number in found.items() if number is None]
     if missing:
@@ -120,7 +120,7 @@ def _numbers(
     numbers = sorted(number for number in found.values() if number is not None)
     counts = rows.class_counts()[numbers]
     if counts.min() < sum(needed):
-        least = min(LEAST, sum(needed))  # which no --train or --test can lower
+        least = min(LEAST, sum(needed))  # no --train or --test can lower this
         bound = least if counts.min() < least else sum(needed)
         few, others = int((counts < bound).sum()), int((counts >= least).sum())
         remedy = f"take the other classes alone with {spelled('classes', others)}"
@@ -166,13 +166,13 @@ def choose_classes(
     seed: int,
     n_sets: int | None = None,
 ) -> Numbers:
-    """Choose classes at random among those with enough items; their numbers, ascending.
+    """Choose classes at random among those with enough items; return their numbers, ascending.
 
-    With `n_sets` so many disjoint sets of `n_chosen` each, one after the other, in random order.
+    With `n_sets`, return so many disjoint sets of `n_chosen` classes, in random order.
 
     With the same seed the choices nest: the 5 classes are among the 10.
 
-    `counts` has the items of each class, of which `n_train` and `n_test` are needed.
+    `counts` has the items of each class; a class needs `n_train` plus `n_test` of them.
     """
     if n_chosen > len(counts):
         raise UsageError(
@@ -203,7 +203,7 @@ def choose_classes(
 
 
 def _class_number(name: str, class_names: Sequence[str]) -> int | None:
-    """Find a class by its name, or by what follows the number, as 'bear' names '009.bear'."""
+    """Find a class by its name, or by the name after its number: 'bear' finds '009.bear'."""
     if name in class_names:
         return class_names.index(name)
     ends = [n for n, full in enumerate(class_names) if full.partition(".")[2] == name]
@@ -215,9 +215,9 @@ def settle(
 ) -> Experiment:
     """Return an experiment with the numbers that depend on its data set and its splits.
 
-    Partitions: all that there are, where their number is given, as of folds.  Training and test
-    items a class: where they are not given, the usual 40 and 25, or so many in the same proportion
-    as the smallest class has; and not more inner folds than two of each class allow.
+    Partitions: all folds, if the data set has folds.  Training and test items per class, if not
+    given: the usual 40 and 25, or fewer in the same proportion if the smallest class has fewer.
+    Inner folds: so few that each has two items per class.
     """
     e = experiment
     known = Experiment.settings()
@@ -232,9 +232,10 @@ def settle(
     most = min((n for n in numbers if n is not None), default=None)
     if most is not None and (e.partitions or 0) > most:
         more = f" (a smaller {spelled('test_share')} makes more)" * (rows.folds is None)
+        source = "these splits have" if rows.folds is None else f"{e.dataset} has folds, which are"
+        given = spelled("partitions", e.partitions)
         raise UsageError(
-            f"{spelled('partitions', e.partitions)}: {e.dataset} has {most} folds, and these are "
-            f"its partitions: {most} at most, or leave it out for all{more}"
+            f"{given}: {source} {most} partitions: {most} at most, or leave it out for all{more}"
         )
     if e.replicates and (most is not None or rows.multi_label):
         what = "several labels an item" if rows.multi_label else "folds of its own"
@@ -258,9 +259,9 @@ def settle(
 def size_remarks(
     asked: Experiment, settled: Experiment, rows: LabelledRows, items: str, draws_equally: bool
 ) -> Iterator[str]:
-    """Say which sizes were fitted to the data set, and where they take little of it.
+    """Yield remarks on sizes that were fitted to the data set, or that use little of it.
 
-    And, where a split draws as many items of each class, that classes are of very unequal sizes.
+    Also warn of very unequal classes if a split draws equally many items of each class.
     """
     if settled.train_per_class is None:
         return
@@ -307,13 +308,13 @@ def _per_class(e: Experiment, dataset: Dataset, rows: LabelledRows) -> tuple[int
     if n_train is None and n_test is None:
         train = max(2, round(least * both[0] / sum(both)))
         return train, least - train
-    # What was given stays; the message of what is too large names both.
+    # A given number stays; the message on too large numbers names both.
     train, test = (least - both[1], both[1]) if n_train is None else (both[0], least - both[0])
     return (train, test) if min(train, test) >= 2 else both
 
 
 def _smallest(e: Experiment, dataset: Dataset, rows: LabelledRows) -> Iterator[int]:
-    """Yield the rows of the smallest class of each subset that is asked for and known."""
+    """Yield the size of the smallest class of each known subset of the experiment."""
     counts = dict(zip(rows.class_names, rows.class_counts().tolist(), strict=True))
     for item in e.classes:
         if isinstance(item, int):
@@ -325,10 +326,10 @@ def _smallest(e: Experiment, dataset: Dataset, rows: LabelledRows) -> Iterator[i
 
 
 def named_queries(e: Experiment, rows: LabelledRows) -> dict[str, Numbers] | None:
-    """Return the rows that each of an experiment's `queries` names; None where it has none.
+    """Return the rows named by each of an experiment's `queries`; None if it has none.
 
-    What is the name of a class (of several labels: a word) is all rows of this class; any other
-    whole number is a row.
+    The name of a class (or word, with several labels) stands for all its rows; any other whole
+    number is a row.
     """
     if e.queries is None:
         return None
@@ -354,7 +355,7 @@ def named_queries(e: Experiment, rows: LabelledRows) -> dict[str, Numbers] | Non
 
 
 def refuse_untested_queries(named: Mapping[str, Numbers], tested: Numbers) -> None:
-    """Raise UsageError where one of the named queries is no test item of the first partition."""
+    """Raise UsageError if a named query is not a test item of the first partition."""
     for text, own in named.items():
         if not np.isin(own, tested).any():
             raise UsageError(

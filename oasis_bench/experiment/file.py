@@ -1,4 +1,4 @@
-"""Experiments from TOML files, and with what a user gives in place of what a file says."""
+"""Reads experiments from TOML files, and applies the changes that a user gives."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from oasis_bench.system import (
 BUILT_IN = Path(__file__).parent / "built_in"
 
 LEAST_FOR_UNSEEN = 7
-"""Classes from which on inner folds can tune for unseen ones."""
+"""Smallest number of classes for tuning on unseen classes."""
 
 TASK_OF_OPTION = {"pairs": "verification", "triplets": "judged-triplets"}
 """The default task if one of these options of the data set is given."""
@@ -59,7 +59,7 @@ def read_experiment(source: str) -> Experiment:
 
 
 def _fields_of_file(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a file says as the fields of `Experiment`, or refuse its keys and tables."""
+    """Return the content of a file as fields of `Experiment`, or refuse its keys and tables."""
     keys = {item.name for item in fields(Experiment)} - {"dataset_options", "built_in"}
     _refuse_unknown("key", [*values], sorted(keys))
     settings = Experiment.settings().keys()
@@ -87,7 +87,7 @@ def _fields_of_file(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _table(name: str, table: Any, keys: Collection[str] | None = None) -> dict[str, Any]:
-    """Return a table of a file, or refuse what is none, or has keys that are not among `keys`."""
+    """Return a table of a file; refuse a value that is not a table, or keys not in `keys`."""
     if not isinstance(table, dict):
         raise UsageError(f"{name} must be a table, [{name}]")
     for key in table:
@@ -97,7 +97,7 @@ def _table(name: str, table: Any, keys: Collection[str] | None = None) -> dict[s
 
 
 def _refuse_unknown(kind: str, names: Any, known: Collection[str]) -> None:
-    """Raise UsageError where `names` is not a list of names that are known."""
+    """Raise UsageError if `names` is not a list of known names."""
     if not isinstance(names, list):
         raise UsageError(f"{quoted(names)}: a list of names is needed")
     for name in names:
@@ -113,7 +113,7 @@ def _corpus(table: dict[str, Any]) -> dict[str, Any]:
 
 
 def _dataset(table: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a table says of its data set, a name or a table, as fields of `Experiment`."""
+    """Return the data set of a table, a name or a table, as fields of `Experiment`."""
     dataset = table["dataset"]
     if not isinstance(dataset, dict):
         return {"dataset": dataset, "dataset_options": table.get("dataset_options", {})}
@@ -124,7 +124,7 @@ def _dataset(table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _learner(label: str, table: dict[str, Any]) -> LearnerSpec:
-    """Return the learner of a table; what is no field of `LearnerSpec` is a hyper-parameter."""
+    """Return the learner of a table; a key not in `LearnerSpec` is a hyper-parameter."""
     if "," in label:
         raise UsageError(f"learner {label!r}: a label must not hold a comma")
     check_value(f"features of {label}", table.get("features", ""), str)
@@ -143,14 +143,14 @@ def changed(
     quick: bool = False,
     params: Sequence[str] = (),
 ) -> Experiment:
-    """Return an experiment with what a user has given in place of what it says.
+    """Return an experiment with the changes that a user has given.
 
-    What it says of its own data set does not hold for another one: this has all its classes, a
-    title of its own and no options, where these are not given; the default experiment asks
-    unseen classes of its own data set alone, and of enough classes.  An option of the data set
-    may say what is asked (`TASK_OF_OPTION`).  A `budget` or `memory` in `given` is that of all
-    learners; with `quick` the settings of a quick run hold where none are given.  `params` are
-    hyper-parameters, as in 'LMNN.pull_weight=0.5,0.9': one value, or a list to search.
+    If the data set changes, classes, title and options are reset to their defaults.  The default
+    experiment keeps the task of unseen classes only for its own data set, and with enough classes.
+    An option of the data set may set the task (`TASK_OF_OPTION`).  A `budget` or `memory` in
+    `given` is for all learners.  With `quick`, settings that are not given are those of a quick
+    run.  `params` are hyper-parameters, as in 'LMNN.pull_weight=0.5,0.9': one value, or a list to
+    search.
     """
     e, usual = experiment, Experiment.settings()
     changes = _quick(e) if quick else {}
@@ -176,7 +176,7 @@ def changed(
 
 
 def tasks_by_option(dataset_options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the setting `tasks` that options of a data set ask by default, if they do."""
+    """Return the setting `tasks` that options of a data set imply, if any."""
     tasks = tuple(task for name, task in TASK_OF_OPTION.items() if name in dataset_options)
     return {"tasks": tasks} if tasks else {}
 
@@ -184,8 +184,8 @@ def tasks_by_option(dataset_options: Mapping[str, Any]) -> dict[str, Any]:
 def _quick(e: Experiment) -> dict[str, Any]:
     """Return 2 partitions, 2 inner folds, 4 candidates, few steps, no traces, a class subset.
 
-    Of class sets it is 2 of these.  The subset is the first of at least seven classes, as many
-    as unseen classes need; else the first.  What the experiment says of a quick run comes first.
+    With replicates, it is 2 of these.  The subset is the first of at least seven classes, which
+    unseen classes need, or else the first.  The experiment's own `quick` settings come first.
     """
     numbers = [it for it in e.classes if isinstance(it, int) and it >= LEAST_FOR_UNSEEN]
     return {
@@ -210,7 +210,7 @@ def _are_few(classes: Any) -> bool:
 def _with_params(
     learners: Mapping[str, LearnerSpec], params: Sequence[str]
 ) -> dict[str, LearnerSpec]:
-    """Put hyper-parameters that are given as text into the learners, or refuse one."""
+    """Add hyper-parameters given as text to the learners, or refuse one."""
     found = dict(learners)
     for text in params:
         given = f"{spelled('params')} {quoted(text)}"
@@ -227,7 +227,7 @@ def _with_params(
 
 
 def _value(text: str) -> Any:
-    """Read a number, True, False or None; else it is a text."""
+    """Read a number, True, False or None; other values are text."""
     try:
         return literal_eval(text)
     except (SyntaxError, ValueError):

@@ -1,4 +1,4 @@
-"""Whether a run can go on: what decides its results must be what it was when it began."""
+"""Whether a run can continue: the code that decides its results must be unchanged."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def source_hash(plugin: type[MetricLearner]) -> str:
 
 @cache
 def package_hash() -> str:
-    """Hash what the code of the packages in `DECIDING` does: comments and docstrings do not count.
+    """Hash the code of the packages in `DECIDING`, without comments and docstrings.
 
-    Python is hashed as parsed, kernels (.pyx, .h) as written; compiled files only where their
-    sources are not there, as in a wheel.  It is taken once: a process runs the code that it began
-    with.
+    Python is hashed as parsed, kernels (.pyx, .h) as written.  Compiled files are hashed only if
+    their sources are missing, as in a wheel.  The hash is computed once, because a process runs the
+    code that it began with.
     """
     digest = hashlib.sha256()
     for name in DECIDING:
@@ -68,6 +68,6 @@ def _meaning(node: object) -> str:
 
 
 def _is_docstring(node: object) -> bool:
-    """Tell whether a statement is a text alone: of what is above it, or of a constant."""
+    """Tell whether a statement is only a text: a docstring, or the text below a constant."""
     held = node.value if isinstance(node, ast.Expr) else None
     return isinstance(held, ast.Constant) and isinstance(held.value, str)

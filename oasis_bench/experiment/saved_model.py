@@ -1,4 +1,4 @@
-"""A saved model in place of a learner to fit: its experiment, and checks of its file."""
+"""The evaluation of a saved model, without a fit: its experiment, and checks of its file."""
 
 from __future__ import annotations
 
@@ -45,18 +45,18 @@ def content_hash(path: str) -> str:
 def model_experiment(
     model: Path, dataset: str, plugin_files: Sequence[Path] = (), **settings: Any
 ) -> Experiment:
-    """Return the experiment that evaluates a saved model on a data set, of a name or a path.
+    """Return the experiment that evaluates a saved model on a data set, given by name or path.
 
-    The learner's label is the name of the model's file, without its end.  `settings` are fields of
-    `Experiment`; those that are not given have its defaults, but `classes` is all, and the scaling
-    is that of the model's file, where it holds one.  Where all tasks are of judgements, and neither
-    `partitions` nor `test_share` is given, each judgement tests, once.
+    The learner's label is the file name of the model without its extension.  `settings` are fields
+    of `Experiment`; the others have their defaults, but `classes` is all, and the scaling is that
+    of the model file, if it has one.  If all tasks use judgements, and neither `partitions` nor
+    `test_share` is given, each judgement is tested once.
     """
     registry = Registry.load(plugin_files)
     name = learner_of(load_model_of(registry, model), [])[0].name
     learner = LearnerSpec(name, model=str(model.resolve()))
     title = f"{name} of {model.name} on {Path(dataset).name}"
-    # There are no inner folds; for fewer of them fewer training items are enough.
+    # Inner folds are not used; a small number needs fewer training items.
     defaults: dict[str, Any] = {"classes": ("all",), "inner_folds": 2}
     settings = {**tasks_by_option(settings.get("dataset_options", {})), **settings}
     splits = [registry.splits[registry.tasks[task].split] for task in settings.get("tasks", ())]
@@ -79,7 +79,7 @@ def model_experiment(
 
 
 def refuse_unlike_rows(path: str, registry: Registry, rows: LabelledRows) -> None:
-    """Raise UsageError where a model cannot score the items of a data set."""
+    """Raise UsageError if a model cannot score the items of a data set."""
     model = load_model_of(registry, path)
     learner, _ = learner_of(model, [])
     if isinstance(learner, ExemplarLearner):
@@ -96,9 +96,9 @@ def refuse_unlike_rows(path: str, registry: Registry, rows: LabelledRows) -> Non
 
 
 def saved_steps(path: Path | None, registry: Registry) -> list[Any] | None:
-    """Return the transformers that scale rows for a saved model; None where its file has none.
+    """Return the transformers that scale rows for a saved model; None if its file has none.
 
-    None without a model, too.
+    Also None without a model.
     """
     if path is None:
         return None
@@ -111,7 +111,7 @@ def saved_steps(path: Path | None, registry: Registry) -> list[Any] | None:
 def load_rows(
     e: Experiment, registry: Registry, dataset: Dataset, progress: Progress = no_progress
 ) -> LabelledRows:
-    """Load the rows of a data set, as its saved model reads them if it evaluates one."""
+    """Load the rows of a data set, as the saved model reads them if there is one."""
     label, spec = next(iter(e.learners.items()))
     if spec.model is None or registry.algorithms[spec.algorithm].takes != "rows":
         return dataset.load_checked(progress)
@@ -138,7 +138,7 @@ def load_rows(
 
 
 def seen_remarks(e: Experiment, registry: Registry, rows: LabelledRows) -> Iterator[str]:
-    """Say of a saved model how many of the rows are among those that it was fitted on."""
+    """Yield a remark on how many of the rows a saved model was fitted on."""
     label, spec = next(iter(e.learners.items()))
     if spec.model is None:
         return
@@ -157,7 +157,7 @@ def seen_remarks(e: Experiment, registry: Registry, rows: LabelledRows) -> Itera
 
 
 def refuse_nothing_to_learn_from(e: Experiment) -> None:
-    """Raise UsageError where all judgements are to test, and a learner needs some."""
+    """Raise UsageError if all judgements are for testing, but a learner needs some."""
     fitted = [label for label, spec in e.learners.items() if spec.model is None]
     if e.test_share == 1 and fitted:
         raise UsageError(

@@ -26,18 +26,18 @@ BYTES = {
 
 
 class Limit(str):
-    """A limit as a user writes it: a text, with its value beside it; `of` alone makes one."""
+    """A limit as a user writes it: a text with its value; use `of` to make one."""
 
     UNITS: ClassVar[Mapping[str, int]] = {}
     EXAMPLES: ClassVar = ""
     MOST: ClassVar = ""
 
     amount: float | None
-    """None is no limit."""
+    """None: no limit."""
 
     @classmethod
     def of(cls, name: str, given: object) -> Self:
-        """Read the limit `name`, or return it as it is where it was read before."""
+        """Read the limit `name`; return a limit that is already read unchanged."""
         if isinstance(given, cls):
             return given
         limit = cls(given)
@@ -63,7 +63,7 @@ class Duration(Limit):
 
     @property
     def seconds(self) -> float | None:
-        """None is no limit; likewise below."""
+        """None: no limit; likewise below."""
         return self.amount
 
 
@@ -79,9 +79,9 @@ class Size(Limit):
 
 
 class Search(Limit):
-    """What the search of each learner may cost: '20' (candidates), '60s' or 'off'.
+    """The tuning budget of each learner: '20' (candidates), '60s' or 'off'.
 
-    A time is processor time of a trial, for `CANDIDATES` candidates at most.
+    A time is the processor time of a trial, for at most `CANDIDATES` candidates.
     """
 
     candidates: int | None
@@ -103,7 +103,7 @@ class Search(Limit):
 
 
 def _amount(given: object, units: Mapping[str, int]) -> float:
-    """Return a number with a unit as a number; 0 where it is no such text."""
+    """Return a number with a unit as a number; 0 for any other text."""
     text = given if isinstance(given, str) else ""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)", text)
     return float(found[1]) * units[found[2]] if found and found[2] in units else 0.0
@@ -111,13 +111,12 @@ def _amount(given: object, units: Mapping[str, int]) -> float:
 
 @dataclass(frozen=True)
 class Setting:
-    """What the command line, the experiment file and the checks need to know of a setting.
+    """The properties of a setting, for the command line, the experiment file and the checks.
 
-    `read` reads the text of an option; what it cannot read, `check` refuses: called with the name
-    and a value, it raises UsageError.  None is right where it is the default.  The kind of a list
-    is tuple.  `words` say what the default is, where its value does not.  `metavar` stands for
-    the value in the help, and is empty for a switch.  With `numbers_as_text` a whole number
-    stands for the text of it, alone or in a list.
+    `read` reads the text of an option.  ``check(name, value)`` raises UsageError for a wrong value.
+    None is accepted only if it is the default.  The kind of a list is tuple.  `words` describe the
+    default if its value does not.  `metavar` stands for the value in the help, and is empty for a
+    switch.  With `numbers_as_text`, whole numbers are converted to text, alone or in a list.
     """
 
     help: str
@@ -130,7 +129,7 @@ class Setting:
     numbers_as_text: bool = False
 
     def typed(self, name: str, given: Any) -> Any:
-        """Return a value of Python, a file or the store as an experiment holds it, or refuse it."""
+        """Check a value of Python, a file or the store, and return it as an experiment has it."""
         value = self.held(given)
         if issubclass(self.kind, Limit):
             return self.kind.of(name, value)
@@ -139,9 +138,9 @@ class Setting:
         return value
 
     def held(self, given: Any) -> Any:
-        """Return a value in the form that an experiment holds; one that is wrong stays wrong.
+        """Return a value in the form of an experiment, without a check.
 
-        For a list one value may stand alone, and a text is read as on the command line.
+        A list may be given as one value; a text is read as on the command line.
         """
         if given is None or self.kind is not tuple:
             return self._as_text(given)
@@ -164,10 +163,10 @@ def setting(
     most: int | None = None,
     **more: Any,
 ) -> Any:
-    """Make a field of a dataclass that is a setting of type `kind`, from `least` to `most`.
+    """Make a dataclass field for a setting of type `kind`, from `least` to `most`.
 
-    `more` are other fields of `Setting`: a `read` and a `check` replace those of the type and the
-    bound.
+    `more` are other fields of `Setting`: `read` and `check` replace those of the type and the
+    bounds.
     """
     usual: dict[str, Any] = {
         "words": str(default),
@@ -182,21 +181,21 @@ def setting(
 
 
 def check_share(name: str, value: object) -> None:
-    """Raise UsageError where a value is not a number above 0 and at most 1."""
+    """Raise UsageError if a value is not a number above 0 and at most 1."""
     check_value(name, value, float)
     if not 0 < cast("float", value) <= 1:
         raise UsageError(f"{name} = {quoted(value)}: a number above 0 and at most 1 is needed")
 
 
 def check_switch(name: str, value: object) -> None:
-    """Raise UsageError where a value is neither 'on' nor 'off'."""
+    """Raise UsageError if a value is neither 'on' nor 'off'."""
     if value not in (ON, OFF):
         raise UsageError(f"{name} = {quoted(value)}: {ON} or {OFF} is needed")
 
 
 def check_scalings(name: str, value: object) -> None:
-    """Raise UsageError where there is no such way to scale rows."""
-    from oasis_bench.data import Scaling  # here: they import SciPy, which is slow
+    """Raise UsageError if there is no such scaling of rows."""
+    from oasis_bench.data import Scaling  # imported here because SciPy is slow
 
     check_names(name, value)
     for kind in cast(tuple[str, ...], value):
@@ -204,12 +203,12 @@ def check_scalings(name: str, value: object) -> None:
 
 
 def names_of_text(text: str) -> tuple[str, ...]:
-    """Read names that commas separate."""
+    """Read names separated by commas."""
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def check_names(name: str, value: object) -> None:
-    """Raise UsageError where a value is not a tuple of different names."""
+    """Raise UsageError if a value is not a tuple of different names."""
     if not (isinstance(value, tuple) and value and all(isinstance(one, str) for one in value)):
         raise UsageError(f"{name} = {quoted(value)}: names are needed")
     if len(set(value)) < len(value):
@@ -217,7 +216,7 @@ def check_names(name: str, value: object) -> None:
 
 
 def subsets_of_text(text: str) -> tuple[int | str | tuple[str, ...], ...]:
-    """Read class subsets as they are written on the command line, such as '2,B10,bear+dog'."""
+    """Read class subsets from the command line, such as '2,B10,bear+dog'."""
     return tuple(
         read_value(part, int)
         if part.isdecimal()
@@ -229,7 +228,7 @@ def subsets_of_text(text: str) -> tuple[int | str | tuple[str, ...], ...]:
 
 
 def check_subsets(name: str, subsets: object) -> None:
-    """Raise UsageError where a value is not a tuple of different class subsets."""
+    """Raise UsageError if a value is not a tuple of different class subsets."""
     if not isinstance(subsets, tuple) or not subsets:
         raise UsageError(f"{name} = {quoted(subsets)}: a list of class subsets is needed")
     for subset in subsets:

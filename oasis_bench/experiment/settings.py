@@ -1,6 +1,6 @@
-"""An experiment: what is compared on what, from a TOML file, the command line or Python.
+"""An experiment: its learners, data set and settings, from a TOML file, a command or Python.
 
-Each setting is said once, as a field of `Experiment`, and its value is typed where one is made.
+Each setting is defined once, as a field of `Experiment`, which also converts its value.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from oasis_bench.experiment.setting import (
 )
 from oasis_bench.system import UsageError, check_value, spelled
 
-if TYPE_CHECKING:  # their imports take a second, and mistakes of a command are told before
+if TYPE_CHECKING:  # imported late: they take a second, and a wrong command fails before
     from oasis_bench.plugins import Registry
     from oasis_bench.tasks import Task
 
@@ -39,7 +39,7 @@ DEFAULT_PARTITIONS, DEFAULT_TRAIN, DEFAULT_TEST = 5, 40, 25
 """Partitions of data sets without folds, training and test items a class (JMLR 2010, 5.3.2)."""
 
 MOST_TRIALS = 100_000
-"""Of a run; more would take gigabytes before the first one begins."""
+"""Limit for a run; more would take gigabytes before the first one begins."""
 
 
 @dataclass(frozen=True)
@@ -49,15 +49,15 @@ class LearnerSpec:
     Attributes
     ----------
     params : dict
-        Hyper-parameters: a value is fixed, a list is searched on the inner folds.  A parameter
-        that is not here keeps the learner's own search space or default.
+        Hyper-parameters: a value is fixed, a list is searched on the inner folds.  Any other
+        parameter keeps the learner's search space or default.
     budget, memory
-        Its own limits; None: those of the experiment.
+        The learner's limits; None: those of the experiment.
     model
-        The path of a model file, which is evaluated in place of a fit.
+        The path of a model file, which is evaluated without a fit.
     features
-        Of a data set whose rows are several kinds of features, the kinds that it takes, joined by
-        +; None: all.
+        The kinds of features that the learner takes, joined by +, if the data set has several
+        kinds; None: all.
     """
 
     LIMITS: ClassVar[Mapping[str, type[Limit]]] = {"budget": Duration, "memory": Size}
@@ -78,33 +78,33 @@ class LearnerSpec:
 
 @dataclass(frozen=True)
 class Experiment:
-    """All that decides the results of a run, defaults as in the papers (JMLR 2010, 5.3.2).
+    """All settings that decide the results of a run, with the papers' defaults (JMLR 2010, 5.3.2).
 
-    Each setting is an option of `run` and a key of an experiment file; its help is beside it.  A
-    value may be given as a file or the command line has it: it is typed here, and nowhere else.
+    Each setting is an option of `run` and a key of an experiment file; its help is beside it.
+    Values may come in the form of a file or the command line; only this class converts them.
 
     Attributes
     ----------
     dataset
-        A registered name, or the path of the user's own file, from the working folder.
+        A registered name, or the path of a user's file, relative to the working folder.
     learners
-        By the label that tables print.
+        By their labels in tables.
     dataset_options
         Options of the data set (the keyword parameters of its `__init__`) that are not at their
         defaults.
     each
-        A setting and a list of its values: a run for each of them (`one_for_each_value`).
+        A setting and a list of its values; each value has its own run (`one_for_each_value`).
     corpora
-        Data sets of a suite, by name: a run for each of them.  The table of a corpus has its
-        `dataset`, the names of its `learners` where they are not all, and settings.
+        The data sets of a suite, by name; each has its own run.  The table of a corpus has its
+        `dataset`, the names of its `learners` if not all, and settings.
     protocol
-        The version of the rules by which learners are tuned, blended and compared, and of a suite
-        its settings, too.  Results of different protocols cannot be compared.
+        The version of the rules for tuning, blending and comparing learners; for a suite, also of
+        its settings.  Results of different protocols cannot be compared.
     quick
-        Settings of a quick run that are not the usual ones; of a suite also `corpora`, a list of
-        names.
+        Settings of a quick run that differ from the usual ones; for a suite also `corpora`, a list
+        of names.
     built_in
-        The name of the built-in experiment that it was made from, if it was.
+        The name of the built-in experiment that it comes from, if any.
     classes
         The class subsets; a number says how many classes to choose at random.
     """
@@ -112,7 +112,7 @@ class Experiment:
     QUICK_REMARK: ClassVar = (
         "This is a quick run with few partitions and a short search. For the full run"
     )
-    """What a report says of a quick run; what makes the whole one follows."""
+    """The remark on a quick run in a report, before the command of the full run."""
 
     title: str
     dataset: str
@@ -319,16 +319,16 @@ class Experiment:
 
     @property
     def per_class(self) -> tuple[int, int]:
-        """Training and test items a class; those of the data set, once they are settled."""
+        """Training and test items per class; fitted to the data set once settled."""
         return self.train_per_class or DEFAULT_TRAIN, self.test_per_class or DEFAULT_TEST
 
     @property
     def n_partitions(self) -> int:
-        """How many partitions there are; of a data set with folds, once they are settled."""
+        """The number of partitions; with folds in the data set, only once settled."""
         return self.replicates or self.partitions or DEFAULT_PARTITIONS
 
     def limited(self, limits: Mapping[str, str]) -> Self:
-        """Return it with other limits, 'budget' or 'memory', for all learners."""
+        """Return a copy with other limits, 'budget' or 'memory', for all learners."""
         limits_of_run: dict[str, Any] = dict(limits)
         none_of_its_own: dict[str, Any] = dict.fromkeys(limits)
         learners = {
@@ -338,31 +338,34 @@ class Experiment:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Make it of what `to_dict` gave, also when JSON has turned tuples into lists."""
+        """Make an experiment from `to_dict`, also after JSON has turned tuples into lists."""
         learners = {label: LearnerSpec(**spec) for label, spec in values["learners"].items()}
         return cls(**{**values, "learners": learners})
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain values for the store."""
+        """Return the experiment as plain values for the store."""
         return asdict(self)
 
     @classmethod
     @cache
     def settings(cls) -> dict[str, Setting]:
-        """Return what is known of each field that is a setting."""
+        """Return the `Setting` of each field that is one."""
         own = (item for item in fields(cls) if "setting" in item.metadata)
         return {item.name: item.metadata["setting"] for item in own}
 
     def one_for_each_value(self) -> dict[str, Self]:
         """Return an experiment for each corpus of a suite, or each value of a list of values.
 
-        Each is a run as any other, in a folder of its own.
+        Each is a separate run in its own folder.
         """
         if self.corpora:
             return {name: self._on_corpus(name) for name in self.corpora}
         lists = self.lists_of_values
         if len(lists) > 1:
-            raise UsageError(f"{' and '.join(lists)} have lists of values, a run for each: one may")
+            raise UsageError(
+                "only one option may have a list of values, a run for each; here several do: "
+                f"{' and '.join(lists)}"
+            )
         found = {}
         for name, values in lists.items():
             words = [str(value) for value in values] if isinstance(values, list) else []
@@ -379,7 +382,7 @@ class Experiment:
 
     @property
     def lists_of_values(self) -> dict[str, Any]:
-        """What has a list of values, a run for each: an option of the data set, or a setting.
+        """The options of the data set, and settings, that have a list of values.
 
         A setting has its list in the table `each` of the file.
         """
@@ -388,7 +391,7 @@ class Experiment:
         return {**lists, **self.each}
 
     def _on_corpus(self, name: str) -> Self:
-        """Return it on one corpus; what its table says comes before what all say."""
+        """Return the experiment on one corpus, whose table overrides the common settings."""
         changes: dict[str, Any] = {**self.corpora[name], "title": f"{self.title}: {name}"}
         if "learners" in changes:
             known = self.learners
@@ -396,7 +399,7 @@ class Experiment:
         return replace(self, corpora={}, quick={}, **changes)
 
     def with_numbers(self, partitions: int, n_train: int, n_test: int) -> Self:
-        """Return it with these numbers, and no more inner folds than two of a class allow."""
+        """Return a copy with these numbers, and inner folds of at least two items per class."""
         return replace(
             self,
             partitions=partitions,
@@ -406,9 +409,9 @@ class Experiment:
         )
 
     def settled_as(self, before: Experiment) -> Self:
-        """Return it with the numbers that another one has settled on the same data set.
+        """Return a copy with the numbers that `before` has settled on the same data set.
 
-        Numbers that it sets itself stay.
+        Numbers that this experiment sets stay.
         """
         partitions = self.replicates or self.partitions or before.n_partitions
         if before.train_per_class is None or before.test_per_class is None:
@@ -418,9 +421,9 @@ class Experiment:
         return self.with_numbers(partitions, n_train, n_test)
 
     def find_tasks(self, registry: Registry) -> list[Task]:
-        """Return its tasks, each with the split that it is evaluated on.
+        """Return the tasks, each with the split that it is evaluated on.
 
-        Unknown tasks and splits, and a measure to choose by that none of them has, are refused.
+        Unknown tasks and splits, and a tuning measure that no task has, are refused.
         """
         tasks = [registry.tasks[name]() for name in self.tasks]
         if self.split is not None:

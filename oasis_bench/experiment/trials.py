@@ -1,6 +1,6 @@
 """The trials of an experiment: its learners, class subsets and partitions, each with an identity.
 
-Not for running them: `oasis_bench.runs` does that.
+`oasis_bench.runs` runs them.
 """
 
 from __future__ import annotations
@@ -42,27 +42,27 @@ NOT_IN_IDENTITY = (
     *("traces", "examples", "queries", "budget", "memory"),
     *("classes", "tasks", "split", "choose_by", "partitions", "replicates", "scaling"),
 )
-"""Settings that decide no result, and those whose part in a trial its identity says otherwise.
+"""Settings left out of the identity: they change no result, or it stores them in another form.
 
-All others decide results, also one that is new."""
+All other settings decide results, including new ones."""
 
 LIBRARIES = ("numpy", "scipy", "scikit-learn")
 """Other versions may give other results."""
 
 
 STRATIFIED, SHOWN_CLASSES = "stratified", 12
-"""The split whose class counts are told, of so many classes at most."""
+"""The split whose class counts are shown, for so many classes at most."""
 
 
 class Candidate(NamedTuple):
-    """What the inner folds compare: a scaling of the rows, and hyper-parameters."""
+    """A scaling of the rows and hyper-parameters, to be compared on inner folds."""
 
     scaling: str
     params: Mapping[str, Any]
 
 
 class ChooseBy(NamedTuple):
-    """A measure of a task, with its k where it has one."""
+    """A tuning measure of a task, with its k if it has one."""
 
     task: str
     measure: str
@@ -71,10 +71,10 @@ class ChooseBy(NamedTuple):
 
 @dataclass(frozen=True)
 class Where:
-    """Where a trial stands in its experiment: the items on which all learners are compared.
+    """The place of a trial in its experiment: the items on which all learners are compared.
 
-    A class subset and its class numbers, and a partition, from 0; of judgements `n_train` and
-    `n_test` are the most there can be.  For `rho` see `tasks.Split`.
+    It is a class subset with its class numbers, and a partition, from 0.  With judgements,
+    `n_train` and `n_test` are upper limits.  For `rho` see `tasks.Split`.
     """
 
     split: str
@@ -95,32 +95,32 @@ class TrialSpec:
     learner
         Its label in the experiment.
     candidates
-        Scalings and hyper-parameters in the order in which they are tried; one where there is
+        Scalings and hyper-parameters in the order in which they are tried; only one if there is
         nothing to tune.
     tasks
-        Those of the split.
+        The tasks of the split.
     chooses_by
-        The measures by which hyper-parameters are tuned: one for all tasks, or one for those of
-        each gallery.  Of equal tuned values one fit is evaluated on all tasks.
+        The tuning measures: one for all tasks, or one for the tasks of each gallery.  If their
+        tuned values are equal, one fit is evaluated on all tasks.
     scalings
-        Those of the rows that the learner is tuned among, the default first.
+        The scalings of rows to try for the learner, the default first.
     identity
-        What decides the result, as JSON holds it: data, split, seed, learner, its parameters and
-        source, the code of oasis-bench and the versions of the libraries that it uses.  The
-        processor and the other imports of a plugin are not in it; the provenance names them.
+        All that decides the result, as JSON: data, split, seed, learner, its parameters and
+        source, the code of oasis-bench and the versions of its libraries.  The processor and the
+        other imports of a plugin are not part of it, but of the provenance.
     examples, queries
-        For pictures of the report: how many test items keep their nearest neighbours, and the rows
-        that these are drawn from; None: all that test.
+        For pictures of the report: the number of test items that keep their nearest neighbours, and
+        the rows that they are drawn from; None: all test items.
     projection
-        Whether the places of some test items in a plane are kept.
+        Whether the positions of some test items in a plane are kept.
     keeps_model, keeps_scores
         Whether the fitted learner, and all scores, are kept in files.
     plugin_files
-        Where the learner may come from, besides installed packages.
+        Files that may define the learner, besides installed packages.
     shares_cores
-        Whether other trials run at the same time, so that its timing is marked.
+        Whether other trials run at the same time; the timing is then marked.
     encoding
-        What the columns of a table are (see `Prepare`); None: rows are used as they are.
+        The kinds of the columns of a table (see `Prepare`); None: rows are used as they are.
     """
 
     IDENTITY_IN_WORDS: ClassVar = {
@@ -132,7 +132,7 @@ class TrialSpec:
         "grid": "the hyper-parameters to try",
         "model": "the model file",
     }
-    """What decides a result, for messages; a key that is not here says it itself."""
+    """Names of keys of the identity in messages; the other keys are clear themselves."""
 
     experiment: Experiment
     learner: str
@@ -153,13 +153,13 @@ class TrialSpec:
 
     @cached_property
     def trial_id(self) -> str:
-        """Hash of what decides the result."""
+        """Hash of the identity."""
         text = json.dumps(self.identity, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:24]
 
     @property
     def cell(self) -> str:
-        """Its learner, class subset and split: the trials of a cell have one identity each."""
+        """The name of its learner, class subset and split, the cell of this trial."""
         return cell_name(self.learner, self.where.subset, self.where.split)
 
     @property
@@ -173,13 +173,13 @@ class TrialSpec:
 
     @property
     def model(self) -> Path | None:
-        """The saved model that takes the place of a fit."""
+        """The saved model that replaces the fit."""
         path = self._of_learner.model
         return None if path is None else Path(path)
 
     @property
     def features(self) -> str | None:
-        """The kinds of features that the learner takes, where it does not take all."""
+        """The kinds of features that the learner takes, if not all."""
         return self._of_learner.features
 
     @property
@@ -189,16 +189,16 @@ class TrialSpec:
 
     @property
     def memory(self) -> Size:
-        """The limit of the trial's processes and rows, above what there was when it began."""
+        """The memory limit of the trial's processes and rows, above the use at its start."""
         return self._of_learner.memory or self.experiment.memory
 
     def has_source(self, learner: type[MetricLearner]) -> bool:
-        """Tell whether the source of a learner is that of the identity."""
+        """Tell whether the source of a learner is the one in the identity."""
         return bool(source_hash(learner) == self.identity["source"])
 
     @property
     def split(self) -> Split:
-        """Its split; where the rows are known, `for_rows` says what it is on them."""
+        """Its split; `for_rows` adapts it to the rows."""
         return Registry.load(self.plugin_files).splits[self.where.split](self.experiment)
 
     def drawn(self, rows: LabelledRows) -> Partition:
@@ -259,7 +259,7 @@ def _grid(label: str, spec: LearnerSpec, registry: Registry) -> dict[str, list[A
 
 
 class LearnerPlan(NamedTuple):
-    """What trials of a learner share: its part of their identity, and what it is tuned among."""
+    """The common part of a learner's trials: identity, scalings and candidates."""
 
     identity: Mapping[str, Any]
     scalings: tuple[str, ...]
@@ -267,7 +267,7 @@ class LearnerPlan(NamedTuple):
 
 
 class SplitPlan(NamedTuple):
-    """What trials of a split share: the names of its tasks, and the measures that tune."""
+    """The common part of a split's trials: the names of the tasks, and the tuning measures."""
 
     split: Split
     tasks: tuple[str, ...]
@@ -276,12 +276,12 @@ class SplitPlan(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """An experiment on the items of its data set, and its trials; what does not fit is refused.
+    """An experiment on its data set, and its trials; unfit settings are refused.
 
     Attributes
     ----------
     asked, experiment
-        As the user gave it, and with the numbers that fit the data set.
+        The experiment of the user, and the same with numbers that fit the data set.
     splits
         By their registered names, in the order of their tasks.
     """
@@ -306,7 +306,7 @@ class Plan:
     ) -> Self:
         """Fit an experiment to the items of its data set.
 
-        The experiment of a stored run `is_settled`: its numbers stay, also with other tasks.
+        With `is_settled`, for a stored run, the numbers stay, also with other tasks.
         """
         tasks = _tasks_by_split(experiment, rows, registry)
         of_rows = {name: _split(name, experiment, rows, registry) for name in tasks}
@@ -330,7 +330,7 @@ class Plan:
     ) -> Self:
         """Load the rows of an experiment, and fit it to them.
 
-        `table` is how a table was read when its run began; `is_settled` is as for `of`.
+        `table` is the schema of a table when its run began; `is_settled` is as for `of`.
         """
         e, registry = experiment, Registry.load(plugin_files)
         if not is_settled:
@@ -361,7 +361,7 @@ class Plan:
         subsets = choose_subsets(e, self.dataset, rows, split)
         if any(len(one.candidates) > 1 for one in learners.values()):
             large = {name: own for name, own in subsets.items() if split.can_tune(len(own))}
-            subsets = large or subsets  # where all are too small, trials say why
+            subsets = large or subsets  # if all are too small, trials say why
         largest = max(subsets, key=lambda name: len(subsets[name]))
         for (subset, of_subset), partition in product(subsets.items(), range(e.n_partitions)):
             classes = class_set(e, of_subset, partition)
@@ -398,7 +398,7 @@ class Plan:
 
     @cached_property
     def _identity(self) -> dict[str, Any]:
-        """What decides the results of all trials."""
+        """The part of the identity that all trials share."""
         e = self.experiment
         return {
             **{name: getattr(e, name) for name in e.settings() if name not in NOT_IN_IDENTITY},
@@ -427,7 +427,7 @@ class Plan:
                 f"{spelled('scaling', ','.join(scalings))}: a saved model takes one: name that "
                 "of its fit"
             )
-        # Of the baseline each scaling, in their order: as others tune the one they fall back on.
+        # The baseline tries every scaling, because other learners fall back on the best of them.
         search = Search.of("search", OFF) if is_the_baseline(learner) else e.search
         defaults = learner().get_params()
         tried = candidates(grid, scalings, defaults, search, e.seed, spec.algorithm)
@@ -448,12 +448,12 @@ class Plan:
 
     @cached_property
     def scalings(self) -> tuple[str, ...]:
-        """How rows are scaled; of several the inner folds choose."""
+        """The scalings of rows; several are tuned on the inner folds."""
         default = self.dataset.default_scaling(self.rows)
         return self.asked.scaling or ((default,) if isinstance(default, str) else default)
 
     def remarks(self) -> Iterator[str]:
-        """Yield what of the data decided how the run is made, and what may mislead, a line each."""
+        """Yield a line for each choice made from the data, and for each possible error."""
         asked, rows, specs = self.asked, self.rows, self.trials
         yield from rows.remarks
         draws_equally = any(spec.where.split == Split.USUAL for spec in specs)
@@ -473,7 +473,7 @@ class Plan:
 
 
 def _class_counts(specs: Sequence[TrialSpec], rows: LabelledRows) -> Iterator[str]:
-    """Yield the items of each class that train and that test, where these numbers differ."""
+    """Yield the training and test items of each class of stratified splits."""
     first: dict[str, TrialSpec] = {}
     for spec in specs:
         if spec.where.split == STRATIFIED:
@@ -491,7 +491,7 @@ def _class_counts(specs: Sequence[TrialSpec], rows: LabelledRows) -> Iterator[st
 
 
 def _judgement_counts(specs: Sequence[TrialSpec], rows: LabelledRows) -> Iterator[str]:
-    """Yield how many judgements of people test in a partition."""
+    """Yield the number of test judgements in a partition."""
     if rows.ratings is None and rows.judged is None:
         return
     counts: dict[str, list[int]] = {}
@@ -516,10 +516,10 @@ def candidates(
 ) -> tuple[Candidate, ...]:
     """List the candidates of a learner in the order in which they are tried.
 
-    All combinations of scalings, of which the first is the default, and values, as the grid has
-    them.  Where there are more than the search allows, or it is limited by time: first the one with
-    the most values at the learner's defaults, then others that lie evenly in the space, as
-    `_evenly` draws them, and the same for all partitions.
+    They are all combinations of scalings, the default first, and of values of the grid.  If there
+    are more than the search allows, or the search is limited by time, the first is the one closest
+    to the learner's defaults.  `_evenly` then draws others that fill the space evenly.  They are
+    the same for all partitions.
     """
     all_of_them = [Candidate(s, p) for s in scalings for p in ParameterGrid(dict(grid))]
     n_tried = min(search.candidates or len(all_of_them), len(all_of_them))
@@ -539,8 +539,7 @@ def _evenly(
     """Draw n different places of a grid of these sizes, the given one first.
 
     Each axis is cut into n parts, and each part has one place, at random in it (a Latin hypercube:
-    McKay, Beckman & Conover, Technometrics 21, 1979).  Places that are drawn twice give way to
-    others at random.
+    McKay, Beckman & Conover, Technometrics 21, 1979).  Random other places replace repeated ones.
     """
     columns = []
     for size, at in zip(sizes, first, strict=True):
@@ -553,10 +552,10 @@ def _evenly(
 
 
 def refuse_unknown_names(experiment: Experiment, registry: Registry) -> None:
-    """Raise UsageError for what can be seen of an experiment before its data set is loaded.
+    """Raise UsageError for unknown names in an experiment, before its data set is loaded.
 
-    Hyper-parameters, tasks, class subsets, and a split that is unknown or that no task can be asked
-    on.
+    These are hyper-parameters, tasks and class subsets, and a split that is unknown or that no task
+    can use.
     """
     e = experiment
     refuse_unknown_subsets(e, registry.open_dataset(e.dataset, e.dataset_options))
@@ -575,7 +574,7 @@ def refuse_unknown_names(experiment: Experiment, registry: Registry) -> None:
 
 
 def _split(name: str, e: Experiment, rows: LabelledRows, registry: Registry) -> Split:
-    """Return what a split is on the rows of an experiment, or refuse them."""
+    """Return a split for the rows of an experiment, or refuse the rows."""
     split = registry.splits[name](e).for_rows(rows)
     if reason := split.refusal(rows):
         raise UsageError(f"{e.dataset} {reason}")
@@ -593,9 +592,9 @@ def _tasks_by_split(e: Experiment, rows: LabelledRows, registry: Registry) -> di
 
 
 def _chooses_by(e: Experiment, tasks: Sequence[Task], rows: LabelledRows) -> tuple[ChooseBy, ...]:
-    """Return the measures that tune: the one that the experiment names, which tunes all tasks.
+    """Return the tuning measures: the one that the experiment names, for all tasks.
 
-    Else, for the tasks of each gallery, the first measure of the first of them.
+    Without one, the first task of each gallery tunes with its first measure.
     """
     first_of = {task.gallery: task for task in reversed(tasks)}
     usual = [(task, task.measures[0]) for task in tasks if task is first_of[task.gallery]]
@@ -613,7 +612,7 @@ def _chooses_by(e: Experiment, tasks: Sequence[Task], rows: LabelledRows) -> tup
 
 
 def _refuse_large_k(chooses_by: Sequence[ChooseBy], subset: str, most: int) -> None:
-    """Raise UsageError where an inner fold ranks fewer items than the k by which it chooses."""
+    """Raise UsageError if an inner fold ranks fewer items than the k of its tuning measure."""
     for by in chooses_by:
         if by.measure == "precision" and (by.k or 0) > most:
             raise UsageError(

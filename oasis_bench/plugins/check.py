@@ -1,4 +1,4 @@
-"""Tests what a plugin file defines by the contract, with pytest, which prints the results."""
+"""Tests the plugins of a file by the contract, with pytest, which prints the results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OPTIONS = (
     *("--import-mode", "importlib", "-o", "python_classes=*Contract", "--verbose"),
     *("--rootdir", str(Path(contract.__file__).parent)),
 )
-"""No configuration of pytest that the user may have is read."""
+"""Options of pytest, to ignore any configuration of the user."""
 
 FIXTURES = {
     "unfitted": (MetricLearner, contract.LearnerContract),
@@ -28,7 +28,7 @@ FIXTURES = {
     "task": (Task, contract.TaskContract),
     "split": (Split, contract.SplitContract),
 }
-"""For each kind of plugin, what its tests ask for: its base class, and the tests."""
+"""By the fixture of each kind of plugin, its base class and its tests."""
 
 
 def check_plugins(path: Path) -> bool:
@@ -54,7 +54,7 @@ def check_plugins(path: Path) -> bool:
 
 
 class _Suite:
-    """A plugin of pytest: it says which plugins are tested, one after the other."""
+    """A plugin of pytest, which selects the plugins to test, one after another."""
 
     def __init__(self, plugins: Sequence[type[Any]]) -> None:
         self._plugins = plugins

@@ -54,7 +54,7 @@ ALONE = "a pair alone has another score (a learner may set `transductive = True`
 
 
 def of_learners(has: Callable[[MetricLearner], bool], otherwise: str) -> Callable[[_Test], _Test]:
-    """Limit a test to learners of a property; the others skip it, and say why."""
+    """Limit a test to learners with a property; other learners skip it with a reason."""
 
     def limited(test: _Test) -> _Test:
         test.of_learners = [*_limits(test), (has, otherwise)]  # type: ignore[attr-defined]
@@ -327,7 +327,7 @@ class LearnerContract:
         lambda learner: isinstance(learner, IncrementalLearner), "it does not learn step by step"
     )
     def test_two_halves_equal_the_whole(self, unfitted: MetricLearner, items: Items) -> None:
-        # The first is of whole batches, for learners that learn in batches of up to 64 steps.
+        # The first half has whole batches, for learners with batches of up to 64 steps.
         X, y = items
         whole = answers(clone(unfitted).set_params(n_steps=1000).fit(X, y), X, X)
         halves: Any = clone(unfitted)
@@ -447,7 +447,7 @@ def _evaluated(task: type[Task], sign: int) -> Evaluation:
 
 
 def _judged_rows() -> LabelledRows:
-    """Return twelve items of four classes with a triplet and two rated candidates of each."""
+    """Return twelve items of four classes, each with a triplet and two rated candidates."""
     y = np.repeat(np.arange(4), 3)
     queries = np.arange(12)
     like, unlike = 3 * y + (queries + 1) % 3, (queries + 3) % 12
@@ -464,7 +464,7 @@ def _check_texts(plugin: type[Dataset] | type[Task] | type[Split], names: Sequen
         assert text.isprintable(), f"{name} is more than a line of text: {text!r}"
 
 
-# metric-learn's own take minutes by default: their tests use quicker parameters.
+# Learners of metric-learn take minutes by default: their tests use quicker parameters.
 REGISTERED = [name for name in Registry.load().algorithms if "metric-learn-" not in name]
 
 
@@ -522,9 +522,9 @@ def digit_rows(dtype: type = np.float64) -> tuple[Any, Any]:
 
 
 def digit_items(kind: str) -> tuple[Any, Any]:
-    """Return the same digits as items of a kind of `LabelledRows.KINDS`; and their labels.
+    """Return the same digits as items of a kind of `LabelledRows.KINDS`, and their labels.
 
-    Patches are the blocks of 4 x 4 and of 2 x 2 pixels on a grid that are not blank.
+    Patches are the non-blank blocks of 4 x 4 and of 2 x 2 pixels on a grid.
     """
     if kind == "rows":
         return digit_rows()
@@ -547,7 +547,7 @@ _all_digits = cache(partial(load_digits, return_X_y=True))
 
 
 def _blocks(pictures: npt.NDArray[np.float64], side: int) -> PatchKind:
-    """Return the blocks of `side` x `side` pixels every 2 pixels that are not blank."""
+    """Return the non-blank blocks of `side` x `side` pixels at every second pixel."""
     corners = [(row, column) for row in range(0, 9 - side, 2) for column in range(0, 9 - side, 2)]
     descriptors, positions = [], []
     for picture in pictures:
@@ -566,7 +566,7 @@ def answers(learner: MetricLearner, queries: Any, gallery: Any) -> FloatArray:
 
 
 def mean_average_precision(learner: MetricLearner, X: Any, y: Any) -> float:
-    """Rank, for each of the items that the learner was fitted on, all others."""
+    """Return the measure of rankings: each training item ranks all others."""
     scores = answers(learner, X, X)
     numbers = np.arange(len(scores))
     return evaluate_ranking(
@@ -592,7 +592,7 @@ def arrays_of(X: Any) -> list[Any]:
 
 
 def in_two_parts(X: sparse.csr_array) -> sparse.csr_array:
-    """Return equal rows that name each of their features twice: entries of a CSR are summed."""
+    """Return equal rows that list each feature twice: the entries of a CSR are summed."""
     parts = np.repeat(X.data / 2, 2), np.repeat(X.indices, 2), 2 * X.indptr
     return sparse.csr_array(parts, shape=X.shape)
 

@@ -61,17 +61,17 @@ TRAINING_ROWS = "training-rows"
 """The array of hashes, besides the learner's arrays; no attribute can have this name."""
 
 BLEND = "euclidean-blend"
-"""The array of a `Blend`: weight, baseline_sd and learned_sd; likewise."""
+"""The array of a `Blend`: weight, baseline_sd and learned_sd; also a reserved name."""
 SCHEMA = "schema.json"
-"""How the table was read that the model was fitted on, if it was one."""
+"""The schema of the table that the model was fitted on, if any."""
 
 STEPS_PLACE, BASELINE_PLACE = "scaling-steps", "baseline-steps"
-"""What the names of the transformers that prepare rows begin with, and of their arrays: those of
-the learner, and of its baseline where that takes others."""
+"""Prefixes of the names of transformers that prepare rows, and of their arrays: for the learner,
+and for its baseline if it takes other rows."""
 
 CONTENTS = "contents.json"
-"""The entry with the checksum (CRC-32) of each other one: without one of them, or with another, the
-model may rank otherwise.  A file of a learner alone has none."""
+"""The entry with the checksum (CRC-32) of each other entry.  If an entry is missing or changed, the
+model may rank differently.  A file of a learner alone has no checksums."""
 
 
 _COUNT, _OF_EACH = FittedArray((), np.number), FittedArray(("n_features",))
@@ -191,7 +191,7 @@ def _write_learner(archive: ArrayArchive, learner: MetricLearner) -> None:
 
 
 def _encode_learner(learner: MetricLearner, place: str, arrays: Arrays) -> dict[str, Any]:
-    """Describe a learner, fitted or not, for the header; its arrays lie below `place`."""
+    """Describe a learner, fitted or not, for the header; its arrays are below `place`."""
     _check_name(type(learner))
     _check_learner(learner)
     params, fitted = learner.get_params(deep=False), _fitted(learner)
@@ -250,14 +250,14 @@ def load_model(path: PathLike, plugin_files: Sequence[PathLike] = ()) -> Any:
 
 @contextmanager
 def _named(path: PathLike | BytesIO) -> Iterator[None]:
-    """Begin what is wrong with a model file with its path, as a UsageError."""
+    """Raise UsageError for errors in a model file, with its path."""
     try:
         yield
     except UsageError as error:
         raise UsageError(f"{path}: {_one_line(error)}") from error
     except FileNotFoundError as error:
         raise UsageError(f"{path}: there is no such file: give a model file to read") from error
-    except Exception as error:  # what libraries raise on damaged content is nearly anything
+    except Exception as error:  # libraries raise nearly anything for damaged content
         raise UsageError(
             f"{path}: cannot be read as a model file ({_one_line(error)}): give an undamaged one"
         ) from error
@@ -310,7 +310,7 @@ def _read(
 
 
 def _schema_of_steps(steps: Sequence[Any], names: Any) -> Schema | None:
-    """Return how the table was read that a model of version 1 was fitted on: complete numbers."""
+    """Return the schema of the table of a version-1 model, which had complete numbers."""
     names = steps[0].__dict__.pop("feature_names_in_", names)
     if names is not None and isinstance(steps[0], Prepare):
         raise UsageError(
@@ -338,7 +338,7 @@ def _steps_in(
 
 
 def _check_steps(steps: Sequence[Any]) -> None:
-    """Check transformers: that they are a scaling, and what `_fitted_state` says of each."""
+    """Check that transformers are a scaling, and each one by `_fitted_state`."""
     for step in steps:
         try:
             _check_arrays(step, _fitted_state(step), {"n_features": _n_features(step)})
@@ -361,7 +361,7 @@ def _fitted_state(step: Any) -> dict[str, FittedArray]:
 
 
 def _refuse_gaps(steps: Sequence[Any]) -> None:
-    """Raise UsageError where a step gives another number of features than the next one takes."""
+    """Raise UsageError if a step and the next one differ in the number of features."""
     for one, other in pairwise(steps):
         given = getattr(one, "_n_features_out", one.n_features_in_)
         if given != other.n_features_in_:
@@ -454,7 +454,7 @@ def _fitted(learner: Any) -> dict[str, Any]:
 
 
 def _check_learner(learner: MetricLearner) -> None:
-    """Check the parameters, and the fitted attributes by what `_fitted_state` says of them."""
+    """Check the parameters, and the fitted attributes by `_fitted_state`."""
     if hasattr(learner, "_parameter_constraints"):
         learner._validate_params()
     if not _fitted(learner):
@@ -474,7 +474,7 @@ def _n_features(fitted: Any) -> int:
 
 
 def _check_arrays(fitted: Any, state: Mapping[str, FittedArray], lengths: dict[str, int]) -> None:
-    """Check the attributes of a learner, or of a step before it, by what is said of each."""
+    """Check the attributes of a learner, or of a step before it, by their descriptions."""
     for name, needed in state.items():
         if name in vars(fitted):
             _check_array(name, getattr(fitted, name), needed, lengths)
@@ -514,7 +514,7 @@ Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 
 
 def _write(archive: ArrayArchive, name: str, described: Any, arrays: Arrays) -> None:
-    """Write what `encode` made: a description as JSON, and the arrays."""
+    """Write the output of `encode`: a description as JSON, and the arrays."""
     text = json.dumps(described, indent=1, allow_nan=False).encode()
     archive.writestr(zipfile.ZipInfo(name), text)
     for place, array in arrays.items():
@@ -534,10 +534,10 @@ def _write_steps(archive: ArrayArchive, steps: Sequence[Any], place: str) -> Non
 def complete_model(
     path: Path, steps: Steps, hashes: Hashes, blend: Blend | None, schema: Schema | None
 ) -> None:
-    """Add the knowledge of the harness to a learner's file.
+    """Add the facts that the harness knows to a learner's file.
 
-    This is: the steps that prepare rows, the `row_hashes` of its training rows, its blend, and how
-    its table was read.
+    They are the steps that prepare rows, the `row_hashes` of its training rows, its blend, and the
+    schema of its table.
     """
     with ArrayArchive(path, "a") as archive:
         _write_known(archive, steps, hashes, blend, schema)
@@ -562,11 +562,11 @@ def _write_known(
 
 
 def read_archive(file: BinaryIO) -> tuple[dict[str, Any], Arrays]:
-    """Read the header and the arrays; sizes are checked before memory is taken for them.
+    """Read the header and the arrays; check sizes before memory is allocated.
 
-    The arrays are those of the header, `TRAINING_ROWS`, `BLEND`, and those of the transformers,
-    where the file has them; what describes these is in the header.  `CONTENTS` there are the names
-    of entries that are missing or changed.
+    The arrays are those of the header, `TRAINING_ROWS`, `BLEND`, and those of the transformers, if
+    the file has them; the header describes the transformers.  `CONTENTS` in the header are the
+    names of missing or changed entries.
     """
     with ArrayArchive(file) as archive:
         names = archive.namelist()
@@ -669,7 +669,7 @@ def decode(item: Any, place: str, arrays: Arrays, registry: Registry) -> Any:
         case "csr_array":
             *csr, shape = decode(content, place, arrays, registry)
             matrix = sparse.csr_array(tuple(csr), shape=tuple(shape))
-            matrix.check_format(full_check=True)  # what uses it trusts its indices
+            matrix.check_format(full_check=True)  # its users trust its indices
             return matrix
         case "RandomState":
             return _generator(content)

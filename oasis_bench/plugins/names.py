@@ -1,8 +1,8 @@
 """The names of learners, data sets, tasks and splits that are installed.
 
-Our own learners and data sets are the classes in the doors of their wings; tasks, splits and what
-other packages have are entry points, which are not imported for this.  Plugin files have their
-names when they have been imported: see `plugins.registry`.
+Our own learners and data sets are the classes in the doors of their wings.  Tasks, splits and the
+plugins of other packages are entry points, which are not imported for this.  The names in plugin
+files are known after their import: see `plugins.registry`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from oasis_bench.system import UsageError, open_regular, quoted, unknown_name
 
 FILE, FOLDER, TRIPLETS = "file", "images", "judged-triplets"
 PATH_DATASETS = (FILE, FOLDER, TRIPLETS)
-"""Registered data sets whose parameter `path` is the name that the user gives."""
+"""Registered data sets whose parameter `path` is the user's name of the data set."""
 
 LONGEST_HEADER = 65_536
-"""Bytes of the first line of a CSV file that are looked at."""
+"""Bytes to read of the first line of a CSV file."""
 
 
 WINGS = ("oasis_bench.algorithms", "oasis_bench.datasets")
@@ -55,7 +55,7 @@ def find_dataset(name: str, known: Iterable[str]) -> tuple[str, Path | None]:
         return name, None
     if _holds_triplets(path):
         return TRIPLETS, path
-    if os.path.isdir(path):  # unlike Path.is_dir, also where the name is too long
+    if os.path.isdir(path):  # unlike Path.is_dir, it takes names that are too long
         return FOLDER, path
     if path.suffix or "/" in name or os.path.exists(path):
         return FILE, path
@@ -79,15 +79,15 @@ def _holds_triplets(path: Path) -> bool:
 
 @cache
 def _wing(group: str) -> list[EntryPoint]:
-    """Return the learners or data sets in the door of a wing, which it imports.
+    """Import a wing, and return the learners or data sets in its door.
 
-    One that cannot be imported has the name of its class; who asks for it is told why.
+    One that cannot be imported has the name of its class; its use raises the error.
     """
     wing, found = import_module(group), []
     for name in wing.__all__:
         try:
             called = getattr(getattr(wing, name), "name", None)
-        except Exception:  # as of a kernel that is not built
+        except Exception:  # such as a kernel that is not built
             called = name
         if called:
             found.append(EntryPoint(called, f"{group}:{name}", group))
@@ -98,7 +98,7 @@ def _wing(group: str) -> list[EntryPoint]:
 def _entry_points(sys_path: tuple[str, ...]) -> Any:
     """Return the entry points of the distributions on `sys_path`.
 
-    Finding them takes 10 ms, and a process asks for them more than once.  Their type, which has
-    `select`, is another before Python 3.12.
+    The cache saves 10 ms for each further call.  Their type, which has `select`, is different
+    before Python 3.12.
     """
     return entry_points()

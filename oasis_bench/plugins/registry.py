@@ -46,10 +46,10 @@ BASES: dict[str, type[Any]] = {
     "task": Task,
     "split": Split,
 }
-"""What plugins of each kind are derived from."""
+"""The base class of each kind of plugin."""
 
 PLUGIN_MODULE = "oasis_bench_plugin_"
-"""How the names of modules begin that were imported from plugin files."""
+"""The prefix of the module names of plugin files."""
 
 _import_lock = threading.RLock()
 """Held while a plugin file is imported: no other thread must use a module before it is complete."""
@@ -71,12 +71,12 @@ class Catalogue(Generic[T]):
 
     def __init__(self, kind: str, modules: Mapping[Path, ModuleType]) -> None:
         self.kind, self._modules = kind, modules
-        if modules:  # what is wrong with them is told now
+        if modules:  # report their errors now
             _ = self._load
 
     @cached_property
     def _load(self) -> dict[str, Callable[[], type[T]]]:
-        """What imports and checks each, by name: `installed` may have to import a wing."""
+        """Functions that import and check each plugin, by name; `installed` may import a wing."""
         base, points = BASES[self.kind], dict[str, list[EntryPoint]]()
         for point in installed(self.kind):
             points.setdefault(point.name, []).append(point)
@@ -149,7 +149,7 @@ class Registry:
     def read_options(self, name: str, texts: Mapping[str, str]) -> dict[str, Any]:
         """Read options of a data set from text, each as the type that the data set takes.
 
-        `open_dataset` refuses what is wrong with them.
+        `open_dataset` refuses wrong options.
         """
         kinds = _option_kinds(name, *self._find(name))
         return {
@@ -157,7 +157,7 @@ class Registry:
         }
 
     def _find(self, name: str) -> tuple[type[Dataset], dict[str, Path]]:
-        """Find the class of a data set, and the path that it is made of, if any."""
+        """Find the class of a data set, and the path of its data, if any."""
         registered, path = find_dataset(name, self.datasets)
         return self.datasets[registered], {} if path is None else {"path": path}
 
@@ -188,9 +188,9 @@ def place_in_plugin(error: BaseException) -> str | None:
 
 
 def load_reports() -> ModuleType:
-    """Import what makes pages and tables of stored runs: `oasis_bench.reports`.
+    """Import `oasis_bench.reports`, which makes pages and tables of stored runs.
 
-    Plotting takes a second to import.
+    Its import takes a second, for plotting.
     """
     (point,) = entry_points(group="oasis_bench.reports")
     reports: ModuleType = point.load()
@@ -210,7 +210,7 @@ def _import_entry_point(same_name: Sequence[EntryPoint], base: type[T]) -> type[
 
 
 def _import_file(path: Path) -> ModuleType:
-    """Import a plugin file once, under a name that its path decides."""
+    """Import a plugin file once, under a module name made from its path."""
     path = path.resolve()
     name = f"{PLUGIN_MODULE}{path.stem}_{hashlib.sha256(os.fsencode(path)).hexdigest()[:8]}"
     with _import_lock:
@@ -235,7 +235,7 @@ def _import_file(path: Path) -> ModuleType:
 def _plugins_in(module: ModuleType, base: type[T]) -> list[type[T]]:
     """Return the classes derived from `base` that the module itself defines.
 
-    An abstract class that others are derived from is no plugin.
+    An abstract class with derived classes is not a plugin.
     """
     with _as_broken_plugin(f"the classes of {module.__file__} cannot be used"):
         return [
@@ -268,7 +268,7 @@ def _check(plugin: Any, base: type[T], where: str) -> None:
             raise BrokenPluginError(f"{where} has no class attribute {attribute!r} of type str")
     if issubclass(plugin, Task):
         _check_task(plugin, where)
-    is_data = issubclass(plugin, Dataset)  # it gives the two apart, and a learner takes both
+    is_data = issubclass(plugin, Dataset)  # it gives both kinds separately; a learner takes both
     known = [kind for kind in LabelledRows.KINDS if not (is_data and kind == Patches.AND_PIXELS)]
     kinds = plugin.gives if is_data else (getattr(plugin, "takes", "rows"),)
     for kind in kinds:
@@ -302,7 +302,7 @@ def _check_task(task: type[Task], where: str) -> None:
 
 @contextmanager
 def _as_broken_plugin(problem: str) -> Iterator[None]:
-    """Raise BrokenPluginError for whatever a plugin's own code raises, also for `sys.exit`."""
+    """Raise BrokenPluginError for any exception of a plugin's code, also for `sys.exit`."""
     try:
         yield
     except (KeyboardInterrupt, BrokenPluginError):
@@ -317,7 +317,7 @@ def _as_broken_plugin(problem: str) -> Iterator[None]:
 def _option_kinds(
     name: str, dataset: type[Dataset], arguments: Mapping[str, Path]
 ) -> dict[str, type | None]:
-    """Return the type of each option except `arguments`; None: one of no `OPTION_TYPES`."""
+    """Return the type of each option except `arguments`; None if not in `OPTION_TYPES`."""
     try:
         hints = get_type_hints(dataset.__init__)
     except NameError as error:

@@ -1,4 +1,4 @@
-"""A learner to use: tuned as in a trial, then fitted on all rows, and written to a model file."""
+"""Makes a learner for use: tunes it as in a trial, fits it on all rows, writes its model file."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ COMPARED_WITH = {"test": "the other rows of the fold", "training": "the rows out
 """The gallery of an inner fold, by that of the task."""
 
 MOST_ROWS = 100_000
-"""Of a larger data set of rows and classes a sample is tuned and fitted on: to tune takes hours."""
+"""With more rows and classes, a sample is used for tuning and fitting: tuning takes hours."""
 
 
 class Fitted(NamedTuple):
-    """A learner that was fitted on all rows, and what to expect of it.
+    """A learner fitted on all rows, and its expected quality.
 
     Attributes
     ----------
@@ -38,26 +38,26 @@ class Fitted(NamedTuple):
     model : Path
         Its file.
     measure : str
-        That by which it was tuned, with its task.
+        The task and measure by which it was tuned.
     gallery : str
-        What each row of an inner fold is compared with.
+        The rows that each row of an inner fold is compared with.
     keeps_frequencies : bool
         Whether classes are as frequent in an inner fold as in the data.
     values : mapping of str to list of float
-        Of the learner as learned, and of the Euclidean baseline: the measure on each inner fold.
-        Empty where the time of the search ended before all folds.
+        The measure on each inner fold, for the learner as learned and for the Euclidean baseline.
+        Empty if the search ran out of time before all folds.
     blend : float, optional
         The tuned weight b of its blend with this baseline (see `Blend`).  Default: not blended.
     blend_values : sequence of float
-        As `values`, of the blend.
+        As `values`, for the blend.
     tuned : mapping of str to value
         Its scaling and hyper-parameters.
     is_tuned : bool
-        Whether these were tuned, by the same folds.
+        Whether these were tuned on the same folds.
     n_rows, n_in_all : int
-        The items that it was fitted on, and those of the data set.
+        The number of items of the fit, and of the data set.
     remarks : sequence of str
-        What the user should know of the data.
+        Remarks on the data for the user.
     """
 
     learner: str
@@ -185,7 +185,7 @@ def fit_on_all(
 
 
 def _sample(rows: LabelledRows, most: int, seed: int) -> LabelledRows:
-    """Return a share of the rows of each class, where there are more rows than `most`."""
+    """Return a share of the rows of each class if there are more rows than `most`."""
     others = (rows.judged, rows.ratings, rows.pixels, rows.patches)
     n = rows.y.shape[0]
     if n <= most or rows.multi_label or any(part is not None for part in others):
@@ -201,17 +201,17 @@ def _sample(rows: LabelledRows, most: int, seed: int) -> LabelledRows:
 
 
 def _on_all(spec: TrialSpec, label: str, registry: Registry) -> TrialSpec:
-    """Return a trial that tests no row, and keeps the model of the learner `label`."""
+    """Return a trial without test rows that keeps the model of the learner `label`."""
     where = replace(spec.where, n_train=spec.where.n_train + spec.where.n_test, n_test=0)
     learner = registry.algorithms[spec.algorithm]
-    # One candidate has nothing to tune; as two equal ones it is validated too.
+    # A single candidate is not validated, so give it twice.
     n = 1 if Assignment.of(spec).needs_tuning(learner) else 2
     several, keeps = spec.candidates * n, spec.learner == label
     return replace(spec, where=where, projection=False, candidates=several, keeps_model=keeps)
 
 
 def _on_inner_folds(result: TrialResult) -> list[float]:
-    """Return the value of what was tuned on each inner fold."""
+    """Return the value of the tuned settings on each inner fold."""
     tuned = result.tuned[0]
     by_fold = {
         row.fold: row.value

@@ -1,4 +1,4 @@
-"""What is made of the scores that a run kept, without a fit: measures of other tasks, TREC files.
+"""Uses the kept scores of a run without a fit: for measures of other tasks, and for TREC files.
 
 TREC's run and qrels files are for other programs that evaluate rankings, such as trec_eval,
 pytrec_eval, ir_measures and ranx.
@@ -36,7 +36,7 @@ from oasis_bench.tasks import Numbers, Retrieval, SharedLabels, Task, block_size
 from oasis_bench.trial import Predictions
 
 PART_BYTES = 2**25
-"""Size of the scores of the queries that are ranked at once; their orders take twice as much."""
+"""Bytes of the scores of queries that are ranked at once; the rankings take twice as much."""
 
 WHERE = ("learner", "subset", "partition", "split")
 """Columns that name a trial of a run."""
@@ -50,8 +50,8 @@ def evaluate_run(
 ) -> int:
     """Evaluate the kept scores of a run by tasks; return how often a task failed.
 
-    Measures go into the run's store, in place of those of the same tasks; nothing is written where
-    any of the scores cannot be evaluated.  `plugin_files` are those of the run, and others.
+    The measures replace those of the same tasks in the run's store.  Nothing is written if any of
+    the scores cannot be evaluated.  `plugin_files` are those of the run, and others.
     """
     with Store.open(folder) as store:
         info = store.info()
@@ -112,11 +112,11 @@ def export_trec(
 ) -> list[Path]:
     """Write a run file and a qrels file for each trial that kept its scores among test items.
 
-    They contain what the task `retrieval`, or `unseen-classes`, is evaluated by: a blend with the
-    baseline, where the learner was blended.  An item is called by
-    its row number in the data set, such as 'row-17'.  The files of a trial have the name of its
-    scores, such as 'OASIS_10_0.run' and 'OASIS_10_0.qrels'; the first is also the tag of the run.
-    Each is written whole or not at all, and replaces that of an earlier export.
+    They contain the scores that the task `retrieval`, or `unseen-classes`, is evaluated on: a blend
+    with the baseline, if the learner was blended.  Items are named by their row numbers in the data
+    set, such as 'row-17'.  The files of a trial have the name of its scores, such as
+    'OASIS_10_0.run' and 'OASIS_10_0.qrels'; 'OASIS_10_0' is also the tag of the run.  Each file is
+    written whole or not at all, and replaces the file of an earlier export.
 
     ======  ===================================  ===============================================
     file    a line                               content
@@ -126,13 +126,13 @@ def export_trec(
     ======  ===================================  ===============================================
 
     The column `score` is not the learner's score: it is the number of items that rank at this
-    place or below, so that the last item has 1.  Programs of TREC sort by this column, in single
-    precision, and break ties by the name of the item; ours breaks them by a random order
+    place or below, so that the last item has 1.  TREC programs sort by this column, in single
+    precision, and break ties by the item's name; oasis-bench breaks them by a random order
     (see `tasks.ranking`).  These scores fall strictly and are exact in single precision for up to
-    2**24 items, so that every program has the order that was evaluated here.  The learner's scores
+    2**24 items, so that every program uses the order that was evaluated here.  The learner's scores
     are in the folder `predictions` of the run.
 
-    A query that no other test item is relevant to counts in no measure here and is in neither file.
+    A query without a relevant test item counts in no measure here and is in neither file.
     Of the measures, mAP is trec_eval's `map`, precision at k `P_k`, R-precision `Rprec`, nDCG
     `ndcg`, and recall at k, the share of queries with a relevant item among the first k,
     `success_k`; trec_eval's `recall_k` is another measure.
@@ -182,7 +182,7 @@ def _retrieval_tasks(run: StoredRun, registry: Registry) -> tuple[str, ...]:
 
 
 def _write(scores: Predictions, y: Labels, run_path: Path, qrels_path: Path) -> Iterator[int]:
-    """Write the two files of a trial; yield the number of queries of each part that is written.
+    """Write the two files of a trial; yield the number of queries of each written part.
 
     `y` are the labels of all rows of the data set.
     """
@@ -190,7 +190,7 @@ def _write(scores: Predictions, y: Labels, run_path: Path, qrels_path: Path) -> 
     labels = SharedLabels(y[test_rows])
     names = [f"row-{row}" for row in test_rows]
     others, tag = len(names) - 1, run_path.stem
-    # What follows the item is the same for every query.
+    # The ends of the lines are the same for every query.
     ends = [f" {rank} {others + 1 - rank} {tag}\n" for rank in range(1, others + 1)]
     with whole_file(run_path) as run_file, whole_file(qrels_path) as qrels_file:
         for queries, block in _parts(scores):
@@ -210,7 +210,7 @@ def _write(scores: Predictions, y: Labels, run_path: Path, qrels_path: Path) -> 
 
 
 def _parts(scores: Predictions) -> Iterator[tuple[Numbers, npt.NDArray[np.floating]]]:
-    """Yield places of queries among the test items with their scores, some millions at a time."""
+    """Yield positions of queries among the test items, and their scores, in large blocks."""
     for start, block in scores.blended():
         for part in slices(len(block), block_size(block.shape[1], block.dtype, PART_BYTES)):
             yield np.arange(start + part.start, start + part.stop), block[part]
@@ -223,10 +223,10 @@ def _find_kept_scores(
     plugin_files: Sequence[Path],
     watcher: Watcher,
 ) -> tuple[LabelledRows, dict[str, Predictions]]:
-    """Load the rows of a run and find the scores that were kept, by trial_id.
+    """Load the rows of a run and find the kept scores, by trial_id.
 
-    `experiment` is that of the run, with the tasks whose splits are looked for.  Scores are refused
-    where a file of them is damaged or of other items, or the rows have changed.
+    `experiment` is the run's experiment with the tasks to evaluate.  Scores are refused if their
+    file is damaged or has other items, or if the rows have changed.
     """
     if not Folder(folder).path(Folder.PREDICTIONS).is_dir():
         raise UsageError(

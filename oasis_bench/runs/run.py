@@ -1,6 +1,6 @@
-"""A run: the trials of an experiment, from the data set to the store; begun, or gone on with.
+"""Begins or continues a run: the trials of an experiment, from the data set to the store.
 
-Not for printing: `oasis_bench.command_line` does that.
+`oasis_bench.command_line` prints its results.
 """
 
 from __future__ import annotations
@@ -54,20 +54,20 @@ S = TypeVar("S", bound=Source)
 
 @dataclass(frozen=True)
 class How:
-    """How the trials of a run are run, and what is kept of them.
+    """How the trials of a run are run, and which files are kept.
 
     Attributes
     ----------
     jobs
-        Trials at a time; above one they share cores, and their timings are marked.
+        Trials at a time; if above one, they share cores, and their timings are marked.
     cluster
         The address of a Dask scheduler whose workers run the trials.
     plugin_files
-        Where learners, data sets, tasks and splits may come from, besides installed packages.
+        Files with learners, data sets, tasks and splits, besides installed packages.
     keep
-        What is kept of each trial in files: 'models', 'predictions'.
+        The files to keep of each trial: 'models', 'predictions'.
     command, remarks
-        What the report says of how the run was made.
+        The report's text on how the run was made.
     """
 
     jobs: int = 1
@@ -85,13 +85,13 @@ class Watcher:
     """Shows the progress of a run; this one shows nothing."""
 
     def trial(self, result: TrialResult | None, done: int, planned: int) -> None:
-        """Show that a trial has ended, or with None that the first begins."""
+        """Show that a trial has ended; None: the first trial begins."""
 
     def download(self, what: str, done: int, total: int | None) -> None:
-        """Show how far a download or a preparation is."""
+        """Show the progress of a download or a preparation."""
 
     def note(self, line: str) -> None:
-        """Show what the user should know before the first trial, such as how rows are scaled."""
+        """Show a remark for the user before the first trial, such as how rows are scaled."""
 
 
 SILENT = Watcher()
@@ -100,9 +100,9 @@ SILENT = Watcher()
 def run_experiment(
     experiment: Experiment, output: Path, how: How = USUAL, watcher: Watcher = SILENT
 ) -> int:
-    """Run all trials of an experiment into a new or empty folder; return how many did not end well.
+    """Run all trials of an experiment into a new or empty folder; return how many failed.
 
-    After a mistake that can be seen before the first trial nothing is written.
+    Nothing is written after an error that is found before the first trial.
     """
     with executor(how.jobs, how.cluster) as place:
         refuse_used_folder(output)
@@ -135,13 +135,13 @@ def resume_experiment(
     retry: Collection[str] = (),
     limits: Mapping[str, str] = MappingProxyType({}),
 ) -> int:
-    """Continue an interrupted run; return how many of these trials did not end well.
+    """Continue an interrupted run; return how many of the continued trials failed.
 
-    Finished trials are not run again, except those of a status in `retry`, whose new
-    results replace the old ones.  The plugin files are those of the run, or copies of them by the
-    same names; `limits` are 'budget' and 'memory' where they are not to be those of the run.  What
-    the run has kept in files so far is kept of these trials too.  Nothing is written where the
-    code, the data or the settings have changed since it began.
+    Finished trials are not run again, except those with a status in `retry`, whose new
+    results replace the old ones.  The plugin files are those of the run, or copies with the same
+    names.  `limits` may replace 'budget' and 'memory' of the run.  The new trials keep the same
+    kinds of files as the earlier trials.  Nothing is written if the code, the data or the settings
+    have changed since the run began.
     """
     with executor(how.jobs, how.cluster) as place, Store.open(folder) as store:
         info = store.info()
@@ -160,7 +160,7 @@ def resume_experiment(
 
 
 def _facts(plan: Plan, how: How, place: Executor) -> RunFacts:
-    """Return what is stored of a run as a whole before its first trial."""
+    """Return the facts about a run to store before its first trial."""
     specs, dataset, rows, algorithms = (
         plan.trials,
         plan.dataset,
@@ -168,7 +168,7 @@ def _facts(plan: Plan, how: How, place: Executor) -> RunFacts:
         plan.registry.algorithms,
     )
     subsets: dict[str, Sequence[int]] = {}
-    for spec in specs:  # in their order; of class sets the first
+    for spec in specs:  # in order; of class sets, the first
         subsets.setdefault(spec.where.subset, spec.where.classes)
     of_rows = [one.scalings for one in specs if algorithms[one.algorithm].takes == "rows"]
     warnings = _core_warning(how.jobs, plan.experiment.threads)
@@ -195,14 +195,14 @@ def _facts(plan: Plan, how: How, place: Executor) -> RunFacts:
 
 
 def _identities(specs: Sequence[TrialSpec]) -> dict[str, Mapping[str, Any]]:
-    """Return what decides the results of a run, for each learner, class subset and split."""
+    """Return the identity of the trials for each learner, class subset and split."""
     return {spec.cell: spec.identity for spec in reversed(specs)}
 
 
 def refuse_what_changed(
     before: Mapping[str, Mapping[str, Any]], now: Mapping[str, Mapping[str, Any]], folder: Path
 ) -> None:
-    """Raise a UsageError that names what has changed since a run began, if anything has."""
+    """Raise UsageError with the changes since a run began, if there are any."""
     changes = [
         f"{TrialSpec.IDENTITY_IN_WORDS.get(key, key)} of {name}"
         for name, identity in before.items()
@@ -241,9 +241,9 @@ def _run_trials(
     how: How,
     watcher: Watcher,
 ) -> int:
-    """Run trials of a plan into the store; count those that did not end well.
+    """Run trials of a plan into the store; return how many failed.
 
-    What is not applicable counts only where no trial of the run has a result.
+    Trials that are not applicable count only if no trial of the run has a result.
     """
     folder, names, done = Folder(store.folder), file_names(plan.trials), 0
     for name in (Folder.OUTPUT_LOG, Folder.MODELS, Folder.PREDICTIONS):
@@ -295,7 +295,7 @@ def _run_trials(
 
 
 def _session(place: Executor, command: str | None) -> dict[str, Any]:
-    """Return what is stored of this call of the command."""
+    """Return the facts about this session for the store."""
     about = {**describe_machine(), **place.provenance()}
     now = {"started": _now(), "load_at_start": os.getloadavg()[0]}
     return {**now, "command": command, "provenance": about}
@@ -307,7 +307,7 @@ def _said(kind: type[S], plugin: Any, **more: Any) -> S:
 
 
 def _sources(plan: Plan) -> Sources:
-    """Return what the data set, learners, tasks and splits say about themselves, for the report."""
+    """Return the facts about the data set, learners, tasks and splits, for the report."""
     experiment, dataset, registry = plan.asked, plan.dataset, plan.registry
     learners = {
         label: _said(Source, registry.algorithms[spec.algorithm])
@@ -327,7 +327,7 @@ def _sources(plan: Plan) -> Sources:
 
 
 def _core_warning(jobs: int, threads: int) -> Iterator[str]:
-    """Yield a warning where trials at a time, of several threads each, share too few cores."""
+    """Yield a warning if parallel trials with several threads each share too few cores."""
     cores = n_cores()
     if min(jobs, threads) > 1 and jobs * threads > cores:
         yield (
@@ -358,7 +358,7 @@ def labels_of(rows: LabelledRows, numbers: list[int]) -> Iterator[tuple[int, int
 
 
 def _pictures_of(rows: LabelledRows, numbers: list[int]) -> Iterator[dict[str, Any]]:
-    """Yield the caption and the thumbnail of some rows, where they have images."""
+    """Yield the caption and the thumbnail of some rows, if they have images."""
     if rows.images is not None:
         for row in numbers:
             yield {"row": row, "caption": rows.caption(row), "thumbnail": rows.thumbnail(row)}
@@ -371,9 +371,9 @@ def _now() -> str:
 def file_names(specs: Sequence[TrialSpec]) -> dict[str, str]:
     """Return the name of each trial's files, such as 'OASIS_10_0.npz', by its trial_id.
 
-    It is made of the learner, the class subset and the partition, and the split where that is not
-    of seen classes.  Characters that a file name should not have are '-'; of trials that would
-    have one name the later ones, in the order of the plan, have a number, too.
+    A name consists of the learner, the class subset and the partition, and the split unless it is
+    of seen classes.  '-' replaces characters that do not belong in a file name.  If several trials
+    would have the same name, the later ones, in the order of the plan, get a number.
     """
     names: dict[str, str] = {}
     times: Counter[str] = Counter()

@@ -1,7 +1,7 @@
 """The content of a run's SQLite file: its tables, and the table `run` as the record `RunFacts`.
 
-Labels of test items are only in `labels` and `pictures`, which are empty until the last trial has
-ended: a learner may read the file.  What a trial writes names items by their row numbers.
+Labels of test items are only in `labels` and `pictures`.  Both are empty until the last trial has
+ended, because a learner may read the file.  Other tables name items by their row numbers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from oasis_bench.tasks import Task
 from oasis_bench.trial import TrialResult
 
 SCHEMA_VERSION = 15
-"""Raised by one with every change of the tables, or of the content of the table `run`."""
+"""It grows by one with each change of the tables, or of the content of the table `run`."""
 
 _ONCE = {
     "answers": "task",
@@ -34,7 +34,7 @@ _ONCE = {
     "projections": "row",
     "fit_numbers": "name",
 }
-"""Tables with further rows of each trial, and what no two rows of a trial have in common."""
+"""Tables with further rows of each trial, and the columns that are unique within a trial."""
 
 TRIAL_TABLES = (*_ONCE, "validation")
 """All tables with further rows of each trial."""
@@ -85,7 +85,7 @@ def _table(name: str, record: type[Struct], *more: str) -> str:
 
 
 def _index(table: str, columns: str) -> str:
-    """Declare that no two rows have the same in these columns."""
+    """Declare that these columns are unique."""
     return f"CREATE UNIQUE INDEX {table}_once ON {table} ({columns});\n"
 
 
@@ -101,10 +101,10 @@ SCHEMA = "".join(
         *(_index(table, f"trial_id, {columns}") for table, columns in _ONCE.items()),
     ]
 )
-"""The tables: those of trials have the fields of the records of `TrialResult` as columns."""
+"""The tables; the columns of trial tables are the fields of the records of `TrialResult`."""
 
 PICTURED_ROWS = "SELECT query FROM retrievals UNION SELECT retrieved FROM retrievals"
-"""The row numbers of the items that have a picture, where the data set has pictures."""
+"""The row numbers of the items that have a picture, if the data set has pictures."""
 
 NAMED_ROWS = f"""
 {PICTURED_ROWS} UNION SELECT row FROM projections
@@ -142,7 +142,7 @@ QUERIES = {
     """,
     "pictures": "SELECT * FROM pictures",
 }
-"""The query of each table of `StoredRun`; those that need labels give nothing without them."""
+"""The query of each table of `StoredRun`; queries that need labels are empty without them."""
 
 
 # --- the table `run`: each field of `RunFacts` is JSON under its name
@@ -152,14 +152,14 @@ LEARNER = tuple[str, dict[str, Any], str | None, str | None]
 
 
 class Provenance(TypedDict, total=False):
-    """What reports look up in the provenance of a session; they show the rest as it is."""
+    """The keys of a session's provenance that reports use; they show the rest unchanged."""
 
     commit: str | None
     versions: dict[str, str | None]
 
 
 class Identity(TypedDict):
-    """What is looked up in what decides the results of a learner; the rest is compared."""
+    """The keys of an identity that are used; the rest is only compared."""
 
     data: str
     code: str
@@ -168,7 +168,7 @@ class Identity(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """Where a learner comes from, as its plugin says: for the report to cite."""
+    """The source of a learner, from its plugin, for the report to cite."""
 
     summary: str
     citation: str
@@ -176,7 +176,7 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetSource(Source):
-    """Where a data set comes from, as its plugin says."""
+    """The source of a data set, from its plugin."""
 
     name: str
     licence: str
@@ -184,20 +184,20 @@ class DatasetSource(Source):
 
 @dataclass(frozen=True, kw_only=True)
 class TaskSource(Source):
-    """What a task is, as its plugin says."""
+    """The facts about a task, from its plugin."""
 
     split: str  # how items are divided for it
-    gallery: str  # what queries are compared with (see `tasks.task.Task`)
+    gallery: str  # items to compare queries with (see `tasks.task.Task`)
     measures: Sequence[str]  # the first is the default for tuning
-    of_data: Sequence[str] = ()  # those of the data: no learner can be better or worse at them
+    of_data: Sequence[str] = ()  # measures of the data, equal for all learners
 
 
 @dataclass(frozen=True, kw_only=True)
 class SplitSource(Source):
     """How items are divided, in the words of the split's plugin."""
 
-    per_class: bool  # whether by items a class
-    most: int | None = None  # partitions that there can be; None: any number
+    per_class: bool  # whether by items per class
+    most: int | None = None  # largest number of partitions; None: no limit
 
 
 @dataclass(frozen=True)
@@ -215,17 +215,17 @@ class Session:
     """One call of the command that ran trials of a run."""
 
     started: str  # UTC, ISO 8601
-    command: str | None  # the command line; None where the run was started from Python
+    command: str | None  # the command line; None if the run was started from Python
     provenance: Mapping[str, Any]  # machine, versions and commit (see `system.machine`)
     load_at_start: float | None = None  # of the machine before the first trial; None: not known
 
 
 @dataclass(frozen=True, kw_only=True)
 class Resumption(Session):
-    """A later session, which went on with the run."""
+    """A later session, which continued the run."""
 
-    trials: int  # that it set out to run
-    limits: Mapping[str, str]  # 'budget' and 'memory' where not those of the experiment
+    trials: int  # planned in this session
+    limits: Mapping[str, str]  # 'budget' and 'memory' if other than in the experiment
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,25 +233,25 @@ class RunFacts(Session):
     """A run as a whole; the attributes of `Session` are those of its first session."""
 
     experiment: Experiment
-    identities: Mapping[str, Mapping[str, Any]]  # what decides results, by learner and subset
+    identities: Mapping[str, Mapping[str, Any]]  # see `TrialSpec`, by learner and subset
     plugin_files: Sequence[str]
     sources: Sources
     planned_trials: int
     classes: Mapping[str, Sequence[str]]  # the names of each subset, or of its first class set
     multi_label: bool  # whether an item has several labels
-    items: str  # what the data set calls its items, in the plural, such as 'images'
+    items: str  # the data set's word for its items, in the plural: 'images'
     scaling: Sequence[str]  # of rows; several are tuned; none: no learner takes rows
-    remarks: Sequence[str]  # what of the data decided how the run is made, and what may mislead
-    left_out: Sequence[str]  # what of the data set was not used, a line each
-    notes: Mapping[str, str]  # what a reader of results on a subset must know, by the subset
+    remarks: Sequence[str]  # on choices made from the data, and possible errors
+    left_out: Sequence[str]  # unused parts of the data set, a line each
+    notes: Mapping[str, str]  # remarks for readers of the results, by subset
     table: Schema | None = None  # how the table was read, if it is one
-    n_folds: int = 0  # that the data set is published with: the partitions; 0: there are none
+    n_folds: int = 0  # published folds of the data set, used as partitions
     resumed: tuple[Resumption, ...] = ()  # the later sessions, in their order
-    finished: str | None = None  # UTC, ISO 8601; None where the run was cut short
+    finished: str | None = None  # UTC, ISO 8601; None if the run was cut short
     load_at_end: float | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as plain values, without those that this run does not have."""
+        """Return the facts as plain values, without missing ones."""
         optional = ("resumed", "finished", "load_at_end", "table")
         nothing: tuple[Any, ...] = (None, (), [], {})
         values = {**asdict(self), "table": to_builtins(self.table)}
@@ -263,7 +263,7 @@ class RunFacts(Session):
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Self:
-        """Make it of what `to_json` gave; what is of another type is refused."""
+        """Make the facts from `to_json`; refuse values of another type."""
         types = get_type_hints(cls)
         try:
             parts = {key: convert(values[key], types[key]) for key in values if key != "experiment"}
@@ -277,7 +277,7 @@ class RunFacts(Session):
         return info
 
     def _check(self) -> None:
-        """Raise ValueError if a fact is not as the parts of the program that use it expect it."""
+        """Raise ValueError if a fact is not as the other parts of the program expect it."""
         e, sources = self.experiment, self.sources
         for one in e.learners.values():
             convert((one.algorithm, one.params, one.model, one.features), LEARNER)

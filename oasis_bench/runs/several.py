@@ -23,9 +23,9 @@ Report = Callable[[Path], object]
 
 
 class Ended(NamedTuple):
-    """How runs have ended: the trials that did not end well, and where the result of several is.
+    """How runs have ended: the number of failed trials, and the place of the common result.
 
-    `left_out` says of a run that could not begin why.
+    `left_out` is the reason why a run could not begin.
     """
 
     failures: int
@@ -36,7 +36,7 @@ class Ended(NamedTuple):
 def go_on(
     experiment: Experiment, folder: Path, how: How, watcher: Watcher, report: Report
 ) -> Ended:
-    """Run an experiment into a folder, from where it stopped; nothing if it is finished.
+    """Begin or continue the run of an experiment in a folder, unless it is finished.
 
     Each corpus of a suite, or value of a list, is run in a separate folder.
     """
@@ -73,7 +73,7 @@ def go_on_or_leave_out(
 
 
 def is_finished(folder: Path, experiment: Experiment) -> bool:
-    """Tell whether an experiment is finished in a folder; a run of another one is refused."""
+    """Tell whether an experiment is finished in a folder; refuse a run of another experiment."""
     if not has_run(folder):
         return False
     info = read_run(folder).info
@@ -94,7 +94,7 @@ def _run_values(
     watcher: Watcher,
     report: Report,
 ) -> Ended:
-    """Run an experiment for each value of its list, and show the runs side by side."""
+    """Run an experiment for each value of its list, and show the runs on one page."""
     failures = 0
     for name, one in _in_turn(several, folder, how, watcher):
         failures += go_on(one, folder / name, how, watcher, report).failures
@@ -112,9 +112,9 @@ def _run_suite(
     watcher: Watcher,
     report: Report,
 ) -> Ended:
-    """Run a suite corpus by corpus, and export each result; those that are there are skipped.
+    """Run a suite corpus by corpus, and export each result; skip corpora that have a result.
 
-    What is exported is not reported.
+    Exported runs get no report.
     """
     reports, results, failures = load_reports(), results_folder(suite, folder), 0
     left = {
@@ -135,7 +135,7 @@ def _run_suite(
 def _in_turn(
     experiments: Mapping[str, Experiment], folder: Path, how: How, watcher: Watcher
 ) -> Iterator[tuple[str, Experiment]]:
-    """Yield experiments, and show which is next; refuse what can be seen before the first."""
+    """Yield experiments, and show which is next; refuse visible errors before the first."""
     registry = Registry.load(how.plugin_files)
     for name, one in experiments.items():
         is_finished(folder / name, one)
@@ -148,7 +148,7 @@ def _in_turn(
 
 
 def results_folder(suite: Experiment, output: Path) -> Path:
-    """Return where the results of a suite are exported: the committed ones, or below `output`.
+    """Return the folder for the results of a suite: the committed one, or one in `output`.
 
     Only the whole built-in suite, in a checkout, replaces committed results.
     """
@@ -159,8 +159,8 @@ def results_folder(suite: Experiment, output: Path) -> Path:
 def has_result(file: Path, experiment: Experiment) -> bool:
     """Return whether there is a result of this protocol, these learners and the present code.
 
-    Beside it `equal-code.txt` may list versions of the code, a hash and a reason in each line, that
-    were measured to give the same results.  If the present code is listed, results of all count.
+    The file `equal-code.txt` beside it may list code versions that gave the same results, with a
+    hash and a reason in each line.  If the present code is listed, results of all versions count.
     """
     if not file.is_file():
         return False
@@ -174,9 +174,9 @@ def has_result(file: Path, experiment: Experiment) -> bool:
 
 
 def expected_seconds(experiments: Mapping[str, Experiment]) -> float | None:
-    """Return how long experiments take by the committed results, or None where some lack.
+    """Estimate the time of experiments from the committed results; None if some are missing.
 
-    A learner that these do not have is expected to take the mean of the others.
+    A learner without committed results is expected to take the mean of the others.
     """
     total = 0.0
     for name, one in experiments.items():

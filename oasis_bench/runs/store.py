@@ -1,6 +1,6 @@
-"""The run's SQLite file: written one trial a transaction, read whole by the reports.
+"""The run's SQLite file: each trial is one transaction, and reports read the whole file.
 
-The only module that knows SQL, with `oasis_bench.runs.schema`.
+Only this module and `oasis_bench.runs.schema` know SQL.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from oasis_bench.trial import Measured, TrialResult
 FILE_NAME = "results.sqlite"
 
 JOURNAL = f"{FILE_NAME}-journal"
-"""What SQLite keeps beside it during a transaction."""
+"""The file that SQLite keeps during a transaction."""
 
 JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
 """The last bytes of a journal that names a file, which SQLite deletes when it rolls back."""
@@ -47,37 +47,37 @@ JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
 PANDAS_TYPES = {"TEXT": "string", "INTEGER": "Int64", "REAL": "float64", "BLOB": "object"}
 
 DISK_ERRORS = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_BUSY")
-"""Starts of the names of SQLite's errors that the disk or another program causes."""
+"""Prefixes of SQLite's errors that the disk or another program causes."""
 
 DEEPEST = 20
-"""How often lists and mappings may be nested in the JSON of a store; a run needs half of it."""
+"""Deepest nesting of lists and mappings in the JSON of a store; a run needs half of it."""
 
 WAIT_SECONDS = 60.0
 """How long a writer waits for a reader of the file, such as `report`, and a reader for a writer."""
 
 
 LONGEST_NAME = 100
-"""Characters of a name that a folder or a file has in its own, of which systems allow 255."""
+"""Characters of a name that are used in the name of a file or folder; systems allow 255."""
 
 
 class RefusedRecordError(ValueError):
-    """The tables do not take the values of a record; nothing of it is written."""
+    """The tables refuse the values of a record; nothing of it is written."""
 
 
-@dataclass(frozen=True, eq=False)  # two are equal where they are one: hashed as such by caches
+@dataclass(frozen=True, eq=False)  # equal only to itself, so that caches can hash it
 class StoredRun:
     """A run as the reports read it; `runs.schema` describes each column.
 
     The tables from `answers` to `fit_numbers` also have the columns learner, subset, partition and
-    split of their trial.  Until the last trial has ended `confusion`, `retrievals`, `projections`
-    and `pictures` have no rows: they need labels of test items.
+    split of their trial.  `confusion`, `retrievals`, `projections` and `pictures` need labels of
+    test items: they have no rows until the last trial has ended.
     """
 
     info: RunFacts  # the table `run`
-    trials: pd.DataFrame  # a row for each trial: what it was, how it ended and its costs
+    trials: pd.DataFrame  # a row for each trial: its facts, its end and its costs
     answers: pd.DataFrame  # a row for each trial and task
     tuned: pd.DataFrame  # ... gallery
-    measures: pd.DataFrame  # ... task, measure and k (NaN where the measure has none)
+    measures: pd.DataFrame  # ... task, measure and k (NaN if the measure has none)
     groups: pd.DataFrame  # ... task, measure, k and group of judgements
     confusion: pd.DataFrame  # ... task, true class and predicted class
     validation: pd.DataFrame  # ... setting and inner fold
@@ -103,12 +103,12 @@ def has_run(folder: Path) -> bool:
 
 
 def new_run_folder(dataset: str) -> Path:
-    """Name a folder for a run on a data set, by its name or path, that was given none."""
+    """Return the default folder of a run on a data set, given by its name or path."""
     return Path("runs") / f"{Path(dataset).stem[:LONGEST_NAME]}-{datetime.now():%Y%m%d-%H%M%S}"
 
 
 def refuse_used_folder(folder: Path) -> None:
-    """Raise a UsageError where `folder`, the value of --output, holds anything."""
+    """Raise UsageError if `folder`, the value of --output, is not empty."""
     try:
         held = next(folder.iterdir(), None)
     except FileNotFoundError:
@@ -176,8 +176,8 @@ class Store:
         except OSError as error:
             raise UsageError(f"cannot write {path}: {error.strerror}") from error
         try:
-            # What a session began that was killed is rolled back.  Then `read_run` says what is
-            # wrong, also where there is no connection.
+            # Roll back the transaction of a killed session.  `read_run` then reports any error,
+            # also if there is no connection.
             with suppress(sqlite3.Error), closing(_connect(path, "rw")) as connection:
                 connection.execute("SELECT count(*) FROM sqlite_schema")
             read_run(folder)
@@ -199,7 +199,7 @@ class Store:
             self.lock = None
 
     def discard(self) -> None:
-        """Remove what `create` made; what else is in the folder stays there."""
+        """Remove the files of `create`; other files in the folder stay."""
         self._close()
         with suppress(OSError):
             for name in (FILE_NAME, JOURNAL):
@@ -239,7 +239,7 @@ class Store:
             _write_info(self.connection, values)
 
     def reopen(self, **values: Any) -> None:
-        """Set values of the table `run`, and make it one that is not finished, without labels."""
+        """Set values of the table `run`, and mark the run as unfinished, without labels."""
         with self._transaction():
             for table in ("labels", "pictures"):
                 self.connection.execute(f"DELETE FROM {table}")
@@ -254,7 +254,7 @@ class Store:
     ) -> None:
         """Write labels (row, label) and pictures of the rows that tables name, all or nothing.
 
-        Only when no learner runs that could read them.  `values` are of the table `run`.
+        Call it only when no learner runs that could read them.  `values` go into the table `run`.
         """
         with self._transaction():
             named, pictured = (
@@ -272,7 +272,7 @@ class Store:
         return dict(self.connection.execute("SELECT trial_id, status FROM trials"))
 
     def add(self, result: TrialResult, replace: bool = False) -> None:
-        """Write a trial in one transaction; with `replace`, first delete what is stored of it."""
+        """Write a trial in one transaction; with `replace`, first delete its stored rows."""
         trial_id = result.row.trial_id
         with self._transaction():
             if replace:
@@ -283,7 +283,7 @@ class Store:
                 self._insert_of_trial(table, trial_id, getattr(result, table))
 
     def add_answers(self, trial_id: str, tasks: Collection[str], measured: Measured) -> None:
-        """Write what was measured of tasks of a stored trial, in place of what is stored."""
+        """Write the measurements of tasks of a stored trial, in place of the stored ones."""
         with self._transaction():
             for table, new in vars(measured).items():
                 self.connection.executemany(
@@ -306,12 +306,12 @@ class Store:
 
 
 def read_run(folder: Path) -> StoredRun:
-    """Read the run in `folder`, finished or cut short; of another version it is refused."""
+    """Read the run in `folder`, finished or cut short; refuse another schema version."""
     path = _path_for_sqlite(folder)
     try:
         require_memory(path.stat().st_size, str(path), "free some")
-        # A copy is one snapshot, also while a run still writes; and of a file that is read-only
-        # SQLite checks no constraints.
+        # A copy is one snapshot, even while a run writes; and SQLite checks no constraints in a
+        # read-only file.
         with closing(_connect(path, "ro")) as file, closing(_in_memory()) as connection:
             file.backup(connection)
             [[version]] = connection.execute("PRAGMA user_version")
@@ -341,7 +341,7 @@ def read_run(folder: Path) -> StoredRun:
 
 
 def _read(connection: sqlite3.Connection) -> StoredRun:
-    """Read all tables; raise a UsageError where they are not as this program writes them."""
+    """Read all tables; raise UsageError if they are not as this program writes them."""
     if _statements(connection) != _own_statements():
         raise UsageError("its tables are declared in another way")
     # It checks the types of values, CHECK and NOT NULL, and that keys are unique.
@@ -350,7 +350,7 @@ def _read(connection: sqlite3.Connection) -> StoredRun:
         raise UsageError(" ".join(str(verdict).split()))
     if orphan := connection.execute("PRAGMA foreign_key_check").fetchone():
         raise UsageError(f"a row of {orphan[0]} belongs to no trial")
-    # Texts as Python's: for tables of this size sooner filtered than pyarrow's.
+    # Python strings: for tables of this size they are filtered faster than pyarrow's.
     with pd.option_context("mode.string_storage", "python"):
         tables = {name: _read_table(connection, query) for name, query in QUERIES.items()}
     del tables["predicted_classes"]  # `confusion` is made of it
@@ -364,7 +364,7 @@ def _read(connection: sqlite3.Connection) -> StoredRun:
 
 
 def _refuse_what_does_not_fit(info: RunFacts, tables: Mapping[str, pd.DataFrame]) -> None:
-    """Raise UsageError if tables name what the run does not have, or lack what they name."""
+    """Raise UsageError if names in tables are not of this run, or facts are missing."""
     e, sources = info.experiment, info.sources
     known = {"learner": e.learners, "subset": info.classes, "split": sources.splits}
     known |= {"task": sources.tasks}
@@ -391,7 +391,7 @@ def _refuse_what_does_not_fit(info: RunFacts, tables: Mapping[str, pd.DataFrame]
 
 
 def _read_table(connection: sqlite3.Connection, query: str) -> pd.DataFrame:
-    """Read a table; a column of numbers without any is of NaN, as others with gaps."""
+    """Read a table; a numeric column without numbers becomes NaN, as do gaps in others."""
     table, types = pd.read_sql_query(query, connection), _column_types()
     untyped = [str(column) for column in table if table[column].dtype == object]
     numeric = [column for column in untyped if types[column] in ("Int64", "float64")]
@@ -399,7 +399,7 @@ def _read_table(connection: sqlite3.Connection, query: str) -> pd.DataFrame:
 
 
 def _statements(connection: sqlite3.Connection) -> set[tuple[str, ...]]:
-    """Return what declares each table and index, without comments and layout."""
+    """Return the declarations of tables and indexes, without comments and layout."""
     found = connection.execute("SELECT type, name, tbl_name, ifnull(sql, '') FROM sqlite_schema")
     return {(*names, " ".join(re.sub("--.*", "", str(sql)).split())) for *names, sql in found}
 
@@ -420,7 +420,7 @@ def _own_statements() -> set[tuple[str, ...]]:
 
 @cache
 def _column_types() -> dict[str, str]:
-    """Return pandas' type of each column that is read; columns of one name have one type."""
+    """Return the pandas type of each column; columns with the same name have the same type."""
     with _empty() as connection:
         columns = connection.execute(
             "SELECT it.name, it.type FROM sqlite_schema AS of, pragma_table_info(of.name) AS it "
@@ -431,7 +431,7 @@ def _column_types() -> dict[str, str]:
 
 
 def _path_for_sqlite(folder: Path) -> Path:
-    """Return the path of a run's file, where SQLite may open it and the journal beside it."""
+    """Return the path of a run's file; refuse it if SQLite must not open it or its journal."""
     path = Folder(folder).path(FILE_NAME)
     if not path.is_file():
         within = min(path.parent.glob(f"*/{FILE_NAME}"), default=None)
@@ -451,14 +451,14 @@ def _path_for_sqlite(folder: Path) -> Path:
 
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
-    """Connect; in the mode 'ro' nothing is ever written, and no journal is rolled back."""
+    """Connect; the mode 'ro' never writes, and rolls no journal back."""
     uri = f"{path.resolve().as_uri()}?mode={mode}"
     connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=WAIT_SECONDS)
     try:
         connection.execute("PRAGMA trusted_schema = OFF")
         connection.execute(f"PRAGMA query_only = {mode == 'ro'}")
         connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute("PRAGMA secure_delete = ON")  # a label that is deleted is overwritten
+        connection.execute("PRAGMA secure_delete = ON")  # a deleted label is overwritten
     except BaseException:
         connection.close()
         raise

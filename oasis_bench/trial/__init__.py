@@ -1,11 +1,11 @@
 """One trial, with a wall down the middle: a learner sees no test label and holds no clock.
 
 `learner_side` runs beside the plugin; `harness_side` has the labels and the clock; neither imports
-the other.  What passes between them is in `wall`.
+the other.  `wall` has the messages and files that pass between them.
 
-- What is timed: `_fit` and `_score` of `learner_side.stages`, by `learner_side.meter.Meter`; from
-  the other side by `harness_side.inbox.HarnessClock`, in `harness_side.stages`.
-- What sees a test label: `harness_side.items` draws them, `harness_side.evaluator` uses them.
+- Timed code: `learner_side.meter.Meter` times `_fit` and `_score` of `learner_side.stages`; on the
+  other side `harness_side.inbox.HarnessClock` times them, in `harness_side.stages`.
+- Test labels: `harness_side.items` draws them, `harness_side.evaluator` uses them.
 """
 
 import lazy_loader

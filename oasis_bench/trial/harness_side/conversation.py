@@ -1,11 +1,11 @@
-"""A trial under way, on the harness's side: what its processes send, in the order of its stages.
+"""A running trial on the harness's side: it receives the messages of its stages, in order.
 
 Each stage is a generator of `harness_side.stages` that mirrors the learner's half
-(`oasis_bench.trial.learner_side.stages`) line by line: where that one sends a message, this one
-yields its type and gets the message; where that one waits for items, this one gives them.  What may
-come next is the next line; anything else ends the trial.
+(`oasis_bench.trial.learner_side.stages`) line by line.  Where the learner sends a message, the
+generator yields its type and gets the message; where the learner waits for items, the generator
+sends them.  Any other message ends the trial.
 
-Not for processes: `oasis_bench.execution` starts those and holds them to their budget.
+`oasis_bench.execution` starts the processes and enforces their budget.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from oasis_bench.trial.harness_side.stages import Trial, stages_of
 
 
 class Conversation:
-    """A trial under way: what it does now is its `phase`; when it has ended, it has a `result`.
+    """A running trial: `phase` is its current work; `result` is set when it has ended.
 
-    What its processes print is appended to `log`, a file in the folder of the run.
+    The output of its processes is appended to `log`, a file in the folder of the run.
     """
 
     def __init__(self, trial: Trial, log: Path) -> None:
         self._trial, self.spec = trial, trial.spec
-        self.first_bytes: int | None = None  # of the stage's processes before it began
+        self.first_bytes: int | None = None  # memory of the processes before the stage
         self.result: TrialResult | None = None
         self._line = Line(rough=trial.spec.shares_cores)
         self._left = stages_of(self._trial, self._line)
@@ -40,12 +40,12 @@ class Conversation:
 
     @property
     def phase(self) -> str:
-        """What the trial does now."""
+        """The current phase of the trial."""
         return self._line.phase
 
     @property
     def inbox(self) -> Inbox:
-        """What puts together the messages of the present process."""
+        """The inbox for messages of the current process."""
         return self._line.inbox
 
     @property
@@ -53,7 +53,7 @@ class Conversation:
         return self._trial.findings
 
     def next_stage(self) -> bool:
-        """Go on to the next stage, or end the trial where there is none; tell which."""
+        """Begin the next stage and return True; without one, end the trial and return False."""
         self._line.phase, self.first_bytes = "the start", None
         stage = next(self._left, None)
         if stage is None:
@@ -67,17 +67,17 @@ class Conversation:
     def start(
         self, server: int, line: socket.socket, begin_phase: Callable[[], object]
     ) -> wall.Stage:
-        """Return the stage that is to run, below the process `server`, at the end of the `line`.
+        """Connect to the process of the stage, and return the stage.
 
-        ``begin_phase()`` gives it the whole budget of time.
+        The process runs below `server`; ``begin_phase()`` restarts its time budget.
         """
         self._line.connect(server, line, begin_phase)
         return self._trial.begun(self._line.stage, server)
 
     def listen(self) -> bool:
-        """Take all that has come; tell whether the stage has ended well.
+        """Handle all received messages; return whether the stage has ended without error.
 
-        What may not come ends the trial.
+        An unexpected message ends the trial.
         """
         line = self._line
         try:
@@ -108,16 +108,16 @@ class Conversation:
         return False
 
     def _whole(self, work: Talk) -> Talk:
-        """Take the messages of one process."""
+        """Handle the messages of one process."""
         self.first_bytes = (yield wall.Started).n_bytes
         yield from work
         yield wall.Ended
 
     def end(self, status: Status, reason: str | None = None, traceback: str | None = None) -> None:
-        """Make the result of a trial that has ended, or was ended."""
+        """Make the result of a trial that has ended or was stopped."""
         self.result = self._findings.result(status, reason, traceback)
         self.close()
 
     def close(self) -> None:
-        """Close the file of the fitted learner, and remove what is not finished."""
+        """Close the file of the fitted learner, and remove unfinished files."""
         self._findings.discard()

@@ -41,31 +41,31 @@ from oasis_bench.trial.harness_side.rows import (
 )
 
 EXAMPLE_RANKS = 20
-"""Items that are kept of what an example query retrieves: people judge as many in JMLR 5.2.3."""
+"""Retrieved items kept per example query: as many as people judge in JMLR 5.2.3."""
 
 AGREEMENT = 1e-3
-"""The largest difference of two scores of one pair, as a share of the range of scores.
+"""Largest difference between two scores of one pair, as a share of the range of scores.
 
 Rounding of distances in float32 reaches some 3e-4.
 """
 
 MOVED = 0.01
-"""Largest mean change of rank, as a share of n/3, that of two random orders."""
+"""Largest mean change of rank, as a share of n/3, the mean change between random orders."""
 
 N_TOP, TURNED = 8, 0.03
-"""The largest share of pairs of the items most similar to a query that may change their order.
+"""Of the `N_TOP` items most similar to a query, at most this share of pairs may change order.
 
-Rounding turned at most .0012 in 159 fits of 17 learners on digits; query expansion within the
-nearest 4 to 15 % of 250 items turns .1 to .3."""
+Rounding changed at most .0012 in 159 fits of 17 learners on digits.  Query expansion within the
+nearest 4 to 15 % of 250 items changes .1 to .3."""
 
 MOST_ALONE = 90
-"""Items that are scored a second time."""
+"""From this number on, no more items are added to the second scoring."""
 
 ROUNDED = 100
-"""Scores of one pair that differ by so many units in the last place of their type are the same."""
+"""Two scores of one pair are equal if they differ by at most so many units in the last place."""
 
 TRAINING = "training"
-"""The measure on the training items, among the numbers of a fit."""
+"""Name of the measure on the training items, among the numbers of a fit."""
 
 HIGHEST = float(np.finfo(float).max)
 
@@ -74,7 +74,7 @@ Scores2D = npt.NDArray[np.float64]
 
 @dataclass
 class Measured:
-    """Rows of the tables of what each task measures; the fields are the names of the tables."""
+    """The measurements of tasks, as rows; each field has the name of its table."""
 
     answers: list[AnswerRow] = field(default_factory=list)
     measures: list[MeasureRow] = field(default_factory=list)
@@ -96,14 +96,14 @@ class KeptRows:
 
 
 Takes: TypeAlias = "Evaluation | KeptRows"
-"""What takes blocks of scores."""
+"""Takes blocks of scores."""
 
 Mix = Callable[[int, FloatArray], FloatArray]
 """``mix(start, scores)`` blends the scores of the queries from `start` on with the baseline's."""
 
 
 def mix_of(blend: Blend, learner: type[MetricLearner], items: SealedItems, gallery: str) -> Mix:
-    """Return what blends the learner's scores of test items against a gallery."""
+    """Return the function that blends the learner's scores against a gallery."""
 
     def mix(start: int, scores: FloatArray) -> FloatArray:
         others = items.test_rows if gallery == "test" else items.training_rows
@@ -114,9 +114,9 @@ def mix_of(blend: Blend, learner: type[MetricLearner], items: SealedItems, galle
 
 
 class ScoreReader:
-    """Takes the scores of queries against one gallery, block after block, for some evaluations.
+    """Passes the scores of queries against one gallery, block by block, to evaluations.
 
-    `of_learner` take the learner's own scores, and `evaluations` these blended, where there is a
+    `of_learner` get the learner's own scores; `evaluations` get the blended scores if there is a
     `mix`.
     """
 
@@ -137,7 +137,7 @@ class ScoreReader:
 
     @property
     def is_complete(self) -> bool:
-        """Whether all scores have come."""
+        """Whether all scores are received."""
         return self._done == self._n_queries
 
     @property
@@ -148,14 +148,14 @@ class ScoreReader:
     def n_bytes(self, message: wall.Scores) -> int:
         """Return how many bytes follow a message.
 
-        Raise MessageError where these are not the scores that are to come next.
+        Raise MessageError for another gallery, or more queries than are left.
         """
         if message.gallery != self.gallery or message.n_queries > self._n_queries - self._done:
             raise wall.MessageError(f"{message.n_queries} rows of scores of {message.gallery!r}")
         return message.n_bytes(self._n_gallery)
 
     def add(self, message: wall.Scores, content: bytes | bytearray) -> None:
-        """Evaluate a block; raise ValueError where a score is NaN."""
+        """Evaluate a block; raise ValueError if a score is NaN."""
         scores = np.frombuffer(content, message.dtype).reshape(message.n_queries, self._n_gallery)
         for own in self._of_learner:
             own.add(self._done, scores)
@@ -168,10 +168,10 @@ class ScoreReader:
 class Evaluator:
     """Evaluates the scores of a trial's learner by the tasks of one split.
 
-    For the report it keeps the neighbours of some `examples`, drawn by the `seed` from the rows
-    `queries` or from all test items, and where it `projects`, the places of some test items in a
-    plane.  A task predicts the classes of its confusion matrix by the rule of that of `chooses_by`
-    which names the task, else by its first measure.
+    For the report it keeps the neighbours of `examples` queries, drawn with `seed` from the rows
+    `queries` or from all test items.  With `projects` it also keeps the positions of some test
+    items in a plane.  Classes are predicted with the tuning measure of the task, or its first
+    measure.
     """
 
     def __init__(
@@ -204,7 +204,7 @@ class Evaluator:
             for gallery in galleries_of(tasks)
         }
         self.readers = {gallery: self._new_reader(gallery) for gallery in self._sampled}
-        """What takes the scores against each gallery."""
+        """The reader of the scores against each gallery."""
 
     def _new_evaluation(self, task: Task) -> Evaluation:
         return task.evaluation(self._items.truth, self._items.ties[task.gallery])
@@ -223,9 +223,9 @@ class Evaluator:
     def blend(
         self, gallery: str, blend: Blend, learner: type[MetricLearner], items: SealedItems
     ) -> None:
-        """Evaluate the tasks of a gallery by a blend, and beside it what the learner scores alone.
+        """Evaluate the tasks of a gallery on blended scores, and also on the learner's own.
 
-        The baseline takes these `items`.  Before any scores have come.
+        The baseline scores these `items`.  Call this before any scores are added.
         """
         if blend.weight < 1:
             for task in self._tasks:
@@ -238,8 +238,8 @@ class Evaluator:
     def alone(self) -> Numbers:
         """Places of the test items that are scored a second time, without the others.
 
-        The sample, and the items that are the most similar to its first queries, so that a learner
-        is seen which has other scores among these: at most half of all.
+        They are the sample and the items most similar to its first queries, at most half of all.
+        They reveal a learner whose scores depend on the neighbours of a query.
         """
         sample, n_test = self._items.sample, len(self._items.test_rows)
         if "test" not in self._sampled:
@@ -254,7 +254,7 @@ class Evaluator:
         return np.unique(found)
 
     def readers_alone(self, galleries: Sequence[str]) -> list[tuple[ScoreReader, KeptRows]]:
-        """Return readers for the scores of these items alone, each with the rows that it fills."""
+        """Return readers for the scores of the items `alone`, each with the rows that it fills."""
         n = len(self.alone)
         queries = np.searchsorted(self.alone, self._items.sample)
         sizes = {"test": n, "training": len(self._items.ties["training"])}
@@ -265,7 +265,7 @@ class Evaluator:
         ]
 
     def refuse_other_scores(self, alone: Sequence[tuple[ScoreReader, KeptRows]]) -> None:
-        """Raise ValueError where the sample alone has other scores than among all test items."""
+        """Raise ValueError if the sample alone gets other scores than among all test items."""
         sample = self._items.sample
         for reader, kept in alone:
             is_test = reader.gallery == "test"
@@ -283,7 +283,7 @@ class Evaluator:
                 )
 
     def tables(self) -> Measured:
-        """Return the answers of all tasks, and their measures."""
+        """Return the status and the measures of all tasks."""
         found = Measured()
         rules = {by.task: (by.measure, by.k) for by in self._chooses_by}
         for name, own in self._evaluations.items():
@@ -320,8 +320,8 @@ class Evaluator:
     ) -> list[ProjectionRow]:
         """Return rows of the table `projections`.
 
-        Scores that are minus a distance are squared, as in a blend.  `prepared` gives test items as
-        the learner got them, by their places; None: no rows.
+        Scores that are minus a distance are squared, as in a blend.  ``prepared(places)`` returns
+        test items as the learner got them; it is None if the learner takes no rows.
         """
         if self._projected is None or "test" not in self.readers:
             return []
@@ -342,9 +342,9 @@ class Evaluator:
 def _agree(scores: Scores2D, others: Scores2D) -> bool:
     """Tell whether two tables of scores (n_queries, n_gallery) are the same, up to rounding.
 
-    Values alone do not tell: where some pairs get huge scores, all others are close in value.  Nor
-    do ranks where all scores are alike, as cosines of rows far from zero: rounding orders these.
-    And a learner may order only the items anew that are the most similar to a query.
+    Three checks are needed.  If some pairs get huge scores, all others are close in value.  If all
+    scores are nearly equal, as cosines of rows far from zero, rounding decides their ranks.  And a
+    learner may reorder only the items most similar to a query.
     """
     with np.errstate(over="ignore"):
         is_single = np.array_equal(scores, scores.astype(np.float32), equal_nan=True)
@@ -363,9 +363,9 @@ def _agree(scores: Scores2D, others: Scores2D) -> bool:
 
 
 def _turned_at_top(scores: Scores2D, others: Scores2D, rounding: float) -> float:
-    """Return the share of pairs of the items most similar to a query that change their order.
+    """Return the share of pairs that change order among the items most similar to a query.
 
-    Scores that differ by a share of `rounding` are equal: such pairs have no order.
+    Scores are equal if they differ by at most a share of `rounding`: such pairs have no order.
     """
     top = np.argsort(-others, axis=1)[:, :N_TOP]
     i, j = np.triu_indices(top.shape[1], 1)
@@ -384,7 +384,7 @@ def galleries_of(tasks: Sequence[Task]) -> tuple[str, ...]:
 
 
 def reason_against(task: Task, learner: type[MetricLearner]) -> str | None:
-    """Say why a learner cannot answer a task, or None where it can."""
+    """Return why a learner cannot do a task, or None if it can."""
     if task.gallery == "test" and issubclass(learner, ExemplarLearner):
         return (
             f"{learner.name} scores training items only, and {task.name} asks for scores among "
@@ -394,14 +394,14 @@ def reason_against(task: Task, learner: type[MetricLearner]) -> str | None:
 
 
 Traced: TypeAlias = tuple[Part, ScoreReader, Evaluation]
-"""Items of a trace, what takes their scores, and the evaluation of these."""
+"""The part of a trace, the reader of its scores, and their evaluation."""
 
 
 class Traces:
-    """Keeps the measure by which inner folds choose, at the checkpoints of a replay.
+    """Keeps the tuning measure at the checkpoints of a replay.
 
     `values` and `symmetry` are rows of the tables `traces` and `symmetry`; `of_fit` is the measure
-    of the fitted learner on the training items, where it is taken without a replay.
+    of the fitted learner on the training items, if it is computed without a replay.
     """
 
     def __init__(self, task: Task, by: ChooseBy, items: TrialItems) -> None:
@@ -411,9 +411,9 @@ class Traces:
         self.of_fit: float | None = None
 
     def parts(self) -> list[Traced]:
-        """Return what takes the scores of a checkpoint: of training items, and of test items.
+        """Return the parts to score at a checkpoint: the training items and the test items.
 
-        Where the gallery is the training items, these find themselves there and are left out.
+        If the gallery is the training items, they are left out: each would retrieve itself.
         """
         task, items = self._task, self._items
         ties = items.ties[task.gallery]
@@ -423,18 +423,18 @@ class Traces:
         return [*of_training, ("test", reader, test)]
 
     def of_training(self) -> Traced:
-        """Return what takes the scores of the training items."""
+        """Return the part of the training items."""
         items, ties = self._items, self._items.ties["training"]
         n = len(ties)
         own = self._task.evaluation(items.training_truth, ties, (self._by.measure,))
         return "train", ScoreReader("test", n, n, [own]), own
 
     def value(self, part: Traced) -> float:
-        """Return the measure of a part whose scores have all come."""
+        """Return the measure of a part with complete scores."""
         return part[2].value(self._by.measure, self._by.k)
 
     def add(self, message: wall.Replayed, parts: Sequence[Traced]) -> None:
-        """Keep the values of a checkpoint whose scores have all come."""
+        """Keep the values of a checkpoint with complete scores."""
         n_steps = message.n_steps
         self.values += [TraceRow(part[0], n_steps, self.value(part)) for part in parts]
         if message.symmetry_index is not None:
@@ -451,7 +451,7 @@ class Traces:
 # --- places of some test items in a plane: for figures of learned spaces, not a measure
 
 CLASSES, ITEMS_PER_CLASS = 10, 25
-"""The most that are projected of a trial."""
+"""Limits of the items that a trial projects."""
 
 Points = npt.NDArray[np.float64]
 
@@ -459,7 +459,7 @@ Points = npt.NDArray[np.float64]
 def items_in_plane(y: npt.NDArray[np.int64], seed: int) -> Numbers:
     """Return places of test items with classes `y`: at most `ITEMS_PER_CLASS` of each.
 
-    They are in a random order; the seed draws the classes, where there are more than `CLASSES`.
+    The items come in random order; `seed` draws the classes if there are more than `CLASSES`.
     """
     classes = np.random.default_rng(seed).permutation(np.unique(y))[:CLASSES]
     of_class = [np.flatnonzero(y == number)[:ITEMS_PER_CLASS] for number in np.sort(classes)]
@@ -470,13 +470,13 @@ def plane(similarity: Points) -> Points | None:
     """Place items in the plane of the two principal axes of their similarity.
 
     These are the first two eigenvectors of B = J (S + S') J / 2 with J = I - 11'/n, each times the
-    square root of its eigenvalue; an axis of a negative eigenvalue has length 0.  Where S is minus
-    the squared distance this is classical scaling (Torgerson, Psychometrika 17, 1952); where it is
-    x'Wy with a symmetric positive W, the principal components of the items that W maps.
+    square root of its eigenvalue; an axis of a negative eigenvalue has length 0.  If S is minus
+    the squared distance, this is classical scaling (Torgerson, Psychometrika 17, 1952).  If S is
+    x'Wy with a symmetric positive W, it gives the principal components of the items mapped by W.
 
-    The places, of shape (n, 2), are in units in which the mean of x^2 + y^2 is the share of the
-    plane in the sum of all absolute eigenvalues.  None where a similarity is not finite, or all
-    are alike.
+    The points, of shape (n, 2), are scaled so that the mean of x^2 + y^2 is the plane's share of
+    the sum of all absolute eigenvalues.  Return None if a similarity is not finite or all are
+    equal.
     """
     largest = float(np.abs(similarity).max(initial=0.0))
     if not 0 < largest < np.inf:  # nor NaN
@@ -495,6 +495,6 @@ def plane(similarity: Points) -> Points | None:
 
 
 def plane_of_rows(rows: Any) -> Points | None:
-    """Return where rows (n, n_features), dense or sparse, lie by their principal components."""
+    """Return the first two principal components of rows (n, n_features), dense or sparse."""
     products = rows @ rows.T
     return plane(np.asarray(products.toarray() if hasattr(products, "toarray") else products))

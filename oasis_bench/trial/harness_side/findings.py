@@ -1,4 +1,4 @@
-"""What a trial has found so far, and the result that is made of it when it ends."""
+"""Collects the findings of a running trial, and makes its result when it ends."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from oasis_bench.trial.harness_side.rows import (
 
 
 class EndsTrialError(Exception):
-    """The trial fails here; the arguments are the reason and, of code of the user, a traceback."""
+    """Ends the trial as failed; the arguments are the reason and, for user code, a traceback."""
 
 
 @contextmanager
 def task_at_work() -> Iterator[None]:
-    """Let an error of a task, which may be the user's, end the trial alone, and not the run."""
+    """Let an error of a task, which may be user code, end only the trial, not the run."""
     try:
         yield
-    except (OutputError, OSError, MemoryError):  # of the machine
+    except (OutputError, OSError, MemoryError):  # machine errors
         raise
     except Exception as error:
         raise EndsTrialError(error_line(error), format_exc()) from error
@@ -41,17 +41,17 @@ def task_at_work() -> Iterator[None]:
 
 @dataclass
 class Fit:
-    """A fit of a trial, for the tasks of some galleries, and what it took."""
+    """A fit of a trial, for the tasks of some galleries, and its costs."""
 
     galleries: tuple[str, ...]
     tuned: wall.Tuned
     items: SealedItems  # as the learner gets them
-    model: int = -1  # the file of the fitted learner, where it is above -1
+    model: int = -1  # file descriptor of the fitted learner; -1: none
     came: wall.Fitted | wall.Loaded | None = None
     seconds: float | None = None  # by both clocks
     cpu_seconds: float | None = None
     blend: Blend | None = None
-    queried: tuple[float, float, int] = (0.0, 0.0, 0)  # seconds, of processors too, and queries
+    queried: tuple[float, float, int] = (0.0, 0.0, 0)  # seconds, processor seconds, queries
 
     @property
     def n_steps(self) -> int | None:
@@ -68,15 +68,15 @@ class Fit:
 
 @dataclass
 class Findings:
-    """What a trial has found so far; the last of its `fits` is that of the first measure."""
+    """The findings of a running trial; the last of its `fits` is for the first measure."""
 
     row: TrialRow
     learner: type[MetricLearner]
     evaluator: Evaluator
     traces: Traces
     kept: KeptFiles
-    refused: Mapping[str, str]  # tasks that the learner does not answer, each with the reason
-    places: Mapping[str, int]  # of the measure that tunes each gallery, 0 for the first
+    refused: Mapping[str, str]  # tasks that the learner cannot do, each with the reason
+    places: Mapping[str, int]  # number of the measure that tunes each gallery, from 0
     validation: list[ValidationRow] = field(default_factory=list)
     tuned: dict[str, TunedRow] = field(default_factory=dict)  # by gallery
     fits: list[Fit] = field(default_factory=list)
@@ -84,9 +84,9 @@ class Findings:
     is_measured: bool = False
 
     def result(self, status: Status, reason: str | None, traceback: str | None) -> TrialResult:
-        """Return the result of a trial that has ended, or was ended.
+        """Return the result of a trial that has ended or was stopped.
 
-        Where the result is measured already, only the replay for the traces was cut short.
+        If the trial is measured already, only the replay for the traces was cut short.
         """
         if status != "ok" and self.is_measured:
             self.notes.append(f"traces end early: {status}: {reason}")
@@ -106,7 +106,7 @@ class Findings:
         return found
 
     def _measured(self) -> TrialResult:
-        """Return the result of a trial that is measured."""
+        """Return the result of a measured trial."""
         fit, row = self.fits[-1], self.row
         came = fit.came
         assert came is not None  # it is measured
@@ -134,7 +134,7 @@ class Findings:
         )
 
     def _add_costs(self, fit: Fit, came: wall.Fitted | wall.Loaded) -> None:
-        """Write into the row what the fit of the first measure was, and what it took."""
+        """Write the settings and costs of the fit of the first measure into the row."""
         row, tuned = self.row, self.tuned[fit.galleries[0]]
         row.scaling, row.params, row.n_steps = tuned.scaling, tuned.params, tuned.n_steps
         row.threads, row.processor = came.threads, processor_name()
@@ -150,7 +150,7 @@ class Findings:
         row.n_timed_queries = sum(counts)
 
     def discard(self) -> None:
-        """Close the files of fitted learners, and remove what is not finished."""
+        """Close the files of fitted learners, and remove unfinished files."""
         self.kept.discard()
         for fit in self.fits:
             fit.close()

@@ -1,6 +1,6 @@
-"""What the harness sees of a trial's processes: what they send, put together, and their time.
+"""The harness's view of a trial's processes: the messages they send, and the time they take.
 
-Nothing here waits: those processes run a plugin's code.
+Nothing here waits for these processes, because they run a plugin's code.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from oasis_bench.trial.harness_side.evaluator import ScoreReader
 from oasis_bench.trial.harness_side.findings import task_at_work
 
 LONGEST_LINE = 2**20
-"""Bytes of a message, without the scores that follow it."""
+"""Limit of the bytes of a message, without the scores that follow it."""
 
 
 class Inbox:
-    """Puts together messages, their files, and scores."""
+    """Assembles messages, their files, and scores."""
 
     def __init__(self, line: socket.socket) -> None:
         line.setblocking(False)
         self._line = line
         self._text = bytearray()
-        self._content: bytearray | None = None  # of scores, not all of which have come
+        self._content: bytearray | None = None  # scores, not complete yet
         self._missing = 0
         self._file: int | None = None
         self.is_open = True
 
     def read(self) -> bool:
-        """Read once what has come, without waiting; tell whether anything has."""
+        """Read once from the line, without waiting; return whether any bytes came."""
         try:
             if self._content is not None and self._missing:
                 n_read = self._line.recv_into(memoryview(self._content)[-self._missing :])
@@ -54,9 +54,9 @@ class Inbox:
         return self.is_open
 
     def next_message(self) -> tuple[wall.Message | None, int | None]:
-        """Return the next message that is complete, and the file with it; None without one.
+        """Return the next complete message and its file; None for each that is missing.
 
-        Raise MessageError where what came is no message.
+        Raise MessageError if a line is not a message.
         """
         line, end, rest = self._text.partition(b"\n")
         if not end:
@@ -72,7 +72,7 @@ class Inbox:
         return message, file
 
     def next_bytes(self, n_bytes: int) -> bytearray | None:
-        """Return so many bytes when all have come; None before."""
+        """Return the next `n_bytes`, or None until all have come."""
         if self._content is None:
             self._content = bytearray(n_bytes)
             here = min(len(self._text), n_bytes)
@@ -101,19 +101,19 @@ class Inbox:
             self._file = None
 
 
-# --- the harness's clock, which no learner reaches: what a stage took, read from outside
+# --- the harness's clock: it measures a stage from outside, where no learner can reach it
 #
-# It also sees what a process does around the code that is timed.  So what that process says stands
-# where it is within a tolerance of this clock; else this clock is charged.
+# It also measures work around the timed code.  So the time that the process reports is used if it
+# is within a tolerance of this clock; otherwise the time of this clock is used.
 
 SHARE, CPU_SECONDS, WALL_SECONDS = 0.1, 0.03, 0.3
-"""The tolerance: a share of what is said, and seconds of processor time and of wall-clock time.
+"""The tolerance: a share of the reported time, and seconds of processor and wall-clock time.
 
-Messages wait for a core: on a busy machine wall-clock time is seen from outside less exactly.
+Messages wait for a core, so on a busy machine the wall-clock time from outside is less exact.
 """
 
 ROUGH_SECONDS = 1.0
-"""In place of these for tuning, and for wall-clock time where trials share cores."""
+"""The tolerance for tuning, and for wall-clock time if trials share cores."""
 
 UNCLOCKED_RATE = 100e6
 """Bytes a second that a stage copies for the harness."""
@@ -130,9 +130,9 @@ CLOCK_IN_WORDS = (
 
 
 class HarnessClock:
-    """A clock for what is timed of a stage, whose processes are all below the process `server`.
+    """Times a stage from outside; all processes of the stage run below the process `server`.
 
-    A learner may replace the clocks of its process, or work there before they start.
+    A learner may replace the clocks of its own process, or work before they start.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class HarnessClock:
         self._cpu_start += n_bytes / UNCLOCKED_RATE
 
     def charge(self, seconds: float, cpu_seconds: float) -> tuple[float, float]:
-        """Return what a stage says that it took, or what it took by this clock; see above."""
+        """Return the reported times, or this clock's if they are longer than tolerated."""
         cpu = Processes(self._server).cpu_seconds(but=os.getpid()) - self._cpu_start
         elapsed = time.monotonic() - self._start
         if cpu > cpu_seconds * (1 + SHARE) + self._tolerance:
@@ -159,15 +159,15 @@ class HarnessClock:
 
 
 Expected: TypeAlias = type[wall.Message] | tuple[type[wall.Message], ...] | int
-"""The type of the message that is to come next, the types of those that may, or so many bytes."""
+"""The next message's type, the types that are allowed, or the number of bytes that come next."""
 
 Talk: TypeAlias = Generator[Expected, Any, None]
 
 
 class Line:
-    """The line to the process of one stage after the other.
+    """The line to the process of the current stage.
 
-    `rough` says that the harness may be at work for another trial when a message comes.
+    With `rough` the harness may be busy with another trial when a message comes.
     """
 
     inbox: Inbox
@@ -179,7 +179,7 @@ class Line:
         self._file: int | None = None  # that came with the last message
 
     def connect(self, server: int, line: socket.socket, begin_phase: Callable[[], object]) -> None:
-        """Begin with the process of the next stage, which is below the process `server`."""
+        """Connect to the process of the next stage, which runs below the process `server`."""
         self.inbox = Inbox(line)
         self.server, self._begin_phase = server, begin_phase
 
@@ -192,16 +192,16 @@ class Line:
         return HarnessClock(self.server, self._wall_tolerance)
 
     def next_message(self) -> wall.Message | None:
-        """Return the next message that has come, if one has; its file is kept for `take_file`."""
+        """Return the next message, or None; its file is kept for `take_file`."""
         message, self._file = self.inbox.next_message()
         return message
 
     def began(self, phase: str) -> Talk:
-        """Expect that a phase begins."""
+        """Receive the beginning of a phase."""
         self.begin((yield wall.PhaseBegan), phase)
 
     def begin(self, message: wall.PhaseBegan, *phases: str) -> None:
-        """Begin one of these phases, with the whole budget of time."""
+        """Begin one of these phases, with the full time budget."""
         if message.phase not in phases:
             self.refuse(message)
         self.phase = message.phase
@@ -213,7 +213,7 @@ class Line:
         clock: HarnessClock | None = None,
         keep: Callable[[wall.Scores, bytearray], object] = lambda message, scores: None,
     ) -> Talk:
-        """Evaluate the scores of one gallery; the time that it takes here is off the clock."""
+        """Evaluate the scores of one gallery; the time for this is not charged."""
         while not reader.is_complete:
             message = yield wall.Scores
             scores = yield reader.n_bytes(message)
@@ -230,9 +230,9 @@ class Line:
         return self._file is not None
 
     def take_file(self) -> int:
-        """Return the file that came with a message, which its process can no longer change.
+        """Return the file that came with the message; raise MessageError if it is not sealed.
 
-        It could do so when it knows the test items.
+        Otherwise the process could change it after it has seen the test items.
         """
         if self._file is None:
             raise wall.MessageError("the fitted learner did not come with the message")
@@ -242,11 +242,11 @@ class Line:
         return file
 
     def drop_file(self) -> None:
-        """Close a file that came and was not taken."""
+        """Close a received file that was not taken."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
 
     def refuse(self, message: wall.Message) -> NoReturn:
-        """Raise MessageError for a message that may not come now."""
+        """Raise MessageError for a message that is not allowed now."""
         raise wall.MessageError(f"{type(message).__name__} may not come in stage {self.stage!r}")

@@ -33,39 +33,39 @@ from oasis_bench.tasks import NotSplittableError, Numbers, Partition, Truth, tie
 from oasis_bench.trial import wall
 
 DENSE_BYTES = 2 * 2**30
-"""Sparse rows are made dense for a learner that takes no others, up to this size."""
+"""Sparse rows up to this size are made dense for a learner of dense rows."""
 
 FEW_PER_CLASS, FEW_OF_SEVERAL_LABELS = 8, 100
-"""Training items of the warm-up: of each of two classes, or in all."""
+"""Training items of the warm-up: for each of two classes, or in all."""
 
 MOST_SCORED = 200
-"""Training items that are scored where no item tests."""
+"""Training items to score if there are no test items."""
 
 N_SAMPLE = 30
-"""Test items that are scored a second time as queries, by a process that has few others.
+"""Test items that a process with few other items scores a second time, as queries.
 
-A quarter of them, where there are fewer than 120."""
+If there are fewer than 120 test items, a quarter of them."""
 
 
 @dataclass(frozen=True)
 class TrialItems:
-    """What a trial works on."""
+    """The items of a trial."""
 
     X: Any  # array, CSR or Patches: all items of the data set, as it gives them
     y: Labels  # of the training items
-    judgements: Judgements | None  # what people said of the training items, for the learner
+    judgements: Judgements | None  # people's judgements of the training items
     test_rows: Numbers  # row numbers in the data set, in the order in which the learner sees them
     train_rows: Numbers
     original_order: Numbers  # the place of each test item in the order of the partition
     truth: Truth  # the labels of the test items
-    ties: Mapping[str, Numbers]  # for a gallery of 'test' or 'training' items
+    ties: Mapping[str, Numbers]  # the order within ties of each gallery
     sample: Numbers  # places of the test items that are scored a second time as queries
     encoding: Encoding | None = None  # of the columns of X
-    schema: Schema | None = None  # of the table that they are
+    schema: Schema | None = None  # of the table of X
 
     @property
     def n_features(self) -> int:
-        """Numbers of an item once it is prepared; of patches, each descriptor together."""
+        """Numbers per prepared item; for patches, the sum over all descriptors."""
         if isinstance(self.X, Patches):
             pixels = 0 if self.X.pixels is None else np.prod(self.X.pixels.shape[1:])
             return int(pixels + sum(kind.descriptors.shape[1] for kind in self.X.kinds.values()))
@@ -75,14 +75,14 @@ class TrialItems:
 
     @property
     def training_truth(self) -> Truth:
-        """What is known of the training items, in their order."""
+        """Labels or judgements of the training items, in order."""
         return Truth(y=self.y) if self.judgements is None else Truth.of(self.judgements)
 
 
 def draw_items(spec: TrialSpec, rows: LabelledRows, learner: type[MetricLearner]) -> TrialItems:
     """Draw training and test items of a trial.
 
-    Raise NotApplicableError where the learner does not take such items or labels.
+    Raise NotApplicableError if the learner does not take such items or labels.
     """
     X = rows.items(learner.takes, spec.features)
     must_be_dense = sparse.issparse(X) and not learner.takes_sparse
@@ -94,9 +94,9 @@ def draw_items(spec: TrialSpec, rows: LabelledRows, learner: type[MetricLearner]
             f"{learner.name} takes dense rows only, and these would be {n_bytes / 2**30:.1f} GiB"
         )
     partition = divide(spec, rows)
-    # The learner's process must not be able to find this order.  So it is made from the content of
-    # the whole data set, which neither that process nor a file of the run has; all seeds of 32 bits
-    # could be tried.  The same goes for the order within ties, because kept scores contain it.
+    # The learner's process must not find this order, and it could try all seeds of 32 bits.  So the
+    # seed depends on the content of the whole data set, which neither this process nor a file of
+    # the run has.  The same applies to the order within ties, because kept scores contain it.
     whole = (rows.secret, spec.where.subset, spec.where.partition, "order")
     rng = np.random.default_rng([derive_seed(*whole, part) for part in range(4)])
     order = rng.permutation(len(partition.test))
@@ -123,10 +123,10 @@ def draw_items(spec: TrialSpec, rows: LabelledRows, learner: type[MetricLearner]
 
 
 def divide(spec: TrialSpec, rows: LabelledRows) -> Partition:
-    """Draw training and test items, and the judgements of each, where the split has any.
+    """Draw training and test items, and the judgements of each, if the split has any.
 
-    Where no item is left to test, all train, and a few of them are scored as a trial's process
-    expects it: two of each class, or those of the first judgements, of which each train.
+    If the plan has no test items, all items train.  A few of them are scored, because a trial needs
+    queries: two of each class, or those of the first judgements.
     """
     where = spec.where
     if not where.n_test:
@@ -146,11 +146,11 @@ def divide(spec: TrialSpec, rows: LabelledRows) -> Partition:
 
 
 class SealedItems:
-    """The items of a trial in one scaling, each part in a file of its own when it is asked for.
+    """The items of a trial in one scaling; the first use of a part writes its file.
 
-    The scaling is learned from the training items, or `saved` with a model; None: the items as the
-    data set gives them.  The learner's class decides whether sparse rows are made dense.  `steps`
-    are the transformers that do it.
+    The scaling is learned from the training items, or `saved` with a model; with None, items stay
+    as the data set gives them.  Sparse rows are made dense if the learner takes only dense rows.
+    `steps` are the transformers for this.
     """
 
     def __init__(
@@ -175,7 +175,7 @@ class SealedItems:
 
     @cached_property
     def few(self) -> int:
-        """A file of few training items with labels, for a warm-up."""
+        """A file of a few training items with labels, for the warm-up."""
         y = self._items.y
         if isinstance(y, sparse.csr_array):
             few = np.arange(min(FEW_OF_SEVERAL_LABELS, y.shape[0]))
@@ -188,7 +188,7 @@ class SealedItems:
 
     @cached_property
     def test_rows(self) -> Any:
-        """The test items, as the learner gets them: those of the file."""
+        """The test items as the learner gets them, from the file."""
         return wall.map_items(self.test).X
 
     @cached_property
@@ -221,7 +221,7 @@ class SealedItems:
 
 
 Sealed = Callable[[str | None], SealedItems]
-"""Gives the items of a trial in a scaling: for the same scaling, the same object."""
+"""Returns the items of a trial in a scaling; equal scalings share one object."""
 
 
 def _close_all(descriptors: list[int]) -> None:

@@ -1,8 +1,8 @@
-"""The result of a trial: the columns and the rows that the store keeps, and its files.
+"""The result of a trial: its rows of the store's tables, and its files.
 
-Its files are what it prints, and on request its scores and the fitted learner.  The scores are an
+The files are the printed output and, on request, the scores and the fitted learner.  Scores are an
 uncompressed .npz: ``numpy.load(path)["scores_test"]`` gives the scores of all test items (rows)
-against all test items, ``["test_rows"]`` the row numbers of these in the data set.
+against all test items, and ``["test_rows"]`` gives their row numbers in the data set.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ from oasis_bench.trial.harness_side.rows import (
 
 @dataclass
 class TrialResult:
-    """One finished trial: its row of the table `trials`, and those of the further tables.
+    """One finished trial: its row of the table `trials`, and its rows of the other tables.
 
-    `files` are those that it was asked to keep, by the folder where they belong: 'models',
-    'predictions'.  The code that stores the result moves them there.
+    `files` are the files to keep, by the folder where they belong: 'models' or 'predictions'.  The
+    code that stores the result moves them there.
     """
 
     row: TrialRow
@@ -70,12 +70,12 @@ class TrialResult:
 
     @classmethod
     def lost(cls, spec: TrialSpec, n_features: int, status: Status, reason: str) -> Self:
-        """Make the result of a trial of which only the reason is known."""
+        """Make the result of a trial without measurements."""
         return cls(ended(_row(spec, n_features), status, reason))
 
 
 def _row(spec: TrialSpec, n_features: int) -> TrialRow:
-    """Return what is known of a trial before it has begun."""
+    """Return the row of a trial before it begins."""
     settings, where = spec.experiment, spec.where
     return TrialRow(
         trial_id=spec.trial_id,
@@ -98,10 +98,10 @@ def _row(spec: TrialSpec, n_features: int) -> TrialRow:
 
 
 def row_of(spec: TrialSpec, items: TrialItems, learner: type[MetricLearner]) -> TrialRow:
-    """Return what is known of a trial when its items are drawn."""
+    """Return the row of a trial after its items are drawn."""
     row = _row(spec, items.n_features)
     row.n_train, row.n_test = len(items.ties["training"]), len(items.test_rows)
-    row.transductive = int(bool(learner.transductive))  # once: it cannot change later
+    row.transductive = int(bool(learner.transductive))  # read once: it cannot change later
     return row
 
 
@@ -124,17 +124,17 @@ GALLERIES = ("test", "training")
 COPY_BYTES = 16 * 2**20
 
 END_BYTES = 64 * 2**10
-"""How much of a trial's output is kept from its start, and as much from its end."""
+"""Bytes of a trial's output that are kept from its start, and from its end."""
 
 MOST_PRINTED = 16 * 2**20
-"""Bytes of a trial under way beyond which its output is cut: it must not fill the disk."""
+"""Beyond so many bytes the output of a running trial is cut, so that the disk stays free."""
 
 
 class PrintedOutput:
-    """What the processes of one trial print, in a file that has no name until the trial ends.
+    """The output of the processes of one trial, in a nameless file until the trial ends.
 
-    It is neither a pipe, which a learner would have to wait for, nor a file that it could replace.
-    When the trial has ended, it is appended to the `log`.
+    It is not a pipe, which could block a learner, and not a named file, which a learner could
+    replace.  When the trial has ended, the output is appended to the `log`.
     """
 
     def __init__(self, spec: TrialSpec, log: Path) -> None:
@@ -148,7 +148,7 @@ class PrintedOutput:
         fcntl.fcntl(self.descriptor, fcntl.F_SETFL, os.O_APPEND)
 
     def shorten(self, most: int = MOST_PRINTED) -> None:
-        """Cut the middle where it is longer than `most`."""
+        """Cut the middle if the output is longer than `most`."""
         if (size := os.fstat(self.descriptor).st_size) > most:
             end = os.pread(self.descriptor, END_BYTES, size - END_BYTES)
             os.ftruncate(self.descriptor, END_BYTES)
@@ -156,7 +156,7 @@ class PrintedOutput:
             self._n_cut += size - 2 * END_BYTES
 
     def end(self) -> None:
-        """Append it to the log, if there is any; raise OutputError where that is not possible."""
+        """Append the output, if any, to the log; raise OutputError if this fails."""
         with self._file:
             self.shorten(2 * END_BYTES)
             text = os.pread(self.descriptor, 2 * END_BYTES, 0)
@@ -169,9 +169,9 @@ class PrintedOutput:
 
 
 class KeptFiles:
-    """The files that one trial under way keeps in the folder of the run, as its spec says.
+    """The files that a running trial keeps in the folder of the run, as its spec says.
 
-    Each method raises OutputError where it cannot write.
+    Each method raises OutputError if it cannot write.
     """
 
     def __init__(self, spec: TrialSpec, items: TrialItems, folder: Path) -> None:
@@ -181,7 +181,7 @@ class KeptFiles:
         self._steps: Sequence[Any] | None = None
 
     def add_scores(self, message: wall.Scores, content: bytes | bytearray) -> None:
-        """Write the next block of scores, where they are kept."""
+        """Write the next block of scores, if they are kept."""
         if not self._spec.keeps_scores:
             return
         with self._disk(Folder.PREDICTIONS):
@@ -192,8 +192,8 @@ class KeptFiles:
     def add_model(self, file: int, steps: Sequence[Any] | None) -> None:
         """Copy the model file that a trial's process has sent; close it.
 
-        A learner of rows gets the `steps` before it, so that it takes rows as the data set gives
-        them.
+        The `steps` come before a learner of rows, so that the model takes rows as the data set
+        gives them.
         """
         try:
             with self._disk(Folder.MODELS), self._new(Folder.MODELS).open("wb") as model:
@@ -204,9 +204,9 @@ class KeptFiles:
         self._steps = steps
 
     def finish(self, blend: Blend | None) -> dict[str, Path]:
-        """Close the files; return them by the folder that they are for.
+        """Close the files; return them by folder.
 
-        A model of rows gets their hashes, and the `blend` of the learner.
+        A model gets the `blend` and, for rows, the hashes of its training rows.
         """
         if self._scores is not None:
             with self._disk(Folder.PREDICTIONS):
@@ -223,7 +223,7 @@ class KeptFiles:
         return files
 
     def discard(self) -> None:
-        """Remove the files that are not finished."""
+        """Remove the unfinished files."""
         with suppress(OSError):  # a full disk
             if self._scores is not None:
                 self._scores.close(is_whole=False)
@@ -265,7 +265,7 @@ class ScoresFile:
         self._array.write(content)
 
     def close(self, is_whole: bool = True) -> None:
-        """Close the file; where it is whole, first write what the scores are of."""
+        """Close the file; if it is whole, first write the rows that were scored."""
         self._end_array()
         for name, array in what_was_scored(self._items).items() if is_whole else ():
             self._file.write_array(f"{name}.npy", array)

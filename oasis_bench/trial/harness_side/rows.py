@@ -17,12 +17,12 @@ Part: TypeAlias = Literal["train", "test"]
 
 
 class TrialRow(Struct, kw_only=True):
-    """A row of the table `trials`; what only a measured trial has is None otherwise.
+    """A row of the table `trials`; values that only a measured trial has are else None.
 
-    From `scaling` to `blend` it is as the first measure tuned it: what the costs are of.
+    The fields from `scaling` to `blend`, and the costs, are those of the first measure.
     """
 
-    trial_id: str  # hash of what decides the result (see TrialSpec)
+    trial_id: str  # hash of the identity (see TrialSpec)
     learner: str  # its label in this run
     algorithm: str  # its name in the registry
     dataset: str
@@ -30,9 +30,9 @@ class TrialRow(Struct, kw_only=True):
     n_classes: int
     partition: int  # from 0
     split: str  # how the items were divided (see tasks.task.Task)
-    transductive: int = 0  # 1 where the learner may use the unlabelled test items
+    transductive: int = 0  # 1 if the learner may use the unlabelled test items
     status: Status
-    reason: str | None = None  # one line, where status is not ok
+    reason: str | None = None  # one line, if status is not ok
     traceback: str | None = None
     scaling: str | None = None
     params: str | None = None
@@ -44,43 +44,43 @@ class TrialRow(Struct, kw_only=True):
     n_features: int
     fit_seconds: float | None = None  # wall clock of the final fit alone
     fit_cpu_seconds: float | None = None
-    fit_waiting_seconds: float | None = None  # for a core; None where not measurable
-    fit_peak_bytes: int | None = None  # above the start of the fit; None where not known
-    tuning_fit_seconds: float | None = None  # inner folds, as if in turn: learning
-    tuning_score_seconds: float | None = None  # inner folds: validation
+    fit_waiting_seconds: float | None = None  # waiting for a core; None if not measurable
+    fit_peak_bytes: int | None = None  # above the start of the fit; None if not known
+    tuning_fit_seconds: float | None = None  # all fits on inner folds, as if in turn
+    tuning_score_seconds: float | None = None  # validation on inner folds
     threads: int  # the largest thread pool during the fit
-    shared_cores: int  # 1 where other trials ran at the same time
+    shared_cores: int  # 1 if other trials ran at the same time
     processor: str | None = None  # that of the final fit
     query_seconds: float | None = None  # embedding and scoring all queries, wall clock
     query_cpu_seconds: float | None = None
     n_timed_queries: int | None = None  # queries that were scored in that time
     model_bytes: int | None = None  # of the fitted learner
-    symmetry_index: float | None = None  # of W; None where there is none or it was not asked for
+    symmetry_index: float | None = None  # of W; None without W, or without traces
     finished: str  # UTC, ISO 8601
 
 
 class AnswerRow(Struct):
-    """How a task was answered; without numbers where it has no result."""
+    """The status of a task; without numbers if it has no result."""
 
     task: str
     status: Literal["ok", "failed", "not applicable"]
-    reason: str | None = None  # one line, where status is not ok
-    n_queries: int | None = None  # that count
-    n_left_out: int | None = None  # that do not, such as items without a relevant one
+    reason: str | None = None  # one line, if status is not ok
+    n_queries: int | None = None  # that are evaluated
+    n_left_out: int | None = None  # not evaluated, such as items without a relevant one
 
 
 class TunedRow(Struct):
-    """What was fitted for the tasks of a gallery."""
+    """The tuned settings for the tasks of a gallery."""
 
-    gallery: str  # what its queries are compared with (see tasks.task.Task)
-    task: str  # this measure of this task tuned it on the inner folds
+    gallery: str  # the items to compare queries with (see tasks.task.Task)
+    task: str  # its measure tuned the settings on the inner folds
     measure: str
     k: int | None
     scaling: str  # of the rows, tuned or given
     params: str  # JSON: the hyper-parameters
-    n_steps: int | None = None  # tuned or given; None where there are no steps
+    n_steps: int | None = None  # tuned or given; None without steps
     blend: Share | None = None  # the weight b of the learner; None: not blended
-    baseline_scaling: str | None = None  # of the baseline's rows; None: those of a saved model
+    baseline_scaling: str | None = None  # of the baseline's rows; None: that of a saved model
     baseline_sd: float | None = None  # of the baseline's score, on pairs of training items
     learned_sd: float | None = None  # of the learner's score, on the same pairs
 
@@ -90,25 +90,25 @@ class MeasureRow(Struct):
 
     task: str
     measure: str  # such as 'mAP', 'precision', 'accuracy'
-    k: int | None  # None where the measure has none
+    k: int | None  # None if the measure has none
     value: float
-    as_learned: float  # the same of the learner alone, b = 1
+    as_learned: float  # the value of the learner alone, b = 1
     chance: float | None  # of this measure for a random order; None: not known
 
 
 class GroupRow(Struct):
-    """What a group of judgements adds to a measure."""
+    """The part of a measure that a group of judgements adds."""
 
     task: str
     measure: str
     k: int | None
     cluster: int  # the text query, reference or rated query
-    n: Annotated[int, Meta(gt=0)]  # judgements of it that count
+    n: Annotated[int, Meta(gt=0)]  # its judgements that count
     value: float  # their sum
 
 
 class PredictedRow(Struct):
-    """The test items of which a class is predicted."""
+    """The test items predicted to be of a class."""
 
     task: str
     predicted: int  # a class number of the data set
@@ -116,7 +116,7 @@ class PredictedRow(Struct):
 
 
 class ValidationRow(Struct):
-    """The value of a measure that tunes on an inner fold."""
+    """The value of a tuning measure on an inner fold."""
 
     task: str  # whose measure it is (see `TunedRow`)
     scaling: str
@@ -127,7 +127,7 @@ class ValidationRow(Struct):
 
 
 class TraceRow(Struct):
-    """The measure that tunes at a checkpoint, off the clock."""
+    """The value of the tuning measure at a checkpoint."""
 
     part: Part
     n_steps: int
@@ -153,9 +153,9 @@ class ProjectionRow(Struct):
     """The place of a test item in a plane (see `evaluator.plane`)."""
 
     row: int  # of the data set
-    x: float  # by the learner's scores
+    x: float  # from the learner's scores
     y: float
-    x_before: float | None  # by the scaled rows that it got; None where it takes no rows
+    x_before: float | None  # from the scaled rows; None if it takes no rows
     y_before: float | None
 
 

@@ -1,7 +1,7 @@
-"""The harness's half of a trial, stage by stage, in step with that of the learner's process.
+"""The harness's half of a trial, stage by stage, in step with the learner's process.
 
 Each function is a generator that mirrors one of `oasis_bench.trial.learner_side.stages` line by
-line.  What is timed lies between `line.clock()` and `clock.charge(...)`; the test labels are in the
+line.  Timed work lies between `line.clock()` and `clock.charge(...)`; the test labels are in the
 `Evaluator` and the `Traces` of the trial's findings.
 """
 
@@ -32,10 +32,10 @@ from oasis_bench.trial.harness_side.rows import TunedRow, ValidationRow
 
 @dataclass
 class Trial:
-    """What the stages of a trial work on; `winners` are what each measure has tuned.
+    """The data of a trial's stages; `winners` are the tuned settings of each measure.
 
-    ``sealed_in(scaling)`` gives the items in files; `saved_model` is the file of a model that takes
-    the place of a fit.
+    ``sealed_in(scaling)`` returns the items in files; `saved_model` is the file of a model that
+    replaces the fit.
     """
 
     spec: TrialSpec
@@ -43,7 +43,7 @@ class Trial:
     items: TrialItems
     sealed_in: Sealed
     learner: type[MetricLearner]
-    tuner: Task  # whose measure is the first that tunes
+    tuner: Task  # the task of the first tuning measure
     findings: Findings
     winners: list[wall.Tuned]
     saved_model: int | None
@@ -59,13 +59,13 @@ class Trial:
         folder: Path,
         saved_model: int | None,
     ) -> Self:
-        """Begin a trial; raise NotApplicableError where the learner fits none of the tasks."""
+        """Begin a trial; raise NotApplicableError if the learner can do none of the tasks."""
         refused = {task.name: reason for task in tasks if (reason := reason_against(task, learner))}
         evaluated = [task for task in tasks if task.name not in refused]
         if not evaluated:
             raise wall.NotApplicableError(next(iter(refused.values())))
         asked = tuple(by for by in spec.chooses_by if by.task not in refused)
-        if not asked:  # then by the first measure that is possible
+        if not asked:  # then tune by the first possible measure
             measure = evaluated[0].parse_measure(evaluated[0].measures[0])
             asked = (ChooseBy(evaluated[0].name, *measure),)
         spec = replace(spec, chooses_by=asked)
@@ -90,7 +90,7 @@ class Trial:
             spec, known, *of_items, tuner, findings, winners=winners, saved_model=saved_model
         )
         if not trial.needs_tuning:
-            sealed_in(scaling)  # raises where the items cannot be scaled so
+            sealed_in(scaling)  # raises if the items cannot be scaled so
         return trial
 
     @property
@@ -105,7 +105,7 @@ class Trial:
 
     @property
     def fit(self) -> Fit:
-        """The present fit."""
+        """The current fit."""
         return self.findings.fits[-1]
 
     def begun(self, name: wall.StageName, server: int) -> wall.Stage:
@@ -119,19 +119,19 @@ class Trial:
 
     @property
     def has_learned(self) -> bool:
-        """Whether the learner has learned from the training items, and something judges it there.
+        """Whether the learner was fitted on the training items and can be evaluated on them.
 
-        A saved model has not.  Of judgements, none may be left to train by.
+        A saved model was not.  A split may leave no judgements to train on.
         """
         judgements = self.items.judgements
         return self.saved_model is None and (judgements is None or len(judgements.items) > 0)
 
     def galleries_of_fits(self) -> list[tuple[str, ...]]:
-        """Return the galleries of each fit to make, that of the first measure last.
+        """Return the galleries of each fit to make; the fit of the first measure comes last.
 
-        The trial's row is about that.
+        The trial's row reports that fit.
 
-        Of equal tuned values one fit is for the tasks of several galleries.
+        Galleries with equal tuned values share one fit.
         """
         places = self.findings.places
         of_fit: dict[str, tuple[str, ...]] = {}
@@ -161,7 +161,7 @@ def stages_of(trial: Trial, line: Line) -> Iterator[tuple[wall.StageName, Talk]]
     findings.is_measured = True
     if trial.spec.experiment.traces:
         steps = issubclass(trial.learner, IncrementalLearner)
-        # Where the number of steps was given, there is no checkpoint to stop at.
+        # If the number of steps was given, there is no checkpoint to stop at.
         if steps and trial.fit.tuned.last_checkpoint is not None:
             yield "replay", replay(trial, line)
         elif trial.tuner.gallery == "test" and trial.has_learned:
@@ -169,7 +169,7 @@ def stages_of(trial: Trial, line: Line) -> Iterator[tuple[wall.StageName, Talk]]
 
 
 def tune(trial: Trial, line: Line) -> Talk:
-    """Take what the inner folds validate, and what they tuned."""
+    """Receive the validation values and the tuned settings."""
     known, spec = trial.assignment, trial.spec
     candidates = json.loads(json.dumps(spec.candidates))  # as messages have them
     steps = [None, *known.checkpoints]
@@ -207,7 +207,7 @@ def tune(trial: Trial, line: Line) -> Talk:
         is_blend &= winner.blend is None or winner.baseline_scaling in known.scalings
         if not (is_candidate and is_blend):
             raise wall.MessageError("what was tuned is not among what was to be tried")
-    validation.sort(  # folds side by side give their values in any order
+    validation.sort(  # parallel folds send their values in any order
         key=lambda row: (
             candidates.index([row.scaling, json.loads(row.params)]),
             steps.index(row.n_steps),
@@ -216,7 +216,7 @@ def tune(trial: Trial, line: Line) -> Talk:
     )
     seconds = message.fit_seconds + message.score_seconds
     if clock is not None:
-        if known.folds_at_once > 1:  # of wall-clock time it sees only the longest
+        if known.folds_at_once > 1:  # the clock sees only the longest fold
             seconds = max(clock.charge(seconds, seconds))
         else:
             seconds, _ = clock.charge(seconds, math.inf)
@@ -229,7 +229,7 @@ def tune(trial: Trial, line: Line) -> Talk:
 
 
 def fit(trial: Trial, line: Line) -> Talk:
-    """Take the fitted learner and what its fit took, then its scores of the test items."""
+    """Receive the fitted learner and its costs, then its scores of the test items."""
     now, findings = trial.fit, trial.findings
     yield from line.began(wall.WARM_UP)
     line.give(now.items.few)
@@ -261,7 +261,7 @@ def fit(trial: Trial, line: Line) -> Talk:
 
 
 def load(trial: Trial, line: Line) -> Talk:
-    """Take the learner of a saved model, then its scores of the test items."""
+    """Receive the learner of a saved model, then its scores of the test items."""
     assert trial.saved_model is not None
     now = trial.fit
     yield from line.began(wall.WARM_UP)
@@ -282,7 +282,7 @@ def load(trial: Trial, line: Line) -> Talk:
 
 
 def _add_tuned(trial: Trial) -> None:
-    """Add the rows on what was tuned for the galleries of the present fit."""
+    """Add the rows of the tuned settings for the galleries of the current fit."""
     now, findings = trial.fit, trial.findings
     tuned = now.tuned.scaling, json.dumps(now.tuned.params), now.n_steps
     for gallery in now.galleries:
@@ -291,7 +291,7 @@ def _add_tuned(trial: Trial) -> None:
 
 
 def _begin_blend(trial: Trial, gallery: str, blend: Blend, rows: SealedItems) -> None:
-    """Evaluate a blend of the scores that come, with the baseline of these rows."""
+    """Blend the scores that follow with those of the baseline on these rows."""
     findings, place = trial.findings, trial.findings.places[gallery]
     findings.evaluator.blend(gallery, blend, trial.learner, rows)
     tuned = findings.tuned[gallery]
@@ -302,7 +302,7 @@ def _begin_blend(trial: Trial, gallery: str, blend: Blend, rows: SealedItems) ->
 
 
 def _score(trial: Trial, line: Line) -> Talk:
-    """Take the scores of all test items, and what computing them took."""
+    """Receive the scores of all test items, and the time to compute them."""
     now, findings = trial.fit, trial.findings
     yield from line.began(wall.ANSWER)
     clock = line.clock()
@@ -318,9 +318,9 @@ def _score(trial: Trial, line: Line) -> Talk:
 
 
 def score_alone(trial: Trial, line: Line) -> Talk:
-    """Take the scores of some test items by a copy that has no others: they must be the same.
+    """Receive the scores of some test items from a copy of the learner that has no others.
 
-    Only then no score of an item depends on other test items.
+    If they are the same as before, no score depends on other test items.
     """
     now, evaluator = trial.fit, trial.findings.evaluator
     yield from line.began(wall.ANSWER)
@@ -338,7 +338,7 @@ def score_alone(trial: Trial, line: Line) -> Talk:
 
 
 def replay(trial: Trial, line: Line) -> Talk:
-    """Take the scores at each checkpoint, for the traces."""
+    """Receive the scores at each checkpoint, for the traces."""
     now, traces = trial.fit, trial.findings.traces
     line.give(now.items.training)
     line.give(now.items.test)
@@ -358,7 +358,7 @@ def replay(trial: Trial, line: Line) -> Talk:
 
 
 def score_training_items(trial: Trial, line: Line) -> Talk:
-    """Take the scores of the training items among one another, by a copy of the learner."""
+    """Receive the scores among the training items, from a copy of the learner."""
     now, traces = trial.fit, trial.findings.traces
     yield from line.began(wall.REPLAY)
     line.give(now.model)

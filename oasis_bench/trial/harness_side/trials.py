@@ -49,7 +49,7 @@ class Trials:
         self._models: dict[Path, int] = {}
 
     def begin(self, spec: TrialSpec) -> Conversation | TrialResult:
-        """Return a trial under way, or the result of one that cannot be run."""
+        """Return a running trial, or the result of a trial that cannot be run."""
         registry = Registry.load(spec.plugin_files)
         try:
             learner = registry.algorithms[spec.algorithm]
@@ -100,11 +100,11 @@ class Trials:
 
 
 class Predictions:
-    """The kept scores of one trial, as it is planned now: of the learner alone, and blended.
+    """The kept scores of one trial: of the learner alone, and blended.
 
-    `blends` has the blend of each gallery, with the baseline's scaling; `galleries` are those whose
-    scores were kept.  Raise UsageError where the file is damaged, or its scores are of other items
-    than are drawn now.
+    `blends` has the blend of each gallery and the baseline's scaling; `galleries` are those with
+    kept scores.  Raise UsageError if the file is damaged, or if its scores are of other items than
+    the items drawn now.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class Predictions:
                 f"{path}: its scores are of other items than this oasis-bench draws: put it back, "
                 "use the version that ran it, or start a new run"
             )
-        self.items = replace(items, X=None)  # of which each trial may have a copy
+        self.items = replace(items, X=None)  # each trial may have a copy of X
 
     def evaluate(self, tasks: Sequence[Task]) -> Iterator[tuple[str, Measured]]:
         """Yield, for each task, its name and its rows of the tables."""
@@ -151,12 +151,12 @@ class Predictions:
                     continue
                 except UsageError:
                     raise
-                except Exception as error:  # of a task of the user's own
+                except Exception as error:  # in a user's task
                     answer = AnswerRow(task.name, "failed", error_line(error))
             yield task.name, Measured([answer])
 
     def blended(self) -> Iterator[tuple[int, FloatArray]]:
-        """Yield the scores among test items as tasks are evaluated by them, with their start."""
+        """Yield the start and scores of blocks of test items, blended as for the tasks."""
         mix, start = None, 0
         if "test" in self._blends:
             blend, _ = self._blends["test"]
@@ -179,9 +179,9 @@ class Predictions:
         return SealedItems(items, learner, "none", saved)
 
     def blocks(self, gallery: str) -> Iterator[tuple[wall.Scores, bytes]]:
-        """Read the scores against a gallery in blocks, as they once came.
+        """Read the scores against a gallery as blocks with their messages.
 
-        Raise UsageError where the file is damaged, or a score is NaN.
+        Raise UsageError if the file is damaged, or a score is NaN.
         """
         shape = n_queries, n_gallery = len(self.items.test_rows), len(self.items.ties[gallery])
         with (

@@ -1,4 +1,4 @@
-"""What a learner is fitted on: all training items of a trial, or those of one inner fold."""
+"""The data of a fit: all training items of a trial, or those of one inner fold."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from oasis_bench.plugins import IncrementalLearner, MetricLearner
 from oasis_bench.tasks import Truth
 
 SPAN_BYTES = 256 * 2**20
-"""Rows that take more in double precision are not brought into coordinates of their span."""
+"""Rows larger than this in double precision are not converted to coordinates of their span."""
 
 
 @dataclass(frozen=True)
 class FitData:
-    """Fit on these items: `X`, `y` and judgements; evaluate on those: `queries` with their `truth`.
+    """The data to fit on (`X`, `y`, judgements) and to evaluate on (`queries` and their `truth`).
 
-    Of the final fit only the first: the harness alone has what it is evaluated on.
+    The final fit has only the first: the harness alone has its test labels.
     """
 
     X: Any  # array, CSR or Patches
     y: Labels
     triplets: npt.NDArray[np.int64] | None  # judged: query, positive, negative
-    pairs: list[npt.NDArray[np.int64]] | None  # of the same, and of different items
-    seed: int  # draws the order of these
+    pairs: list[npt.NDArray[np.int64]] | None  # of same items, and of different items
+    seed: int  # draws the order of triplets and pairs
     queries: Any = None  # as X
     truth: Truth | None = None
 
     @classmethod
     def of(cls, X: Any, y: Labels, judgements: Judgements | None, seed: int) -> FitData:
-        """Return items to fit on, with triplets that people judged, or pairs, if there are some.
+        """Return items to fit on, with judged triplets or pairs if there are any.
 
-        What several raters marked are no pairs.
+        Marks by several raters are not used as pairs.
         """
         triplets = pairs = None
         if isinstance(judgements, JudgedTriplets):
@@ -48,15 +48,15 @@ class FitData:
         return cls(X, y, triplets, pairs, seed)
 
     def reads_labels(self, learner: MetricLearner) -> bool:
-        """Tell whether a learner learns from the labels, alone or too."""
+        """Tell whether a learner uses the labels, alone or with triplets."""
         by_pairs = self.pairs is not None and learner.takes_pairs
         return not by_pairs and (self.triplets is None or not learner.takes_triplets)
 
     def in_their_span(self) -> FitData:
-        """Return rows, to learn from and to validate on, in coordinates of what they all span.
+        """Return training and validation rows in coordinates of their common span.
 
-        Inner products and distances stay, up to rounding.  The same data where rows are no fewer
-        than features, too many for their coordinates, or sparse, as coordinates are not.
+        Inner products and distances stay the same up to rounding.  Data are unchanged if they are
+        sparse, larger than `SPAN_BYTES`, or have at least as many rows as features.
         """
         if not isinstance(self.X, np.ndarray):
             return self
@@ -73,10 +73,10 @@ class FitData:
     def fit(self, learner: MetricLearner, start: int = 0, stop: int | None = None) -> None:
         """Fit a learner from step `start` to step `stop`; without `stop`, with all its steps.
 
-        A learner that takes triplets or pairs learns from those given, where there are some: step
-        by step in a random order with repetition, or from each of them at once, with the labels
-        where it takes both; others learn from the labels.  Each kind of pairs is drawn separately,
-        so that steps are the same whatever `stop` is.
+        A learner of triplets or pairs uses them if there are any, and also the labels if it takes
+        both; other learners use the labels.  An incremental learner gets them in random order with
+        replacement, another learner all at once.  Each kind of pairs is drawn separately, so that
+        the steps are the same for any `stop`.
         """
 
         def chosen(items: npt.NDArray[np.int64], kind: int = 0) -> npt.NDArray[np.int64]:
@@ -101,7 +101,7 @@ class FitData:
 
 
 def preferences(judged: JudgedTriplets) -> npt.NDArray[np.int64]:
-    """Return triplets (query, positive, negative) by the majority; those of equal votes go."""
+    """Return triplets (query, positive, negative) by majority vote; ties are dropped."""
     if judged.votes is None:
         return judged.items
     a, b = judged.votes.T

@@ -1,4 +1,4 @@
-"""The jobs of tuning on inner folds, and what does them: this process, or one for each fold."""
+"""The tuning jobs on inner folds, done in this process or in one process for each fold."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from oasis_bench.trial.learner_side.fit_data import FitData
 from oasis_bench.trial.learner_side.meter import Stopwatch, cpu_seconds
 
 LONGEST_WAIT = 1.0
-"""Seconds between two looks at whether a fold's process has died."""
+"""Seconds between two checks whether a fold's process has died."""
 
 Timer = Callable[[str], AbstractContextManager[None]]
 
 Values = npt.NDArray[np.float64]
-"""One for each measure that tunes; of blends of shape (n_measures, n_weights)."""
+"""One for each tuning measure; for blends of shape (n_measures, n_weights)."""
 
 Baselines = Sequence[FitData]
-"""For each measure, the rows of a fold as its baseline takes them."""
+"""For each measure, the rows of a fold in the scaling of the baseline."""
 
 
 class Folds(Protocol):
@@ -41,10 +41,10 @@ class Folds(Protocol):
 
     n_measures: int
     baseline_scalings: tuple[str, ...]
-    """Those among which the baseline of a blend is tuned; none if nothing is blended."""
+    """Scalings to try for the baseline of a blend; none if nothing is blended."""
 
     def data(self, scaling: str) -> Sequence[FitData]:
-        """Return the data of each fold, scaled so."""
+        """Return the scaled data of each fold."""
 
     def make(self, params: Mapping[str, Any], fold: int) -> MetricLearner:
         """Return an unfitted learner."""
@@ -55,32 +55,32 @@ class Folds(Protocol):
     def blend_values(
         self, learner: MetricLearner, data: FitData, baselines: Baselines | None
     ) -> Values:
-        """Return the values of its blends, of which the last is the learner alone."""
+        """Return the values of its blends; the last one is the learner alone."""
 
     def baseline_values(self, data: FitData) -> Values:
         """Return the value of the Euclidean baseline by each measure."""
 
 
 class FoldJob(NamedTuple):
-    """What a candidate is to learn next on an inner fold, before it is validated."""
+    """The next part of a candidate's fit on an inner fold, and its validation."""
 
     number: int  # of the candidate
-    lane: int  # of several, in each of which one job follows the other
+    lane: int  # the jobs of a lane run in turn
     fold: int
     params: Mapping[str, Any]
     start: int | None  # None for an unfitted learner
-    stop: int | None  # None for one that learns all its steps
-    is_winner: bool = False  # whose blends are validated
+    stop: int | None  # None: all steps of the learner
+    is_winner: bool = False  # its blends are validated
 
 
 Done: TypeAlias = tuple[FoldJob, Values, float]
-"""A job that is done, the values of the fitted learner, and the processor time that it took."""
+"""A finished job, the values of the fitted learner, and the processor time of the job."""
 
 
 class FoldWork:
-    """The work on inner folds of rows that are scaled in one way.
+    """The work on inner folds in one scaling.
 
-    `baselines` has those of each fold, None where they are the data of the fold.
+    `baselines` has the baselines of each fold; None: they use the data of the fold.
     """
 
     def __init__(
@@ -120,22 +120,22 @@ class FoldWork:
 
 
 class InTurn:
-    """One job after the other, in this process."""
+    """Does the jobs in turn, in this process."""
 
     def __init__(self, work: FoldWork, timer: Timer) -> None:
         self._work, self._timer = work, timer
 
     def done(self, jobs: deque[FoldJob]) -> Iterator[Done]:
-        """Do jobs, to which more may be added meanwhile."""
+        """Do the jobs; the caller may add more meanwhile."""
         while jobs:
             yield self._work(jobs.popleft(), self._timer)
 
     def close(self) -> None:
-        """Nothing is held beside this object."""
+        """Do nothing: there are no processes."""
 
 
 class EndedError(Exception):
-    """The work of a fold's process has not ended well; `message` says how."""
+    """A fold's process has failed; `message` has the status and the reason."""
 
     def __init__(self, message: wall.Ended) -> None:
         super().__init__(message.reason)
@@ -144,7 +144,7 @@ class EndedError(Exception):
 
 @dataclass
 class _Fold:
-    """The process of a lane, and what it does now."""
+    """The process of a lane, and its current state."""
 
     pid: int
     connection: Connection
@@ -154,14 +154,13 @@ class _Fold:
 
 
 class FoldProcesses:
-    """Processes of the inner folds, of which `at_once` work at a time.
+    """Processes of the inner folds; at most `at_once` of them work at a time.
 
-    The trial's process forks them before it has fitted anything.  Where a fold's process ends
-    badly, this one ends with the same signal or status: a pool of the standard library hides it.
+    The trial's process forks them before it has fitted anything.  If a fold's process crashes, this
+    one ends with the same signal or status, which a pool of the standard library would hide.
 
-    The `stopwatch` gets the seconds that each fold took, as if one had followed the other.
-    ``ended(error)`` gives the message of a stage that ends by an error; one phase of a fold may
-    take `seconds`.
+    The `stopwatch` adds up the seconds of all folds.  ``ended(error)`` returns the message of a
+    stage that ends with an error.  One phase of a fold may take `seconds`.
     """
 
     def __init__(
@@ -176,13 +175,13 @@ class FoldProcesses:
         self._folds = [_forked(work, ended) for _ in range(work.n_folds)]
 
     def done(self, jobs: deque[FoldJob]) -> Iterator[Done]:
-        """Take jobs, to which more may be added meanwhile; yield each when it is done.
+        """Do jobs and yield each when it is done; the caller may add more meanwhile.
 
-        Raise EndedError where a job has failed, or takes too long.
+        Raise EndedError if a job has failed, or takes too long.
         """
         while self._begin(jobs):
             busy = {fold.connection: fold for fold in self._folds if fold.is_busy}
-            for fold in busy.values():  # a process that it leaves keeps its connection open
+            for fold in busy.values():  # a child of a dead one keeps its connection open
                 if _has_ended(fold.pid) and not fold.connection.poll():
                     _end_with_status_of(fold.pid)
             for connection in wait([*busy], self._seconds_to_poll(busy.values())):
@@ -200,14 +199,14 @@ class FoldProcesses:
             fold.connection.close()
 
     def _begin(self, jobs: deque[FoldJob]) -> bool:
-        """Give jobs to idle processes, the first ones first; tell whether one is at work."""
+        """Give jobs to idle processes, in order; return whether any process is busy."""
         n_busy = sum(fold.is_busy for fold in self._folds)
         for job in [*jobs]:
             fold = self._folds[job.lane]
             if n_busy < self._at_once and not fold.is_busy:
                 fold.is_busy, fold.since = True, time.monotonic()
                 jobs.remove(job)
-                with suppress(OSError):  # it is dead, which is seen when its answer is read
+                with suppress(OSError):  # it is dead: `_receive` ends the trial
                     fold.connection.send(job)
                 n_busy += 1
         return n_busy > 0
@@ -255,7 +254,7 @@ def _forked(work: FoldWork, ended: Callable[[Exception], wall.Ended]) -> _Fold:
 
 
 def _serve(line: Connection, work: FoldWork, ended: Callable[[Exception], wall.Ended]) -> NoReturn:
-    """Do one job after the other: the main function of a fold's process."""
+    """Do jobs in turn: the main function of a fold's process."""
     status = 1
     try:
         die_with_parent()

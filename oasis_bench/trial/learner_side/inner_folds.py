@@ -1,4 +1,4 @@
-"""The inner folds of a trial: what is fitted there, and the measures by which it is tuned."""
+"""The inner folds of a trial: their data, their learners, and the tuning measures."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from oasis_bench.trial.learner_side.fold_processes import Baselines, Values
 def make_learner(
     assignment: wall.Assignment, params: Mapping[str, Any], seed: int, n_steps: int | None = None
 ) -> MetricLearner:
-    """Return the unfitted learner of a trial; the seed is for one that is given none."""
+    """Return the unfitted learner of a trial; `seed` is used if `params` has none."""
     learner: MetricLearner = assignment.learner()().set_params(**params)
     if "random_state" in learner.get_params() and "random_state" not in params:
         learner.set_params(random_state=seed)
@@ -41,9 +41,9 @@ def make_learner(
 
 
 class InnerFolds:
-    """The inner folds of a trial, split as the trial itself is; `items` are its training items.
+    """The inner folds of a trial, split as the trial itself; `items` are its training items.
 
-    Each fold is scaled with statistics of its own rows to learn from.
+    Each fold is scaled with statistics of its training rows.
     """
 
     def __init__(self, assignment: wall.Assignment, items: wall.Items) -> None:
@@ -58,7 +58,7 @@ class InnerFolds:
     def data(self, scaling: str) -> list[FitData]:
         """Return the data of each fold.
 
-        Raise NotApplicableError where there are too few classes to hold them apart.
+        Raise NotApplicableError if there are too few classes to split.
         """
         known, items = self._assignment, self._items
         X, y, judgements = items
@@ -162,6 +162,6 @@ class InnerFolds:
 
 
 def _similarity_to_training(learner: ExemplarLearner, queries: Any, training: Any) -> FloatArray:
-    """Return the scores of training items, which the learner has: they need not be given."""
+    """Return the scores of the training items, which the learner has stored."""
     shape = queries.shape[0], training.shape[0]
     return kernel_ready(learner.similarity_to_training(queries), shape, "similarity_to_training")

@@ -1,6 +1,6 @@
-"""What is timed beside the plugin: wall clock, processor time, waiting for a core, peak memory.
+"""Measures code beside the plugin: wall clock, processor time, waiting for a core, peak memory.
 
-A learner could replace these clocks: what they say is held against that of the harness
+A learner could replace these clocks, so the harness compares them with its own clock
 (`oasis_bench.trial.harness_side.inbox`).
 """
 
@@ -20,7 +20,7 @@ from oasis_bench.system import PeakMemory, Processes
 
 
 class Stopwatch:
-    """Seconds spent on each phase; `on_begin` is called with the name of a phase that begins."""
+    """Seconds spent on each phase; `on_begin` is called with its name when it begins."""
 
     def __init__(self, on_begin: Callable[[str], object]) -> None:
         self.seconds: dict[str, float] = defaultdict(float)
@@ -28,7 +28,7 @@ class Stopwatch:
 
     @contextmanager
     def __call__(self, what: str) -> Iterator[None]:
-        """Add the time within to `what`."""
+        """Add the time of the block to phase `what`."""
         self.begin(what)
         start = time.perf_counter()
         try:
@@ -39,20 +39,20 @@ class Stopwatch:
 
 @dataclass(frozen=True)
 class Cost:
-    """What some code took; None where this is not known."""
+    """The costs of some code; None if not known."""
 
     seconds: float  # wall clock
     cpu_seconds: float  # of this process and of those below it, living or ended
     waiting_seconds: float | None  # of threads that were ready and had no core
-    peak_bytes: int | None  # resident, above the start; child processes may have taken more: None
+    peak_bytes: int | None  # resident, above the start; None if it had child processes
 
 
 class Meter:
     """Measures stretches of code, as a context manager that may be entered several times.
 
-    Wall clock is that of the stretches.  Processor time and memory are those of this process from
-    the beginning to `cost`, so that work in the background is charged, too; likewise what the other
-    processes below `server` take, which are the trial's, also where nobody waits for them.
+    Wall-clock time is that of the stretches.  Processor time and memory are those of this process
+    from the beginning to `cost`, so that background work is charged, too.  Processor time of the
+    trial's other processes, below `server`, is added even if nobody waits for them.
     """
 
     def __init__(self, server: int) -> None:
@@ -70,12 +70,12 @@ class Meter:
         self._seconds += time.perf_counter() - self._start
 
     def cost(self) -> Cost:
-        """Return what has been taken so far."""
+        """Return the costs so far."""
         own = cpu_seconds() - self._cpu_start
         waited = waiting_seconds(self._scheduled, scheduled_seconds(), own)
         others = Processes(self._server).cpu_seconds(but=os.getpid()) - self._cpu_of_others
         peak_bytes = self._memory.above_start()
-        if peak_bytes is not None and _has_had_children():  # asked last: not all systems can tell
+        if peak_bytes is not None and _has_had_children():  # checked last: not all systems can tell
             peak_bytes = None
         return Cost(self._seconds, own + max(0.0, others), waited, peak_bytes)
 
@@ -93,11 +93,11 @@ def scheduled_seconds() -> tuple[float, float] | None:
 def waiting_seconds(
     before: tuple[float, float] | None, after: tuple[float, float] | None, cpu_seconds: float
 ) -> float | None:
-    """Return how long threads were ready and had no core, or None where this is not known.
+    """Return how long threads were ready and had no core, or None if this is not known.
 
     `before` and `after` come from `scheduled_seconds`, which counts living threads only.
-    `cpu_seconds` is the processor time between the two.  The result is None where ended threads
-    took more of it than a twentieth plus 10 ms.
+    `cpu_seconds` is the processor time between the two.  The result is None if ended threads
+    took more than a twentieth of it plus 10 ms.
     """
     if before is None or after is None:
         return None

@@ -1,9 +1,9 @@
 """The learner's half of a trial, stage by stage: tune, fit or load, score, score alone, replay.
 
-The fork server does `warm_up` once; then it forks a process for each stage, `learner_process`,
-which has fitted and cached nothing before.  What is timed lies within `Meter`.  No label of a test
-item comes here: the other half of each stage, which evaluates the scores, is in
-`oasis_bench.trial.harness_side.stages`.
+The fork server calls `warm_up` once; then it forks a process for each stage.  This process runs
+`learner_process`, and has fitted and cached nothing before.  Timed code runs within `Meter`.  No
+test label comes here: `oasis_bench.trial.harness_side.stages` has the other half of each stage,
+which evaluates the scores.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ from oasis_bench.trial.learner_side.meter import Meter, Stopwatch, time_limit
 from oasis_bench.trial.learner_side.tuning import Tuning
 
 COPY_SECONDS, COPY_RATE = 0.02, 200e6
-"""Seconds, and bytes a second, that copying a fitted learner may take.
+"""Copying a fitted learner may take so many seconds, plus its size at so many bytes a second.
 
-What takes longer is work that the learner has put off, and is added to the time of its fit."""
+More time is work that the learner has put off; it is added to the time of its fit."""
 
 WARM_UP_SECONDS = 10.0
-"""After these the warm-up ends: on so few items some learners do not converge."""
+"""The warm-up ends after this: on so few items some learners do not converge."""
 
 
 class Channel:
@@ -68,7 +68,7 @@ class Channel:
         self._socket = socket.socket(fileno=descriptor)
 
     def send(self, message: wall.Message, descriptor: int | None = None) -> None:
-        """Send a message, with a file where one is given."""
+        """Send a message, and a file if there is one."""
         line = wall.to_line(message)
         files = [] if descriptor is None else [descriptor]
         n_sent = socket.send_fds(self._socket, [line], files)
@@ -104,7 +104,7 @@ def warm_up() -> None:
 
 
 def learner_process(stage: wall.Stage, line: int) -> None:
-    """Run one stage of a trial: the main function of its process, with the end of its line."""
+    """Run one stage of a trial: the main function of its process, with its end of the line."""
     assignment = stage.assignment
     os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(assignment.threads)))
     channel = Channel(line)
@@ -117,7 +117,7 @@ def learner_process(stage: wall.Stage, line: int) -> None:
         channel.send(wall.Started(0))
     else:
         channel.send(wall.Started(Processes(stage.server).n_bytes()))
-        if sys.platform == "linux":  # then allocations beyond it fail
+        if sys.platform == "linux":  # allocations beyond the limit fail
             limit = psutil.Process().memory_info().data + assignment.memory_bytes
             resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     run_stage(stage, channel)
@@ -145,9 +145,9 @@ def run_stage(stage: wall.Stage, channel: Channel) -> None:
 
 @contextmanager
 def _limited_to(threads: int) -> Iterator[None]:
-    """Limit the thread pools of libraries; to one thread they are limited from the beginning.
+    """Limit the thread pools of libraries.
 
-    To find the libraries takes some milliseconds.
+    Skip this, which takes some milliseconds, if the environment already sets one thread.
     """
     if threads == 1 and all(os.environ.get(name) == "1" for name in THREAD_VARIABLES):
         yield
@@ -157,7 +157,7 @@ def _limited_to(threads: int) -> Iterator[None]:
 
 
 def _ended(error: Exception) -> wall.Ended:
-    """Return the message of a stage that ends by an error."""
+    """Return the message of a stage that ends with an error."""
     if isinstance(error, wall.NotApplicableError):
         return wall.Ended("not applicable", str(error))
     reason, place = error_line(error), place_in_plugin(error)
@@ -197,12 +197,12 @@ def _tune(stage: wall.Stage, channel: Channel) -> None:
             workers=workers if assignment.folds_at_once > 1 else None,
             seconds=assignment.search_seconds,
         ).winners(on_all_folds=is_the_baseline(learner))
-    except wall.NotApplicableError:  # there are too few classes to hold some apart
+    except wall.NotApplicableError:  # there are too few classes for inner folds
         if assignment.needs_search(learner):
             raise
         winners = [copy(stage.tuned) for _ in assignment.chooses_by]
     for tuned in winners:
-        if assignment.is_blended(learner) and tuned.blend is None:  # not tuned: as it is learned
+        if assignment.is_blended(learner) and tuned.blend is None:  # not tuned: no blend
             tuned.blend, tuned.baseline_scaling = 1.0, tuned.scaling
         tuned.fit_seconds = stopwatch.seconds[wall.LEARNING]
         tuned.score_seconds = stopwatch.seconds[wall.VALIDATION]
@@ -218,7 +218,7 @@ def _fit(stage: wall.Stage, channel: Channel) -> None:
     # Items are sent only now, with the clock running, so that no work on them is free.
     items = wall.map_items(channel.receive_file())
     data = FitData.of(*items, assignment.seeds.judgements)
-    with _limited_to(assignment.threads):  # of libraries loaded by now, too
+    with _limited_to(assignment.threads):  # also libraries loaded by now
         threads = n_blas_threads()
         meter = Meter(stage.server)
         with meter:
@@ -244,7 +244,7 @@ def _fit(stage: wall.Stage, channel: Channel) -> None:
     if assignment.keeps_model:
         _send_model_file(learner, channel)
     if assignment.is_blended(type(learner)):
-        # A copy is asked: the learner itself, which is to be timed, has computed nothing yet.
+        # Use a copy: the learner itself is timed later, and must not have computed anything.
         copied = pickle.loads(wall.map_bytes(model))
         channel.send(wall.Compared(sd_of_learned(copied, items.X, assignment.seeds.blend)))
         del copied
@@ -282,7 +282,7 @@ def _score_alone(stage: wall.Stage, channel: Channel) -> None:
 
 
 def _score_training_items(stage: wall.Stage, channel: Channel) -> None:
-    """Compare the training items with one another, by a copy of the fitted learner."""
+    """Score the training items against each other with a copy of the fitted learner."""
     learner = _fitted_copy(stage, channel, wall.REPLAY)
     X = wall.map_items(channel.receive_file()).X
     _send_scores(learner, ("test",), X, X, channel, nullcontext())
@@ -306,7 +306,7 @@ def _score(learner: MetricLearner, stage: wall.Stage, channel: Channel) -> None:
 
 
 def _receive_items(stage: wall.Stage, channel: Channel) -> tuple[Any, Any]:
-    """Wait for the test items and, where they are compared with these, the training items."""
+    """Wait for the test items and, if they are a gallery, the training items."""
     test = wall.map_items(channel.receive_file()).X
     return test, wall.map_items(channel.receive_file()).X if "training" in stage.galleries else None
 
@@ -314,8 +314,8 @@ def _receive_items(stage: wall.Stage, channel: Channel) -> tuple[Any, Any]:
 def _replay(stage: wall.Stage, channel: Channel) -> None:
     """Learn the same steps once more, and send the scores at each checkpoint.
 
-    The replay passes through the measured model, up to rounding, and goes on as far as the
-    validation did; nothing is chosen by it.
+    The replay passes through the measured model, up to rounding, and goes as far as the validation
+    went.  Nothing is tuned by it.
     """
     assignment, tuned = stage.assignment, stage.tuned
     training, test = (wall.map_items(channel.receive_file()) for _ in range(2))
@@ -362,9 +362,9 @@ def _send_scores(
 def _scorer(
     learner: MetricLearner, gallery: str, test: Any, others: Any
 ) -> tuple[Callable[[slice], FloatArray], str]:
-    """Return what scores a block of test items, and the name of the method that it calls.
+    """Return a function that scores a block of test items, and the method that it calls.
 
-    A gallery is embedded once, not once a block.
+    A gallery is embedded once, not once per block.
     """
     if gallery == "training" and isinstance(learner, ExemplarLearner):
         return lambda part: learner.similarity_to_training(test[part]), "similarity_to_training"
@@ -376,16 +376,16 @@ def _scorer(
 
 
 def _import_packages(learner: type[MetricLearner]) -> None:
-    """Import what a learner needs, however long it takes: half of an import is of no use."""
+    """Import the packages of a learner, without a time limit: half an import is of no use."""
     for package in learner.imports:
         with suppress(ImportError):
             import_module(package)
 
 
 def _warm_up(stage: wall.Stage, channel: Channel) -> None:
-    """Fit and ask a few items, so that the clock sees no lazy import and no first call.
+    """Fit and score a few items, so that lazy imports and first calls are not timed.
 
-    That learner is thrown away, and the process has no other items yet.
+    This learner is thrown away, and the process has no other items yet.
     """
     channel.send(wall.PhaseBegan(wall.WARM_UP))
     few = wall.map_items(channel.receive_file())
@@ -403,7 +403,7 @@ def _warm_up(stage: wall.Stage, channel: Channel) -> None:
 
 
 def _refuse(learners: Iterable[MetricLearner], items: wall.Items) -> None:
-    """Raise NotApplicableError where a learner refuses the items, with any parameters to try."""
+    """Raise NotApplicableError if any of the learners refuses the items."""
     data = FitData.of(*items, seed=0)
     for learner in learners:
         if data.reads_labels(learner) and (reason := learner.refusal(items.X, items.y)):

@@ -1,7 +1,7 @@
 """Tuning: hyper-parameters and the early-stopping step, on inner folds only (NIPS 2009, 4.2).
 
-Nothing here is timed fit by fit, so that folds work side by side where cores are idle.  The model
-that is measured is fitted by `oasis_bench.trial.learner_side.stages`, with what is tuned here.
+Fits here are not timed one by one, so folds run in parallel on idle cores.  The measured model is
+fitted by `oasis_bench.trial.learner_side.stages`, with the tuned values.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ from oasis_bench.trial.learner_side.fold_processes import (
 )
 
 PATIENCE, LATE_PATIENCE = 4, 3
-"""Learning has saturated after so many checkpoints without a better value: 4 times the steps, or
-2.8 times as many where these cost more, from `LATE` steps on."""
+"""Learning has saturated after so many checkpoints without a better value: at 4 times the steps of
+the best, or at 2.8 times from `LATE` steps on, which cost more."""
 
 LATE = 8000
 
 MOST_ON_ALL_FOLDS = 3
-"""Candidates that all folds validate; of more, the first fold does and the best third go on."""
+"""Up to so many candidates go to all folds; of more, only the best third on the first fold."""
 
 FIRST_SHARE = 0.5
-"""Of a limit of processor time, what the first fold may take of it."""
+"""The share of the processor-time limit that the first fold may use."""
 
 
 def has_saturated(since_best: int, n_steps: int) -> bool:
     """Tell whether the search for the number of steps ends.
 
-    The last `since_best` checkpoints, to `n_steps`, had no better value than those before them.
+    The last `since_best` checkpoints, up to `n_steps`, had no better value than earlier ones.
     """
     return since_best >= (PATIENCE if n_steps < LATE else LATE_PATIENCE)
 
@@ -61,14 +61,14 @@ def n_in_any_case(steps: Sequence[int | None], since_best: int) -> int:
 
 
 class _Course:
-    """A candidate under way: its values by checkpoint and fold, and which jobs come next."""
+    """A candidate in progress: its values by checkpoint and fold, and its next jobs."""
 
     def __init__(self, candidate: Candidate, steps: Sequence[int | None]) -> None:
         self.candidate, self._steps = candidate, steps
         self._values: dict[tuple[int | None, int], Values] = {}
 
     def begin(self, number: int, lanes: Mapping[int, int]) -> None:
-        """Begin with folds, each in its lane, as far as the folds before them went."""
+        """Begin on folds, each in its lane, up to the last checkpoint of earlier folds."""
         if before := min(lanes):
             self._steps = [*self.means(before)]
         self._number, self._lanes, self._n_begun = number, lanes, 0
@@ -78,9 +78,9 @@ class _Course:
         self._values[job.stop, job.fold] = values
 
     def means(self, n_folds: int) -> dict[int | None, npt.NDArray[np.float64]]:
-        """Return the means over the first folds at each checkpoint to which all of them came.
+        """Return the means over the first folds, at each checkpoint that all of them reached.
 
-        There is one for each measure.
+        Each measure has its own mean.
         """
         found = {}
         for n_steps in self._steps:
@@ -91,13 +91,13 @@ class _Course:
         return found
 
     def tuned(self, n_steps: int | None, n_folds: int) -> wall.Tuned:
-        """Return it as a winner that has learned so many steps, validated on the first folds."""
+        """Return the candidate as a winner after `n_steps`, validated on the first folds."""
         scaling, params = self.candidate
         last = None if n_steps is None else [*self.means(n_folds)][-1]
         return wall.Tuned(scaling, dict(params), n_steps, last)
 
     def jobs(self) -> Iterator[list[FoldJob]]:
-        """Yield the jobs that are to begin, as far as the values tell; none while some are out."""
+        """Yield the next jobs that the values allow; none while some are unfinished."""
         parts = [*pairwise([None, *self._steps])]
         while True:
             means = self.means(max(self._lanes) + 1)
@@ -119,29 +119,29 @@ class _Course:
 
 
 def _since_best(means: Mapping[int | None, npt.NDArray[np.float64]]) -> int:
-    """Count the checkpoints since the best by the measure whose best is the latest."""
+    """Count the checkpoints since any measure last improved."""
     values = [*means.values()]
     return len(values) - 1 - int(np.argmax(values, axis=0).max()) if values else 0
 
 
 Fits = list[tuple[_Course, int | None]]
-"""For each measure the course that wins, and its number of steps."""
+"""For each measure, the winning course and its number of steps."""
 
 
 class Tuning:
-    """Tunes the scaling, hyper-parameters, and the number of steps where the learner has steps.
+    """Tunes the scaling, the hyper-parameters and, if the learner has steps, their number.
 
-    All learners are tuned by the same successive halving: of more than `MOST_ON_ALL_FOLDS`
-    candidates each is validated on the first fold, and the best third of them on the others, as
-    far as the first fold went; the best mean over all folds wins.  Each measure has its own third
-    and its own winner, of the same fits.
+    All learners are tuned by the same successive halving.  If there are more than
+    `MOST_ON_ALL_FOLDS` candidates, each is validated on the first fold, and the best third on the
+    other folds, up to the same step.  The best mean over all folds wins.  Each measure has its own
+    third and its own winner; measures share the fits.
 
-    Where the candidates name `n_steps`, only their values are tried.  Memory holds one model a
+    If the candidates give `n_steps`, only their values are tried.  Memory holds one model per
     fold.
 
-    Where the learner is blended, only the blends of winners are validated, after the search, by a
-    further fit on each fold: the best of `Blend.WEIGHTS` is taken.  The scaling of the baseline is
-    tuned apart, on all folds, so that each learner may fall back on the same baseline.
+    If the learner is blended, only the blends of winners are validated, after the search, by one
+    more fit on each fold; the best of `Blend.WEIGHTS` wins.  The scaling of the baseline is tuned
+    separately, on all folds, so that all learners fall back on the same baseline.
 
     Parameters
     ----------
@@ -151,13 +151,13 @@ class Tuning:
     timer : Timer
         Entered with each phase.
     on_point : callable
-        Gets the learner's own values when they are known.
+        Called with each new set of the learner's own values.
     workers : callable, optional
-        Returns what does the work of the folds.  Default: this process, one job after the other.
+        Returns the workers of the folds.  Default: this process does the jobs in turn.
     seconds : float, optional
-        Processor time after which nothing further is begun, on the first fold after half of it;
-        each scaling has its share.  Where no candidate has been validated on all folds by then, the
-        best one on the first fold is taken, and without any the first candidate.
+        Limit of processor time after which no job begins; on the first fold, after half of it.
+        Each scaling has its share.  If no candidate was validated on all folds by then, the best
+        one on the first fold wins, and if there is none, the first candidate.
     """
 
     def __init__(
@@ -185,8 +185,8 @@ class Tuning:
     def winners(self, on_all_folds: bool = False) -> list[wall.Tuned]:
         """Tune, and return the winner by each measure.
 
-        With `on_all_folds` each candidate is validated on all of them, without a limit: the
-        baseline, as `_tune_baselines` does.
+        With `on_all_folds` each candidate is validated on all folds, without a limit.  The baseline
+        is tuned so, as in `_tune_baselines`.
         """
         courses, n_measures = self._courses, self._folds.n_measures
         scalings: list[str | None] = [None] * n_measures
@@ -208,7 +208,7 @@ class Tuning:
         return winners
 
     def _search(self, on_all_folds: bool) -> Fits:
-        """Return the best course and number of steps by each measure; none in too short a time."""
+        """Return the best course and number of steps by each measure; none if time is too short."""
         courses = self._courses
         if on_all_folds or len(courses) <= MOST_ON_ALL_FOLDS:
             self._validate(courses, slice(None), math.inf if on_all_folds else self._limit)
@@ -230,7 +230,7 @@ class Tuning:
     def _tune_blends(self, fits: Fits, winners: Sequence[wall.Tuned], is_searched: bool) -> None:
         """Find the weight of each winner's blend, on the folds that validated it.
 
-        Without a search before, its own values are the points, and a limit holds.
+        Without a search before, report the learner's own values, and obey the limit.
         """
         for fit in dict.fromkeys(fits):
             (scaling, params), n_steps = fit[0].candidate, fit[1]
@@ -250,7 +250,7 @@ class Tuning:
                             break
             by_fold = np.array([of_folds[fold] for fold in sorted(of_folds)])
             for measure, won in enumerate(winners):
-                if fits[measure] == fit:  # of equal blends that of the largest weight
+                if fits[measure] == fit:  # of equal blends, the largest weight wins
                     of_measure = by_fold[:, measure]
                     means = of_measure.mean(axis=0)
                     best = max(range(len(means)), key=lambda i: (means[i], Blend.WEIGHTS[i]))
@@ -258,14 +258,14 @@ class Tuning:
                     won.blend_values = of_measure[:, best].tolist()
 
     def _place(self, work: FoldWork) -> InTurn | FoldProcesses:
-        """Return what does the work of the folds."""
+        """Return the workers of the folds."""
         return InTurn(work, self._timer) if self._workers is None else self._workers(work)
 
     def _best_third(self) -> list[_Course]:
-        """Return the candidates that are the best on the first fold by any measure."""
+        """Return the candidates in the best third on the first fold by any measure."""
         seen = [one for one in self._courses if one.means(1)]
         best = np.array([np.max([*one.means(1).values()], axis=0) for one in seen], ndmin=2)
-        # The best place of each by any measure: the first candidate of equal values goes first.
+        # The best rank of each by any measure; of equal values, the first candidate goes first.
         first = np.argsort(np.argsort(-best, axis=0, kind="stable"), axis=0).min(axis=-1)
         order = [i for i in np.argsort(first, kind="stable") if first[i] < len(seen) / 3]
         return [seen[i] for i in order]
@@ -296,7 +296,7 @@ class Tuning:
 def _tune_baselines(folds: Folds) -> tuple[list[str | None], list[Baselines] | None]:
     """Return the baseline's best scaling by each measure, and its rows by fold and measure.
 
-    None where there is one scaling: the baseline takes the rows of the learner.
+    The rows are None if there is one scaling: the baseline uses the learner's rows.
     """
     scalings = folds.baseline_scalings
     if len(scalings) == 1:
@@ -318,12 +318,12 @@ def _together(
     incremental: bool,
     place: InTurn | FoldProcesses,
 ) -> Iterator[Done]:
-    """Validate candidates on some folds, as many side by side as there are lanes for."""
+    """Validate candidates on some folds, as many in parallel as there are lanes."""
     n_abreast = n_lanes // len(folds)
     for number, course in enumerate(group):
         first = number % n_abreast * len(folds)
         course.begin(number, {fold: first + lane for lane, fold in enumerate(folds)})
-    # A learner that goes on step by step keeps its lanes; others need not wait for one another.
+    # An incremental learner keeps its lanes; other learners need not wait for one another.
     n_queues = n_abreast if incremental else len(group)
     queues = [
         chain.from_iterable(course.jobs() for course in group[first::n_queues])

@@ -1,4 +1,4 @@
-"""What a process of the learner's side knows of its trial, and the rules that both sides follow."""
+"""All that the learner's side knows of its trial, and the rules that both sides follow."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ StageName = Literal["tune", "fit", "load", "score alone", "replay", "score train
 
 
 class NotApplicableError(Exception):
-    """A learner that cannot learn from a data set of this kind, for a reason known beforehand."""
+    """The learner cannot learn from this kind of data set, for a reason known beforehand."""
 
 
 class Seeds(Struct, frozen=True):
@@ -74,7 +74,7 @@ class Assignment(Struct, frozen=True):
 
     @classmethod
     def of(cls, spec: TrialSpec) -> Self:
-        """Return what the learner's side knows of a trial."""
+        """Return the assignment of a trial."""
         e = spec.experiment
 
         def of_learner(purpose: str) -> int:
@@ -158,10 +158,10 @@ def checkpoints(max_steps: int) -> list[int]:
 
 
 def _folds_at_once(spec: TrialSpec) -> int:
-    """Return how many inner folds may be at work at a time: off the clock, on cores that are idle.
+    """Return how many inner folds run in parallel; they are not timed, and use idle cores.
 
-    One where trials share cores, where fits use several threads, and where memory has a limit,
-    which side by side could be too small for what fits into it in turn.
+    It is one if trials share cores, if fits use several threads, or if memory has a limit: several
+    folds together could exceed it.
     """
     alone = spec.experiment.threads == 1 and not spec.shares_cores and spec.memory.n_bytes is None
     return min(n_cores(), spec.experiment.inner_folds) if alone else 1
@@ -174,11 +174,11 @@ def learn_preparation(
     encoding: Encoding | None = None,
     saved: Sequence[Any] | None = None,
 ) -> list[Any]:
-    """Fit the transformers that turn items as the data set gives them into those of a learner.
+    """Fit the transformers that prepare the items of a data set for a learner.
 
-    Rows are prepared, where they have an `encoding`, and scaled with statistics of `X`, or by
-    steps that were `saved` with a model, then made dense for a learner that takes no sparse ones;
-    pixels and patches stay as they are.
+    Rows with an `encoding` are encoded.  All rows are scaled with statistics of `X`, or by the
+    steps `saved` with a model.  They are made dense if the learner takes no sparse rows.  Pixels
+    and patches stay as they are.
     """
     if learner.takes != "rows":
         return []

@@ -1,4 +1,4 @@
-"""The messages between the two sides of a trial: lines of JSON, and files that come with some."""
+"""The messages between the two sides of a trial: lines of JSON, some of them with a file."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ LOAD, REPLAY = "reading the model", "the replay for the traces"
 LEARNING, VALIDATION = "learning on inner folds", "validation"
 
 MOST_SCORE_BYTES = 64 * 2**20
-"""Of one message."""
+"""Limit for one message."""
 
 LONGEST_TEXT = 20_000
 """Characters of a reason or a traceback."""
 
 MOST_NUMBERS, LONGEST_NAME = 50, 60
-"""Of the single numbers of a fit, and of their names."""
+"""Limits for the single numbers of a fit, and for their names."""
 
 
 class MessageError(ValueError):
-    """What a trial's process sent is not a message, or not one that may come now."""
+    """A trial's process sent bytes that are not a message, or an unexpected message."""
 
 
 Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
@@ -38,13 +38,13 @@ Numbers = Annotated[
 
 
 class _Message(Struct, tag=True, tag_field="kind", forbid_unknown_fields=True):
-    """A line of JSON, refused by the decoder where a field is missing or not of its type."""
+    """A line of JSON; the decoder refuses it if a field is missing or of another type."""
 
 
 class Started(_Message):
-    """The first message of each process: the bytes of the trial's processes before it began."""
+    """The first message of each process: the memory that the trial's processes already use."""
 
-    n_bytes: Count  # 0 where memory has no limit
+    n_bytes: Count  # 0 if memory has no limit
 
 
 class PhaseBegan(_Message):
@@ -54,7 +54,7 @@ class PhaseBegan(_Message):
 
 
 class Validated(_Message):
-    """The values of a setting on one inner fold, by each of the measures that tune."""
+    """The values of a candidate on one inner fold, one for each tuning measure."""
 
     scaling: str
     params: dict[str, Any]
@@ -64,18 +64,18 @@ class Validated(_Message):
 
 
 class Tuned(_Message):
-    """The candidate with the highest mean over the inner folds, by one of the measures that tune.
+    """The candidate with the highest mean over the inner folds, by one of the tuning measures.
 
-    `n_steps` is the best checkpoint, None for a learner without steps or where the candidates name
-    it.  The seconds are those of all folds and measures, as if one had followed the other.
+    `n_steps` is the best checkpoint; None if the learner has no steps or the candidates give it.
+    The seconds are summed over all folds and measures.
     """
 
     scaling: str
     params: dict[str, Any]
     n_steps: Count | None = None
     last_checkpoint: Count | None = None  # the largest that was validated with these parameters
-    blend: float | None = None  # the weight b (see `plugins.blending`); None where not blended
-    baseline_scaling: str | None = None  # of the rows of its baseline, tuned apart
+    blend: float | None = None  # the weight b (see `plugins.blending`); None if not blended
+    baseline_scaling: str | None = None  # of its baseline, tuned separately
     blend_values: list[float] = []  # of this blend on the inner folds
     fit_seconds: Seconds = 0.0
     score_seconds: Seconds = 0.0
@@ -84,7 +84,7 @@ class Tuned(_Message):
 class Fitted(_Message):
     """The final fit has ended; the fitted learner comes with this message, as a file.
 
-    What it took is as `oasis_bench.trial.learner_side.meter.Cost` says.
+    `oasis_bench.trial.learner_side.meter.Cost` defines its costs.
     """
 
     threads: Count  # of the largest pool
@@ -99,21 +99,21 @@ class Fitted(_Message):
 class Compared(_Message):
     """The standard deviation of the fitted learner's similarity on pairs of training items.
 
-    It comes last of a fit, off the clock, where the learner is blended.  What has no file must not
-    come just before what has one: both may be read at once.
+    It follows the fit of a blended learner, and is not timed.  Do not send it directly before a
+    message with a file: one read could mix them up.
     """
 
     learned_sd: NotNegative
 
 
 class Saved(_Message):
-    """The fitted learner as a model file comes with this message, or the reason why it cannot."""
+    """The model file of the learner comes with this message, or the reason why there is none."""
 
     reason: str | None = None
 
 
 class Loaded(_Message):
-    """A saved model takes the place of a fit; the fitted learner comes as with `Fitted`."""
+    """A saved model replaces the fit; the learner comes as a file, as with `Fitted`."""
 
     threads: Count
     symmetry_index: float | None
@@ -128,7 +128,7 @@ class Scores(_Message):
     dtype: Annotated[str, Meta(pattern=r"^float(32|64)\Z")]
 
     def n_bytes(self, n_gallery: int) -> int:
-        """Return how many bytes follow; raise MessageError where they are too many."""
+        """Return how many bytes follow; raise MessageError if they are too many."""
         n_bytes = self.n_queries * n_gallery * np.dtype(self.dtype).itemsize
         if self.n_queries > 1 and n_bytes > MOST_SCORE_BYTES:
             raise MessageError(f"{n_bytes} bytes of scores in one message")
@@ -136,14 +136,14 @@ class Scores(_Message):
 
 
 class Queried(_Message):
-    """All scores have been sent; what computing them took, and what reading the learner took."""
+    """All scores have been sent; the time that computing them took."""
 
     seconds: Seconds
     cpu_seconds: Seconds
 
 
 class Replayed(_Message):
-    """The replay has come to `n_steps`: the scores that follow are of that learner."""
+    """The replay has reached `n_steps`; the scores that follow are of this learner."""
 
     n_steps: Count
     symmetry_index: float | None
@@ -176,7 +176,7 @@ Message: TypeAlias = (
     | Ended
 )
 WITH_FILE = (Fitted, Saved, Loaded)
-"""The messages that a file comes with."""
+"""The messages that come with a file."""
 
 _encoder = msgspec.json.Encoder(enc_hook=lambda value: value.item())  # scalars of NumPy
 _decoder: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
@@ -188,7 +188,7 @@ def to_line(message: Message) -> bytes:
 
 
 def from_line(line: bytes) -> Message:
-    """Read what `to_line` wrote; raise MessageError where the line is something else."""
+    """Read a line of `to_line`; raise MessageError if it is not a message."""
     try:
         return _decoder.decode(line)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:

@@ -1,8 +1,8 @@
 """Items and models in sealed files: they have no name, and nobody can change them.
 
 Other processes map them by their descriptors.  On Linux such a file lies in memory; elsewhere it
-is a temporary one, opened for reading only.  Nothing is left of it when the last process that has
-it ends.
+is a temporary file, opened for reading only.  It disappears when the last process that uses it
+ends.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from oasis_bench.system import UsageError
 _IS_LINUX = sys.platform == "linux"
 
 SEAL_SECONDS = 5.0
-"""How long the kernel is asked to seal a file of which something holds a page."""
+"""How long sealing is tried again while something uses a page of the file."""
 
 ALIGNMENT = 64
-"""Bytes; arrays begin at multiples of it, as kernels like it."""
+"""Arrays begin at multiples of so many bytes, for fast kernels."""
 
 
 class Items(NamedTuple):
@@ -47,7 +47,7 @@ class Items(NamedTuple):
 def seal_items(items: Items) -> int:
     """Write items into a sealed file; return its descriptor.
 
-    The numbers of each array lie there as they are, after a pickle of what is made of them.
+    The raw numbers of all arrays follow a pickle of the objects that use them.
     """
     buffers: list[pickle.PickleBuffer] = []
     dense = Items(*map(_in_rows, items))
@@ -64,7 +64,7 @@ def seal_items(items: Items) -> int:
 
 
 def map_items(descriptor: int) -> Items:
-    """Map what `seal_items` wrote, for reading only."""
+    """Map the items that `seal_items` wrote, read-only."""
     content = memoryview(map_bytes(descriptor))
     place = 8 + int.from_bytes(content[:8], "little")
     whole, sizes = pickle.loads(content[8:place])
@@ -78,7 +78,7 @@ def map_items(descriptor: int) -> Items:
 
 
 def _in_rows(part: Any) -> Any:
-    """Return an array row after row; others as they are."""
+    """Return an array in row-major order; other parts unchanged."""
     return np.ascontiguousarray(part) if isinstance(part, np.ndarray) else part
 
 
@@ -102,11 +102,11 @@ def seal(write: Callable[[Any], object]) -> int:
 
 
 def is_sealed(descriptor: int) -> bool:
-    """Tell whether a file that came from elsewhere is one as `seal` makes them.
+    """Tell whether a file of another process is sealed as by `seal`.
 
-    Nobody can change such a file, and it takes as much memory as it is long: a copy of it cannot
-    fill the disk because of a length that was only claimed.  On other systems than Linux this says
-    only that it is a regular file.
+    Nobody can change such a file, and it uses as much memory as its length, so a copy cannot fill
+    the disk because of a false length.  On systems other than Linux this only checks that it is a
+    regular file.
     """
     status = os.fstat(descriptor)
     if not _IS_LINUX:
@@ -131,10 +131,10 @@ def memory_file() -> int | None:
 
 
 def seal_memory_file(descriptor: int) -> None:
-    """Forbid for ever, to every process, to change the file or its length.
+    """Forbid every process, for ever, to change the file or its length.
 
-    The kernel refuses (EBUSY) while anybody could still write to a page of the file, and while it
-    holds a page itself, as where it moves memory.  So it is asked again for `SEAL_SECONDS`.
+    The kernel refuses (EBUSY) while a process could still write to a page of the file, or while it
+    uses a page itself, for instance to move memory.  So this tries again for `SEAL_SECONDS`.
     """
     deadline = time.monotonic() + SEAL_SECONDS
     while True:
