@@ -247,9 +247,11 @@ def standing_table(board: Leaderboard) -> Table:
             Column(
                 "Learner", map(Cell, rows["learner"], rows["ranked"] & (rows.index == 0)), align="l"
             ),
-            Column("Average rank", rows["average_rank"], numbers_as("{:.1f}", "-")),
+            Column("Rank", rows["average_rank"], numbers_as("{:.1f}", "-")),
             Column("Error reduction, %", saved),
             Column("95 % interval", [percents(*pair) for pair in ends]),
+            Column("Mean, %", rows["error_reduction_mean"], percent),
+            Column("Above 0", rows["above_0"]),
             Column("As learned, %", rows["error_reduction_as_learned"], percent),
             Column(f"p, {board.baseline}", rows["p_baseline"], p_text),
             *[Column(f"p, {leader}", rows["p_leader"], p_text)] * (leader != board.baseline),

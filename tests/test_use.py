@@ -156,7 +156,12 @@ def test_rows_of_classes_apart_and_of_given_folds_all_train(folder, tmp_path):
     table = pd.read_csv(folder / "table.csv")
     table["kind"] = np.arange(150) % 10
     table.assign(fold=np.arange(150) % 3).to_csv(tmp_path / "ten.csv", index=False)
-    how = {"label": "kind", "dataset_options": {"fold_column": "fold"}, "inner_folds": 2}
+    how = {
+        "label": "kind",
+        "dataset_options": {"fold_column": "fold"},
+        "inner_folds": 2,
+        "scaling": "standard",
+    }
     for task in ("retrieval", "unseen-classes"):
         model = oasis_bench.fit(tmp_path / "ten.csv", "RCA", task=task, **how)
         np.testing.assert_allclose(model[1].mean_, ROWS.mean(axis=0))

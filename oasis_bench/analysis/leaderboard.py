@@ -42,9 +42,10 @@ class Leaderboard:
     learners : DataFrame
         A row for each learner, by average rank, unranked learners last: ranked, corpora (with its
         own result), stand_ins, average_rank, error_reduction (the median over corpora) with its
-        _low, _high, _mean and _as_learned (without blending), p_baseline and p_leader (of
-        `signed_rank_tests`), seconds and candidates (of the median corpus).  An unranked learner
-        has neither rank nor test, and its figures are of the corpora with its own result.
+        _low, _high, _mean and _as_learned (without blending), above_0 (the corpora with a positive
+        one), p_baseline and p_leader (of `signed_rank_tests`), seconds and candidates (of the
+        median corpus).  An unranked learner has neither rank nor test, and its figures are of the
+        corpora with its own result.
     saved : DataFrame of shape (n_corpora, n_ranked)
         The error reduction of each ranked learner on each corpus.
     learned : DataFrame of shape (n_corpora, n_ranked)
@@ -99,6 +100,7 @@ class Leaderboard:
                 "error_reduction_low": pd.Series(low, ranks.index).drop(baseline),
                 "error_reduction_high": pd.Series(high, ranks.index).drop(baseline),
                 "error_reduction_mean": own_saved.mean(),
+                "above_0": (own_saved > 0).sum(),
                 "p_baseline": signed_rank_tests(of_ranked, baseline),
                 "p_leader": signed_rank_tests(of_ranked, str(ranks.index[0])),
                 "error_reduction_as_learned": learned.median(),
