@@ -67,7 +67,7 @@ def score_csr(
 
 def rank_relevant(
     const real[:, ::1] scores,          # IN: (b, n)
-    const Py_ssize_t[::1] queries,      # IN: (b,) the column of each query, left out of the ranks
+    const Py_ssize_t[::1] left_out,     # IN: (b,) the query's own column, not ranked, or -1
     const Py_ssize_t[::1] place,        # IN: (n,) place of each column in the order of ties
     const Py_ssize_t[::1] indptr,       # IN: (b + 1,) of the relevant, CSR; one or more a query
     const Py_ssize_t[::1] relevant,     # IN: their columns, without the query's own
@@ -84,7 +84,7 @@ def rank_relevant(
         for b in range(scores.shape[0]):
             first, count = indptr[b], indptr[b + 1] - indptr[b]
             undefined += rank_one(
-                &scores[b, 0], scores.shape[1], queries[b], &place[0], &relevant[first], count,
+                &scores[b, 0], scores.shape[1], left_out[b], &place[0], &relevant[first], count,
                 &values[0], &ties[0], &tally[0], &cell[0], &border[0], &ranks[first])
     return undefined
 
@@ -133,7 +133,8 @@ cdef Py_ssize_t rank_one(
             m = count_before(
                 s[start + j], place[start + j], values, ties, border[cell[j]], border[cell[j] + 1])
             tally[m] += 1
-    tally[count_before(s[query], place[query], values, ties, 0, count)] -= 1
+    if query >= 0:
+        tally[count_before(s[query], place[query], values, ties, 0, count)] -= 1
     ranks[0] = tally[0]
     for m in range(1, count):
         ranks[m] = ranks[m - 1] + tally[m]

@@ -254,10 +254,11 @@ def best_of(scores: FloatArray, left_out: Numbers, place: Numbers, k: int) -> Nu
 
 
 def relevant_ranks(
-    scores: FloatArray, queries: Numbers, place: Numbers, relevant: sparse.csr_array
+    scores: FloatArray, left_out: Numbers, place: Numbers, relevant: sparse.csr_array
 ) -> Numbers:
     """Return the ranks, from 1, of the relevant items of each query among all others (nnz,).
 
+    `left_out` holds for each query its own column, which is not ranked, or -1 if it has none.
     `relevant` (n_queries, n_items) has an entry for each, one or more for a query.  The ranks of
     query i are at ``relevant.indptr[i]:relevant.indptr[i + 1]``, ascending.  `place` comes from
     `places`.
@@ -268,7 +269,7 @@ def relevant_ranks(
     ranks = np.empty(len(columns), dtype=np.intp)
     undefined = rank_relevant(
         scores,
-        queries,
+        left_out,
         place,
         indptr,
         columns,

@@ -133,8 +133,7 @@ class RankedQueries(Evaluation):
         super().__init__(len(asked), tuple(MEASURES if measures is None else measures))
         self._labels, self._asked = labels, asked
         self._n_ranked = len(ties) - labels.is_own
-        # A query that is not in the gallery stands behind it, as an item that is not ranked.
-        self._place = ranking.places(ties if labels.is_own else np.append(ties, len(ties)))
+        self._place = ranking.places(ties)
         self._counts = labels.has_relevant(asked)
         self.n_queries = int(np.count_nonzero(self._counts))
         self.n_left_out = len(asked) - self.n_queries
@@ -167,10 +166,8 @@ class RankedQueries(Evaluation):
             return
         queries = self._asked[rows]
         relevant = self._labels.relevant_rows(queries)
-        if not self._labels.is_own:
-            scores = np.column_stack([scores, np.full(len(rows), -np.inf, scores.dtype)])
-            queries = np.full(len(rows), self._n_ranked)
-        ranks = ranking.relevant_ranks(scores, queries, self._place, relevant)
+        left_out = queries if self._labels.is_own else np.full_like(queries, -1)
+        ranks = ranking.relevant_ranks(scores, left_out, self._place, relevant)
         hits = HitRanks(ranks, relevant.indptr[:-1], np.diff(relevant.indptr))
         self.n_relevant[rows] = hits.sizes
         for name, values in self._values.items():
