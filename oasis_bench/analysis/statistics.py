@@ -81,6 +81,15 @@ class PairedInterval:
         return self.sd * _standard_error(self.n, self.rho)
 
     @property
+    def half_of_90_percent(self) -> float:
+        """Half the width of the 90 % interval, which excludes a bound at `LEVEL`, one-sided."""
+        return self.standard_error * float(stats.t.isf(LEVEL, self._degrees))
+
+    @property
+    def _degrees(self) -> float:
+        return self.n - 1 if self.df is None else self.df
+
+    @property
     def detectable(self) -> float:
         """The `detectable_difference` at the observed spread.
 
@@ -95,13 +104,13 @@ class PairedInterval:
         Returns low and high of the 90 % interval, which excludes a bound at this level, and the
         larger p_value.  All are NaN for fewer values than `LEAST_SETS`, and if all are equal.
         """
-        error = self.standard_error if self.n >= LEAST_SETS and self.sd > 0 else math.nan
-        df = self.n - 1 if self.df is None else self.df
-        half = error * stats.t.isf(LEVEL, df)
+        if self.n < LEAST_SETS or not self.sd > 0:
+            return dict.fromkeys(("low", "high", "p_value"), math.nan)
+        error, half = self.standard_error, self.half_of_90_percent
         low, high = np.clip([self.mean - half, self.mean + half], -self.reach, self.reach)
         p_value = np.maximum(
-            stats.t.sf((self.mean - above) / error, df),
-            stats.t.cdf((self.mean - below) / error, df),
+            stats.t.sf((self.mean - above) / error, self._degrees),
+            stats.t.cdf((self.mean - below) / error, self._degrees),
         )
         return {"low": low, "high": high, "p_value": float(p_value)}
 
@@ -206,11 +215,15 @@ def paired_interval(
     sd = float(array.std(ddof=1)) if n > 1 else math.nan
     if n < 2 or np.ptp(array) <= ROUNDING:
         return PairedInterval(mean, math.nan, math.nan, n, 0 * sd, math.nan, reach=reach, rho=rho)
-    standard_error = sd * _standard_error(n, rho)
-    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, df=n - 1)) * standard_error
-    p_value = 2 * float(stats.t.sf(abs(mean) / standard_error, df=n - 1))
-    low, high = max(mean - half, -reach), min(mean + half, reach)
+    low, high, p_value = _t_test(mean, sd * _standard_error(n, rho), n - 1, reach)
     return PairedInterval(mean, low, high, n, sd, p_value, reach=reach, rho=rho)
+
+
+def _t_test(mean: float, error: float, df: float, reach: float) -> tuple[float, float, float]:
+    """Return the ends of the interval of a mean with this standard error, and the p-value."""
+    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, df)) * error
+    p_value = 2 * float(stats.t.sf(abs(mean) / error, df))
+    return max(mean - half, -reach), min(mean + half, reach), p_value
 
 
 def cluster_interval(
@@ -234,9 +247,7 @@ def cluster_interval(
         return PairedInterval(mean, math.nan, math.nan, n, sd, math.nan, reach=reach)
     left_out = (mean * total - array * weights) / (total - weights)
     error = math.sqrt((n - 1) / n * float(((left_out - mean) ** 2).sum()))
-    half = float(stats.t.isf((1 - CONFIDENCE) / 2, df)) * error
-    low, high = max(mean - half, -reach), min(mean + half, reach)
-    p_value = 2 * float(stats.t.sf(abs(mean) / error, df))
+    low, high, p_value = _t_test(mean, error, df, reach)
     return PairedInterval(mean, low, high, n, error * math.sqrt(n), p_value, reach=reach, df=df)
 
 
@@ -323,9 +334,8 @@ def compare_to_best(
 
 def _verdict(difference: PairedInterval, p_value: float, margin: float) -> str:
     """Return the verdict on a learner; `difference` is the best minus this learner."""
-    df = difference.n - 1 if difference.df is None else difference.df
-    half = difference.standard_error * float(stats.t.isf(LEVEL, df))
-    if abs(difference.mean) <= ROUNDING >= difference.sd or abs(difference.mean) + half < margin:
+    furthest = abs(difference.mean) + difference.half_of_90_percent
+    if abs(difference.mean) <= ROUNDING >= difference.sd or furthest < margin:
         return "as good"
     if math.isnan(p_value):
         return "untested"
