@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from oasis_bench.data import FloatArray, apply_steps
 from oasis_bench.plugins import (
@@ -101,11 +100,15 @@ class InnerFolds:
     ) -> Values:
         """Return the values of the blends of a fitted learner, one for each of `Blend.WEIGHTS`."""
         each = [data] * self.n_measures if baselines is None else baselines
+        learned_sd = sd_of_learned(learner, data.X, self._assignment.seeds.blend)
         return np.array(
-            [self._of_blends(place, learner, data, rows) for place, rows in enumerate(each)]
+            [
+                self._of_blends(place, learner, data, rows, learned_sd)
+                for place, rows in enumerate(each)
+            ]
         )
 
-    def baseline_values(self, data: FitData) -> npt.NDArray[np.float64]:
+    def baseline_values(self, data: FitData) -> Values:
         """Return the value of the Euclidean baseline by each measure."""
         assert data.truth is not None
         asked = baseline_scores, data.queries, self._assignment.seeds.ties, data.X
@@ -117,19 +120,15 @@ class InnerFolds:
         )
 
     def _of_blends(
-        self, place: int, learner: MetricLearner, data: FitData, rows: FitData
+        self, place: int, learner: MetricLearner, data: FitData, rows: FitData, learned_sd: float
     ) -> list[float]:
         """Return the values of the blends by a measure; the baseline takes these `rows`."""
         assert data.truth is not None
-        by, task, seeds = (
-            self._assignment.chooses_by[place],
-            self._tasks[place],
-            self._assignment.seeds,
-        )
+        by, task = self._assignment.chooses_by[place], self._tasks[place]
+        seeds = self._assignment.seeds
         gallery = rows.queries if task.gallery == "test" else rows.X
         ties = tie_order(seeds.ties, gallery.shape[0])
         sd = shared(sd_of_baseline, rows.X, seeds.blend)
-        learned_sd = sd_of_learned(learner, data.X, seeds.blend)
         blends = [Blend(weight, sd, learned_sd) for weight in Blend.WEIGHTS[:-1]]
         evaluations = [task.evaluation(data.truth, ties, (by.measure,)) for _ in blends]
 

@@ -194,14 +194,10 @@ class Tuning:
             with self._timer(wall.VALIDATION):
                 scalings, self._baselines = _tune_baselines(self._folds)
         is_searched = len(courses) > 1 or self._by_steps or not is_blended
-        fits: Fits = [(courses[0], None)] * n_measures
-        if is_searched:
-            fits = self._search(on_all_folds)
-        winners = [one.tuned(n_steps, self._n_validated) for one, n_steps in fits]
-        if not fits:
-            scaling, params = courses[0].candidate
-            winners = [wall.Tuned(scaling, dict(params)) for _ in range(n_measures)]
-        elif is_blended:
+        first: Fits = [(courses[0], None)] * n_measures
+        fits = self._search(on_all_folds) if is_searched else first
+        winners = [one.tuned(n_steps, self._n_validated) for one, n_steps in fits or first]
+        if fits and is_blended:
             self._tune_blends(fits, winners, is_searched)
         for won, of_baseline in zip(winners, scalings, strict=True):
             won.baseline_scaling = of_baseline
