@@ -207,10 +207,6 @@ class SealedItems:
         """A file of the test items."""
         return self._seal(self.test_items(np.arange(len(self._items.test_rows))))
 
-    def some(self, places: Numbers) -> int:
-        """Return a file of some of the test items."""
-        return self._seal(self.test_items(places))
-
     def test_items(self, places: Numbers) -> Any:
         """Return some of the test items, by their places."""
         return apply_steps(self.steps, self._items.X[self._items.test_rows[places]])

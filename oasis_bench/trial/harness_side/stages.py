@@ -325,7 +325,9 @@ def score_alone(trial: Trial, line: Line) -> Talk:
     now, evaluator = trial.fit, trial.findings.evaluator
     yield from line.began(wall.ANSWER)
     line.give(now.model)
-    line.give(now.items.some(evaluator.alone))
+    few = wall.seal_items(wall.Items(now.items.test_items(evaluator.alone)))
+    line.give(few)
+    os.close(few)
     if "training" in now.galleries:
         line.give(now.items.gallery)
     alone = evaluator.readers_alone(now.galleries)
