@@ -265,11 +265,8 @@ def _other_leader(view: RunView, best: str, it: Comparison) -> str:
     leader = str(it.best)
     text = f"{_named(view, leader)} is best in {it.name} ({it.means[leader]:.3f})"
     if best in it.differences:
-        words = {"worse": "significant", "better": "significant"} | WORDS["verdicts"]
-        verdict = {"worse": "significant", "better": "significant"}.get(
-            it.verdicts[best], words[it.verdicts[best]]
-        )
-        own = it.differences[best]
+        words = WORDS["verdicts"] | {"worse": "significant", "better": "significant"}
+        verdict, own = words[it.verdicts[best]], it.differences[best]
         side = "below" if own.mean < 0 else "above"
         text += f", {_gap(own)} {side} {view.marked(best)} ({verdict})"
     return f"{text}."

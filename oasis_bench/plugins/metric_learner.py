@@ -503,7 +503,7 @@ def _checking_points(embed: Callable[[Any, Any], Any]) -> Callable[[Any, Any], A
     @wraps(embed)
     def checking(self: MetricLearner, X: Any) -> Any:
         points = embed(self, X)
-        n_items = X.shape[0] if hasattr(X, "shape") else _num_samples(X)
+        n_items = _num_samples(X)
         shape: Any = getattr(points, "shape", ())
         if shape[:1] != (n_items,) or (self._embeds_in_space and len(shape) != 2):
             found = f"an array of shape {shape}" if shape else f"a {type(points).__name__}"

@@ -39,19 +39,21 @@ _ONCE = {
 TRIAL_TABLES = (*_ONCE, "validation")
 """All tables with further rows of each trial."""
 
-_OTHER_TABLES = """
+_EXACT = 2**53
+"""The largest whole number up to which all are exact as floats."""
+
+_OTHER_TABLES = f"""
 CREATE TABLE run (
     key TEXT PRIMARY KEY,
     value TEXT NOT NULL               -- JSON
 ) STRICT;
 CREATE TABLE labels (                 -- of all items that other tables name
-    row INTEGER NOT NULL CHECK (row BETWEEN 0 AND 9007199254740992),  -- of the data set
-    label INTEGER NOT NULL CHECK (label BETWEEN 0 AND 9007199254740992),  -- a class number; an item
-                                      -- may have several
+    row INTEGER NOT NULL CHECK (row BETWEEN 0 AND {_EXACT}),  -- of the data set
+    label INTEGER NOT NULL CHECK (label BETWEEN 0 AND {_EXACT}),  -- of a class, or several
     PRIMARY KEY (row, label)
 ) STRICT;
 CREATE TABLE pictures (
-    row INTEGER PRIMARY KEY CHECK (row BETWEEN 0 AND 9007199254740992),
+    row INTEGER PRIMARY KEY CHECK (row BETWEEN 0 AND {_EXACT}),
     caption TEXT NOT NULL,            -- its class, or its words
     thumbnail BLOB                    -- JPEG; NULL where the file could not be read
 ) STRICT;
@@ -65,7 +67,7 @@ def _column(field: inspect.Field) -> str:
     needed = " NOT NULL" if len(of_field) == 1 else ""
     if isinstance(kind, inspect.IntType):
         least = 0 if kind.gt is None else kind.gt + 1
-        return f"{name} INTEGER{needed} CHECK ({name} BETWEEN {least} AND 9007199254740992)"
+        return f"{name} INTEGER{needed} CHECK ({name} BETWEEN {least} AND {_EXACT})"
     if isinstance(kind, inspect.FloatType):
         is_share = (kind.ge, kind.le) == (0, 1)
         check = f"{name} BETWEEN 0 AND 1" if is_share else f"abs({name}) < 1e100"
