@@ -106,6 +106,7 @@ class ClassifierPosterior(HyperParameters, MetricLearner):
     rotation_invariant: ClassVar = True
     takes_sparse: ClassVar = True
     takes_relevance: ClassVar = True
+    embeds_probabilities: ClassVar = True
 
     _shift_invariant: ClassVar = True
     _fitted_arrays: ClassVar = {

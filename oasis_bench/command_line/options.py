@@ -34,7 +34,7 @@ MODEL_SETTINGS = (
 
 FIT_SETTINGS = (
     *("scaling", "search", "budget", "seed", "choose_by", "inner_folds", "max_steps", "threads"),
-    *("classes", "blend", "memory"),
+    *("classes", "blend", "use", "memory"),
 )
 """The settings of an experiment that decide how one learner is fitted on all rows."""
 

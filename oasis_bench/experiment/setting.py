@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Self, cast
 from oasis_bench.system import UsageError, check_value, quoted, read_value
 
 ON, OFF = "on", "off"
+USES = "direct", "posterior", "tuned"
 
 CANDIDATES, MOST_CANDIDATE_DIGITS = 20, 9
 
@@ -191,6 +192,14 @@ def check_switch(name: str, value: object) -> None:
     """Raise UsageError if a value is neither 'on' nor 'off'."""
     if value not in (ON, OFF):
         raise UsageError(f"{name} = {quoted(value)}: {ON} or {OFF} is needed")
+
+
+def check_use(name: str, value: object) -> None:
+    """Raise UsageError if a value is no use."""
+    if value not in USES:
+        raise UsageError(
+            f"{name} = {quoted(value)}: {', '.join(USES[:-1])} or {USES[-1]} is needed"
+        )
 
 
 def check_scalings(name: str, value: object) -> None:

@@ -15,6 +15,7 @@ from oasis_bench.experiment.setting import (
     CANDIDATES,
     OFF,
     ON,
+    USES,
     Duration,
     Limit,
     Search,
@@ -25,6 +26,7 @@ from oasis_bench.experiment.setting import (
     check_share,
     check_subsets,
     check_switch,
+    check_use,
     names_of_text,
     setting,
     subsets_of_text,
@@ -232,6 +234,16 @@ class Experiment:
         str,
         check=check_switch,
         metavar="on|off",
+    )
+    use: str | None = setting(
+        None,
+        "how a fitted learner of rows is used: direct, by its similarity; posterior: the training "
+        "rows vote for the class of an item by their similarity to it, and two items are as "
+        "similar as their votes; tuned: the inner folds select. Only direct computes no votes",
+        str,
+        words="tuned; without blends direct",
+        check=check_use,
+        metavar="|".join(USES),
     )
     max_steps: int = setting(
         400_000, "the largest number of steps that the search tries", int, least=1

@@ -1,8 +1,8 @@
 from .blending import (
     Blend as Blend,
-    as_inner_product as as_inner_product,
     baseline_scores as baseline_scores,
     is_the_baseline as is_the_baseline,
+    mixed_affinities as mixed_affinities,
     sd_of_baseline as sd_of_baseline,
     sd_of_learned as sd_of_learned,
 )
@@ -20,6 +20,7 @@ from .learner import (
     ExemplarLearner as ExemplarLearner,
     LinearMap as LinearMap,
     MahalanobisLearner as MahalanobisLearner,
+    as_inner_product as as_inner_product,
     baseline_rows as baseline_rows,
     blocks as blocks,
     learner_of as learner_of,
@@ -44,6 +45,11 @@ from .model_file import (
 from .names import (
     PATH_DATASETS as PATH_DATASETS,
     installed as installed,
+)
+from .posterior import (
+    TAUS as TAUS,
+    Posterior as Posterior,
+    refusal_of_votes as refusal_of_votes,
 )
 from .registry import (
     BrokenPluginError as BrokenPluginError,

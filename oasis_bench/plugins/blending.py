@@ -8,6 +8,7 @@ rows.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
@@ -15,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from oasis_bench.data import FloatArray, far_middle, without_offset
-from oasis_bench.plugins.learner import EmbeddingLearner, ExemplarLearner, squared_distances
+from oasis_bench.plugins.learner import ExemplarLearner, as_inner_product, blocks, squared_distances
 from oasis_bench.plugins.metric_learner import MetricLearner
+from oasis_bench.plugins.posterior import Posterior
 from oasis_bench.system import UsageError, quoted
 from oasis_bench.tasks import kernel_ready
 
@@ -127,19 +129,6 @@ class Blend:
         return self.mix(baseline_scores(baseline_queries, baseline_gallery), learned)
 
 
-def as_inner_product(learner: type[MetricLearner], scores: FloatArray) -> FloatArray:
-    """Return s1: -d^2 / 2 if the scores are minus a distance d, else the scores."""
-    of_distances = (
-        issubclass(learner, EmbeddingLearner)
-        and learner.score_embeddings is EmbeddingLearner.score_embeddings
-        and learner.similarity is MetricLearner.similarity
-    )
-    if not of_distances:
-        return scores
-    squares = scores.astype(np.float64)
-    return np.multiply(squares, squares, out=squares) / -2
-
-
 def baseline_scores(queries: Any, gallery: Any) -> FloatArray:
     """Return s0, -|x - y|^2 / 2, of every query and every gallery row, dense or sparse."""
     queries, gallery = (
@@ -162,6 +151,8 @@ def sd_of_learned(learner: MetricLearner, X: Any, seed: int) -> float:
     if not len(right):
         return 0.0
     shape = len(left), len(right)
+    if isinstance(learner, Posterior):
+        return _deviation(learner.embed_training(left) @ learner.embed_training(right).T)
     if isinstance(learner, ExemplarLearner):
         whole = learner.similarity_to_training(X[left])
         shape = len(left), X.shape[0]
@@ -172,6 +163,22 @@ def sd_of_learned(learner: MetricLearner, X: Any, seed: int) -> float:
     else:
         scores = kernel_ready(learner.similarity(X[left], X[right]), shape)
     return _deviation(as_inner_product(type(learner), scores))
+
+
+def mixed_affinities(
+    ways: Sequence[tuple[FloatArray, FloatArray, Blend]], queries: Any, gallery: Any
+) -> Iterator[tuple[int, list[FloatArray]]]:
+    """Yield the first query of each block, and the blended affinities of the block, way by way.
+
+    Each of the `ways` has the posterior points of the queries and of the gallery (see `Posterior`),
+    and a blend.  `queries` and `gallery` are the same items as rows for the baseline.
+    """
+    for part in blocks(queries.shape[0], row_bytes=(3 + len(ways)) * 8 * gallery.shape[0]):
+        of_baseline = baseline_scores(queries[part], gallery)
+        yield (
+            part.start,
+            [blend.mix(of_baseline, own[part] @ others.T) for own, others, blend in ways],
+        )
 
 
 def is_the_baseline(learner: type[MetricLearner]) -> bool:

@@ -210,6 +210,19 @@ class ExemplarLearner(MetricLearner):
         raise AttributeError(f"{self.name} has no similarity of test items, and so no score")
 
 
+def as_inner_product(learner: type[MetricLearner], scores: FloatArray) -> FloatArray:
+    """Return s1: -d^2 / 2 if the scores are minus a distance d, else the scores."""
+    of_distances = (
+        issubclass(learner, EmbeddingLearner)
+        and learner.score_embeddings is EmbeddingLearner.score_embeddings
+        and learner.similarity is MetricLearner.similarity
+    )
+    if not of_distances:
+        return scores
+    squares = scores.astype(np.float64)
+    return np.multiply(squares, squares, out=squares) / -2
+
+
 def learner_of(estimator: Any, items: list[Any]) -> tuple[MetricLearner, list[Any]]:
     """Return the learner at the end of pipelines and searches, and the items as its input.
 

@@ -133,6 +133,9 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
     is_baseline : bool, default False
         Whether its score is minus the Euclidean distance of the rows, so that it is not blended
         with this baseline.  Derived classes do not inherit this.
+    embeds_probabilities : bool, default False
+        Whether `embed` returns the probability of each training class, in ascending order.  Then
+        they are the posterior of an item, and no training rows vote.
     transductive : bool, default False
         Whether the score of a pair may depend on the other (unlabelled) items that are scored at
         the same time.
@@ -156,6 +159,7 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
     takes_pairs: ClassVar[bool] = False
     needs_labels: ClassVar[bool] = True
     is_baseline: ClassVar[bool] = False
+    embeds_probabilities: ClassVar[bool] = False
     transductive: ClassVar[bool] = False
     with_transform: ClassVar[str] = "a learner of a distance, such as LMNN"
 

@@ -40,6 +40,7 @@ from oasis_bench.data import (
 )
 from oasis_bench.plugins.blending import Blend
 from oasis_bench.plugins.metric_learner import FittedArray, MetricLearner
+from oasis_bench.plugins.posterior import Posterior
 from oasis_bench.plugins.registry import Registry
 from oasis_bench.system import ArrayArchive, UsageError, open_regular, printable, quoted, whole_file
 
@@ -437,12 +438,12 @@ def _check_name(learner_class: type[MetricLearner]) -> None:
 def _unfitted(name: str, params: dict[str, Any], registry: Registry) -> MetricLearner:
     """Make an unfitted learner of the class that has the name in the registry."""
     catalogue = registry.algorithms
-    if name not in catalogue:
+    if name not in (Posterior.name, *catalogue):
         raise UsageError(
             f"its algorithm {name!r} is not installed: give its plugin file ('--plugin')"
         )
     try:
-        return catalogue[name](**params)
+        return Posterior(**params) if name == Posterior.name else catalogue[name](**params)
     except Exception as error:
         raise UsageError(f"{name} refuses its parameters: {error}") from error
 

@@ -12,8 +12,13 @@ from typing import Any
 import numpy as np
 
 from oasis_bench.data import FloatArray
-from oasis_bench.plugins.blending import Blend, as_inner_product, baseline_scores
-from oasis_bench.plugins.learner import EmbeddingLearner, baseline_rows, learner_of
+from oasis_bench.plugins.blending import Blend, baseline_scores
+from oasis_bench.plugins.learner import (
+    EmbeddingLearner,
+    as_inner_product,
+    baseline_rows,
+    learner_of,
+)
 from oasis_bench.plugins.metric_learner import TIES_SEED, MetricLearner
 from oasis_bench.system import Progress, UsageError, no_progress
 from oasis_bench.tasks import Numbers, as_items, take_items, top_k

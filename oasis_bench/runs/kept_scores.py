@@ -16,11 +16,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from oasis_bench.data import LabelledRows, Labels
 from oasis_bench.experiment import Experiment, Plan
-from oasis_bench.plugins import Blend, Registry
+from oasis_bench.plugins import Registry
 from oasis_bench.runs.run import (
     SILENT,
     Watcher,
@@ -33,7 +32,7 @@ from oasis_bench.runs.schema import RunFacts
 from oasis_bench.runs.store import Store, StoredRun, read_run
 from oasis_bench.system import Folder, UsageError, slices, spelled, whole_file
 from oasis_bench.tasks import Numbers, Retrieval, SharedLabels, Task, block_size, rank_others
-from oasis_bench.trial import Predictions
+from oasis_bench.trial import Predictions, TunedRow
 
 PART_BYTES = 2**25
 """Bytes of the scores of queries that are ranked at once; the rankings take twice as much."""
@@ -112,9 +111,9 @@ def export_trec(
 ) -> list[Path]:
     """Write a run file and a qrels file for each trial that kept its scores among test items.
 
-    They contain the scores that the task `retrieval`, or `unseen-classes`, is evaluated on: a blend
-    with the baseline, if the learner was blended.  Items are named by their row numbers in the data
-    set, such as 'row-17'.  The files of a trial have the name of its scores, such as
+    They contain the scores that the task `retrieval`, or `unseen-classes`, is evaluated on: those
+    of the selected use, blended if the learner was.  Items are named by their row numbers in the
+    data set, such as 'row-17'.  The files of a trial have the name of its scores, such as
     'OASIS_10_0.run' and 'OASIS_10_0.qrels'; 'OASIS_10_0' is also the tag of the run.  Each file is
     written whole or not at all, and replaces the file of an earlier export.
 
@@ -211,7 +210,7 @@ def _write(scores: Predictions, y: Labels, run_path: Path, qrels_path: Path) -> 
 
 def _parts(scores: Predictions) -> Iterator[tuple[Numbers, npt.NDArray[np.floating]]]:
     """Yield positions of queries among the test items, and their scores, in large blocks."""
-    for start, block in scores.blended():
+    for start, block in scores.selected():
         for part in slices(len(block), block_size(block.shape[1], block.dtype, PART_BYTES)):
             yield np.arange(start + part.start, start + part.stop), block[part]
 
@@ -253,12 +252,9 @@ def _find_kept_scores(
             continue
         path = Folder(folder).path(f"{Folder.PREDICTIONS}/{names[spec.trial_id]}")
         if path.exists():
-            blends = {
-                one.gallery: (Blend(one.blend, one.baseline_sd, one.learned_sd), scaling)
-                for one in of_trial.dropna(subset="blend").itertuples()
-                for scaling in [None if pd.isna(one.baseline_scaling) else one.baseline_scaling]
-            }
-            kept[trial_id] = Predictions(path, spec, plan.rows, blends)
+            rows_of = of_trial[[*TunedRow.__struct_fields__]].astype(object)
+            rows = (TunedRow(*row) for row in rows_of.where(rows_of.notna(), None).to_numpy())
+            kept[trial_id] = Predictions(path, spec, plan.rows, {row.gallery: row for row in rows})
     if not kept:
         raise UsageError(f"{folder / Folder.PREDICTIONS} has no scores of the trials of this run")
     return plan.rows, kept

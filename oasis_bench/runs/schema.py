@@ -19,7 +19,7 @@ from oasis_bench.system import UsageError, quoted
 from oasis_bench.tasks import Task
 from oasis_bench.trial import TrialResult
 
-SCHEMA_VERSION = 15
+SCHEMA_VERSION = 16
 """It grows by one with each change of the tables, or of the content of the table `run`."""
 
 _ONCE = {

@@ -179,6 +179,7 @@ class PairsSplit(JudgementsSplit):
     name = "pairs"
     summary = "both rows of a pair (or all rows of a class) are for training, or both for testing"
     citation = HUANG
+    knows_classes = False
 
     def refusal(self, rows: LabelledRows) -> str | None:
         """Refuse rows of several labels without pairs, and folds."""

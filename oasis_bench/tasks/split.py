@@ -104,6 +104,9 @@ class Split(ABC):
         that no split of an experiment reads is refused.
     all_may_test : bool, default False
         Whether a saved model may be evaluated on all items at once (``test_share = 1``).
+    knows_classes : bool or None, default None
+        Whether the classes of the test items are those of the training items; None if items are
+        divided by judgements.
     """
 
     name: ClassVar[str]
@@ -113,6 +116,7 @@ class Split(ABC):
     no_sizes: ClassVar[str] = ""
     unread: ClassVar[tuple[str, ...]] = ()
     all_may_test: ClassVar[bool] = False
+    knows_classes: ClassVar[bool | None] = None
 
     USUAL: ClassVar = "seen-classes"
     """The split that names of trials leave out."""
@@ -229,6 +233,7 @@ class SameClassesSplit(Split):
     """What splits have in common whose training and test items are of the same classes."""
 
     citation = f"{CHECHIK} 5.3.2"
+    knows_classes = True
 
     def inner_folds(
         self, y: Labels, judgements: Judgements | None, n_folds: int, seed: int
@@ -366,6 +371,7 @@ class UnseenClassesSplit(Split):
     summary = "training items from one half of the classes, test items from the other half"
     unread = ("test_share", "most_items")
     citation = f"{OH_SONG}, section 5"
+    knows_classes = False
 
     def refusal(self, rows: LabelledRows) -> str | None:
         """Refuse rows of several labels, and fewer than four classes."""

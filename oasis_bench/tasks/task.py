@@ -111,6 +111,9 @@ class Evaluation(ABC):
         The names of the measures to compute.
     """
 
+    takes_classes: ClassVar[bool] = False
+    """Whether `add_classes` can replace scores."""
+
     n_queries: int
     n_left_out: int = 0
 
@@ -135,6 +138,10 @@ class Evaluation(ABC):
         """
         self.judge(start, ranking.kernel_ready(scores))
         self._came[start : start + len(scores)] = True
+
+    def add_classes(self, classes: npt.NDArray[np.int64]) -> None:
+        """Evaluate the predicted class of each query, in place of scores, if `takes_classes`."""
+        raise NotImplementedError(f"{type(self).__name__} has no use for predicted classes")
 
     @abstractmethod
     def judge(self, start: int, scores: FloatArray) -> None:

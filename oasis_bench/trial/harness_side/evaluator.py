@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -23,11 +23,13 @@ from oasis_bench.plugins import (
     MetricLearner,
     as_inner_product,
     baseline_scores,
+    mixed_affinities,
 )
 from oasis_bench.system import spelled
 from oasis_bench.tasks import Evaluation, Numbers, Task, kernel_ready, rank_others
 from oasis_bench.trial import wall
 from oasis_bench.trial.harness_side.items import SealedItems, TrialItems
+from oasis_bench.trial.harness_side.result import Votes
 from oasis_bench.trial.harness_side.rows import (
     AnswerRow,
     GroupRow,
@@ -113,6 +115,17 @@ def mix_of(blend: Blend, learner: type[MetricLearner], items: SealedItems, galle
     return mix
 
 
+def scores_of_votes(
+    gallery: str, votes: Votes, items: SealedItems
+) -> Iterator[tuple[int, FloatArray]]:
+    """Yield the first query and the scores of each block: affinities, blended on these `items`."""
+    is_test = gallery == "test"
+    points = votes.test, votes.test if is_test else votes.training
+    others = items.test_rows if is_test else items.training_rows
+    for start, (scores,) in mixed_affinities([(*points, votes.blend)], items.test_rows, others):
+        yield start, scores
+
+
 class ScoreReader:
     """Passes the scores of queries against one gallery, block by block, to evaluations.
 
@@ -188,6 +201,10 @@ class Evaluator:
         self._tasks = tasks
         self._evaluations = {task.name: self._new_evaluation(task) for task in tasks}
         self._as_learned = dict(self._evaluations)
+        self._posterior: dict[str, Evaluation] = {}
+        self._selected = dict(self._evaluations)
+        self.votes: dict[str, Votes] = {}
+        """The votes for each gallery that has some."""
         n_test = len(items.test_rows)
         drawn = np.random.default_rng(seed).permutation(n_test)
         places = np.argsort(items.original_order)[drawn]
@@ -199,6 +216,7 @@ class Evaluator:
         if projects and isinstance(y, np.ndarray):
             self._projected = KeptRows(items_in_plane(y, seed), n_test)
         self._shown = KeptRows(self._examples, n_test)
+        self._shows_votes = False
         self._sampled = {
             gallery: KeptRows(items.sample, len(items.ties[gallery]))
             for gallery in galleries_of(tasks)
@@ -233,6 +251,27 @@ class Evaluator:
                     self._as_learned[task.name] = self._new_evaluation(task)
             mix = mix_of(blend, learner, items, gallery)
             self.readers[gallery] = self._new_reader(gallery, mix)
+
+    def add_votes(self, gallery: str, votes: Votes, items: SealedItems, is_selected: bool) -> None:
+        """Evaluate the tasks of a gallery on votes, blended with the baseline on these `items`."""
+        self.votes[gallery] = votes
+        takes: list[Takes] = []
+        for task in self._tasks:
+            if task.gallery != gallery:
+                continue
+            evaluation = self._posterior[task.name] = self._new_evaluation(task)
+            if is_selected:
+                self._selected[task.name] = evaluation
+            if evaluation.takes_classes and votes.classes is not None:
+                evaluation.add_classes(votes.classes[votes.test.argmax(axis=1)])
+            else:
+                takes.append(evaluation)
+        if is_selected and gallery == "test":
+            takes += [self._shown, *filter(None, [self._projected])]
+            self._shows_votes = True
+        for start, scores in scores_of_votes(gallery, votes, items) if takes else ():
+            for one in takes:
+                one.add(start, scores)
 
     @cached_property
     def alone(self) -> Numbers:
@@ -282,18 +321,33 @@ class Evaluator:
                     f"zero is large ({spelled('scaling', 'standard')})"
                 )
 
+    def refuse_other_votes(self, gallery: str, points: Points) -> None:
+        """Raise ValueError if the votes for the items `alone` differ from those among all items."""
+        moved = np.abs(points - self.votes[gallery].test[self.alone]).max(axis=1)
+        if not moved.mean() <= TURNED:
+            raise ValueError(
+                "the training items vote otherwise when other test items are asked with an item: "
+                "its similarity to training items depends on the other test items"
+            )
+
     def tables(self) -> Measured:
         """Return the status and the measures of all tasks."""
         found = Measured()
         rules = {by.task: (by.measure, by.k) for by in self._chooses_by}
-        for name, own in self._evaluations.items():
+        for name, own in self._selected.items():
             found.answers.append(AnswerRow(name, "ok", None, own.n_queries, own.n_left_out))
-            as_learned = self._as_learned[name].measurements()
-            found.measures += [
-                MeasureRow(name, one.measure, one.k, one.value, alone.value, one.chance)
-                for one, alone in zip(own.measurements(), as_learned, strict=True)
-                if not np.isnan(one.value)  # no query of this trial has such a value
-            ]
+            direct, voted, learned = (
+                of.get(name, own).measurements()
+                for of in (self._evaluations, self._posterior, self._as_learned)
+            )
+            for one, two, three, four in zip(
+                own.measurements(), direct, voted, learned, strict=True
+            ):
+                if np.isnan(one.value):  # no query of this trial has such a value
+                    continue
+                of_votes = three.value if name in self._posterior else None
+                values = one.value, two.value, of_votes, four.value
+                found.measures.append(MeasureRow(name, one.measure, one.k, *values, one.chance))
             found.groups += [GroupRow(name, *one) for one in own.of_groups()]
             predicted = own.predicted(*rules.get(name, ()))
             for number in () if predicted is None else np.unique(predicted).tolist():
@@ -327,7 +381,7 @@ class Evaluator:
             return []
         items = self._projected.queries
         scores: Any = self._projected.rows[:, items]
-        if not self.readers["test"].is_blended:
+        if not (self._shows_votes or self.readers["test"].is_blended):
             scores = as_inner_product(learner, scores)
         points = plane(scores)
         if points is None:

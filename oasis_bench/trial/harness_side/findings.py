@@ -50,7 +50,7 @@ class Fit:
     came: wall.Fitted | wall.Loaded | None = None
     seconds: float | None = None  # by both clocks
     cpu_seconds: float | None = None
-    blend: Blend | None = None
+    blend: Blend | None = None  # of the selected use
     queried: tuple[float, float, int] = (0.0, 0.0, 0)  # seconds, processor seconds, queries
 
     @property
@@ -130,6 +130,7 @@ class Findings:
             tuned=sorted(self.tuned.values(), key=lambda row: self.places[row.gallery]),
             fit_numbers=[FitNumberRow(name, value) for name, value in numbers.items()],
             blend_values=fit.tuned.blend_values,
+            posterior_values=fit.tuned.posterior_values,
             files=self.kept.finish(fit.blend),
         )
 
@@ -139,7 +140,7 @@ class Findings:
         row.scaling, row.params, row.n_steps = tuned.scaling, tuned.params, tuned.n_steps
         row.threads, row.processor = came.threads, processor_name()
         row.symmetry_index, row.model_bytes = came.symmetry_index, os.fstat(fit.model).st_size
-        row.blend = None if fit.blend is None else fit.blend.weight
+        row.blend = tuned.blend
         if isinstance(came, wall.Fitted):
             row.fit_seconds, row.fit_cpu_seconds = fit.seconds, fit.cpu_seconds
             row.fit_waiting_seconds, row.fit_peak_bytes = came.waiting_seconds, came.peak_bytes

@@ -12,9 +12,12 @@ from collections.abc import Callable, Generator
 from contextlib import suppress
 from typing import Any, NoReturn, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
+
 from oasis_bench.system import Processes
 from oasis_bench.trial import wall
-from oasis_bench.trial.harness_side.evaluator import ScoreReader
+from oasis_bench.trial.harness_side.evaluator import KeptRows, ScoreReader
 from oasis_bench.trial.harness_side.findings import task_at_work
 
 LONGEST_LINE = 2**20
@@ -162,6 +165,7 @@ Expected: TypeAlias = type[wall.Message] | tuple[type[wall.Message], ...] | int
 """The next message's type, the types that are allowed, or the number of bytes that come next."""
 
 Talk: TypeAlias = Generator[Expected, Any, None]
+PointsTalk: TypeAlias = Generator[Expected, Any, npt.NDArray[np.float64]]
 
 
 class Line:
@@ -223,6 +227,12 @@ class Line:
             keep(message, scores)
             if clock is not None:
                 clock.subtract(time.monotonic() - start, len(scores))
+
+    def points(self, gallery: str, n_items: int, n_classes: int) -> PointsTalk:
+        """Receive the points of items, one for each, of shape (n_items, n_classes)."""
+        kept = KeptRows(range(n_items), n_classes)
+        yield from self.scores(ScoreReader(gallery, n_items, n_classes, (kept,)))
+        return kept.rows
 
     @property
     def has_file(self) -> bool:

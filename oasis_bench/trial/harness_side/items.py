@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 from oasis_bench.data import (
@@ -72,6 +73,11 @@ class TrialItems:
         if self.encoding is None:
             return int(np.prod(self.X.shape[1:]))
         return int(Prepare(self.encoding).fit_transform(self.X[self.train_rows]).shape[1])
+
+    @property
+    def classes(self) -> npt.NDArray[np.int64]:
+        """The classes of the training items, ascending."""
+        return np.unique(np.asarray(self.y))
 
     @property
     def training_truth(self) -> Truth:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, Any, Self
+from typing import IO, Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -66,6 +66,7 @@ class TrialResult:
     fit_numbers: Sequence[FitNumberRow] = ()
     tuned: Sequence[TunedRow] = ()
     blend_values: Sequence[float] = ()  # of the first tuned blend on the inner folds
+    posterior_values: Sequence[float] = ()  # of its posterior use, if this is offered
     files: Mapping[str, Path] = field(default_factory=dict)
 
     @classmethod
@@ -120,6 +121,16 @@ LONGEST_REASON = 2000
 """Characters of a reason that are kept."""
 
 GALLERIES = ("test", "training")
+
+
+class Votes(NamedTuple):
+    """The posteriors of items for a gallery, as points whose inner product is the affinity."""
+
+    test: npt.NDArray[np.float64]  # (n_test, n_classes)
+    training: npt.NDArray[np.float64]  # those of the training items; of other galleries empty
+    blend: Blend  # of the affinity with the baseline
+    classes: npt.NDArray[np.int64] | None  # of the columns; None: not those of the data set
+
 
 COPY_BYTES = 16 * 2**20
 
@@ -188,6 +199,12 @@ class KeptFiles:
             if self._scores is None:
                 self._scores = ScoresFile(self._new(Folder.PREDICTIONS), self._items)
             self._scores.add(message, content)
+
+    def add_votes(self, gallery: str, votes: Votes) -> None:
+        """Write the votes for a gallery, if scores are kept; they come after its scores."""
+        if self._scores is not None:
+            with self._disk(Folder.PREDICTIONS):
+                self._scores.add_votes(gallery, votes)
 
     def add_model(self, file: int, steps: Sequence[Any] | None) -> None:
         """Copy the model file that a trial's process has sent; close it.
@@ -263,6 +280,13 @@ class ScoresFile:
         if message.dtype != self._dtype:  # the first block decides
             content = np.frombuffer(content, message.dtype).astype(self._dtype).tobytes()
         self._array.write(content)
+
+    def add_votes(self, gallery: str, votes: Votes) -> None:
+        """Write the votes for a gallery, whose scores are written."""
+        self._end_array()
+        self._file.write_array(f"votes_{gallery}.npy", votes.test)
+        if gallery == "training":
+            self._file.write_array("votes_of_training.npy", votes.training)
 
     def close(self, is_whole: bool = True) -> None:
         """Close the file; if it is whole, first write the rows that were scored."""

@@ -9,6 +9,8 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
+from oasis_bench.trial import wall
+
 Status: TypeAlias = Literal["ok", "failed", "crashed", "timeout", "out of memory", "not applicable"]
 Share: TypeAlias = Annotated[float, Meta(ge=0, le=1)]
 
@@ -83,6 +85,10 @@ class TunedRow(Struct):
     baseline_scaling: str | None = None  # of the baseline's rows; None: that of a saved model
     baseline_sd: float | None = None  # of the baseline's score, on pairs of training items
     learned_sd: float | None = None  # of the learner's score, on the same pairs
+    use: wall.Use = "direct"  # that the inner folds select
+    tau: float | None = None  # of the votes for the posterior use; None: not offered
+    posterior_blend: Share | None = None  # the weight b of the posterior use
+    affinity_sd: float | None = None  # of the inner product of posteriors, on the same pairs
 
 
 class MeasureRow(Struct):
@@ -91,8 +97,10 @@ class MeasureRow(Struct):
     task: str
     measure: str  # such as 'mAP', 'precision', 'accuracy'
     k: int | None  # None if the measure has none
-    value: float
-    as_learned: float  # the value of the learner alone, b = 1
+    value: float  # of the use that the inner folds select
+    direct: float
+    posterior: float | None  # None: not offered
+    as_learned: float  # the value of the learner alone: direct, b = 1
     chance: float | None  # of this measure for a random order; None: not known
 
 

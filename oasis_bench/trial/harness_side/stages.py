@@ -26,8 +26,11 @@ from oasis_bench.trial.harness_side.evaluator import Evaluator, Traces, gallerie
 from oasis_bench.trial.harness_side.findings import EndsTrialError, Findings, Fit, task_at_work
 from oasis_bench.trial.harness_side.inbox import ROUGH_SECONDS, HarnessClock, Line, Talk
 from oasis_bench.trial.harness_side.items import Sealed, SealedItems, TrialItems
-from oasis_bench.trial.harness_side.result import KeptFiles, row_of
+from oasis_bench.trial.harness_side.result import KeptFiles, Votes, row_of
 from oasis_bench.trial.harness_side.rows import TunedRow, ValidationRow
+
+MOST_CLASSES = 10**6
+"""More classes of training items are not possible."""
 
 
 @dataclass
@@ -115,7 +118,15 @@ class Trial:
             tuned, galleries = self.fit.tuned, self.fit.galleries
         if name == "replay":
             galleries = (self.tuner.gallery,)
-        return wall.Stage(name, self.assignment, tuned, galleries, server)
+        return wall.Stage(name, self.assignment, tuned, galleries, server, self.taus)
+
+    @property
+    def taus(self) -> tuple[float | None, ...]:
+        """The tau of the votes for each gallery of the current fit; empty without any votes."""
+        fits, places = self.findings.fits, self.findings.places
+        galleries = fits[-1].galleries if fits else ()
+        taus = tuple(self.winners[places[gallery]].tau for gallery in galleries)
+        return taus if any(tau is not None for tau in taus) else ()
 
     @property
     def has_learned(self) -> bool:
@@ -156,6 +167,8 @@ def stages_of(trial: Trial, line: Line) -> Iterator[tuple[wall.StageName, Talk]]
             yield "fit", fit(trial, line)
         else:
             yield "load", load(trial, line)
+        if trial.taus:
+            yield "vote", vote(trial, line)
         if not findings.row.transductive:
             yield "score alone", score_alone(trial, line)
     findings.is_measured = True
@@ -201,11 +214,14 @@ def tune(trial: Trial, line: Line) -> Talk:
     winners = trial.winners = [message]
     while len(winners) < n_measures:
         winners.append((yield wall.Tuned))
+    ways = known.ways(trial.learner)
     for winner in winners:
         is_candidate = [winner.scaling, winner.params] in candidates
         is_blend = winner.blend in (Blend.WEIGHTS if trial.is_blended else (None,))
         is_blend &= winner.blend is None or winner.baseline_scaling in known.scalings
-        if not (is_candidate and is_blend):
+        voted = wall.Way("posterior", winner.posterior_blend or 0.0, winner.tau)
+        is_use = (winner.use, winner.tau) == ("direct", None) or voted in ways
+        if not (is_candidate and is_blend and is_use):
             raise wall.MessageError("what was tuned is not among what was to be tried")
     validation.sort(  # parallel folds send their values in any order
         key=lambda row: (
@@ -268,17 +284,76 @@ def load(trial: Trial, line: Line) -> Talk:
     line.give(now.items.few)
     yield from line.began(wall.LOAD)
     line.give(trial.saved_model)
-    now.came = yield wall.Loaded
+    now.came = loaded = yield wall.Loaded
     now.model = line.take_file()
     _add_tuned(trial)
     blend = load_blend(BytesIO(wall.map_bytes(trial.saved_model)))
-    if trial.is_blended and blend is not None:
-        rows = now.items
-        if blend.steps is not None:
-            rows = SealedItems(trial.items, trial.learner, "none", blend.steps)
+    if loaded.tau is not None:
+        now.blend = blend or Blend(1.0, 1.0, 1.0)
+        for won in trial.winners:
+            won.use, won.tau = "posterior", loaded.tau
+    elif trial.is_blended and blend is not None:
         for gallery in now.galleries:
-            _begin_blend(trial, gallery, blend, rows)
+            _begin_blend(trial, gallery, blend, _rows_of(trial, blend))
     yield from _score(trial, line)
+
+
+def _rows_of(trial: Trial, blend: Blend) -> SealedItems:
+    """Return the items as the baseline in the blend of a saved model gets them."""
+    if blend.steps is None:
+        return trial.fit.items
+    return SealedItems(trial.items, trial.learner, "none", blend.steps)
+
+
+def vote(trial: Trial, line: Line) -> Talk:
+    """Receive the votes of the training items for the classes of test items; evaluate them."""
+    now, findings = trial.fit, trial.findings
+    yield from line.began(wall.ANSWER)
+    for file in (now.model, now.items.training, now.items.test):
+        line.give(file)
+    voted = yield wall.Voted
+    if voted.reason is not None:
+        findings.notes.append(voted.reason)
+        for gallery in now.galleries:
+            won = trial.winners[findings.places[gallery]]
+            won.use, won.tau = "direct", None
+        return
+    seed, n_test = trial.assignment.seeds.blend, len(trial.items.test_rows)
+    galleries = _with_votes(trial, line, voted)
+    for gallery, sd in zip(galleries, voted.sds, strict=True):
+        won, tuned = trial.winners[findings.places[gallery]], findings.tuned[gallery]
+        points = [(yield from line.points("test", n_test, voted.n_classes))]
+        if gallery == "training":
+            n_training = len(trial.items.train_rows)
+            points.append((yield from line.points(gallery, n_training, voted.n_classes)))
+        if trial.saved_model is None:
+            rows = trial.sealed_in(won.baseline_scaling or won.scaling)
+            steps = None if rows is now.items else tuple(rows.steps)
+            sd_of_rows = sd_of_baseline(rows.training_rows, seed)
+            blend = Blend(won.posterior_blend or 0.0, sd_of_rows, sd, steps)
+            classes = trial.items.classes
+        else:
+            assert now.blend is not None
+            blend, classes = now.blend, None
+            rows = _rows_of(trial, blend)
+        votes = Votes(points[0], points[-1], blend, classes)
+        with task_at_work():
+            findings.evaluator.add_votes(gallery, votes, rows, won.use == "posterior")
+        findings.kept.add_votes(gallery, votes)
+        tuned.use, tuned.tau, tuned.posterior_blend = won.use, won.tau, blend.weight
+        tuned.baseline_sd, tuned.affinity_sd = blend.baseline_sd, blend.learned_sd
+        tuned.baseline_scaling = won.baseline_scaling
+        if won.use == "posterior" and findings.places[gallery] == 0:
+            now.blend = blend
+
+
+def _with_votes(trial: Trial, line: Line, voted: wall.Voted) -> list[str]:
+    """Return the galleries with votes; refuse a message for more or fewer."""
+    both = zip(trial.fit.galleries, trial.taus, strict=True)
+    galleries = [gallery for gallery, tau in both if tau is not None]
+    if len(voted.sds) != len(galleries) or not 0 < voted.n_classes <= MOST_CLASSES:
+        line.refuse(voted)
+    return galleries
 
 
 def _add_tuned(trial: Trial) -> None:
@@ -333,8 +408,19 @@ def score_alone(trial: Trial, line: Line) -> Talk:
     alone = evaluator.readers_alone(now.galleries)
     for reader, _ in alone:
         yield from line.scores(reader)
+    votes = {}
+    if trial.taus:
+        line.give(now.items.training)
+        voted = yield wall.Voted
+        for gallery in _with_votes(trial, line, voted):
+            n_alone, n_training = len(evaluator.alone), len(trial.items.train_rows)
+            votes[gallery] = yield from line.points("test", n_alone, voted.n_classes)
+            if gallery == "training":
+                yield from line.points(gallery, n_training, voted.n_classes)
     try:
         evaluator.refuse_other_scores(alone)
+        for gallery, points in votes.items():
+            evaluator.refuse_other_votes(gallery, points)
     except ValueError as error:
         raise EndsTrialError(str(error)) from error
 

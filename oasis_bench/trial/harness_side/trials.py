@@ -27,10 +27,16 @@ from oasis_bench.system import (
 from oasis_bench.tasks import Task
 from oasis_bench.trial import wall
 from oasis_bench.trial.harness_side.conversation import Conversation
-from oasis_bench.trial.harness_side.evaluator import Evaluator, Measured, mix_of, reason_against
+from oasis_bench.trial.harness_side.evaluator import (
+    Evaluator,
+    Measured,
+    mix_of,
+    reason_against,
+    scores_of_votes,
+)
 from oasis_bench.trial.harness_side.items import Sealed, SealedItems, TrialItems, draw_items
-from oasis_bench.trial.harness_side.result import GALLERIES, TrialResult, what_was_scored
-from oasis_bench.trial.harness_side.rows import AnswerRow
+from oasis_bench.trial.harness_side.result import GALLERIES, TrialResult, Votes, what_was_scored
+from oasis_bench.trial.harness_side.rows import AnswerRow, TunedRow
 from oasis_bench.trial.harness_side.stages import Trial
 
 CHANGED = (
@@ -100,10 +106,10 @@ class Trials:
 
 
 class Predictions:
-    """The kept scores of one trial: of the learner alone, and blended.
+    """The kept scores of one trial: of the learner alone, blended, and its votes.
 
-    `blends` has the blend of each gallery and the baseline's scaling; `galleries` are those with
-    kept scores.  Raise UsageError if the file is damaged, or if its scores are of other items than
+    `tuned` has the row of the table `tuned` of each gallery; `galleries` are those with kept
+    scores.  Raise UsageError if the file is damaged, or if its scores are of other items than
     the items drawn now.
     """
 
@@ -112,9 +118,9 @@ class Predictions:
         path: Path,
         spec: TrialSpec,
         rows: LabelledRows,
-        blends: Mapping[str, tuple[Blend, str | None]],
+        tuned: Mapping[str, TunedRow],
     ) -> None:
-        self.path, self.spec, self._rows, self._blends = path, spec, rows, blends
+        self.path, self.spec, self._rows, self._tuned = path, spec, rows, tuned
         self._learner = Registry.load(spec.plugin_files).algorithms[spec.algorithm]
         items = draw_items(spec, rows, self._learner)
         arrays = what_was_scored(items)
@@ -135,18 +141,20 @@ class Predictions:
 
     def evaluate(self, tasks: Sequence[Task]) -> Iterator[tuple[str, Measured]]:
         """Yield, for each task, its name and its rows of the tables."""
-        prepared = {gallery: self._prepared(gallery) for gallery in self._blends}
+        prepared = {gallery: self._prepared(gallery) for gallery in self._tuned}
         for task in tasks:
             answer = AnswerRow(task.name, "not applicable", reason_against(task, self._learner))
             if answer.reason is None:
                 try:
                     evaluator = Evaluator([task], self.items, 0, 0, chooses_by=self.spec.chooses_by)
                     gallery = task.gallery
-                    if gallery in self._blends:
-                        blend, _ = self._blends[gallery]
+                    if (blend := self._blend(gallery)) is not None:
                         evaluator.blend(gallery, blend, self._learner, prepared[gallery])
                     for message, content in self.blocks(gallery):
                         evaluator.readers[gallery].add(message, content)
+                    if (votes := self._votes(gallery)) is not None:
+                        is_selected = self._tuned[gallery].use == "posterior"
+                        evaluator.add_votes(gallery, votes, prepared[gallery], is_selected)
                     yield task.name, evaluator.tables()
                     continue
                 except UsageError:
@@ -155,23 +163,51 @@ class Predictions:
                     answer = AnswerRow(task.name, "failed", error_line(error))
             yield task.name, Measured([answer])
 
-    def blended(self) -> Iterator[tuple[int, FloatArray]]:
-        """Yield the start and scores of blocks of test items, blended as for the tasks."""
+    def selected(self) -> Iterator[tuple[int, FloatArray]]:
+        """Yield the start and scores of blocks of test items, by the use that was selected."""
+        votes = self._votes("test")
+        if votes is not None and self._tuned["test"].use == "posterior":
+            yield from scores_of_votes("test", votes, self._prepared("test"))
+            return
         mix, start = None, 0
-        if "test" in self._blends:
-            blend, _ = self._blends["test"]
+        if (blend := self._blend("test")) is not None:
             mix = mix_of(blend, self._learner, self._prepared("test"), "test")
         for message, content in self.blocks("test"):
             block = np.frombuffer(content, message.dtype).reshape(message.n_queries, -1)
             yield start, block if mix is None else mix(start, block)
             start += len(block)
 
+    def _blend(self, gallery: str) -> Blend | None:
+        """Return the blend of the direct use."""
+        tuned = self._tuned.get(gallery)
+        if tuned is None or tuned.blend is None:
+            return None
+        return Blend(tuned.blend, tuned.baseline_sd or 0.0, tuned.learned_sd or 0.0)
+
+    def _votes(self, gallery: str) -> Votes | None:
+        tuned = self._tuned.get(gallery)
+        if tuned is None or tuned.posterior_blend is None:
+            return None
+        sds = tuned.baseline_sd or 0.0, tuned.affinity_sd or 0.0
+        classes = self.items.classes if self.spec.model is None else None
+        with (
+            _damage_as_usage_error(self.path),
+            open_regular(self.path) as file,
+            ArrayArchive(file) as archive,
+        ):
+            test = archive.read_array(f"votes_{gallery}.npy")
+            training = archive.read_array("votes_of_training.npy") if gallery != "test" else test
+            n_training = len(self.items.train_rows) if gallery != "test" else len(test)
+            if len(test) != len(self.items.test_rows) or len(training) != n_training:
+                raise UsageError("its votes are of other items")
+        return Votes(test, training, Blend(tuned.posterior_blend, *sds), classes)
+
     def _prepared(self, gallery: str) -> SealedItems:
         """Return the items as the baseline of a blend gets them."""
-        learner, (_, scaling) = self._learner, self._blends[gallery]
+        learner, tuned = self._learner, self._tuned[gallery]
         items = draw_items(self.spec, self._rows, learner)
         if self.spec.model is None:
-            return SealedItems(items, learner, scaling)
+            return SealedItems(items, learner, tuned.baseline_scaling or tuned.scaling)
         blend = load_blend(self.spec.model)
         if blend is not None and blend.steps is not None:
             return SealedItems(items, learner, "none", blend.steps)

@@ -30,7 +30,7 @@ LONGEST_WAIT = 1.0
 Timer = Callable[[str], AbstractContextManager[None]]
 
 Values = npt.NDArray[np.float64]
-"""One for each tuning measure; for blends of shape (n_measures, n_weights)."""
+"""One for each tuning measure; for the ways to use a learner of shape (n_measures, n_ways)."""
 
 Baselines = Sequence[FitData]
 """For each measure, the rows of a fold in the scaling of the baseline."""
@@ -42,6 +42,10 @@ class Folds(Protocol):
     n_measures: int
     baseline_scalings: tuple[str, ...]
     """Scalings to try for the baseline of a blend; none if nothing is blended."""
+    ways: Sequence[wall.Way]
+    """The ways to use a learner that are tried; the last direct one is the learner alone."""
+    use: str
+    """'posterior' if this use is to be selected where it is offered, else 'tuned' or 'direct'."""
 
     def data(self, scaling: str) -> Sequence[FitData]:
         """Return the scaled data of each fold."""
@@ -52,10 +56,10 @@ class Folds(Protocol):
     def values(self, learner: MetricLearner, data: FitData) -> Values:
         """Return the values of a fitted learner on a fold."""
 
-    def blend_values(
+    def values_of_ways(
         self, learner: MetricLearner, data: FitData, baselines: Baselines | None
     ) -> Values:
-        """Return the values of its blends; the last one is the learner alone."""
+        """Return the values of the `ways` to use it; NaN for a way that is not offered."""
 
     def baseline_values(self, data: FitData) -> Values:
         """Return the value of the Euclidean baseline by each measure."""
@@ -70,7 +74,7 @@ class FoldJob(NamedTuple):
     params: Mapping[str, Any]
     start: int | None  # None for an unfitted learner
     stop: int | None  # None: all steps of the learner
-    is_winner: bool = False  # its blends are validated
+    is_winner: bool = False  # the ways to use it are validated
 
 
 Done: TypeAlias = tuple[FoldJob, Values, float]
@@ -113,7 +117,7 @@ class FoldWork:
         with timer(wall.VALIDATION), shared.within(self._shared[job.fold]):
             if job.is_winner:
                 baselines = None if self._baselines is None else self._baselines[job.fold]
-                values = self._folds.blend_values(learner, data, baselines)
+                values = self._folds.values_of_ways(learner, data, baselines)
             else:
                 values = self._folds.values(learner, data)
         return job, values, cpu_seconds() - before

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from oasis_bench.data import FloatArray, apply_steps
 from oasis_bench.plugins import (
     Blend,
     ExemplarLearner,
     MetricLearner,
+    Posterior,
     Registry,
     as_inner_product,
     baseline_scores,
+    mixed_affinities,
+    refusal_of_votes,
     sd_of_baseline,
     sd_of_learned,
 )
@@ -39,6 +44,21 @@ def make_learner(
     return learner
 
 
+class _Votes(NamedTuple):
+    """The votes of the training rows of a fold, by one tau, as points of `Posterior.embed`."""
+
+    classes: npt.NDArray[Any]
+    queries: npt.NDArray[np.float64]  # (n_queries, n_classes)
+    training: npt.NDArray[np.float64]  # of the training rows, if a gallery has them
+    sd: float  # of the affinity, on pairs of training rows
+
+    @property
+    def predicted(self) -> npt.NDArray[np.int64]:
+        """The class of most votes for each query."""
+        predicted: npt.NDArray[np.int64] = self.classes[self.queries.argmax(axis=1)]
+        return predicted
+
+
 class InnerFolds:
     """The inner folds of a trial, split as the trial itself; `items` are its training items.
 
@@ -53,6 +73,9 @@ class InnerFolds:
         self.n_measures = len(self._tasks)
         is_blended = assignment.is_blended(self._learner)
         self.baseline_scalings = assignment.scalings if is_blended else ()
+        reason = refusal_of_votes(self._learner, items.y, items.judgements is not None)
+        self.ways: Sequence[wall.Way] = assignment.ways(self._learner, with_votes=reason is None)
+        self.use = assignment.use
 
     def data(self, scaling: str) -> list[FitData]:
         """Return the data of each fold.
@@ -95,18 +118,42 @@ class InnerFolds:
         """Return the value of a fitted learner by each measure."""
         return np.array([self._judged(place, learner, data) for place in range(self.n_measures)])
 
-    def blend_values(
+    def values_of_ways(
         self, learner: MetricLearner, data: FitData, baselines: Baselines | None
     ) -> Values:
-        """Return the values of the blends of a fitted learner, one for each of `Blend.WEIGHTS`."""
+        """Return the values of the `ways` to use a fitted learner; NaN if a way is not offered."""
         each = [data] * self.n_measures if baselines is None else baselines
+        votes = self._votes(learner, data)
         learned_sd = sd_of_learned(learner, data.X, self._assignment.seeds.blend)
         return np.array(
             [
                 self._of_blends(place, learner, data, rows, learned_sd)
+                + self._of_votes(place, votes, data, rows)
                 for place, rows in enumerate(each)
             ]
         )
+
+    def _votes(self, learner: MetricLearner, data: FitData) -> dict[float, _Votes]:
+        """Let the training rows vote for the classes of the queries; return the votes by tau."""
+        taus = [*dict.fromkeys(way.tau for way in self.ways if way.tau is not None)]
+        votes: dict[float, _Votes] = {}
+        if not taus:
+            return votes
+        try:
+            posterior = Posterior(learner, known_classes=self._assignment.knows_classes)
+            posterior.fit(data.X, data.y)
+        except ValueError:  # the votes have no scale
+            return votes
+        of_queries = posterior.points(posterior.shares(data.queries, taus))
+        of_training = of_queries
+        if any(task.gallery == "training" for task in self._tasks):
+            places = np.arange(data.X.shape[0])
+            of_training = posterior.points(posterior.shares(data.X, taus, places))
+        for tau, queries, training in zip(taus, of_queries, of_training, strict=True):
+            posterior.tau = tau
+            sd = sd_of_learned(posterior, data.X, self._assignment.seeds.blend)
+            votes[tau] = _Votes(posterior.classes_, queries, training, sd)
+        return votes
 
     def baseline_values(self, data: FitData) -> Values:
         """Return the value of the Euclidean baseline by each measure."""
@@ -129,7 +176,8 @@ class InnerFolds:
         gallery = rows.queries if task.gallery == "test" else rows.X
         ties = tie_order(seeds.ties, gallery.shape[0])
         sd = shared(sd_of_baseline, rows.X, seeds.blend)
-        blends = [Blend(weight, sd, learned_sd) for weight in Blend.WEIGHTS[:-1]]
+        direct = [way for way in self.ways if way.use == "direct"]
+        blends = [Blend(way.weight, sd, learned_sd) for way in direct[:-1]]
         evaluations = [task.evaluation(data.truth, ties, (by.measure,)) for _ in blends]
 
         def judge_blends(start: int, scores: FloatArray) -> None:
@@ -140,6 +188,34 @@ class InnerFolds:
 
         own = self._judged(place, learner, data, judge_blends)
         return [*(one.value(by.measure, by.k) for one in evaluations), own]
+
+    def _of_votes(
+        self, place: int, votes: dict[float, _Votes], data: FitData, rows: FitData
+    ) -> list[float]:
+        """Return the values of the posterior ways by a measure; the baseline takes these `rows`."""
+        assert data.truth is not None
+        ways = [(way.weight, way.tau) for way in self.ways if way.tau is not None]
+        if not votes:
+            return [math.nan] * len(ways)
+        by, task = self._assignment.chooses_by[place], self._tasks[place]
+        seeds, is_test = self._assignment.seeds, task.gallery == "test"
+        others = rows.queries if is_test else rows.X
+        ties = tie_order(seeds.ties, others.shape[0])
+        evaluations = [task.evaluation(data.truth, ties, (by.measure,)) for _ in ways]
+        if evaluations[0].takes_classes:
+            for (_, tau), evaluation in zip(ways, evaluations, strict=True):
+                evaluation.add_classes(votes[tau].predicted)
+        else:
+            sd = shared(sd_of_baseline, rows.X, seeds.blend)
+            mixed = [
+                (of.queries, of.queries if is_test else of.training, Blend(weight, sd, of.sd))
+                for weight, tau in ways
+                for of in [votes[tau]]
+            ]
+            for start, each in mixed_affinities(mixed, rows.queries, others):
+                for evaluation, scores in zip(evaluations, each, strict=True):
+                    evaluation.add(start, scores)
+        return [one.value(by.measure, by.k) for one in evaluations]
 
     def _judged(
         self,

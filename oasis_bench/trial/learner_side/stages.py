@@ -36,6 +36,7 @@ from oasis_bench.plugins import (
     BilinearLearner,
     ExemplarLearner,
     MetricLearner,
+    Posterior,
     Registry,
     is_the_baseline,
     place_in_plugin,
@@ -129,6 +130,7 @@ def run_stage(stage: wall.Stage, channel: Channel) -> None:
         "tune": _tune,
         "fit": _fit,
         "load": _load,
+        "vote": _vote,
         "score alone": _score_alone,
         "replay": _replay,
         "score training items": _score_training_items,
@@ -242,7 +244,7 @@ def _fit(stage: wall.Stage, channel: Channel) -> None:
     )
     os.close(channel.receive_file())  # the harness has read its clock
     if assignment.keeps_model:
-        _send_model_file(learner, channel)
+        _send_model_file(learner, stage, items, channel)
     if assignment.is_blended(type(learner)):
         # Use a copy: the learner itself is timed later, and must not have computed anything.
         copied = pickle.loads(wall.map_bytes(model))
@@ -251,9 +253,17 @@ def _fit(stage: wall.Stage, channel: Channel) -> None:
     _score(learner, stage, channel)
 
 
-def _send_model_file(learner: MetricLearner, channel: Channel) -> None:
+def _send_model_file(
+    learner: MetricLearner, stage: wall.Stage, items: wall.Items, channel: Channel
+) -> None:
+    """Send the model file of a learner, in its tuned use if this is offered."""
+    used = learner
+    if stage.tuned.use == "posterior" and stage.tuned.tau is not None:
+        known = stage.assignment.knows_classes
+        with suppress(ValueError):  # there are no votes
+            used = Posterior(learner, stage.tuned.tau, known).fit(items.X, items.y)
     try:
-        channel.send(wall.Saved(), wall.seal(lambda file: write_model(learner, file)))
+        channel.send(wall.Saved(), wall.seal(lambda file: write_model(used, file)))
     except Exception as error:
         channel.send(wall.Saved(error_line(error)))
 
@@ -265,11 +275,59 @@ def _load(stage: wall.Stage, channel: Channel) -> None:
     channel.send(wall.PhaseBegan(wall.LOAD))
     content = BytesIO(wall.map_bytes(channel.receive_file()))
     learner = read_model(content, Registry.load(assignment.plugin_files))
-    learner.__dict__.pop("feature_names_in_", None)  # matched already: rows come without names
-    symmetry = _symmetry_of(learner) if assignment.traces else None
     model, _ = _copied(learner)
-    channel.send(wall.Loaded(n_blas_threads(), symmetry, _numbers_of(learner)), model)
-    _score(learner, stage, channel)
+    alone = _alone(learner)
+    alone.__dict__.pop("feature_names_in_", None)  # matched already: rows come without names
+    symmetry = _symmetry_of(alone) if assignment.traces else None
+    tau = learner.tau if isinstance(learner, Posterior) else None
+    channel.send(wall.Loaded(n_blas_threads(), symmetry, _numbers_of(alone), tau), model)
+    _score(alone, stage, channel)
+
+
+def _vote(stage: wall.Stage, channel: Channel) -> None:
+    """Let the training items vote for the classes of the test items; no clock is read."""
+    learner = _fitted_copy(stage, channel, wall.ANSWER)
+    training, test = (wall.map_items(channel.receive_file()) for _ in range(2))
+    _send_votes(learner, stage, channel, training, test.X)
+
+
+def _send_votes(
+    learner: MetricLearner, stage: wall.Stage, channel: Channel, training: wall.Items, test: Any
+) -> None:
+    """Send the posteriors of test items, and of training items where they are the gallery."""
+    is_saved = isinstance(learner, Posterior)  # it has seen other training items
+    posterior = learner if is_saved else Posterior(learner, 1.0, stage.assignment.knows_classes)
+    try:
+        if not is_saved:
+            posterior.fit(training.X, training.y)
+    except ValueError as error:
+        channel.send(wall.Voted(reason=str(error)))
+        return
+    every = np.arange(training.X.shape[0])
+    found, sds = [], []
+    for gallery, tau in zip(stage.galleries, stage.taus, strict=True):
+        if tau is None:
+            continue
+        posterior.tau = tau
+        sds.append(
+            0.0 if is_saved else sd_of_learned(posterior, training.X, stage.assignment.seeds.blend)
+        )
+        found.append(("test", posterior.embed(test)))
+        if gallery == "training":
+            of = posterior.embed(training.X) if is_saved else posterior.embed_training(every)
+            found.append((gallery, of))
+    channel.send(wall.Voted(len(posterior.classes_), sds))
+    for of, points in found:
+        for part in slices(
+            len(points), block_size(points.shape[1], np.float64, wall.MOST_SCORE_BYTES)
+        ):
+            sent = np.ascontiguousarray(points[part])
+            channel.send_scores(wall.Scores(of, len(sent), sent.dtype.name), sent)
+
+
+def _alone(learner: MetricLearner) -> MetricLearner:
+    """Return the learner itself, also of a model of the posterior use."""
+    return learner.learner if isinstance(learner, Posterior) else learner
 
 
 def _score_alone(stage: wall.Stage, channel: Channel) -> None:
@@ -278,7 +336,10 @@ def _score_alone(stage: wall.Stage, channel: Channel) -> None:
     Its time is not recorded.
     """
     learner = _fitted_copy(stage, channel, wall.ANSWER)
-    _send_scores(learner, stage.galleries, *_receive_items(stage, channel), channel, nullcontext())
+    test, training = _receive_items(stage, channel)
+    _send_scores(_alone(learner), stage.galleries, test, training, channel, nullcontext())
+    if any(tau is not None for tau in stage.taus):
+        _send_votes(learner, stage, channel, wall.map_items(channel.receive_file()), test)
 
 
 def _score_training_items(stage: wall.Stage, channel: Channel) -> None:

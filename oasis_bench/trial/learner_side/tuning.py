@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from oasis_bench.experiment import Candidate
-from oasis_bench.plugins import Blend, IncrementalLearner
+from oasis_bench.plugins import IncrementalLearner
 from oasis_bench.trial import wall
 from oasis_bench.trial.learner_side.fold_processes import (
     Baselines,
@@ -139,9 +139,10 @@ class Tuning:
     If the candidates give `n_steps`, only their values are tried.  Memory holds one model per
     fold.
 
-    If the learner is blended, only the blends of winners are validated, after the search, by one
-    more fit on each fold; the best of `Blend.WEIGHTS` wins.  The scaling of the baseline is tuned
-    separately, on all folds, so that all learners fall back on the same baseline.
+    The ways to use a learner (blends, and votes of the training rows) are validated for the winners
+    alone, after the search, by one more fit on each fold.  The best way of each use wins, and then
+    the better use.  The scaling of the baseline is tuned separately, on all folds, so that all
+    learners fall back on the same baseline.
 
     Parameters
     ----------
@@ -190,15 +191,16 @@ class Tuning:
         """
         courses, n_measures = self._courses, self._folds.n_measures
         scalings: list[str | None] = [None] * n_measures
-        if is_blended := bool(self._folds.baseline_scalings):
+        if self._folds.baseline_scalings:
             with self._timer(wall.VALIDATION):
                 scalings, self._baselines = _tune_baselines(self._folds)
-        is_searched = len(courses) > 1 or self._by_steps or not is_blended
+        has_ways = len(self._folds.ways) > 1
+        is_searched = len(courses) > 1 or self._by_steps or not has_ways
         first: Fits = [(courses[0], None)] * n_measures
         fits = self._search(on_all_folds) if is_searched else first
         winners = [one.tuned(n_steps, self._n_validated) for one, n_steps in fits or first]
-        if fits and is_blended:
-            self._tune_blends(fits, winners, is_searched)
+        if fits and has_ways:
+            self._tune_ways(fits, winners, is_searched)
         for won, of_baseline in zip(winners, scalings, strict=True):
             won.baseline_scaling = of_baseline
         return winners
@@ -223,11 +225,12 @@ class Tuning:
                 return [max(found, key=lambda of: found[of][i]) for i in measures]
         return []
 
-    def _tune_blends(self, fits: Fits, winners: Sequence[wall.Tuned], is_searched: bool) -> None:
-        """Find the weight of each winner's blend, on the folds that validated it.
+    def _tune_ways(self, fits: Fits, winners: Sequence[wall.Tuned], is_searched: bool) -> None:
+        """Find the best way of each use of the winners, on the folds that validated them.
 
         Without a search before, report the learner's own values, and obey the limit.
         """
+        alone = sum(way.use == "direct" for way in self._folds.ways) - 1
         for fit in dict.fromkeys(fits):
             (scaling, params), n_steps = fit[0].candidate, fit[1]
             work, of_folds = FoldWork(self._folds, scaling, self._baselines), {}
@@ -240,18 +243,33 @@ class Tuning:
                     of_folds[job.fold] = values
                     self._spent += taken
                     if not is_searched:
-                        own = values[:, -1].tolist()
+                        own = values[:, alone].tolist()
                         self._on_point(wall.Validated(scaling, dict(params), None, job.fold, own))
                         if self._spent > self._limit:
                             break
             by_fold = np.array([of_folds[fold] for fold in sorted(of_folds)])
             for measure, won in enumerate(winners):
-                if fits[measure] == fit:  # of equal blends, the largest weight wins
-                    of_measure = by_fold[:, measure]
-                    means = of_measure.mean(axis=0)
-                    best = max(range(len(means)), key=lambda i: (means[i], Blend.WEIGHTS[i]))
-                    won.blend = Blend.WEIGHTS[best]
-                    won.blend_values = of_measure[:, best].tolist()
+                if fits[measure] == fit:
+                    self._choose_ways(won, by_fold[:, measure])
+
+    def _choose_ways(self, won: wall.Tuned, values: Values) -> None:
+        """Write the best way of each use, and the use, by values of shape (n_folds, n_ways)."""
+        ways, means = self._folds.ways, values.mean(axis=0)
+
+        def best_of(use: wall.Use) -> int | None:  # of ties, the largest weight, then tau
+            offered = [i for i, way in enumerate(ways) if way.use == use and means[i] == means[i]]
+            return max(offered, key=lambda i: (means[i], *ways[i][1:]), default=None)
+
+        direct, posterior = best_of("direct"), best_of("posterior")
+        assert direct is not None
+        if self._folds.baseline_scalings:
+            won.blend = ways[direct].weight
+        won.blend_values = values[:, direct].tolist()
+        if posterior is not None:
+            won.tau, won.posterior_blend = ways[posterior].tau, ways[posterior].weight
+            won.posterior_values = values[:, posterior].tolist()
+            if means[posterior] > means[direct] or self._folds.use == "posterior":
+                won.use = "posterior"
 
     def _place(self, work: FoldWork) -> InTurn | FoldProcesses:
         """Return the workers of the folds."""

@@ -3,6 +3,7 @@ from .assignment import (
     NotApplicableError as NotApplicableError,
     Stage as Stage,
     StageName as StageName,
+    Way as Way,
     checkpoints as checkpoints,
     learn_preparation as learn_preparation,
 )
@@ -32,7 +33,9 @@ from .messages import (
     Scores as Scores,
     Started as Started,
     Tuned as Tuned,
+    Use as Use,
     Validated as Validated,
+    Voted as Voted,
     from_line as from_line,
     to_line as to_line,
 )

@@ -5,20 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 from msgspec import Struct
 
 from oasis_bench.data import Encoding, Scaling
 from oasis_bench.experiment import Candidate, ChooseBy, TrialSpec
-from oasis_bench.plugins import IncrementalLearner, MetricLearner, Registry, is_the_baseline
+from oasis_bench.plugins import (
+    TAUS,
+    Blend,
+    IncrementalLearner,
+    MetricLearner,
+    Registry,
+    is_the_baseline,
+)
 from oasis_bench.system import n_cores
 from oasis_bench.tasks import Split
-from oasis_bench.trial.wall.messages import Tuned
+from oasis_bench.trial.wall.messages import Tuned, Use
 
 FIRST_CHECKPOINT = 500
 
-StageName = Literal["tune", "fit", "load", "score alone", "replay", "score training items"]
+StageName = Literal["tune", "fit", "load", "vote", "score alone", "replay", "score training items"]
 
 
 class NotApplicableError(Exception):
@@ -35,6 +42,14 @@ class Seeds(Struct, frozen=True):
     judgements: int
     ties: int
     blend: int
+
+
+class Way(NamedTuple):
+    """A way to use a fitted learner: its use, its weight b in the blend, and tau of the votes."""
+
+    use: Use
+    weight: float
+    tau: float | None = None
 
 
 class SplitNumbers(Struct, frozen=True):
@@ -69,6 +84,8 @@ class Assignment(Struct, frozen=True):
     threads: int
     traces: bool
     blends: bool
+    use: str
+    knows_classes: bool
     keeps_model: bool
     seeds: Seeds
 
@@ -80,6 +97,8 @@ class Assignment(Struct, frozen=True):
         def of_learner(purpose: str) -> int:
             return spec.seed_for(purpose, of_learner=True)
 
+        knows_classes = spec.split.knows_classes
+        use = e.use or ("tuned" if e.blend == "on" else "direct")
         seeds = Seeds(
             fit=of_learner("fit"),
             warm_up=of_learner("warm-up"),
@@ -107,6 +126,8 @@ class Assignment(Struct, frozen=True):
             threads=e.threads,
             traces=e.traces,
             blends=e.blend == "on",
+            use="direct" if knows_classes is None else use,
+            knows_classes=bool(knows_classes),
             keeps_model=spec.keeps_model,
             seeds=seeds,
         )
@@ -128,6 +149,21 @@ class Assignment(Struct, frozen=True):
         """Tell whether a learner's similarity is blended with the Euclidean baseline's."""
         return self.blends and learner.takes == "rows" and not is_the_baseline(learner)
 
+    def has_votes(self, learner: type[MetricLearner]) -> bool:
+        """Tell whether the posterior use of a learner is computed, if the items have classes."""
+        return self.use != "direct" and learner.takes == "rows"
+
+    def ways(self, learner: type[MetricLearner], with_votes: bool = True) -> list[Way]:
+        """Return the ways to use a learner that the inner folds try: first the direct ones.
+
+        Of these, the last is the learner as it is.
+        """
+        weights = Blend.WEIGHTS if self.is_blended(learner) else (1.0,)
+        of_votes = Blend.WEIGHTS[1:] if self.blends else (1.0,)
+        taus = TAUS if with_votes and self.has_votes(learner) else ()
+        voted = [Way("posterior", b, tau) for tau in taus for b in of_votes]
+        return [*(Way("direct", b) for b in weights), *voted]
+
     def needs_search(self, learner: type[MetricLearner]) -> bool:
         """Tell whether the inner folds have hyper-parameters or a number of steps to tune."""
         by_steps = (
@@ -136,8 +172,8 @@ class Assignment(Struct, frozen=True):
         return by_steps or len(self.candidates) > 1
 
     def needs_tuning(self, learner: type[MetricLearner]) -> bool:
-        """Tell whether the inner folds have anything to tune: the weight of a blend, too."""
-        return self.needs_search(learner) or self.is_blended(learner)
+        """Tell whether the inner folds have anything to tune: the way to use the learner, too."""
+        return self.needs_search(learner) or len(self.ways(learner)) > 1
 
 
 @dataclass(frozen=True)
@@ -149,6 +185,7 @@ class Stage:
     tuned: Tuned  # what to fit; in the stage 'tune' the first candidate
     galleries: tuple[str, ...]  # of the tasks that this fit is for: 'test', 'training'
     server: int  # the process number below which all processes of the trial are
+    taus: tuple[float | None, ...] = ()  # of the votes, for each gallery; None: no votes
 
 
 def checkpoints(max_steps: int) -> list[int]:

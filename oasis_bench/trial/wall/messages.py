@@ -37,6 +37,10 @@ Numbers = Annotated[
 ]
 
 
+Use: TypeAlias = Literal["direct", "posterior"]
+"""How a fitted learner is used: by its own similarity, or by the votes of the training rows."""
+
+
 class _Message(Struct, tag=True, tag_field="kind", forbid_unknown_fields=True):
     """A line of JSON; the decoder refuses it if a field is missing or of another type."""
 
@@ -77,6 +81,10 @@ class Tuned(_Message):
     blend: float | None = None  # the weight b (see `plugins.blending`); None if not blended
     baseline_scaling: str | None = None  # of its baseline, tuned separately
     blend_values: list[float] = []  # of this blend on the inner folds
+    use: Use = "direct"
+    tau: float | None = None  # of the posterior use (see `plugins.posterior`); None: not offered
+    posterior_blend: float | None = None  # the weight b of the posterior use
+    posterior_values: list[float] = []  # of this use on the inner folds
     fit_seconds: Seconds = 0.0
     score_seconds: Seconds = 0.0
 
@@ -106,6 +114,18 @@ class Compared(_Message):
     learned_sd: NotNegative
 
 
+class Voted(_Message):
+    """The training rows have voted; for each gallery the posteriors follow, as `Scores`.
+
+    First come those of the test items; for the gallery of training items, then theirs.  Each has a
+    number for each training class.
+    """
+
+    n_classes: Count = 0
+    sds: list[NotNegative] = []  # for each gallery: of the affinity on pairs of training items
+    reason: str | None = None  # why there are no votes
+
+
 class Saved(_Message):
     """The model file of the learner comes with this message, or the reason why there is none."""
 
@@ -118,6 +138,7 @@ class Loaded(_Message):
     threads: Count
     symmetry_index: float | None
     numbers: Numbers = {}
+    tau: NotNegative | None = None  # of a model of the posterior use
 
 
 class Scores(_Message):
@@ -168,6 +189,7 @@ Message: TypeAlias = (
     | Tuned
     | Fitted
     | Compared
+    | Voted
     | Saved
     | Loaded
     | Scores

@@ -1,0 +1,208 @@
+"""The posterior use of a fitted learner: the training rows vote for the class of an item.
+
+The posterior of x is a softmax vote of the training rows t by their similarity s1(x, t), which is
+that of a blend (`plugins.blending`):
+
+    P(c|x) = sum over t of class c of e(x, t) / sum over all t of e(x, t),
+    e(x, t) = exp((s1(x, t) - max_t s1(x, t)) / (tau h)).
+
+h is the median, over the training rows, of s1 of the nearest other training row minus s1 of the
+tenth nearest, or of the last one.  A training row does not vote for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.utils.validation import check_consistent_length
+
+from oasis_bench.data import FloatArray, class_labels
+from oasis_bench.plugins.learner import ExemplarLearner, as_inner_product, blocks
+from oasis_bench.plugins.metric_learner import FittedArray, MetricLearner
+
+TAUS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
+"""The temperatures tau that are tried, in units of h."""
+
+NEAR = 10
+"""h compares the nearest training row with the one of this rank."""
+
+Shares = npt.NDArray[np.float64]
+
+
+class Posterior(MetricLearner):
+    r"""The inner product of the posteriors of two items, by the votes of the training rows.
+
+    .. math:: S(x, y) = P(x)^\top P(y) \quad\text{or}\quad \sum_c \sqrt{P_c(x) P_c(y)}
+
+    The first form is for items of the training classes: it is the probability that both have one
+    class.  The second form is for items of other classes.
+
+    Parameters
+    ----------
+    learner : MetricLearner
+        A fitted learner of rows.  `fit` does not fit it again.
+    tau : float, default 1.0
+        The temperature of the votes, in units of h.
+    known_classes : bool, default True
+        Whether the items to compare are of the training classes.
+
+    Attributes
+    ----------
+    rows_ : array or CSR of shape (n_rows, n_features)
+        The training rows, as the learner takes them.
+    labels_ : ndarray of shape (n_rows,), int64
+        The number of the class of each row in `classes_`.
+    classes_ : ndarray of shape (n_classes,)
+        The training classes, ascending.
+    width_ : float
+        h; 1 for a learner whose embedding has class probabilities.
+    n_features_in_ : int
+    """
+
+    name: ClassVar = "Posterior"
+    summary: ClassVar = "the posterior use of a fitted learner"
+    citation: ClassVar = "none"
+    takes_sparse: ClassVar = True
+
+    _fitted_arrays: ClassVar = {
+        "rows_": FittedArray(("n_rows", "n_features"), may_be_sparse=True),
+        "labels_": FittedArray(("n_rows",), np.int64),
+        "classes_": FittedArray(("n_classes",), np.generic),
+        "width_": FittedArray((), positive=True),
+    }
+
+    def __init__(self, learner: MetricLearner, tau: float = 1.0, known_classes: bool = True):
+        self.learner = learner
+        self.tau = tau
+        self.known_classes = known_classes
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Keep the rows that the learner was fitted on, and their classes, for the votes.
+
+        Parameters
+        ----------
+        X : array or CSR of shape (n_rows, n_features)
+            All of these rows, in the order of the fit.
+        y : array of shape (n_rows,)
+
+        Raises
+        ------
+        ValueError
+            If h is 0 or not finite, so that similarities cannot be compared with it.
+        """
+        check_consistent_length(X, y)
+        self.rows_ = X
+        self.classes_, labels = np.unique(class_labels(y), return_inverse=True)
+        self.labels_ = labels.astype(np.int64)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.learner, name):
+                setattr(self, name, getattr(self.learner, name))
+        self.width_ = 1.0 if self.learner.embeds_probabilities else self._width()
+        if not (np.isfinite(self.width_) and self.width_ > 0):
+            raise ValueError(
+                f"the posterior use of {self.learner.name} is not offered: the nearest training "
+                f"rows are as similar as the {NEAR}th nearest, so votes have no scale"
+            )
+        return self
+
+    def embed(self, X: Any) -> Shares:
+        """Return P, or its square root for unknown classes, of each row (n_rows, n_classes)."""
+        return self.points(self.shares(X)[0])
+
+    def transform(self, X: Any) -> Shares:
+        """Return the result of `embed`; inner products of its rows are the similarity."""
+        return self.embed(X)
+
+    def score_embeddings(self, queries: Any, gallery: Any) -> FloatArray:
+        """Return the inner products of embeddings, shape (n_queries, n_gallery)."""
+        return np.asarray(queries @ gallery.T)
+
+    def embed_training(self, places: npt.NDArray[np.intp]) -> Shares:
+        """Return the embedding of training rows, by their numbers; none votes for itself."""
+        return self.points(self.shares(self.rows_[places], places=places)[0])
+
+    def points(self, shares: Shares) -> Shares:
+        """Return the embedding of items with these posteriors."""
+        return shares if self.known_classes else np.sqrt(shares)
+
+    def shares(
+        self,
+        X: Any,
+        taus: Sequence[float] | None = None,
+        places: npt.NDArray[np.intp] | None = None,
+    ) -> Shares:
+        """Return the posteriors P of rows, shape (n_taus, n_rows, n_classes).
+
+        Parameters
+        ----------
+        X : array or CSR of shape (n_rows, n_features)
+        taus : sequence of float, optional
+            Default: `tau` alone.
+        places : array of int, shape (n_rows,), optional
+            The numbers of the rows in `rows_`, if they are training rows.
+        """
+        taus = (self.tau,) if taus is None else taus
+        if self.learner.embeds_probabilities:
+            return np.stack([self.learner.embed(X)] * len(taus))
+        n_training = len(self.labels_)
+        votes = np.zeros((n_training, len(self.classes_)))
+        votes[np.arange(n_training), self.labels_] = 1
+        found = np.empty((len(taus), X.shape[0], len(self.classes_)))
+        score = self._scorer()
+        for part in blocks(X.shape[0], row_bytes=4 * 8 * n_training):
+            scores = score(X[part])
+            if places is not None:
+                scores[np.arange(len(scores)), places[part]] = -np.inf
+            scores -= scores.max(axis=1, keepdims=True)
+            for i, tau in enumerate(taus):
+                np.matmul(np.exp(scores / (tau * self.width_)), votes, out=found[i, part])
+        found /= found.sum(axis=2, keepdims=True)
+        return found
+
+    def _scorer(self) -> Callable[[Any], FloatArray]:
+        """Return a function of rows: their s1 with all training rows, as a new array."""
+        learner = self.learner
+        if isinstance(learner, ExemplarLearner):
+            return lambda X: learner.similarity_to_training(X).astype(np.float64)
+        if not learner.has_embedding:
+            return lambda X: _float64(learner.similarity(X, self.rows_), learner)
+        training = learner.embed(self.rows_)
+        return lambda X: _float64(learner.score_embeddings(learner.embed(X), training), learner)
+
+    def _width(self) -> float:
+        n = len(self.labels_)
+        rank = min(NEAR, n - 1)
+        if rank < 1:
+            return 0.0
+        score, gaps = self._scorer(), np.empty(n)
+        for part in blocks(n, row_bytes=4 * 8 * n):
+            scores = score(self.rows_[part])
+            own = np.arange(part.start, part.stop)
+            scores[np.arange(len(scores)), own] = -np.inf
+            nearest = np.partition(scores, n - rank, axis=1)[:, n - rank :]
+            with np.errstate(invalid="ignore"):
+                gaps[part] = nearest.max(axis=1) - nearest[:, 0]
+        return float(np.median(gaps))
+
+
+def _float64(scores: FloatArray, learner: MetricLearner) -> FloatArray:
+    return np.array(as_inner_product(type(learner), scores), dtype=np.float64)
+
+
+def refusal_of_votes(learner: type[MetricLearner], y: Any, judged: bool) -> str | None:
+    """Return the reason why training items cannot vote for a learner, or None if they can.
+
+    `y` are the labels of the training items; `judged` tells whether the learner learns from
+    judgements of items.
+    """
+    if learner.takes != "rows":
+        return f"{learner.name} takes {learner.takes}: only training rows vote for classes"
+    if judged:
+        return "judged pairs and triplets have no classes to vote for"
+    if sparse.issparse(y):
+        return "items of several labels have no single class to vote for"
+    return None
