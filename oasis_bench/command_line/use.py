@@ -18,6 +18,7 @@ from oasis_bench.data import ReadTable, Schema
 from oasis_bench.experiment import Experiment, LearnerSpec
 from oasis_bench.plugins import (
     Blend,
+    Posterior,
     Registry,
     embed as embed_items,
     learner_of,
@@ -77,8 +78,9 @@ def embed(options: argparse.Namespace) -> int:
     with closing(ProgressDisplay()) as display:
         model, ((X, names),) = _load(options, [options.dataset], display)
         blend: Blend | None = getattr(model, "blend_", None)
+        what = "votes" if isinstance(learner_of(model, [])[0], Posterior) else "as learned"
         if blend is not None and blend.weight < 1:
-            display.note(f"points are as learned, without the blend of weight {blend.weight:g}")
+            display.note(f"points are {what}, without the blend of weight {blend.weight:g}")
     points: Any = embed_items(model, X)
     dense = points.toarray() if hasattr(points, "toarray") else points
     table = pd.DataFrame(dense).add_prefix("x")

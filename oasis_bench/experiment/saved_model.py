@@ -17,23 +17,29 @@ from oasis_bench.experiment.settings import Experiment, LearnerSpec
 from oasis_bench.plugins import (
     Dataset,
     ExemplarLearner,
+    MetricLearner,
     Registry,
     learner_of,
     load_model_of,
     training_rows_of,
+    without_votes,
 )
 from oasis_bench.system import Progress, UsageError, no_progress, open_regular, spelled
 
 
 def grid(path: str, registry: Registry) -> dict[str, list[Any]]:
     """Return the model's hyper-parameters, for the record: there is nothing to tune."""
-    learner, _ = learner_of(load_model_of(registry, path), [])
-    params = learner.get_params(deep=False)
+    params = _learner_of(load_model_of(registry, path)).get_params(deep=False)
     return {
         name: [value]
         for name, value in params.items()
         if isinstance(value, str | int | float | None)
     }
+
+
+def _learner_of(model: Any) -> MetricLearner:
+    """Return the learner of a model, also where training rows vote by its similarity."""
+    return without_votes(learner_of(model, [])[0])
 
 
 def content_hash(path: str) -> str:
@@ -53,7 +59,7 @@ def model_experiment(
     `test_share` is given, each judgement is tested once.
     """
     registry = Registry.load(plugin_files)
-    name = learner_of(load_model_of(registry, model), [])[0].name
+    name = _learner_of(load_model_of(registry, model)).name
     learner = LearnerSpec(name, model=str(model.resolve()))
     title = f"{name} of {model.name} on {Path(dataset).name}"
     # Inner folds are not used; a small number needs fewer training items.
@@ -81,7 +87,7 @@ def model_experiment(
 def refuse_unlike_rows(path: str, registry: Registry, rows: LabelledRows) -> None:
     """Raise UsageError if a model cannot score the items of a data set."""
     model = load_model_of(registry, path)
-    learner, _ = learner_of(model, [])
+    learner = _learner_of(model)
     if isinstance(learner, ExemplarLearner):
         raise UsageError(
             f"{path}: {learner.name} knows how similar an item is to its own training items alone: "

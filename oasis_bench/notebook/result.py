@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 from oasis_bench.analysis import RunAnalysis
 from oasis_bench.data import LabelledRows, ReadTable, Scaling, apply_steps
-from oasis_bench.plugins import Blend, Registry, load_reports
+from oasis_bench.plugins import Blend, Posterior, Registry, load_reports
 from oasis_bench.runs import StoredRun, read_run, refuse_missing_plugins
 from oasis_bench.system import UsageError, derive_seed, for_terminal, in_python
 from oasis_bench.trial import FitData
@@ -60,7 +60,8 @@ class RunResult:
     def measures(self) -> pd.DataFrame:
         """DataFrame with a row for each trial, task, measure and k.
 
-        Among the columns are ``value``, ``as_learned`` (the value without the blend with the
+        Among the columns are ``value`` (of the use that tuning selected), ``direct`` and
+        ``posterior`` (of these uses), ``as_learned`` (of the direct use without the blend with the
         Euclidean baseline) and ``chance`` (the expected value for a random ranking).
         """
         return self._run.measures.copy()
@@ -71,8 +72,8 @@ class RunResult:
 
         The best learner has the highest mean of the first measure of the first task, on the largest
         class subset.  Only learners with the most partitions are compared.  The difference from
-        other learners may not be significant: see the summary.  Scaling and hyper-parameters are
-        the combination that tuning selected most often, and the number of steps is the median
+        other learners may not be significant: see the summary.  Scaling, hyper-parameters and use
+        are the combination that tuning selected most often, and the number of steps is the median
         over the partitions with this combination.
 
         Returns
@@ -80,7 +81,8 @@ class RunResult:
         Pipeline
             The fitted scaling, if there is one, and the fitted learner.  It accepts raw rows of the
             data set.  If the experiment limits the learner to some kinds of features, the rows must
-            have these kinds only.  If the learner was blended with the Euclidean baseline, the
+            have these kinds only.  In the posterior use, the last step is a `Posterior` of the
+            fitted learner.  If the learner was blended with the Euclidean baseline, the
             attribute `blend_` has a `Blend` with the median weight of the same partitions, and
             `oasis_bench.scorers.similarity_of` and `oasis_bench.neighbours` use it.
 
@@ -117,9 +119,9 @@ class RunResult:
 
 def refit_best(run: StoredRun, plugin_files: Sequence[Path]) -> Pipeline:
     """Fit the best learner on all rows: the scaling, if there is one, then the learner."""
-    label, scaling, params, n_steps, blend, baseline_scaling = find_best(run)
+    label, best = find_best(run)
     e = run.info.experiment
-    spec = e.learners[label]
+    spec, params = e.learners[label], best["params"]
     if spec.model is not None:
         raise UsageError(
             f"{label} is a saved model, which is not fitted again: load_model({spec.model!r})"
@@ -129,11 +131,11 @@ def refit_best(run: StoredRun, plugin_files: Sequence[Path]) -> Pipeline:
     learner = registry.algorithms[spec.algorithm]().set_params(**params)
     if "random_state" in learner.get_params() and "random_state" not in params:
         learner.set_params(random_state=derive_seed(e.seed, "best"))
-    if n_steps is not None:
-        learner.set_params(n_steps=n_steps)
+    if best["n_steps"] is not None:
+        learner.set_params(n_steps=best["n_steps"])
     X = rows.items(learner.takes, spec.features)
     takes_rows = learner.takes == "rows"
-    kind = scaling if takes_rows else "none"
+    kind = best["scaling"] if takes_rows else "none"
     encoding = rows.encoding if takes_rows else None
     steps = Scaling(kind).learn(X, learner.takes_sparse, encoding)
     given = X
@@ -142,27 +144,27 @@ def refit_best(run: StoredRun, plugin_files: Sequence[Path]) -> Pipeline:
     seed = derive_seed(e.seed, "judged triplets")
     FitData.of(X, rows.y, split.judgements(rows), seed).fit(learner)
     of_baseline, rows_of_baseline = None, None
-    if baseline_scaling not in (None, scaling):
-        kind = baseline_scaling
+    if best["baseline_scaling"] not in (None, best["scaling"]):
+        kind = best["baseline_scaling"]
         of_baseline = tuple(Scaling(kind).learn(given, learner.takes_sparse, encoding))
         rows_of_baseline = apply_steps(of_baseline, given)
     if rows.schema is not None and takes_rows and spec.features is None:
         steps = [ReadTable(rows.schema), *steps]
-    best = make_pipeline(*steps, learner)
-    if blend is not None:
+    if best["use"] == "posterior":
+        learner = Posterior(learner, best["tau"], bool(split.knows_classes)).fit(X, rows.y)
+    model = make_pipeline(*steps, learner)
+    if best["blend"] is not None:
         seed = derive_seed(e.seed, "blend")
-        best.blend_ = Blend.of(learner, X, blend, seed, of_baseline, rows_of_baseline)
-    return best
+        model.blend_ = Blend.of(learner, X, best["blend"], seed, of_baseline, rows_of_baseline)
+    return model
 
 
-def find_best(
-    run: StoredRun,
-) -> tuple[str, str, dict[str, Any], int | None, float | None, str | None]:
+def find_best(run: StoredRun) -> tuple[str, dict[str, Any]]:
     """Find the learner of the highest mean of the first measure, on the largest class subset.
 
     Only learners with the most partitions are compared.  Returned are its label, and what most of
-    its partitions tuned: scaling, hyper-parameters, steps, its weight in the blend, and the scaling
-    of the blend's baseline.
+    its partitions tuned: scaling, params, n_steps, use, the tau of its votes, the weight of the
+    blend of this use, and baseline_scaling, that of the blend's baseline.
     """
     task = next(iter(run.info.sources.tasks))
     analysis = RunAnalysis(run)
@@ -179,18 +181,23 @@ def find_best(
     gallery = run.info.sources.tasks[task].gallery
     of_trials = run.tuned["trial_id"].isin(trial_ids) & run.tuned["gallery"].eq(gallery)
     tuned = run.tuned[of_trials].sort_values("partition")
-    chosen = tuned["scaling"] + "\n" + tuned["params"]
+    chosen = tuned["scaling"] + "\n" + tuned["params"] + "\n" + tuned["use"]
     most = tuned[chosen == chosen.mode().iloc[0]]
-    first, n_steps, blends = most.iloc[0], most["n_steps"], most["blend"]
-    of_baseline = most["baseline_scaling"].dropna()
-    return (
-        label,
-        first["scaling"],
-        json.loads(first["params"]),
-        None if n_steps.isna().all() else int(n_steps.median()),
-        None if blends.isna().all() else float(blends.median()),
-        None if of_baseline.empty else str(of_baseline.mode().iloc[0]),
-    )
+    first, use = most.iloc[0], most["use"].iloc[0]
+
+    def middle(column: str) -> Any:
+        return None if most[column].isna().all() else most[column].median()
+
+    steps, taus, of_baseline = middle("n_steps"), most["tau"], most["baseline_scaling"].dropna()
+    return label, {
+        "scaling": first["scaling"],
+        "params": json.loads(first["params"]),
+        "n_steps": None if steps is None else int(steps),
+        "use": use,
+        "tau": None if taus.isna().all() else float(taus.mode().iloc[0]),
+        "blend": middle("posterior_blend" if use == "posterior" else "blend"),
+        "baseline_scaling": None if of_baseline.empty else str(of_baseline.mode().iloc[0]),
+    }
 
 
 def _rows(run: StoredRun, registry: Registry) -> LabelledRows:

@@ -50,6 +50,7 @@ from .posterior import (
     TAUS as TAUS,
     Posterior as Posterior,
     refusal_of_votes as refusal_of_votes,
+    without_votes as without_votes,
 )
 from .registry import (
     BrokenPluginError as BrokenPluginError,

@@ -193,6 +193,11 @@ def _float64(scores: FloatArray, learner: MetricLearner) -> FloatArray:
     return np.array(as_inner_product(type(learner), scores), dtype=np.float64)
 
 
+def without_votes(learner: MetricLearner) -> MetricLearner:
+    """Return the learner of a `Posterior`, or the learner itself."""
+    return learner.learner if isinstance(learner, Posterior) else learner
+
+
 def refusal_of_votes(learner: type[MetricLearner], y: Any, judged: bool) -> str | None:
     """Return the reason why training items cannot vote for a learner, or None if they can.
 

@@ -126,7 +126,8 @@ def embed(estimator: Any, X: Any) -> FloatArray:
     -------
     ndarray of shape (n_items, n_components)
         For a learner of a distance, the Euclidean distance of two points is the learned distance.
-        For `PsdOASIS` and `CosineOASIS`, the inner product of two points is the similarity.
+        For `PsdOASIS`, `CosineOASIS` and the posterior use of any learner, the inner product of
+        two points is the similarity.
 
     Raises
     ------

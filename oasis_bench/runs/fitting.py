@@ -50,6 +50,12 @@ class Fitted(NamedTuple):
         The tuned weight b of its blend with this baseline (see `Blend`).  Default: not blended.
     blend_values : sequence of float
         As `values`, for the blend.
+    use : {'direct', 'posterior'}
+        The use that the inner folds selected; the model file has the learner in this use.
+    tau, posterior_blend : float, optional
+        The tuned temperature of the votes and weight b of the posterior use.  Default: not offered.
+    posterior_values : sequence of float
+        As `values`, for the posterior use.
     tuned : mapping of str to value
         Its scaling and hyper-parameters.
     is_tuned : bool
@@ -68,6 +74,10 @@ class Fitted(NamedTuple):
     values: Mapping[str, list[float]]
     blend: float | None
     blend_values: Sequence[float]
+    use: str
+    tau: float | None
+    posterior_blend: float | None
+    posterior_values: Sequence[float]
     tuned: Mapping[str, Any]
     is_tuned: bool
     n_rows: int
@@ -92,11 +102,20 @@ class Fitted(NamedTuple):
                 values[name] = [*self.blend_values]
             is_alone = " (blend weight 1)" * (self.blend == 1)
             values[f"{self.learner}, as learned{is_alone}"] = as_learned
+        if self.tau is not None:
+            weight = f"weight {self.posterior_blend:g}"
+            name = f"{self.learner}, votes of the training rows ({weight}, tau {self.tau:g})"
+            values[name] = [*self.posterior_values]
         for name, found in values.items():
             spread = f" ± {np.std(found, ddof=1):.3f}" if len(found) > 1 else ""
             mean = f"{np.mean(found):.3f}{spread}" if found else "not known: the search ended"
             lines.append(f"  {name}: {self.measure} {mean}")
-        if self.blend == 0:
+        if self.tau is not None:
+            how = "these votes" if self.use == "posterior" else "the similarity, without votes"
+            lines.append(
+                f"The inner folds selected the {self.use} use: 'neighbours' ranks by {how}."
+            )
+        if self.blend == 0 and self.use == "direct":
             lines.append(
                 f"The blend weight is 0: on these data nothing that {self.learner} learned beat "
                 "the Euclidean baseline, and 'neighbours' ranks by this baseline."
@@ -176,6 +195,10 @@ def fit_on_all(
         values={name: _on_inner_folds(one) for name, one in found.items() if one.validation},
         blend=by.blend,
         blend_values=result.blend_values,
+        use=by.use,
+        tau=by.tau,
+        posterior_blend=by.posterior_blend,
+        posterior_values=result.posterior_values,
         tuned={name: value for name, value in tuned.items() if value is not None},
         is_tuned=is_tuned,
         n_rows=rows.y.shape[0],

@@ -42,6 +42,7 @@ from oasis_bench.plugins import (
     place_in_plugin,
     read_model,
     sd_of_learned,
+    without_votes,
     write_model,
 )
 from oasis_bench.system import THREAD_VARIABLES, Processes, error_line, n_blas_threads, slices
@@ -276,7 +277,7 @@ def _load(stage: wall.Stage, channel: Channel) -> None:
     content = BytesIO(wall.map_bytes(channel.receive_file()))
     learner = read_model(content, Registry.load(assignment.plugin_files))
     model, _ = _copied(learner)
-    alone = _alone(learner)
+    alone = without_votes(learner)
     alone.__dict__.pop("feature_names_in_", None)  # matched already: rows come without names
     symmetry = _symmetry_of(alone) if assignment.traces else None
     tau = learner.tau if isinstance(learner, Posterior) else None
@@ -325,11 +326,6 @@ def _send_votes(
             channel.send_scores(wall.Scores(of, len(sent), sent.dtype.name), sent)
 
 
-def _alone(learner: MetricLearner) -> MetricLearner:
-    """Return the learner itself, also of a model of the posterior use."""
-    return learner.learner if isinstance(learner, Posterior) else learner
-
-
 def _score_alone(stage: wall.Stage, channel: Channel) -> None:
     """Score some test items with a copy of the fitted learner, which has never seen the others.
 
@@ -337,7 +333,7 @@ def _score_alone(stage: wall.Stage, channel: Channel) -> None:
     """
     learner = _fitted_copy(stage, channel, wall.ANSWER)
     test, training = _receive_items(stage, channel)
-    _send_scores(_alone(learner), stage.galleries, test, training, channel, nullcontext())
+    _send_scores(without_votes(learner), stage.galleries, test, training, channel, nullcontext())
     if any(tau is not None for tau in stage.taus):
         _send_votes(learner, stage, channel, wall.map_items(channel.receive_file()), test)
 
