@@ -144,7 +144,7 @@ def fake_trial(
         answers=answers,
         measures=[
             {"task": task, "measure": measure, "k": k, "value": value, "chance": by_chance}
-            | {"as_learned": value - lift}
+            | {"direct": value, "posterior": None, "as_learned": value - lift}
             for task in answered
             for measure, k, value, by_chance in _measures(task, mAP, n_classes, chance)
         ],

@@ -50,6 +50,7 @@ def small(tasks, **others):
     learners["Euclidean"] = LearnerSpec("Euclidean")
     sizes = {"classes": (8,), "partitions": 2, "train_per_class": 15, "test_per_class": 10}
     settings = {"inner_folds": FOLDS, "max_steps": 1000, "traces": False, "tasks": tasks}
+    settings["use"] = "direct"  # test_uses.py has the other use
     return Experiment("Small", "digits", learners, **{**sizes, **settings, **others})
 
 

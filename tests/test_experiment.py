@@ -464,10 +464,11 @@ def test_nothing_else_of_a_trial_crosses_the_wall():
     assert Assignment.__struct_fields__ == (
         *("algorithm", "plugin_files", "candidates", "chooses_by", "scalings", "encoding", "split"),
         *("split_numbers", "inner_folds", "folds_at_once", "max_steps", "search_seconds"),
-        *("budget_seconds", "memory_bytes", "threads", "traces", "blends", "keeps_model", "seeds"),
+        *("budget_seconds", "memory_bytes", "threads", "traces", "blends", "use", "knows_classes"),
+        *("keeps_model", "seeds"),
     )
     assert [one.name for one in fields(Stage)] == [
-        *("name", "assignment", "tuned", "galleries", "server"),
+        *("name", "assignment", "tuned", "galleries", "server", "taus"),
     ]
 
 

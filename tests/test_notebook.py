@@ -31,7 +31,7 @@ from oasis_bench.system import UsageError
 X, Y = load_iris(return_X_y=True)
 KINDS = np.array(["setosa", "versicolor", "virginica"])[Y]
 SIZES = {"partitions": 2, "train_per_class": 20, "test_per_class": 10, "inner_folds": 2}
-SMALL = {**SIZES, "max_steps": 500, "traces": False}
+SMALL = {**SIZES, "max_steps": 500, "traces": False, "use": "direct"}
 
 PLUGIN = """
 from oasis_bench.algorithms import Euclidean
@@ -147,7 +147,9 @@ def test_the_best_is_found_on_the_largest_subset_among_the_most_partitions(tmp_p
         *trials("partly", [0.99], 5, chosen[:1]),
     ]
     run = make_run(tmp_path, rows, ["small", "OASIS", "worse", "partly"], 3, classes=(2, 5))
-    assert find_best(run) == ("OASIS", "l2", {"aggressiveness": 0.1}, 20, None, None)
+    label, best = find_best(run)
+    assert (label, best["scaling"], best["params"]) == ("OASIS", "l2", {"aggressiveness": 0.1})
+    assert [best[name] for name in ("n_steps", "use", "tau", "blend")] == [20, "direct", None, None]
 
 
 def test_a_class_of_a_module_comes_from_its_file(folder, tmp_path):

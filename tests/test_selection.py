@@ -12,12 +12,12 @@ import pytest
 from oasis_bench.datasets import Digits
 from oasis_bench.experiment import Candidate, Experiment, LearnerSpec, Plan, Search
 from oasis_bench.experiment.trials import candidates
-from oasis_bench.plugins import BilinearLearner, IncrementalLearner, Registry
+from oasis_bench.plugins import BilinearLearner, Blend, IncrementalLearner, Registry
 from oasis_bench.tasks import SeenClassesSplit, Truth
 from oasis_bench.trial import FitData
 from oasis_bench.trial.learner_side import fold_processes
 from oasis_bench.trial.learner_side.tuning import PATIENCE, Tuning
-from oasis_bench.trial.wall.assignment import FIRST_CHECKPOINT, checkpoints
+from oasis_bench.trial.wall.assignment import FIRST_CHECKPOINT, Way, checkpoints
 
 X, Y = np.arange(24.0)[:, None], np.arange(24) % 2
 FOLDS = SeenClassesSplit(None).inner_folds(Y, None, 3, seed=0)
@@ -65,7 +65,11 @@ class Clock:
 class KnownFolds:
     """Inner folds whose learners have values that are known by construction."""
 
-    n_measures, baseline_scalings = 1, ()
+    n_measures, baseline_scalings, use = 1, (), "tuned"
+
+    @property
+    def ways(self):
+        return [Way("direct", b) for b in (Blend.WEIGHTS if self.baseline_scalings else (1.0,))]
 
     def __init__(self, score, cls=Known, folds_of=lambda scaling: FIT_DATA):
         self.score, self.cls, self.data, self.made = score, cls, folds_of, []
@@ -75,9 +79,9 @@ class KnownFolds:
         return self.made[-1]
 
     def values(self, learner, data):
-        return self.blend_values(learner, data, None)[:, -1]
+        return self.values_of_ways(learner, data, None)[:, -1]
 
-    def blend_values(self, learner, data, baselines):
+    def values_of_ways(self, learner, data, baselines):
         return np.array(self.score(learner), ndmin=2)
 
 
@@ -274,7 +278,7 @@ def test_the_baseline_is_tuned_apart_and_blended_in_its_own_scaling():
     class Blended(KnownFolds):
         n_measures, baseline_scalings = 2, ("none", "tenth")
 
-        def blend_values(self, learner, data, baselines):
+        def values_of_ways(self, learner, data, baselines):
             if baselines is not None:  # the blends of the winner
                 seen.append([rows.X.max() / data.X.max() for rows in baselines])
             return np.array([[0.5, 0, 0, 0, data.X.max()], [0.5, 0, 0, 0, data.X.max()]])

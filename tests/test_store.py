@@ -54,9 +54,9 @@ ANSWER = {
     "n_left_out": 0,
 }
 MAP = {"task": "retrieval", "measure": "mAP", "k": None, "value": 0.5}
-MAP |= {"as_learned": 0.5, "chance": 0.4}
+MAP |= {"direct": 0.5, "posterior": None, "as_learned": 0.5, "chance": 0.4}
 PRECISION = {"task": "retrieval", "measure": "precision", "k": 2, "value": 0.25}
-PRECISION |= {"as_learned": 0.25, "chance": None}
+PRECISION |= {"direct": 0.25, "posterior": 0.5, "as_learned": 0.25, "chance": None}
 
 
 TUNED = {"gallery": "test", "task": "retrieval", "measure": "mAP", "k": None, "scaling": "l2"}

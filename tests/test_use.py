@@ -39,7 +39,7 @@ ROWS = X.to_numpy()
 PARAMS = {"shrinkage": 1.0, "n_components": 1}  # so weak that it is blended
 KINDS = Y.map(dict(enumerate(["setosa", "versicolor", "virginica"])))
 FEW = ["--label", "kind", "--inner-folds", "2", "--max-steps", "1000"]
-FEW += ["--scaling", "standard+l2"]
+FEW += ["--scaling", "standard+l2", "--use", "direct"]
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +98,7 @@ def test_what_to_expect_is_said_with_its_bias(metric, folder):
 
 
 def experiment(folder, learner, *scaling):
-    how = {"classes": ("all",), "inner_folds": 3, "scaling": scaling}
+    how = {"classes": ("all",), "inner_folds": 3, "scaling": scaling, "use": "direct"}
     learners = {learner.algorithm: learner}
     return Experiment("fit", str(folder / "table.csv"), learners, {"label": "kind"}, **how)
 
@@ -324,6 +324,7 @@ def test_a_learner_without_an_embedding_says_what_works(folder, tmp_path, comman
 
 def test_python_does_the_same_in_three_lines(metric, folder, tmp_path):
     how = {"label": "kind", "inner_folds": 2, "max_steps": 1000, "scaling": "standard+l2"}
+    how["use"] = "direct"
     model = oasis_bench.fit(folder / "table.csv", "LMNN", output=tmp_path / "m.npz", **how)
     rows, similarities = oasis_bench.neighbours(model, X, X[NAMES[::-1]], k=4)
     assert (tmp_path / "m.npz").read_bytes() == metric.read_bytes()

@@ -259,8 +259,11 @@ def fit(
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
     >>> model = oasis_bench.fit((X, y), "LDA")
     >>> rows, similarities = oasis_bench.neighbours(model, X, X[:2], k=3)
-    >>> rows.shape, oasis_bench.embed(model, X).shape
-    ((2, 3), (150, 2))
+    >>> rows.shape, oasis_bench.embed(model, X).shape  # votes for three classes
+    ((2, 3), (150, 3))
+    >>> model = oasis_bench.fit((X, y), "LDA", use="direct")
+    >>> oasis_bench.embed(model, X).shape  # points of the learned space
+    (150, 2)
     """
     specs, files = learners_of([learner], {}, [Path(path) for path in plugin_files])
     settings, options = _settings_and_options(others, dataset_options)
