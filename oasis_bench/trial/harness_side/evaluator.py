@@ -178,6 +178,16 @@ class ScoreReader:
         self._done += message.n_queries
 
 
+@dataclass
+class _OfTask:
+    """The evaluations of a task, one for each use of the learner."""
+
+    direct: Evaluation
+    as_learned: Evaluation  # direct, without a blend
+    selected: Evaluation
+    posterior: Evaluation | None = None
+
+
 class Evaluator:
     """Evaluates the scores of a trial's learner by the tasks of one split.
 
@@ -199,10 +209,8 @@ class Evaluator:
     ) -> None:
         self._items, self._chooses_by = items, chooses_by
         self._tasks = tasks
-        self._evaluations = {task.name: self._new_evaluation(task) for task in tasks}
-        self._as_learned = dict(self._evaluations)
-        self._posterior: dict[str, Evaluation] = {}
-        self._selected = dict(self._evaluations)
+        new = {task.name: self._new_evaluation(task) for task in tasks}
+        self._of_task = {name: _OfTask(one, one, one) for name, one in new.items()}
         self.votes: dict[str, Votes] = {}
         """The votes for each gallery that has some."""
         n_test = len(items.test_rows)
@@ -229,12 +237,12 @@ class Evaluator:
 
     def _new_reader(self, gallery: str, mix: Mix | None = None) -> ScoreReader:
         names = [task.name for task in self._tasks if task.gallery == gallery]
-        evaluations: list[Takes] = [self._evaluations[name] for name in names]
+        evaluations: list[Takes] = [self._of_task[name].direct for name in names]
         if gallery == "test":
             evaluations += [self._shown, *filter(None, [self._projected])]
         own: list[Takes] = [self._sampled[gallery]]
         if mix is not None:
-            own += [self._as_learned[name] for name in names]
+            own += [self._of_task[name].as_learned for name in names]
         where = gallery, len(self._items.test_rows), len(self._items.ties[gallery])
         return ScoreReader(*where, evaluations, own, mix)
 
@@ -248,7 +256,7 @@ class Evaluator:
         if blend.weight < 1:
             for task in self._tasks:
                 if task.gallery == gallery:
-                    self._as_learned[task.name] = self._new_evaluation(task)
+                    self._of_task[task.name].as_learned = self._new_evaluation(task)
             mix = mix_of(blend, learner, items, gallery)
             self.readers[gallery] = self._new_reader(gallery, mix)
 
@@ -259,9 +267,10 @@ class Evaluator:
         for task in self._tasks:
             if task.gallery != gallery:
                 continue
-            evaluation = self._posterior[task.name] = self._new_evaluation(task)
+            evaluation, of_task = self._new_evaluation(task), self._of_task[task.name]
+            of_task.posterior = evaluation
             if is_selected:
-                self._selected[task.name] = evaluation
+                of_task.selected = evaluation
             if evaluation.takes_classes and votes.classes is not None:
                 evaluation.add_classes(votes.classes[votes.test.argmax(axis=1)])
             else:
@@ -334,19 +343,17 @@ class Evaluator:
         """Return the status and the measures of all tasks."""
         found = Measured()
         rules = {by.task: (by.measure, by.k) for by in self._chooses_by}
-        for name, own in self._selected.items():
+        for name, of in self._of_task.items():
+            own = of.selected
             found.answers.append(AnswerRow(name, "ok", None, own.n_queries, own.n_left_out))
-            direct, voted, learned = (
-                of.get(name, own).measurements()
-                for of in (self._evaluations, self._posterior, self._as_learned)
-            )
-            for one, two, three, four in zip(
-                own.measurements(), direct, voted, learned, strict=True
+            uses = of.selected, of.direct, of.posterior or own, of.as_learned
+            for one, direct, voted, learned in zip(
+                *(use.measurements() for use in uses), strict=True
             ):
                 if np.isnan(one.value):  # no query of this trial has such a value
                     continue
-                of_votes = three.value if name in self._posterior else None
-                values = one.value, two.value, of_votes, four.value
+                of_votes = None if of.posterior is None else voted.value
+                values = one.value, direct.value, of_votes, learned.value
                 found.measures.append(MeasureRow(name, one.measure, one.k, *values, one.chance))
             found.groups += [GroupRow(name, *one) for one in own.of_groups()]
             predicted = own.predicted(*rules.get(name, ()))
