@@ -8,6 +8,8 @@ from .deep_ranking import (
     DeepRanking as DeepRanking,
     RankingLayer as RankingLayer,
 )
+from .forest_proximity import ForestProximity as ForestProximity
+from .gmml import GMML as GMML
 from .golden_feature import GoldenFeature as GoldenFeature
 from .itml import ITML as ITML
 from .lda import LDA as LDA
@@ -54,6 +56,10 @@ from .oasis_symmetric import (
 from .on_embedding import (
     OnEmbedding as OnEmbedding,
     OnEmbeddingAndFeatures as OnEmbeddingAndFeatures,
+)
+from .plda import (
+    PLDA as PLDA,
+    WCCN as WCCN,
 )
 from .pytorch_metric_learning import (
     ArcFace as ArcFace,
