@@ -27,11 +27,9 @@ from .metric_learn import (
     MetricLearnITML as MetricLearnITML,
     MetricLearnLFDA as MetricLearnLFDA,
     MetricLearnLMNN as MetricLearnLMNN,
-    MetricLearnLSML as MetricLearnLSML,
     MetricLearnMMC as MetricLearnMMC,
     MetricLearnNCA as MetricLearnNCA,
     MetricLearnRCA as MetricLearnRCA,
-    MetricLearnSCML as MetricLearnSCML,
 )
 from .mmc import MMC as MMC
 from .nca import (
@@ -63,11 +61,9 @@ from .plda import (
 )
 from .pytorch_metric_learning import (
     ArcFace as ArcFace,
-    MultiSimilarity as MultiSimilarity,
     ProxyAnchor as ProxyAnchor,
     ProxyNCA as ProxyNCA,
     SupervisedContrastive as SupervisedContrastive,
-    TripletMargin as TripletMargin,
 )
 from .seen_classes import (
     ClassifierPosterior as ClassifierPosterior,

@@ -62,12 +62,8 @@ class TrainedMap(HyperParameters, LinearMap, EmbeddingLearner):
     """
 
     cost: ClassVar = "time n d^2 an epoch, memory 4 d^2"
-    imports: ClassVar = (
-        *TORCH,
-        *("pytorch_metric_learning.losses", "pytorch_metric_learning.miners"),
-    )
+    imports: ClassVar = (*TORCH, "pytorch_metric_learning.losses")
     _loss_name: ClassVar[str]
-    _miner_name: ClassVar[str | None] = None
     _has_proxies: ClassVar[bool] = False  # a learned vector for each class
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {
         "learning_rate": (1e-3, 1e-5, 1e-4, 1e-2, 0.1)  # two decades about Adam's own
@@ -142,14 +138,11 @@ class TrainedMap(HyperParameters, LinearMap, EmbeddingLearner):
         self, n_classes: int, n_components: int
     ) -> tuple[Callable[[Tensor, Tensor], Tensor], list[Any]]:
         """Return what gives the loss of embedded rows and class numbers, and what it learns."""
-        from pytorch_metric_learning import losses, miners
+        from pytorch_metric_learning import losses
 
         arguments = (n_classes, n_components) if self._has_proxies else ()
         loss = getattr(losses, self._loss_name)(*arguments)
-        if self._miner_name is None:
-            return loss, list(loss.parameters())
-        miner = getattr(miners, self._miner_name)()
-        return lambda embedded, y: loss(embedded, y, miner(embedded, y)), []
+        return loss, list(loss.parameters())
 
     def _start(self, X: FloatArray) -> Any:
         """Return the L that training begins with."""
@@ -209,29 +202,3 @@ class SupervisedContrastive(TrainedMap):
     summary: ClassVar = "linear map by the supervised contrastive loss, pytorch-metric-learning's"
     citation: ClassVar = "Khosla et al., NeurIPS 2020"
     _loss_name: ClassVar = "SupConLoss"
-
-
-class MultiSimilarity(TrainedMap):
-    """The multi-similarity loss: pairs are weighted by their own and by relative similarity.
-
-    Parameters and attributes are those of `TrainedMap`.
-    """
-
-    name: ClassVar = "pml-MultiSimilarity"
-    summary: ClassVar = "linear map by the multi-similarity loss, pytorch-metric-learning's"
-    citation: ClassVar = "Wang, Han, Huang, Dong & Scott, CVPR 2019"
-    _loss_name: ClassVar = "MultiSimilarityLoss"
-    _miner_name: ClassVar = "MultiSimilarityMiner"
-
-
-class TripletMargin(TrainedMap):
-    """The triplet margin loss: over all triplets, a class is nearer than others by a margin.
-
-    Parameters and attributes are those of `TrainedMap`.
-    """
-
-    name: ClassVar = "pml-Triplet"
-    summary: ClassVar = "linear map by the triplet margin loss, pytorch-metric-learning's"
-    citation: ClassVar = "Schroff, Kalenichenko & Philbin, CVPR 2015"
-    _loss_name: ClassVar = "TripletMarginLoss"
-    _miner_name: ClassVar = "TripletMarginMiner"
