@@ -11,6 +11,7 @@ from .deep_ranking import (
 from .forest_proximity import ForestProximity as ForestProximity
 from .gmml import GMML as GMML
 from .golden_feature import GoldenFeature as GoldenFeature
+from .info_nce import InfoNCE as InfoNCE
 from .itml import ITML as ITML
 from .lda import LDA as LDA
 from .lego import LEGO as LEGO

@@ -62,7 +62,8 @@ class TrainedMap(HyperParameters, LinearMap, EmbeddingLearner):
     """
 
     cost: ClassVar = "time n d^2 an epoch, memory 4 d^2"
-    imports: ClassVar = (*TORCH, "pytorch_metric_learning.losses")
+    imports: ClassVar[Sequence[str]] = (*TORCH, "pytorch_metric_learning.losses")
+    _packages: ClassVar[tuple[str, ...]] = ("torch", "pytorch_metric_learning")
     _loss_name: ClassVar[str]
     _has_proxies: ClassVar[bool] = False  # a learned vector for each class
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {
@@ -83,7 +84,7 @@ class TrainedMap(HyperParameters, LinearMap, EmbeddingLearner):
         ValueError
             If a parameter is out of bounds or there are fewer than two classes.
         UsageError
-            If torch or pytorch-metric-learning is not installed.
+            If a package that it needs is not installed.
         MemoryError
             If the map takes more memory than is free.
         """
@@ -104,7 +105,7 @@ class TrainedMap(HyperParameters, LinearMap, EmbeddingLearner):
 
     def _check(self, X: Any, y: Any) -> None:
         super()._check(X, y)
-        require_packages(self.name, ("torch", "pytorch_metric_learning"), "pml")
+        require_packages(self.name, self._packages, "pml")
         if len(classes := np.unique(y)) < 2:
             raise ValueError(f"{self.name} needs at least 2 classes, but y has 1 ({classes[0]!s})")
         n, d = X.shape

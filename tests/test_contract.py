@@ -16,7 +16,7 @@ QUICK["OnEmbedding"] = {**EMBEDDER, "learner__n_steps": 1000}
 QUICK["OnEmbeddingAndFeatures"] = EMBEDDER
 PML = ("ArcFace", "ProxyAnchor", "ProxyNCA", "SupCon")
 QUICK["scikit-learn-NCA"] = {"max_iter": 10}
-QUICK |= {f"pml-{loss}": {"n_epochs": 20} for loss in PML}
+QUICK |= {name: {"n_epochs": 20} for name in ("InfoNCE", *(f"pml-{loss}" for loss in PML))}
 
 
 digit_items = cache(contract.digit_items)
