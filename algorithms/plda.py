@@ -25,7 +25,7 @@ from oasis_bench.plugins import EmbeddingLearner, FittedArray, LinearMap
 from oasis_bench.system import shared
 
 
-class _Whitened(LinearMap, SupervisedLearner, kw_only=True):
+class _Whitened(SupervisedLearner, kw_only=True):
     """A learner from rows less their mean, whitened by their shrunk covariance within classes."""
 
     cost: ClassVar = "time n d min(n, d), memory n d + min(n, d)^2"
@@ -37,9 +37,13 @@ class _Whitened(LinearMap, SupervisedLearner, kw_only=True):
 
     _shift_invariant: ClassVar = True
     _least_in_largest: ClassVar[int] = 2
-    _fitted_arrays: ClassVar = {"mean_": FittedArray(("n_features",))}
+    _fitted_arrays: ClassVar = {
+        "components_": FittedArray(("n_components", "n_features")),
+        "mean_": FittedArray(("n_features",)),
+    }
 
     shrinkage: Annotated[float, Interval(Real, 0, 1, closed="both")] = 0.3
+    components_: FloatArray = field(init=False)
     mean_: FloatArray = field(init=False)
 
     def _fit(self, X: Any, y: Any) -> None:
@@ -180,7 +184,7 @@ class PLDA(_Whitened):
         return np.asarray(queries[:, :-1] @ gallery[:, :-1].T + own)
 
 
-class WCCN(_Whitened, EmbeddingLearner):
+class WCCN(_Whitened, LinearMap, EmbeddingLearner):
     r"""Within-class covariance normalisation: the cosine of whitened rows.
 
     .. math:: f(x) = \frac{A (x - m)}{|A (x - m)|}, \qquad A^\top A = C^{-1}, \qquad
