@@ -8,7 +8,10 @@ from .deep_ranking import (
     DeepRanking as DeepRanking,
     RankingLayer as RankingLayer,
 )
+from .forest_proximity import ForestProximity as ForestProximity
+from .gmml import GMML as GMML
 from .golden_feature import GoldenFeature as GoldenFeature
+from .info_nce import InfoNCE as InfoNCE
 from .itml import ITML as ITML
 from .lda import LDA as LDA
 from .lego import LEGO as LEGO
@@ -25,11 +28,9 @@ from .metric_learn import (
     MetricLearnITML as MetricLearnITML,
     MetricLearnLFDA as MetricLearnLFDA,
     MetricLearnLMNN as MetricLearnLMNN,
-    MetricLearnLSML as MetricLearnLSML,
     MetricLearnMMC as MetricLearnMMC,
     MetricLearnNCA as MetricLearnNCA,
     MetricLearnRCA as MetricLearnRCA,
-    MetricLearnSCML as MetricLearnSCML,
 )
 from .mmc import MMC as MMC
 from .nca import (
@@ -55,13 +56,15 @@ from .on_embedding import (
     OnEmbedding as OnEmbedding,
     OnEmbeddingAndFeatures as OnEmbeddingAndFeatures,
 )
+from .plda import (
+    PLDA as PLDA,
+    WCCN as WCCN,
+)
 from .pytorch_metric_learning import (
     ArcFace as ArcFace,
-    MultiSimilarity as MultiSimilarity,
     ProxyAnchor as ProxyAnchor,
     ProxyNCA as ProxyNCA,
     SupervisedContrastive as SupervisedContrastive,
-    TripletMargin as TripletMargin,
 )
 from .seen_classes import (
     ClassifierPosterior as ClassifierPosterior,

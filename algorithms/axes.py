@@ -107,7 +107,7 @@ class WithinClassLearner(LabelLearner):
         """
 
     def _fit(self, X: Any, y: Any) -> None:
-        rows, classes, _, axes = shared(_by_class_with_axes, X, y)
+        rows, classes, _, axes = shared(by_class_with_axes, X, y)
         n_axes = self.n_axes or axes_to_keep(len(rows) - len(classes), len(axes))
         self.n_axes_ = min(n_axes, len(axes))
         projected, directions = shared(_on_axes, X, y, self.n_axes_)
@@ -199,7 +199,7 @@ def pair_scatter(rows: FloatArray, classes: list[slice]) -> FloatArray:
     return total
 
 
-def _by_class_with_axes(X: Any, y: Any) -> tuple[FloatArray, list[slice], FloatArray, FloatArray]:
+def by_class_with_axes(X: Any, y: Any) -> tuple[FloatArray, list[slice], FloatArray, FloatArray]:
     """Return rows less their mean, classes together, their slices, and the `principal_axes`."""
     _, labels, counts = np.unique(y, return_inverse=True, return_counts=True)
     ends = np.cumsum([0, *counts]).tolist()
@@ -209,8 +209,8 @@ def _by_class_with_axes(X: Any, y: Any) -> tuple[FloatArray, list[slice], FloatA
 
 
 def _on_axes(X: Any, y: Any, n_axes: int) -> tuple[FloatArray, FloatArray]:
-    """Return the rows of `_by_class_with_axes` on some axes, and their directions for `_learn`."""
-    rows, classes, squares, axes = shared(_by_class_with_axes, X, y)
+    """Return the rows of `by_class_with_axes` on some axes, and their directions for `_learn`."""
+    rows, classes, squares, axes = shared(by_class_with_axes, X, y)
     projected = rows @ axes[:n_axes].T
     floor = rounding(rows.shape) * float(squares[0])
     return projected, whitening(within_scatter(projected, classes), floor)

@@ -23,7 +23,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
 
 from oasis_bench.data import FloatArray, Patches, check_magnitude, checked_labels, without_offset
-from oasis_bench.plugins import Fields, FittedArray, IncrementalLearner, MahalanobisLearner
+from oasis_bench.plugins import (
+    Fields,
+    FittedArray,
+    IncrementalLearner,
+    MahalanobisLearner,
+    MetricLearner,
+)
 from oasis_bench.sampling import ClassTripletSampler, RelevanceTripletSampler, seed_state
 from oasis_bench.system import Progress, UsageError, no_progress, require_memory, shared, slices
 
@@ -412,8 +418,8 @@ class LogDetLearner(TripletLearner, MahalanobisLearner):
         self.components_ = factor.astype(self.components_.dtype, copy=False)
 
 
-class LabelLearner(HyperParameters, MahalanobisLearner, kw_only=True):
-    """A learner of L from rows and class labels.
+class SupervisedLearner(HyperParameters, MetricLearner, kw_only=True):
+    """A learner from rows and class labels.
 
     A learner gives `_fit` and `_n_numbers`, and says by class attributes what it needs.
     """
@@ -426,14 +432,14 @@ class LabelLearner(HyperParameters, MahalanobisLearner, kw_only=True):
 
     @abstractmethod
     def _fit(self, X: Any, y: Any) -> None:
-        """Set `components_` and the other fitted attributes, from rows and labels that passed."""
+        """Set the fitted attributes, from rows and labels that passed."""
 
     @abstractmethod
     def _n_numbers(self, n: int, d: int, c: int) -> int:
         """Estimate how many numbers are held at once for n rows, d features and c classes."""
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn L from rows `X` (n_rows, n_features) and class labels `y` (n_rows,).
+        """Learn from rows `X` (n_rows, n_features) and class labels `y` (n_rows,).
 
         Warns
         -----
@@ -455,24 +461,6 @@ class LabelLearner(HyperParameters, MahalanobisLearner, kw_only=True):
         with shared.within():
             self._fit(shared(without_offset, X), y)
         return self
-
-    def _validated_pairs(
-        self, X: Any, alike: npt.ArrayLike, unlike: npt.ArrayLike
-    ) -> tuple[Any, npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-        """Return rows near zero, and pairs of them, for ``partial_fit_pairs``."""
-        self._validate_params()
-        X = self._validated(X, dtype=[np.float64, np.float32], ensure_min_samples=2)
-        pairs = [check_triplets(part, len(X), 2) for part in (alike, unlike)]
-        n_pairs, n_features = sum(map(len, pairs)), X.shape[1]
-        n_numbers = self._n_numbers(len(X), n_features, 2) + self._n_of_pairs(n_pairs, n_features)
-        require_memory(
-            8 * n_numbers, f"{self.name} on {len(X)} rows and {n_pairs} pairs", self._remedy
-        )
-        return without_offset(X), *pairs
-
-    def _n_of_pairs(self, n_pairs: int, d: int) -> int:
-        """Estimate how many numbers given pairs take, besides those of `_n_numbers`."""
-        return 3 * n_pairs * d
 
     def _check(self, X: Any, y: Any) -> None:
         classes, counts = np.unique(y, return_counts=True)
@@ -498,6 +486,28 @@ class LabelLearner(HyperParameters, MahalanobisLearner, kw_only=True):
             f"{self.name} on {n_rows} rows of {n_features} features",
             self._remedy,
         )
+
+
+class LabelLearner(SupervisedLearner, MahalanobisLearner):
+    """A learner of the distance |Lx - Ly| from rows and class labels, or from pairs of rows."""
+
+    def _validated_pairs(
+        self, X: Any, alike: npt.ArrayLike, unlike: npt.ArrayLike
+    ) -> tuple[Any, npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+        """Return rows near zero, and pairs of them, for ``partial_fit_pairs``."""
+        self._validate_params()
+        X = self._validated(X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        pairs = [check_triplets(part, len(X), 2) for part in (alike, unlike)]
+        n_pairs, n_features = sum(map(len, pairs)), X.shape[1]
+        n_numbers = self._n_numbers(len(X), n_features, 2) + self._n_of_pairs(n_pairs, n_features)
+        require_memory(
+            8 * n_numbers, f"{self.name} on {len(X)} rows and {n_pairs} pairs", self._remedy
+        )
+        return without_offset(X), *pairs
+
+    def _n_of_pairs(self, n_pairs: int, d: int) -> int:
+        """Estimate how many numbers given pairs take, besides those of `_n_numbers`."""
+        return 3 * n_pairs * d
 
 
 def possible_neighbours(n_neighbors: int, smallest: int, stacklevel: int) -> int:

@@ -2,7 +2,8 @@
 
 Input is checked here, and metric-learn learns.  A learner is a dataclass, a row of the table below:
 its fields are the parameters of scikit-learn's kind, in their order.  Left out are MLKR, a
-regression, and SDML, which calls scikit-learn's graphical lasso with an argument that is gone.
+regression; SDML, which calls scikit-learn's graphical lasso with an argument that is gone; and LSML
+and SCML, which were slow and ranked low (docs/leaderboard.md).
 """
 
 from __future__ import annotations
@@ -17,10 +18,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 import metric_learn
 import metric_learn._util as _util
-import metric_learn.scml as _scml
 import numpy as np
 import numpy.typing as npt
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
@@ -47,25 +46,6 @@ def _translate(check: Callable[..., Any]) -> Callable[..., Any]:
 _util.check_array = _translate(_util.check_array)
 _util.check_X_y = _translate(_util.check_X_y)
 
-
-class _FixedRankLDA(LinearDiscriminantAnalysis):  # type: ignore[misc]
-    """LDA with a direction for each class but one, also where it finds fewer or more.
-
-    SCML_Supervised makes LDA of small regions, and stops with an error where features are constant
-    in a region, so that the number differs.  A direction of zeros has no effect.
-    """
-
-    scalings_: FloatArray
-
-    def fit(self, X: FloatArray, y: Counts) -> Self:
-        super().fit(X, y)
-        wanted = min(len(self.classes_) - 1, X.shape[1])
-        found = self.scalings_[:, :wanted]  # the strongest first
-        self.scalings_ = np.pad(found, ((0, 0), (0, wanted - found.shape[1])))
-        return self
-
-
-_scml.LinearDiscriminantAnalysis = _FixedRankLDA
 
 Counts = npt.NDArray[np.intp]
 
@@ -461,110 +441,3 @@ class MetricLearnMMC(PairsAdapter):
                 stacklevel=5,
             )
         return components
-
-
-class MetricLearnLSML(MetricLearnAdapter):
-    """metric-learn's least squared-residual metric learning, on m random pairs of pairs.
-
-    A same-class pair should be nearer than the different-class pair beside it; a LogDet term keeps
-    M near I.  metric-learn weighs the mean loss and this term equally.  Then M hardly changes on
-    rows of unit length: on digits all eigenvalues are within 0.2 % of 1, and the ranking is that of
-    the Euclidean distance.  So the weight is a parameter here: a factor of squared distances, and
-    so of the loss.  An iteration tries ten steps: O(m d^2 + d^3) time, O(m d) memory.
-
-    Parameters
-    ----------
-    loss_weight : float, default 1.0
-        The weight of the mean loss beside the LogDet term.  metric-learn has only 1.
-    n_constraints : int or None, default None
-        The number m of pairs of pairs.  None: 20 classes^2.
-    max_iter : int, default 1000
-    random_state : int, RandomState or None, default None
-        The seed of the pairs.
-
-    References
-    ----------
-    Liu, Guo, Zhou & Wang (2012), Metric Learning from Relative Comparisons by Minimizing Squared
-    Residual, ICDM 12.
-    """
-
-    name: ClassVar = "metric-learn-LSML"
-    summary: ClassVar = f"{SOURCE}'s least squared-residual metric learning"
-    citation: ClassVar = "Liu, Guo, Zhou & Wang, ICDM 12 (2012)"
-    cost: ClassVar = "time m d^2 + d^3 an iteration, memory m d; m = n_constraints"
-
-    search_space: ClassVar = {
-        "loss_weight": (1.0, 30.0, 1e3, 3e4, 1e6),
-        "n_constraints": (200, 2000),
-    }
-
-    _estimator: ClassVar = metric_learn.LSML_Supervised
-    _least_in_largest: ClassVar = 2
-
-    loss_weight: Positive = 1.0
-    n_constraints: Count | None = None
-    max_iter: Count = 1000
-
-    def _n_numbers(self, n: int, d: int, c: int) -> int:
-        return 10 * d**2 + 7 * _drawn(self.n_constraints, c) * d
-
-    def _learn(self, X: FloatArray, y: Counts, counts: Counts) -> FloatArray:
-        return super()._learn(X * self.loss_weight**0.5, y, counts)
-
-
-class MetricLearnSCML(MetricLearnAdapter):
-    """metric-learn's sparse compositional metric learning: M as a sum of b weighted LDA directions.
-
-    The squared differences of all t = k_genuine k_impostor n triplets along all b directions are
-    kept: 3 t b numbers.  The time is that of k-means, b LDAs and `max_iter` dual-averaging steps.
-
-    Parameters
-    ----------
-    k_genuine, k_impostor : int, defaults 3 and 10
-        The numbers of neighbours of a row, of its class and of other classes, from which its
-        triplets are made.
-    beta : float, default 1e-5
-        The weight of the sparsity.
-    n_basis : int or None, default None
-        b, at most 2 n (c - 1) - 1.  None: 20 d.
-    max_iter : int, default 10000
-    random_state : int, RandomState or None, default None
-
-    References
-    ----------
-    Shi, Bellet & Sha (2014), Sparse Compositional Metric Learning, AAAI 28.
-    """
-
-    name: ClassVar = "metric-learn-SCML"
-    summary: ClassVar = f"{SOURCE}'s sparse compositional metric learning"
-    citation: ClassVar = "Shi, Bellet & Sha, AAAI 28 (2014)"
-    cost: ClassVar = "time n d b, + b an iteration, memory 90 n b; b = 20 d directions"
-    search_space: ClassVar = {"beta": (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)}
-
-    _estimator: ClassVar = metric_learn.SCML_Supervised
-    _least_in_class: ClassVar = 2
-
-    k_genuine: Count = 3
-    k_impostor: Count = 10
-    beta: Positive = 1e-5
-    n_basis: Count | None = None
-    max_iter: Count = 10_000
-
-    def _directions(self, n: int, d: int, c: int) -> int:
-        wanted = 20 * d if self.n_basis is None else self.n_basis
-        return min(wanted, 2 * n * min(c - 1, d) - 1)
-
-    def _n_numbers(self, n: int, d: int, c: int) -> int:
-        triplets = self.k_genuine * self.k_impostor * n
-        return triplets * max(3 * self._directions(n, d, c), 12 * d)
-
-    def _arguments(self, n_features: int, counts: Counts) -> dict[str, Any]:
-        return {
-            **super()._arguments(n_features, counts),
-            "n_basis": self._directions(int(counts.sum()), n_features, len(counts)),
-            "output_iter": min(500, self.max_iter),  # its default, and it must not be more
-        }
-
-    def _learn(self, X: FloatArray, y: Counts, counts: Counts) -> FloatArray:
-        components = super()._learn(X, y, counts)
-        return components if len(components) else np.zeros((1, X.shape[1]))  # no weights: M = 0

@@ -62,12 +62,9 @@ class TrainedMap(HyperParameters, LinearMap, EmbeddingLearner):
     """
 
     cost: ClassVar = "time n d^2 an epoch, memory 4 d^2"
-    imports: ClassVar = (
-        *TORCH,
-        *("pytorch_metric_learning.losses", "pytorch_metric_learning.miners"),
-    )
+    imports: ClassVar[Sequence[str]] = (*TORCH, "pytorch_metric_learning.losses")
+    _packages: ClassVar[tuple[str, ...]] = ("torch", "pytorch_metric_learning")
     _loss_name: ClassVar[str]
-    _miner_name: ClassVar[str | None] = None
     _has_proxies: ClassVar[bool] = False  # a learned vector for each class
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {
         "learning_rate": (1e-3, 1e-5, 1e-4, 1e-2, 0.1)  # two decades about Adam's own
@@ -87,7 +84,7 @@ class TrainedMap(HyperParameters, LinearMap, EmbeddingLearner):
         ValueError
             If a parameter is out of bounds or there are fewer than two classes.
         UsageError
-            If torch or pytorch-metric-learning is not installed.
+            If a package that it needs is not installed.
         MemoryError
             If the map takes more memory than is free.
         """
@@ -108,7 +105,7 @@ class TrainedMap(HyperParameters, LinearMap, EmbeddingLearner):
 
     def _check(self, X: Any, y: Any) -> None:
         super()._check(X, y)
-        require_packages(self.name, ("torch", "pytorch_metric_learning"), "pml")
+        require_packages(self.name, self._packages, "pml")
         if len(classes := np.unique(y)) < 2:
             raise ValueError(f"{self.name} needs at least 2 classes, but y has 1 ({classes[0]!s})")
         n, d = X.shape
@@ -142,14 +139,11 @@ class TrainedMap(HyperParameters, LinearMap, EmbeddingLearner):
         self, n_classes: int, n_components: int
     ) -> tuple[Callable[[Tensor, Tensor], Tensor], list[Any]]:
         """Return what gives the loss of embedded rows and class numbers, and what it learns."""
-        from pytorch_metric_learning import losses, miners
+        from pytorch_metric_learning import losses
 
         arguments = (n_classes, n_components) if self._has_proxies else ()
         loss = getattr(losses, self._loss_name)(*arguments)
-        if self._miner_name is None:
-            return loss, list(loss.parameters())
-        miner = getattr(miners, self._miner_name)()
-        return lambda embedded, y: loss(embedded, y, miner(embedded, y)), []
+        return loss, list(loss.parameters())
 
     def _start(self, X: FloatArray) -> Any:
         """Return the L that training begins with."""
@@ -209,29 +203,3 @@ class SupervisedContrastive(TrainedMap):
     summary: ClassVar = "linear map by the supervised contrastive loss, pytorch-metric-learning's"
     citation: ClassVar = "Khosla et al., NeurIPS 2020"
     _loss_name: ClassVar = "SupConLoss"
-
-
-class MultiSimilarity(TrainedMap):
-    """The multi-similarity loss: pairs are weighted by their own and by relative similarity.
-
-    Parameters and attributes are those of `TrainedMap`.
-    """
-
-    name: ClassVar = "pml-MultiSimilarity"
-    summary: ClassVar = "linear map by the multi-similarity loss, pytorch-metric-learning's"
-    citation: ClassVar = "Wang, Han, Huang, Dong & Scott, CVPR 2019"
-    _loss_name: ClassVar = "MultiSimilarityLoss"
-    _miner_name: ClassVar = "MultiSimilarityMiner"
-
-
-class TripletMargin(TrainedMap):
-    """The triplet margin loss: over all triplets, a class is nearer than others by a margin.
-
-    Parameters and attributes are those of `TrainedMap`.
-    """
-
-    name: ClassVar = "pml-Triplet"
-    summary: ClassVar = "linear map by the triplet margin loss, pytorch-metric-learning's"
-    citation: ClassVar = "Schroff, Kalenichenko & Philbin, CVPR 2015"
-    _loss_name: ClassVar = "TripletMarginLoss"
-    _miner_name: ClassVar = "TripletMarginMiner"

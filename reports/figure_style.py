@@ -74,6 +74,7 @@ LEARNERS = (
         "DeepRanking",
         "LocalDistances",
     ),
+    *("PLDA", "WCCN", "GMML", "ForestProximity"),
 )
 """Their places decide how learners look: a new one is added last."""
 

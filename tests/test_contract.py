@@ -14,9 +14,9 @@ QUICK["DeepRanking"] = {"n_steps": 320, "dimension": 16}
 EMBEDDER = {f"embedder__{name}": value for name, value in QUICK["DeepRanking"].items()}
 QUICK["OnEmbedding"] = {**EMBEDDER, "learner__n_steps": 1000}
 QUICK["OnEmbeddingAndFeatures"] = EMBEDDER
-PML = ("ArcFace", "MultiSimilarity", "ProxyAnchor", "ProxyNCA", "SupCon", "Triplet")
+PML = ("ArcFace", "ProxyAnchor", "ProxyNCA", "SupCon")
 QUICK["scikit-learn-NCA"] = {"max_iter": 10}
-QUICK |= {f"pml-{loss}": {"n_epochs": 20} for loss in PML}
+QUICK |= {name: {"n_epochs": 20} for name in ("InfoNCE", *(f"pml-{loss}" for loss in PML))}
 
 
 digit_items = cache(contract.digit_items)

@@ -181,3 +181,11 @@ def test_pairs_given_have_the_optimum_of_their_objective():
     assert [both_kinds.signs.tolist(), counts.tolist()] == [[1, -1], [2, 1]]
     with pytest.raises(ValueError, match="none of 1 do"):
         ITML().partial_fit_pairs(X, [[0, 0]], np.empty((0, 2), dtype=int))
+
+
+@pytest.mark.parametrize(("n_classes", "n_pairs"), [(3, 240), (9, 2880), (10, 3000), (60, 3000)])
+def test_pairs_grow_with_the_classes_up_to_a_limit(n_classes, n_pairs):
+    y = np.arange(2 * n_classes) % n_classes
+    X = np.random.default_rng(0).normal(size=(len(y), 2))
+    learner = ITML(gamma=1e-3, random_state=0).fit(X, y)
+    assert learner.n_pairs_ == n_pairs

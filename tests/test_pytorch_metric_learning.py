@@ -1,4 +1,4 @@
-"""Linear maps trained by pytorch-metric-learning's losses; skipped where it is not installed."""
+"""Linear maps trained with torch, by pytorch-metric-learning's losses and ours; else skipped."""
 
 import subprocess
 import sys
@@ -9,19 +9,12 @@ from sklearn.datasets import load_digits
 from sklearn.preprocessing import normalize
 
 from oasis_bench import algorithms
-from oasis_bench.algorithms.pytorch_metric_learning import SupervisedContrastive
+from oasis_bench.algorithms import InfoNCE, SupervisedContrastive
 from oasis_bench.plugins import load_model, save_model
 
 pytest.importorskip("pytorch_metric_learning", reason='needs pip install -e ".[pml]"')
 
-NAMES = [
-    "ArcFace",
-    "MultiSimilarity",
-    "ProxyAnchor",
-    "ProxyNCA",
-    "SupervisedContrastive",
-    "TripletMargin",
-]
+NAMES = ["ArcFace", "InfoNCE", "ProxyAnchor", "ProxyNCA", "SupervisedContrastive"]
 
 
 @pytest.fixture(scope="module")
@@ -41,16 +34,33 @@ def contrastive(L, X, y, temperature=0.1):
     return -np.mean([log_p[i, same[i]].mean() for i in range(len(y))])
 
 
-def test_the_first_step_goes_down_the_slope_of_the_published_loss():
+def info_nce(L, X, y, temperature=0.05):
+    """Return the mean over pairs of one class of - log of their share beside all other classes."""
+    Z = X @ L.T
+    Z /= np.linalg.norm(Z, axis=1, keepdims=True)
+    weights = np.exp(Z @ Z.T / temperature)
+    losses = [
+        -np.log(weights[i, j] / (weights[i, j] + weights[i, y != y[i]].sum()))
+        for i in range(len(y))
+        for j in range(len(y))
+        if i != j and y[i] == y[j]
+    ]
+    return np.mean(losses)
+
+
+@pytest.mark.parametrize(
+    ("cls", "loss"), [(SupervisedContrastive, contrastive), (InfoNCE, info_nce)]
+)
+def test_the_first_step_goes_down_the_slope_of_the_published_loss(cls, loss):
     """Adam's first step is the learning rate against the sign of each slope."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(12, 4)), np.repeat([0, 1, 2], 4)
-    learner = SupervisedContrastive(learning_rate=1e-3, n_epochs=1, random_state=0).fit(X, y)
+    learner = cls(learning_rate=1e-3, n_epochs=1, random_state=0).fit(X, y)
     slopes, h = np.empty((4, 4)), 1e-5
     for place in np.ndindex(4, 4):
         change = np.zeros((4, 4))
         change[place] = h
-        up, down = (contrastive(np.eye(4) + sign * change, X, y) for sign in (1, -1))
+        up, down = (loss(np.eye(4) + sign * change, X, y) for sign in (1, -1))
         slopes[place] = (up - down) / (2 * h)
     steep = np.abs(slopes) > 1e-3
     assert steep.sum() > 10

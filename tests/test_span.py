@@ -53,7 +53,7 @@ def test_who_says_that_rotations_do_not_matter_scores_in_the_span_as_before(name
     np.testing.assert_allclose(*scores, rtol=1e-2, atol=1e-2 * np.abs(scores[0]).max())
 
 
-@pytest.mark.parametrize("name", ["LFDA", "MMC", "MCML", "RCA"])
+@pytest.mark.parametrize("name", ["LFDA", "MMC", "MCML", "RCA", "GMML", "PLDA", "WCCN"])
 def test_candidates_that_share_work_learn_what_each_learns_alone(name, wide):
     grid = ParameterGrid(dict(LEARNERS[name].search_space))
     alone = [LEARNERS[name](**params).fit(wide.X, wide.y) for params in grid]

@@ -14,6 +14,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import normalize, scale
 
 from oasis_bench.algorithms import (
+    GMML,
     ITML,
     LDA,
     LEGO,
@@ -23,7 +24,9 @@ from oasis_bench.algorithms import (
     MMC,
     NCA,
     OASIS,
+    PLDA,
     RCA,
+    WCCN,
     AveragedOASIS,
     ClassifierPosterior,
     CosineOASIS,
@@ -31,6 +34,7 @@ from oasis_bench.algorithms import (
     DissimOASIS,
     Euclidean,
     FastLMNN,
+    ForestProximity,
     LocalDistances,
     LogDetOASIS,
     MiniBatchOASIS,
@@ -58,6 +62,7 @@ learners += [NearestNeighbourMemory()]
 learners += [learner(n_steps=1000, random_state=0) for learner in in_steps]
 learners += [LMNN(), FastLMNN(), MCML(), NCA(random_state=0), LDA(), LFDA(), RCA(), MMC()]
 learners += [ITML(random_state=0), LocalDistances(random_state=0)]
+learners += [PLDA(), WCCN(), GMML(), ForestProximity(random_state=0)]
 
 ranks = {}
 for learner in learners:
@@ -77,7 +82,7 @@ for learner in learners:
 # The darker a point, the earlier the test row ranks this training row.  If all rows of the class
 # come first, there are three dark blocks on the diagonal.  A block of one shade means that the
 # learner knows the class and nothing else, as `NearestNeighbourMemory` does.
-figure, panels = plt.subplots(6, 5, figsize=(10, 12.5), layout="constrained")
+figure, panels = plt.subplots(7, 5, figsize=(10, 14.5), layout="constrained")
 for axes in panels.flat:
     axes.set_axis_off()
 for axes, (name, order) in zip(panels.flat, ranks.items(), strict=False):

@@ -1,4 +1,4 @@
-"""Fits of LMNN, NCA, MCML, ITML, LEGO and the closed forms: CPU time, memory, objective."""
+"""Fits of learners from labels and of LEGO: CPU time, memory, objective."""
 
 import time
 
@@ -8,7 +8,21 @@ from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from sklearn.preprocessing import normalize
 from threadpoolctl import threadpool_limits
 
-from oasis_bench.algorithms import ITML, LEGO, LFDA, LMNN, MCML, MMC, NCA, RCA, Covariance, FastLMNN
+from oasis_bench.algorithms import (
+    GMML,
+    ITML,
+    LEGO,
+    LFDA,
+    LMNN,
+    MCML,
+    MMC,
+    NCA,
+    PLDA,
+    RCA,
+    Covariance,
+    FastLMNN,
+    ForestProximity,
+)
 from oasis_bench.algorithms.nca import Objective
 from oasis_bench.datasets import MNIST
 
@@ -36,8 +50,8 @@ def images(n):
 
 
 LEARNERS = {
-    **{learner.name: learner() for learner in (LMNN, MCML, MMC, RCA, LFDA, Covariance)},
-    **{name: learner(random_state=0) for name, learner in (("NCA", NCA), ("ITML", ITML))},
+    **{it.name: it() for it in (LMNN, MCML, MMC, RCA, LFDA, GMML, PLDA, Covariance)},
+    **{it.name: it(random_state=0) for it in (NCA, ITML, ForestProximity)},
     "LEGO": LEGO(n_steps=20_000, random_state=0),
 }
 MANY_ROWS = {"FastLMNN": FastLMNN(), "NCA to 8": NCA(8)}
