@@ -92,7 +92,7 @@ def _uses(view: RunView) -> str:
 def _legend_of_uses(view: RunView) -> dict[str, dict[str, Any]]:
     """Return the legend entries of the uses; none if the run has only the direct use."""
     uses = USES if view.has_posterior else {}
-    return {use: {"color": "0.3", "marker": "o", **look} for use, look in uses.items()}
+    return {use: {"color": "0.35", "marker": "o", **look} for use, look in uses.items()}
 
 
 def draw_against_time(
@@ -323,7 +323,7 @@ def draw_along_steps(view: RunView, split: str) -> fs.Plot | None:
                 axes.axhline(level, color=style["color"], linewidth=1.2)
                 right = axes.get_yaxis_transform()
                 axes.plot([1], [level], **style, transform=right, clip_on=False)
-    parts = {part: {"color": "0.3", "linestyle": line} for part, line in PARTS.items()}
+    parts = {part: {"color": "0.35", "linestyle": line} for part, line in PARTS.items()}
     fs.draw_legend(figure, entries(view, styles, trials), parts, lines=False)
     return figure
 

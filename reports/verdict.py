@@ -56,7 +56,8 @@ def answers(view: RunView, brief: bool = False) -> list[str]:
     """
     tasks = view.tasks if view.has_posterior else ()
     lines = [line for task in tasks if (line := _of_uses(view, task))]
-    needed = {"posterior": lines, "blended": view.is_blended and not (lines and brief)}
+    is_short = brief and bool(lines)
+    needed = {"posterior": lines, "brackets": is_short, "blended": view.is_blended and not is_short}
     lines += [line for task in view.tasks if (line := _of_task(view, task, brief))]
     words = [sentence(name, items=view.info.items) for name, holds in needed.items() if holds]
     last = filter(None, [_costs(view, brief), *words])
@@ -205,7 +206,7 @@ def _leads(view: RunView, it: Comparison) -> Iterator[str]:
         n = _number(it, gap.n)
         yield sentence("untested", learner=view.marked(name), gap=size, n=n)
     if any(not math.isnan(own[name].low) for name in nearest):
-        yield "Brackets are 95 % intervals."
+        yield sentence("brackets")
     if _is_classifier(view, best):
         yield f"{view.marked(best)} is a classifier and learns no metric."
         others = {k: v for k, v in it.means.items() if not _is_classifier(view, k) and v == v}
