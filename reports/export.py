@@ -43,9 +43,9 @@ COLUMNS = (
     *("dataset", "corpus", "kind", "subset", "subset_title", "n_classes", "split"),
     *("n_train", "n_test", "n_features"),
     *("task", "measure", "k", "name", "learner", "mean", "sd"),
-    *("as_learned", "partitions", "planned", "chance"),
+    *("direct", "posterior", "as_learned", "partitions", "planned", "chance"),
     *("verdict", "note", "scalings", "search", "candidates", "scaling", "params", "n_steps"),
-    "blend",
+    *("use", "tau", "blend"),
     *("transductive", "total_seconds", "tuning_seconds"),
     *(f"{name}{end}" for name in RANGES for end in ("", "_min", "_max")),
     *("seconds_per_query", "fit_peak_bytes", "model_bytes", "threads", "shared_cores", "processor"),
@@ -56,9 +56,9 @@ TEXTS = ("dataset", "subset", "subset_title", "task", "measure", "name", "learne
 NUMBERS = ("n_classes", "mean", "partitions")
 """Columns that a summary has to have; it may lack the others."""
 
-MORE_TEXTS = ("corpus", "kind", "note", "params", "scaling", "search", "blend")
+MORE_TEXTS = ("corpus", "kind", "note", "params", "scaling", "search", "use", "tau", "blend")
 MORE_NUMBERS = (
-    *("k", "n_train", "n_features", "sd", "as_learned", "candidates"),
+    *("k", "n_train", "n_features", "sd", "direct", "posterior", "as_learned", "candidates"),
     *("total_seconds", "tuning_seconds", "fit_seconds", "transductive"),
 )
 
@@ -121,15 +121,17 @@ WRITERS = {"csv": _csv, "parquet": _parquet}
 def result_rows(view: RunView) -> pd.DataFrame:
     """Return a row for each learner, class subset, task, headline and k.
 
-    The columns are `COLUMNS`.  mean, sd, as_learned and chance are over the `partitions` with a
-    result; if these are fewer than `planned`, `note` gives the reason.  `verdict` is from the
+    The columns are `COLUMNS`.  mean and sd are of the selected use, direct and posterior are the
+    means of both, and as_learned is that of the learner alone.  They are over the `partitions` with
+    a result; if these are fewer than `planned`, `note` gives the reason.  `verdict` is from the
     comparison with the best learner (see `analysis.statistics.BestLearners`).  Costs are medians
     over partitions, and _min and _max are their range.  `scalings`, `search` and `candidates`
-    (median) describe the search space.  `scaling`, `params`, `n_steps` and `blend` (the weight of
-    the learner) are as tuned for the task, with numbers of partitions if these differ.  Costs are
-    those of the first task of a split; `total_seconds` is the time of tuning and fit.  `corpus` is
-    the data set without its features.  `kind` is one of `KIND_OF_ITEMS`, 'embeddings', or the noun
-    for the items.  `commit` has all commits of the run.
+    (median) describe the search space.  `scaling`, `params`, `n_steps`, `use`, `tau` and `blend`
+    (of the selected use: tau, and the weight of the learner) are as tuned for the task, with
+    numbers of partitions if these differ.  Costs are those of the first task of a split;
+    `total_seconds` is the time of tuning and fit.  `corpus` is the data set without its features.
+    `kind` is one of `KIND_OF_ITEMS`, 'embeddings', or the noun for the items.  `commit` has all
+    commits of the run.
     """
     parts = []
     for task in view.tasks:
@@ -143,7 +145,8 @@ def result_rows(view: RunView) -> pd.DataFrame:
             for subset, learner in zip(own["subset"], own["learner"], strict=True)
         ]
         tuned = view.tuned_for(task)
-        trials = view.trials[view.trials["split"] == split].drop(columns=tuned.columns)
+        trials = view.trials[view.trials["split"] == split]
+        trials = trials.drop(columns=tuned.columns, errors="ignore")
         trials = trials.join(tuned, on="trial_id")
         cells = [
             {"subset": subset, "learner": learner, **_of_cell(view, of_cell)}
@@ -208,6 +211,8 @@ def _of_cell(view: RunView, trials: pd.DataFrame) -> dict[str, Any]:
         "candidates": tried.median(),
         "scaling": counted(done["scaling"].dropna()),
         "params": counted(done["params"].dropna().map(params_text)),
+        "use": counted(done["use"].dropna()),
+        "tau": counted(done["tau"].dropna().map("{:g}".format)),
         "blend": counted(done["blend"].dropna().map("{:g}".format)),
         "threads": done["threads"].max(),
         "shared_cores": int(done["shared_cores"].any()),

@@ -25,6 +25,12 @@ from oasis_bench.reports.words import WORDS
 NAME_WIDTH = 22
 FRONT: dict[str, Any] = {"label": "front", "color": "0.35", "linewidth": 1, "zorder": 1}
 PARTS: dict[str, Any] = {"test": "-", "train": (0, (4, 2)), "validation": (0, (1, 1.2))}
+USES: dict[str, Any] = {
+    "direct": {"linestyle": "-"},
+    "posterior": {"linestyle": (0, (4, 2)), "markerfacecolor": "white"},
+}
+"""The line and the marker of each use, in figures with both."""
+
 STEPS_LABEL = "learning steps (triplets)"
 
 MOST_LEARNERS = 11
@@ -61,7 +67,7 @@ def entries(
 def quality_against_time(view: RunView, task: str) -> list[fs.Drawing]:
     """Draw the first measure of a task against the time of tuning and fit."""
     name, figure = f"{task}_against_time", draw_quality_against_time(view, task)
-    words = {"task": task_title(task), "measure": view.names(task)[0]}
+    words = {"task": task_title(task), "measure": view.names(task)[0], "uses": _uses(view)}
     return fs.finish(name, figure, "against_time", view=view, **words)
 
 
@@ -74,19 +80,34 @@ def draw_quality_against_time(view: RunView, task: str) -> fs.Plot | None:
     figure, of_subset = panels(view, points, "tuning and fit", view.names(task)[0])
     for subset, axes in of_subset.items():
         draw_against_time(axes, points[points["subset"] == subset], styles)
-    fs.draw_legend(figure, entries(view, styles, points), {"Pareto front": FRONT}, lines=False)
+    others = {"Pareto front": FRONT, **_legend_of_uses(view)}
+    fs.draw_legend(figure, entries(view, styles, points), others, lines=False)
     return figure
+
+
+def _uses(view: RunView) -> str:
+    return WORDS["figures"]["uses"] if view.has_posterior else ""
+
+
+def _legend_of_uses(view: RunView) -> dict[str, dict[str, Any]]:
+    """Return the legend entries of the uses; none if the run has only the direct use."""
+    uses = USES if view.has_posterior else {}
+    return {use: {"color": "0.35", "marker": "o", **look} for use, look in uses.items()}
 
 
 def draw_against_time(
     axes: Axes, points: pd.DataFrame, styles: Mapping[str, fs.LearnerStyle]
 ) -> None:
-    """Draw learners at their seconds and values (middle, low, high), and the Pareto front."""
+    """Draw learners at their seconds and values (middle, low, high), and the Pareto front.
+
+    A learner may have a point for each `use`.
+    """
     axes.set_xlim(points["seconds_min"].min() / 1.6, points["seconds_max"].max() * 1.6)
     axes.margins(y=0.15)  # room for the names above points
     fs.log_seconds(axes)
     for row in points.to_dict("records"):
-        style = {**styles[row["learner"]], "linestyle": "", "markersize": 6}
+        style = {**styles[row["learner"]], **USES[row.get("use", "direct")]}
+        style |= {"linestyle": "", "markersize": 6}
         x, y, low, high = (row[name] for name in ("seconds", "middle", "low", "high"))
         errors = np.nan_to_num([[y - low], [high - y]])
         ends = [[x - row["seconds_min"]], [row["seconds_max"] - x]]
@@ -95,6 +116,7 @@ def draw_against_time(
     front = front.sort_values("seconds")
     axes.plot(front["seconds"], front["middle"], drawstyle="steps-post", **FRONT)
     middle = math.prod(axes.get_xlim()) ** 0.5
+    front = front.drop_duplicates("learner")
     for name, x, y in zip(front["learner"], front["seconds"], front["middle"], strict=True):
         axes.annotate(
             clip(name, NAME_WIDTH),
@@ -108,18 +130,19 @@ def draw_against_time(
 
 
 def times_and_values(view: RunView, task: str) -> pd.DataFrame:
-    """Return time and quality of each learner on each subset, if both are known.
+    """Return time and quality of each learner and use on each subset, if both are known.
 
-    Its columns: subset, learner, seconds (the median over partitions of tuning and fit
+    Its columns: subset, learner, use, seconds (the median over partitions of tuning and fit
     together), seconds_min, seconds_max; middle, the mean of the task's first headline, with low and
     high, a standard error below and above.
     """
     trials, measures = view.finished_on(view.split_of(task)), view.values[task]
     tuning = trials["tuning_seconds"].fillna(0)  # nothing to tune
     seconds = (tuning + trials["fit_seconds"]).where(lambda it: it > 0)
-    first = measures[measures["name"] == view.names(task)[0]].set_index("trial_id")["value"]
-    value = trials["trial_id"].map(first.to_dict()).astype(float)
-    known = trials.assign(seconds=seconds, value=value).dropna(subset=["seconds", "value"])
+    first = measures.loc[measures["name"] == view.names(task)[0], ["trial_id", *USES]]
+    first = first.melt("trial_id", var_name="use").astype({"value": float})
+    known = trials.assign(seconds=seconds).merge(first, on="trial_id")
+    known = known.dropna(subset=["seconds", "value"])
     columns = {
         "seconds": ("seconds", "median"),
         "seconds_min": ("seconds", "min"),
@@ -127,7 +150,7 @@ def times_and_values(view: RunView, task: str) -> pd.DataFrame:
         "middle": ("value", "mean"),
         "error": ("value", "sem"),
     }
-    cells: Any = known.groupby(["subset", "learner"], sort=False)
+    cells: Any = known.groupby(["subset", "learner", "use"], sort=False)
     found = pd.DataFrame(cells.agg(**columns).reset_index())
     error = found.pop("error")
     return found.assign(low=found["middle"] - error, high=found["middle"] + error)
@@ -147,7 +170,7 @@ def pareto_front(
 @mpl.rc_context(fs.STYLE)
 def task_figures(view: RunView, task: str) -> list[fs.Drawing]:
     """Draw the figures that a task has: nothing if it has no curve and only one class subset."""
-    words = {"task": task_title(task), "measure": view.names(task)[0]}
+    words = {"task": task_title(task), "measure": view.names(task)[0], "uses": _uses(view)}
     return [
         drawing
         for what, draw in (("by_classes", draw_by_classes), ("precision_at_k", draw_precision_at_k))
@@ -196,13 +219,16 @@ def draw_by_classes(view: RunView, task: str) -> fs.Plot | None:
         return None
     styles, figure = fs.learner_styles(view.learners), _by_classes(view, [first])
     (axes,) = figure.panels
-    spread = values.groupby(["learner", "subset"])["value"].agg(["mean", "sem"])
-    ends = {"low": spread["mean"] - spread["sem"], "high": spread["mean"] + spread["sem"]}
-    _draw_bars(view, axes, spread[["mean"]].assign(**ends), styles)
+    for use, look in USES.items() if view.has_posterior else (("direct", {}),):
+        spread = values.groupby(["learner", "subset"])[use].agg(["mean", "sem"]).astype(float)
+        ends = {"low": spread["mean"] - spread["sem"], "high": spread["mean"] + spread["sem"]}
+        own = {name: {**style, **look} for name, style in styles.items()}
+        _draw_bars(view, axes, spread[["mean"]].assign(**ends), own)
     each_once = values.drop_duplicates(["subset", "partition"])
     chances = each_once.groupby("subset")["chance"].mean().reindex(list(view.subsets))
     axes.plot(range(len(chances)), chances, **fs.CHANCE)
-    fs.draw_legend(figure, entries(view, styles, values), {"chance": fs.CHANCE})
+    others = {"chance": fs.CHANCE, **_legend_of_uses(view)}
+    fs.draw_legend(figure, entries(view, styles, values), others, lines=not view.has_posterior)
     return figure
 
 
@@ -291,13 +317,13 @@ def draw_along_steps(view: RunView, split: str) -> fs.Plot | None:
                 band = band_of(of_part, "n_steps", "value", partitions=len(own))
                 drawn = {**style, "markersize": 3, "linestyle": line}
                 fs.draw_band(axes, band, drawn, shade=part != "validation")
-            level = values.loc[values["trial_id"].isin(own["trial_id"]), "value"].mean()
+            level = values.loc[values["trial_id"].isin(own["trial_id"]), "as_learned"].mean()
             if own["n_steps"].isna().all() and not math.isnan(level):
                 # A learner without steps: a level line with its marker at the right end.
                 axes.axhline(level, color=style["color"], linewidth=1.2)
                 right = axes.get_yaxis_transform()
                 axes.plot([1], [level], **style, transform=right, clip_on=False)
-    parts = {part: {"color": "0.3", "linestyle": line} for part, line in PARTS.items()}
+    parts = {part: {"color": "0.35", "linestyle": line} for part, line in PARTS.items()}
     fs.draw_legend(figure, entries(view, styles, trials), parts, lines=False)
     return figure
 
@@ -335,6 +361,7 @@ def space_figures(view: RunView) -> list[fs.Drawing]:
         most=points.groupby(["learner", "label"]).size().max(),
         classes=f"of {n_shown} test classes, chosen at random, " if n_shown < n_classes else "",
         blended=", after the blend with the Euclidean baseline" if view.is_blended else "",
+        used=" in the selected use" if view.has_posterior else "",
     )
 
 

@@ -55,6 +55,10 @@ ALL = "all"
 
 FACETS = ("kind", *SIZES)
 
+VALUES = {"Direct": "direct", "Posterior": "posterior", "As learned": "as_learned"}
+OF_USE = {"Use": "use", "tau": "tau", "b": "blend"}
+"""Columns of results by their headers, which only some results have."""
+
 LEAST_EMBEDDED = 200
 """Columns from which on rows of real numbers count as embeddings."""
 
@@ -518,7 +522,8 @@ def _results_table(board: Leaderboard) -> Table:
     order = {name: place for place, name in enumerate(board.learners.index)}
     rows = board.cells.assign(place=board.cells["learner"].map(order))
     rows = rows.sort_values("place", kind="stable")
-    missing = rows.fillna({"blend": "-", "params": "-", "scaling": "-", "note": ""})
+    settings = (*OF_USE.values(), "params", "scaling")
+    missing = rows.fillna({**dict.fromkeys(settings, "-"), "note": ""})
     means = zip(rows["mean"], rows["sd"], strict=True)
     of_learners = (
         Cell(str(name), anchor=_anchor(board, key)) for key, name in rows["learner"].items()
@@ -531,8 +536,16 @@ def _results_table(board: Leaderboard) -> Table:
             Column("Data set", rows["dataset"], align="l"),
             Column("Classes", rows["subset_title"], align="l"),
             Column("Mean ± sd", [_mean_text(*pair) for pair in means]),
-            Column("As learned", rows["as_learned"], numbers_as("{:.3f}", "-")),
-            Column("b", missing["blend"]),
+            *(
+                Column(header, rows[name], numbers_as("{:.3f}", "-"))
+                for header, name in VALUES.items()
+                if rows[name].notna().any()
+            ),
+            *(
+                Column(header, missing[name], align="l")
+                for header, name in OF_USE.items()
+                if rows[name].notna().any()
+            ),
             Column("Partitions", rows["partitions"], "{:.0f}".format),
             Column("Training items", rows["n_train"], numbers_as("{:,.0f}", "-")),
             Column("Features", rows["n_features"], numbers_as("{:,.0f}", "-")),

@@ -42,23 +42,22 @@ def with_chance(numbers: pd.DataFrame) -> pd.DataFrame:
     """
     rows = numbers.drop_duplicates(["subset", "name"]).dropna(subset="chance")
     rows = rows.assign(learner=CHANCE, mean=rows["chance"], sd=math.nan, n=rows["n_measured"])
-    rows = rows.assign(as_learned=math.nan, blend=math.nan, verdict="", bold=False)
+    unknown = dict.fromkeys(("direct", "posterior", "as_learned", "blend"), math.nan)
+    rows = rows.assign(**unknown, verdict="", bold=False)
     return pd.concat([numbers, rows], ignore_index=True) if len(rows) else numbers
 
 
-def mean_texts(numbers: pd.DataFrame) -> list[str]:
+def mean_texts(numbers: pd.DataFrame, first: str) -> list[str]:
     """Write mean ± standard deviation of each row of `RunView.numbers`; '-' without a result.
 
-    The mean as learned follows if a blend with the baseline changed it.
+    The values of the `first` measure are marked if they are the baseline's.
     """
-    columns = (numbers[name] for name in ("mean", "sd", "n", "as_learned", "blend"))
+    columns = (numbers[name] for name in ("mean", "sd", "n", "blend", "name"))
     return [
-        f"{mean:.3f} ± {number_text(sd, '{:.3f}')}"
-        + f" ({learned:.3f})" * (learned != mean)
-        + ABSTAINED * (blend == 0)
+        f"{mean:.3f} ± {number_text(sd, '{:.3f}')}" + ABSTAINED * (blend == 0 and name == first)
         if n
         else "-"
-        for mean, sd, n, learned, blend in zip(*columns, strict=True)
+        for mean, sd, n, blend, name in zip(*columns, strict=True)
     ]
 
 
@@ -66,7 +65,8 @@ def measure_tables(view: RunView, task: str, which: str = "is_shown") -> list[Ta
     """Make a table of mean ± standard deviation, and chance, for each subset.
 
     Learners down; across, the measures that a column of `measures` marks: the headlines, and the
-    measures of the data that they are compared with.  Its CSV file has every measure.
+    measures of the data that they are compared with.  Further columns have the first measure for
+    each use and as learned, if the run has them.  Its CSV file has every measure.
     """
     return [
         _measure_table(view, task, str(subset), own, view.names(task, which))
@@ -79,7 +79,7 @@ def _measure_table(
 ) -> Table:
     split, shown = view.split_of(task), numbers[numbers["name"].isin(names)]
     keys = zip(shown["name"], shown["learner"], strict=True)
-    cells = dict(zip(keys, map(Cell, mean_texts(shown), shown["bold"]), strict=True))
+    cells = dict(zip(keys, map(Cell, mean_texts(shown, names[0]), shown["bold"]), strict=True))
     for name, chance in shown.drop_duplicates("name")[["name", "chance"]].to_numpy():
         cells[name, CHANCE] = Cell(number_text(chance, "{:.3f}", missing="-"))
     heads = {
@@ -87,12 +87,22 @@ def _measure_table(
         for name in view.learners
     }
     heads[CHANCE] = Cell(CHANCE)
+    of_first = shown[shown["name"] == names[0]].set_index("learner").reindex(list(heads))
+    has_posterior = of_first["posterior"].notna().any()
+    shows = {"direct": has_posterior, "posterior": has_posterior, "as_learned": view.is_blended}
+    values = (Column(name, [cells[name, it] for it in heads]) for name in names)
     return Table(
         name=f"{task}_{file_name(subset)}",
         title=f"{task_title(task)}, {view.subset_title(subset)}: mean ± {view.spread_text(task)}",
         columns=[
             Column("Learner", heads.values(), align="l"),
-            *(Column(name, [cells[name, it] for it in heads]) for name in names),
+            next(values),
+            *(
+                Column(name.replace("_", " "), of_first[name], numbers_as("{:.3f}", "-"))
+                for name in shows
+                if shows[name]
+            ),
+            *values,
         ],
         numbers=with_chance(numbers),
         notes=[
@@ -100,10 +110,13 @@ def _measure_table(
                 {
                     "bold": shown["bold"].any(),
                     "untested": shown["verdict"].eq("untested").any(),
-                    "blend": shown["blend"].lt(1).any(),
+                    "uses": has_posterior,
+                    "blend": view.is_blended,
                     "abstained": shown["blend"].eq(0).any(),
                 },
                 test=_test_text(view, task),
+                measure=names[0],
+                items=view.info.items,
             ),
             *_left_out(view, task, subset),
             *view.dagger_notes,

@@ -22,8 +22,7 @@ VARIABLES = {
     "#ffffff": "--paper",
     "#ebebeb": "--grid",
     "#999999": "--edge",
-    "#595959": "--soft",  # chance
-    "#4d4d4d": "--soft",
+    "#595959": "--soft",  # chance, legends
 }
 """Variables of `report.css` for the greys of `figure_style.STYLE`."""
 

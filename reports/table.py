@@ -306,7 +306,10 @@ def counted(texts: Iterable[str]) -> str:
 def wrapped(text: str) -> list[str]:
     """Cut a text into lines of at most 110 characters; paths with hyphens stay whole."""
     return textwrap.wrap(
-        printable(text), SUMMARY_WIDTH, subsequent_indent="  ", break_on_hyphens=False
+        printable(text, keep="\u00a0"),
+        SUMMARY_WIDTH,
+        subsequent_indent="  ",
+        break_on_hyphens=False,
     )
 
 

@@ -53,15 +53,14 @@ def answer_text(run: StoredRun) -> str:
     steps = [(f"{it.why}:", f"  {printable(it.command)}") for it in next_steps(view)[:1]]
     if sum(map(len, first)) + len(last) + 2 <= MOST_LINES:
         last += [line for step in steps for line in step]
-    left_out: list[str] = []
-    room = MOST_LINES - len(last)
-    while len(first) > 1 and sum(map(len, first)) + len(left_out) > room:
+    room, n_all = MOST_LINES - len(last), len(first)
+    while len(first) > 1 and sum(map(len, first)) > room:
         first.pop()
-        left_out = ["  (the other tasks are in the report)"]
     lines = [line for own in first for line in own]
-    if len(lines) > room - len(left_out):  # one answer, with many or long names
-        left_out = ["  (the rest is in the report)"]
-    return "\n".join([*lines[: room - len(left_out)], *left_out, *last])
+    is_cut = len(lines) > room  # one answer, with many or long names
+    if is_cut or (len(first) < n_all and len(lines) < room):
+        lines = [*lines[: room - 1], "  (the rest is in the report)"]
+    return "\n".join([*lines, *last])
 
 
 def summary_text(run: StoredRun, in_python: bool = False) -> str:

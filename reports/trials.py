@@ -36,7 +36,8 @@ def selection_table(view: RunView) -> Table:
     trials = cells.values()
     tried = [view.n_candidates.reindex(own["trial_id"]).fillna(1) for own in trials]
     columns = ["split", "subset", "n_classes", "learner", "partition", "scaling", "params"]
-    columns += ["n_steps", "measure", "validation", "training", "blend", "as_learned", "test"]
+    columns += ["n_steps", "use", "tau", "blend", "measure", "validation", "training"]
+    columns += ["direct", "posterior", "as_learned", "test"]
     columns += ["tuning_seconds", "fit_seconds"]
     return Table(
         name="selection",
@@ -53,19 +54,19 @@ def selection_table(view: RunView) -> Table:
             Column("Steps in each partition", map(_steps, trials), align="l"),
             Column("At an end", (_n_at_end(view, own) for own in trials)),
             Column("Validation", (own["validation"].mean() for own in trials), three_digits),
-            *[
-                Column(
-                    "b", [counted(it["blend"].map(numbers_as("{:g}", "none"))) for it in trials]
-                ),
-                Column("As learned", [it["as_learned"].mean() for it in trials], three_digits),
-            ]
+            *[Column("Use", map(_uses, trials), align="l")]
+            * (view.is_blended or view.has_posterior),
+            *[Column("As learned", [it["as_learned"].mean() for it in trials], three_digits)]
             * view.is_blended,
             Column("Test", (own["test"].mean() for own in trials), numbers_as("{:.3f}")),
         ],
         numbers=view.tuned[columns],
         notes=[
             *tuned_by_notes(view),
-            *notes_where({"weight": view.is_blended, "at_end": True}),
+            *notes_where(
+                {"use": view.has_posterior, "weight": view.is_blended, "at_end": True},
+                items=view.info.items,
+            ),
         ],
     )
 
@@ -86,6 +87,13 @@ def _tuned(view: RunView, trials: pd.DataFrame) -> str:
 def _steps(trials: pd.DataFrame) -> str:
     """Write the tuned numbers of steps."""
     return "; ".join(f"{n:,.0f}" for n in trials["n_steps"].dropna()) or "none"
+
+
+def _uses(trials: pd.DataFrame) -> str:
+    """Write the selected use with its tau and b, and the numbers of partitions that differ."""
+    tau = trials["tau"].map(numbers_as(", tau {:g}", ""))
+    blend = trials["blend"].map(numbers_as(", b {:g}", ""))
+    return counted(trials["use"].fillna("none") + tau + blend)
 
 
 def tuned_by_notes(view: RunView) -> Iterator[str]:

@@ -12,7 +12,7 @@ import pandas as pd
 from oasis_bench.analysis import MARGIN, Comparison, PairedInterval
 from oasis_bench.reports.table import plural, seconds_text, series
 from oasis_bench.reports.trials import TunedEnd, tuned_ends
-from oasis_bench.reports.view import RunView, task_title
+from oasis_bench.reports.view import BASELINE, RunView, task_title
 from oasis_bench.reports.words import WORDS, sentence
 from oasis_bench.system import without_options
 
@@ -31,6 +31,12 @@ PARTS = {"tuning_seconds": "tuning", "fit_seconds": "fit", "query_seconds": "que
 
 CLASSIFIER = "ClassifierPosterior"
 
+WITHOUT_METRIC = (BASELINE, "NearestNeighbourMemory", CLASSIFIER)
+"""Algorithms that learn no metric."""
+
+NEW_CLASSES = ("unseen-classes", "pairs")
+"""Splits whose test classes are not training classes."""
+
 NO_OTHER = "there is no other learner to compare it with"
 
 
@@ -43,14 +49,48 @@ class NextStep(NamedTuple):
 
 
 def answers(view: RunView, brief: bool = False) -> list[str]:
-    """Say who leads on each task, by how much, what is not significant, the costs, and the blend.
+    """Say whether learning helps, who leads on each task, by how much, the costs, and the blend.
 
     In brief: by the first measure, on the largest class subset, without the size of a difference
     that few partitions can show, and without how costs are made up.
     """
-    lines = [line for task in view.tasks if (line := _of_task(view, task, brief))]
-    last = filter(None, [_costs(view, brief), sentence("blended") if view.is_blended else ""])
+    tasks = view.tasks if view.has_posterior else ()
+    lines = [line for task in tasks if (line := _of_uses(view, task))]
+    is_short = brief and bool(lines)
+    needed = {"posterior": lines, "brackets": is_short, "blended": view.is_blended and not is_short}
+    lines += [line for task in view.tasks if (line := _of_task(view, task, brief))]
+    words = [sentence(name, items=view.info.items) for name, holds in needed.items() if holds]
+    last = filter(None, [_costs(view, brief), *words])
     return [*lines, *filter(None, [" ".join(last)])] if lines else []
+
+
+def _of_uses(view: RunView, task: str) -> str:
+    """Say whether learning a metric helps, and in which use, on the largest class subset."""
+    learners, split = view.experiment.learners.items(), view.split_of(task)
+    learned = [name for name, spec in learners if spec.algorithm not in WITHOUT_METRIC]
+    known = "New" if split in NEW_CLASSES else "Known"
+    for subset in reversed(view.subsets_of(split)):
+        it = view.compare_uses(task, subset, learned, BASELINE)
+        if it is not None and it.best is not None:
+            where = task_title(task).lower(), view.subset_title(subset), _number(it, len(it.scores))
+            return f"{known} classes ({', '.join(where)}): {' '.join(_gains(view, it))}"
+    return ""
+
+
+def _gains(view: RunView, it: Comparison) -> Iterator[str]:
+    """Say what the best use of a learner gains over each use of the baseline."""
+    direct, *posterior = [it.verdicts[name] for name in it.differences]
+    found = f"labels {posterior[0]}" if posterior and direct == "worse" else direct
+    yield WORDS["gains"][found].format(margin=MARGIN)
+    use, _, best = str(it.best).partition(" ")
+    named = {"learner": view.marked(best), "measure": it.name, "mean": it.means[str(it.best)]}
+    yield sentence("best_use", use=WORDS["uses"][use], **named)
+    gaps = []
+    for name, own in it.differences.items():
+        verdict = WORDS["verdicts"][it.verdicts[name]].removesuffix(" on shared partitions")
+        verdict += _uncorrected(own) * (it.verdicts[name] == "unclear")
+        gaps.append(f"{_gap(own)} {_side(own)} {WORDS['uses'][name.split()[0]]} ({verdict})")
+    yield f"{BASELINE} is {series(gaps)}."
 
 
 def _of_task(view: RunView, task: str, brief: bool) -> str:
@@ -166,7 +206,7 @@ def _leads(view: RunView, it: Comparison) -> Iterator[str]:
         n = _number(it, gap.n)
         yield sentence("untested", learner=view.marked(name), gap=size, n=n)
     if any(not math.isnan(own[name].low) for name in nearest):
-        yield "Brackets are 95 % intervals."
+        yield sentence("brackets")
     if _is_classifier(view, best):
         yield f"{view.marked(best)} is a classifier and learns no metric."
         others = {k: v for k, v in it.means.items() if not _is_classifier(view, k) and v == v}
@@ -183,7 +223,7 @@ def _is_equal(it: PairedInterval) -> bool:
 def _gap(it: PairedInterval) -> str:
     """Write the size of a difference, and its interval."""
     low, high = (it.low, it.high) if it.mean >= 0 else (-it.high, -it.low)
-    return f"{abs(it.mean):.3f}" + ("" if math.isnan(low) else f" [{low:.3f}, {high:.3f}]")
+    return f"{abs(it.mean):.3f}" + ("" if math.isnan(low) else f" [{low:z.3f}, {high:z.3f}]")
 
 
 def _number(it: Comparison, n: int) -> str:

@@ -342,7 +342,7 @@ def test_a_blend_that_is_no_blend_is_refused(tmp_path):
 
 @pytest.fixture
 def shown(tmp_path):
-    """A run of which A is the baseline in all partitions, and B in one."""
+    """A run of which A is the baseline in all partitions, and B in one; P is used by posterior."""
     trials = [
         fake_trial(name, 5, partition, mAP=mAP + 0.01 * partition, lift=lift, **blend)
         for partition in range(3)
@@ -351,14 +351,15 @@ def shown(tmp_path):
             ("A", 0.5, 0.2, {"blend": 0.0}),
             ("B", 0.6, 0.1, {"blend": (0.0, 0.5, 1.0)[partition]}),
             ("C", 0.55, 0.0, {"blend": 1.0}),
+            ("P", 0.5, 0.0, {"blend": 0.0, "gain": 0.05, "use": "posterior"}),
         )
     ]
-    return make_run(tmp_path / "shown", trials, ["Euclidean", "A", "B", "C"], 3, classes=(5,))
+    return make_run(tmp_path / "shown", trials, ["Euclidean", *"ABCP"], 3, classes=(5,))
 
 
 def test_the_answer_says_who_is_blended_and_who_is_the_baseline(shown, tmp_path):
-    first, *_, last = answers(view_of(shown))
-    assert "A got weight 0 in the blend on all partitions" in first
+    *answer, last = answers(view_of(shown))
+    assert "A got weight 0 in the blend on all partitions, so its values are" in " ".join(answer)
     assert "mixed with those of the Euclidean baseline" in last
     alone = make_run(tmp_path / "alone", [fake_trial("A"), fake_trial("B", mAP=0.6)], ["A", "B"], 1)
     assert not any("baseline" in line for line in answers(view_of(alone)))
@@ -371,4 +372,11 @@ def test_trials_and_exports_have_both_values_and_the_weight(shown):
     rows = result_rows(view_of(shown)).set_index(["learner", "measure", "k"])
     assert rows.loc[("A", "mAP", np.nan), "as_learned"].item() == pytest.approx(0.31)
     blends = rows["blend"].groupby("learner").first()
-    assert blends.to_dict() == {"Euclidean": "", "A": "0", "B": "0 (1); 0.5 (1); 1 (1)", "C": "1"}
+    of_all = {"Euclidean": "", "A": "0", "B": "0 (1); 0.5 (1); 1 (1)", "C": "1", "P": "0.75"}
+    assert blends.to_dict() == of_all
+    of_mAP = rows.xs("mAP", level="measure").droplevel("k")
+    values = of_mAP.loc["P", ["mean", "direct", "posterior"]].tolist()
+    assert values == pytest.approx([0.56, 0.51, 0.56])
+    assert of_mAP.loc["P", ["use", "tau"]].tolist() == ["posterior", "0.3"]
+    assert of_mAP.loc["A", ["use", "tau"]].tolist() == ["direct", ""]
+    assert np.isnan(of_mAP.loc["A", "posterior"])

@@ -347,6 +347,23 @@ def test_a_summary_counts_as_its_run_does(ranks, tmp_path, folders):
     pd.testing.assert_frame_equal(board_of(folder), of_runs)
 
 
+def test_results_of_before_the_uses_count_beside_those_with_them(ranks, tmp_path):
+    """The published results of protocol 1 have no column of the uses."""
+    scores, of_use = {"Euclidean": 0.5, "A": 0.6}, {"gain": 0.1, "use": "posterior"}
+    runs = [write_run(tmp_path / f"run{n}", f"set{n}", scores, **of_use) for n in range(2)]
+    assert main(["export", str(runs[0]), "--format", "summary", "--output", str(tmp_path)]) == 0
+    summary = tmp_path / "run0.csv"
+    rows = pd.read_csv(summary).drop(columns=["direct", "posterior", "use", "tau"])
+    rows.to_csv(summary, index=False)
+    status, _, err, folder = ranks(summary, runs[1])
+    assert (status, err) == (0, "")
+    found = pd.read_csv(folder / "tables" / "results_retrieval.csv").set_index("dataset")
+    assert found.loc["set0", ["direct", "posterior", "use", "tau"]].isna().all(axis=None)
+    new = found.loc["set1"].set_index("learner")
+    assert new.loc["A", ["score", "direct", "posterior"]].tolist() == pytest.approx([0.7, 0.6, 0.7])
+    assert new.loc["A", ["use", "tau"]].tolist() == ["posterior", 0.3]
+
+
 def test_kinds_of_features_are_one_corpus_and_two_kinds(ranks, tmp_path):
     scores = {"Euclidean": 0.5, "A": 0.6}
     network = {"features": "efficientnet-lite0"}

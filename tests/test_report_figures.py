@@ -14,7 +14,13 @@ from oasis_bench.reports.figure_style import (
     learner_styles,
     styles_in_order,
 )
-from oasis_bench.reports.figures import draw_by_classes, draw_costs, pareto_front, times_and_values
+from oasis_bench.reports.figures import (
+    draw_by_classes,
+    draw_costs,
+    pareto_front,
+    quality_against_time,
+    times_and_values,
+)
 from oasis_bench.reports.report_files import inline_svg
 from oasis_bench.reports.view import view_of
 
@@ -87,6 +93,36 @@ def test_measure_and_costs_are_drawn_against_the_number_of_classes(tmp_path):
     assert tuning[0] == [7.0, 7.0]
     one = view_of(make_run(tmp_path / "one", trials[:2], ["A"], partitions=2))
     assert draw_by_classes(one, "retrieval") is draw_costs(one, one.splits[0]) is None
+
+
+def test_both_uses_are_drawn_and_only_if_the_run_has_them(tmp_path):
+    trials = [
+        fake_trial("A", n_classes, p, 0.5, gain=0.1 if n_classes == 10 else 0.3, use="posterior")
+        for n_classes in (10, 20)
+        for p in range(2)
+    ]
+    view = view_of(make_run(tmp_path / "run", trials, ["A"], partitions=2, classes=(10, 20)))
+    (axes,) = draw_by_classes(view, "retrieval").panels
+    direct, posterior = (line for line, *_ in axes.containers)
+    assert direct.get_ydata().tolist() == [0.5, 0.5]
+    assert posterior.get_ydata().tolist() == [0.6, 0.8]
+    assert direct.get_color() == posterior.get_color()
+    assert (direct.get_linestyle(), posterior.get_linestyle()) == ("-", "--")
+    assert posterior.get_markerfacecolor() == "white" != direct.get_markerfacecolor()
+    points = times_and_values(view, "retrieval").set_index(["subset", "use"])["middle"]
+    assert points.to_dict() == pytest.approx(
+        {
+            **{("10", "direct"): 0.5, ("10", "posterior"): 0.6},
+            **{("20", "direct"): 0.5, ("20", "posterior"): 0.8},
+        }
+    )
+    (drawing,) = quality_against_time(view, "retrieval")
+    assert drawing.caption.endswith("open markers: by posterior.")
+    alone = [fake_trial("A", partition=p) for p in range(2)]
+    (drawing,) = quality_against_time(
+        view_of(make_run(tmp_path / "alone", alone, ["A"], partitions=2)), "retrieval"
+    )
+    assert b"posterior" not in drawing.svg
 
 
 def test_a_learner_looks_the_same_in_every_run_and_like_no_other():

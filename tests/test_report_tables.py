@@ -53,6 +53,40 @@ def test_means_deviations_and_chance_are_those_of_hand(tmp_path):
     assert rows.loc[("chance", at_k[0]), ["mean", "n"]].tolist() == pytest.approx([24 / 249, 5])
 
 
+def test_the_first_measure_has_a_column_for_each_use(tmp_path):
+    """A is used by posterior, B directly; C has no posterior on one partition, D on none."""
+    uses = {"A": (0.2, 0.2), "B": (-0.1, -0.1), "C": (0.1, None), "D": (None, None)}
+    trials = [
+        fake_trial(name, 10, p, 0.5, lift=0.3, blend=0.5, gain=gain, use="direct")
+        for name, gains in uses.items()
+        for p, gain in enumerate(gains)
+        if name != "A"
+    ]
+    trials += [
+        fake_trial("A", 10, p, 0.5, lift=0.3, blend=0.0, gain=0.2, use="posterior")
+        for p in range(2)
+    ]
+    run = make_run(tmp_path / "run", trials, list(uses), partitions=2)
+    (table,) = measure_tables(view_of(run), "retrieval")
+    assert table.header[:6] == (
+        *("Learner", "mAP", "direct", "posterior", "as learned"),
+        "precision at 1",
+    )
+    assert [row[:5] for row in texts(table)[:4]] == [
+        ["A", "0.700 ± 0.000", "0.500", "0.700", "0.200"],
+        ["B", "0.500 ± 0.000", "0.500", "0.400", "0.200"],
+        ["C", "0.500 ± 0.000", "0.500", "-", "0.200"],
+        ["D", "0.500 ± 0.000", "0.500", "-", "0.200"],
+    ]
+    assert any("mAP of both uses of a learner" in text for text in table.notes)
+    numbers = selection_table(view_of(run))
+    column = numbers.header.index("Use")
+    assert [row[column] for row in texts(numbers)] == [
+        "posterior, tau 0.3, b 0.75",
+        *["direct, b 0.5"] * 3,
+    ]
+
+
 def test_differences_have_an_interval_a_corrected_p_and_what_could_be_seen(tmp_path):
     run = run_of(
         tmp_path,

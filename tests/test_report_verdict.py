@@ -11,7 +11,7 @@ from oasis_bench.analysis import PairedInterval
 from oasis_bench.experiment import Experiment, LearnerSpec
 from oasis_bench.reports import write_report
 from oasis_bench.reports.report_files import unbroken
-from oasis_bench.reports.terminal import summary_text
+from oasis_bench.reports.terminal import MOST_LINES, answer_text, summary_text
 from oasis_bench.reports.verdict import answers, next_steps
 from oasis_bench.reports.view import view_of
 from oasis_bench.runs import read_run
@@ -196,3 +196,87 @@ def test_a_classifier_that_wins_is_said_to_be_no_metric(tmp_path):
     assert answers(view_of(run))[0].endswith(
         "P is a classifier and learns no metric. The best metric learner is A (0.704)."
     )
+
+
+NOISE = [-0.004, 0.002, 0.004, 0.001, -0.003]
+
+
+def run_of_uses(folder, direct, posterior, algorithms=None, tasks=("retrieval",)):
+    """Make a run of five partitions of learners with these mAPs directly and by posterior.
+
+    Those of A follow `NOISE`; a posterior of None is not offered.
+    """
+    trials = [
+        fake_trial(
+            name,
+            partition=p,
+            mAP=mAP + NOISE[p] * (name == "A"),
+            gain=None if posterior[name] is None else posterior[name] - mAP,
+            tasks=tasks,
+        )
+        for name, mAP in direct.items()
+        for p in range(5)
+    ]
+    algorithms = {"A": "OASIS", "Euclidean": "Euclidean", **(algorithms or {})}
+    specs = {name: asdict(LearnerSpec(algorithms[name])) for name in direct}
+    settings = {"learners": specs, "partitions": 5, "tasks": list(tasks)}
+    return read_run(write_run(folder, trials, settings))
+
+
+@pytest.mark.parametrize(
+    ("euclidean", "by_posterior", "gain"),
+    [
+        (0.5, 0.6, "learning a metric helps."),
+        (0.5, None, "learning a metric helps."),
+        (0.5, 0.7, "the labels help, and learning a metric adds less than 0.01 to them."),
+        (0.5, 0.693, "the labels help, and learning a metric adds nothing significant to them."),
+        (0.5, 0.8, "the labels help, and they help more without a learned metric."),
+        (0.7, 0.6, "learning a metric gains less than 0.01."),
+        (0.693, 0.6, "learning a metric brings no significant gain."),
+        (0.8, 0.6, "learning a metric does harm."),
+    ],
+)
+def test_the_answer_begins_with_what_learning_gains(tmp_path, euclidean, by_posterior, gain):
+    direct, posterior = {"A": 0.65, "Euclidean": euclidean}, {"A": 0.7, "Euclidean": by_posterior}
+    run = run_of_uses(tmp_path / "run", direct, posterior)
+    first = answers(view_of(run))[0]
+    assert first.startswith(f"Known classes (retrieval, 10 classes, 5 partitions): {gain} ")
+
+
+def test_the_answer_compares_the_best_use_with_both_of_euclidean(tmp_path):
+    """A direct .65, by posterior .7; a classifier that is better is no metric."""
+    direct, posterior = {"A": 0.65, "P": 0.9, "Euclidean": 0.5}, {"A": 0.7, "P": 0.9}
+    run = run_of_uses(
+        tmp_path / "run",
+        direct,
+        {**posterior, "Euclidean": 0.6},
+        {"P": "ClassifierPosterior"},
+        ("unseen-classes",),
+    )
+    over = [PairedInterval.of([d + it for it in NOISE], 250 / 650) for d in (0.2, 0.1)]
+    intervals = [f"{it.mean:.3f} [{it.low:.3f}, {it.high:.3f}] lower" for it in over]
+    assert answers(view_of(run))[0] == (
+        "New classes (unseen classes, 10 classes, 5 partitions): learning a metric helps. The best "
+        f"metric, A by posterior, has mAP 0.700. Euclidean is {intervals[0]} directly (worse) and "
+        f"{intervals[1]} by posterior (worse)."
+    )
+    assert "By posterior: training images vote for the classes" in answers(view_of(run))[-1]
+
+
+def test_the_terminal_shows_known_and_new_classes_in_nine_lines(tmp_path):
+    """Both come before who leads, and the whole is followed by the path of the report."""
+    means = {"A": 0.65, "Euclidean": 0.5}
+    trials = [
+        fake_trial(name, partition=p, mAP=mAP + NOISE[p], gain=0.1 + NOISE[p], tasks=(task,))
+        for name, mAP in means.items()
+        for p in range(5)
+        for task in ("retrieval", "unseen-classes")
+    ]
+    settings = {"tasks": ["retrieval", "unseen-classes"], "partitions": 5}
+    learners = {it: asdict(LearnerSpec("LMNN" if it == "A" else it)) for it in means}
+    run = read_run(write_run(tmp_path / "run", trials, {**settings, "learners": learners}))
+    text = answer_text(run)
+    assert text.startswith("Known classes (retrieval")
+    assert "\nNew classes (unseen classes" in text
+    assert len(text.splitlines()) <= MOST_LINES
+    assert summary_text(run).startswith("Known classes (retrieval")

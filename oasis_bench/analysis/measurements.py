@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -49,6 +49,12 @@ COMPARED_AT = {
     "1 - equal error rate": (0,),
 }
 """Measures in a comparison or a line on the terminal, with their k; 0: no k."""
+
+
+SETTINGS = ["scaling", "params", "n_steps", "use", "tau", "blend"]
+"""What the inner folds tune, in the table `tuned`."""
+
+USES = ["direct", "posterior"]
 
 
 def measure_name(measure: str, k: float | None) -> str:
@@ -170,15 +176,14 @@ class RunAnalysis:
         """The finished trials, by split and partition, with the settings that each measure tuned.
 
         A row for each trial and measure: its `task` and `measure`, the tuned settings, and the
-        value of the measure on the inner folds (validation), on test items (test), and of the
-        learner alone (as_learned).  training is the value of the first measure for the learner
-        alone, among the training items; NaN if it is not known.
+        value of the measure on the inner folds (validation), on test items (test), for each use
+        (direct and posterior), and of the learner alone (as_learned).  training is the value of the
+        first measure for the learner alone, among the training items; NaN if it is not known.
         """
-        tuned = ["scaling", "params", "n_steps", "blend"]
-        trials = self.finished.sort_values("partition").drop(columns=tuned)
-        own = self.stored.tuned.drop_duplicates(["trial_id", "task"])
+        trials = self.finished.sort_values("partition").drop(columns=SETTINGS, errors="ignore")
+        own = self._selected.drop_duplicates(["trial_id", "task"])
         names = [measure_name(*pair) for pair in zip(own["measure"], own["k"], strict=True)]
-        own = own[["trial_id", "task", *tuned]]
+        own = own[["trial_id", "task", *SETTINGS]]
         own = own.assign(measure=pd.Series(names, own.index, dtype="str"))
         rows = trials.merge(own, on="trial_id", how="left")
         keys = ["trial_id", "task", "scaling", "params", "n_steps"]
@@ -187,7 +192,7 @@ class RunAnalysis:
         values = values.drop(columns="measure")
         values = values.rename(columns={"name": "measure", "value": "test"})
         keys = ["trial_id", "task", "measure"]
-        rows = rows.merge(values[[*keys, "test", "as_learned"]], on=keys, how="left")
+        rows = rows.merge(values[[*keys, "test", *USES, "as_learned"]], on=keys, how="left")
         first = rows["task"] == rows.groupby("trial_id")["task"].transform("first")
         numbers = self.stored.fit_numbers
         training = numbers[numbers["name"] == TRAINING].set_index("trial_id")["value"]
@@ -195,10 +200,18 @@ class RunAnalysis:
         return pd.concat([rows[rows["split"] == split] for split in self.splits])
 
     def tuned_for(self, task: str) -> pd.DataFrame:
-        """Return the tuned scaling, params, n_steps and blend of a task, by trial_id."""
+        """Return the `SETTINGS` of a task, by trial_id."""
         gallery = self.info.sources.tasks[task].gallery
-        tuned = self.stored.tuned[self.stored.tuned["gallery"] == gallery]
-        return tuned.set_index("trial_id")[["scaling", "params", "n_steps", "blend"]]
+        tuned = self._selected[self._selected["gallery"] == gallery]
+        return tuned.set_index("trial_id")[SETTINGS]
+
+    @cached_property
+    def _selected(self) -> pd.DataFrame:
+        """The table `tuned`, with tau and blend of the selected use."""
+        rows = self.stored.tuned
+        by_votes = rows["use"] == "posterior"
+        blend = rows["posterior_blend"].where(by_votes, rows["blend"])
+        return rows.assign(tau=rows["tau"].where(by_votes), blend=blend)
 
     @cached_property
     def measures_that_tuned(self) -> pd.DataFrame:
@@ -278,6 +291,11 @@ class RunAnalysis:
     def is_blended(self) -> bool:
         """Whether a learner was blended with the Euclidean baseline."""
         return bool(self.stored.trials["blend"].notna().any())
+
+    @cached_property
+    def has_posterior(self) -> bool:
+        """Whether the posterior use of a learner was evaluated."""
+        return bool(self.stored.measures["posterior"].notna().any())
 
     @cached_property
     def measures(self) -> dict[str, pd.DataFrame]:
@@ -395,13 +413,37 @@ class RunAnalysis:
                 found.append(replace(own, subset=subset, name=name))
         return found
 
+    def compare_uses(
+        self, task: str, subset: str, learned: Sequence[str], baseline: str
+    ) -> Comparison | None:
+        """Compare the best use of some learners with both uses of a baseline.
+
+        By the first measure of the task.  The scores have a column for each use, such as 'posterior
+        OASIS'.  A use that was not offered on all partitions is left out.  None if there is nothing
+        to compare.
+        """
+        rows, name = self.values[task], self.names(task, "is_compared")[0]
+        rows = rows[(rows["subset"] == subset) & (rows["name"] == name)]
+        scores = rows.pivot(index="partition", columns="learner", values=USES).astype(float)
+        means = scores.loc[:, scores.notna().all()].mean()
+        own, others = (means[means.index.isin(it, level=1)] for it in (learned, [baseline]))
+        if own.empty or others.empty:
+            return None
+        pairs: list[Any] = [own.idxmax(), *others.index]
+        scores = scores[pairs].set_axis([f"{use} {learner}" for use, learner in pairs], axis=1)
+        least, rho = LEAST_SETS if self.experiment.replicates else 2, self.rho
+        best = str(scores.columns[0])
+        found = compare_to_best(scores, rho[subset, self.split_of(task)], best, least)
+        return replace(found, subset=subset, name=name)
+
     @cached_property
     def numbers(self) -> dict[str, pd.DataFrame]:
         """Mean, spread, chance and comparison of each measure of each task.
 
         A row for each subset, measure and learner: subset, n_classes, learner, measure, k, name
-        (see `measures`), mean, sd, as_learned (the mean of the learner alone), blend (the largest
-        weight of the learner, NaN if not blended), n (partitions), n_measured (partitions with a
+        (see `measures`), mean, sd, direct and posterior (the means of both uses, NaN if not offered
+        on all partitions), as_learned (the mean of the learner alone), blend (the largest weight of
+        the learner, NaN if not blended), n (partitions), n_measured (partitions with a
         value of any learner), chance (mean over the partitions, each counted once), verdict (see
         `Comparison`; '' for a measure that is not a headline), and bold.
         """
@@ -412,8 +454,14 @@ class RunAnalysis:
         keys = ["subset", "name"]
         spread = values.groupby([*keys, "learner"])["value"].agg(["mean", "std", "count"])
         blends = self.tuned_for(task)["blend"].astype(float)
-        values = values.assign(blend=values["trial_id"].map(blends))
-        learned = values.groupby([*keys, "learner"]).agg({"as_learned": "mean", "blend": "max"})
+        values = values.assign(
+            blend=values["trial_id"].map(blends), voted=values["posterior"].notna()
+        )
+        of_learner = values.groupby([*keys, "learner"])
+        learned = of_learner.agg(
+            {**dict.fromkeys([*USES, "as_learned"], "mean"), "blend": "max", "voted": "all"}
+        )
+        learned["posterior"] = learned["posterior"].where(learned.pop("voted"))
         partitions = values.drop_duplicates([*keys, "partition"]).groupby(keys)["chance"]
         each_once = partitions.agg(["mean", "size"]).set_axis(["chance", "n_measured"], axis=1)
         cells = pd.MultiIndex.from_product(
@@ -442,6 +490,7 @@ class RunAnalysis:
                 errors = {name: it.standard_error(name) for name in self.learners}
                 unblended = rows & (numbers["as_learned"] == numbers["mean"])
                 numbers.loc[rows, "mean"] = numbers.loc[rows, "learner"].map(it.means)
+                numbers.loc[rows, "direct"] = numbers.loc[rows, "mean"]
                 numbers.loc[unblended, "as_learned"] = numbers.loc[unblended, "mean"]
                 numbers.loc[rows, "sd"] = numbers.loc[rows, "learner"].map(errors)
         on_all = numbers["n"] == numbers["n_measured"]
@@ -451,5 +500,5 @@ class RunAnalysis:
         numbers["bold"] &= stands_out
         numbers["n_classes"] = numbers["subset"].map(self.subsets)
         columns = ["subset", "n_classes", "learner", "measure", "k", "name", "mean", "sd", "n"]
-        columns += ["as_learned", "blend", "n_measured", "chance", "verdict", "bold"]
+        columns += [*USES, "as_learned", "blend", "n_measured", "chance", "verdict", "bold"]
         return numbers[columns]
