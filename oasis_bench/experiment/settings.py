@@ -216,13 +216,12 @@ class Experiment:
     )
     search: Search = setting(
         str(CANDIDATES),
-        "tuning budget of each trial: a number of candidates, such as 20; processor "
-        f"time, such as 60s (at most {CANDIDATES} candidates); or off. The defaults are tried "
-        "first, then random candidates. With more than 3 candidates the first inner fold "
+        "tuning budget of each trial: a number of candidates, such as 20, or off. The defaults are "
+        "tried first, then random candidates. With more than 3 candidates the first inner fold "
         "validates all, and the other folds the best third",
         Search,
         words=f"{CANDIDATES} candidates",
-        metavar="N,TIME",
+        metavar="N",
         numbers_as_text=True,
     )
     blend: str = setting(

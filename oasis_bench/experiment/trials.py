@@ -517,19 +517,17 @@ def candidates(
     """List the candidates of a learner in the order in which they are tried.
 
     They are all combinations of scalings, the default first, and of values of the grid.  If there
-    are more than the search allows, or the search is limited by time, the first is the one closest
-    to the learner's defaults.  `_evenly` then draws others that fill the space evenly.  They are
-    the same for all partitions.
+    are more than the search allows, the first is the one closest to the learner's defaults.
+    `_evenly` then draws others that fill the space evenly.  They are the same for all partitions.
     """
     all_of_them = [Candidate(s, p) for s in scalings for p in ParameterGrid(dict(grid))]
-    n_tried = min(search.candidates or len(all_of_them), len(all_of_them))
-    if n_tried == len(all_of_them) and search.seconds is None:
+    if search.candidates is None or search.candidates >= len(all_of_them):
         return tuple(all_of_them)
     axes = [[*scalings], *([*grid[name]] for name in sorted(grid))]
     usual = [scalings[0], *(defaults.get(name) for name in sorted(grid))]
     first = [axis.index(it) if it in axis else 0 for axis, it in zip(axes, usual, strict=True)]
     rng = np.random.default_rng(derive_seed(seed, "search", learner))
-    places = _evenly([*map(len, axes)], first, n_tried, rng)
+    places = _evenly([*map(len, axes)], first, search.candidates, rng)
     return tuple(all_of_them[place] for place in places)
 
 

@@ -22,7 +22,7 @@ from oasis_bench.plugins import MetricLearner
 from oasis_bench.system import die_with_parent, shared
 from oasis_bench.trial import wall
 from oasis_bench.trial.learner_side.fit_data import FitData
-from oasis_bench.trial.learner_side.meter import Stopwatch, cpu_seconds
+from oasis_bench.trial.learner_side.meter import Stopwatch
 
 LONGEST_WAIT = 1.0
 """Seconds between two checks whether a fold's process has died."""
@@ -73,8 +73,8 @@ class FoldJob(NamedTuple):
     is_winner: bool = False  # its blends are validated
 
 
-Done: TypeAlias = tuple[FoldJob, Values, float]
-"""A finished job, the values of the fitted learner, and the processor time of the job."""
+Done: TypeAlias = tuple[FoldJob, Values]
+"""A finished job, and the values of the fitted learner."""
 
 
 class FoldWork:
@@ -98,7 +98,6 @@ class FoldWork:
 
     def __call__(self, job: FoldJob, timer: Timer) -> Done:
         """Fit the learner of a lane and validate it."""
-        before = cpu_seconds()
         if job.start is None:
             self._learners[job.lane] = self._folds.make(job.params, job.fold)
         learner = self._learners[job.lane]
@@ -116,7 +115,7 @@ class FoldWork:
                 values = self._folds.blend_values(learner, data, baselines)
             else:
                 values = self._folds.values(learner, data)
-        return job, values, cpu_seconds() - before
+        return job, values
 
 
 class InTurn:
