@@ -257,6 +257,8 @@ def standing_table(board: Leaderboard) -> Table:
             *[Column(f"p, {leader}", rows["p_leader"], p_text)] * (leader != board.baseline),
             Column("Seconds", rows["seconds"], lambda it: "-" if pd.isna(it) else seconds_text(it)),
             Column("Candidates", rows["candidates"], numbers_as("{:.0f}", "-")),
+            *[Column("Settings", rows["settings"], numbers_as("{:.0f}", "-"))]
+            * bool(rows["settings"].notna().any()),
             Column("Stand-ins", rows["stand_ins"]),
         ],
         numbers=rows.round(6),
@@ -551,7 +553,7 @@ def _mean_text(mean: float, sd: float) -> str:
     return "-" if pd.isna(mean) else f"{mean:.3f} ± {number_text(sd, '{:.3f}')}"
 
 
-ON_THE_PAGE_ALONE = ("As learned, %", "Candidates")
+ON_THE_PAGE_ALONE = ("As learned, %", "Candidates", "Settings")
 """Columns for which a terminal is too narrow."""
 
 

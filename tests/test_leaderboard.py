@@ -24,7 +24,7 @@ def cells_of(scores, **columns):
     """Make the cells of corpora, one of each, from a dict from learners to their scores."""
     rows = [
         {"corpus": f"c{place:02}", "cell": f"c{place:02}", "learner": name, "score": score}
-        | {"seconds": 1.0, "as_learned": score, "candidates": 1.0}
+        | {"seconds": 1.0, "as_learned": score, "candidates": 1.0, "settings": 8.0}
         | {key: values[place] for key, values in columns.items()}
         for name, own in scores.items()
         for place, score in enumerate(own)

@@ -77,8 +77,9 @@ def test_the_summary_of_a_run_has_a_row_for_each_learner_subset_task_measure_and
     assert (row["tuning_seconds"], row["seconds_per_query"]) == (7, 0.5 / 100)
     assert row["fit_peak_bytes"] == pytest.approx(50 * 2**20, rel=1e-5)
     assert (row["n_train"], row["n_test"], row["n_features"]) == (160, 100, 64)
-    assert (row["candidates"], row["params"], row["n_steps"]) == (
+    assert (row["candidates"], row["settings"], row["params"], row["n_steps"]) == (
         1,
+        4,
         "C=0 (1); C=1 (1); C=2 (1)",
         2000,
     )

@@ -36,16 +36,16 @@ class Leaderboard:
         The results to compare, with a row for each learner and cell, such as a class subset of a
         corpus: task, name (of the measure), corpus, cell, learner, score (at most 1, larger is
         better; NaN without a result), as_learned (the score of the learner alone; NaN if not
-        known), seconds, candidates (tried by the search).  No two corpora share the name of a
-        cell.  Cells in which the baseline has no result or no error do not count.
+        known), seconds, candidates and settings (tried by the search).  No two corpora share the
+        name of a cell.  Cells in which the baseline has no result or no error do not count.
     baseline : str
     learners : DataFrame
         A row for each learner, by average rank, unranked learners last: ranked, corpora (with its
         own result), stand_ins, average_rank, error_reduction (the median over corpora) with its
         _low, _high, _mean and _as_learned (without blending), above_0 (the corpora with a positive
-        one), p_baseline and p_leader (of `signed_rank_tests`), seconds and candidates (of the
-        median corpus).  An unranked learner has neither rank nor test, and its figures are of the
-        corpora with its own result.
+        one), p_baseline and p_leader (of `signed_rank_tests`), seconds, candidates and settings (of
+        the median corpus).  An unranked learner has neither rank nor test, and its figures are of
+        the corpora with its own result.
     saved : DataFrame of shape (n_corpora, n_ranked)
         The error reduction of each ranked learner on each corpus.
     learned : DataFrame of shape (n_corpora, n_ranked)
@@ -89,7 +89,7 @@ class Leaderboard:
         )
         learned = learned.where(is_learned | (~is_own & ranked))  # a stand-in saves nothing
         measured = cells[cells["score"].notna()].groupby(["learner", "corpus"])
-        typical = measured[["seconds", "candidates"]].mean().groupby("learner").median()
+        typical = measured[["seconds", "candidates", "settings"]].mean().groupby("learner").median()
         learners = pd.DataFrame(
             {
                 "ranked": ranked,
@@ -104,8 +104,7 @@ class Leaderboard:
                 "p_baseline": signed_rank_tests(of_ranked, baseline),
                 "p_leader": signed_rank_tests(of_ranked, str(ranks.index[0])),
                 "error_reduction_as_learned": learned.median(),
-                "seconds": typical["seconds"],
-                "candidates": typical["candidates"],
+                **typical,
             }
         )
         return cls(

@@ -215,10 +215,17 @@ class RunAnalysis:
         return bool(self.measures_that_tuned["split"].duplicated().any())
 
     @cached_property
-    def n_candidates(self) -> pd.Series[int]:
-        """The number of candidates on the inner folds of each tuned trial, by trial_id."""
-        tried = self.validation[["trial_id", "scaling", "params"]].drop_duplicates()
-        return tried["trial_id"].value_counts()
+    def n_tried(self) -> pd.DataFrame:
+        """The numbers of candidates and of validated settings of each tuned trial, by trial_id.
+
+        A setting is a candidate after a number of steps.
+        """
+        candidate = ["trial_id", "scaling", "params"]
+        settings = self.validation.drop_duplicates([*candidate, "n_steps"])
+        counts = {"candidates": settings.drop_duplicates(candidate), "settings": settings}
+        return pd.DataFrame(
+            {name: rows["trial_id"].value_counts() for name, rows in counts.items()}
+        )
 
     @cached_property
     def costs(self) -> dict[str, pd.DataFrame]:
