@@ -343,7 +343,8 @@ def sentences(board: Leaderboard) -> Iterator[str]:
         )
         unlike = f"{subject} not distinguishable from {leader} on {len(board.corpora)} data sets"
         texts += [unlike if unclear else f"All others are significantly worse than {leader}"]
-        yield f"{''.join(texts)} (Wilcoxon’s signed-rank test, Holm’s correction)."
+        tests = "Wilcoxon’s test over data sets and the t-test over domains, Holm’s correction"
+        yield f"{''.join(texts)} ({tests})."
     if len(front := _front(board)):
         texts = [f"{name} ({seconds_text(own)} s)" for name, own in front["seconds"].items()]
         yield sentence("front", learners=series(texts))
@@ -500,7 +501,7 @@ def _scores_table(board: Leaderboard) -> Table:
         numbers=cells.pivot(
             index=["corpus", "cell"], columns="learner", values="score"
         ).reset_index(),
-        notes=[f"'-': no result. The value of {board.baseline} is used instead."],
+        notes=["'-': no result."],
         of={"Task": task_title(board.task)},
     )
 

@@ -47,7 +47,7 @@ def selection_table(view: RunView) -> Table:
             view.learner_column(rows),
             *[Column("By", rows["measure"], align="l")] * view.has_several_measures,
             *(
-                Column(name.capitalize(), [it[name].median() for it in tried], "{:.0f}".format)
+                Column(str(name).capitalize(), [it[name].median() for it in tried], "{:.0f}".format)
                 for name in view.n_tried
             ),
             Column(
