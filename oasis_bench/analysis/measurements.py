@@ -398,7 +398,8 @@ class RunAnalysis:
                 elif self.split_of(task) in self.judged:
                     least = len(scores) + 1  # never reached
                 scores = scores.reindex(columns=self.learners).astype(float)
-                own = compare_to_best(scores, rho, baseline=baseline, least=least, sizes=sizes)
+                margin = self.experiment.margin
+                own = compare_to_best(scores, rho, baseline, least, sizes, margin)
                 found.append(replace(own, subset=subset, name=name))
         return found
 

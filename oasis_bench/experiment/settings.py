@@ -235,6 +235,15 @@ class Experiment:
     max_steps: int = setting(
         400_000, "the largest number of steps that the search tries", int, least=1
     )
+    margin: float | None = setting(
+        None,
+        "for measures that are not between 0 and 1: the largest difference from the best with which "
+        "a learner is still as good (between 0 and 1 it is always 0.01)",
+        float,
+        least=0,
+        words="none",
+        metavar="X",
+    )
     traces: bool = setting(
         True,
         "after each fit compute the tuning measure on the training items too, and repeat the fit "

@@ -39,7 +39,7 @@ from oasis_bench.system import Progress, UsageError, derive_seed, printable, spe
 from oasis_bench.tasks import Partition, SameClassesSplit, Split, Task
 
 NOT_IN_IDENTITY = (
-    *("traces", "examples", "queries", "budget", "memory"),
+    *("margin", "traces", "examples", "queries", "budget", "memory"),
     *("classes", "tasks", "split", "choose_by", "partitions", "replicates", "scaling"),
 )
 """Settings left out of the identity: they change no result, or it stores them in another form.
