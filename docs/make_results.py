@@ -52,7 +52,6 @@ from contextlib import chdir
 from functools import cache
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 DOCS = Path(__file__).parent
@@ -333,27 +332,29 @@ def best_elsewhere(saved):
 
 @cache
 def planned(spec, folder):
-    """Return the planned comparisons of a task: median, bootstrap interval, Wilcoxon with Holm.
+    """Return the planned comparisons of a task: median, bootstrap interval, tests with Holm.
 
-    Few data sets have neither interval nor p-value.  None where not all learners are ranked yet.
+    Few data sets have neither interval nor p-value.  None where not all learners are there yet.
     """
     board = leaderboard(spec, folder)
-    if board is None or not {*GROUP, *BESIDE, *BASELINES} <= {*board.saved.columns}:
+    named = [*GROUP, *BESIDE, *BASELINES]
+    if board is None or not {*named} <= {*board.saved.columns}:
         return None
     if len(board.saved) < 2:
         return None
-    learned = board.learned.drop(columns=[*BASELINES])
-    return tested({name: compare(board.saved, learned) for name, compare in PLANNED.items()})
+    compared = [*dict.fromkeys([*board.ranked, *named])]
+    saved, learned = board.saved[compared], board.learned[compared].drop(columns=[*BASELINES])
+    return tested({name: compare(saved, learned) for name, compare in PLANNED.items()})
 
 
 def tested(values):
     """Test whether each of several comparisons, a value for each data set, is other than 0."""
-    from oasis_bench.analysis import bootstrap_intervals, holm, signed_rank_tests
+    from oasis_bench.analysis import bootstrap_intervals, holm, p_values_against
 
     rows = {}
     for name, own in values.items():
-        (low,), (high,) = bootstrap_intervals(own.to_frame().to_numpy(), np.median)
-        p_values = signed_rank_tests(pd.DataFrame({"own": own, "nothing": 0.0}), "nothing")
+        [(low, high)] = bootstrap_intervals(own.to_frame(), "median").to_numpy()
+        p_values = p_values_against(pd.DataFrame({"own": own, "nothing": 0.0}), "nothing")
         rows[name] = [len(own), own.median(), low, high, p_values["own"]]
     table = pd.DataFrame.from_dict(rows, "index", columns=["n", "median", "low", "high", "p"])
     return table.assign(p=holm(table["p"]))

@@ -44,7 +44,8 @@ COLUMNS = (
     *("n_train", "n_test", "n_features"),
     *("task", "measure", "k", "name", "learner", "mean", "sd"),
     *("direct", "posterior", "as_learned", "partitions", "planned", "chance"),
-    *("verdict", "note", "scalings", "search", "candidates", "scaling", "params", "n_steps"),
+    *("verdict", "note", "scalings", "search", "candidates", "settings"),
+    *("scaling", "params", "n_steps"),
     *("use", "tau", "blend"),
     *("transductive", "total_seconds", "tuning_seconds"),
     *(f"{name}{end}" for name in RANGES for end in ("", "_min", "_max")),
@@ -58,7 +59,8 @@ NUMBERS = ("n_classes", "mean", "partitions")
 
 MORE_TEXTS = ("corpus", "kind", "note", "params", "scaling", "search", "use", "tau", "blend")
 MORE_NUMBERS = (
-    *("k", "n_train", "n_features", "sd", "direct", "posterior", "as_learned", "candidates"),
+    *("k", "n_train", "n_features", "sd", "direct", "posterior", "as_learned"),
+    *("candidates", "settings"),
     *("total_seconds", "tuning_seconds", "fit_seconds", "transductive"),
 )
 
@@ -125,10 +127,10 @@ def result_rows(view: RunView) -> pd.DataFrame:
     means of both, and as_learned is that of the learner alone.  They are over the `partitions` with
     a result; if these are fewer than `planned`, `note` gives the reason.  `verdict` is from the
     comparison with the best learner (see `analysis.statistics.BestLearners`).  Costs are medians
-    over partitions, and _min and _max are their range.  `scalings`, `search` and `candidates`
-    (median) describe the search space.  `scaling`, `params`, `n_steps`, `use`, `tau` and `blend`
-    (of the selected use: tau, and the weight of the learner) are as tuned for the task, with
-    numbers of partitions if these differ.  Costs are those of the first task of a split;
+    over partitions, and _min and _max are their range.  `scalings`, `search`, `candidates` and
+    `settings` (validated; medians) describe the search.  `scaling`, `params`, `n_steps`, `use`,
+    `tau` and `blend` (of the selected use: tau, and the weight of the learner) are as tuned for the
+    task, with numbers of partitions if these differ.  Costs are those of the first task of a split;
     `total_seconds` is the time of tuning and fit.  `corpus` is the data set without its features.
     `kind` is one of `KIND_OF_ITEMS`, 'embeddings', or the noun for the items.  `commit` has all
     commits of the run.
@@ -200,7 +202,7 @@ def kind_of(items: str, features: str) -> str:
 def _of_cell(view: RunView, trials: pd.DataFrame) -> dict[str, Any]:
     """Return the costs of a learner on a subset and a split, and what was tuned."""
     done = trials[trials["status"] == "ok"]
-    tried = view.n_candidates.reindex(done["trial_id"]).fillna(1)  # of nothing to tune: one
+    tried = view.n_tried.reindex(done["trial_id"]).fillna(1)  # of nothing to tune: one
     return {
         "n_features": trials["n_features"].max(),
         "transductive": int(trials["transductive"].any()),
@@ -208,7 +210,7 @@ def _of_cell(view: RunView, trials: pd.DataFrame) -> dict[str, Any]:
         **{name: done[name].median() for name in (*MEDIANS, *RANGES)},
         **{f"{name}_min": done[name].min() for name in RANGES},
         **{f"{name}_max": done[name].max() for name in RANGES},
-        "candidates": tried.median(),
+        **tried.median(),
         "scaling": counted(done["scaling"].dropna()),
         "params": counted(done["params"].dropna().map(params_text)),
         "use": counted(done["use"].dropna()),

@@ -261,6 +261,8 @@ def standing_table(board: Leaderboard) -> Table:
             *[Column(f"p, {leader}", rows["p_leader"], p_text)] * (leader != board.baseline),
             Column("Seconds", rows["seconds"], lambda it: "-" if pd.isna(it) else seconds_text(it)),
             Column("Candidates", rows["candidates"], numbers_as("{:.0f}", "-")),
+            *[Column("Settings", rows["settings"], numbers_as("{:.0f}", "-"))]
+            * bool(rows["settings"].notna().any()),
             Column("Stand-ins", rows["stand_ins"]),
         ],
         numbers=rows.round(6),
@@ -345,7 +347,8 @@ def sentences(board: Leaderboard) -> Iterator[str]:
         )
         unlike = f"{subject} not distinguishable from {leader} on {len(board.corpora)} data sets"
         texts += [unlike if unclear else f"All others are significantly worse than {leader}"]
-        yield f"{''.join(texts)} (Wilcoxon’s signed-rank test, Holm’s correction)."
+        tests = "Wilcoxon’s test over data sets and the t-test over domains, Holm’s correction"
+        yield f"{''.join(texts)} ({tests})."
     if len(front := _front(board)):
         texts = [f"{name} ({seconds_text(own)} s)" for name, own in front["seconds"].items()]
         yield sentence("front", learners=series(texts))
@@ -502,7 +505,7 @@ def _scores_table(board: Leaderboard) -> Table:
         numbers=cells.pivot(
             index=["corpus", "cell"], columns="learner", values="score"
         ).reset_index(),
-        notes=[f"'-': no result. The value of {board.baseline} is used instead."],
+        notes=["'-': no result."],
         of={"Task": task_title(board.task)},
     )
 
@@ -564,7 +567,7 @@ def _mean_text(mean: float, sd: float) -> str:
     return "-" if pd.isna(mean) else f"{mean:.3f} ± {number_text(sd, '{:.3f}')}"
 
 
-ON_THE_PAGE_ALONE = ("As learned, %", "Candidates")
+ON_THE_PAGE_ALONE = ("As learned, %", "Candidates", "Settings")
 """Columns for which a terminal is too narrow."""
 
 

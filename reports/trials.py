@@ -34,7 +34,7 @@ def selection_table(view: RunView) -> Table:
     }
     rows = pd.DataFrame(list(cells), columns=["split", "subset", "learner", "measure"])
     trials = cells.values()
-    tried = [view.n_candidates.reindex(own["trial_id"]).fillna(1) for own in trials]
+    tried = [view.n_tried.reindex(own["trial_id"]).fillna(1) for own in trials]
     columns = ["split", "subset", "n_classes", "learner", "partition", "scaling", "params"]
     columns += ["n_steps", "use", "tau", "blend", "measure", "validation", "training"]
     columns += ["direct", "posterior", "as_learned", "test"]
@@ -47,7 +47,10 @@ def selection_table(view: RunView) -> Table:
             *view.split_columns(rows),
             view.learner_column(rows),
             *[Column("By", rows["measure"], align="l")] * view.has_several_measures,
-            Column("Candidates", [it.median() for it in tried], "{:.0f}".format),
+            *(
+                Column(str(name).capitalize(), [it[name].median() for it in tried], "{:.0f}".format)
+                for name in view.n_tried
+            ),
             Column(
                 "Tuned (in how many partitions)", (_tuned(view, own) for own in trials), align="l"
             ),

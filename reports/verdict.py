@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from oasis_bench.analysis import MARGIN, Comparison, PairedInterval
+from oasis_bench.analysis import Comparison, PairedInterval
 from oasis_bench.reports.table import plural, seconds_text, series
 from oasis_bench.reports.trials import TunedEnd, tuned_ends
 from oasis_bench.reports.view import BASELINE, RunView, task_title
@@ -197,7 +197,7 @@ def _leads(view: RunView, it: Comparison) -> Iterator[str]:
             learners = series([*texts[:MOST_NAMED], *more])
             verb = "are" if len(texts) > 1 else "is"
             n = _number(it, max(own[name].n for name in of[verdict]))
-            yield sentence(verdict, learners=learners, verb=verb, n=n, margin=MARGIN)
+            yield sentence(verdict, learners=learners, verb=verb, n=n, margin=f"{it.margin:g}")
     for name in of["better"]:
         yield sentence("better", learner=view.marked(name), gap=_gap(own[name]))
     for name in of["untested"]:

@@ -113,9 +113,8 @@ def test_what_is_written_as_toml_is_read_back(parse):
         (Duration, "off", {"seconds": None}),
         (Size, "4GiB", {"n_bytes": 2**32}),
         (Size, "off", {"n_bytes": None}),
-        (Search, "20", {"candidates": 20, "seconds": None}),
-        (Search, "5m", {"candidates": 20, "seconds": 300}),
-        (Search, "off", {"candidates": None, "seconds": None}),
+        (Search, "20", {"candidates": 20}),
+        (Search, "off", {"candidates": None}),
     ],
 )
 def test_a_limit_is_read_once_and_printed_as_it_was_written(kind, text, values):
@@ -463,9 +462,9 @@ def test_the_learners_process_gets_a_trial_without_what_the_order_of_test_items_
 def test_nothing_else_of_a_trial_crosses_the_wall():
     assert Assignment.__struct_fields__ == (
         *("algorithm", "plugin_files", "candidates", "chooses_by", "scalings", "encoding", "split"),
-        *("split_numbers", "inner_folds", "folds_at_once", "max_steps", "search_seconds"),
-        *("budget_seconds", "memory_bytes", "threads", "traces", "blends", "use", "knows_classes"),
-        *("keeps_model", "seeds"),
+        *("split_numbers", "inner_folds", "folds_at_once", "max_steps", "budget_seconds"),
+        *("memory_bytes", "threads", "traces", "blends", "use", "knows_classes", "keeps_model"),
+        "seeds",
     )
     assert [one.name for one in fields(Stage)] == [
         *("name", "assignment", "tuned", "galleries", "server", "taus"),

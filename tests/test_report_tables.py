@@ -285,7 +285,8 @@ def test_selection_shows_what_was_chosen_and_what_its_folds_scored(tmp_path):
         for p, n in ((1, 2000), (0, 500))
     ]
     run = make_run(tmp_path / "run", trials, ["A"], partitions=2)
+    # The folds validate one candidate after each of four numbers of steps.
     # The folds add 0, 0.01 ... 0.04; at 2000 steps 0.02 is missing to 0.5, at 500 steps 0.2.
     assert texts(selection_table(view_of(run))) == [
-        ["10", "A", "1", "C=500 (1); C=2000 (1)", "500; 2,000", "0", "0.410", "0.500"]
+        ["10", "A", "1", "4", "C=500 (1); C=2000 (1)", "500; 2,000", "0", "0.410", "0.500"]
     ]

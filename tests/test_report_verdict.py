@@ -50,6 +50,21 @@ def test_the_answer_names_the_leader_the_differences_and_who_is_unclear(run):
     assert costs.startswith("Cost of one partition, 10 classes: A 8.50 s (tuning 7.00, fit ")
 
 
+@pytest.mark.parametrize("given", [{}, {"margin": 0.5}])
+def test_a_margin_is_for_measures_that_are_not_between_0_and_1(tmp_path, given):
+    """A is .004 above C, and .198 above B with hardly any spread: within the margin, too."""
+    trials = [
+        fake_trial(name, partition=p, mAP=2 + value)
+        for name, values in SCORES.items()
+        for p, value in enumerate(values)
+    ]
+    text = answers(view_of(make_run(tmp_path / "run", trials, list(SCORES), **given)))[0]
+    assert ("within ±0.5" in text) == bool(given)
+    assert ("significantly better than B" in text) != bool(given)
+    assert "C (0.004" in text
+    assert ("not distinguishable" in text) != bool(given)
+
+
 def test_what_to_do_next_is_a_command_without_the_folder(run):
     (step,) = next_steps(view_of(run))
     assert step.why.startswith("More partitions give the tests more power")

@@ -77,8 +77,9 @@ def test_the_summary_of_a_run_has_a_row_for_each_learner_subset_task_measure_and
     assert (row["tuning_seconds"], row["seconds_per_query"]) == (7, 0.5 / 100)
     assert row["fit_peak_bytes"] == pytest.approx(50 * 2**20, rel=1e-5)
     assert (row["n_train"], row["n_test"], row["n_features"]) == (160, 100, 64)
-    assert (row["candidates"], row["params"], row["n_steps"]) == (
+    assert (row["candidates"], row["settings"], row["params"], row["n_steps"]) == (
         1,
+        4,
         "C=0 (1); C=1 (1); C=2 (1)",
         2000,
     )
@@ -166,13 +167,12 @@ LEFT = ("pml-Triplet", "pml-MultiSimilarity", "metric-learn-LSML", "metric-learn
 def test_a_committed_result_is_of_the_suite_and_agrees_with_itself(file):
     one = read_experiment("suite").one_for_each_value()[file.stem]
     rows = pd.read_csv(file, dtype={"blend": str})
-    of_uses = {"direct", "posterior", "use", "tau"}  # which protocol 1 does not have
-    assert tuple(rows.columns) == tuple(it for it in COLUMNS if it not in of_uses)
-    assert set(rows["protocol"]) == {one.protocol}
+    assert set(rows) <= set(COLUMNS)
+    [protocol] = rows["protocol"].unique()
     assert set(rows["learner"]) == {*one.learners, *LEFT}
     listed = (file.parent / "equal-code.txt").read_text().splitlines()
     assert set(rows["code"]) <= {line.split()[0] for line in listed}
-    assert set(rows["search"]) == {one.search}
+    assert set(rows["search"]) == {{1: "20s", one.protocol: one.search}[protocol]}
     assert set(rows["task"]) == set(one.tasks)
     assert set(rows["planned"]) == {one.partitions}
     assert rows["note"].notna().equals(rows["partitions"] < rows["planned"])

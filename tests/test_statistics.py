@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from oasis_bench.analysis import compare_to_best, detectable_difference, holm
-from oasis_bench.analysis.statistics import cluster_interval, paired_interval
+from oasis_bench.analysis.statistics import MARGIN, cluster_interval, paired_interval
 
 RHO = 250 / 650
 """Of 400 training and 250 test items that use a pool whole."""
@@ -107,9 +107,13 @@ def test_as_good_is_whose_90_percent_interval_lies_within_the_margin(sd, verdict
     half = 2.13185 * sd * math.sqrt(0.2 + RHO / (1 - RHO))
     within = found.differences["it"].within(0, 0)
     assert (within["low"], within["high"]) == pytest.approx((0.002 - half, 0.002 + half), abs=1e-6)
-    # Of a measure that is not from 0 to 1 nobody knows the margin.
-    wide = compare_to_best(pd.DataFrame({"best": best + 1, "it": best + 0.998 - noise}), RHO)
-    assert wide.verdicts["it"] in ("unclear", "worse")
+    # Of a measure that is not from 0 to 1 only the user knows the margin.
+    wide = pd.DataFrame({"best": best + 1, "it": best + 0.998 - noise})
+    assert compare_to_best(wide, RHO).verdicts["it"] in ("unclear", "worse")
+    narrow, enough = (0.002 + half) * 0.99, (0.002 + half) * 1.01
+    assert compare_to_best(wide, RHO, margin=narrow).verdicts["it"] in ("unclear", "worse")
+    assert compare_to_best(wide, RHO, margin=enough).verdicts["it"] == "as good"
+    assert compare_to_best(wide - 1, RHO, margin=enough).margin == MARGIN  # of 0 to 1: always
 
 
 def test_what_was_not_tested_is_no_part_of_the_family():

@@ -2,7 +2,8 @@ from .comparison import compare_runs as compare_runs
 from .leaderboard import (
     Leaderboard as Leaderboard,
     bootstrap_intervals as bootstrap_intervals,
-    signed_rank_tests as signed_rank_tests,
+    domains_of as domains_of,
+    p_values_against as p_values_against,
 )
 from .measurements import (
     RunAnalysis as RunAnalysis,

@@ -1,15 +1,19 @@
 """Ranks learners over corpora by one measure of one task, as reduction of the baseline's error.
 
-A corpus is a data set; its mean over class subsets and kinds of features counts once.
-For a learner without a result the baseline's result stands in, so that all learners are compared on
-all corpora.  Partitions of one corpus overlap: `analysis.statistics` compares over them.
+A corpus is a data set; its mean over class subsets and kinds of features counts once.  A learner
+without a result has the last rank on a corpus, so that all learners are compared on all corpora.
+Corpora of one domain are not independent: tests and intervals take domains into account.
+Partitions of one corpus overlap: `analysis.statistics` compares over them.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from typing import Any, ClassVar
 
 import numpy as np
@@ -36,20 +40,22 @@ class Leaderboard:
         The results to compare, with a row for each learner and cell, such as a class subset of a
         corpus: task, name (of the measure), corpus, cell, learner, score (at most 1, larger is
         better; NaN without a result), as_learned (the score of the learner alone; NaN if not
-        known), seconds, candidates (tried by the search).  No two corpora share the name of a
-        cell.  Cells in which the baseline has no result or no error do not count.
+        known), seconds, candidates and settings (tried by the search).  No two corpora share the
+        name of a cell.  Cells in which the baseline has no result or no error do not count.
     baseline : str
     learners : DataFrame
         A row for each learner, by average rank, unranked learners last: ranked, corpora (with its
         own result), stand_ins, average_rank, error_reduction (the median over corpora) with its
         _low, _high, _mean and _as_learned (without blending), above_0 (the corpora with a positive
-        one), p_baseline and p_leader (of `signed_rank_tests`), seconds and candidates (of the
-        median corpus).  An unranked learner has neither rank nor test, and its figures are of the
-        corpora with its own result.
-    saved : DataFrame of shape (n_corpora, n_ranked)
-        The error reduction of each ranked learner on each corpus.
-    learned : DataFrame of shape (n_corpora, n_ranked)
+        one), p_baseline and p_leader (of `p_values_against`), seconds, candidates and settings (of
+        the median corpus).  An unranked learner has neither rank nor test, and its figures are of
+        the corpora with its own result.
+    saved : DataFrame of shape (n_corpora, n_learners)
+        The error reduction of each learner on each corpus; `_error_reductions` has the stand-ins.
+    learned : DataFrame of shape (n_corpora, n_learners)
         The same for the learner alone, without blending; NaN if not known.
+    ranks : DataFrame of shape (n_corpora, n_ranked)
+        The rank of each ranked learner on each corpus.
     group : str
         The name of the group of corpora, or 'all'.
     """
@@ -59,13 +65,14 @@ class Leaderboard:
     learners: pd.DataFrame
     saved: pd.DataFrame
     learned: pd.DataFrame
+    ranks: pd.DataFrame
     group: str = "all"
 
     LEVEL: ClassVar = LEVEL
     LEAST_CORPORA: ClassVar = 6
     """The fewest for an interval; with fewer, no signed-rank test can be significant either."""
 
-    MOST_STAND_INS: ClassVar = 0.2
+    MOST_STAND_INS: ClassVar = 0.05
     """A learner with stand-ins on a larger share of the corpora is listed but not ranked."""
 
     @classmethod
@@ -77,40 +84,39 @@ class Leaderboard:
         stand_ins = (~is_own).sum()
         ranked = stand_ins <= cls.MOST_STAND_INS * len(saved)
         of_ranked = saved.loc[:, ranked]
-        ranks = of_ranked.rank(axis=1, ascending=False).mean().sort_values(kind="stable")
-        names = [*ranks.index, *stand_ins[~ranked].sort_values(kind="stable").index]
+        ranks = of_ranked.where(is_own, -math.inf).rank(axis=1, ascending=False)
+        average = ranks.mean().sort_values(kind="stable")
+        names = [*average.index, *stand_ins[~ranked].sort_values(kind="stable").index]
         own_saved = saved.where(is_own | ranked)
-        low, high = bootstrap_intervals(saved[ranks.index].to_numpy(), np.median)
+        ends = bootstrap_intervals(of_ranked, "median").drop(baseline)
         alone = cells["as_learned"].where(cells["learner"] != baseline, cells["score"])
         learned, is_learned = _error_reductions(
             cells.assign(score=alone.where(cells["score"].notna())),
             baseline,
             list(map(str, saved)),
         )
-        learned = learned.where(is_learned | (~is_own & ranked))  # a stand-in saves nothing
+        learned = learned.where(is_learned, saved.where(~is_own & ranked))
         measured = cells[cells["score"].notna()].groupby(["learner", "corpus"])
-        typical = measured[["seconds", "candidates"]].mean().groupby("learner").median()
+        typical = measured[["seconds", "candidates", "settings"]].mean().groupby("learner").median()
         learners = pd.DataFrame(
             {
                 "ranked": ranked,
                 "corpora": is_own.sum(),
                 "stand_ins": stand_ins,
-                "average_rank": ranks,
+                "average_rank": average,
                 "error_reduction": own_saved.median(),
-                "error_reduction_low": pd.Series(low, ranks.index).drop(baseline),
-                "error_reduction_high": pd.Series(high, ranks.index).drop(baseline),
+                "error_reduction_low": ends["low"],
+                "error_reduction_high": ends["high"],
                 "error_reduction_mean": own_saved.mean(),
                 "above_0": (own_saved > 0).sum(),
-                "p_baseline": signed_rank_tests(of_ranked, baseline),
-                "p_leader": signed_rank_tests(of_ranked, str(ranks.index[0])),
+                "p_baseline": p_values_against(of_ranked, baseline),
+                "p_leader": p_values_against(of_ranked, str(average.index[0])),
                 "error_reduction_as_learned": learned.median(),
-                "seconds": typical["seconds"],
-                "candidates": typical["candidates"],
+                **typical,
             }
         )
-        return cls(
-            cells, baseline, learners.loc[names], saved[ranks.index], learned[ranks.index], group
-        )
+        ranks = ranks[average.index]
+        return cls(cells, baseline, learners.loc[names], saved, learned, ranks, group)
 
     @property
     def corpora(self) -> list[str]:
@@ -123,9 +129,9 @@ class Leaderboard:
 
         A tie counts as a half.  The shape is (n_ranked, n_ranked), with NaN on the diagonal.
         """
-        values, names = self.saved.to_numpy(), self.saved.columns
-        row, column = values[:, :, None], values[:, None, :]
-        shares = ((row > column) + 0.5 * (row == column)).mean(axis=0)
+        ranks, names = self.ranks.to_numpy(), self.ranks.columns
+        row, column = ranks[:, :, None], ranks[:, None, :]
+        shares = ((row < column) + 0.5 * (row == column)).mean(axis=0)
         np.fill_diagonal(shares, math.nan)
         return pd.DataFrame(shares, index=names, columns=names)
 
@@ -168,13 +174,14 @@ class Leaderboard:
             high.
         """
         rows: list[dict[str, Any]] = []
+        saved = self.saved[self.ranked]
         for facet in facets:
             for group, own_cells in self.cells.groupby(facet, sort=False):
                 own = _error_reductions(own_cells, self.baseline, self.ranked)[0]
                 if len(own) < self.LEAST_CORPORA:
                     continue
                 best_without = [
-                    [str(of.drop(index=it).mean().idxmax()) for of in (own, self.saved)]
+                    [str(of.drop(index=it).mean().idxmax()) for of in (own, saved)]
                     for it in own.index
                 ]
                 regrets = np.array(
@@ -183,15 +190,15 @@ class Leaderboard:
                         for it, names in zip(own.index, best_without, strict=True)
                     ]
                 )
-                gains = regrets[:, 1] - regrets[:, 0]
-                (low,), (high,) = bootstrap_intervals(gains[:, None], np.mean)
+                gains = pd.Series(regrets[:, 1] - regrets[:, 0], own.index)
+                [(low, high)] = bootstrap_intervals(gains.to_frame(), "mean").to_numpy()
                 best = str(own.mean().idxmax())
                 rows.append(
                     {
                         "facet": facet,
                         "group": group,
                         "corpora": len(own),
-                        "learner": best if low > 0 else str(self.saved.mean().idxmax()),
+                        "learner": best if low > 0 else str(saved.mean().idxmax()),
                         "best_of_group": best,
                         "regret_of_group": regrets[:, 0].mean(),
                         "regret_of_all": regrets[:, 1].mean(),
@@ -208,53 +215,102 @@ def _error_reductions(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return each learner's error reduction on each corpus, and whether it has no stand-in.
 
-    With e = 1 - score, it is (e of the baseline - e) / e of the baseline, and 0 if the baseline
-    stands in.  For a corpus, it is the mean over the cells in which the learner was tried.
+    With e = 1 - score, it is (e of the baseline - e) / e of the baseline; for a corpus, the mean
+    over the cells in which the learner was tried.  If the learner has no result in one of them, or
+    was not tried at all, the lowest value of all learners on the corpus stands in, if it is between
+    -1 and -.01, or else the nearer one of these: having no result must not pay.
     """
     errors = (1 - cells["score"]).groupby([cells["cell"], cells["learner"]]).mean()
     of_baseline = cells["cell"].map(errors.xs(baseline, level="learner"))
     cells = cells.assign(saved=1 - (1 - cells["score"]) / of_baseline)[of_baseline > 0]
-    cells = cells.assign(is_own=cells["saved"].notna(), saved=cells["saved"].fillna(0))
-    found = cells.groupby(["corpus", "learner"]).agg({"saved": "mean", "is_own": "all"})
-    saved, is_own = (found[name].unstack().reindex(columns=list(learners)) for name in found)
-    return saved.fillna(0), is_own.eq(True)
+    found = cells.groupby(["corpus", "learner"])["saved"].agg(lambda own: own.mean(skipna=False))
+    of_all = found.unstack()
+    saved = of_all.reindex(columns=list(learners))
+    stand_ins = of_all.min(axis=1).clip(-1, -0.01)
+    return saved.apply(lambda own: own.fillna(stand_ins)), saved.notna()
 
 
-def bootstrap_intervals(
-    values: npt.NDArray[np.float64], statistic: Callable[..., Any]
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return the bootstrap percentile interval of a statistic of each column.
+@cache
+def _domains() -> dict[str, str]:
+    """Return the domain of each data set that has one, from `domains.toml`."""
+    table = tomllib.loads(files(__package__).joinpath("domains.toml").read_text(encoding="utf-8"))
+    return {name: domain for domain, names in table.items() for name in names}
 
-    NaN for fewer rows than `Leaderboard.LEAST_CORPORA`.
+
+def domains_of(corpora: Sequence[str] | pd.Index) -> list[str]:
+    """Return the domain of each corpus: what its data are about, or its own name."""
+    return [_domains().get(str(name), str(name)) for name in corpora]
+
+
+def bootstrap_intervals(values: pd.DataFrame, statistic: str) -> pd.DataFrame:
+    """Return low and high of the bootstrap percentile interval of each column.
+
+    `values` has a row for each corpus.  Each resample draws domains, and then corpora within each
+    of them.  `statistic` is 'mean' or 'median'.  NaN for fewer rows than
+    `Leaderboard.LEAST_CORPORA`.
     """
-    n_rows, n_columns = values.shape
-    if n_rows < Leaderboard.LEAST_CORPORA:
-        nothing = np.full(n_columns, math.nan)
-        return nothing, nothing
-    drawn = np.random.default_rng(0).integers(n_rows, size=(RESAMPLES, n_rows))
-    of_draws = np.column_stack([statistic(own[drawn], axis=1) for own in values.T])
-    low, high = np.quantile(of_draws, ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2), axis=0)
-    return low, high
+    ends = pd.DataFrame(math.nan, values.columns, ["low", "high"])
+    if len(values) < Leaderboard.LEAST_CORPORA:
+        return ends
+    counts = _resampled(domains_of(values.index))
+    for name, own in values.items():
+        order = np.argsort(own.to_numpy(), kind="stable")
+        ordered, times = own.to_numpy()[order], counts[:, order]
+        if statistic == "mean":
+            found = times @ ordered / times.sum(axis=1)
+        else:
+            up_to, n = times.cumsum(axis=1), times.sum(axis=1)
+            middle = [(up_to > place[:, None]).argmax(axis=1) for place in ((n - 1) // 2, n // 2)]
+            found = ordered[middle].mean(axis=0)
+        ends.loc[name] = np.quantile(found, ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2))
+    return ends
 
 
-def signed_rank_tests(scores: pd.DataFrame, other: str) -> pd.Series[float]:
-    """Test each learner against `other` by Wilcoxon's signed-rank test, corrected by Holm.
+def _resampled(domains: Sequence[str]) -> npt.NDArray[np.int64]:
+    """Return how often each corpus is in each resample (`RESAMPLES`, n_corpora)."""
+    rng, of_corpora = np.random.default_rng(0), np.array(domains)
+    names = np.unique(of_corpora)
+    drawn = rng.multinomial(len(names), np.full(len(names), 1 / len(names)), size=RESAMPLES)
+    counts = np.zeros((RESAMPLES, len(of_corpora)), dtype=np.int64)
+    for name, times in zip(names, drawn.T, strict=True):
+        own = np.flatnonzero(of_corpora == name)
+        counts[:, own] = rng.multinomial(times * len(own), np.full(len(own), 1 / len(own)))
+    return counts
 
-    `scores` (n_corpora, n_learners) have no missing values.  Corpora on which both learners are
-    equal do not count; if all are equal, the p-value is 1.  It is NaN for fewer rows than
+
+def p_values_against(scores: pd.DataFrame, other: str) -> pd.Series[float]:
+    """Test each learner against `other` over corpora and over domains; return p-values.
+
+    The p-value is the larger one of Wilcoxon's signed-rank test over the corpora and of the t-test
+    over the means of the domains, corrected by Holm: a difference is significant if both tests say
+    so.  `scores` (n_corpora, n_learners) have no missing values.  It is NaN for fewer corpora than
     `Leaderboard.LEAST_CORPORA`.
     """
     p_values = pd.Series(math.nan, index=scores.columns)
     if len(scores) < Leaderboard.LEAST_CORPORA:
         return p_values
+    domains = domains_of(scores.index)
     for name in scores.columns.drop(other):
         differences = (scores[name] - scores[other]).round(DECIMALS)
-        differences = differences[differences != 0]
-        if differences.empty:
-            p_values[name] = 1.0
-        elif differences.abs().duplicated().any() and len(differences) <= FEW_CORPORA:
-            test = stats.wilcoxon(differences, method=stats.PermutationMethod())
-            p_values[name] = test.pvalue
-        else:
-            p_values[name] = stats.wilcoxon(differences).pvalue
+        of_domains = differences.groupby(domains).mean().to_numpy()
+        p_values[name] = max(_signed_rank_test(differences), _t_test(of_domains))
     return pd.Series(holm(p_values), index=scores.columns)
+
+
+def _signed_rank_test(differences: pd.Series[float]) -> float:
+    """Return the p-value of Wilcoxon's test; differences of 0 do not count, and 1 if all are 0."""
+    differences = differences[differences != 0]
+    if differences.empty:
+        return 1.0
+    if differences.abs().duplicated().any() and len(differences) <= FEW_CORPORA:
+        return float(stats.wilcoxon(differences, method=stats.PermutationMethod()).pvalue)
+    return float(stats.wilcoxon(differences).pvalue)
+
+
+def _t_test(differences: npt.NDArray[np.float64]) -> float:
+    """Return the p-value of Student's test; 1 for one value, and if all are 0."""
+    if len(differences) < 2:
+        return 1.0
+    if np.ptp(differences) <= 10.0**-DECIMALS:
+        return float(abs(differences[0]) <= 10.0**-DECIMALS)
+    return float(stats.ttest_1samp(differences, 0).pvalue)

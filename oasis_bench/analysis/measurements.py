@@ -228,10 +228,17 @@ class RunAnalysis:
         return bool(self.measures_that_tuned["split"].duplicated().any())
 
     @cached_property
-    def n_candidates(self) -> pd.Series[int]:
-        """The number of candidates on the inner folds of each tuned trial, by trial_id."""
-        tried = self.validation[["trial_id", "scaling", "params"]].drop_duplicates()
-        return tried["trial_id"].value_counts()
+    def n_tried(self) -> pd.DataFrame:
+        """The numbers of candidates and of validated settings of each tuned trial, by trial_id.
+
+        A setting is a candidate after a number of steps.
+        """
+        candidate = ["trial_id", "scaling", "params"]
+        settings = self.validation.drop_duplicates([*candidate, "n_steps"])
+        counts = {"candidates": settings.drop_duplicates(candidate), "settings": settings}
+        return pd.DataFrame(
+            {name: rows["trial_id"].value_counts() for name, rows in counts.items()}
+        )
 
     @cached_property
     def costs(self) -> dict[str, pd.DataFrame]:
@@ -409,7 +416,8 @@ class RunAnalysis:
                 elif self.split_of(task) in self.judged:
                     least = len(scores) + 1  # never reached
                 scores = scores.reindex(columns=self.learners).astype(float)
-                own = compare_to_best(scores, rho, baseline=baseline, least=least, sizes=sizes)
+                margin = self.experiment.margin
+                own = compare_to_best(scores, rho, baseline, least, sizes, margin)
                 found.append(replace(own, subset=subset, name=name))
         return found
 

@@ -130,7 +130,7 @@ class Comparison:
         could be compared with it.
     verdicts : dict of str to str
         For each learner, in this order: 'best'; 'as good' if the 90 % interval of the difference
-        from the best lies within `MARGIN`, for a measure from 0 to 1, or if all values are equal;
+        from the best lies within the margin, or if all values are equal;
         'worse' if the test is significant, or 'better' on the partitions shared with the best (it
         has other or fewer partitions); 'unclear' if not significant; 'untested' if the difference
         is the same on each partition; '' if it was not compared.
@@ -141,6 +141,8 @@ class Comparison:
     p_values : dict of str to float
         The p-values of `differences`, corrected by `holm`; the verdicts depend on them.  NaN
         without spread.
+    margin : float
+        `MARGIN` for a measure from 0 to 1; for others the given one, or 0.
     subset, name : str
         The class subset and the measure of the comparison.
     """
@@ -152,6 +154,7 @@ class Comparison:
     means: Mapping[str, float]
     differences: Mapping[str, PairedInterval]
     p_values: Mapping[str, float]
+    margin: float = 0.0
     subset: str = ""
     name: str = ""
 
@@ -279,6 +282,7 @@ def compare_to_best(
     baseline: str | None = None,
     least: int = 2,
     sizes: pd.Series[float] | None = None,
+    margin: float | None = None,
 ) -> Comparison:
     """Find the best learner of one class subset, and the learners not distinguishable from it.
 
@@ -301,7 +305,8 @@ def compare_to_best(
     nothing is compared.
 
     With `sizes`, the rows of `scores` are groups of so many judgements.  Each judgement was tested
-    once, and `cluster_interval` compares.
+    once, and `cluster_interval` compares.  `margin` is that of a measure that is not between 0 and
+    1, of which the default could not know the size.
     """
     counts = scores.count()
     names = [str(name) for name in scores.columns]
@@ -324,11 +329,16 @@ def compare_to_best(
         return nothing
     corrected = holm([difference.p_value for difference in differences.values()])
     p_values = dict(zip(differences, corrected.tolist(), strict=True))
-    margin = MARGIN if reach == 1 else 0.0
-    verdicts = {name: _verdict(differences[name], p, margin) for name, p in p_values.items()}
+    within = MARGIN if reach == 1 else margin or 0.0
+    verdicts = {name: _verdict(differences[name], p, within) for name, p in p_values.items()}
     verdicts = {**untold, **verdicts, best: "best"}
     return replace(
-        nothing, best=best, verdicts=verdicts, differences=differences, p_values=p_values
+        nothing,
+        best=best,
+        verdicts=verdicts,
+        differences=differences,
+        p_values=p_values,
+        margin=within,
     )
 
 

@@ -477,9 +477,9 @@ def _add_ranks(verbs: Any) -> None:
         "run:ranks",
         "compare learners over the data sets of several runs: a leaderboard",
         "Compare learners over data sets, task by task: error reduction against the baseline, "
-        "average ranks, Wilcoxon's signed-rank test, time, and which learner to use for which "
-        "data. A data set counts once. If a learner has no result, the baseline's is used; with "
-        "such stand-ins on more than a fifth of the data sets it is not ranked.",
+        "average ranks, tests over data sets and their domains, time, and which learner to use for "
+        "which data. A data set counts once. A learner without a result there has the last rank; "
+        "if this is so on more than one data set in twenty, it is not ranked.",
         "runs/digits-... runs/mnist-...",
     )
     what = "output folders of runs, CSV files of 'export --format summary', or folders of these"

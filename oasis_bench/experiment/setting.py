@@ -80,27 +80,21 @@ class Size(Limit):
 
 
 class Search(Limit):
-    """The tuning budget of each learner: '20' (candidates), '60s' or 'off'.
+    """The tuning budget of each learner: '20' (candidates) or 'off'.
 
-    A time is the processor time of a trial, for at most `CANDIDATES` candidates.
+    It is never a time, because results would then depend on the load of the machine.
     """
 
     candidates: int | None
-    seconds: float | None
 
     def _read(self, name: str, given: object) -> None:
-        self.candidates = self.seconds = None
-        if self.isdecimal() and len(self) <= MOST_CANDIDATE_DIGITS and int(self):
-            self.candidates = int(self)
-            return
-        try:
-            self.seconds = Duration.of(name, given).seconds
-        except UsageError:
+        is_number = self.isdecimal() and len(self) <= MOST_CANDIDATE_DIGITS and int(self) > 0
+        if not is_number and given != OFF:
             raise UsageError(
-                f"{name} = {quoted(given)}: a number of candidates above 0, such as 20, "
-                f"a time, such as 60s or 5m, or {OFF} is needed"
-            ) from None
-        self.candidates = None if self.seconds is None else CANDIDATES
+                f"{name} = {quoted(given)}: a number of candidates above 0, such as 20, or {OFF} "
+                "is needed"
+            )
+        self.candidates = int(self) if is_number else None
 
 
 def _amount(given: object, units: Mapping[str, int]) -> float:

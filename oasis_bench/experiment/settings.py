@@ -218,13 +218,12 @@ class Experiment:
     )
     search: Search = setting(
         str(CANDIDATES),
-        "tuning budget of each trial: a number of candidates, such as 20; processor "
-        f"time, such as 60s (at most {CANDIDATES} candidates); or off. The defaults are tried "
-        "first, then random candidates. With more than 3 candidates the first inner fold "
+        "tuning budget of each trial: a number of candidates, such as 20, or off. The defaults are "
+        "tried first, then random candidates. With more than 3 candidates the first inner fold "
         "validates all, and the other folds the best third",
         Search,
         words=f"{CANDIDATES} candidates",
-        metavar="N,TIME",
+        metavar="N",
         numbers_as_text=True,
     )
     blend: str = setting(
@@ -247,6 +246,15 @@ class Experiment:
     )
     max_steps: int = setting(
         400_000, "the largest number of steps that the search tries", int, least=1
+    )
+    margin: float | None = setting(
+        None,
+        "for measures that are not between 0 and 1: the largest difference from the best with which "
+        "a learner is still as good (between 0 and 1 it is always 0.01)",
+        float,
+        least=0,
+        words="none",
+        metavar="X",
     )
     traces: bool = setting(
         True,

@@ -39,7 +39,7 @@ from oasis_bench.system import Progress, UsageError, derive_seed, printable, spe
 from oasis_bench.tasks import Partition, SameClassesSplit, Split, Task
 
 NOT_IN_IDENTITY = (
-    *("traces", "examples", "queries", "budget", "memory"),
+    *("margin", "traces", "examples", "queries", "budget", "memory"),
     *("classes", "tasks", "split", "choose_by", "partitions", "replicates", "scaling"),
 )
 """Settings left out of the identity: they change no result, or it stores them in another form.
@@ -517,19 +517,17 @@ def candidates(
     """List the candidates of a learner in the order in which they are tried.
 
     They are all combinations of scalings, the default first, and of values of the grid.  If there
-    are more than the search allows, or the search is limited by time, the first is the one closest
-    to the learner's defaults.  `_evenly` then draws others that fill the space evenly.  They are
-    the same for all partitions.
+    are more than the search allows, the first is the one closest to the learner's defaults.
+    `_evenly` then draws others that fill the space evenly.  They are the same for all partitions.
     """
     all_of_them = [Candidate(s, p) for s in scalings for p in ParameterGrid(dict(grid))]
-    n_tried = min(search.candidates or len(all_of_them), len(all_of_them))
-    if n_tried == len(all_of_them) and search.seconds is None:
+    if search.candidates is None or search.candidates >= len(all_of_them):
         return tuple(all_of_them)
     axes = [[*scalings], *([*grid[name]] for name in sorted(grid))]
     usual = [scalings[0], *(defaults.get(name) for name in sorted(grid))]
     first = [axis.index(it) if it in axis else 0 for axis, it in zip(axes, usual, strict=True)]
     rng = np.random.default_rng(derive_seed(seed, "search", learner))
-    places = _evenly([*map(len, axes)], first, n_tried, rng)
+    places = _evenly([*map(len, axes)], first, search.candidates, rng)
     return tuple(all_of_them[place] for place in places)
 
 

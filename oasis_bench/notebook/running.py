@@ -113,7 +113,7 @@ def run(
         Whether to keep all scores in the run's folder.
     **others
         Settings of the experiment and options of the data set, as ``run --help-all`` lists them:
-        ``classes=[2, 5]``, ``partitions=10``, ``search="60s"``, ``label="kind"``,
+        ``classes=[2, 5]``, ``partitions=10``, ``search=60``, ``label="kind"``,
         ``drop=["id", "name"]``, ``column={"when": "date"}``, ``fold_column="fold"`` ...
 
     Returns

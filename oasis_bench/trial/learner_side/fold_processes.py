@@ -22,7 +22,7 @@ from oasis_bench.plugins import MetricLearner
 from oasis_bench.system import die_with_parent, shared
 from oasis_bench.trial import wall
 from oasis_bench.trial.learner_side.fit_data import FitData
-from oasis_bench.trial.learner_side.meter import Stopwatch, cpu_seconds
+from oasis_bench.trial.learner_side.meter import Stopwatch
 
 LONGEST_WAIT = 1.0
 """Seconds between two checks whether a fold's process has died."""
@@ -77,8 +77,8 @@ class FoldJob(NamedTuple):
     is_winner: bool = False  # the ways to use it are validated
 
 
-Done: TypeAlias = tuple[FoldJob, Values, float]
-"""A finished job, the values of the fitted learner, and the processor time of the job."""
+Done: TypeAlias = tuple[FoldJob, Values]
+"""A finished job, and the values of the fitted learner."""
 
 
 class FoldWork:
@@ -102,7 +102,6 @@ class FoldWork:
 
     def __call__(self, job: FoldJob, timer: Timer) -> Done:
         """Fit the learner of a lane and validate it."""
-        before = cpu_seconds()
         if job.start is None:
             self._learners[job.lane] = self._folds.make(job.params, job.fold)
         learner = self._learners[job.lane]
@@ -120,7 +119,7 @@ class FoldWork:
                 values = self._folds.values_of_ways(learner, data, baselines)
             else:
                 values = self._folds.values(learner, data)
-        return job, values, cpu_seconds() - before
+        return job, values
 
 
 class InTurn:

@@ -198,7 +198,6 @@ def _tune(stage: wall.Stage, channel: Channel) -> None:
             stopwatch,
             channel.send,
             workers=workers if assignment.folds_at_once > 1 else None,
-            seconds=assignment.search_seconds,
         ).winners(on_all_folds=is_the_baseline(learner))
     except wall.NotApplicableError:  # there are too few classes for inner folds
         if assignment.needs_search(learner):

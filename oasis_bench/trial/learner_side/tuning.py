@@ -30,34 +30,12 @@ from oasis_bench.trial.learner_side.fold_processes import (
     Values,
 )
 
-PATIENCE, LATE_PATIENCE = 4, 3
-"""Learning has saturated after so many checkpoints without a better value: at 4 times the steps of
-the best, or at 2.8 times from `LATE` steps on, which cost more."""
-
-LATE = 8000
+PATIENCE = 2
+"""Learning has saturated after so many checkpoints without a better value: 4 times the best steps.
+To learn on up to `max_steps` would take most of the time of the search."""
 
 MOST_ON_ALL_FOLDS = 3
 """Up to so many candidates go to all folds; of more, only the best third on the first fold."""
-
-FIRST_SHARE = 0.5
-"""The share of the processor-time limit that the first fold may use."""
-
-
-def has_saturated(since_best: int, n_steps: int) -> bool:
-    """Tell whether the search for the number of steps ends.
-
-    The last `since_best` checkpoints, up to `n_steps`, had no better value than earlier ones.
-    """
-    return since_best >= (PATIENCE if n_steps < LATE else LATE_PATIENCE)
-
-
-def n_in_any_case(steps: Sequence[int | None], since_best: int) -> int:
-    """Return how many of the next checkpoints are validated even if none is better."""
-    for count, n_steps in enumerate(steps, start=1):
-        since_best += 1
-        if has_saturated(since_best, n_steps or 0):
-            return count
-    return len(steps)
 
 
 class _Course:
@@ -103,14 +81,11 @@ class _Course:
             means = self.means(max(self._lanes) + 1)
             jobs: list[FoldJob] = []
             if len(means) == self._n_begun:
-                since_best = _since_best(means)
-                if means and has_saturated(since_best, [*means][-1] or 0):
+                # So many more are validated, even if none is better.
+                end = self._n_begun + PATIENCE - _since_best(means)
+                if not (of_them := parts[self._n_begun : end]):
                     return
-                n_more = n_in_any_case(self._steps[self._n_begun :], since_best)
-                if not n_more:
-                    return
-                of_them = parts[self._n_begun : self._n_begun + n_more]
-                self._n_begun += n_more
+                self._n_begun += len(of_them)
                 jobs = [
                     FoldJob(self._number, lane, fold, self.candidate.params, *part)
                     for part, (fold, lane) in product(of_them, self._lanes.items())
@@ -155,10 +130,6 @@ class Tuning:
         Called with each new set of the learner's own values.
     workers : callable, optional
         Returns the workers of the folds.  Default: this process does the jobs in turn.
-    seconds : float, optional
-        Limit of processor time after which no job begins; on the first fold, after half of it.
-        Each scaling has its share.  If no candidate was validated on all folds by then, the best
-        one on the first fold wins, and if there is none, the first candidate.
     """
 
     def __init__(
@@ -170,24 +141,22 @@ class Tuning:
         on_point: Callable[[wall.Validated], None],
         *,
         workers: Callable[[FoldWork], FoldProcesses] | None = None,
-        seconds: float | None = None,
     ) -> None:
         self._folds, self._timer, self._on_point = folds, timer, on_point
         self._workers = workers
-        self._limit = math.inf if seconds is None else seconds
         first = candidates[0].params
         is_incremental = isinstance(folds.make(first, 0), IncrementalLearner)
         self._by_steps = is_incremental and "n_steps" not in first
         steps = wall.checkpoints(max_steps) if self._by_steps else [None]
         self._courses = [_Course(candidate, steps) for candidate in candidates]
-        self._spent, self._n_folds, self._n_validated = 0.0, 1, 1
+        self._n_folds = 1  # known with the first scaling
         self._baselines: list[Baselines] | None = None
 
     def winners(self, on_all_folds: bool = False) -> list[wall.Tuned]:
         """Tune, and return the winner by each measure.
 
-        With `on_all_folds` each candidate is validated on all folds, without a limit.  The baseline
-        is tuned so, as in `_tune_baselines`.
+        With `on_all_folds` each candidate is validated on all folds.  The baseline is tuned so, as
+        in `_tune_baselines`.
         """
         courses, n_measures = self._courses, self._folds.n_measures
         scalings: list[str | None] = [None] * n_measures
@@ -196,57 +165,51 @@ class Tuning:
                 scalings, self._baselines = _tune_baselines(self._folds)
         has_ways = len(self._folds.ways) > 1
         is_searched = len(courses) > 1 or self._by_steps or not has_ways
-        first: Fits = [(courses[0], None)] * n_measures
-        fits = self._search(on_all_folds) if is_searched else first
-        winners = [one.tuned(n_steps, self._n_validated) for one, n_steps in fits or first]
-        if fits and has_ways:
+        fits: Fits = [(courses[0], None)] * n_measures
+        if is_searched:
+            fits = self._search(on_all_folds)
+        winners = [one.tuned(n_steps, self._n_folds) for one, n_steps in fits]
+        if has_ways:
             self._tune_ways(fits, winners, is_searched)
         for won, of_baseline in zip(winners, scalings, strict=True):
             won.baseline_scaling = of_baseline
         return winners
 
     def _search(self, on_all_folds: bool) -> Fits:
-        """Return the best course and number of steps by each measure; none if time is too short."""
+        """Return the best course and number of steps by each measure."""
         courses = self._courses
         if on_all_folds or len(courses) <= MOST_ON_ALL_FOLDS:
-            self._validate(courses, slice(None), math.inf if on_all_folds else self._limit)
+            self._validate(courses, slice(None))
         else:
-            self._validate(courses, slice(1), FIRST_SHARE * self._limit)
-            self._validate(self._best_third(), slice(1, None), self._limit)
-        for n_validated in (self._n_folds, 1):
-            found = {
-                (course, n_steps): means
-                for course in courses
-                for n_steps, means in course.means(n_validated).items()
-            }
-            if found:  # of ties the first
-                self._n_validated = n_validated
-                measures = range(self._folds.n_measures)
-                return [max(found, key=lambda of: found[of][i]) for i in measures]
-        return []
+            self._validate(courses, slice(1))
+            self._validate(self._best_third(), slice(1, None))
+        found = {
+            (course, n_steps): means
+            for course in courses
+            for n_steps, means in course.means(self._n_folds).items()
+        }
+        measures = range(self._folds.n_measures)  # of ties the first
+        return [max(found, key=lambda of: found[of][i]) for i in measures]
 
     def _tune_ways(self, fits: Fits, winners: Sequence[wall.Tuned], is_searched: bool) -> None:
-        """Find the best way of each use of the winners, on the folds that validated them.
+        """Find the best way of each use of the winners, on all folds.
 
-        Without a search before, report the learner's own values, and obey the limit.
+        Without a search before, report the learner's own values.
         """
         alone = sum(way.use == "direct" for way in self._folds.ways) - 1
         for fit in dict.fromkeys(fits):
             (scaling, params), n_steps = fit[0].candidate, fit[1]
             work, of_folds = FoldWork(self._folds, scaling, self._baselines), {}
-            folds = range(work.n_folds)[: self._n_validated if is_searched else None]
             jobs = deque(
-                FoldJob(0, fold, fold, params, None, n_steps, is_winner=True) for fold in folds
+                FoldJob(0, fold, fold, params, None, n_steps, is_winner=True)
+                for fold in range(work.n_folds)
             )
             with closing(self._place(work)) as place:
-                for job, values, taken in place.done(jobs):
+                for job, values in place.done(jobs):
                     of_folds[job.fold] = values
-                    self._spent += taken
                     if not is_searched:
                         own = values[:, alone].tolist()
                         self._on_point(wall.Validated(scaling, dict(params), None, job.fold, own))
-                        if self._spent > self._limit:
-                            break
             by_fold = np.array([of_folds[fold] for fold in sorted(of_folds)])
             for measure, won in enumerate(winners):
                 if fits[measure] == fit:
@@ -277,33 +240,24 @@ class Tuning:
 
     def _best_third(self) -> list[_Course]:
         """Return the candidates in the best third on the first fold by any measure."""
-        seen = [one for one in self._courses if one.means(1)]
-        best = np.array([np.max([*one.means(1).values()], axis=0) for one in seen], ndmin=2)
+        best = np.array([np.max([*one.means(1).values()], axis=0) for one in self._courses])
         # The best rank of each by any measure; of equal values, the first candidate goes first.
         first = np.argsort(np.argsort(-best, axis=0, kind="stable"), axis=0).min(axis=-1)
-        order = [i for i in np.argsort(first, kind="stable") if first[i] < len(seen) / 3]
-        return [seen[i] for i in order]
+        order = [i for i in np.argsort(first, kind="stable") if first[i] < len(first) / 3]
+        return [self._courses[i] for i in order]
 
-    def _validate(self, some: Sequence[_Course], part: slice, until: float) -> None:
+    def _validate(self, some: Sequence[_Course], part: slice) -> None:
         """Validate candidates on some of the folds, scaling by scaling."""
-        start, n_seen = self._spent, 0
         for scaling in dict.fromkeys(course.candidate.scaling for course in some):
             group = [course for course in some if course.candidate.scaling == scaling]
-            n_seen += len(group)
-            end = start + (until - start) * n_seen / len(some)
             work = FoldWork(self._folds, scaling)
             self._n_folds = work.n_folds
             if not (numbers := range(work.n_folds)[part]):
                 continue
             with closing(self._place(work)) as place:
-                for job, values, taken in _together(
-                    group, numbers, work.n_folds, self._by_steps, place
-                ):
+                for job, values in _together(group, numbers, work.n_folds, self._by_steps, place):
                     params, own = group[job.number].candidate.params, values.tolist()
                     self._on_point(wall.Validated(scaling, dict(params), job.stop, job.fold, own))
-                    self._spent += taken
-                    if self._spent > end:
-                        break
             del work, place  # the items of one scaling at a time
 
 
@@ -345,7 +299,7 @@ def _together(
     ]
     jobs = deque(chain.from_iterable(next(queue, []) for queue in queues))
     for done in place.done(jobs):
-        job, values, _ = done
+        job, values = done
         group[job.number].add(job, values)
         yield done
         jobs.extend(next(queues[job.number % n_queues], []))

@@ -23,7 +23,8 @@ from oasis_bench.system import n_cores
 from oasis_bench.tasks import Split
 from oasis_bench.trial.wall.messages import Tuned, Use
 
-FIRST_CHECKPOINT = 500
+MOST_CHECKPOINTS, FIRST_CHECKPOINT = 8, 500
+"""A fit is validated at most so often, and not before so many steps."""
 
 StageName = Literal["tune", "fit", "load", "vote", "score alone", "replay", "score training items"]
 
@@ -78,7 +79,6 @@ class Assignment(Struct, frozen=True):
     inner_folds: int
     folds_at_once: int
     max_steps: int
-    search_seconds: float | None
     budget_seconds: float | None
     memory_bytes: int | None
     threads: int
@@ -120,7 +120,6 @@ class Assignment(Struct, frozen=True):
             inner_folds=e.inner_folds,
             folds_at_once=_folds_at_once(spec),
             max_steps=e.max_steps,
-            search_seconds=e.search.seconds,
             budget_seconds=spec.budget.seconds,
             memory_bytes=spec.memory.n_bytes,
             threads=e.threads,
@@ -189,9 +188,9 @@ class Stage:
 
 
 def checkpoints(max_steps: int) -> list[int]:
-    """Space the checkpoints by a factor of sqrt(2), from 500 steps to `max_steps`."""
-    steps = (FIRST_CHECKPOINT * 2 ** (power / 2) for power in range(80))
-    return [*(round(step) for step in steps if step < max_steps), max_steps]
+    """Halve `max_steps` again and again, within the limits; return the smallest number first."""
+    halves = [max_steps // 2**power for power in range(MOST_CHECKPOINTS)]
+    return [step for step in halves[:0:-1] if step >= FIRST_CHECKPOINT] + [max_steps]
 
 
 def _folds_at_once(spec: TrialSpec) -> int:
