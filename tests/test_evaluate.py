@@ -210,37 +210,29 @@ def iris(tmp_path_factory):
     return folder, X, y
 
 
-def map_of(folder):
-    return read_run(folder).measures.query("measure == 'mAP'")["value"].tolist()
-
-
-def test_columns_are_matched_by_name_whatever_their_order(iris, tmp_path, capsys):
+def test_columns_are_matched_by_name_whatever_their_order(iris, tmp_path):
     folder, X, y = iris
     model = folder / "run/models/LDA_all_0.npz"
     assert load_model(model).feature_names_in_.tolist() == X.columns.tolist()
     first, *others = X.columns
     reordered, renamed = X[[*others, first]], X.rename(columns={first: "width"})
-    found = {}
-    for name, table in (
-        ("same", X),
-        ("reordered", reordered),
-        ("renamed", renamed),
-        ("extra", X.assign(more=1.0)),
-        ("missing", X[others]),
-    ):
-        path = tmp_path / f"{name}.csv"
-        table.assign(label=y).to_csv(path, index=False)
-        words = ["--dataset", path, "--output", tmp_path / name]
-        found[name] = evaluate(model, *words), capsys.readouterr().err
-    for name in ("same", "reordered", "extra"):  # which the model does not need
-        assert found[name][0] == 0
-        assert map_of(tmp_path / name) == map_of(tmp_path / "same")
-    for name in ("renamed", "missing"):
-        status, told = found[name]
-        assert (status, told.count("\n")) == (2, 1)
-        assert "the rows lack the column 'sepal length (cm)'" in told
-        assert "give each column the name that it had" in told
-        assert not (tmp_path / name).exists()
+
+    def map_on(table):
+        table.assign(label=y).to_csv(tmp_path / "table.csv", index=False)
+        experiment = model_experiment(model, str(tmp_path / "table.csv"), partitions=1)
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        assert run_experiment(experiment, folder) == 0
+        return read_run(folder).measures.query("measure == 'mAP'")["value"].tolist()
+
+    same = map_on(X)
+    assert len(same) == 1
+    assert map_on(reordered) == map_on(X.assign(more=1.0)) == same  # it does not need the last
+    message = r"lack the column 'sepal length \(cm\)'.*give each column the name that it had"
+    for table in (renamed, X[others]):
+        before = list(tmp_path.iterdir())
+        with pytest.raises(UsageError, match=message):
+            map_on(table)
+        assert list(tmp_path.iterdir()) == before
 
 
 def test_a_model_without_names_takes_columns_in_their_order_and_says_so(iris, tmp_path, capsys):
@@ -268,7 +260,7 @@ def test_rows_that_the_model_was_fitted_on_are_counted(iris, tmp_path, capsys):
     told = capsys.readouterr().err
     assert "training rows of" not in told
     assert "does not say" not in told
-    words = ["--dataset", folder / "iris.csv", "--output", tmp_path / "own"]
+    words = ["--dataset", folder / "iris.csv", "--partitions", "1", "--output", tmp_path / "own"]
     assert evaluate(folder / "run" / "models" / "LDA_all_0.npz", *words) == 0
     counted = int(re.search(r"warning: (\d+) of the 150 rows", capsys.readouterr().err)[1])
     assert 60 <= counted <= 64  # 20 of each class, and their equals

@@ -173,6 +173,7 @@ def test_a_messy_table_from_run_to_evaluate(path, tmp_path, capsys):
     other.to_csv(tmp_path / "other.csv", index=False)
     for of in ("messy.csv", "other.csv"):
         words = ["--dataset", str(tmp_path / of), "--output", str(tmp_path / f"of {of}")]
+        words += ["--partitions", "1"]
         assert main(["evaluate", model, *words]) == 0
         assert "60 of the 120 rows are training rows" in capsys.readouterr().err
 
@@ -209,7 +210,7 @@ def test_the_page_on_data_of_your_own_shows_what_is_printed(tmp_path, capsys, mo
     lines = page.split("    $ python -m oasis_bench data describe")[1].splitlines()[1:17]
     assert lines[0].startswith("    columns: 12")
     assert {line[4:] for line in lines} <= {*described}
-    few = ["--algorithms", "Euclidean", "--output", "run"]
+    few = ["--algorithms", "Euclidean", "--partitions", "1", "--output", "run"]
     assert main([*words[1][:-2], *few]) == 0
     told = capsys.readouterr().err
     after = page.split("    $ python -m oasis_bench run --dataset wines.csv")[1].splitlines()[1:5]

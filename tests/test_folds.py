@@ -88,12 +88,12 @@ def test_a_run_on_a_file_tests_on_its_folds(tmp_path):
     X, y = rng.normal(size=(60, 3)), np.arange(60) % 3
     lines = [f"{a},{b},{c},{k},f{n % 4}" for n, ((a, b, c), k) in enumerate(zip(X, y, strict=True))]
     (tmp_path / "t.csv").write_text("\n".join(["a,b,c,class,fold", *lines]))
-    how = ["--algorithms", "LDA,Euclidean", "--tasks", "classification,retrieval", "--no-traces"]
+    how = ["--algorithms", "LDA", "--tasks", "classification,retrieval", "--no-traces"]
     how += ["--inner-folds", "2", "--search", "2"]
     data = ["--dataset", str(tmp_path / "t.csv"), "--fold-column", "fold"]
     assert main(["run", *data, *how, "--output", str(tmp_path / "run")]) == 0
     run = read_run(tmp_path / "run")
     assert set(run.trials["status"]) == {"ok"}
-    assert run.trials["n_test"].tolist() == [15] * 8
-    assert run.trials["n_features"].tolist() == [3] * 8
+    assert run.trials["n_test"].tolist() == [15] * 4
+    assert run.trials["n_features"].tolist() == [3] * 4
     assert run.info.experiment.partitions == run.info.n_folds == 4

@@ -172,13 +172,12 @@ def test_given_triplets_bring_their_own_bounds(rows):
 # ---- positivity --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("eta", [0.32, 10.0])
-def test_a_stays_positive_definite_over_a_million_steps(eta):
+def test_a_stays_positive_definite_over_a_million_steps():
     # Labels that contradict themselves and two columns that are nearly one: A never settles.
     rng = np.random.default_rng(4)
     X = rng.normal(size=(200, 8))
     X[:, 1] = X[:, 0] + 1e-3 * rng.normal(size=200)
-    learner = LEGO(eta, n_steps=1_000_000, random_state=0).fit(normalize(X), np.arange(200) % 3)
+    learner = LEGO(10.0, n_steps=1_000_000, random_state=0).fit(normalize(X), np.arange(200) % 3)
     A = learner.mahalanobis_matrix_
     values = np.linalg.eigvalsh(A)
     assert learner.n_updates_ > 900_000

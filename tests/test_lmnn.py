@@ -59,8 +59,7 @@ def least_by_scipy(X, y, w):
     return minimize(plain, start, jac=True, method="L-BFGS-B", options=options).fun
 
 
-@pytest.mark.parametrize("name", ["iris", "wine", "digits"])
-@pytest.mark.parametrize("w", [0.125, 0.5])
+@pytest.mark.parametrize(("name", "w"), [("iris", 0.125), ("wine", 0.5), ("digits", 0.125)])
 def test_it_comes_within_a_thousandth_of_the_minimum(name, w):
     X, y = small_set(name)
     learner = LMNN(pull_weight=w).fit(X, y)

@@ -7,8 +7,6 @@ its `__init__`: the names in `__init__.pyi`.  A test may look inside one room, t
 import ast
 import importlib
 import re
-import subprocess
-import sys
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -230,18 +228,6 @@ def test_the_wall_imports_no_side_and_nothing_else_is_beside_it():
     of_wall = {name for path in TRIAL.glob("wall/*.py") for name in imported(path)}
     of_wall = {name for name in of_wall if name.startswith("oasis_bench.trial")}
     assert all(name.startswith("oasis_bench.trial.wall") for name in of_wall)
-
-
-def test_a_learners_process_begins_without_any_module_of_the_harness_side():
-    code = (
-        "import pkgutil, sys\n"
-        "from oasis_bench.execution.fork_server import PREPARE_TRIALS\n"
-        "pkgutil.resolve_name(PREPARE_TRIALS)()\n"
-        "print([name for name in sys.modules if 'oasis_bench.trial.harness_side' in name])\n"
-        "print('oasis_bench.trial.learner_side.stages' in sys.modules)\n"
-    )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.split() == ["[]", "True"]
 
 
 def test_a_learner_imports_no_module_of_another_family():

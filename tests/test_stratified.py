@@ -1,13 +1,12 @@
 """The stratified split: the class counts of scikit-learn's, and cases worked by hand."""
 
-import subprocess
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
-from small_runs import bench, trials_of
+from small_runs import trials_of
 
 from oasis_bench.command_line import main
 from oasis_bench.data import LabelledRows
@@ -137,53 +136,11 @@ def test_a_run_from_the_command_line_divides_both_tasks_of_seen_classes(tmp_path
     assert sizes.loc["unseen-classes"].tolist() == [16, 12]
 
 
-def check(path):
-    done = subprocess.run(bench("check", path), capture_output=True, text=True, timeout=300)
-    return done.returncode, done.stdout
-
-
-OWN = """
-import numpy as np
-
-from oasis_bench.tasks import Partition, Split
-
-
-class EveryThird(Split):
-    name = "every-third"
-    summary = "each third row tests"
-    citation = "none"
-    in_place_of = ("seen-classes",)
-    no_sizes = "has its third rows tested"
-    unread = ("test_share", "most_items")
-
-    def sizes(self, rows, classes, partition):
-        part = self.draw(rows, classes, partition, 0)
-        return len(part.train), len(part.test)
-
-    def draw(self, rows, classes, partition, seed):
-        own = np.flatnonzero(np.isin(rows.y, classes))
-        return Partition(own[np.arange(len(own)) % 3 > 0], own[::3])
-
-    def inner_folds(self, y, judgements, n_folds, seed):
-        places = np.arange(len(y))
-        return [Partition(places[places % 2 != k], places[places % 2 == k]) for k in range(2)]
-"""
-
-
-def test_a_split_in_a_file_of_ones_own_is_checked_and_run(tmp_path, capsys):
-    path = tmp_path / "thirds.py"
-    path.write_text(OWN)
-    status, printed = check(path)
-    assert status == 0
-    assert "4 passed" in printed
-    how = ["--algorithms", "OASIS,Euclidean", "--plugin", str(path), "--split", "every-third"]
+def test_a_split_in_a_file_of_ones_own_is_run(tmp_path, plugins):
+    how = ["--algorithms", "OASIS,Euclidean", "--plugin", str(plugins / "every_third.py")]
+    how += ["--split", "every-third", "--inner-folds", "2"]
     how += ["--search", "2", "--max-steps", "500", "--output", str(tmp_path / "run")]
     assert main(["run", *HOW, *how]) == 0
     run = read_run(tmp_path / "run")
     assert set(run.trials["status"]) == {"ok"}
     assert set(run.trials["split"]) == {"every-third"}
-    path.write_text(OWN.replace("own[np.arange(len(own)) % 3 > 0]", "own"))
-    status, printed = check(path)
-    assert status == 1
-    assert "items train and test" in printed
-    assert "1 failed, 3 passed" in printed

@@ -394,8 +394,10 @@ def _read_table(connection: sqlite3.Connection, query: str) -> pd.DataFrame:
     """Read a table; a numeric column without numbers becomes NaN, as do gaps in others."""
     table, types = pd.read_sql_query(query, connection), _column_types()
     untyped = [str(column) for column in table if table[column].dtype == object]
-    numeric = [column for column in untyped if types[column] in ("Int64", "float64")]
-    return table.astype(dict.fromkeys(numeric, "float64"))
+    for column in untyped:
+        if types[column] in ("Int64", "float64"):
+            table[column] = table[column].astype("float64")
+    return table
 
 
 def _statements(connection: sqlite3.Connection) -> set[tuple[str, ...]]:

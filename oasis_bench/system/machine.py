@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -332,14 +333,19 @@ def _commit() -> str | None:
     return f"{head} (with uncommitted changes)" if status else head
 
 
+_distributions_of_modules = cache(packages_distributions)
+"""It reads the list of files of every installed distribution: as long as a small trial takes."""
+
+
 def _versions() -> dict[str, str | None]:
     """Return the versions of `DISTRIBUTIONS` and of all distributions with a loaded module."""
-    of_modules = packages_distributions()
+    of_modules = _distributions_of_modules()
     loaded = {name.partition(".")[0] for name in list(sys.modules)} & of_modules.keys()
     names = {name for module in loaded for name in of_modules[module]}
     return {name: _version(name) for name in sorted({*DISTRIBUTIONS, *names})}
 
 
+@cache
 def _version(distribution: str) -> str | None:
     try:
         return version(distribution)
