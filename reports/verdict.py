@@ -81,7 +81,7 @@ def _gains(view: RunView, it: Comparison) -> Iterator[str]:
     """Say what the best use of a learner gains over each use of the baseline."""
     direct, *posterior = [it.verdicts[name] for name in it.differences]
     found = f"labels {posterior[0]}" if posterior and direct == "worse" else direct
-    yield WORDS["gains"][found].format(margin=MARGIN)
+    yield WORDS["gains"][found].format(margin=f"{it.margin:g}")
     use, _, best = str(it.best).partition(" ")
     named = {"learner": view.marked(best), "measure": it.name, "mean": it.means[str(it.best)]}
     yield sentence("best_use", use=WORDS["uses"][use], **named)
