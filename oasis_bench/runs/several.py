@@ -150,10 +150,11 @@ def _in_turn(
 def results_folder(suite: Experiment, output: Path) -> Path:
     """Return the folder for the results of a suite: the committed one, or one in `output`.
 
-    Only the whole built-in suite, in a checkout, replaces committed results.
+    Only a whole built-in suite, in a checkout, replaces committed results: those of its name.
     """
+    published = PUBLISHED.with_name(suite.built_in or "")
     is_whole = suite.built_in is not None and suite == read_experiment(suite.built_in)
-    return PUBLISHED if is_whole and PUBLISHED.is_dir() else output / "results"
+    return published if is_whole and PUBLISHED.is_dir() else output / "results"
 
 
 def has_result(file: Path, experiment: Experiment) -> bool:
