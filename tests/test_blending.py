@@ -225,7 +225,7 @@ def test_a_constant_similarity_or_one_that_is_not_finite_has_weight_0(name, tmp_
     experiment = Experiment(
         *("Constant", "digits", {it: LearnerSpec(it) for it in (name, "Euclidean")}),
         **{"classes": (3,), "partitions": 1, "train_per_class": 8, "test_per_class": 6},
-        **{"inner_folds": 2, "traces": False},
+        **{"inner_folds": 2, "traces": False, "use": "direct"},
     )
     run_experiment(experiment, tmp_path / "run", How(plugin_files=[plugin]))
     run = read_run(tmp_path / "run")
@@ -240,7 +240,7 @@ def test_sparse_rows_are_blended(plugins, tmp_path):
     experiment = Experiment(
         *("Sparse", "sparse-blocks", {"OASIS": LearnerSpec("OASIS", {"n_steps": 300})}),
         **{"classes": ("all",), "partitions": 1, "train_per_class": 10, "test_per_class": 8},
-        **{"inner_folds": 2, "traces": False, "scaling": ("l2",)},
+        **{"inner_folds": 2, "traces": False, "scaling": ("l2",), "use": "direct"},
     )
     plugin = plugins / "data_sets.py"
     how = {"plugin_files": [plugin], "keep": ("models", "predictions")}
