@@ -237,8 +237,8 @@ class Experiment:
     )
     margin: float | None = setting(
         None,
-        "for measures that are not between 0 and 1: the largest difference from the best with which "
-        "a learner is still as good (between 0 and 1 it is always 0.01)",
+        "for measures that are not between 0 and 1: the largest difference from the best with "
+        "which a learner is still as good (between 0 and 1 it is always 0.01)",
         float,
         least=0,
         words="none",
