@@ -248,9 +248,7 @@ def standing_table(board: Leaderboard) -> Table:
         name=f"leaderboard_{board.task}{suffix}",
         title=f"{task_title(board.task)}, {board.measure}: learners over {n_corpora} data sets{of}",
         columns=[
-            Column(
-                "Learner", map(Cell, rows["learner"], rows["ranked"] & (rows.index == 0)), align="l"
-            ),
+            Column("Learner", map(Cell, rows["learner"], _are_bold(rows["verdict"])), align="l"),
             Column("Rank", rows["average_rank"], numbers_as("{:.1f}", "-")),
             Column("Error reduction, %", saved),
             Column("95 % interval", [percents(*pair) for pair in ends]),
@@ -271,6 +269,11 @@ def standing_table(board: Leaderboard) -> Table:
         ),
         of={"Task": task_title(board.task), "Group": board.group},
     )
+
+
+def _are_bold(verdicts: pd.Series[str]) -> pd.Series[bool]:
+    """Tell which learners are the best or may be; nobody if no learner is worse."""
+    return verdicts.isin(["best", "as good", "unclear"] * ("worse" in set(verdicts)))
 
 
 def _wins_table(board: Leaderboard) -> Table:
@@ -340,15 +343,21 @@ def sentences(board: Leaderboard) -> Iterator[str]:
     else:
         is_above = tested["p_baseline"].le(board.LEVEL) & (tested["error_reduction"] > 0)
         above = _subject(tested.index[is_above].tolist(), len(ranked) - 1, "learners")
-        unclear = tested.index[tested["p_leader"] > board.LEVEL].tolist()
+        good, unclear = (
+            tested.index[tested["verdict"] == verdict].tolist()
+            for verdict in ("as good", "unclear")
+        )
         subject = _subject(unclear, len(ranked) - 1)
         texts = [f"{above} significantly better than {board.baseline}. "] * (
             leader != board.baseline
         )
+        within = f"as good as {leader}, within ±{100 * board.MARGIN:g} points. "
+        texts += [f"{_subject(good, len(ranked) - 1)} {within}"] * bool(good)
         unlike = f"{subject} not distinguishable from {leader} on {len(board.corpora)} data sets"
-        texts += [unlike if unclear else f"All others are significantly worse than {leader}"]
+        if unclear or len(good) < len(ranked) - 1:
+            texts += [unlike if unclear else f"All others are significantly worse than {leader}"]
         tests = "Wilcoxon’s test over data sets and the t-test over domains, Holm’s correction"
-        yield f"{''.join(texts)} ({tests})."
+        yield f"{''.join(texts).removesuffix('. ')} ({tests})."
     if len(front := _front(board)):
         texts = [f"{name} ({seconds_text(own)} s)" for name, own in front["seconds"].items()]
         yield sentence("front", learners=series(texts))

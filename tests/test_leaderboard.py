@@ -13,10 +13,10 @@ from fake_runs import fake_trial, fake_trials
 from PIL import Image
 from scipy import stats
 
-from oasis_bench.analysis import Leaderboard
-from oasis_bench.analysis.leaderboard import bootstrap_intervals, domains_of, p_values_against
+from oasis_bench.analysis import Leaderboard, bootstrap_intervals, domains_of, p_values_against
 from oasis_bench.command_line import main
 from oasis_bench.experiment import LearnerSpec, read_experiment
+from oasis_bench.reports.leaderboard import sentences, standing_table
 
 NAN = math.nan
 
@@ -166,6 +166,27 @@ def test_many_corpora_of_few_domains_are_no_proof():
     one = [*MEDICINE, *MEDICINE[:2]]
     assert p_values_against(scores.loc[one], "B")["A"] == 1
     assert domains_of(["not listed"]) == ["not listed"]
+
+
+def test_a_learner_within_two_points_of_the_leader_is_as_good_and_bold():
+    """B saves a point less than A everywhere, which is significant, and C 20 points less."""
+    saved = np.linspace(0.3, 0.5, 12)
+    scores = {"Euclidean": np.full(12, 0.5)}
+    scores |= {name: (1 + saved - less) / 2 for name, less in (("A", 0), ("B", 0.01), ("C", 0.2))}
+    found = Leaderboard.of(cells_of(scores).assign(task="retrieval", name="mAP"), "Euclidean")
+    assert found.learners.loc["B", "p_leader"] < 0.05
+    expected = {"A": "best", "B": "as good", "C": "worse", "Euclidean": "worse"}
+    assert found.learners["verdict"].to_dict() == expected
+    _, text, *_ = sentences(found)
+    assert "B is as good as A, within ±2 points. All others are significantly worse" in text
+    bold = [row[0].bold for row in standing_table(found).cells]
+    assert bold == [True, True, False, False]
+    two = cells_of({name: scores[name] for name in "AB"}).assign(task="retrieval", name="mAP")
+    alike = Leaderboard.of(two, "B")
+    assert alike.learners["verdict"].to_dict() == {"A": "best", "B": "as good"}
+    _, text, *_ = sentences(alike)
+    assert "worse" not in text
+    assert not any(row[0].bold for row in standing_table(alike).cells)
 
 
 @pytest.mark.parametrize("statistic", ["mean", "median"])

@@ -47,9 +47,9 @@ class Leaderboard:
         A row for each learner, by average rank, unranked learners last: ranked, corpora (with its
         own result), stand_ins, average_rank, error_reduction (the median over corpora) with its
         _low, _high, _mean and _as_learned (without blending), above_0 (the corpora with a positive
-        one), p_baseline and p_leader (of `p_values_against`), seconds, candidates and settings (of
-        the median corpus).  An unranked learner has neither rank nor test, and its figures are of
-        the corpora with its own result.
+        one), p_baseline and p_leader (of `p_values_against`), verdict (of `_verdicts`), seconds,
+        candidates and settings (of the median corpus).  An unranked learner has neither rank nor
+        test, and its figures are of the corpora with its own result.
     saved : DataFrame of shape (n_corpora, n_learners)
         The error reduction of each learner on each corpus; `_error_reductions` has the stand-ins.
     learned : DataFrame of shape (n_corpora, n_learners)
@@ -69,6 +69,9 @@ class Leaderboard:
     group: str = "all"
 
     LEVEL: ClassVar = LEVEL
+    MARGIN: ClassVar = 0.02
+    """Learners whose mean error reductions differ by less are as good as each other."""
+
     LEAST_CORPORA: ClassVar = 6
     """The fewest for an interval; with fewer, no signed-rank test can be significant either."""
 
@@ -89,6 +92,8 @@ class Leaderboard:
         names = [*average.index, *stand_ins[~ranked].sort_values(kind="stable").index]
         own_saved = saved.where(is_own | ranked)
         ends = bootstrap_intervals(of_ranked, "median").drop(baseline)
+        leader = str(average.index[0])
+        p_leader = p_values_against(of_ranked, leader)
         alone = cells["as_learned"].where(cells["learner"] != baseline, cells["score"])
         learned, is_learned = _error_reductions(
             cells.assign(score=alone.where(cells["score"].notna())),
@@ -110,13 +115,14 @@ class Leaderboard:
                 "error_reduction_mean": own_saved.mean(),
                 "above_0": (own_saved > 0).sum(),
                 "p_baseline": p_values_against(of_ranked, baseline),
-                "p_leader": p_values_against(of_ranked, str(average.index[0])),
+                "p_leader": p_leader,
+                "verdict": _verdicts(of_ranked, leader, p_leader),
                 "error_reduction_as_learned": learned.median(),
                 **typical,
             }
         )
         ranks = ranks[average.index]
-        return cls(cells, baseline, learners.loc[names], saved, learned, ranks, group)
+        return cls(cells, baseline, learners.loc[names], saved, learned, ranks, group=group)
 
     @property
     def corpora(self) -> list[str]:
@@ -242,7 +248,21 @@ def domains_of(corpora: Sequence[str] | pd.Index) -> list[str]:
     return [_domains().get(str(name), str(name)) for name in corpora]
 
 
-def bootstrap_intervals(values: pd.DataFrame, statistic: str) -> pd.DataFrame:
+def _verdicts(saved: pd.DataFrame, leader: str, p_leader: pd.Series[float]) -> pd.Series[str]:
+    """Return how the ranked learners compare with the leader; '' without a test.
+
+    'as good' if the 90 % interval of the mean difference lies within `Leaderboard.MARGIN`, 'worse'
+    if the test is significant, or else 'unclear'; 'best' for the leader.
+    """
+    ends = bootstrap_intervals(saved.rsub(saved[leader], axis=0), "mean", 0.9)
+    found = p_leader.le(LEVEL).map({True: "worse", False: "unclear"}).where(p_leader.notna(), "")
+    is_good = ends.abs().max(axis=1, skipna=False) < Leaderboard.MARGIN
+    return found.mask(is_good, "as good").where(found.index != leader, "best")
+
+
+def bootstrap_intervals(
+    values: pd.DataFrame, statistic: str, confidence: float = CONFIDENCE
+) -> pd.DataFrame:
     """Return low and high of the bootstrap percentile interval of each column.
 
     `values` has a row for each corpus.  Each resample draws domains, and then corpora within each
@@ -262,7 +282,7 @@ def bootstrap_intervals(values: pd.DataFrame, statistic: str) -> pd.DataFrame:
             up_to, n = times.cumsum(axis=1), times.sum(axis=1)
             middle = [(up_to > place[:, None]).argmax(axis=1) for place in ((n - 1) // 2, n // 2)]
             found = ordered[middle].mean(axis=0)
-        ends.loc[name] = np.quantile(found, ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2))
+        ends.loc[name] = np.quantile(found, ((1 - confidence) / 2, (1 + confidence) / 2))
     return ends
 
 
