@@ -56,6 +56,7 @@ def prepared(learner, scaling):
 
     def save(path):
         how = {"inner_folds": 2, "search": 2, "max_steps": 100, "scaling": scaling}
+        how["use"] = "direct"  # test_uses.py has the other use
         oasis_bench.fit((TABLE, Y), learner, output=path, **how)
         return TABLE
 

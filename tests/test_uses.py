@@ -431,9 +431,18 @@ def test_a_model_of_votes_that_is_damaged_is_refused(tmp_path):
     save_model(posterior, tmp_path / "m.npz")
     again = load_model(tmp_path / "m.npz")
     np.testing.assert_array_equal(again.embed(NEW), posterior.embed(NEW))
-    posterior.labels_ = posterior.labels_[:-1]
-    with pytest.raises(UsageError, match="labels_ has shape"):
-        save_model(posterior, tmp_path / "m.npz")
+    for change in (
+        {"labels_": posterior.labels_[:-1]},
+        {"rows_": posterior.rows_[:, 1:]},
+        {"rows_": np.full_like(posterior.rows_, np.nan)},
+        {"width_": 0.0},
+    ):
+        other = Posterior(posterior.learner, 0.1).fit(X, Y)
+        vars(other).update(change)
+        with pytest.raises(UsageError, match=next(iter(change))):
+            save_model(other, tmp_path / "m.npz")
+    with pytest.raises(ValueError, match="tau"):
+        Posterior(posterior.learner, 0.0).fit(X, Y)
 
 
 def test_the_best_learner_of_a_run_keeps_its_use(tmp_path):

@@ -13,11 +13,13 @@ tenth nearest, or of the last one.  A training row does not vote for itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_consistent_length
 
 from oasis_bench.data import FloatArray, class_labels
@@ -54,13 +56,10 @@ class Posterior(MetricLearner):
     ----------
     rows_ : array or CSR of shape (n_rows, n_features)
         The training rows, as the learner takes them.
-    labels_ : ndarray of shape (n_rows,), int64
-        The number of the class of each row in `classes_`.
-    classes_ : ndarray of shape (n_classes,)
-        The training classes, ascending.
+    labels_ : ndarray of shape (n_rows,)
+        The class of each row.
     width_ : float
         h; 1 for a learner whose embedding has class probabilities.
-    n_features_in_ : int
     """
 
     name: ClassVar = "Posterior"
@@ -70,9 +69,14 @@ class Posterior(MetricLearner):
 
     _fitted_arrays: ClassVar = {
         "rows_": FittedArray(("n_rows", "n_features"), may_be_sparse=True),
-        "labels_": FittedArray(("n_rows",), np.int64),
-        "classes_": FittedArray(("n_classes",), np.generic),
+        "labels_": FittedArray(("n_rows",), np.generic),
         "width_": FittedArray((), positive=True),
+    }
+
+    _parameter_constraints: ClassVar = {
+        "learner": [MetricLearner],
+        "tau": [Interval(Real, 0, None, closed="neither")],
+        "known_classes": ["boolean"],
     }
 
     def __init__(self, learner: MetricLearner, tau: float = 1.0, known_classes: bool = True):
@@ -94,13 +98,9 @@ class Posterior(MetricLearner):
         ValueError
             If h is 0 or not finite, so that similarities cannot be compared with it.
         """
+        self._validate_params()
         check_consistent_length(X, y)
-        self.rows_ = X
-        self.classes_, labels = np.unique(class_labels(y), return_inverse=True)
-        self.labels_ = labels.astype(np.int64)
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self.learner, name):
-                setattr(self, name, getattr(self.learner, name))
+        self.rows_, self.labels_ = X, class_labels(y)
         self.width_ = 1.0 if self.learner.embeds_probabilities else self._width()
         if not (np.isfinite(self.width_) and self.width_ > 0):
             raise ValueError(
@@ -108,6 +108,21 @@ class Posterior(MetricLearner):
                 f"rows are as similar as the {NEAR}th nearest, so votes have no scale"
             )
         return self
+
+    @property
+    def classes_(self) -> npt.NDArray[Any]:
+        """The training classes, ascending, shape (n_classes,)."""
+        return np.unique(self.labels_)
+
+    @property
+    def n_features_in_(self) -> Any:
+        """The number of features of a row."""
+        return self.learner.n_features_in_
+
+    @property
+    def feature_names_in_(self) -> Any:
+        """The names of the features, if the learner was fitted on a table."""
+        return self.learner.feature_names_in_
 
     def embed(self, X: Any) -> Shares:
         """Return P, or its square root for unknown classes, of each row (n_rows, n_classes)."""
@@ -149,9 +164,8 @@ class Posterior(MetricLearner):
         if self.learner.embeds_probabilities:
             return np.stack([self.learner.embed(X)] * len(taus))
         n_training = len(self.labels_)
-        votes = np.zeros((n_training, len(self.classes_)))
-        votes[np.arange(n_training), self.labels_] = 1
-        found = np.empty((len(taus), X.shape[0], len(self.classes_)))
+        votes = (self.labels_[:, None] == self.classes_).astype(np.float64)
+        found = np.empty((len(taus), X.shape[0], votes.shape[1]))
         score = self._scorer()
         for part in blocks(X.shape[0], row_bytes=4 * 8 * n_training):
             scores = score(X[part])
