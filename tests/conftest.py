@@ -62,15 +62,6 @@ def server(tmp_path, monkeypatch):
         yield server
 
 
-@pytest.fixture(scope="session")
-def cluster():
-    """Two Dask workers of one thread, each looked after by a nanny that replaces it."""
-    from distributed import LocalCluster
-
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster:
-        yield cluster
-
-
 @pytest.fixture(scope="module")
 def driver():
     """Start a Chromium for the tests of a file."""

@@ -113,12 +113,9 @@ def test_the_others_are_as_if_they_had_been_alone(hostile, tmp_path):
     assert beside["ChangesGlobals"] == alone["Euclidean"]
 
 
+# With one job, folds have processes.
 @pytest.mark.parametrize(
-    ("jobs", "whens"),
-    [
-        (1, ("fold", "fit", "similarity", "copy")),
-        (2, ("fold", "fit")),
-    ],  # with one job, folds have processes
+    ("jobs", "whens"), [(1, ("fold", "fit", "similarity", "copy")), (2, ("fold", "fit"))]
 )
 def test_the_death_of_a_fork_server_ends_one_trial(tmp_path, plugins, jobs, whens):
     path = Path(shutil.copy(plugins / "server_killers.py", tmp_path))
@@ -166,8 +163,8 @@ TO_LOAD = ["the start", "the warm-up"]
     "hanging",
     [
         {"pass\n\nsleep()": TO_LOAD},
+        {"def __init__(self): sleep()": TO_LOAD},
         {
-            "def __init__(self): sleep()": TO_LOAD,
             "def get_params(self, deep=True): sleep()": ["the warm-up"],
             "def fit(self, X, y=None): stop()": ["the warm-up", "the final fit"],
             "def __getstate__(self): sleep()": ["the final fit"],
@@ -175,7 +172,7 @@ TO_LOAD = ["the start", "the warm-up"]
             "def __setstate__(self, state): sleep()": ["answering"],
         },
     ],
-    ids=["import", "methods"],
+    ids=["import", "new", "methods"],
 )
 def test_a_plugin_that_hangs_or_stops_is_a_timeout_wherever_it_does(tmp_path, hanging):
     plugin = tmp_path / "hangs.py"

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from distributed import Client
+from distributed import Client, LocalCluster
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import check_random_state
@@ -25,9 +25,12 @@ from oasis_bench.system import derive_seed
 
 
 @pytest.fixture(scope="module")
-def client(cluster):
+def client():
     """Two processes; functions sent to them must be local ones, which travel by value."""
-    with Client(cluster) as client:
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
         yield client
 
 
@@ -134,7 +137,6 @@ def test_a_worker_killed_in_the_midst_of_learning_does_not_change_the_model(clie
     expected = mean_of_fits(learner, shards)
     np.testing.assert_allclose(found.bilinear_matrix_, expected, rtol=0, atol=1e-11)
     assert len(opened(tmp_path)) > 1 + 7, "nothing was learned again: the worker died too late"
-    client.wait_for_workers(2)  # other tests use the cluster, too
 
 
 def test_an_interrupted_run_leaves_nothing_on_the_cluster(client):

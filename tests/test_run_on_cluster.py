@@ -38,6 +38,13 @@ class SlowOnce(Euclidean):
 
 
 @pytest.fixture(scope="module")
+def cluster():
+    """Two workers of one thread, each looked after by a nanny that replaces it."""
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
 def lone_worker():
     """A worker whose death takes along all rows that were sent, until its nanny replaces it."""
     with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster:

@@ -394,10 +394,8 @@ def _read_table(connection: sqlite3.Connection, query: str) -> pd.DataFrame:
     """Read a table; a numeric column without numbers becomes NaN, as do gaps in others."""
     table, types = pd.read_sql_query(query, connection), _column_types()
     untyped = [str(column) for column in table if table[column].dtype == object]
-    for column in untyped:
-        if types[column] in ("Int64", "float64"):
-            table[column] = table[column].astype("float64")
-    return table
+    numeric = [column for column in untyped if types[column] in ("Int64", "float64")]
+    return table.astype(dict.fromkeys(numeric, "float64"))
 
 
 def _statements(connection: sqlite3.Connection) -> set[tuple[str, ...]]:
