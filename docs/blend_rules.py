@@ -63,8 +63,8 @@ def table(name: str) -> str:
 def corpora() -> dict[str, Corpus]:
     """Return the data sets; on the first seven the final fit has just more rows than features."""
     return {
-        "caltech101": Corpus("caltech101", "l2+pca512", (15, 15), (30, 30), 40, LITE0),
-        "caltech256": Corpus("caltech256", "l2+pca256", (30, 30), (60, 25), 10, LITE0),
+        "caltech256, 512": Corpus("caltech256", "l2+pca512", (60, 25), (60, 25), 10, LITE0),
+        "caltech256, 256": Corpus("caltech256", "l2+pca256", (30, 30), (60, 25), 10, LITE0),
         "mfeat-pix": Corpus(table("uci/mfeat-pix.csv.gz"), "standard", (30, 30), (60, 60)),
         "CricketX": Corpus(
             table("ucr/CricketX.csv.gz"), "standard+pca256", (32, 32), (45, 20), options=SERIES
