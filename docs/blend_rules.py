@@ -1,10 +1,12 @@
-"""Compares rules that tune the weight of a blend: the table of docs/blend-rules.md.
+"""Compares rules that tune the weight of a blend: the tables of docs/blend-rules.md.
 
-python docs/blend_rules.py runs/blend-rules.jsonl     # measure what the file lacks, then the table
+python docs/blend_rules.py rules runs/blend-rules.jsonl    # measure what the file lacks, then print
+python docs/blend_rules.py axes runs/blend-axes.jsonl      # the same, of the second comparison
 
-It takes some forty minutes of a core, and the folder OASIS_BENCH_DATA.  Hyper-parameters are tuned
-as in a run, with the scores of the learner alone.  Then the winner's blends are evaluated on the
-inner folds and on the test items, at each weight.  The rules see the former only.
+Both together take less than an hour of a core, and need the folder OASIS_BENCH_DATA.
+Hyper-parameters are tuned as in a run, with the scores of the learner alone.  Then the winner's
+blends are evaluated on the inner folds and on the test items, at each weight.  The rules see the
+former only.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -25,7 +27,7 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.stats import t as t_distribution
 
-from oasis_bench.algorithms import axes
+from oasis_bench.algorithms import axes, covariance, mmc
 from oasis_bench.data import apply_steps
 from oasis_bench.experiment import Experiment, LearnerSpec, Plan, TrialSpec
 from oasis_bench.plugins import Blend, MetricLearner
@@ -34,9 +36,8 @@ from oasis_bench.trial import Assignment, FitData, draw_items, wall
 from oasis_bench.trial.learner_side.inner_folds import InnerFolds, make_learner
 from oasis_bench.trial.learner_side.tuning import Tuning
 
-LEARNERS = ("RCA", "LFDA", "NCA", "LDA", "ClassifierPosterior", "OASIS")
-ON_AXES = ("RCA", "LFDA")
-N_FOLDS, MORE_FOLDS, N_PARTITIONS, HARM = 3, 6, 2, -5.0
+ON_AXES = ("RCA", "LFDA", "MMC", "Covariance")
+N_FOLDS, MORE_FOLDS, HARM = 3, 6, -5.0
 TASKS = {"seen": "retrieval", "unseen": "unseen-classes"}
 
 
@@ -46,7 +47,7 @@ class Corpus(NamedTuple):
     dataset: str
     scaling: str
     seen: tuple[int, int]
-    unseen: tuple[int, int]
+    unseen: tuple[int, int] | None
     classes: int | str = "all"
     options: Mapping[str, Any] = {}
 
@@ -87,6 +88,27 @@ def corpora() -> dict[str, Corpus]:
     }
 
 
+def wide() -> dict[str, Corpus]:
+    """Return data whose final fit has one to two degrees of freedom a feature, and folds fewer."""
+    same = corpora()
+    few = {name: same[name]._replace(unseen=None) for name in ("caltech256, 512", "plant-leaves")}
+    return {
+        **{name: same[name] for name in ("caltech256, 256", "mfeat-pix", "Adiac", "landuse21")},
+        **few,
+        "mnist": Corpus("mnist", "minmax+pca128", (16, 40), (28, 60)),
+        "libras": Corpus(table("uci/libras.csv.gz"), "standard", (10, 14), (15, 9)),
+        "MedicalImages": Corpus(
+            table("ucr/MedicalImages.csv.gz"), "standard", (15, 8), None, options=SERIES
+        ),
+        "optdigits": Corpus("keel", "standard", (8, 40), (15, 60), options=keel("optdigits")),
+        "texture": Corpus("keel", "standard", (6, 40), (8, 60), options=keel("texture")),
+        "sonar": Corpus("keel", "standard", (36, 40), None, options=keel("sonar")),
+        "spambase": Corpus("keel", "standard", (34, 200), None, options=keel("spambase")),
+        "ionosphere": Corpus("keel", "standard", (21, 80), None, options=keel("ionosphere")),
+        "wdbc": Corpus("keel", "standard", (18, 100), None, options=keel("wdbc")),
+    }
+
+
 def keel(name: str) -> dict[str, Any]:
     """Return the options of a table of KEEL."""
     return {"table": name, "folds": False}
@@ -121,25 +143,44 @@ def settings(learner: str, partition: int) -> Iterator[Setting]:
         yield Setting(MORE_FOLDS, "all")
 
 
-def measure(file: Path) -> None:
+class Comparison(NamedTuple):
+    """The data sets, learners, partitions and candidates of a comparison."""
+
+    corpora: Callable[[], dict[str, Corpus]]
+    learners: tuple[str, ...]
+    partitions: range
+    search: str
+
+
+COMPARISONS = {
+    "rules": Comparison(
+        corpora, ("RCA", "LFDA", "NCA", "LDA", "ClassifierPosterior", "OASIS"), range(2), "6"
+    ),
+    "axes": Comparison(wide, ON_AXES, range(2, 4), "12"),  # other partitions than before
+}
+
+
+def measure(file: Path, comparison: Comparison) -> None:
     """Append the cells that the file lacks, one in a line."""
     done = {tuple(one[:6]) for one in _read(file)}
-    for (name, corpus), (split, task) in product(corpora().items(), TASKS.items()):
-        n_train, n_test = getattr(corpus, split)
+    for (name, corpus), (split, task) in product(comparison.corpora().items(), TASKS.items()):
+        if (sizes := getattr(corpus, split)) is None:
+            continue
+        n_train, n_test = sizes
         for n_folds in (N_FOLDS, MORE_FOLDS):
             e = Experiment(
                 name,
                 corpus.dataset,
-                {name: LearnerSpec(name) for name in LEARNERS},
+                {name: LearnerSpec(name) for name in comparison.learners},
                 dataset_options=corpus.options,
                 classes=(corpus.classes,),
                 tasks=(task,),
-                partitions=N_PARTITIONS,
+                partitions=comparison.partitions.stop,
                 inner_folds=min(n_folds, n_train // 2),
                 train_per_class=n_train,
                 test_per_class=n_test,
                 scaling=(corpus.scaling,),
-                search="6",
+                search=comparison.search,
                 blend="off",
                 max_steps=4000,
             )
@@ -147,12 +188,26 @@ def measure(file: Path) -> None:
             for spec in plan.trials:
                 for setting in settings(spec.learner, spec.where.partition):
                     key = (name, split, spec.where.partition, spec.learner, *setting)
-                    if key in done or setting.n_folds != n_folds:
+                    is_asked = spec.where.partition in comparison.partitions
+                    if key in done or setting.n_folds != n_folds or not is_asked:
                         continue
-                    with patch.object(axes, "axes_to_keep", AXES[setting.axes]):
-                        found = cell(spec, plan)
+                    try:
+                        with using(AXES[setting.axes]):
+                            found = cell(spec, plan)
+                    except Exception as error:  # named, and not compared
+                        print(*key, repr(error), file=sys.stderr)
+                        continue
                     with file.open("a") as lines:
                         print(json.dumps([*key, *found]), file=lines)
+
+
+@contextmanager
+def using(rule: Callable[[int, int], int]) -> Iterator[None]:
+    """Let `n_axes=None` mean what a rule says."""
+    with ExitStack() as patches:
+        for module in (axes, covariance, mmc):
+            patches.enter_context(patch.object(module, "axes_to_keep", rule))
+        yield
 
 
 def _read(file: Path) -> list[list[Any]]:
@@ -234,6 +289,9 @@ RULES: dict[str, tuple[Rule | int | None, Setting]] = {
 }
 
 
+KEY = ["data", "corpus", "split", "partition", "learner"]
+
+
 def reductions(file: Path) -> pd.DataFrame:
     """Return the error reduction of each rule in each cell, and those of today's on its splits."""
     measured = {tuple(one[:6]): one[6:] for one in _read(file)}
@@ -251,10 +309,9 @@ def reductions(file: Path) -> pd.DataFrame:
             place = int(reduction.argmax()) if rule is None else rule
             if callable(place):
                 place = place(np.array(on_folds))
-            lines.append((*key, name, Blend.WEIGHTS[place], reduction[place]))
-    return pd.DataFrame(
-        lines, columns=["corpus", "split", "partition", "learner", "rule", "weight", "reduction"]
-    )
+            data = corpus.split(",")[0]
+            lines.append((data, *key, name, Blend.WEIGHTS[place], reduction[place]))
+    return pd.DataFrame(lines, columns=[*KEY, "rule", "weight", "reduction"])
 
 
 def interval(differences: pd.Series) -> str:
@@ -267,16 +324,16 @@ def interval(differences: pd.Series) -> str:
 def print_tables(file: Path) -> None:
     """Print the tables of the page."""
     found = reductions(file)
-    key = ["corpus", "split", "partition", "learner"]
-    by_rule = found.pivot(index=key, columns="rule", values="reduction")[[*RULES]]
+    rules = [rule for rule in RULES if rule in set(found["rule"])]
+    by_rule = found.pivot(index=KEY, columns="rule", values="reduction")[rules]
     parts = {"all": by_rule, **{at: by_rule.xs(at, level="split") for at in TASKS}}
-    print(f"{len(by_rule)} cells of {found['corpus'].nunique()} data sets\n")
+    print(f"{len(by_rule)} cells of {found['data'].nunique()} data sets\n")
     print("| rule | mean | harmed | rule − today | seen | unseen | data sets better, worse |")
     print("|---|---|---|---|---|---|---|")
-    for rule in RULES:
+    for rule in rules:
         here = by_rule.dropna(subset=rule)
         differences = {
-            at: (part[rule] - part["today"]).dropna().groupby("corpus").mean()
+            at: (part[rule] - part["today"]).dropna().groupby("data").mean()
             for at, part in parts.items()
         }
         n_better, n_worse = (int((sign * differences["all"] > 0.05).sum()) for sign in (1, -1))
@@ -284,21 +341,20 @@ def print_tables(file: Path) -> None:
         texts = [f"{here[rule].mean():.1f}", harmed, *map(interval, differences.values())]
         print(f"| {rule} | {' | '.join(texts)} | {n_better}, {n_worse} |")
     print("\nby learner, rule − today:\n")
-    print(f"| learner | {' | '.join(RULES)} |\n|---|{'---|' * len(RULES)}")
-    for learner in LEARNERS:
+    print(f"| learner | {' | '.join(rules)} |\n|---|{'---|' * len(rules)}")
+    for learner in found["learner"].unique():
         part = by_rule.xs(learner, level="learner")
         texts = [
-            interval((part[rule] - part["today"]).dropna().groupby("corpus").mean())
-            for rule in RULES
+            interval((part[rule] - part["today"]).dropna().groupby("data").mean()) for rule in rules
         ]
         print(f"| {learner} | {' | '.join(texts)} |")
     for at in TASKS:
         print(f"\n{at} classes, mean error reduction:\n")
-        print(f"| data | {' | '.join(RULES)} |\n|---|{'---|' * len(RULES)}")
+        print(f"| data | {' | '.join(rules)} |\n|---|{'---|' * len(rules)}")
         for corpus, row in parts[at].groupby("corpus", sort=False).mean().iterrows():
             print(f"| {corpus} | {' | '.join(f'{value:.1f}' for value in row)} |")
 
 
 if __name__ == "__main__":
-    measure(Path(sys.argv[1]))
-    print_tables(Path(sys.argv[1]))
+    measure(Path(sys.argv[2]), COMPARISONS[sys.argv[1]])
+    print_tables(Path(sys.argv[2]))
