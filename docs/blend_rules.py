@@ -2,8 +2,9 @@
 
 python docs/blend_rules.py rules runs/blend-rules.jsonl    # measure what the file lacks, then print
 python docs/blend_rules.py axes runs/blend-axes.jsonl      # the same, of the second comparison
+python docs/blend_rules.py defaults runs/blend-defaults.jsonl    # of the third
 
-Both together take less than an hour of a core, and need the folder OASIS_BENCH_DATA.
+All together take less than an hour of a core, and need the folder OASIS_BENCH_DATA.
 Hyper-parameters are tuned as in a run, with the scores of the learner alone.  Then the winner's
 blends are evaluated on the inner folds and on the test items, at each weight.  The rules see the
 former only.
@@ -115,8 +116,11 @@ def keel(name: str) -> dict[str, Any]:
 
 
 def axes_before(degrees: int, rank: int) -> int:
-    """Choose the number of axes as today: all, where the degrees of freedom reach the rank."""
-    return rank if degrees >= rank else max(1, degrees // 2)
+    """Choose the number of axes as before: all, where there are more degrees of freedom.
+
+    (In the code before, as many were enough for RCA, LFDA and MMC, but not for Covariance.)
+    """
+    return rank if degrees > rank else max(1, degrees // 2)
 
 
 def axes_by_share(degrees: int, rank: int) -> int:
@@ -157,6 +161,7 @@ COMPARISONS = {
         corpora, ("RCA", "LFDA", "NCA", "LDA", "ClassifierPosterior", "OASIS"), range(2), "6"
     ),
     "axes": Comparison(wide, ON_AXES, range(2, 4), "12"),  # other partitions than before
+    "defaults": Comparison(wide, ON_AXES, range(4, 6), "1"),
 }
 
 
