@@ -168,6 +168,7 @@ COMPARISONS = {
 def measure(file: Path, comparison: Comparison) -> None:
     """Append the cells that the file lacks, one in a line."""
     done = {tuple(one[:6]) for one in _read(file)}
+    file.parent.mkdir(parents=True, exist_ok=True)
     for (name, corpus), (split, task) in product(comparison.corpora().items(), TASKS.items()):
         if (sizes := getattr(corpus, split)) is None:
             continue
