@@ -28,7 +28,7 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.stats import t as t_distribution
 
-from oasis_bench.algorithms import axes, covariance, mmc
+from oasis_bench.algorithms import MMC, RCA, Covariance
 from oasis_bench.data import apply_steps
 from oasis_bench.experiment import Experiment, LearnerSpec, Plan, TrialSpec
 from oasis_bench.plugins import Blend, MetricLearner
@@ -211,8 +211,8 @@ def measure(file: Path, comparison: Comparison) -> None:
 def using(rule: Callable[[int, int], int]) -> Iterator[None]:
     """Let `n_axes=None` mean what a rule says."""
     with ExitStack() as patches:
-        for module in (axes, covariance, mmc):
-            patches.enter_context(patch.object(module, "axes_to_keep", rule))
+        for learner in (RCA, MMC, Covariance):  # LFDA is built on the same class as RCA
+            patches.enter_context(patch(f"{learner.__module__}.axes_to_keep", rule))
         yield
 
 
