@@ -71,8 +71,8 @@ class WithinClassLearner(LabelLearner):
     ----------
     n_axes : int or None, default None
         The number of principal axes of the rows, those of largest variance first; at most the
-        rank of the rows.  None: all axes if n - c, the degrees of freedom of n rows in c classes,
-        is at least the rank, and otherwise (n - c) // 2.
+        rank of the rows.  None: half of n - c, the degrees of freedom of n rows in c classes, or
+        all axes if these are fewer.
 
     Attributes
     ----------
@@ -135,11 +135,11 @@ class RCA(WithinClassLearner):
         C = \frac{1}{n} \sum_i (x_i - m_{y_i}) (x_i - m_{y_i})^\top ,
 
     where m_k is the mean of class k.  With n rows in c classes, C has n - c degrees of freedom.  If
-    the rank of the rows is higher, C is singular, so the rows are projected on their first
-    (n - c) // 2 principal axes.  With n - c axes C could be inverted, but its smallest eigenvalues
-    would be close to 0 (the law of Marchenko and Pastur), and noise would dominate the inverse.
-    With half as many axes the smallest eigenvalues are still 9 % of the true ones.  Directions
-    along which no class varies would have infinite weight, so they are left out.
+    the rank of the rows is higher, C is singular.  If it is about as high, C can be inverted, but
+    its smallest eigenvalues are close to 0 (the law of Marchenko and Pastur), and noise dominates
+    the inverse.  With half as many axes the smallest eigenvalues are still 9 % of the true ones.
+    So the rows are projected on at most (n - c) // 2 principal axes.  Directions along which no
+    class varies would have infinite weight, so they are left out.
 
     Time n d min(n, d), memory 3 n d + 4 min(n, d)^2 numbers.
 
@@ -147,9 +147,9 @@ class RCA(WithinClassLearner):
     ----------
     n_axes : int or None, default None
         The number of principal axes that are whitened, those of largest variance first; at most the
-        rank of the rows.  None: all axes if n - c is at least the rank, as in the paper, otherwise
-        (n - c) // 2.  The papers on OASIS (JMLR 2010, section 5.3) also reduce the dimension first.
-        With few rows the best number is much smaller, so it is tuned.
+        rank of the rows.  None: (n - c) // 2, or all axes, as in the paper, if these are fewer.
+        The papers on OASIS (JMLR 2010, section 5.3) also reduce the dimension first.  With few rows
+        the best number is much smaller, so it is tuned.
     random_state : int, RandomState or None, default None
         Not used, because nothing is random.  All learners have this parameter.
 
@@ -217,5 +217,8 @@ def _on_axes(X: Any, y: Any, n_axes: int) -> tuple[FloatArray, FloatArray]:
 
 
 def axes_to_keep(degrees: int, rank: int) -> int:
-    """Choose on how many of `rank` principal axes to learn, by the degrees of freedom."""
-    return rank if degrees >= rank else max(1, degrees // 2)
+    """Return on how many of `rank` principal axes to learn: at most half the degrees of freedom.
+
+    As a share it means the same on an inner fold, which has fewer rows, as in the final fit.
+    """
+    return min(rank, max(1, degrees // 2))

@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from oasis_bench.algorithms.axes import AXES_GRID, principal_axes
+from oasis_bench.algorithms.axes import AXES_GRID, axes_to_keep, principal_axes
 from oasis_bench.algorithms.base import Count, HyperParameters
 from oasis_bench.data import FloatArray, without_offset
 from oasis_bench.plugins import FittedArray, MahalanobisLearner
@@ -105,9 +105,9 @@ class Covariance(HyperParameters, MahalanobisLearner):
     ----------
     n_axes : int or None, default None
         The number of principal axes that are whitened, those of largest variance first; at most the
-        rank of the rows.  None: all axes if there are more rows than features, otherwise the first
-        (n - 1) // 2.  (With the pseudo-inverse of all axes, n rows of rank n - 1 would all have the
-        same distance from each other; see `RCA`.)
+        rank of the rows.  None: (n - 1) // 2, or all axes if these are fewer.  (With the
+        pseudo-inverse of all axes, n rows of rank n - 1 would all have the same distance from each
+        other; see `RCA`.)
     random_state : int, RandomState or None, default None
         Not used, because nothing is random.  All learners have this parameter.
 
@@ -149,11 +149,11 @@ class Covariance(HyperParameters, MahalanobisLearner):
         self._check(X, y)
         rows = X - X.mean(axis=0, dtype=np.float64)
         squares, axes = principal_axes(rows)
-        n_rows, n_features = rows.shape
-        most = n_features if n_rows > n_features else max(1, (n_rows - 1) // 2)
-        squares, axes = (part[: self.n_axes or most] for part in (squares, axes))
+        degrees = len(rows) - 1
+        most = self.n_axes or axes_to_keep(degrees, len(axes))
+        squares, axes = squares[:most], axes[:most]
         self.n_axes_ = len(axes)
-        self.components_ = axes * np.sqrt((n_rows - 1) / squares)[:, None]
+        self.components_ = axes * np.sqrt(degrees / squares)[:, None]
         return self
 
     def _check(self, X: Any, y: Any) -> None:

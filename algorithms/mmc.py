@@ -62,8 +62,8 @@ class MMC(WithinClassLearner):
     ----------
     n_axes : int or None, default None
         The number of principal axes used for learning, those of largest variance first; at most the
-        rank of the rows.  None, with n rows in c classes: all axes if n - c is at least the rank,
-        otherwise (n - c) // 2.
+        rank of the rows.  None, with n rows in c classes: (n - c) // 2, or all axes if these are
+        fewer.
     tol : float, default 1e-3
         Stop when the gap (see `gap_`) is at most this.
     max_iter : int, default 1000
@@ -115,8 +115,8 @@ class MMC(WithinClassLearner):
         ----------
         X : array of shape (n_rows, n_features)
         alike, unlike : array of shape (n_pairs, 2), integers
-            Row numbers of `X`: S and D.  Without `n_axes` there are as many principal axes as the
-            rows have, and half as many as S has pairs where these are fewer.
+            Row numbers of `X`: S and D.  Without `n_axes` there are half as many principal axes as
+            S has pairs, or all axes if these are fewer.
 
         Raises
         ------

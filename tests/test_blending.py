@@ -145,6 +145,24 @@ def test_the_weight_is_the_best_on_inner_folds_that_are_fitted_again(done):
         np.testing.assert_allclose(seen, values[:, -1])  # validation is of the learner alone
 
 
+def test_a_metric_that_inverts_a_covariance_is_as_good_in_the_final_fit_as_on_inner_folds(tmp_path):
+    # 45 rows of 40 features in 5 classes have 40 degrees of freedom, the 30 of an inner fold 25: on
+    # all axes the metric would be best on inner folds, and its final fit nearly singular.
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(5), 40)
+    X = rng.normal(size=(5, 40))[y] * 0.7 + rng.normal(size=(200, 40)) * np.repeat([2, 1], [6, 34])
+    np.savez(tmp_path / "rows.npz", X=X, y=y)
+    learners = {name: LearnerSpec(name) for name in ("RCA", "LFDA", "Euclidean")}
+    settings = {"classes": (5,), "partitions": 1, "inner_folds": FOLDS, "scaling": ("none",)}
+    sizes = {"train_per_class": 9, "test_per_class": 30, "traces": False, "search": "6"}
+    e = Experiment("Wide", str(tmp_path / "rows.npz"), learners, **settings, **sizes)
+    assert run_experiment(e, tmp_path / "run") == 0
+    run = read_run(tmp_path / "run")
+    values = run.measures[run.measures["measure"] == "mAP"].set_index("learner")["value"]
+    assert run.trials.set_index("learner").loc[["RCA", "LFDA"], "blend"].gt(0).all()
+    assert (values[["RCA", "LFDA"]] > values["Euclidean"] + 0.1).all()
+
+
 def test_with_weight_0_the_values_are_those_of_the_baseline(done):
     _, run, _ = done
     keys = ["task", "partition", "measure", "k"]

@@ -51,7 +51,7 @@ def test_rca_is_the_inverse_of_the_mean_covariance_within_classes(iris):
 def test_rca_of_two_classes_of_two_rows_by_hand():
     # The covariance within is diag(1, 4) / 2: class 0 varies by 1 along x, class 1 by 2 along y.
     X = np.array([[-1.0, 0], [1, 0], [7, 3], [7, 7]])
-    M = RCA().fit(X, [0, 0, 1, 1]).get_mahalanobis_matrix()
+    M = RCA(n_axes=2).fit(X, [0, 0, 1, 1]).get_mahalanobis_matrix()
     np.testing.assert_allclose(M, np.diag([2, 0.5]), atol=1e-12)
 
 
@@ -63,6 +63,13 @@ def test_few_rows_are_learned_from_on_half_their_degrees_of_freedom(wide):
     P = vectors[:, -4:]
     expected = P @ np.linalg.inv(P.T @ mean_covariance_within(X, y) @ P) @ P.T
     np.testing.assert_allclose(learned.get_mahalanobis_matrix(), expected, rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.parametrize(("n_rows", "n_axes"), [(12, 4), (43, 20), (50, 23), (83, 40), (90, 40)])
+def test_no_more_axes_are_inverted_than_half_the_degrees_of_freedom(n_rows, n_axes):
+    X, y = np.random.default_rng(0).normal(size=(n_rows, 40)), np.arange(n_rows) % 3
+    assert RCA().fit(X, y).n_axes_ == LFDA().fit(X, y).n_axes_ == n_axes
+    assert Covariance().fit(X).n_axes_ == min(40, (n_rows - 1) // 2)
 
 
 def test_the_number_of_axes_can_be_given(wide):
