@@ -74,7 +74,7 @@ LEARNERS = (
         "DeepRanking",
         "LocalDistances",
     ),
-    *("PLDA", "WCCN", "GMML", "ForestProximity"),
+    *("GMML", "PLDA", "WCCN", "ForestProximity", "InfoNCE"),
 )
 """Their places decide how learners look: a new one is added last."""
 
