@@ -38,6 +38,11 @@ suite with `search = "1"`), for tasks and their measures:
     <!-- tuning: retrieval mAP; classification accuracy@1 -->
     <!-- end of results -->
 
+The error reductions of both uses against Euclidean distance, from a folder of files of one suite:
+
+    <!-- uses: uses; mAP -->
+    <!-- end of results -->
+
 What the command 'paper' found is marked so, with 'verdicts' (decided by docs/claims/effects.csv),
 'counts' (of the verdicts), 'notes' (of the claims themselves) or the name of a file in
 docs/claims/, which it wrote:
@@ -57,7 +62,8 @@ import pandas as pd
 DOCS = Path(__file__).parent
 PUBLISHED = DOCS.parent / "oasis_bench" / "claims" / "published" / "knn_keel.csv"
 MARKED = re.compile(
-    r"(<!-- (results|published|leaderboard|planned|in words|choices|tuning|claims): (.*?) -->\n)"
+    r"(<!-- (results|published|leaderboard|planned|in words|choices|tuning|uses|claims): (.*?)"
+    r" -->\n)"
     r".*?(<!-- end of results -->)",
     re.DOTALL,
 )
@@ -516,6 +522,42 @@ MEASURED = {
 """Where the site has more measurements of a claim than its effects."""
 
 
+def make_uses(spec, folder):
+    """Write the mean error reduction of each use, for known and for new classes, in Markdown."""
+    from scipy.stats import wilcoxon
+
+    name, measure = (part.strip() for part in spec.split(";"))
+    files = sorted(folder.glob(f"{name}/*.csv"))
+    if not files:
+        return NOTHING_YET
+    every = pd.concat([pd.read_csv(path).assign(file=path.stem) for path in files])
+    rows = every[(every["measure"] == measure) & every["mean"].notna()]
+    text = ""
+    for task, words in (("retrieval", "Known classes"), ("unseen-classes", "New classes")):
+        own = rows[rows["task"] == task].set_index(["file", "learner"])
+        if own.empty:
+            continue
+        errors = 1 - own[["direct", "posterior", "mean"]].unstack()
+        saved = 100 * (1 - errors.div(errors[("direct", "Euclidean")], axis=0))
+        lines = [["", "direct", "posterior", "posterior - direct", "selected"], ["---"] * 5]
+        for learner in every["learner"].unique():
+            direct, posterior, selected = (saved[use, learner] for use in errors.columns.levels[0])
+            gain = (posterior - direct).dropna()
+            p_value = wilcoxon(gain).pvalue if gain.any() else 1.0
+            test = f" (above 0 on {(gain > 0).sum()}, p {p_value:.2g})"
+            cells = f"{direct.mean():+.1f}", f"{posterior.mean():+.1f}", f"{gain.mean():+.1f}{test}"
+            lines.append([learner, *cells, f"{selected.mean():+.1f}"])
+        text += f"{words}, {len(saved)} data sets, %:\n\n{piped(lines)}\n"
+    commits = short(" and ".join(every["commit"].unique()))
+    command = f"python -m oasis_bench run --experiment {name}"
+    days = " to ".join(sorted({every["started"].min()[:10], every["started"].max()[:10]}))
+    return (
+        f"{text}Mean reduction of the error 1 - {measure} against Euclidean distance, used "
+        "directly. p: Wilcoxon's signed-rank test over data sets, not corrected. "
+        f"`{command}`, {days}, commit {commits}.\n"
+    )
+
+
 def make_claims(what, folder):
     """Write the verdicts of the claims, or a published table beside ours, in Markdown."""
     from oasis_bench.claims import CLAIMS, decide
@@ -618,6 +660,7 @@ def make_page(text, folder):
         "in words": make_words,
         "choices": make_choices,
         "tuning": make_tuning,
+        "uses": make_uses,
         "claims": make_claims,
     }
     return MARKED.sub(lambda found: found[1] + make[found[2]](found[3], folder) + found[4], text)
@@ -626,6 +669,7 @@ def make_page(text, folder):
 def made_files(docs):
     """Return each file that is made from results, with its text."""
     pages = [docs.parent / "README.md", *docs.glob("*.md"), *docs.glob("tables/*.md")]
+    pages += docs.glob("guide/*.md")
     pages = [path for path in pages if path.exists() and MARKED.search(path.read_text())]
     made = {path: make_page(path.read_text(), docs / "results") for path in pages}
     if docs / "leaderboard.md" in made:
