@@ -176,8 +176,9 @@ def together(
         if x and x + width > WIDEST:
             x, y = 0.0, below
         text = part.decode()
-        text = text[text.index("<svg") :]
-        placed.append(text.replace("<svg", f'<svg x="{x:g}" y="{y:g}"', 1))
+        head, _, rest = text[text.index("<svg") :].partition(">")
+        head = head.replace("<svg", f'<svg x="{x:g}" y="{y:g}"').replace('pt"', '"')  # its own unit
+        placed.append(f"{head}>{rest}")
         x += width
         below, across = max(below, y + height), max(across, x)
     return (
