@@ -541,7 +541,8 @@ def make_uses(spec, folder):
         saved = 100 * (1 - errors.div(errors[("direct", "Euclidean")], axis=0))
         lines = [["", "direct", "posterior", "posterior - direct", "selected"], ["---"] * 5]
         for learner in every["learner"].unique():
-            direct, posterior, selected = (saved[use, learner] for use in errors.columns.levels[0])
+            uses = ("direct", "posterior", "mean")
+            direct, posterior, selected = (saved[use, learner] for use in uses)
             gain = (posterior - direct).dropna()
             p_value = wilcoxon(gain).pvalue if gain.any() else 1.0
             test = f" (above 0 on {(gain > 0).sum()}, p {p_value:.2g})"

@@ -57,7 +57,11 @@ def answers(view: RunView, brief: bool = False) -> list[str]:
     tasks = view.tasks if view.has_posterior else ()
     lines = [line for task in tasks if (line := _of_uses(view, task))]
     is_short = brief and bool(lines)
-    needed = {"posterior": lines, "brackets": is_short, "blended": view.is_blended and not is_short}
+    needed = {
+        "posterior": bool(lines),
+        "brackets": is_short,
+        "blended": view.is_blended and not is_short,
+    }
     lines += [line for task in view.tasks if (line := _of_task(view, task, brief))]
     words = [sentence(name, items=view.info.items) for name, holds in needed.items() if holds]
     last = filter(None, [_costs(view, brief), *words])

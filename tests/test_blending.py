@@ -155,6 +155,7 @@ def test_a_metric_that_inverts_a_covariance_is_as_good_in_the_final_fit_as_on_in
     learners = {name: LearnerSpec(name) for name in ("RCA", "LFDA", "Euclidean")}
     settings = {"classes": (5,), "partitions": 1, "inner_folds": FOLDS, "scaling": ("none",)}
     sizes = {"train_per_class": 9, "test_per_class": 30, "traces": False, "search": "6"}
+    sizes["use"] = "direct"
     e = Experiment("Wide", str(tmp_path / "rows.npz"), learners, **settings, **sizes)
     assert run_experiment(e, tmp_path / "run") == 0
     run = read_run(tmp_path / "run")

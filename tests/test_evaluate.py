@@ -41,7 +41,7 @@ TASKS = ("retrieval", "classification")
 
 def run(folder, *learners, dataset="digits", tasks=("retrieval",), settings=None, **how):
     """Run an experiment without a report; return how many trials did not end well."""
-    settings = {"traces": False, **(settings or {})}
+    settings = {"traces": False, "use": "direct", **(settings or {})}
     return run_experiment(
         small(learners, dataset, tasks=tasks, **SIZES, **settings), folder, How(**how)
     )

@@ -181,6 +181,7 @@ def test_a_messy_table_from_run_to_evaluate(path, tmp_path, capsys):
 def test_a_saved_model_takes_raw_rows(path, tmp_path):
     model_path = tmp_path / "m.npz"
     words = ["--learner", "LDA", "--inner-folds", "2", "--output", str(model_path)]
+    words += ["--use", "direct"]
     assert main(["fit", str(path), *words]) == 0
     model, rows, table = load_model(model_path), TableFile(path).load(), messy()
     assert (model[0].schema, model[1].encoding) == (rows.schema, rows.encoding)

@@ -14,7 +14,7 @@ from oasis_bench.runs import read_run, resume_experiment
 from oasis_bench.runs.store import FILE_NAME
 
 BENCH = f"'{sys.executable}' -m oasis_bench"
-RUN = f"{BENCH} run --algorithms Euclidean --classes 2"
+RUN = f"{BENCH} run --algorithms Euclidean --classes 2 --use direct"
 
 
 @pytest.fixture

@@ -35,6 +35,7 @@ inner_folds = 2
 train_per_class = 8
 test_per_class = 6
 max_steps = 1000
+use = "direct"
 """
 SOUND = ("OASIS", "Euclidean")
 FAULTY = (

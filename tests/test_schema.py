@@ -28,6 +28,7 @@ N = 60
 RNG = np.random.default_rng(3)
 U = RNG.normal(size=N).round(4)
 QUICK = {"inner_folds": 2, "search": 2, "blend": "off"}
+DIRECT = ["--use", "direct"]
 
 
 def write(path, header, lines):
@@ -70,7 +71,9 @@ def test_a_query_with_some_of_the_categories_is_read_as_the_whole_table(tmp_path
     table = write(tmp_path / "t.csv", "u,code,label", lines)
     chosen = [line for line in lines if line.split(",")[1] in few]
     query = write(tmp_path / "q.csv", "u,code,label", chosen)
-    main(["fit", str(table), "--learner", "Euclidean", "--output", str(tmp_path / "m.npz")])
+    main(
+        ["fit", str(table), "--learner", "Euclidean", *DIRECT, "--output", str(tmp_path / "m.npz")]
+    )
     found = tmp_path / "found.csv"
     words = [str(tmp_path / "m.npz"), str(table), str(query), "-k", "1", "--output", str(found)]
     assert main(["neighbours", *words]) == 0

@@ -25,6 +25,7 @@ from sklearn.utils.validation import check_consistent_length
 from oasis_bench.data import FloatArray, class_labels
 from oasis_bench.plugins.learner import ExemplarLearner, as_inner_product, blocks
 from oasis_bench.plugins.metric_learner import FittedArray, MetricLearner
+from oasis_bench.tasks import kernel_ready
 
 TAUS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 """The temperatures tau that are tried, in units of h."""
@@ -179,13 +180,21 @@ class Posterior(MetricLearner):
 
     def _scorer(self) -> Callable[[Any], FloatArray]:
         """Return a function of rows: their s1 with all training rows, as a new array."""
-        learner = self.learner
-        if isinstance(learner, ExemplarLearner):
-            return lambda X: learner.similarity_to_training(X).astype(np.float64)
-        if not learner.has_embedding:
-            return lambda X: _float64(learner.similarity(X, self.rows_), learner)
-        training = learner.embed(self.rows_)
-        return lambda X: _float64(learner.score_embeddings(learner.embed(X), training), learner)
+        learner, n_training = self.learner, self.rows_.shape[0]
+        training = learner.embed(self.rows_) if learner.has_embedding else self.rows_
+
+        def score(X: Any) -> FloatArray:
+            if isinstance(learner, ExemplarLearner):
+                scores, method = learner.similarity_to_training(X), "similarity_to_training"
+            elif learner.has_embedding:
+                scores = learner.score_embeddings(learner.embed(X), training)
+                method = "score_embeddings"
+            else:
+                scores, method = learner.similarity(X, training), "similarity"
+            scores = kernel_ready(scores, (X.shape[0], n_training), method)
+            return np.array(as_inner_product(type(learner), scores), dtype=np.float64)
+
+        return score
 
     def _width(self) -> float:
         n = len(self.labels_)
@@ -201,10 +210,6 @@ class Posterior(MetricLearner):
             with np.errstate(invalid="ignore"):
                 gaps[part] = nearest.max(axis=1) - nearest[:, 0]
         return float(np.median(gaps))
-
-
-def _float64(scores: FloatArray, learner: MetricLearner) -> FloatArray:
-    return np.array(as_inner_product(type(learner), scores), dtype=np.float64)
 
 
 def without_votes(learner: MetricLearner) -> MetricLearner:

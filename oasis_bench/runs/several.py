@@ -152,9 +152,9 @@ def results_folder(suite: Experiment, output: Path) -> Path:
 
     Only a whole built-in suite, in a checkout, replaces committed results: those of its name.
     """
-    published = PUBLISHED.with_name(suite.built_in or "")
-    is_whole = suite.built_in is not None and suite == read_experiment(suite.built_in)
-    return published if is_whole and PUBLISHED.is_dir() else output / "results"
+    name = suite.built_in
+    is_whole = name is not None and suite == read_experiment(name)
+    return PUBLISHED.parent / str(name) if is_whole and PUBLISHED.is_dir() else output / "results"
 
 
 def has_result(file: Path, experiment: Experiment) -> bool:
