@@ -546,7 +546,9 @@ def make_uses(spec, folder):
             gain = (posterior - direct).dropna()
             p_value = wilcoxon(gain).pvalue if gain.any() else 1.0
             test = f" (above 0 on {(gain > 0).sum()}, p {p_value:.2g})"
-            cells = f"{direct.mean():+.1f}", f"{posterior.mean():+.1f}", f"{gain.mean():+.1f}{test}"
+            of = f" (on {len(gain)})" * (len(gain) < len(saved))  # elsewhere it is not offered
+            voted = f"{posterior.mean():+.1f}{of}"
+            cells = f"{direct.mean():+.1f}", voted, f"{gain.mean():+.1f}{test}"
             lines.append([learner, *cells, f"{selected.mean():+.1f}"])
         text += f"{words}, {len(saved)} data sets, %:\n\n{piped(lines)}\n"
     commits = short(" and ".join(every["commit"].unique()))

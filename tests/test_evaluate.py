@@ -52,7 +52,7 @@ def kept(tmp_path_factory):
     """A run that kept its models and its scores."""
     folder = tmp_path_factory.mktemp("kept") / "run"
     words = ["--algorithms", "OASIS,LDA", "--tasks", ",".join(TASKS), "--output", str(folder)]
-    words += ["--max-steps", "1000", "--inner-folds", "2", "--no-traces"]
+    words += ["--max-steps", "1000", "--inner-folds", "2", "--no-traces", "--use", "direct"]
     assert main(["run", *WORDS, *words, "--save-models", "--predictions"]) == 0
     return folder
 
@@ -104,7 +104,7 @@ class SendsAPipe(Euclidean):
     def fit(self, X, y=None):
         self.pipe_ = os.pipe()
         saved = stages.wall.Saved()
-        stages._send_model_file = lambda learner, line: line.send(saved, self.pipe_[0])
+        stages._send_model_file = lambda *given: given[-1].send(saved, self.pipe_[0])
         return super().fit(X, y)
 """
 

@@ -51,7 +51,7 @@ OASIS_OF_TWO = LearnerSpec("OASIS", {"aggressiveness": [0.1, 1.0]})
 def tiny():
     """Two learners with two partitions of two digits."""
     learners = {"OASIS": OASIS_OF_TWO, "Euclidean": LearnerSpec("Euclidean")}
-    return small(learners, partitions=2, traces=True)
+    return small(learners, partitions=2, traces=True, use="direct")
 
 
 @pytest.fixture(scope="module")

@@ -336,6 +336,7 @@ def test_texts_of_the_data_are_harmless_in_every_file(tmp_path, command, monkeyp
     run = tmp_path / "run"
     how = {"tasks": ["retrieval", "classification"], "classes": ["all"], "partitions": 2}
     few = {"inner_folds": 2, "search": 2, "max_steps": 200, "output": run, "save_models": True}
+    few["use"] = "direct"
     learners = {EVIL[0]: "OASIS", EVIL[1]: "Euclidean", EVIL[2]: "Covariance", "LDA": "LDA"}
     oasis_bench.run(frame, learners, title=EVIL[0], **how, **few)
     named = frame.assign(name=np.resize(EVIL, 48))
