@@ -122,7 +122,7 @@ class Experiment:
     dataset_options: Mapping[str, Any] = field(default_factory=dict)
     each: Mapping[str, Any] = field(default_factory=dict)
     corpora: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    protocol: int = 1
+    protocol: int = 2
     quick: Mapping[str, Any] = field(default_factory=dict)
     built_in: str | None = None
     classes: tuple[int | str | tuple[str, ...], ...] = setting(
