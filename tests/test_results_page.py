@@ -101,7 +101,7 @@ def test_every_file_of_results_is_shown_on_the_page():
     shown = {name.partition(":")[0].strip() for spec in specs for name in spec.split(",")}
     folder = DOCS / "results"
     files = {path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.csv")}
-    # One table shows all of KEEL, one all of the uses, and the leaderboard all of the suite and what
+    # One table shows all of KEEL, one all of `uses`, and the leaderboard all of the suite and what
     # tuning gains.
     assert files == shown | {
         name for name in files if re.match("(keel|suite|suite-defaults|uses)/", name)
