@@ -33,6 +33,13 @@ def cells_of(scores, **columns):
     return pd.DataFrame(rows)
 
 
+def test_the_reference_is_the_baseline_used_directly():
+    cells = cells_of({"Euclidean": [0.8, 0.6], "A": [0.75, 0.9]}, direct=[0.5, 0.6])
+    saved = Leaderboard.of(cells, "Euclidean").saved  # of the errors .5 and .4
+    assert saved["Euclidean"].tolist() == pytest.approx([0.6, 0.0])
+    assert saved["A"].tolist() == pytest.approx([0.5, 0.75])
+
+
 def test_what_a_learner_saves_without_blending_and_how_much_it_tried_by_hand():
     cells = cells_of(
         {"Euclidean": [0.5, 0.5, 0.5], "A": [0.75, 0.6, NAN], "B": [0.6, 0.6, 0.6]},
