@@ -40,8 +40,9 @@ class Leaderboard:
         The results to compare, with a row for each learner and cell, such as a class subset of a
         corpus: task, name (of the measure), corpus, cell, learner, score (at most 1, larger is
         better; NaN without a result), as_learned (the score of the learner alone; NaN if not
-        known), optionally direct (the score of the direct use), seconds, candidates and settings (tried by the search).  No two corpora share the
-        name of a cell.  Cells in which the baseline has no result or no error do not count.
+        known), optionally direct (the score of the direct use), seconds, candidates and settings
+        (tried by the search). No two corpora share the name of a cell. Cells in which the baseline
+        has no result or no error do not count.
     baseline : str
     learners : DataFrame
         A row for each learner, by average rank, unranked learners last: ranked, corpora (with its
@@ -222,9 +223,10 @@ def _error_reductions(
     """Return each learner's error reduction on each corpus, and whether it has no stand-in.
 
     With e = 1 - score, it is (e of the baseline - e) / e of the baseline, used directly where that
-    is known; for a corpus, the mean over the cells in which the learner was tried.  If the learner has no result in one of them, or
-    was not tried at all, the lowest value of all learners on the corpus stands in, if it is between
-    -1 and -.01, or else the nearer one of these: having no result must not pay.
+    is known; for a corpus, the mean over the cells in which the learner was tried. If the learner
+    has no result in one of them, or was not tried at all, the lowest value of all learners on the
+    corpus stands in, if it is between -1 and -.01, or else the nearer one of these: having no
+    result must not pay.
     """
     scores = cells["direct"].fillna(cells["score"]) if "direct" in cells else cells["score"]
     errors = (1 - scores).groupby([cells["cell"], cells["learner"]]).mean()
