@@ -11,6 +11,7 @@ from scipy.spatial.distance import cdist
 from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics import average_precision_score
 from sklearn.preprocessing import normalize
 
@@ -447,6 +448,28 @@ def test_a_model_of_votes_that_is_damaged_is_refused(tmp_path):
             save_model(other, tmp_path / "m.npz")
     with pytest.raises(ValueError, match="tau"):
         Posterior(posterior.learner, 0.0).fit(X, Y)
+
+
+def test_a_clone_votes_by_the_learner_that_is_fitted():
+    posterior = Posterior(LDA().fit(X, Y), 0.1).fit(X, Y)
+    again = clone(posterior)
+    with pytest.raises(NotFittedError):
+        again.embed(NEW)
+    np.testing.assert_array_equal(again.fit(X, Y).embed(NEW), posterior.embed(NEW))
+    rows = Posterior(LDA().fit(X, Y), 0.1).fit(X.tolist(), Y.tolist())
+    np.testing.assert_allclose(rows.embed(NEW), posterior.embed(NEW))
+
+
+def test_probabilities_of_other_classes_are_refused():
+    class Narrow(ClassifierPosterior):
+        name = "Narrow"
+
+        def embed(self, X):
+            return super().embed(X)[:, 1:]
+
+    posterior = Posterior(Narrow().fit(X, Y)).fit(X, Y)
+    with pytest.raises(ValueError, match="embed returned an array of shape"):
+        posterior.shares(NEW)
 
 
 def test_the_best_learner_of_a_run_keeps_its_use(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 from oasis_bench.analysis import RunAnalysis
 from oasis_bench.data import LabelledRows, ReadTable, Scaling, apply_steps
-from oasis_bench.plugins import Blend, Posterior, Registry, load_reports
+from oasis_bench.plugins import Blend, NoScaleError, Posterior, Registry, load_reports
 from oasis_bench.runs import StoredRun, read_run, refuse_missing_plugins
 from oasis_bench.system import UsageError, derive_seed, for_terminal, in_python
 from oasis_bench.trial import FitData
@@ -151,7 +152,11 @@ def refit_best(run: StoredRun, plugin_files: Sequence[Path]) -> Pipeline:
     if rows.schema is not None and takes_rows and spec.features is None:
         steps = [ReadTable(rows.schema), *steps]
     if best["use"] == "posterior":
-        learner = Posterior(learner, best["tau"], bool(split.knows_classes)).fit(X, rows.y)
+        try:
+            learner = Posterior(learner, best["tau"], bool(split.knows_classes)).fit(X, rows.y)
+        except NoScaleError as error:
+            warnings.warn(f"{error}: it is used directly", stacklevel=3)
+            best["blend"] = best["direct_blend"]
     model = make_pipeline(*steps, learner)
     if best["blend"] is not None:
         seed = derive_seed(e.seed, "blend")
@@ -164,7 +169,8 @@ def find_best(run: StoredRun) -> tuple[str, dict[str, Any]]:
 
     Only learners with the most partitions are compared.  Returned are its label, and what most of
     its partitions tuned: scaling, params, n_steps, use, the tau of its votes, the weight of the
-    blend of this use, and baseline_scaling, that of the blend's baseline.
+    blend of this use, that of the direct use (direct_blend), and baseline_scaling, that of the
+    blend's baseline.
     """
     task = next(iter(run.info.sources.tasks))
     analysis = RunAnalysis(run)
@@ -196,6 +202,7 @@ def find_best(run: StoredRun) -> tuple[str, dict[str, Any]]:
         "use": use,
         "tau": None if taus.isna().all() else float(taus.mode().iloc[0]),
         "blend": middle("posterior_blend" if use == "posterior" else "blend"),
+        "direct_blend": middle("blend"),
         "baseline_scaling": None if of_baseline.empty else str(of_baseline.mode().iloc[0]),
     }
 

@@ -5,6 +5,7 @@ from .blending import (
     mixed_affinities as mixed_affinities,
     sd_of_baseline as sd_of_baseline,
     sd_of_learned as sd_of_learned,
+    sds_of_affinity as sds_of_affinity,
 )
 from .check import check_plugins as check_plugins
 from .contract import (
@@ -48,6 +49,7 @@ from .names import (
 )
 from .posterior import (
     TAUS as TAUS,
+    NoScaleError as NoScaleError,
     Posterior as Posterior,
     refusal_of_votes as refusal_of_votes,
     without_votes as without_votes,

@@ -152,7 +152,7 @@ def sd_of_learned(learner: MetricLearner, X: Any, seed: int) -> float:
         return 0.0
     shape = len(left), len(right)
     if isinstance(learner, Posterior):
-        return _deviation(learner.embed_training(left) @ learner.embed_training(right).T)
+        return sds_of_affinity(learner, seed, (learner.tau,))[0]
     if isinstance(learner, ExemplarLearner):
         whole = learner.similarity_to_training(X[left])
         shape = len(left), X.shape[0]
@@ -163,6 +163,15 @@ def sd_of_learned(learner: MetricLearner, X: Any, seed: int) -> float:
     else:
         scores = kernel_ready(learner.similarity(X[left], X[right]), shape)
     return _deviation(as_inner_product(type(learner), scores))
+
+
+def sds_of_affinity(posterior: Posterior, seed: int, taus: Sequence[float]) -> list[float]:
+    """Return, for each tau, the standard deviation of the affinity over these pairs of rows."""
+    left, right = _pairs(posterior.rows_.shape[0], seed)
+    places = np.concatenate([left, right])
+    shares = posterior.shares(posterior.rows_[places], taus, places)
+    n = len(left)
+    return [_deviation(points[:n] @ points[n:].T) for points in posterior.points(shares)]
 
 
 def mixed_affinities(

@@ -428,7 +428,8 @@ def _one_line(error: Exception) -> str:
 def _check_name(learner_class: type[MetricLearner]) -> None:
     """Refuse a class that the registry would not find again by its name."""
     name, catalogue = learner_class.name, Registry.load().algorithms
-    if name in catalogue and catalogue[name] is not learner_class:
+    is_taken = name in catalogue and catalogue[name] is not learner_class
+    if is_taken or (name == Posterior.name and learner_class is not Posterior):
         raise UsageError(
             f"the name {name!r} of {learner_class.__qualname__} belongs to another class: give it "
             "another `name`"

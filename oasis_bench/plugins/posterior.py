@@ -20,12 +20,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_consistent_length
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from oasis_bench.data import FloatArray, class_labels
 from oasis_bench.plugins.learner import ExemplarLearner, as_inner_product, blocks
 from oasis_bench.plugins.metric_learner import FittedArray, MetricLearner
-from oasis_bench.tasks import kernel_ready
+from oasis_bench.tasks import as_items, kernel_ready
 
 TAUS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 """The temperatures tau that are tried, in units of h."""
@@ -34,6 +34,10 @@ NEAR = 10
 """h compares the nearest training row with the one of this rank."""
 
 Shares = npt.NDArray[np.float64]
+
+
+class NoScaleError(ValueError):
+    """The similarities of training rows have no scale, so they cannot vote."""
 
 
 class Posterior(MetricLearner):
@@ -47,7 +51,7 @@ class Posterior(MetricLearner):
     Parameters
     ----------
     learner : MetricLearner
-        A fitted learner of rows.  `fit` does not fit it again.
+        A fitted learner of rows.  Neither `fit` nor a clone fits it again.
     tau : float, default 1.0
         The temperature of the votes, in units of h.
     known_classes : bool, default True
@@ -96,19 +100,23 @@ class Posterior(MetricLearner):
 
         Raises
         ------
-        ValueError
+        NoScaleError
             If h is 0 or not finite, so that similarities cannot be compared with it.
         """
         self._validate_params()
         check_consistent_length(X, y)
-        self.rows_, self.labels_ = X, class_labels(y)
+        (self.rows_,), self.labels_ = as_items(X), class_labels(y)
         self.width_ = 1.0 if self.learner.embeds_probabilities else self._width()
         if not (np.isfinite(self.width_) and self.width_ > 0):
-            raise ValueError(
+            raise NoScaleError(
                 f"the posterior use of {self.learner.name} is not offered: the nearest training "
                 f"rows are as similar as the {NEAR}th nearest, so votes have no scale"
             )
         return self
+
+    def __sklearn_clone__(self) -> Self:
+        """Keep the fitted learner in a clone, as scikit-learn's `FrozenEstimator` does."""
+        return type(self)(self.learner, self.tau, self.known_classes)
 
     @property
     def classes_(self) -> npt.NDArray[Any]:
@@ -161,9 +169,13 @@ class Posterior(MetricLearner):
         places : array of int, shape (n_rows,), optional
             The numbers of the rows in `rows_`, if they are training rows.
         """
+        check_is_fitted(self)
         taus = (self.tau,) if taus is None else taus
         if self.learner.embeds_probabilities:
-            return np.stack([self.learner.embed(X)] * len(taus))
+            shape = X.shape[0], len(self.classes_)
+            probabilities = kernel_ready(self.learner.embed(X), shape, "embed")
+            own = self.learner.checked_scores(probabilities, "embed")
+            return np.stack([own.astype(np.float64)] * len(taus))
         n_training = len(self.labels_)
         votes = (self.labels_[:, None] == self.classes_).astype(np.float64)
         found = np.empty((len(taus), X.shape[0], votes.shape[1]))

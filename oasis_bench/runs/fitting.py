@@ -112,9 +112,7 @@ class Fitted(NamedTuple):
             lines.append(f"  {name}: {self.measure} {mean}")
         if self.tau is not None:
             how = "these votes" if self.use == "posterior" else "the similarity, without votes"
-            lines.append(
-                f"The inner folds selected the {self.use} use: 'neighbours' ranks by {how}."
-            )
+            lines.append(f"The model is of the {self.use} use: 'neighbours' ranks by {how}.")
         if self.blend == 0 and self.use == "direct":
             lines.append(
                 f"The blend weight is 0: on these data nothing that {self.learner} learned beat "

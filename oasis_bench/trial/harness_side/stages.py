@@ -192,12 +192,15 @@ def stages_of(trial: Trial, line: Line) -> Iterator[tuple[wall.StageName, Talk]]
 def _note_missing_votes(trial: Trial) -> None:
     """Note why the posterior use is not offered, unless nobody asked for it or expects it."""
     use, items = trial.assignment.use, trial.items
-    tuned = all(won.tau is not None for won in trial.winners)
-    if trial.saved_model is not None or use == "direct" or tuned:
+    is_asked = trial.spec.experiment.use == "posterior"
+    is_tuned = all(won.tau is not None for won in trial.winners)
+    if trial.saved_model is not None or is_tuned or (use == "direct" and not is_asked):
         return
     reason = refusal_of_votes(trial.learner, items.y, items.judgements is not None)
-    if reason is not None and use == "tuned":
+    if reason is not None and not is_asked:
         return
+    if reason is None and use == "direct":
+        reason = f"the split {trial.spec.where.split} does not say whether test classes are known"
     reason = reason or (
         "on an inner fold the nearest rows are as similar as the tenth nearest, or there are too "
         "few classes for inner folds"
@@ -332,7 +335,7 @@ def _rows_of(trial: Trial, blend: Blend) -> SealedItems:
 def vote(trial: Trial, line: Line) -> Talk:
     """Receive the votes of the training items for the classes of test items; evaluate them."""
     now, findings = trial.fit, trial.findings
-    yield from line.began(wall.ANSWER)
+    yield from line.began(wall.VOTE)
     for file in (now.model, now.items.training, now.items.test):
         line.give(file)
     voted = yield wall.Voted
@@ -375,7 +378,8 @@ def _with_votes(trial: Trial, line: Line, voted: wall.Voted) -> list[str]:
     """Return the galleries with votes; refuse a message for more or fewer."""
     both = zip(trial.fit.galleries, trial.taus, strict=True)
     galleries = [gallery for gallery, tau in both if tau is not None]
-    if len(voted.sds) != len(galleries) or not 0 < voted.n_classes <= MOST_CLASSES:
+    known = len(trial.items.classes) if trial.saved_model is None else voted.n_classes
+    if len(voted.sds) != len(galleries) or not 0 < voted.n_classes == known <= MOST_CLASSES:
         line.refuse(voted)
     return galleries
 
@@ -437,10 +441,8 @@ def score_alone(trial: Trial, line: Line) -> Talk:
         line.give(now.items.training)
         voted = yield wall.Voted
         for gallery in _with_votes(trial, line, voted):
-            n_alone, n_training = len(evaluator.alone), len(trial.items.train_rows)
+            n_alone = len(evaluator.alone)
             votes[gallery] = yield from line.points("test", n_alone, voted.n_classes)
-            if gallery == "training":
-                yield from line.points(gallery, n_training, voted.n_classes)
     try:
         evaluator.refuse_other_scores(alone)
         for gallery, points in votes.items():

@@ -141,7 +141,7 @@ class Predictions:
 
     def evaluate(self, tasks: Sequence[Task]) -> Iterator[tuple[str, Measured]]:
         """Yield, for each task, its name and its rows of the tables."""
-        prepared = {gallery: self._prepared(gallery) for gallery in self._tuned}
+        prepared = cache(self._prepared)
         for task in tasks:
             answer = AnswerRow(task.name, "not applicable", reason_against(task, self._learner))
             if answer.reason is None:
@@ -149,12 +149,12 @@ class Predictions:
                     evaluator = Evaluator([task], self.items, 0, 0, chooses_by=self.spec.chooses_by)
                     gallery = task.gallery
                     if (blend := self._blend(gallery)) is not None:
-                        evaluator.blend(gallery, blend, self._learner, prepared[gallery])
+                        evaluator.blend(gallery, blend, self._learner, prepared(gallery))
                     for message, content in self.blocks(gallery):
                         evaluator.readers[gallery].add(message, content)
                     if (votes := self._votes(gallery)) is not None:
                         is_selected = self._tuned[gallery].use == "posterior"
-                        evaluator.add_votes(gallery, votes, prepared[gallery], is_selected)
+                        evaluator.add_votes(gallery, votes, prepared(gallery), is_selected)
                     yield task.name, evaluator.tables()
                     continue
                 except UsageError:

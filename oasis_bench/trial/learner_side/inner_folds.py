@@ -16,6 +16,7 @@ from oasis_bench.plugins import (
     Blend,
     ExemplarLearner,
     MetricLearner,
+    NoScaleError,
     Posterior,
     Registry,
     as_inner_product,
@@ -24,6 +25,7 @@ from oasis_bench.plugins import (
     refusal_of_votes,
     sd_of_baseline,
     sd_of_learned,
+    sds_of_affinity,
 )
 from oasis_bench.system import shared
 from oasis_bench.tasks import NotSplittableError, Truth, kernel_ready, tie_order
@@ -142,16 +144,15 @@ class InnerFolds:
         try:
             posterior = Posterior(learner, known_classes=self._assignment.knows_classes)
             posterior.fit(data.X, data.y)
-        except ValueError:  # the votes have no scale
+        except NoScaleError:
             return votes
         of_queries = posterior.points(posterior.shares(data.queries, taus))
         of_training = of_queries
         if any(task.gallery == "training" for task in self._tasks):
             places = np.arange(data.X.shape[0])
             of_training = posterior.points(posterior.shares(data.X, taus, places))
-        for tau, queries, training in zip(taus, of_queries, of_training, strict=True):
-            posterior.tau = tau
-            sd = sd_of_learned(posterior, data.X, self._assignment.seeds.blend)
+        sds = sds_of_affinity(posterior, self._assignment.seeds.blend, taus)
+        for tau, queries, training, sd in zip(taus, of_queries, of_training, sds, strict=True):
             votes[tau] = _Votes(posterior.classes_, queries, training, sd)
         return votes
 

@@ -36,6 +36,7 @@ from oasis_bench.plugins import (
     BilinearLearner,
     ExemplarLearner,
     MetricLearner,
+    NoScaleError,
     Posterior,
     Registry,
     is_the_baseline,
@@ -244,7 +245,7 @@ def _fit(stage: wall.Stage, channel: Channel) -> None:
     )
     os.close(channel.receive_file())  # the harness has read its clock
     if assignment.keeps_model:
-        _send_model_file(learner, stage, items, channel)
+        _send_model_file(learner, model, stage, items, channel)
     if assignment.is_blended(type(learner)):
         # Use a copy: the learner itself is timed later, and must not have computed anything.
         copied = pickle.loads(wall.map_bytes(model))
@@ -254,14 +255,18 @@ def _fit(stage: wall.Stage, channel: Channel) -> None:
 
 
 def _send_model_file(
-    learner: MetricLearner, stage: wall.Stage, items: wall.Items, channel: Channel
+    learner: MetricLearner, model: int, stage: wall.Stage, items: wall.Items, channel: Channel
 ) -> None:
-    """Send the model file of a learner, in its tuned use if this is offered."""
+    """Send the model file of a learner, in its tuned use if this is offered.
+
+    Votes are of a copy, from the file `model`: the learner itself is timed later.
+    """
     used = learner
     if stage.tuned.use == "posterior" and stage.tuned.tau is not None:
         known = stage.assignment.knows_classes
-        with suppress(ValueError):  # there are no votes
-            used = Posterior(learner, stage.tuned.tau, known).fit(items.X, items.y)
+        copied = pickle.loads(wall.map_bytes(model))
+        with suppress(NoScaleError):  # then there are no votes
+            used = Posterior(copied, stage.tuned.tau, known).fit(items.X, items.y)
     try:
         channel.send(wall.Saved(), wall.seal(lambda file: write_model(used, file)))
     except Exception as error:
@@ -275,9 +280,9 @@ def _load(stage: wall.Stage, channel: Channel) -> None:
     channel.send(wall.PhaseBegan(wall.LOAD))
     content = BytesIO(wall.map_bytes(channel.receive_file()))
     learner = read_model(content, Registry.load(assignment.plugin_files))
-    model, _ = _copied(learner)
     alone = without_votes(learner)
     alone.__dict__.pop("feature_names_in_", None)  # matched already: rows come without names
+    model, _ = _copied(learner)
     symmetry = _symmetry_of(alone) if assignment.traces else None
     tau = learner.tau if isinstance(learner, Posterior) else None
     channel.send(wall.Loaded(n_blas_threads(), symmetry, _numbers_of(alone), tau), model)
@@ -286,21 +291,29 @@ def _load(stage: wall.Stage, channel: Channel) -> None:
 
 def _vote(stage: wall.Stage, channel: Channel) -> None:
     """Let the training items vote for the classes of the test items; no clock is read."""
-    learner = _fitted_copy(stage, channel, wall.ANSWER)
+    learner = _fitted_copy(stage, channel, wall.VOTE)
     training, test = (wall.map_items(channel.receive_file()) for _ in range(2))
-    _send_votes(learner, stage, channel, training, test.X)
+    _send_votes(learner, stage, channel, training, test.X, is_alone=False)
 
 
 def _send_votes(
-    learner: MetricLearner, stage: wall.Stage, channel: Channel, training: wall.Items, test: Any
+    learner: MetricLearner,
+    stage: wall.Stage,
+    channel: Channel,
+    training: wall.Items,
+    test: Any,
+    is_alone: bool,
 ) -> None:
-    """Send the posteriors of test items, and of training items where they are the gallery."""
+    """Send the posteriors of test items, and of training items where they are the gallery.
+
+    In the stage 'score alone' only those of the test items are needed.
+    """
     is_saved = isinstance(learner, Posterior)  # it has seen other training items
     posterior = learner if is_saved else Posterior(learner, 1.0, stage.assignment.knows_classes)
     try:
         if not is_saved:
             posterior.fit(training.X, training.y)
-    except ValueError as error:
+    except NoScaleError as error:
         channel.send(wall.Voted(reason=str(error)))
         return
     every = np.arange(training.X.shape[0])
@@ -309,11 +322,10 @@ def _send_votes(
         if tau is None:
             continue
         posterior.tau = tau
-        sds.append(
-            0.0 if is_saved else sd_of_learned(posterior, training.X, stage.assignment.seeds.blend)
-        )
+        needs_sd, seed = not (is_saved or is_alone), stage.assignment.seeds.blend
+        sds.append(sd_of_learned(posterior, training.X, seed) if needs_sd else 0.0)
         found.append(("test", posterior.embed(test)))
-        if gallery == "training":
+        if gallery == "training" and not is_alone:
             of = posterior.embed(training.X) if is_saved else posterior.embed_training(every)
             found.append((gallery, of))
     channel.send(wall.Voted(len(posterior.classes_), sds))
@@ -334,7 +346,8 @@ def _score_alone(stage: wall.Stage, channel: Channel) -> None:
     test, training = _receive_items(stage, channel)
     _send_scores(without_votes(learner), stage.galleries, test, training, channel, nullcontext())
     if any(tau is not None for tau in stage.taus):
-        _send_votes(learner, stage, channel, wall.map_items(channel.receive_file()), test)
+        training = wall.map_items(channel.receive_file())
+        _send_votes(learner, stage, channel, training, test, is_alone=True)
 
 
 def _score_training_items(stage: wall.Stage, channel: Channel) -> None:

@@ -18,6 +18,7 @@ from .messages import (
     MOST_SCORE_BYTES as MOST_SCORE_BYTES,
     REPLAY as REPLAY,
     VALIDATION as VALIDATION,
+    VOTE as VOTE,
     WARM_UP as WARM_UP,
     WITH_FILE as WITH_FILE,
     Compared as Compared,

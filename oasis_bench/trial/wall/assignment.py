@@ -159,7 +159,8 @@ class Assignment(Struct, frozen=True):
         """
         weights = Blend.WEIGHTS if self.is_blended(learner) else (1.0,)
         of_votes = Blend.WEIGHTS[1:] if self.blends else (1.0,)
-        taus = TAUS if with_votes and self.has_votes(learner) else ()
+        of_learner = TAUS[-1:] if learner.embeds_probabilities else TAUS  # tau changes nothing
+        taus = of_learner if with_votes and self.has_votes(learner) else ()
         voted = [Way("posterior", b, tau) for tau in taus for b in of_votes]
         return [*(Way("direct", b) for b in weights), *voted]
 

@@ -12,6 +12,7 @@ from oasis_bench.system import printable
 
 WARM_UP, FIT, ANSWER = "the warm-up", "the final fit", "answering"
 LOAD, REPLAY = "reading the model", "the replay for the traces"
+VOTE = "voting"
 LEARNING, VALIDATION = "learning on inner folds", "validation"
 
 MOST_SCORE_BYTES = 64 * 2**20
