@@ -4,6 +4,9 @@ from .judged_pictures import (
     OwnTriplets as OwnTriplets,
     SimilarityTriplets as SimilarityTriplets,
 )
+from .many_classes import (
+    ManyClasses as ManyClasses,
+)
 from .picture_sets import (
     Caltech101 as Caltech101,
     Caltech256 as Caltech256,

@@ -1,0 +1,149 @@
+"""Tables and short texts of 7 to 242 classes, for retrieval among unseen classes.
+
+`many_classes.toml` lists them.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from scipy import sparse
+from sklearn.feature_extraction.text import CountVectorizer
+
+from oasis_bench.data import LabelledRows, Rows, Scaling
+from oasis_bench.datasets.files import broken, dataset_folder
+from oasis_bench.plugins import Dataset, Fields
+from oasis_bench.system import Progress, UsageError, no_progress, unknown_name
+
+FEWEST_ROWS = 8
+"""A class of fewer rows is left out."""
+
+
+class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where a table, or each of several `tables`, is from, and what its columns are."""
+
+    file: str
+    label: str
+    source: str
+    citation: str
+    licence: str = "not stated"
+    group: str | None = None
+    others: tuple[str, ...] = ()
+    scaling: str | None = None
+    tables: tuple[str, ...] = ()
+
+    @property
+    def no_features(self) -> list[str]:
+        """The columns that are no features, without the label."""
+        return [*self.others, *filter(None, [self.group])]
+
+
+def _sources() -> dict[str, Source]:
+    text = Path(__file__).with_name("many_classes.toml").read_text("utf-8")
+    found = msgspec.convert(tomllib.loads(text), dict[str, Source])
+    return {table: one for name, one in found.items() for table in one.tables or (name,)}
+
+
+SOURCES = _sources()
+
+
+class ManyClasses(Fields, Dataset):
+    """A table or short texts of many classes: series, leaves, digits, scenes, frog calls, intents.
+
+    Of equal rows only the first one stays, and classes of fewer than eight rows are left out.  A
+    text is its counts of words of two letters or more.
+
+    Parameters
+    ----------
+    table : str
+        The name of the table, one of `SOURCES`.
+    """
+
+    name = "many-classes"
+    summary = (
+        "21 tables and texts of 7 to 242 classes, for unseen classes: --data-option table=NAME"
+    )
+    citation = "for each table its own"
+    licence = "for each table its own; most are not stated"
+    home = (
+        "put the CSV file of the table into $OASIS_BENCH_DATA; data describe many-classes "
+        "--data-option table=NAME says which"
+    )
+    scaling = Scaling.OF_COLUMNS
+
+    table: str
+
+    def __post_init__(self) -> None:
+        if self.table not in SOURCES:
+            raise UsageError(f"data set {self.name}: {unknown_name('table', self.table, SOURCES)}")
+        self._source = source = SOURCES[self.table]
+        folder, file = source.file.format(table=self.table).split("/")
+        self._path = dataset_folder(folder) / file
+        columns = " and ".join([source.label, *source.no_features])
+        vars(self).update(  # of this table, not of the class
+            citation=source.citation,
+            licence=source.licence,
+            home=(
+                f"make $OASIS_BENCH_DATA/{folder}/{file} of {source.source}: a CSV file with a "
+                f"line of names, the features, and {columns}; it is not downloaded for you"
+            ),
+        )
+
+    @property
+    def title(self) -> str:
+        """The data set and the table."""
+        return f"{self.name} {self.table}"
+
+    def location(self) -> str | None:
+        """Return the path of the table, or None if the user must get it first."""
+        return str(self._path) if self._path.is_file() else None
+
+    def default_scaling(self, rows: LabelledRows) -> str | tuple[str, ...]:
+        """Return the scaling of this table."""
+        return self._source.scaling or self.scaling
+
+    def load(self, progress: Progress = no_progress) -> LabelledRows:
+        """Read the table, float64, or the texts as counts, float32 in CSR; no `progress`.
+
+        Raises
+        ------
+        UsageError
+            If the file is missing or damaged.
+        """
+        import pandas as pd  # a trial does without
+
+        if not self._path.is_file():
+            raise UsageError(f"there is no {self._path}: {self.home}")
+        with broken(f"{self._path}", "replace it"):
+            cells = pd.read_csv(self._path, keep_default_na=False)
+            labels = cells.pop(self._source.label)
+            features = cells.drop(columns=self._source.no_features)
+            is_text = "text" in features
+            if is_text:
+                words_of = CountVectorizer().build_analyzer()
+                features["text"] = [" ".join(sorted(words_of(it))) for it in features["text"]]
+            is_new = ~features.duplicated()
+            sizes = labels[is_new].value_counts()
+            small = sizes.index[sizes < FEWEST_ROWS]
+            is_kept = is_new & ~labels.isin(small)
+            kept = features[is_kept]
+            if is_text:
+                X: Rows = sparse.csr_array(
+                    CountVectorizer(dtype=np.float32).fit_transform(kept["text"])
+                )
+            else:
+                X = kept.to_numpy(np.float64)
+            names, y = np.unique(labels[is_kept].to_numpy(), return_inverse=True)
+            left_out = {
+                "rows that equal an earlier row": int((~is_new).sum()),
+                f"classes of fewer than {FEWEST_ROWS} rows": len(small),
+            }
+            return LabelledRows(
+                X,
+                y.astype(np.int64),
+                tuple(map(str, names)),
+                left_out=tuple(f"{n} {what}" for what, n in left_out.items() if n),
+            )
