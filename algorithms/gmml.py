@@ -51,8 +51,8 @@ class GMML(WithinClassLearner):
         The place on the geodesic.  With 0, M is the inverse of S, and with 1 it is D.
     n_axes : int or None, default None
         The number of principal axes used for learning, those of largest variance first; at most the
-        rank of the rows.  None, with n rows in c classes: all axes if n - c is at least the rank,
-        otherwise (n - c) // 2.
+        rank of the rows.  None, with n rows in c classes: (n - c) // 2, or all axes if these are
+        fewer.
     random_state : int, RandomState or None, default None
         Not used, because nothing is random.  All learners have this parameter.
 
