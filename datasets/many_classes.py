@@ -15,8 +15,9 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from oasis_bench.data import LabelledRows, Rows, Scaling
 from oasis_bench.datasets.files import broken, dataset_folder
-from oasis_bench.plugins import Dataset, Fields
-from oasis_bench.system import Progress, UsageError, no_progress, unknown_name
+from oasis_bench.datasets.table_file import NamedTable
+from oasis_bench.plugins import Fields
+from oasis_bench.system import Progress, no_progress
 
 FEWEST_ROWS = 8
 """A class of fewer rows is left out."""
@@ -50,7 +51,7 @@ def _sources() -> dict[str, Source]:
 SOURCES = _sources()
 
 
-class ManyClasses(Fields, Dataset):
+class ManyClasses(Fields, NamedTable):
     """A table or short texts of many classes: series, leaves, digits, scenes, frog calls, intents.
 
     Of equal rows only the first one stays, and classes of fewer than eight rows are left out.  A
@@ -77,8 +78,7 @@ class ManyClasses(Fields, Dataset):
     table: str
 
     def __post_init__(self) -> None:
-        if self.table not in SOURCES:
-            raise UsageError(f"data set {self.name}: {unknown_name('table', self.table, SOURCES)}")
+        self._refuse_unknown(SOURCES)
         self._source = source = SOURCES[self.table]
         folder, file = source.file.format(table=self.table).split("/")
         self._path = dataset_folder(folder) / file
@@ -91,15 +91,6 @@ class ManyClasses(Fields, Dataset):
                 f"line of names, the features, and {columns}; it is not downloaded for you"
             ),
         )
-
-    @property
-    def title(self) -> str:
-        """The data set and the table."""
-        return f"{self.name} {self.table}"
-
-    def location(self) -> str | None:
-        """Return the path of the table, or None if the user must get it first."""
-        return str(self._path) if self._path.is_file() else None
 
     def default_scaling(self, rows: LabelledRows) -> str | tuple[str, ...]:
         """Return the scaling of this table."""
@@ -115,8 +106,7 @@ class ManyClasses(Fields, Dataset):
         """
         import pandas as pd  # a trial does without
 
-        if not self._path.is_file():
-            raise UsageError(f"there is no {self._path}: {self.home}")
+        self._refuse_missing()
         with broken(f"{self._path}", "replace it"):
             cells = pd.read_csv(self._path, keep_default_na=False)
             labels = cells.pop(self._source.label)

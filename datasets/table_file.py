@@ -6,7 +6,7 @@ import csv
 import io
 import unicodedata
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import field, replace
 from decimal import Context, Decimal
@@ -558,7 +558,31 @@ TABLES = (
 """The ten of which accuracies on the same folds are published (Suárez et al. 2021) first."""
 
 
-class Keel(Fields, Dataset):
+class NamedTable(Dataset):
+    """A data set of several tables, of which `table` names one, in a file that the user gets."""
+
+    table: str
+    _path: Path
+
+    @property
+    def title(self) -> str:
+        """The data set and the table."""
+        return f"{self.name} {self.table}"
+
+    def location(self) -> str | None:
+        """Return the path of the table, or None if the user must get it first."""
+        return str(self._path) if self._path.is_file() else None
+
+    def _refuse_unknown(self, tables: Iterable[str]) -> None:
+        if self.table not in tables:
+            raise UsageError(f"data set {self.name}: {unknown_name('table', self.table, tables)}")
+
+    def _refuse_missing(self) -> None:
+        if not self._path.is_file():
+            raise UsageError(f"there is no {self._path}: {self.home}")
+
+
+class Keel(Fields, NamedTable):
     """A table of the KEEL repository: 150 to 20 000 rows of 2 to 64 numbers, of 2 to 26 classes.
 
     The file ``keel/TABLE.csv`` has numbers, the label `class`, and `fold`, 1 to 10: the fold of
@@ -593,18 +617,8 @@ class Keel(Fields, Dataset):
     folds: bool = True
 
     def __post_init__(self) -> None:
-        if self.table not in TABLES:
-            raise UsageError(f"data set keel: {unknown_name('table', self.table, TABLES)}")
+        self._refuse_unknown(TABLES)
         self._path = files.dataset_folder("keel") / f"{self.table}.csv"
-
-    @property
-    def title(self) -> str:
-        """The data set and the table."""
-        return f"{self.name} {self.table}"
-
-    def location(self) -> str | None:
-        """Return the path of the table, or None if the user must get it first."""
-        return str(self._path) if self._path.is_file() else None
 
     def load(self, progress: Progress = no_progress) -> LabelledRows:
         """Read the table, float64; `progress` is not called.
@@ -614,8 +628,7 @@ class Keel(Fields, Dataset):
         UsageError
             If the file is missing or damaged.
         """
-        if not self._path.is_file():
-            raise UsageError(f"there is no {self._path}: {self.home}")
+        self._refuse_missing()
         if self.folds:
             return TableFile(self._path, "class", "fold").load()
         return TableFile(self._path, "class", drop="fold").load()
