@@ -43,6 +43,7 @@ from oasis_bench.plugins import (
     place_in_plugin,
     read_model,
     sd_of_learned,
+    sds_of_affinity,
     without_votes,
     write_model,
 )
@@ -316,25 +317,28 @@ def _send_votes(
     except NoScaleError as error:
         channel.send(wall.Voted(reason=str(error)))
         return
-    every = np.arange(training.X.shape[0])
-    found, sds = [], []
-    for gallery, tau in zip(stage.galleries, stage.taus, strict=True):
-        if tau is None:
-            continue
-        posterior.tau = tau
-        needs_sd, seed = not (is_saved or is_alone), stage.assignment.seeds.blend
-        sds.append(sd_of_learned(posterior, training.X, seed) if needs_sd else 0.0)
-        found.append(("test", posterior.embed(test)))
-        if gallery == "training" and not is_alone:
-            of = posterior.embed(training.X) if is_saved else posterior.embed_training(every)
-            found.append((gallery, of))
+    both = zip(stage.galleries, stage.taus, strict=True)
+    galleries = [(gallery, tau) for gallery, tau in both if tau is not None]
+    taus = [tau for _, tau in galleries]
+    needs_sds, seed = not (is_saved or is_alone), stage.assignment.seeds.blend
+    sds = sds_of_affinity(posterior, seed, taus) if needs_sds else [0.0] * len(taus)
     channel.send(wall.Voted(len(posterior.classes_), sds))
-    for of, points in found:
-        for part in slices(
-            len(points), block_size(points.shape[1], np.float64, wall.MOST_SCORE_BYTES)
-        ):
-            sent = np.ascontiguousarray(points[part])
-            channel.send_scores(wall.Scores(of, len(sent), sent.dtype.name), sent)
+    of_test = posterior.points(posterior.shares(test, taus))
+    for (gallery, tau), points in zip(galleries, of_test, strict=True):
+        _send_points("test", points, channel)
+        if gallery == "training" and not is_alone:
+            posterior.tau = tau
+            every = np.arange(training.X.shape[0])
+            own = posterior.embed(training.X) if is_saved else posterior.embed_training(every)
+            _send_points(gallery, own, channel)
+
+
+def _send_points(gallery: str, points: FloatArray, channel: Channel) -> None:
+    """Send the points of items, float64, in blocks."""
+    most = block_size(points.shape[1], np.float64, wall.MOST_SCORE_BYTES)
+    for part in slices(len(points), most):
+        sent = np.ascontiguousarray(points[part])
+        channel.send_scores(wall.Scores(gallery, len(sent), sent.dtype.name), sent)
 
 
 def _score_alone(stage: wall.Stage, channel: Channel) -> None:

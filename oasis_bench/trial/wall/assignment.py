@@ -148,10 +148,6 @@ class Assignment(Struct, frozen=True):
         """Tell whether a learner's similarity is blended with the Euclidean baseline's."""
         return self.blends and learner.takes == "rows" and not is_the_baseline(learner)
 
-    def has_votes(self, learner: type[MetricLearner]) -> bool:
-        """Tell whether the posterior use of a learner is computed, if the items have classes."""
-        return self.use != "direct" and learner.takes == "rows"
-
     def ways(self, learner: type[MetricLearner], with_votes: bool = True) -> list[Way]:
         """Return the ways to use a learner that the inner folds try: first the direct ones.
 
@@ -160,7 +156,8 @@ class Assignment(Struct, frozen=True):
         weights = Blend.WEIGHTS if self.is_blended(learner) else (1.0,)
         of_votes = Blend.WEIGHTS[1:] if self.blends else (1.0,)
         of_learner = TAUS[-1:] if learner.embeds_probabilities else TAUS  # tau changes nothing
-        taus = of_learner if with_votes and self.has_votes(learner) else ()
+        has_votes = with_votes and self.use != "direct" and learner.takes == "rows"
+        taus = of_learner if has_votes else ()
         voted = [Way("posterior", b, tau) for tau in taus for b in of_votes]
         return [*(Way("direct", b) for b in weights), *voted]
 
