@@ -34,9 +34,6 @@ CLASSIFIER = "ClassifierPosterior"
 WITHOUT_METRIC = (BASELINE, "NearestNeighbourMemory", CLASSIFIER)
 """Algorithms that learn no metric."""
 
-NEW_CLASSES = ("unseen-classes", "pairs")
-"""Splits whose test classes are not training classes."""
-
 NO_OTHER = "there is no other learner to compare it with"
 
 
@@ -72,7 +69,7 @@ def _of_uses(view: RunView, task: str) -> str:
     """Say whether learning a metric helps, and in which use, on the largest class subset."""
     learners, split = view.experiment.learners.items(), view.split_of(task)
     learned = [name for name, spec in learners if spec.algorithm not in WITHOUT_METRIC]
-    known = "New" if split in NEW_CLASSES else "Known"
+    known = "New" if view.info.sources.splits[split].knows_classes is False else "Known"
     for subset in reversed(view.subsets_of(split)):
         it = view.compare_uses(task, subset, learned, BASELINE)
         if it is not None and it.best is not None:

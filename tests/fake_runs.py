@@ -343,9 +343,9 @@ def task_source(task):
 
 def split_source(name):
     """Make what a run tells of a split."""
-    summary = Registry.load().splits[name].summary
-    per_class = name in ("seen-classes", "unseen-classes")
-    return {"summary": summary, "citation": "none", "per_class": per_class}
+    split, per_class = Registry.load().splits[name], name in ("seen-classes", "unseen-classes")
+    of_classes = {"per_class": per_class, "knows_classes": split.knows_classes}
+    return {"summary": split.summary, "citation": "none", **of_classes}
 
 
 def make_run(

@@ -321,6 +321,7 @@ def _sources(plan: Plan) -> Sources:
             citation=split.citation,
             per_class=not split.no_sizes and split.needed_per_class() is not None,
             most=split.n_partitions(plan.rows),
+            knows_classes=split.knows_classes,
         )
     of_data = _said(DatasetSource, dataset, name=dataset.title, licence=dataset.licence)
     return Sources(of_data, learners, task_sources(experiment, registry), splits)

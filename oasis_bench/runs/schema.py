@@ -200,6 +200,7 @@ class SplitSource(Source):
 
     per_class: bool  # whether by items per class
     most: int | None = None  # largest number of partitions; None: no limit
+    knows_classes: bool | None = None  # whether test classes are training classes (see `Split`)
 
 
 @dataclass(frozen=True)
