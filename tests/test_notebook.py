@@ -147,9 +147,9 @@ def test_the_best_is_found_on_the_largest_subset_among_the_most_partitions(tmp_p
         *trials("partly", [0.99], 5, chosen[:1]),
     ]
     run = make_run(tmp_path, rows, ["small", "OASIS", "worse", "partly"], 3, classes=(2, 5))
-    label, best = find_best(run)
-    assert (label, best["scaling"], best["params"]) == ("OASIS", "l2", {"aggressiveness": 0.1})
-    assert [best[name] for name in ("n_steps", "use", "tau", "blend")] == [20, "direct", None, None]
+    best = find_best(run)
+    assert (best.label, best.scaling, best.params) == ("OASIS", "l2", {"aggressiveness": 0.1})
+    assert (best.n_steps, best.use, best.tau, best.blend) == (20, "direct", None, None)
 
 
 def test_a_class_of_a_module_comes_from_its_file(folder, tmp_path):

@@ -6,7 +6,7 @@ import json
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -120,23 +120,23 @@ class RunResult:
 
 def refit_best(run: StoredRun, plugin_files: Sequence[Path]) -> Pipeline:
     """Fit the best learner on all rows: the scaling, if there is one, then the learner."""
-    label, best = find_best(run)
+    best = find_best(run)
     e = run.info.experiment
-    spec, params = e.learners[label], best["params"]
+    spec, params = e.learners[best.label], best.params
     if spec.model is not None:
         raise UsageError(
-            f"{label} is a saved model, which is not fitted again: load_model({spec.model!r})"
+            f"{best.label} is a saved model, which is not fitted again: load_model({spec.model!r})"
         )
     registry = Registry.load(plugin_files)
     rows = _rows(run, registry)
     learner = registry.algorithms[spec.algorithm]().set_params(**params)
     if "random_state" in learner.get_params() and "random_state" not in params:
         learner.set_params(random_state=derive_seed(e.seed, "best"))
-    if best["n_steps"] is not None:
-        learner.set_params(n_steps=best["n_steps"])
+    if best.n_steps is not None:
+        learner.set_params(n_steps=best.n_steps)
     X = rows.items(learner.takes, spec.features)
     takes_rows = learner.takes == "rows"
-    kind = best["scaling"] if takes_rows else "none"
+    kind = best.scaling if takes_rows else "none"
     encoding = rows.encoding if takes_rows else None
     steps = Scaling(kind).learn(X, learner.takes_sparse, encoding)
     given = X
@@ -145,32 +145,44 @@ def refit_best(run: StoredRun, plugin_files: Sequence[Path]) -> Pipeline:
     seed = derive_seed(e.seed, "judged triplets")
     FitData.of(X, rows.y, split.judgements(rows), seed).fit(learner)
     of_baseline, rows_of_baseline = None, None
-    if best["baseline_scaling"] not in (None, best["scaling"]):
-        kind = best["baseline_scaling"]
+    if best.baseline_scaling not in (None, best.scaling):
+        kind = best.baseline_scaling
         of_baseline = tuple(Scaling(kind).learn(given, learner.takes_sparse, encoding))
         rows_of_baseline = apply_steps(of_baseline, given)
     if rows.schema is not None and takes_rows and spec.features is None:
         steps = [ReadTable(rows.schema), *steps]
-    if best["use"] == "posterior":
+    if best.use == "posterior":
+        assert best.tau is not None  # it is tuned with the use
         try:
-            learner = Posterior(learner, best["tau"], bool(split.knows_classes)).fit(X, rows.y)
+            learner = Posterior(learner, best.tau, bool(split.knows_classes)).fit(X, rows.y)
         except NoScaleError as error:
             warnings.warn(f"{error}: it is used directly", stacklevel=3)
-            best["blend"] = best["direct_blend"]
+            best = best._replace(blend=best.direct_blend)
     model = make_pipeline(*steps, learner)
-    if best["blend"] is not None:
+    if best.blend is not None:
         seed = derive_seed(e.seed, "blend")
-        model.blend_ = Blend.of(learner, X, best["blend"], seed, of_baseline, rows_of_baseline)
+        model.blend_ = Blend.of(learner, X, best.blend, seed, of_baseline, rows_of_baseline)
     return model
 
 
-def find_best(run: StoredRun) -> tuple[str, dict[str, Any]]:
+class Best(NamedTuple):
+    """The best learner of a run, and what most of its partitions tuned."""
+
+    label: str
+    scaling: str
+    params: dict[str, Any]
+    n_steps: int | None
+    use: str
+    tau: float | None  # of its votes
+    blend: float | None  # the weight of the learner, in this use
+    direct_blend: float | None
+    baseline_scaling: str | None  # of the blend's baseline
+
+
+def find_best(run: StoredRun) -> Best:
     """Find the learner of the highest mean of the first measure, on the largest class subset.
 
-    Only learners with the most partitions are compared.  Returned are its label, and what most of
-    its partitions tuned: scaling, params, n_steps, use, the tau of its votes, the weight of the
-    blend of this use, that of the direct use (direct_blend), and baseline_scaling, that of the
-    blend's baseline.
+    Only learners with the most partitions are compared.
     """
     task = next(iter(run.info.sources.tasks))
     analysis = RunAnalysis(run)
@@ -195,16 +207,17 @@ def find_best(run: StoredRun) -> tuple[str, dict[str, Any]]:
         return None if most[column].isna().all() else most[column].median()
 
     steps, taus, of_baseline = middle("n_steps"), most["tau"], most["baseline_scaling"].dropna()
-    return label, {
-        "scaling": first["scaling"],
-        "params": json.loads(first["params"]),
-        "n_steps": None if steps is None else int(steps),
-        "use": use,
-        "tau": None if taus.isna().all() else float(taus.mode().iloc[0]),
-        "blend": middle("posterior_blend" if use == "posterior" else "blend"),
-        "direct_blend": middle("blend"),
-        "baseline_scaling": None if of_baseline.empty else str(of_baseline.mode().iloc[0]),
-    }
+    return Best(
+        label=label,
+        scaling=first["scaling"],
+        params=json.loads(first["params"]),
+        n_steps=None if steps is None else int(steps),
+        use=use,
+        tau=None if taus.isna().all() else float(taus.mode().iloc[0]),
+        blend=middle("posterior_blend" if use == "posterior" else "blend"),
+        direct_blend=middle("blend"),
+        baseline_scaling=None if of_baseline.empty else str(of_baseline.mode().iloc[0]),
+    )
 
 
 def _rows(run: StoredRun, registry: Registry) -> LabelledRows:
