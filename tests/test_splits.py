@@ -56,17 +56,17 @@ def test_every_image_is_as_likely_to_test(labels):
 
 def test_fewer_classes_are_among_more_classes_of_the_same_seed():
     counts = np.full(257, 80)
-    chosen = {n: set(choose_classes(counts, n, 40, 25, seed=5).tolist()) for n in (2, 10, 50, 249)}
+    chosen = {n: set(choose_classes(counts, n, 65, seed=5).tolist()) for n in (2, 10, 50, 249)}
     assert [len(classes) for classes in chosen.values()] == [2, 10, 50, 249]
     assert chosen[2] < chosen[10] < chosen[50] < chosen[249]
-    assert choose_classes(counts, 10, 40, 25, seed=6).tolist() != sorted(chosen[10])
+    assert choose_classes(counts, 10, 65, seed=6).tolist() != sorted(chosen[10])
 
 
 def test_a_class_with_too_few_images_is_never_chosen():
     counts = np.full(20, 65)
     counts[::3] = 64
     chosen = {
-        number for seed in range(50) for number in choose_classes(counts, 5, 40, 25, seed).tolist()
+        number for seed in range(50) for number in choose_classes(counts, 5, 65, seed).tolist()
     }
     assert chosen == set(np.flatnonzero(counts == 65).tolist())
 
@@ -170,10 +170,21 @@ def test_partitions_of_simulated_classes_correlate_by_the_share_that_is_unseen()
     assert found == pytest.approx(split.rho(rows, range(8), 0), abs=0.06) == 0.5
 
 
+def test_all_items_of_the_smallest_class_can_be_drawn_for_unseen_classes():
+    """A class trains or tests, so it needs no items of both kinds."""
+    counts = np.array([20, 30, 20, 25])
+    rows, split = rows_of(*counts), UnseenClassesSplit(asks(20, 20))
+    assert split.needed_per_class() == 20
+    train, test = split.draw(rows, range(4), 0, 0)[:2]
+    assert np.bincount(rows.y[np.concatenate([train, test])]).tolist() == [20] * 4
+
+
 def test_replicates_are_disjoint_sets_of_classes_and_too_many_are_refused():
     counts = np.array([65] * 12 + [64] * 3)
-    drawn = choose_classes(counts, 4, N_TRAIN, N_TEST, 0, 3)
+    drawn = choose_classes(counts, 4, N_TRAIN + N_TEST, 0, 3)
     assert sorted(drawn) == list(range(12))
-    np.testing.assert_array_equal(np.sort(drawn[:4]), choose_classes(counts, 4, N_TRAIN, N_TEST, 0))
+    np.testing.assert_array_equal(
+        np.sort(drawn[:4]), choose_classes(counts, 4, N_TRAIN + N_TEST, 0)
+    )
     with pytest.raises(UsageError, match="16 classes, and 12 of the 15 have 65 items: lower --rep"):
-        choose_classes(counts, 4, N_TRAIN, N_TEST, 0, 4)
+        choose_classes(counts, 4, N_TRAIN + N_TEST, 0, 4)

@@ -108,7 +108,7 @@ def test_classes_that_are_too_small_are_refused_with_advice_not_yet_followed(cou
     folds = np.arange(sum(counts)) % 2 if split == "folds" else None
     learners, split = {"Euclidean": LearnerSpec("Euclidean")}, None if split == "folds" else split
     asked = Experiment("One", "digits", learners, classes=("all",), split=split)
-    fewer = r"have fewer than (6 items|the 1 training and 1 test items that are needed) \(such as"
+    fewer = r"have fewer than (6 items|the 2 items that are needed) \(such as"
     with pytest.raises(UsageError, match=fewer) as error:
         trials_of(asked, rows_of(*counts, folds=folds))
     assert str(error.value).endswith(f"): {advice}")

@@ -64,7 +64,7 @@ def choose_subsets(
     for item in e.classes:
         if isinstance(item, int):
             counts, seed = rows.class_counts(), derive_seed(e.seed, "classes")
-            numbers = choose_classes(counts, item, *needed, seed, e.replicates)
+            numbers = choose_classes(counts, item, needed, seed, e.replicates)
             subsets[str(item)] = tuple(numbers.tolist())
         elif item == "all":
             subsets[item] = _numbers(item, rows.class_names, e, rows, needed)
@@ -107,7 +107,7 @@ def _numbers(
     names: Sequence[str],
     e: Experiment,
     rows: LabelledRows,
-    needed: tuple[int, int],
+    needed: int,
 ) -> tuple[int, ...]:
     """Return the class numbers of a subset; raise UsageError for classes with too few items."""
     found = {name: _class_number(name, rows.class_names) for name in names}
@@ -119,9 +119,9 @@ def _numbers(
         )
     numbers = sorted(number for number in found.values() if number is not None)
     counts = rows.class_counts()[numbers]
-    if counts.min() < sum(needed):
-        least = min(LEAST, sum(needed))  # no --train or --test can lower this
-        bound = least if counts.min() < least else sum(needed)
+    if counts.min() < needed:
+        least = min(LEAST, needed)  # no --train or --test can lower this
+        bound = least if counts.min() < least else needed
         few, others = int((counts < bound).sum()), int((counts >= least).sum())
         remedy = f"take the other classes alone with {spelled('classes', others)}"
         if bound > least:
@@ -138,9 +138,7 @@ def _numbers(
             remedy = f"leave those rows out, or {remedy}"
             if counts.min() > 1:
                 remedy = f"keep their frequencies with {spelled('split', 'stratified')}, {remedy}"
-        what = f"{bound} items"
-        if bound == sum(needed):
-            what = f"the {needed[0]} training and {needed[1]} test items that are needed"
+        what = f"the {needed} items that are needed" if bound == needed else f"{bound} items"
         smallest = rows.class_names[numbers[counts.argmin()]]
         raise UsageError(
             f"{few} of {len(counts)} classes of subset {subset!r} have fewer than {what} "
@@ -161,8 +159,7 @@ def task_of_judgements(rows: LabelledRows) -> str | None:
 def choose_classes(
     counts: npt.NDArray[np.int64],
     n_chosen: int,
-    n_train: int,
-    n_test: int,
+    needed: int,
     seed: int,
     n_sets: int | None = None,
 ) -> Numbers:
@@ -172,21 +169,21 @@ def choose_classes(
 
     With the same seed the choices nest: the 5 classes are among the 10.
 
-    `counts` has the items of each class; a class needs `n_train` plus `n_test` of them.
+    `counts` has the items of each class; a class needs `needed` of them.
     """
     if n_chosen > len(counts):
         raise UsageError(
             f"{n_chosen} classes were requested, but the data set has {len(counts)}: "
             f"{spelled('classes')} takes 2 to {len(counts)} here"
         )
-    eligible = np.flatnonzero(counts >= n_train + n_test)
+    eligible = np.flatnonzero(counts >= needed)
     if n_chosen > len(eligible):
         most = np.sort(counts)[-n_chosen]
         remedies = [f"{spelled('classes')} to {len(eligible)}"] * (len(eligible) > 1)
         remedies += [f"{_sizes()} to {most} together"] * bool(most >= LEAST)
         raise UsageError(
-            f"{n_chosen} classes of {n_train} training and {n_test} test items were requested, "
-            f"but only {len(eligible)} of the {len(counts)} classes have {n_train + n_test}: lower "
+            f"{n_chosen} classes of {needed} items were requested, "
+            f"but only {len(eligible)} of the {len(counts)} classes have {needed}: lower "
             f"{', or '.join(remedies) or _sizes()}"
         )
     order = np.random.default_rng(seed).permutation(len(counts))
@@ -196,7 +193,7 @@ def choose_classes(
     if n_sets * n_chosen > len(order):
         raise UsageError(
             f"{spelled('replicates', n_sets)} of {n_chosen} classes are {n_sets * n_chosen} "
-            f"classes, and {len(order)} of the {len(counts)} have {n_train + n_test} items: lower "
+            f"classes, and {len(order)} of the {len(counts)} have {needed} items: lower "
             f"{spelled('replicates')}, {spelled('classes')}, or {_sizes()}"
         )
     return order[: n_sets * n_chosen]

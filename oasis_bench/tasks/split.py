@@ -155,8 +155,8 @@ class Split(ABC):
         """Return the number of possible partitions; None (the default) if there is no limit."""
         return None
 
-    def needed_per_class(self) -> tuple[int, int] | None:
-        """Return the number of training and of test items that a class must have.
+    def needed_per_class(self) -> int | None:
+        """Return the number of items that a class must have.
 
         None (the default) if classes do not matter, so that all classes are one subset.
         """
@@ -270,9 +270,9 @@ class SeenClassesSplit(SameClassesSplit):
             return GivenFoldsSplit(self.settings)
         return ShareSplit(self.settings) if rows.multi_label else self
 
-    def needed_per_class(self) -> tuple[int, int]:
-        """Return what `--train` and `--test` say."""
-        return self.settings.per_class
+    def needed_per_class(self) -> int:
+        """Return the sum of what `--train` and `--test` say."""
+        return sum(self.settings.per_class)
 
     def sizes(self, rows: LabelledRows, classes: Classes, partition: int) -> tuple[int, int]:
         """Count those of all classes."""
@@ -330,9 +330,9 @@ class GivenFoldsSplit(SameClassesSplit):
         """Return the number of folds."""
         return rows.n_folds
 
-    def needed_per_class(self) -> tuple[int, int]:
-        """Return one each: a fold takes what there is."""
-        return 1, 1
+    def needed_per_class(self) -> int:
+        """Return two: a fold takes what there is."""
+        return 2
 
     def sizes(self, rows: LabelledRows, classes: Classes, partition: int) -> tuple[int, int]:
         """Count the rows; raise UsageError where they are of no use."""
@@ -380,9 +380,9 @@ class UnseenClassesSplit(Split):
         too_few = too_few_classes(len(rows.class_names))
         return super().refusal(rows) or (too_few and f"has {too_few}")
 
-    def needed_per_class(self) -> tuple[int, int]:
-        """Return what `--train` and `--test` say."""
-        return self.settings.per_class
+    def needed_per_class(self) -> int:
+        """Return the larger of what `--train` and `--test` say: a class trains or tests."""
+        return max(self.settings.per_class)
 
     def sizes(self, rows: LabelledRows, classes: Classes, partition: int) -> tuple[int, int]:
         """Count those of the two halves."""

@@ -36,9 +36,9 @@ class StratifiedSplit(SameClassesSplit):
             return "has several labels an item, and no classes to keep the frequencies of"
         return super().refusal(rows) or self.nothing_left()
 
-    def needed_per_class(self) -> tuple[int, int]:
-        """Return one each."""
-        return 1, 1
+    def needed_per_class(self) -> int:
+        """Return two: one trains and one tests."""
+        return 2
 
     def sizes(self, rows: LabelledRows, classes: Classes, partition: int) -> tuple[int, int]:
         """Count the items that train and that test."""
