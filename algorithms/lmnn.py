@@ -526,6 +526,9 @@ BLOCK_ROWS = 1024
 SCALE_ANCHORS, SCALE_IMPOSTORS = 200, 500
 """The numbers of rows from which the scale of the start is computed."""
 
+FEW_MARGINS = 1024
+"""So many margins are sorted at once."""
+
 
 class Value(NamedTuple):
     """The objective at a point, over the working set.
@@ -700,8 +703,17 @@ def best_scale(X: Doubles, starts: Rows, targets: Rows, pull_weight: float) -> f
             (len(anchors), targets.shape[1], len(others)),
         )
     ]
-    margins.sort()
     share = (n_rows / len(others)) * (1 - pull_weight) / pull_weight
-    enough = np.flatnonzero(np.cumsum(margins) * share >= near.sum())
+    least, below = near.sum() / share, 0.0  # find by halves where the sum of the smallest is enough
+    while len(margins) > FEW_MARGINS:
+        half = len(margins) // 2
+        margins.partition(half)
+        sum_of_half = margins[:half].sum()
+        if below + sum_of_half >= least:
+            margins = margins[:half]
+        else:
+            margins, below = margins[half:], below + sum_of_half
+    margins.sort()
+    enough = np.flatnonzero(below + np.cumsum(margins) >= least)
     margin = margins[enough[0] if len(enough) else -1]
     return float(1 / margin) if margin > 0 else 1.0

@@ -37,7 +37,7 @@ def own_cache(tmp_path_factory, monkeypatch):
         ("--data-option label", ["--data-option", "'label'", "NAME=VALUE is needed"]),
         ("--dataset images", ["data set images is your own data", "give its path"]),
         ("--classes 11", ["11 classes", "has 10", "2 to 10"]),
-        ("--train 100 --test 80", ["100 training", "80 test", "have 180", "to 174 together"]),
+        ("--train 100 --test 80", ["of 180 items", "have 180", "--train and --test until 174"]),
         ("--jobs 0", ["--jobs: '0'", "at least 1"]),
         ("--inner-folds 50", ["inner_folds = 50", "train_per_class = 40"]),
         ("--plugin no_such.py", ["--plugin: no_such.py: No such file"]),

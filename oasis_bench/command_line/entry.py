@@ -17,10 +17,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NoReturn, cast
 
-from oasis_bench.command_line.options import make_parser
+from oasis_bench.command_line.options import EVERY_LEARNER, make_parser
 from oasis_bench.command_line.printed import Printed, printed_streams
 from oasis_bench.experiment import read_experiment
-from oasis_bench.system import UsageError, error_line, quoted
+from oasis_bench.plugins import find_dataset, installed
+from oasis_bench.system import UsageError, error_line, quoted, unknown_name
 
 USAGE = 2
 INTERRUPTED = 130
@@ -63,6 +64,8 @@ def _status(arguments: Sequence[str] | None) -> int:
             signal.signal(getattr(signal, name), _end)
     try:
         options = parse_words(arguments)  # --help ends here, by SystemExit
+        if options.verb == "run" and not options.plugin:
+            _refuse_unknown(options)
         if options.verb == "run" and options.cluster is None:
             from oasis_bench.execution import start_early
 
@@ -101,6 +104,18 @@ def parse_words(words: Sequence[str] | None = None) -> argparse.Namespace:
     if getattr(options, "experiment", None) is not None:
         options.experiment = read_experiment(options.experiment)
     return options
+
+
+def _refuse_unknown(options: argparse.Namespace) -> None:
+    """Refuse unknown learners and data sets of a run, before its imports, which take a second."""
+    known = [EVERY_LEARNER, *(point.name for point in installed("algorithm"))]
+    if options.experiment is not None:
+        known += options.experiment.learners
+    for name in options.algorithms or ():
+        if name not in known:
+            raise UsageError(unknown_name("algorithm", name, known[1:]))
+    if options.dataset is not None:
+        find_dataset(options.dataset, [point.name for point in installed("data set")])
 
 
 def _carry_out(verb: Callable[[], int]) -> int:

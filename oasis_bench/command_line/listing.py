@@ -1,4 +1,4 @@
-"""The verbs `list`, `data` and `check`, which list, describe and test plugins."""
+"""The verbs `data` and `check`, and the lines of `list`: what plugins are."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from itertools import zip_longest
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -48,39 +49,24 @@ SIZES = ("for any number of rows", "quadratic in the number of rows")
 GROUPS = [f"{form}, {size}" for form in (*FORMS, "other") for size in SIZES]
 """The groups of learners, in their order."""
 
-COST_SYMBOLS = "\n  (costs: n rows, d features, k of them not 0 in a row, c classes)"
-"""The symbols of costs, shown only in a list of the algorithms."""
-
 WIDTH = 98
 """Characters of a line of a list, without its indent of two."""
 
 CHECK_FAILED = 1
 
 
-def list_all(options: argparse.Namespace) -> int:
-    """Print what a run can use, or details of one kind; with --for, recommend a learner."""
-    if options.dataset is not None:
-        from oasis_bench.command_line.run import recommend  # its imports take a second
-
-        return recommend(options)
-    if options.trial:
-        raise UsageError("--try is for data: name them with --for")
-    registry = Registry.load(options.plugin)
-    experiments = [(name, read_experiment(name).title) for name in built_in_names()]
-    tables: dict[str, Callable[[], list[str]]] = {
-        "algorithms": lambda: described(registry.algorithms, options.what and about_learner),
-        "datasets": lambda: described(registry.datasets, options.what and about_dataset),
-        "tasks": lambda: described(registry.tasks, options.what and partial(about_task, registry)),
-        "splits": lambda: described(registry.splits, options.what and about_split),
-        "experiments": lambda: aligned(experiments),
+def lines_about(what: str, plugins: Sequence[Path], is_detailed: bool) -> list[str]:
+    """Return the lines of `list` about algorithms, datasets, tasks, splits or experiments."""
+    if what == "experiments":
+        return aligned([(name, read_experiment(name).title) for name in built_in_names()])
+    registry = Registry.load(plugins)
+    abouts: dict[str, Callable[[Any], list[str]]] = {
+        "algorithms": about_learner,
+        "datasets": about_dataset,
+        "tasks": partial(about_task, registry),
+        "splits": about_split,
     }
-    for what, lines in tables.items():
-        if options.what in (None, what):
-            more = " (second column: what it takes; sparse: also dense rows; pixels+: with patches)"
-            more += COST_SYMBOLS * (options.what is not None)
-            heading = f"{what}{more * (what == 'algorithms')}:"
-            print("\n  ".join([heading, *lines()]))
-    return 0
+    return described(getattr(registry, what), abouts[what] if is_detailed else None)
 
 
 def data_load(options: argparse.Namespace) -> int:

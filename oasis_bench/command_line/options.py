@@ -304,7 +304,7 @@ def _add_list(verbs: Any) -> None:
     what = "list algorithms, data sets, tasks, splits and experiments"
     more = "List what a run can use."
     examples = "", "algorithms", "algorithms --for table.csv --label kind --try"
-    parser = _verb(verbs, "listing:list_all", what, more, *examples, name="list")
+    parser = _verb(verbs, "lists:list_all", what, more, *examples, name="list")
     kinds = ("algorithms", "datasets", "tasks", "splits", "experiments")
     what = f"list only this kind, in more detail: {', '.join(kinds)} (default: all)"
     parser.add("what", "KIND", what, nargs="?", choices=kinds)
@@ -338,7 +338,7 @@ def _add_data(verbs: Any) -> None:
     data = verbs.add_parser("data", help="list, describe and prepare data sets")
     actions = data.add_subparsers(required=True, metavar="ACTION", title="arguments")
     what = "list the data sets, and how to get each; 'list datasets' does the same"
-    parsing.add_plugin(parser := _verb(actions, "listing:list_all", what, name="list"))
+    parsing.add_plugin(parser := _verb(actions, "lists:list_all", what, name="list"))
     parser.set_defaults(what="datasets", dataset=None, trial=False)
     for action, what in (
         ("describe", "describe a data set, and prepare its features if needed"),

@@ -180,7 +180,7 @@ def choose_classes(
     if n_chosen > len(eligible):
         most = np.sort(counts)[-n_chosen]
         remedies = [f"{spelled('classes')} to {len(eligible)}"] * (len(eligible) > 1)
-        remedies += [f"{_sizes()} to {most} together"] * bool(most >= LEAST)
+        remedies += [f"{_sizes()} until {most} items are enough"] * bool(most >= LEAST)
         raise UsageError(
             f"{n_chosen} classes of {needed} items were requested, "
             f"but only {len(eligible)} of the {len(counts)} classes have {needed}: lower "

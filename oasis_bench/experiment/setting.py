@@ -17,7 +17,7 @@ from oasis_bench.system import UsageError, check_value, quoted, read_value
 ON, OFF = "on", "off"
 USES = "direct", "posterior", "tuned"
 
-CANDIDATES, MOST_CANDIDATE_DIGITS = 20, 9
+CANDIDATES, MOST_CANDIDATE_DIGITS = 12, 9
 
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 BYTES = {

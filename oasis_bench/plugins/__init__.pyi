@@ -15,6 +15,7 @@ from .contract import (
     digit_rows as digit_rows,
 )
 from .dataset import Dataset as Dataset, Fields as Fields
+from .index import remembered as remembered
 from .learner import (
     BilinearLearner as BilinearLearner,
     EmbeddingLearner as EmbeddingLearner,
@@ -45,6 +46,7 @@ from .model_file import (
 )
 from .names import (
     PATH_DATASETS as PATH_DATASETS,
+    find_dataset as find_dataset,
     installed as installed,
 )
 from .posterior import (

@@ -10,12 +10,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
+from oasis_bench.plugins.index import remembered
 from oasis_bench.system import UsageError, open_regular, quoted, unknown_name
 
 FILE, FOLDER, TRIPLETS = "file", "images", "judged-triplets"
@@ -79,18 +80,23 @@ def _holds_triplets(path: Path) -> bool:
 
 @cache
 def _wing(group: str) -> list[EntryPoint]:
-    """Import a wing, and return the learners or data sets in its door.
+    """Return the learners or data sets in the door of a wing, which is imported if it has changed.
 
     One that cannot be imported has the name of its class; its use raises the error.
     """
-    wing, found = import_module(group), []
+    names = remembered(group.rpartition(".")[2], partial(_names, group))
+    return [EntryPoint(called, f"{group}:{name}", group) for name, called in names.items()]
+
+
+def _names(group: str) -> dict[str, str]:
+    wing, found = import_module(group), {}
     for name in wing.__all__:
         try:
             called = getattr(getattr(wing, name), "name", None)
         except Exception:  # such as a kernel that is not built
             called = name
         if called:
-            found.append(EntryPoint(called, f"{group}:{name}", group))
+            found[name] = called
     return found
 
 
