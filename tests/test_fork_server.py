@@ -12,6 +12,7 @@ import psutil
 import pytest
 from small_runs import lives
 
+from oasis_bench.execution import fork_server
 from oasis_bench.execution.fork_server import END_SECONDS, ForkServer
 from oasis_bench.system import UsageError
 
@@ -69,6 +70,10 @@ def leave_processes_and_kill(messages, above):
     for process in reversed(psutil.Process().parents()[above]):
         process.kill()
     signal.pause()
+
+def tell_tabnanny(messages):
+    import sys
+    os.write(messages, str("tabnanny" in sys.modules).encode())
 
 def leave_processes_and_kill_the_server(messages):
     leave_processes_and_kill(messages, slice(1, 2))
@@ -231,6 +236,22 @@ def test_a_server_that_cannot_prepare_is_a_clear_error(functions, capfd):
     with start(server, functions.wait), pytest.raises(UsageError, match="before it was ready"):
         exit_code_of(server)
     assert "RuntimeError: cannot be prepared" in capfd.readouterr().err
+
+
+def test_a_server_with_packages_is_borrowed_for_them_alone(functions):
+    """A fork finds them imported; one that is not installed changes nothing."""
+    packages = ("tabnanny", "no_such_package")
+    server = fork_server.borrow(packages)
+    try:
+        assert "True" in sent_by(server, functions.tell_tabnanny)
+        fork_server.give_back(server)
+        other = fork_server.borrow()
+        assert other is not server
+        assert "False" in sent_by(other, functions.tell_tabnanny)
+        fork_server.give_back(other)
+        assert fork_server.borrow(packages) is server
+    finally:
+        server.close()
 
 
 def test_an_interrupted_end_closes_the_server(server, functions, monkeypatch):

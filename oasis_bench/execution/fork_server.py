@@ -32,8 +32,9 @@ import sys
 import time
 import traceback
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from importlib import import_module
 from multiprocessing.connection import Connection, Pipe, wait
 from multiprocessing.reduction import recv_handle, send_handle
 from pathlib import Path
@@ -69,17 +70,19 @@ MARK = "OASIS_BENCH_SERVER"
 class ForkServer:
     """A fork server, for one call at a time.
 
-    It calls `prepare`, as ``module:function``, once before any fork; then `is_ready` is True.
-    All processes of a call are below the server's process, `pid`.
+    It imports `packages`, those that are installed, and calls `prepare`, as ``module:function``,
+    once before any fork; then `is_ready` is True.  All processes of a call are below the server's
+    process, `pid`.
     """
 
-    def __init__(self, prepare: str = PREPARE_TRIALS) -> None:
+    def __init__(self, prepare: str = PREPARE_TRIALS, packages: Sequence[str] = ()) -> None:
+        self.packages = tuple(packages)
         self._connection, theirs = Pipe()
         self._mark = uuid.uuid4().hex
         code = (
             f"import sys; sys.path[:] = {_import_path()!r}; "
             "from oasis_bench.execution.fork_server import serve; "
-            f"serve({prepare!r}, {theirs.fileno()})"
+            f"serve({prepare!r}, {theirs.fileno()}, {self.packages!r})"
         )
         self._process = subprocess.Popen(
             [sys.executable, "-c", code],
@@ -189,14 +192,15 @@ _idle: list[ForkServer] = []
 os.register_at_fork(after_in_child=_idle.clear)  # a fork must not use them
 
 
-def borrow() -> ForkServer:
-    """Return a server for trials: an idle one, or a new one."""
-    while _idle:
-        server = _idle.pop()
-        if server.lives:
-            return server
-        server.close()
-    return ForkServer()
+def borrow(packages: Sequence[str] = ()) -> ForkServer:
+    """Return a server for trials that has imported `packages`: an idle one, or a new one."""
+    for server in [*_idle]:
+        if server.packages == tuple(packages):
+            _idle.remove(server)
+            if server.lives:
+                return server
+            server.close()
+    return ForkServer(packages=packages)
 
 
 def give_back(server: ForkServer) -> None:
@@ -227,7 +231,7 @@ def _working_folder() -> str | None:
         return None
 
 
-def serve(prepare: str, descriptor: int) -> None:
+def serve(prepare: str, descriptor: int, packages: Sequence[str]) -> None:
     """Make calls for the harness, one after another, until the harness is gone.
 
     After each call the exit status of its process is sent back, once.  `END` has no effect if the
@@ -238,6 +242,9 @@ def serve(prepare: str, descriptor: int) -> None:
         signal.signal(number, signal.SIG_IGN)
     control = Connection(descriptor)
     gc.disable()  # imports leave no garbage, and looking for it takes a fifth of their time
+    for package in packages:
+        with suppress(ImportError):  # its use says so
+            import_module(package)
     pkgutil.resolve_name(prepare)()
     gc.enable()
     with suppress(EOFError, OSError):

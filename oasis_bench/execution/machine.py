@@ -185,7 +185,7 @@ class TrialProcess:
                 self._conversation.printed.end()
 
     def _start_stage(self) -> None:
-        self._server = borrow()
+        self._server = borrow(self._conversation.imports)
         self._line, theirs = socket.socketpair()
         self._kills_before = _oom_kills()
         stage = self._conversation.start(self._server.pid, self._line, self._begin_phase)

@@ -11,7 +11,7 @@ sends them.  Any other message ends the trial.
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +63,11 @@ class Conversation:
         self._talk = self._whole(work)
         self._expected: Expected = next(self._talk)
         return True
+
+    @property
+    def imports(self) -> Sequence[str]:
+        """The packages of the learner, which are slow to import."""
+        return self._trial.learner.imports
 
     def start(
         self, server: int, line: socket.socket, begin_phase: Callable[[], object]
