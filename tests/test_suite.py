@@ -1,6 +1,7 @@
 """The suite: corpora in pieces, results that are skipped or made again, identity of code."""
 
 import ast
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -8,7 +9,7 @@ import pytest
 
 import oasis_bench
 from oasis_bench.command_line import main
-from oasis_bench.experiment import package_hash, read_experiment
+from oasis_bench.experiment import changed, package_hash, read_experiment
 from oasis_bench.experiment.identity import _meaning
 from oasis_bench.runs import expected_seconds, has_result
 
@@ -109,6 +110,16 @@ def test_a_quick_suite_has_its_own_corpora_and_settings(suite, tmp_path):
     found = results(folder)
     assert list(found) == ["near"]
     assert set(found["near"]["planned"]) == {1}
+
+
+def test_what_is_given_replaces_the_settings_of_each_corpus(suite):
+    experiment = read_experiment(str(suite()))
+    experiment = replace(
+        experiment, corpora={"far": {**experiment.corpora["far"], "partitions": 3}}
+    )
+    given = changed(experiment, {"partitions": 2}).one_for_each_value()["far"]
+    assert (given.partitions, given.scaling, [*given.learners]) == (2, ("none",), ["Euclidean"])
+    assert changed(experiment, {}).one_for_each_value()["far"].partitions == 3
 
 
 def test_a_result_of_other_learners_or_code_is_made_again(suite, tmp_path):

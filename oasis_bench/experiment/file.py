@@ -171,6 +171,11 @@ def changed(
     changes["learners"] = _with_params(learners or e.learners, params)
     changes |= {} if title is None else {"title": title}
     changes["each"] = {name: values for name, values in e.each.items() if name not in changes}
+    own = changes.keys() & usual.keys()  # a corpus has no say in what is given
+    changes["corpora"] = {
+        name: {key: value for key, value in table.items() if key not in own}
+        for name, table in changes.get("corpora", e.corpora).items()
+    }
     limits = {name: given[name] for name in LearnerSpec.LIMITS if name in given}
     return replace(e, **changes).limited(limits)
 
