@@ -9,7 +9,7 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 
-from oasis_bench.plugins import MetricLearner
+from oasis_bench.plugins import MetricLearner, remembered
 
 DECIDING = (
     *("system", "data", "sampling", "tasks", "plugins", "experiment", "trial", "execution"),
@@ -39,8 +39,12 @@ def package_hash() -> str:
 
     Python is hashed as parsed, kernels (.pyx, .h) as written.  Compiled files are hashed only if
     their sources are missing, as in a wheel.  The hash is computed once, because a process runs the
-    code that it began with.
+    code that it began with; it is remembered for later processes until a file changes.
     """
+    return str(remembered("code", _package_hash))
+
+
+def _package_hash() -> str:
     digest = hashlib.sha256()
     for name in DECIDING:
         for folder in map(Path, import_module(f"oasis_bench.{name}").__path__):

@@ -1,4 +1,4 @@
-"""What is installed, remembered between commands: to import all learners takes a second."""
+"""What is installed, remembered between commands: to import or to hash it all takes a second."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 from oasis_bench.system import UsageError, cache_home, whole_file
 
 PACKAGES = ("oasis_bench", "oasis_bench.algorithms", "oasis_bench.datasets")
-SUFFIXES = {".py", ".pyi", ".so", ".toml"}
+SUFFIXES = {".py", ".pyi", ".pyx", ".h", ".so", ".toml"}
 
 
 def remembered(what: str, make: Callable[[], Any]) -> Any:

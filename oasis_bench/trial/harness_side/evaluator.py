@@ -25,7 +25,7 @@ from oasis_bench.plugins import (
     baseline_scores,
     mixed_affinities,
 )
-from oasis_bench.system import spelled
+from oasis_bench.system import one_blas_thread, spelled
 from oasis_bench.tasks import Evaluation, Numbers, Task, kernel_ready, rank_others
 from oasis_bench.trial import wall
 from oasis_bench.trial.harness_side.items import SealedItems, TrialItems
@@ -390,10 +390,11 @@ class Evaluator:
         scores: Any = self._projected.rows[:, items]
         if not (self._shows_votes or self.readers["test"].is_blended):
             scores = as_inner_product(learner, scores)
-        points = plane(scores)
-        if points is None:
-            return []
-        before = None if prepared is None else plane_of_rows(prepared(items))
+        with one_blas_thread:  # on a busy machine, two that wait for each other take far longer
+            points = plane(scores)
+            if points is None:
+                return []
+            before = None if prepared is None else plane_of_rows(prepared(items))
         places = np.full_like(points, np.nan) if before is None else before
         columns = (self._items.test_rows[items], *points.T, *places.T)
         values = zip(*(column.tolist() for column in columns), strict=True)
