@@ -1,6 +1,7 @@
 """Steps A += weight (Az)(Az)' on pairs, taken in blocks: two passes over A a block, by BLAS.
 
-Shared by LEGO and ITML; what a step's weight is, their kernels say.
+A small A is changed step by step.  Shared by LEGO and ITML; their kernels say what a step's weight
+is.
 """
 
 from __future__ import annotations
@@ -18,8 +19,16 @@ from oasis_bench.plugins import blocks
 Float64Array: TypeAlias = npt.NDArray[np.float64]
 Result = TypeVar("Result")
 
-PAIRS_PER_BLOCK = 64
-"""More would cost more within a block, m^2 d, than is saved in passes over A."""
+PAIRS_PER_BLOCK, PAIRS_AT_ONCE = 64, 4096
+"""More would cost more within a block, m^2 d, than is saved in passes over A; and of a small A."""
+
+SMALL = 32
+"""Up to so many features a step on A costs less than a block of steps."""
+
+
+def pairs_per_block(A: Float64Array) -> int:
+    """Return of how many pairs `take_steps` is given the differences."""
+    return PAIRS_AT_ONCE if len(A) <= SMALL else PAIRS_PER_BLOCK
 
 
 def differences(X: Any, left: npt.NDArray[np.intp], right: npt.NDArray[np.intp]) -> Float64Array:
@@ -42,19 +51,23 @@ def squared_distances(
 
 
 def take_steps(
-    A: Float64Array, Z: Float64Array, kernel: Callable[[Float64Array, Float64Array], Result]
+    A: Float64Array,
+    Z: Float64Array,
+    kernel: Callable[[Float64Array, Float64Array, Float64Array], Result],
 ) -> Result:
-    """Take one block of steps on the upper triangle of `A`, the only one that is read or changed.
+    """Take one block of steps on `A`; of a large A only the upper triangle is read or changed.
 
     `A` is C-contiguous, `Z` (n_pairs, n_features) has the differences of the pairs.
-    ``kernel(products, weights)`` finds the Az before the block in `products`, one row for each z,
-    leaves there the Az before the step of that z, and writes the steps' weights; what it returns is
-    returned.
+    ``kernel(A, products, weights)`` takes the steps of a small A.  Of a large one it gets no row.
+    Then it finds the Az before the block in `products`, one row for each z, leaves there the Az
+    before the step of that z, and writes the steps' weights.  What it returns is returned.
     """
+    if len(A) <= SMALL:
+        return kernel(A, np.empty_like(Z), np.empty(len(Z)))
     # BLAS sees transposes: its lower triangle in the order of columns is the upper one of A.
     products = dsymm(1.0, A.T, Z.T, lower=1).T
     weights = np.empty(len(Z))
-    result = kernel(products, weights)
+    result = kernel(np.empty((0, 0)), products, weights)
     # What grows A comes first: an interrupt in between leaves it positive definite.
     for sign in (1.0, -1.0):
         chosen = sign * weights > 0

@@ -1,14 +1,14 @@
 """Kernel: the steps of LEGO and of ITML on a block of pairs, for a symmetric matrix A.
 
-Each step is A += weight (Az)(Az)' with z the difference of a pair.  Within a block A itself is
-not touched: `products` has Az for the A before the block, the steps before are added to it, and
-`_rank_one_blocks.py` brings A up to date afterwards.  Nothing here is checked.  The readable twins
+Each step is A += weight (Az)(Az)' with z the difference of a pair.  A small A takes each step at
+once.  A large one is not given, as an A of no row: `products` has Az for the A before the block, the
+steps before are added to it, and `_rank_one_blocks.py` brings A up to date afterwards.  Nothing here is checked.  The readable twins
 are in `tests/oasis_twins.py` and, for ITML, in its tests.
 """
 
 from libc.math cimport sqrt
 
-from _rows cimport axpy_dense, dot_dense
+from _rows cimport add_dense, axpy_dense, dot_dense
 
 
 def learn_triplets(
@@ -16,6 +16,7 @@ def learn_triplets(
     double eta,                     # IN
     double upper,                   # IN: u, that same-class pairs should be below
     double lower,                   # IN: l, that different-class pairs should be above
+    double[:, ::1] A,               # INOUT: (d, d), or (0, 0)
     double[:, ::1] products,        # INOUT: (2 m, d) Az for the A before the block; before the step
     double[::1] weights,            # OUT: (2 m,) of the steps, 0 where there is no loss
 ):
@@ -26,10 +27,11 @@ def learn_triplets(
         for m in range(Z.shape[0] // 2):
             for k in range(2 * m, 2 * m + 2):
                 weights[k] = 0
-                distance = advance(Z, products, weights, k)
+                distance = advance(Z, A, products, weights, k)
                 target = lower if k % 2 else upper
                 if 0 < distance < target if k % 2 else distance > target:
                     weights[k] = lego_weight(distance, target, eta)
+                    step(A, products, weights, k)
             n_updates += weights[2 * m] != 0 or weights[2 * m + 1] != 0
     return n_updates
 
@@ -41,6 +43,7 @@ def project_pairs(
     double upper,                   # IN: u, the bound of same-class pairs
     double lower,                   # IN: l, the bound of different-class pairs
     double[::1] multipliers,        # INOUT: (m,) lambda, never negative
+    double[:, ::1] A,               # INOUT: (d, d), or (0, 0)
     double[:, ::1] products,        # INOUT: (m, d) Az for the A before the block; before the step
     double[::1] weights,            # OUT: (m,) of the steps
 ):
@@ -49,7 +52,7 @@ def project_pairs(
     cdef double distance, gamma, alpha, slacked
     with nogil:
         for k in range(Z.shape[0]):
-            distance = advance(Z, products, weights, k)
+            distance = advance(Z, A, products, weights, k)
             gamma = gammas[k]
             # 1 / xi, the bound with its slack
             slacked = 1 / (upper if signs[k] > 0 else lower) - signs[k] * multipliers[k] / gamma
@@ -57,19 +60,34 @@ def project_pairs(
             alpha = signs[k] * min(multipliers[k], alpha)
             multipliers[k] -= signs[k] * alpha
             weights[k] = alpha / (1 - alpha * distance)
+            step(A, products, weights, k)
 
 
 cdef inline double advance(
-    const double[:, ::1] Z, double[:, ::1] products, const double[::1] weights, Py_ssize_t k
+    const double[:, ::1] Z,
+    const double[:, ::1] A,
+    double[:, ::1] products,
+    const double[::1] weights,
+    Py_ssize_t k,
 ) noexcept nogil:
     """Make products[k] Az for the A after the steps before k; return z'Az."""
     cdef Py_ssize_t i, d = Z.shape[1]
     cdef const double* z = &Z[k, 0]
     cdef double* Az = &products[k, 0]
-    for i in range(k):
+    for i in range(A.shape[0]):
+        Az[i] = dot_dense(&A[i, 0], z, d)
+    for i in range(0 if A.shape[0] else k):
         if weights[i] != 0:
             axpy_dense(Az, &products[i, 0], d, weights[i] * dot_dense(&products[i, 0], z, d))
     return dot_dense(z, Az, d)
+
+
+cdef inline void step(
+    double[:, ::1] A, const double[:, ::1] products, const double[::1] weights, Py_ssize_t k
+) noexcept nogil:
+    """A += weight (Az)(Az)', if A is given."""
+    if A.shape[0] and weights[k] != 0:
+        add_dense(&A[0, 0], &products[k, 0], &products[k, 0], A.shape[0], weights[k])
 
 
 cdef inline double lego_weight(double distance, double target, double eta) noexcept nogil:

@@ -16,16 +16,17 @@ from sklearn.utils import check_random_state
 
 import oasis_bench.algorithms._rank_one_steps as _rank_one_steps
 from oasis_bench.algorithms._rank_one_blocks import (
-    PAIRS_PER_BLOCK,
     Float64Array,
     differences,
     mirror,
+    pairs_per_block,
     squared_distances,
     take_steps,
 )
 from oasis_bench.algorithms.axes import basis_and_coordinates
 from oasis_bench.algorithms.base import Count, FromZero, LabelLearner, Positive
 from oasis_bench.plugins import FittedArray
+from oasis_bench.system import slices
 
 ROWS_FOR_BOUNDS = 500
 """The percentiles are those of all pairs of so many rows, drawn at random where there are more."""
@@ -269,8 +270,7 @@ def _pass(
 ) -> None:
     """Project `A` (its upper triangle) on each constraint once; `multipliers` change with it."""
     upper, lower = map(float, bounds)
-    for start in range(0, len(multipliers), PAIRS_PER_BLOCK):
-        block = slice(start, start + PAIRS_PER_BLOCK)
+    for block in slices(len(multipliers), pairs_per_block(A)):
         Z = differences(X, pairs.left[block], pairs.right[block])
         options = (Z, pairs.signs[block], gammas[block], upper, lower, multipliers[block])
         take_steps(A, Z, partial(_rank_one_steps.project_pairs, *options))

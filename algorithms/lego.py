@@ -16,9 +16,9 @@ from sklearn.utils import check_array
 
 import oasis_bench.algorithms._rank_one_steps as _rank_one_steps
 from oasis_bench.algorithms._rank_one_blocks import (
-    PAIRS_PER_BLOCK,
     differences,
     mirror,
+    pairs_per_block,
     squared_distances,
     take_steps,
 )
@@ -188,8 +188,8 @@ class LEGO(LogDetLearner):
         eta, (upper, lower) = float(self.eta), self.bounds_
         n_updates = 0
         try:
-            for start in range(0, len(triplets), PAIRS_PER_BLOCK // 2):
-                block = triplets[start : start + PAIRS_PER_BLOCK // 2]
+            for part in slices(len(triplets), pairs_per_block(W) // 2):
+                block = triplets[part]
                 Z = differences(X, np.repeat(block[:, 0], 2), block[:, 1:].ravel())
                 kernel = partial(_rank_one_steps.learn_triplets, Z, eta, upper, lower)
                 n_updates += take_steps(W, Z, kernel)

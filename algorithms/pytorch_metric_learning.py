@@ -67,7 +67,7 @@ class TrainedMap(HyperParameters, LinearMap, EmbeddingLearner):
     _loss_name: ClassVar[str]
     _has_proxies: ClassVar[bool] = False  # a learned vector for each class
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {
-        # Three decades about Adam's own; of 33 corpora .1 was tuned in 19 to 33 % of the partitions.
+        # Three decades about Adam's own: 33 corpora tuned .1 in 19 to 33 % of the partitions.
         "learning_rate": (1e-3, 1e-5, 1e-4, 1e-2, 0.1, 1.0)
     }
     components_: FloatArray = field(init=False)
