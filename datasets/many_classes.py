@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -16,8 +17,9 @@ from sklearn.feature_extraction.text import CountVectorizer
 from oasis_bench.data import LabelledRows, Rows, Scaling
 from oasis_bench.datasets.files import broken, dataset_folder
 from oasis_bench.datasets.table_file import NamedTable
+from oasis_bench.datasets.texts import WORDS, TextFeatures
 from oasis_bench.plugins import Fields
-from oasis_bench.system import Progress, no_progress
+from oasis_bench.system import Progress, UsageError, no_progress, spelled
 
 FEWEST_ROWS = 8
 """A class of fewer rows is left out."""
@@ -55,12 +57,16 @@ class ManyClasses(Fields, NamedTable):
     """A table or short texts of many classes: series, leaves, digits, scenes, frog calls, intents.
 
     Of equal rows only the first one stays, and classes of fewer than eight rows are left out.  A
-    text is its counts of words of two letters or more.
+    text is its counts of words of two letters or more, or its embedding; texts of the same words
+    are equal rows in both cases.
 
     Parameters
     ----------
     table : str
         The name of the table, one of `SOURCES`.
+    features : str, default 'words'
+        The features of a text: 'words', 'all-minilm-l6-v2' (embeddings of a sentence network), or
+        'sentence-transformers:FOLDER' (embeddings of a network in a folder of the user's).
     """
 
     name = "many-classes"
@@ -76,10 +82,14 @@ class ManyClasses(Fields, NamedTable):
     scaling = Scaling.OF_COLUMNS
 
     table: str
+    features: str = WORDS
 
     def __post_init__(self) -> None:
         self._refuse_unknown(SOURCES)
         self._source = source = SOURCES[self.table]
+        self._texts = TextFeatures(self.features)
+        if self.features != WORDS and source.scaling != "tfidf":
+            raise UsageError(f"{super().title} has no texts: leave out {spelled('features')}")
         folder, file = source.file.format(table=self.table).split("/")
         self._path = dataset_folder(folder) / file
         columns = " and ".join([source.label, *source.no_features])
@@ -92,17 +102,22 @@ class ManyClasses(Fields, NamedTable):
             ),
         )
 
+    @property
+    def title(self) -> str:
+        """The data set, the table, and the features if they are not words."""
+        return f"{super().title} {self._texts.name}".removesuffix(f" {WORDS}")
+
     def default_scaling(self, rows: LabelledRows) -> str | tuple[str, ...]:
-        """Return the scaling of this table."""
-        return self._source.scaling or self.scaling
+        """Return the scaling of this table, 'l2' for embeddings."""
+        return "l2" if self.features != WORDS else self._source.scaling or self.scaling
 
     def load(self, progress: Progress = no_progress) -> LabelledRows:
-        """Read the table, float64, or the texts as counts, float32 in CSR; no `progress`.
+        """Read the table, float64, or the texts: counts, float32 in CSR, or embeddings.
 
         Raises
         ------
         UsageError
-            If the file is missing or damaged.
+            If the file is missing or damaged, or its texts cannot be embedded.
         """
         import pandas as pd  # a trial does without
 
@@ -112,8 +127,9 @@ class ManyClasses(Fields, NamedTable):
             labels = cells.pop(self._source.label)
             features = cells.drop(columns=self._source.no_features)
             is_text = "text" in features
+            counting = CountVectorizer(dtype=np.float32)
             if is_text:
-                words_of = CountVectorizer().build_analyzer()
+                words_of = counting.build_analyzer()
                 features["text"] = [" ".join(sorted(words_of(it))) for it in features["text"]]
             is_new = ~features.duplicated()
             sizes = labels[is_new].value_counts()
@@ -121,9 +137,7 @@ class ManyClasses(Fields, NamedTable):
             is_kept = is_new & ~labels.isin(small)
             kept = features[is_kept]
             if is_text:
-                X: Rows = sparse.csr_array(
-                    CountVectorizer(dtype=np.float32).fit_transform(kept["text"])
-                )
+                X: Rows = sparse.csr_array(counting.fit_transform(kept["text"]))
             else:
                 X = kept.to_numpy(np.float64)
             names, y = np.unique(labels[is_kept].to_numpy(), return_inverse=True)
@@ -131,9 +145,13 @@ class ManyClasses(Fields, NamedTable):
                 "rows that equal an earlier row": int((~is_new).sum()),
                 f"classes of fewer than {FEWEST_ROWS} rows": len(small),
             }
-            return LabelledRows(
+            rows = LabelledRows(
                 X,
                 y.astype(np.int64),
                 tuple(map(str, names)),
                 left_out=tuple(f"{n} {what}" for what, n in left_out.items() if n),
             )
+        if self.features == WORDS:
+            return rows
+        X, schema = self._texts.rows(cells["text"][is_kept].tolist(), "text", progress)
+        return replace(rows, X=X, schema=schema, remarks=(f"features: {schema.texts}",))

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import field, replace
 from decimal import Context, Decimal
+from functools import partial
 from pathlib import Path
 from reprlib import repr as shown
 from typing import Any, TypeAlias
@@ -33,6 +34,7 @@ from oasis_bench.data import (
     kind_of,
 )
 from oasis_bench.datasets import delimited, files, tables
+from oasis_bench.datasets.texts import TextFeatures
 from oasis_bench.plugins import Dataset, Fields
 from oasis_bench.system import Progress, UsageError, no_progress, printable, spelled, unknown_name
 
@@ -102,6 +104,10 @@ class TableFile(Fields, Dataset):
         A CSV file with a line of names and three columns: the names of two rows, and whether they
         are the same (1, true, yes, same) or not (0, -1, false, no, different).  Then labels are
         optional: without them, rows that are connected by pairs are a class.
+    features : str, optional
+        Make rows of the texts in the only column besides those of labels, folds and names: 'words'
+        (counts), 'all-minilm-l6-v2' (embeddings of a sentence network), or
+        'sentence-transformers:FOLDER' (embeddings of a network in a folder of the user's).
     triplets : str, optional
         A CSV file with a line of names and three columns: the names of a query, of a nearer row and
         of a farther row.  Then labels are optional: without them, each row is a class.
@@ -118,7 +124,7 @@ class TableFile(Fields, Dataset):
     home = (
         "--dataset PATH, a file .npz, .npy, .csv, .parquet or .svmlight [--label COLUMN] [--drop "
         "A,B] [--fold-column COLUMN] [--column NAME=KIND] [--header N|none] [--decimal SIGN] "
-        "[--thousands SIGN] [--prepare none] "
+        "[--thousands SIGN] [--prepare none] [--features NAME] "
         "[--bins N] [--pairs FILE|--triplets FILE] [--name-column COLUMN] [--labels FILE.npy]"
     )
     scaling = Scaling.OF_COLUMNS
@@ -137,8 +143,12 @@ class TableFile(Fields, Dataset):
     triplets: str | None = None
     name_column: str | None = None
     labels: str | None = None
+    features: str | None = None
 
     _schema: Schema | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self._texts = None if self.features is None else TextFeatures(self.features)
 
     def read_as(self, schema: Schema | None) -> TableFile:
         """Return this file, read by the schema of a model."""
@@ -146,12 +156,14 @@ class TableFile(Fields, Dataset):
         read._schema = schema
         return read
 
-    def _asked(self) -> tables.Columns:
+    def _asked(self, progress: Progress = no_progress) -> tables.Columns:
         choices = {"decimal": ".,", "thousands": ",. '", "prepare": ("auto", "none")}
         for name, known in choices.items():
             if (value := getattr(self, name)) not in (None, *known):
                 possible = " ".join(map(repr, known))
                 raise UsageError(f"{spelled(name)} {shown(value)}: one of {possible}")
+        if self._schema is not None:
+            self._schema.refuse_other_texts("" if self._texts is None else self._texts.how)
         if self._schema is not None and self._schema.columns is not None:
             for name in ("decimal", "thousands", "column"):
                 if getattr(self, name) is not None:
@@ -180,6 +192,7 @@ class TableFile(Fields, Dataset):
             needed=not is_judged,
             prepares=self.prepare == "auto",
             labels=None if self.labels is None else Path(self.labels),
+            texts=None if self._texts is None else partial(self._texts.rows, progress=progress),
         )
 
     def description(self) -> list[str]:
@@ -191,6 +204,7 @@ class TableFile(Fields, Dataset):
             asked = replace(self._asked(), needed=False)
             sheet = tables.read_sheet(self.path, asked)
             roles = {sheet.fold_at: "names of rows" if self.name_column else "folds"}
+            roles |= dict.fromkeys(sheet.places if self._texts else (), "texts")
             roles[sheet.at] = "labels"
             roles |= dict.fromkeys(sheet.dropped, "left out")
             names = [shown(name) for name in sheet.names[:SHOWN_COLUMNS]]
@@ -209,8 +223,12 @@ class TableFile(Fields, Dataset):
         return str(self.path)
 
     def default_scaling(self, rows: LabelledRows) -> str | tuple[str, ...]:
-        """Return 'l2' for sparse rows, which centring makes dense, else all scalings of columns."""
-        return "l2" if sparse.issparse(rows.X) else self.scaling
+        """Return 'l2' for sparse rows, which centring makes dense, else all scalings of columns.
+
+        Rows of texts have their own: 'tfidf' for counts of words, 'l2' for embeddings.
+        """
+        own = self.scaling if self._texts is None else self._texts.scaling
+        return "l2" if sparse.issparse(rows.X) and own == self.scaling else own
 
     def load_items(
         self,
@@ -222,7 +240,7 @@ class TableFile(Fields, Dataset):
         """Return rows, read by the schema of a model, and the names of the rows."""
         with files.named_in_errors(self.path):
             asked = replace(
-                self.read_as(schema)._asked(),
+                self.read_as(schema)._asked(progress),
                 label=None,
                 needed=False,
                 fold=name,
@@ -244,7 +262,7 @@ class TableFile(Fields, Dataset):
             classes or more.  Messages count rows and columns from 1, without the header.
         """
         with files.named_in_errors(self.path):
-            asked = self._asked()
+            asked = self._asked(progress)
             table = tables.read_table(self.path, asked)
             folds = table.folds if self.fold_column else None
             problems = [*table.problems]

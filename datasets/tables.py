@@ -26,6 +26,7 @@ from oasis_bench.data import (
     Column,
     Encoding,
     Found,
+    Rows,
     Schema,
     cell_in_row,
     find_column,
@@ -98,6 +99,7 @@ class Columns:
     `thousands` are the signs of numbers in text, `header` is the line of the names, and `kinds` are
     those of some columns.  With a `schema` the file is read as that says.  Labels may be missing if
     they are not `needed`.  If `prepares`, missing values, texts and dates are accepted.
+    `texts` makes the rows of texts, in the column of this name.
     """
 
     label: str | None = None
@@ -112,6 +114,7 @@ class Columns:
     needed: bool = True
     prepares: bool = False
     labels: Path | None = None
+    texts: Callable[[Sequence[str], str], tuple[Rows, Schema]] | None = None
 
 
 def has_cells(path: Path) -> bool:
@@ -125,13 +128,16 @@ def read_table(path: Path, asked: Columns) -> Table:
     For a model that was fitted on rows without names, cells are complete numbers.
     """
     files.refuse_empty(path)
+    if asked.schema is not None and asked.schema.text_column:
+        column = Column(asked.schema.text_column, "category")
+        asked = replace(asked, schema=msgspec.structs.replace(asked.schema, columns=(column,)))
     if asked.schema is not None and (asked.schema.columns is None) == has_cells(path):
         asked = replace(asked, schema=None, prepares=False)
     for ending, (reader, options) in READERS.items():
         if path.name.lower().endswith(ending):
             for name in ("label", "fold", *_CELLS, "labels"):
                 if getattr(asked, name) and name not in options:
-                    names = {"fold": asked.fold_option, "kinds": "column"}
+                    names = {"fold": asked.fold_option, "kinds": "column", "texts": "features"}
                     option = spelled(names.get(name, name))
                     raise UsageError(f"{option} is not for a file of {ending}: leave it out")
             return reader(path, asked)
@@ -280,6 +286,9 @@ def _read_cells(path: Path, asked: Columns) -> Table:
             "needs one row or more, and one column or more besides the label"
             f"{' and the fold' * (fold_at is not None)}: it has {n_rows} and {len(places)}"
         )
+    if asked.texts is not None:
+        X, schema = asked.texts(_texts_of(sheet), names[places[0]])
+        return Table(X, labels, folds, (*sheet.remarks, f"features: {schema.texts}"), schema)
     if asked.schema is not None:
         return Table(_named(sheet), labels, folds, (), asked.schema, asked.schema.coding)
     if twice := [name for name, n in Counter(names[i] for i in places).items() if n > 1]:
@@ -321,6 +330,19 @@ def _read_cells(path: Path, asked: Columns) -> Table:
         if not column.is_needed:
             X[:, i] = 0
     return Table(X, labels, folds, tuple(remarks), schema, schema.coding, problems=problems)
+
+
+def _texts_of(sheet: Sheet) -> list[str]:
+    """Return the cells of the only feature as texts."""
+    place, *others = sheet.places
+    if others:
+        drop = drop_option([sheet.names[i] for i in (*sheet.dropped, *others)])
+        raise UsageError(f"{spelled('features')} takes one column of texts: use {drop}")
+    texts = [f"{it}" if isinstance(it, str) else "" for it in sheet.cells[place]]
+    if empty := [row for row, text in enumerate(texts, start=1) if not text.strip()]:
+        what = f"column {shown(sheet.names[place])} has no text in {len(empty)} rows"
+        raise UsageError(f"{what}, such as row {empty[0]}: write one or leave those rows out")
+    return texts
 
 
 def _named(sheet: Sheet) -> pd.DataFrame:
@@ -558,9 +580,9 @@ def _read_svmlight(path: Path, asked: Columns) -> Table:
     return Table(sparse.csr_array(X), y, schema=schema)
 
 
-_CELLS = ("drop", "kinds", "decimal", "thousands", "header")
+_CELLS = ("drop", "kinds", "decimal", "thousands", "header", "texts")
 _ARRAYS = "label", "fold"
-_COLUMNS = (*_ARRAYS, "drop", "kinds", "decimal", "thousands")
+_COLUMNS = (*_ARRAYS, "drop", "kinds", "decimal", "thousands", "texts")
 FRAME = ".table.npz"
 """The ending of a file of a DataFrame."""
 

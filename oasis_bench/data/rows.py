@@ -392,6 +392,8 @@ class LabelledRows:
 
     def read_as(self, schema: Schema | None) -> Self:
         """Return rows of numbers as a model reads them: columns by name, or else by place."""
+        if schema is not None:
+            schema.refuse_other_texts("" if self.schema is None else self.schema.texts)
         if schema is None or schema.columns is None or schema == self.schema:
             return self
         if any(len(column) > 1 for column in self.encoding or ()):

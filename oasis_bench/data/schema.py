@@ -90,7 +90,7 @@ class Schema(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
     Attributes
     ----------
     columns : tuple of Column, optional
-        The features.  None for a svmlight file.
+        The features.  None for a svmlight file, and for texts that are rows of numbers.
     missing : tuple of str
         Texts that mean a missing category.
     decimal, thousands : str
@@ -102,7 +102,9 @@ class Schema(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
     is_single : bool
         Whether numbers are float32.
     n_features, from_zero : int, bool
-        The width of a svmlight file, and whether its features count from 0.
+        The width of a svmlight file or of rows of texts, and whether features count from 0.
+    texts, text_column : str
+        What made rows of texts, such as a network and the hash of its weights, and their column.
     """
 
     columns: tuple[Column, ...] | None = None
@@ -114,6 +116,8 @@ class Schema(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
     is_single: bool = False
     n_features: int = 0
     from_zero: bool = False
+    texts: str = ""
+    text_column: str = ""
 
     def __post_init__(self) -> None:
         names = self.names or ()
@@ -139,6 +143,15 @@ class Schema(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
             return None
         return tuple((column.kind, *column.texts) for column in self.columns)
 
+    def refuse_other_texts(self, texts: str) -> None:
+        """Raise UsageError unless rows of a table, or of such `texts`, are as the model's were."""
+        if texts != self.texts and self != Schema():
+            known, given = (it or "the columns of a table" for it in (self.texts, texts))
+            raise UsageError(
+                f"the model was fitted on {known}, and the rows are {given}: give "
+                f"{spelled('features')} as for that fit"
+            )
+
     def rows_of(self, X: Any) -> Any:
         """Return raw rows of any source as a matrix in `coding`.
 
@@ -159,6 +172,8 @@ class Schema(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
             If a column is missing, or a cell does not fit the schema.
         """
         X = table_of(X)
+        if self.texts and np.shape(X)[1:] != (self.n_features,):
+            self.refuse_other_texts("")
         is_sparse = sparse.issparse(X)
         if is_sparse and not self.is_plain:
             raise UsageError("sparse rows lack the texts, dates or gaps of the model: give a table")
