@@ -81,6 +81,10 @@ class TableFile(Fields, Dataset):
     fold_column : str, optional
         The column (CSV, Parquet) or array (npz) with the fold in which each row is a test row:
         strings or whole numbers, in the same order as classes.  Default: partitions are random.
+    group : str, optional
+        The column (CSV, Parquet) or array (npz) with the group of each row, such as the person or
+        the recording that it is from: strings or whole numbers.  A group trains or tests as a
+        whole, and a query's own group is not ranked.  Default: there are no groups.
     drop : str, optional
         Names of columns (CSV, Parquet) to leave out, separated by commas.  A name with a comma
         needs double quotes, as in CSV.
@@ -123,8 +127,8 @@ class TableFile(Fields, Dataset):
     licence = "not known: the file is yours"
     home = (
         "--dataset PATH, a file .npz, .npy, .csv, .parquet or .svmlight [--label COLUMN] [--drop "
-        "A,B] [--fold-column COLUMN] [--column NAME=KIND] [--header N|none] [--decimal SIGN] "
-        "[--thousands SIGN] [--prepare none] [--features NAME] "
+        "A,B] [--group COLUMN] [--fold-column COLUMN] [--column NAME=KIND] [--header N|none] "
+        "[--decimal SIGN] [--thousands SIGN] [--prepare none] [--features NAME] "
         "[--bins N] [--pairs FILE|--triplets FILE] [--name-column COLUMN] [--labels FILE.npy]"
     )
     scaling = Scaling.OF_COLUMNS
@@ -144,6 +148,7 @@ class TableFile(Fields, Dataset):
     name_column: str | None = None
     labels: str | None = None
     features: str | None = None
+    group: str | None = None
 
     _schema: Schema | None = field(default=None, init=False)
 
@@ -175,14 +180,15 @@ class TableFile(Fields, Dataset):
         kinds = _kinds_of(self.column)
         names = (*_names_in(self.drop), *(name for name, kind in kinds.items() if kind == "drop"))
         is_judged = self.pairs is not None or self.triplets is not None
-        if self.fold_column and (is_judged or self.name_column):
-            out = spelled("fold_column")
-            raise UsageError(f"pairs and triplets already divide the rows: leave out {out}")
         aside = self.fold_column or self.name_column
+        if (is_judged and self.group) or (self.fold_column and (is_judged or self.name_column)):
+            out = spelled("fold_column" if self.fold_column else "group")
+            raise UsageError(f"pairs and triplets already divide the rows: leave out {out}")
         return tables.Columns(
             self.label,
             fold=aside,
             fold_option="fold_column" if self.fold_column else "name_column",
+            group=self.group,
             drop=names,
             decimal=self.decimal,
             thousands=self.thousands,
@@ -205,7 +211,7 @@ class TableFile(Fields, Dataset):
             sheet = tables.read_sheet(self.path, asked)
             roles = {sheet.fold_at: "names of rows" if self.name_column else "folds"}
             roles |= dict.fromkeys(sheet.places if self._texts else (), "texts")
-            roles[sheet.at] = "labels"
+            roles |= {sheet.group_at: "groups", sheet.at: "labels"}
             roles |= dict.fromkeys(sheet.dropped, "left out")
             names = [shown(name) for name in sheet.names[:SHOWN_COLUMNS]]
             width, spelt = max(map(len, names)), delimited.is_text(self.path)
@@ -245,6 +251,7 @@ class TableFile(Fields, Dataset):
                 needed=False,
                 fold=name,
                 fold_option="name",
+                group=None,
             )
             table = tables.read_table(self.path, asked)
             _refuse(table.problems)
@@ -271,6 +278,7 @@ class TableFile(Fields, Dataset):
                 lambda: _as_features(table, asked),
                 lambda: _classes(table.labels, self.bins),
                 lambda: _numbered(folds, "folds", "fold_column"),
+                lambda: _numbered(table.groups, "groups", "group"),
                 lambda: self._judgements(table),
             ):
                 try:
@@ -278,7 +286,8 @@ class TableFile(Fields, Dataset):
                 except UsageError as error:
                     problems.append(str(error))
             _refuse(problems)
-            (X, encoding), (y, class_names), (folds, _), (names, pairs, triplets) = found
+            (X, encoding), (y, class_names), (folds, _), (groups, _), judgements = found
+            names, pairs, triplets = judgements
             if y is None:  # without labels
                 n = X.shape[0]
                 y = np.arange(n) if pairs is None else delimited.groups_of_pairs(pairs, n)
@@ -291,6 +300,7 @@ class TableFile(Fields, Dataset):
             return LabelledRows(
                 *(X, y, class_names),
                 folds=folds,
+                groups=groups,
                 remarks=remarks,
                 encoding=encoding,
                 schema=table.schema,

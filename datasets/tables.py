@@ -80,6 +80,7 @@ class Table:
     X: Any
     labels: LabelValues | None
     folds: LabelValues | None = None
+    groups: LabelValues | None = None
     remarks: tuple[str, ...] = ()
     schema: Schema | None = None
     encoding: Encoding | None = None
@@ -95,16 +96,17 @@ class Table:
 class Columns:
     """The user's options for the columns or arrays of a file: labels, folds, columns to drop.
 
-    `fold` is a column of folds or of names of rows, which `fold_option` named.  `decimal` and
-    `thousands` are the signs of numbers in text, `header` is the line of the names, and `kinds` are
-    those of some columns.  With a `schema` the file is read as that says.  Labels may be missing if
-    they are not `needed`.  If `prepares`, missing values, texts and dates are accepted.
-    `texts` makes the rows of texts, in the column of this name.
+    `fold` is a column of folds or of names of rows, which `fold_option` named; `group` is one of
+    groups.  `decimal` and `thousands` are the signs of numbers in text, `header` is the line of the
+    names, and `kinds` are those of some columns.  With a `schema` the file is read as that says.
+    Labels may be missing if they are not `needed`.  If `prepares`, missing values, texts and dates
+    are accepted.  `texts` makes the rows of texts, in the column of this name.
     """
 
     label: str | None = None
     fold: str | None = None
     fold_option: str = "fold_column"
+    group: str | None = None
     drop: tuple[str, ...] = ()
     decimal: str | None = None
     thousands: str | None = None
@@ -135,7 +137,7 @@ def read_table(path: Path, asked: Columns) -> Table:
         asked = replace(asked, schema=None, prepares=False)
     for ending, (reader, options) in READERS.items():
         if path.name.lower().endswith(ending):
-            for name in ("label", "fold", *_CELLS, "labels"):
+            for name in (*_ARRAYS, *_CELLS, "labels"):
                 if getattr(asked, name) and name not in options:
                     names = {"fold": asked.fold_option, "kinds": "column", "texts": "features"}
                     option = spelled(names.get(name, name))
@@ -145,7 +147,7 @@ def read_table(path: Path, asked: Columns) -> Table:
 
 
 class Sheet(NamedTuple):
-    """The cells of a table, and the places of its labels, of its folds and of what is left out.
+    """The cells of a table, and the places of its labels, folds, groups and of what is left out.
 
     `signs` is a schema without columns, which says how cells of text are read; or that of a model.
     """
@@ -154,6 +156,7 @@ class Sheet(NamedTuple):
     names: Sequence[str]
     at: int | None
     fold_at: int | None
+    group_at: int | None
     dropped: list[int]
     signs: Schema
     remarks: Sequence[str] = ()
@@ -169,7 +172,7 @@ class Sheet(NamedTuple):
         """The places of the features; a feature of a model may name rows, too."""
         if self.signs.columns is not None:
             return self.signs.places(self.names)
-        others = {self.at, self.fold_at, *self.dropped}
+        others = {self.at, self.fold_at, self.group_at, *self.dropped}
         return [i for i in range(len(self.names)) if i not in others]
 
 
@@ -188,8 +191,8 @@ def read_sheet(path: Path, asked: Columns) -> Sheet:
         path, asked.header, known if known in delimited.ONE_BYTE else "cp1252"
     )
     names = layout.names
-    at, fold_at, dropped = _places(names, asked)
-    texts = {i for i in (at, fold_at) if i is not None}
+    at, fold_at, group_at, dropped = _places(names, asked)
+    texts = {i for i in (at, fold_at, group_at) if i is not None}
     others = [i for i in range(len(names)) if i not in texts | {*dropped}]
     if of_model is not None:
         plain = {
@@ -199,7 +202,7 @@ def read_sheet(path: Path, asked: Columns) -> Sheet:
         }
         texts |= {i for i in others if names[i] not in plain}
         found = layout.read_cells(texts, {*texts, *others})
-        return Sheet(found, names, at, fold_at, dropped, of_model)
+        return Sheet(found, names, at, fold_at, group_at, dropped, signs=of_model)
     texts |= {i for i in others if asked.kinds.get(names[i], "number") != "number"}
     found = layout.read_cells(texts)
     _refuse_a_row_of_names(names, found, at, asked.header)
@@ -218,7 +221,8 @@ def read_sheet(path: Path, asked: Columns) -> Sheet:
             "a column has no name (pandas' index?): name it, or leave it out with "
             f"{drop_option([*asked.drop, ''])}"
         )
-    return Sheet(found, names, at, fold_at, dropped + empty, schema, remarks, hint=hint)
+    of_rows = at, fold_at, group_at, dropped + empty
+    return Sheet(found, names, *of_rows, schema, remarks, hint=hint)
 
 
 def _typed_signs(found: delimited.Cells, names: Sequence[str], asked: Columns) -> Schema:
@@ -276,21 +280,23 @@ def _typed_cells(path: Path) -> pd.DataFrame:
 def _read_cells(path: Path, asked: Columns) -> Table:
     """Divide the cells of a table into features, labels and folds."""
     sheet = read_sheet(path, asked)
-    names, at, fold_at = sheet.names, sheet.at, sheet.fold_at
-    spelt = delimited.is_text(path)
-    labels = None if at is None else _names_of(sheet.cells[at], "labels", spelt)
-    folds = None if fold_at is None else _names_of(sheet.cells[fold_at], "folds", spelt)
+    names, spelt = sheet.names, delimited.is_text(path)
+    held = ("labels", sheet.at), ("folds", sheet.fold_at), ("groups", sheet.group_at)
+    labels, folds, groups = (
+        None if i is None else _names_of(sheet.cells[i], what, spelt) for what, i in held
+    )
     n_rows, places = sheet.n_rows, sheet.places
     if not n_rows or not places:
         raise UsageError(
             "needs one row or more, and one column or more besides the label"
-            f"{' and the fold' * (fold_at is not None)}: it has {n_rows} and {len(places)}"
+            f"{' and the fold' * (sheet.fold_at is not None)}: it has {n_rows} and {len(places)}"
         )
     if asked.texts is not None:
         X, schema = asked.texts(_texts_of(sheet), names[places[0]])
-        return Table(X, labels, folds, (*sheet.remarks, f"features: {schema.texts}"), schema)
-    if asked.schema is not None:
-        return Table(_named(sheet), labels, folds, (), asked.schema, asked.schema.coding)
+        read = (*sheet.remarks, f"features: {schema.texts}")
+        return Table(X, labels, folds, groups, read, schema)
+    if (own := asked.schema) is not None:
+        return Table(_named(sheet), labels, folds, groups, schema=own, encoding=own.coding)
     if twice := [name for name, n in Counter(names[i] for i in places).items() if n > 1]:
         raise UsageError(
             f"several columns are called {shown(twice[0])}: rename all but one, or leave them out "
@@ -329,7 +335,8 @@ def _read_cells(path: Path, asked: Columns) -> Table:
     for i, column in enumerate(columns):
         if not column.is_needed:
             X[:, i] = 0
-    return Table(X, labels, folds, tuple(remarks), schema, schema.coding, problems=problems)
+    of_rows = labels, folds, groups
+    return Table(X, *of_rows, tuple(remarks), schema, schema.coding, problems=problems)
 
 
 def _texts_of(sheet: Sheet) -> list[str]:
@@ -452,8 +459,10 @@ def drop_option(names: Sequence[str]) -> str:
     return words if len(words) <= LONGEST_DROP and words.isprintable() else spelled("drop")
 
 
-def _places(columns: Sequence[str], asked: Columns) -> tuple[int | None, int | None, list[int]]:
-    """Return the places of the labels, of the folds, and of what is left out."""
+def _places(
+    columns: Sequence[str], asked: Columns
+) -> tuple[int | None, int | None, int | None, list[int]]:
+    """Return the places of the labels, of the folds, of the groups, and of what is left out."""
     for option, names in ((spelled("drop"), asked.drop), (spelled("column"), tuple(asked.kinds))):
         if unknown := [name for name in names if name not in map(str.strip, columns)]:
             raise UsageError(
@@ -470,15 +479,23 @@ def _places(columns: Sequence[str], asked: Columns) -> tuple[int | None, int | N
             raise UsageError(
                 f"{spelled(asked.fold_option)} {shown(asked.fold)} is the label: name another one"
             )
+    group_at = None
+    if asked.group is not None:
+        group_at = _only(columns, [asked.group], "groups", spelled("group"))
+        if group_at in (at, fold_at):
+            what = "label" if group_at == at else "fold or the name of a row"
+            raise UsageError(
+                f"{spelled('group')} {shown(asked.group)} is the {what}: name another column"
+            )
     if asked.schema is not None:
         features = asked.schema.places(columns)
-        others = [*{*range(len(columns))}.difference((*features, at, fold_at))]
-        return at, fold_at, others
+        others = [*{*range(len(columns))}.difference((*features, at, fold_at, group_at))]
+        return at, fold_at, group_at, others
     dropped = [i for i, name in enumerate(columns) if name.strip() in asked.drop]
-    if {at, fold_at} & set(dropped):
-        what = "names the column of the labels or of the folds: do not drop it"
+    if {at, fold_at, group_at} & set(dropped):
+        what = "names the column of the labels, of the folds or of the groups: do not drop it"
         raise UsageError(f"{spelled('drop')} {what}")
-    return at, fold_at, dropped
+    return at, fold_at, group_at, dropped
 
 
 def _label_column(columns: Sequence[str], asked: Columns) -> int | None:
@@ -523,23 +540,26 @@ def _read_npz(path: Path, asked: Columns) -> Table:
             y = None
         is_sparse = {"format", "shape", "data"} <= set(file.files)
         needed = [] if is_sparse else ["X"]
-        needed += [name for name in (y, asked.fold) if name is not None]
+        needed += [name for name in (y, asked.fold, asked.group) if name is not None]
         if missing := [name for name in needed if name not in file.files]:
             raise UsageError(
                 f"there is no array {shown(missing[0])}: the arrays are "
                 f"{files.listed(file.files)}: call the features X and the labels y, or name labels "
-                f"with {spelled('label')} and folds with {spelled('fold_column')}; "
+                f"with {spelled('label')}, folds with {spelled('fold_column')} and groups with "
+                f"{spelled('group')}; "
                 f"numpy.savez(path, {missing[0]}=..., **numpy.load(path)) adds one"
             )
-        if asked.fold is not None and asked.fold in ("X", y):
-            given = f"{spelled('fold_column')} {shown(asked.fold)}"
-            raise UsageError(f"{given}: name another array than X and y")
+        for option, name in (("fold_column", asked.fold), ("group", asked.group)):
+            if name is not None and name in ("X", y):
+                raise UsageError(
+                    f"{spelled(option)} {shown(name)}: name another array than X and y"
+                )
         X: Any = files.load_sparse(path, file) if is_sparse else files.load_array(file, "X")
-        labels, folds = (
+        labels, folds, groups = (
             None if name is None else _array_labels(files.load_array(file, name), name)
-            for name in (y, asked.fold)
+            for name in (y, asked.fold, asked.group)
         )
-        return Table(X, labels, folds)
+        return Table(X, labels, folds, groups)
 
 
 def _read_npy(path: Path, asked: Columns) -> Table:
@@ -581,7 +601,7 @@ def _read_svmlight(path: Path, asked: Columns) -> Table:
 
 
 _CELLS = ("drop", "kinds", "decimal", "thousands", "header", "texts")
-_ARRAYS = "label", "fold"
+_ARRAYS = "label", "fold", "group"
 _COLUMNS = (*_ARRAYS, "drop", "kinds", "decimal", "thousands", "texts")
 FRAME = ".table.npz"
 """The ending of a file of a DataFrame."""
@@ -592,7 +612,7 @@ READERS: Mapping[str, tuple[Callable[[Path, Columns], Table], tuple[str, ...]]] 
     FRAME: (_read_cells, _COLUMNS),
     ".npz": (_read_npz, _ARRAYS),
     ".parquet": (_read_cells, _COLUMNS),
-    **dict.fromkeys(delimited.ENDINGS, (_read_cells, ("label", "fold", *_CELLS))),
+    **dict.fromkeys(delimited.ENDINGS, (_read_cells, (*_ARRAYS, *_CELLS))),
     ".npy": (_read_npy, ("labels",)),
     **{f".{name}{gz}": (_read_svmlight, ()) for name in SVMLIGHT for gz in ("", ".gz")},
 }

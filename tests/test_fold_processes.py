@@ -1,8 +1,10 @@
 """Inner folds side by side: the same choice as in turn, and how a fold's process may end."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from small_runs import digit_rows, small, trials_of
 
@@ -140,6 +142,30 @@ def test_the_choice_is_that_of_folds_in_turn(algorithm, values, at_once):
     assert phases.count(LEARNING) == len(in_turn[1]) + n_folds
     assert phases.count(VALIDATION) == len(in_turn[1]) + n_folds + 1  # of the baseline
     assert min(stopwatch.seconds[LEARNING], stopwatch.seconds[VALIDATION]) > 0
+
+
+@pytest.mark.parametrize("split", ["seen-classes", "stratified", "unseen-classes"])
+def test_the_learners_process_keeps_the_groups_of_training_items_apart(split):
+    digits = digit_rows()
+    groups = np.arange(len(digits.y)) // 12  # across classes
+    rows = replace(digits, X=np.arange(2.0 * len(groups)).reshape(-1, 2), groups=groups)
+    how = {"classes": ("all",), "inner_folds": 3, "train_per_class": 40, "test_per_class": 20}
+    how["tasks"] = ("unseen-classes",) if split == "unseen-classes" else ("retrieval",)
+    if split == "stratified":
+        how |= {"split": split, "train_per_class": None, "test_per_class": None}
+    (spec,) = trials_of(small(["Euclidean"], **how), rows)
+    learner = Registry.load().algorithms["Euclidean"]
+    drawn = draw_items(spec, rows, learner)
+    np.testing.assert_array_equal(drawn.truth.groups, groups[drawn.test_rows])
+    assert not set(groups[drawn.test_rows]) & set(groups[drawn.train_rows])
+    sealed = SealedItems(drawn, learner, None)
+    items = map_items(sealed.training)
+    folds = InnerFolds(Assignment.of(spec), items).data("none")
+    assert len(folds) >= 2
+    for fold in folds:
+        learn, validate = (groups[(X[:, 0] / 2).astype(int)] for X in (fold.X, fold.queries))
+        assert not set(learn) & set(validate)
+        np.testing.assert_array_equal(fold.truth.groups, validate)
 
 
 @pytest.fixture(scope="module")

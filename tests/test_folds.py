@@ -1,6 +1,7 @@
 """Folds that come with a data set: each tests once, and they are the partitions of a run."""
 
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -24,7 +25,8 @@ def folded(folds=FOLDS, y=LABELS, n_classes=3):
 
 def drawn_from(rows, partition, classes):
     """Return the training and test rows of a fold; no setting matters."""
-    return SeenClassesSplit(None).for_rows(rows).draw(rows, classes, partition, seed=0)[:2]
+    split = SeenClassesSplit(SimpleNamespace(most_items=None))
+    return split.for_rows(rows).draw(rows, classes, partition, seed=0)[:2]
 
 
 def planned(rows, partitions=None):

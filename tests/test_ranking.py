@@ -70,12 +70,16 @@ def test_ranks_of_relevant_images_are_those_of_a_full_sort(kind, dtype, n_releva
     rng = np.random.default_rng(1)
     scores, order = scores_of(kind, dtype, (3, N)), rng.permutation(N)
     queries = np.array([0, 700, N - 1])
-    relevant = np.zeros((3, N), dtype=bool)
-    for row, query in zip(relevant, queries, strict=True):
-        row[rng.choice(np.delete(np.arange(N), query), n_relevant, replace=False)] = True
-    found = relevant_ranks(scores, queries, places(order), sparse.csr_array(relevant))
+    relevant, left_out = np.zeros((2, 3, N), dtype=bool)
+    for row, out, query in zip(relevant, left_out, queries, strict=True):
+        others = rng.permutation(np.delete(np.arange(N), query))
+        row[others[:n_relevant]] = True
+        out[[query, *others[n_relevant:][:30]]] = True  # the query and its group
+    matrices = sparse.csr_array(left_out), places(order), sparse.csr_array(relevant)
+    found = relevant_ranks(scores, *matrices)
     for i, query in enumerate(queries):
-        hits = relevant[i, sorted_others(scores[i], query, order)]
+        ranked = sorted_others(scores[i], query, order)
+        hits = relevant[i, ranked[~left_out[i, ranked]]]
         np.testing.assert_array_equal(
             found[i * n_relevant : (i + 1) * n_relevant], np.flatnonzero(hits) + 1
         )
@@ -86,7 +90,9 @@ def test_ranks_are_exact_where_relevant_images_outnumber_the_cells():
     rng = np.random.default_rng(0)
     scores, order = rng.random((1, n), dtype=np.float32), rng.permutation(n)
     relevant = np.arange(n)[None] % 20 > 0
-    found = relevant_ranks(scores, np.array([0]), places(order), sparse.csr_array(relevant))
+    found = relevant_ranks(
+        scores, sparse.csr_array(np.arange(n)[None] == 0), places(order), sparse.csr_array(relevant)
+    )
     hits = relevant[0, sorted_others(scores[0], 0, order)]
     np.testing.assert_array_equal(found, np.flatnonzero(hits) + 1)
 

@@ -211,6 +211,8 @@ def facts_of_rows(dataset: Dataset, rows: LabelledRows) -> dict[str, str]:
         "features": f"{X.shape[1]:,} ({X.dtype}, {'sparse' if sparse.issparse(X) else 'dense'})",
         "non-zeros a row": f"{n_non_zeros / X.shape[0]:.1f}",
     }
+    if rows.groups is not None:
+        facts["groups"] = f"{rows.groups.max() + 1:,}: each trains or tests as a whole"
     default = dataset.default_scaling(rows)
     for scaling in (default,) if isinstance(default, str) else default:
         facts[f"scaling {scaling}"] = Scaling(scaling).words

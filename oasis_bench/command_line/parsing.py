@@ -47,6 +47,7 @@ DATA_OPTIONS = (
         "sentence-transformers:FOLDER (a model in a folder)",
     ),
     ("labels", "FILE.npy", "the labels of your own FILE.npy of features"),
+    ("group", "COLUMN", "the column of groups, such as persons, that train or test as a whole"),
     ("fold-column", "COLUMN", "the column with the number of the fold that tests each row"),
     ("name-column", "COLUMN", "the column that names the rows (default: rows count from 0)"),
     (

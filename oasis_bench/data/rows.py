@@ -265,6 +265,10 @@ class LabelledRows:
     folds : ndarray of shape (n_rows,), int64, optional
         The fold of each row, from 0 without a gap, at least two folds: the published partitions of
         the data set.  Each fold tests once, and the other rows train.
+    groups : ndarray of shape (n_rows,), int64, optional
+        The group of each row, from 0 without a gap, at least two groups: rows that are alike for
+        another reason than their class, such as calls in one recording.  No group trains and tests,
+        and a query's own group is not ranked.  With folds, a group is in one fold.
     encoding : tuple of tuples of str, optional
         The kind of each column of a table, and the meaning of its codes.  `Prepare` prepares such
         rows with statistics of the training rows.
@@ -293,6 +297,7 @@ class LabelledRows:
     remarks: tuple[str, ...] = ()
     encoding: Encoding | None = None
     schema: Schema | None = None
+    groups: npt.NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         for name in ("X", "y"):
@@ -330,8 +335,15 @@ class LabelledRows:
         for judgements in (self.judged, self.ratings):
             if judgements is not None:
                 check_item_numbers(judgements, self.X.shape[0])
-        if self.folds is not None:
-            _check_folds(self.folds, self.X.shape[0])
+        for name in ("folds", "groups"):
+            if (numbers := getattr(self, name)) is not None:
+                _check_numbers(name, numbers, self.X.shape[0])
+        if self.folds is not None and self.groups is not None:
+            group = np.unique([self.groups, self.folds], axis=1)[0]
+            if len(crossing := group[1:][np.diff(group) == 0]):
+                row = int((self.groups == crossing[0]).argmax()) + 1
+                out = f"leave out {spelled('fold_column')} or {spelled('group')}"
+                raise UsageError(f"the group of row {row} is in several folds, which test: {out}")
         for kind in ("pixels", "patches"):
             if (items := getattr(self, kind)) is not None:
                 check_items(kind, items)
@@ -446,7 +458,9 @@ class LabelledRows:
         arrays = [*_parts(self.X), *_parts(self.y)]
         for part in (self.judged, self.ratings, self.patches):
             arrays += [] if part is None else part.arrays()
-        arrays += [part for part in (self.pixels, self.folds) if part is not None]
+        digest.update(b"groups" * (self.groups is not None))  # not the same numbers as folds
+        others = self.pixels, self.folds, self.groups
+        arrays += [part for part in others if part is not None]
         for array in arrays:
             digest.update(f"{array.dtype.str}{array.shape}".encode())
             digest.update(np.ascontiguousarray(array).data)
@@ -465,12 +479,12 @@ def check_items(kind: str, items: Any) -> None:
         raise UsageError("these patches hold pixels: give Patches(kinds)")
 
 
-def _check_folds(folds: npt.NDArray[np.int64], n_rows: int) -> None:
-    check_array("folds", folds, np.int64, n_rows)
-    numbers = np.unique(folds)
+def _check_numbers(what: str, given: npt.NDArray[np.int64], n_rows: int) -> None:
+    check_array(what, given, np.int64, n_rows)
+    numbers = np.unique(given)
     if len(numbers) < 2 or not np.array_equal(numbers, np.arange(len(numbers))):
         raise UsageError(
-            f"folds {numbers[:8].tolist()}: 2 or more, from 0 without a gap, are needed"
+            f"{what} {numbers[:8].tolist()}: 2 or more, from 0 without a gap, are needed"
         )
 
 

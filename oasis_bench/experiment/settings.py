@@ -191,7 +191,7 @@ class Experiment:
     )
     most_items: int | None = setting(
         None,
-        "largest number of training items, and of test items, in a stratified split",
+        "largest number of training items, and of test items, in a stratified split or given folds",
         int,
         words="all",
         least=4,

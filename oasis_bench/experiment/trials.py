@@ -313,7 +313,9 @@ class Plan:
         e = experiment if is_settled else settle(experiment, dataset, rows, of_rows.values())
         splits = {
             name: SplitPlan(
-                type(of_rows[name])(e), tuple(task.name for task in own), _chooses_by(e, own, rows)
+                _split(name, e, rows, registry),
+                tuple(task.name for task in own),
+                _chooses_by(e, own, rows),
             )
             for name, own in tasks.items()
         }
@@ -467,6 +469,11 @@ class Plan:
                 f"warning: columns have ranges from {least:.3g} to {most:.3g}: the widest dominate "
                 f"the distance; {spelled('scaling', 'standard+l2')} gives all the same scale"
             )
+        for name, (split, *_) in self.splits.items():
+            if few := {*range(len(rows.class_names))}.difference(split.usable(rows)):
+                names = ", ".join(printable(rows.class_names[i]) for i in sorted(few))
+                what = f"classes of fewer than {split.least_groups} groups are left out"
+                yield f"{what} ({name}): {names}"
         yield from _class_counts(specs, rows)
         yield from _judgement_counts(specs, rows)
         yield from saved_model.seen_remarks(asked, self.registry, rows)
@@ -479,7 +486,7 @@ def _class_counts(specs: Sequence[TrialSpec], rows: LabelledRows) -> Iterator[st
         if spec.where.split == STRATIFIED:
             first.setdefault(spec.where.subset, spec)
     for subset, spec in first.items():
-        train, test, *_ = spec.split.draw(rows, spec.where.classes, 0, 0)
+        train, test, *_ = spec.split.for_rows(rows).draw(rows, spec.where.classes, 0, 0)
         y, n = np.asarray(rows.y), len(rows.class_names)  # rows of several labels are refused
         counts = [np.bincount(y[part], minlength=n) for part in (train, test)]
         each = [
@@ -497,7 +504,7 @@ def _judgement_counts(specs: Sequence[TrialSpec], rows: LabelledRows) -> Iterato
     counts: dict[str, list[int]] = {}
     at = {(spec.where.split, spec.where.partition): spec for spec in specs}
     for (split, partition), spec in at.items():
-        tested = spec.split.draw(rows, spec.where.classes, partition, 0).tested
+        tested = spec.split.for_rows(rows).draw(rows, spec.where.classes, partition, 0).tested
         if tested is not None:
             counts.setdefault(split, []).append(len(tested.groups))
     for split, found in counts.items():

@@ -114,7 +114,8 @@ def run(
     **others
         Settings of the experiment and options of the data set, as ``run --help-all`` lists them:
         ``classes=[2, 5]``, ``partitions=10``, ``search=60``, ``label="kind"``,
-        ``drop=["id", "name"]``, ``column={"when": "date"}``, ``fold_column="fold"`` ...
+        ``drop=["id", "name"]``, ``column={"when": "date"}``, ``group="person"``,
+        ``fold_column="fold"`` ...
 
     Returns
     -------

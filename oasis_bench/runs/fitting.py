@@ -218,7 +218,8 @@ def _sample(rows: LabelledRows, most: int, seed: int) -> LabelledRows:
     place = np.arange(n) - np.repeat(np.cumsum(counts) - counts, counts)
     drawn = np.sort(order[place < np.repeat(kept, counts)])
     images = None if rows.images is None else tuple(rows.images[i] for i in drawn)
-    return replace(rows, X=rows.X[drawn], y=rows.y[drawn], images=images)
+    groups = None if rows.groups is None else np.unique(rows.groups[drawn], return_inverse=True)[1]
+    return replace(rows, X=rows.X[drawn], y=rows.y[drawn], images=images, groups=groups)
 
 
 def _on_all(spec: TrialSpec, label: str, registry: Registry) -> TrialSpec:

@@ -120,7 +120,8 @@ def export_trec(
     ======  ===================================  ===============================================
     file    a line                               content
     ======  ===================================  ===============================================
-    .run    ``query Q0 item rank score tag``     all other test items, best first, rank from 1
+    .run    ``query Q0 item rank score tag``     all other test items, best first, rank from 1;
+                                                 none of the query's own group
     .qrels  ``query 0 item 1``                   those that share a label with the query
     ======  ===================================  ===============================================
 
@@ -129,7 +130,8 @@ def export_trec(
     precision, and break ties by the item's name; oasis-bench breaks them by a random order
     (see `tasks.ranking`).  These scores fall strictly and are exact in single precision for up to
     2**24 items, so that every program uses the order that was evaluated here.  The learner's scores
-    are in the folder `predictions` of the run.
+    are in the folder `predictions` of the run.  If a query's
+    group is left out, the last item has more than 1.
 
     A query without a relevant test item counts in no measure here and is in neither file.
     Of the measures, mAP is trec_eval's `map`, precision at k `P_k`, R-precision `Rprec`, nDCG
@@ -186,7 +188,8 @@ def _write(scores: Predictions, y: Labels, run_path: Path, qrels_path: Path) -> 
     `y` are the labels of all rows of the data set.
     """
     test_rows, ties = scores.items.test_rows, scores.items.ties["test"]
-    labels = SharedLabels(y[test_rows])
+    groups = scores.items.truth.groups
+    labels = SharedLabels(y[test_rows], groups=groups)
     names = [f"row-{row}" for row in test_rows]
     others, tag = len(names) - 1, run_path.stem
     # The ends of the lines are the same for every query.
@@ -196,12 +199,12 @@ def _write(scores: Predictions, y: Labels, run_path: Path, qrels_path: Path) -> 
             relevant = labels.relevant_rows(queries)
             hits = np.split(relevant.indices, relevant.indptr[1:-1])
             for query, own, ranking in zip(
-                queries, hits, rank_others(block, queries, ties), strict=True
+                queries, hits, rank_others(block, queries, ties, groups), strict=True
             ):
                 if not len(own):
                     continue
                 begin = f"{names[query]} Q0 "
-                ranked = map(add, (names[item] for item in ranking), ends)
+                ranked = map(add, (names[item] for item in ranking if item >= 0), ends)
                 run_file.write((begin + begin.join(ranked)).encode())
                 judged = (f"{names[query]} 0 {names[item]} 1\n" for item in np.sort(own))
                 qrels_file.write("".join(judged).encode())

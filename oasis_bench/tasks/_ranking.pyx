@@ -67,10 +67,11 @@ def score_csr(
 
 def rank_relevant(
     const real[:, ::1] scores,          # IN: (b, n)
-    const Py_ssize_t[::1] left_out,     # IN: (b,) the query's own column, not ranked, or -1
+    const Py_ssize_t[::1] out_indptr,   # IN: (b + 1,) of the columns that are not ranked, CSR ...
+    const Py_ssize_t[::1] left_out,     # IN: such as the query's own
     const Py_ssize_t[::1] place,        # IN: (n,) place of each column in the order of ties
     const Py_ssize_t[::1] indptr,       # IN: (b + 1,) of the relevant, CSR; one or more a query
-    const Py_ssize_t[::1] relevant,     # IN: their columns, without the query's own
+    const Py_ssize_t[::1] relevant,     # IN: their columns, none of those left out
     real[::1] values,                   # work space: (r,), r the most relevant of a query ...
     Py_ssize_t[::1] ties,               # work space: (r,)
     Py_ssize_t[::1] tally,              # work space: (r + 1,)
@@ -84,8 +85,9 @@ def rank_relevant(
         for b in range(scores.shape[0]):
             first, count = indptr[b], indptr[b + 1] - indptr[b]
             undefined += rank_one(
-                &scores[b, 0], scores.shape[1], left_out[b], &place[0], &relevant[first], count,
-                &values[0], &ties[0], &tally[0], &cell[0], &border[0], &ranks[first])
+                &scores[b, 0], scores.shape[1], left_out, out_indptr[b], out_indptr[b + 1],
+                &place[0], &relevant[first], count, &values[0], &ties[0], &tally[0], &cell[0],
+                &border[0], &ranks[first])
     return undefined
 
 
@@ -111,9 +113,10 @@ cdef inline Py_ssize_t cells(Py_ssize_t n_relevant) noexcept nogil:
 
 
 cdef Py_ssize_t rank_one(
-    const real* s, Py_ssize_t n, Py_ssize_t query, const Py_ssize_t* place,
-    const Py_ssize_t* relevant, Py_ssize_t count, real* values, Py_ssize_t* ties,
-    Py_ssize_t* tally, int32_t* cell, int32_t* border, Py_ssize_t* ranks,
+    const real* s, Py_ssize_t n, const Py_ssize_t[::1] left_out, Py_ssize_t first_out,
+    Py_ssize_t end_out, const Py_ssize_t* place, const Py_ssize_t* relevant, Py_ssize_t count,
+    real* values, Py_ssize_t* ties, Py_ssize_t* tally, int32_t* cell, int32_t* border,
+    Py_ssize_t* ranks,
 ) noexcept nogil:
     """Count, for each relevant image, those that it does not beat: itself and all before it."""
     cdef Py_ssize_t chunk, start, j, m, length, undefined = 0
@@ -133,8 +136,9 @@ cdef Py_ssize_t rank_one(
             m = count_before(
                 s[start + j], place[start + j], values, ties, border[cell[j]], border[cell[j] + 1])
             tally[m] += 1
-    if query >= 0:
-        tally[count_before(s[query], place[query], values, ties, 0, count)] -= 1
+    for j in range(first_out, end_out):
+        m = count_before(s[left_out[j]], place[left_out[j]], values, ties, 0, count)
+        tally[m] -= 1
     ranks[0] = tally[0]
     for m in range(1, count):
         ranks[m] = ranks[m - 1] + tally[m]

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from oasis_bench.data import JudgedTriplets, Judgements, LabelledRows, Labels, Ratings
 from oasis_bench.system import UsageError, derive_seed
 from oasis_bench.tasks.ranking import Numbers
-from oasis_bench.tasks.split import Classes, Partition, Split
+from oasis_bench.tasks.split import Classes, Partition, Split, few_of_each, few_per_class
 from oasis_bench.tasks.task import CHECHIK, HUANG, WANG
 
 
@@ -202,7 +202,7 @@ class PairsSplit(JudgementsSplit):
         if n_folds == 1:  # for a saved model, which learns nothing
             every = np.arange(rows.y.shape[0])
             if rows.ratings is None:
-                return Partition(every, _few_of_each(rows.y, every, self.settings.per_class[1], 0))
+                return Partition(every, few_of_each(rows.y, every, self.settings.per_class[1], 0))
             test = np.unique(rows.ratings.items)
             nothing = rows.ratings.part(np.zeros(len(rows.ratings.queries), dtype=np.bool_))
             return Partition(every, test, nothing, rows.ratings.among(test))
@@ -216,11 +216,7 @@ class PairsSplit(JudgementsSplit):
         found = _hold_out_rows(rows.ratings, folds == partition)
         if rows.ratings is not None:
             return found
-        train, test = (
-            _few_of_each(rows.y, part, n, seed)
-            for part, n in zip(found[:2], self.settings.per_class, strict=True)
-        )
-        return Partition(train, test)
+        return few_per_class(rows.y, found, self.settings.per_class, seed)
 
     def inner_folds(
         self, y: Labels, judgements: Judgements | None, n_folds: int, seed: int
@@ -261,11 +257,3 @@ def _hold_out_rows(pairs: Ratings | None, tests: npt.NDArray[np.bool_]) -> Parti
     if pairs is None:
         return Partition(train, test)
     return Partition(train, test, pairs.among(train), pairs.among(test))
-
-
-def _few_of_each(y: Any, rows: Numbers, most: int, seed: int) -> Numbers:
-    """Return these rows, of each class at most so many, drawn at random."""
-    drawn = np.random.default_rng(seed).permutation(rows)
-    drawn = drawn[np.argsort(y[drawn], kind="stable")]
-    _, starts, sizes = np.unique(y[drawn], return_index=True, return_counts=True)
-    return np.sort(drawn[np.arange(len(drawn)) - np.repeat(starts, sizes) < most])

@@ -24,6 +24,7 @@ from oasis_bench.tasks._ranking import (
     score_csr,
     work_space_sizes,
 )
+from oasis_bench.tasks.groups import Groups
 
 Numbers = npt.NDArray[np.intp]
 Similarity = Callable[[Any, Any], FloatArray]
@@ -100,7 +101,9 @@ def top_k(
     return np.concatenate(rows), np.concatenate(scores)
 
 
-def rank_others(scores: FloatArray, queries: Numbers, tie_order: Numbers) -> Numbers:
+def rank_others(
+    scores: FloatArray, queries: Numbers, tie_order: Numbers, groups: Groups | None = None
+) -> Numbers:
     """Rank, for each query, all other items by falling score.
 
     Parameters
@@ -110,11 +113,13 @@ def rank_others(scores: FloatArray, queries: Numbers, tie_order: Numbers) -> Num
         The number of each query among the items; it is left out of its own ranking.
     tie_order : ndarray of shape (n_items,)
         A permutation; items of equal score keep its order.
+    groups : ndarray of shape (n_items,), optional
+        The group of each item; the query's own group is left out, too.
 
     Returns
     -------
     ndarray of shape (n_queries, n_items - 1)
-        Item numbers.
+        Item numbers; -1 at the end of a row in place of the others of its query's group.
 
     Raises
     ------
@@ -126,7 +131,11 @@ def rank_others(scores: FloatArray, queries: Numbers, tie_order: Numbers) -> Num
         given = f"{len(queries)} queries and {len(tie_order)} tie places"
         raise ValueError(f"{given} for scores of shape {scores.shape}")
     left_out = checked_rows(queries, n_items)
-    return best_of(kernel_ready(scores), left_out, places(tie_order), n_items - 1)
+    found = best_of(kernel_ready(scores), left_out, places(tie_order), n_items - 1)
+    if groups is not None:
+        found[groups[found] == groups[queries][:, None]] = -1
+        found = np.take_along_axis(found, np.argsort(found < 0, axis=1, kind="stable"), axis=1)
+    return found
 
 
 def score_in_blocks(
@@ -254,22 +263,24 @@ def best_of(scores: FloatArray, left_out: Numbers, place: Numbers, k: int) -> Nu
 
 
 def relevant_ranks(
-    scores: FloatArray, left_out: Numbers, place: Numbers, relevant: sparse.csr_array
+    scores: FloatArray, left_out: sparse.csr_array, place: Numbers, relevant: sparse.csr_array
 ) -> Numbers:
     """Return the ranks, from 1, of the relevant items of each query among all others (nnz,).
 
-    `left_out` holds for each query its own column, which is not ranked, or -1 if it has none.
-    `relevant` (n_queries, n_items) has an entry for each, one or more for a query.  The ranks of
-    query i are at ``relevant.indptr[i]:relevant.indptr[i + 1]``, ascending.  `place` comes from
-    `places`.
+    `left_out` (n_queries, n_items) has an entry for each item that is not ranked, such as the query
+    itself.  `relevant`, of the same shape, has one for each relevant item, one or more for a query,
+    and none in the place of one of `left_out`.  The ranks of query i are at
+    ``relevant.indptr[i]:relevant.indptr[i + 1]``, ascending.  `place` comes from `places`.
     """
+    out_indptr, out = (part.astype(np.intp) for part in (left_out.indptr, left_out.indices))
     indptr, columns = (part.astype(np.intp) for part in (relevant.indptr, relevant.indices))
     most = int(np.diff(indptr).max())
     n_cells, n_borders = work_space_sizes(most)
     ranks = np.empty(len(columns), dtype=np.intp)
     undefined = rank_relevant(
         scores,
-        left_out,
+        out_indptr,
+        out,
         place,
         indptr,
         columns,

@@ -22,6 +22,7 @@ from scipy.stats import sem
 from oasis_bench.data import FloatArray, LabelledRows, Labels, checked_labels, joint_distribution
 from oasis_bench.system import Progress, no_progress
 from oasis_bench.tasks import chance, ranking
+from oasis_bench.tasks.groups import Groups
 from oasis_bench.tasks.ranking import Numbers, Similarity
 from oasis_bench.tasks.task import CHECHIK, MUSGRAVE, OH_SONG, Evaluation, Measures, Task, Truth
 
@@ -115,7 +116,7 @@ MEASURES: Mapping[str, RankMeasure] = {
 
 
 class RankedQueries(Evaluation):
-    """Each query ranks all items but itself; those that share a label with it are relevant.
+    """Each query ranks all items but itself and its group; those of its label are relevant.
 
     `asked` (n_asked,) are the numbers of the items that are queries: `add` counts its blocks in
     them.  Where `labels` are of another gallery, no query is in it.  `last_k` ends the ks of all
@@ -132,16 +133,17 @@ class RankedQueries(Evaluation):
     ) -> None:
         super().__init__(len(asked), tuple(MEASURES if measures is None else measures))
         self._labels, self._asked = labels, asked
-        self._n_ranked = len(ties) - labels.is_own
+        self._n_ranked = len(ties) - np.diff(labels.left_out(asked).indptr)
         self._place = ranking.places(ties)
         self._counts = labels.has_relevant(asked)
         self.n_queries = int(np.count_nonzero(self._counts))
         self.n_left_out = len(asked) - self.n_queries
         if not self.n_queries:
             raise ValueError(
-                f"none of the {len(asked)} queries shares a label with another item: add items"
+                f"none of the {len(asked)} queries shares a label with another item"
+                f"{' of another group' * (labels.groups is not None)}: add items"
             )
-        last_k = min(last_k, self._n_ranked)
+        last_k = min(last_k, int(self._n_ranked[self._counts].min()))
         self._ks = {
             name: np.array([k for k in MEASURES[name].ks if k <= last_k], dtype=np.intp)
             for name in self.kept
@@ -166,7 +168,7 @@ class RankedQueries(Evaluation):
             return
         queries = self._asked[rows]
         relevant = self._labels.relevant_rows(queries)
-        left_out = queries if self._labels.is_own else np.full_like(queries, -1)
+        left_out = self._labels.left_out(queries)
         ranks = ranking.relevant_ranks(scores, left_out, self._place, relevant)
         hits = HitRanks(ranks, relevant.indptr[:-1], np.diff(relevant.indptr))
         self.n_relevant[rows] = hits.sizes
@@ -183,13 +185,16 @@ class RankedQueries(Evaluation):
 
     def chances(self, measure: str) -> dict[int | None, float]:
         """Return the mean over the queries that count of what a random order gives."""
-        distinct, times = np.unique(self.n_relevant[self._counts], return_counts=True)
+        n_ranked, n_relevant = self._n_ranked[self._counts], self.n_relevant[self._counts]
         expected = MEASURES[measure].chance
         ks = self._ks[measure].tolist() if MEASURES[measure].ks else [0]
-        of_k = (expected(distinct, self._n_ranked, k) for k in ks)
-        return self._by_k(measure, [np.average(one, weights=times) for one in of_k])
+        sums = np.zeros(len(ks))
+        for n in np.unique(n_ranked).tolist():  # one, without groups
+            distinct, times = np.unique(n_relevant[n_ranked == n], return_counts=True)
+            sums += [(expected(distinct, n, k) * times).sum() for k in ks]
+        return self._by_k(measure, sums / len(n_ranked))
 
-    def _by_k(self, measure: str, values: Floats | list[np.floating]) -> dict[int | None, float]:
+    def _by_k(self, measure: str, values: Floats) -> dict[int | None, float]:
         ks = map(int, self._ks[measure]) if MEASURES[measure].ks else (None,)
         return {k: float(value) for k, value in zip(ks, values, strict=True)}
 
@@ -198,10 +203,13 @@ class SharedLabels:
     """Which rows are relevant to each other: those that share a label (class, or text query).
 
     The labels are sorted by row and by label once, not for each block of queries; all matrices are
-    sparse.  With the labels of another `gallery`, its rows are relevant to those of `y`.
+    sparse.  With the labels of another `gallery`, its rows are relevant to those of `y`.  With
+    `groups` (n_rows,), rows of one group are not relevant to each other.
     """
 
-    def __init__(self, y: Labels, gallery: Labels | None = None) -> None:
+    def __init__(
+        self, y: Labels, gallery: Labels | None = None, groups: Groups | None = None
+    ) -> None:
         self.is_own = gallery is None
         both: list[Any] = [y] if gallery is None else [y, gallery]
         n = y.shape[0]
@@ -209,28 +217,44 @@ class SharedLabels:
             labels = joint_distribution(sparse.vstack(both, format="csr"))
             labels.data[:] = 1
         else:
-            names, numbers = np.unique(np.concatenate(both), return_inverse=True)
-            entries = np.ones(len(numbers)), numbers, np.arange(len(numbers) + 1)
-            labels = sparse.csr_array(entries, shape=(len(numbers), len(names)))
+            labels = _one_column_each(np.unique(np.concatenate(both), return_inverse=True)[1])
         self._labels = labels[:n]
         self._rows_of_label = sparse.csr_array((labels if self.is_own else labels[n:]).T)
+        self.groups = groups
+        own = np.arange(n) if groups is None else groups
+        self._rows_of_group = sparse.csr_array(_one_column_each(own).T)
 
     def has_relevant(self, rows: Numbers) -> npt.NDArray[np.bool_]:
-        """Tell which of the rows share a label with another row."""
-        is_shared = np.diff(self._rows_of_label.indptr) > self.is_own
+        """Tell which of the rows share a label with another row, of another group."""
+        held: Any = self._rows_of_label
+        if self.groups is not None:
+            held = held @ self._rows_of_group.T
+        is_shared = np.diff(held.indptr) > self.is_own
         return np.asarray(self._labels[rows] @ is_shared.astype(float) > 0)
+
+    def left_out(self, queries: Numbers) -> sparse.csr_array:
+        """Return a matrix (n_queries, n_rows) with an entry for each row that is not ranked."""
+        if not self.is_own:
+            return sparse.csr_array((len(queries), self._rows_of_label.shape[1]))
+        return self._rows_of_group[queries if self.groups is None else self.groups[queries]]
 
     def relevant_rows(self, queries: Numbers) -> sparse.csr_array:
         """Return a matrix (n_queries, n_rows) with an entry for each row relevant to a query.
 
-        `queries` are row numbers; a row is not relevant to itself.
+        `queries` are row numbers; a row is not relevant to itself, nor to its group.
         """
         shared = self._labels[queries] @ self._rows_of_label
         if not self.is_own:
             return shared
-        shared.data[shared.indices == np.repeat(queries, np.diff(shared.indptr))] = 0
+        found, own, group = shared.indices, np.repeat(queries, np.diff(shared.indptr)), self.groups
+        shared.data[found == own if group is None else group[found] == group[own]] = 0
         shared.eliminate_zeros()
         return shared
+
+
+def _one_column_each(numbers: npt.NDArray[np.int64]) -> sparse.csr_array:
+    """Return a matrix with a row for each number and its one entry in the column of it."""
+    return sparse.csr_array((np.ones(len(numbers)), numbers, np.arange(len(numbers) + 1)))
 
 
 class Retrieval(Task):
@@ -254,7 +278,8 @@ class Retrieval(Task):
     def evaluation(self, truth: Truth, ties: Numbers, measures: Measures = None) -> RankedQueries:
         """Make the evaluation; `truth` holds the labels of the test items."""
         assert truth.y is not None, "the harness knows the labels"
-        return RankedQueries(SharedLabels(truth.y), np.arange(len(ties)), ties, measures)
+        labels = SharedLabels(truth.y, groups=truth.groups)
+        return RankedQueries(labels, np.arange(len(ties)), ties, measures)
 
 
 @dataclass(frozen=True)

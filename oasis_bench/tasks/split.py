@@ -11,6 +11,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from copy import copy
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -19,6 +20,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 from oasis_bench.data import Judgements, LabelledRows, Labels
 from oasis_bench.system import UsageError, spelled
+from oasis_bench.tasks.groups import RANKABLE, Groups, deal_groups, groups_per_class, hold_apart
 from oasis_bench.tasks.ranking import Numbers
 from oasis_bench.tasks.task import CHECHIK, OH_SONG
 
@@ -84,7 +86,8 @@ class Split(ABC):
     """A way to divide items into training and test items.
 
     A task names its split.  Tasks of one split share a fit.  The inner folds divide the training
-    items in the same way.
+    items in the same way.  If rows have groups, `groups` are those of the rows that are divided,
+    and no group crosses training, test or inner folds.
 
     Class attributes
     ----------------
@@ -104,6 +107,9 @@ class Split(ABC):
         that no split of an experiment reads is refused.
     all_may_test : bool, default False
         Whether a saved model may be evaluated on all items at once (``test_share = 1``).
+    least_groups : int, default 0
+        The groups that a class must have if rows have groups, or else the split leaves it out.  If
+        0, the split does not keep groups apart, and refuses such rows.
     knows_classes : bool or None, default None
         Whether the classes of the test items are those of the training items; None if items are
         divided by judgements.
@@ -116,7 +122,10 @@ class Split(ABC):
     no_sizes: ClassVar[str] = ""
     unread: ClassVar[tuple[str, ...]] = ()
     all_may_test: ClassVar[bool] = False
+    least_groups: ClassVar[int] = 0
     knows_classes: ClassVar[bool | None] = None
+
+    groups: Groups | None = None
 
     USUAL: ClassVar = "seen-classes"
     """The split that names of trials leave out."""
@@ -125,15 +134,36 @@ class Split(ABC):
         self.settings = settings
 
     def for_rows(self, rows: LabelledRows) -> Split:
-        """Return the split to use on these rows; by default itself."""
-        return self
+        """Return the split to use on these rows; by default `for_groups`."""
+        return self.for_groups(rows.groups)
+
+    def for_groups(self, groups: Groups | None) -> Split:
+        """Return the split of rows of these groups, for all rows or for inner folds."""
+        split = copy(self)
+        split.groups = groups
+        return split
+
+    def usable(self, rows: LabelledRows, classes: Classes | None = None) -> Classes:
+        """Return those of the classes, by default of all, that have enough groups."""
+        classes = range(len(rows.class_names)) if classes is None else classes
+        if self.groups is None:
+            return classes
+        n_groups = groups_per_class(rows.y, self.groups)
+        return [number for number in classes if n_groups[number] >= self.least_groups]
 
     def refusal(self, rows: LabelledRows) -> str | None:
         """Return the reason why rows cannot be split in this way, or None.
 
         The reason is in words that follow the name of a data set.  By default, rows with folds
-        cannot be split.
+        cannot be split, nor rows with too few groups, or with any where `least_groups` is 0.
         """
+        if rows.groups is not None:
+            if not self.least_groups:
+                out = f"leave them out ({spelled('group')}), or take another {spelled('split')}"
+                return f"has groups, which {self.name} does not keep apart: {out}"
+            n, least = len(self.usable(rows)), 4 if self.knows_classes is False else 2
+            if n < least:
+                return f"has {n} classes of {self.least_groups} groups: {least} are needed"
         if rows.folds is None:
             return None
         return (
@@ -149,7 +179,7 @@ class Split(ABC):
 
     def in_words(self) -> str:
         """Describe for a report how items are divided; by default the summary."""
-        return self.summary
+        return self.summary + "; whole groups train or test" * (self.groups is not None)
 
     def n_partitions(self, rows: LabelledRows) -> int | None:
         """Return the number of possible partitions; None (the default) if there is no limit."""
@@ -235,6 +265,19 @@ class SameClassesSplit(Split):
     citation = f"{CHECHIK} 5.3.2"
     knows_classes = True
 
+    def whole_groups(
+        self, rows: LabelledRows, classes: Classes, test_share: float, seed: int
+    ) -> Partition:
+        """Divide the groups so that of each class about this share of the rows tests."""
+        if len(used := self.usable(rows, classes)) < 2:
+            raise NotSplittableError(f"{len(used)} classes of {self.least_groups} groups: give 2")
+        held = np.flatnonzero(np.isin(np.asarray(rows.y), used))
+        assert self.groups is not None, "asked before"
+        shares = test_share, 1 - test_share
+        tests = deal_groups(rows.y[held], self.groups[held], shares, seed) == 0
+        train, test = held[~tests], held[tests]
+        return Partition(train, test[np.isin(rows.y[test], rows.y[train])])
+
     def inner_folds(
         self, y: Labels, judgements: Judgements | None, n_folds: int, seed: int
     ) -> list[Partition]:
@@ -244,8 +287,15 @@ class SameClassesSplit(Split):
         items is missing in some folds, and where all classes are that small there are fewer folds,
         as many as the largest has items.  With relevance `y`, CSR (n_train, n_queries), all items
         are split at random.  Of a fold of more than `MOST_VALIDATED` items so many validate, drawn
-        at random.
+        at random.  Groups are whole; there are so few folds that some class has two in each.
         """
+        if self.groups is not None:
+            most = int(groups_per_class(y, self.groups).max())
+            n_folds = min(n_folds, max(2, most // RANKABLE))
+            fold_of = deal_groups(y, self.groups, (1 / n_folds,) * n_folds, seed)
+            held = [np.flatnonzero(fold_of == fold) for fold in range(n_folds)]
+            every = np.arange(len(fold_of))
+            return [Partition(np.delete(every, own), few_to_validate(own, seed)) for own in held]
         if isinstance(y, sparse.csr_array):
             folds = KFold(n_folds, shuffle=True, random_state=seed)
         else:
@@ -254,7 +304,7 @@ class SameClassesSplit(Split):
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "The least populated class", UserWarning)
             parts = list(folds.split(np.empty((y.shape[0], 0)), y))
-        return [Partition(learn, _few(validate, seed)) for learn, validate in parts]
+        return [Partition(learn, few_to_validate(validate, seed)) for learn, validate in parts]
 
 
 class SeenClassesSplit(SameClassesSplit):
@@ -263,12 +313,13 @@ class SeenClassesSplit(SameClassesSplit):
     name = Split.USUAL
     summary = "training and test items of each class"
     unread = ("test_share", "most_items")
+    least_groups = 2 * RANKABLE  # so that inner folds can learn from one and validate on another
 
     def for_rows(self, rows: LabelledRows) -> Split:
-        """Return the data set's own folds, or a share of items of several labels, or itself."""
+        """Return the data set's own folds, or a share of items of several labels, or as usual."""
         if rows.folds is not None:
             return GivenFoldsSplit(self.settings)
-        return ShareSplit(self.settings) if rows.multi_label else self
+        return ShareSplit(self.settings) if rows.multi_label else super().for_rows(rows)
 
     def needed_per_class(self) -> int:
         """Return the sum of what `--train` and `--test` say."""
@@ -280,12 +331,18 @@ class SeenClassesSplit(SameClassesSplit):
         return len(classes) * n_train, len(classes) * n_test
 
     def rho(self, rows: LabelledRows, classes: Classes, partition: int) -> float:
-        """Return the mean over classes of `shared_part`."""
+        """Return the mean over classes of `shared_part`; with groups, as if all rows are used."""
+        if self.groups is not None:
+            return float(shared_part(*self.settings.per_class, sum(self.settings.per_class)))
         counts = rows.class_counts()[list(classes)]
         return float(np.mean(shared_part(*self.settings.per_class, counts)))
 
     def draw(self, rows: LabelledRows, classes: Classes, partition: int, seed: int) -> Partition:
-        """Draw training and test items of each class at random."""
+        """Draw training and test items of each class at random, or at most as many of groups."""
+        if self.groups is not None:
+            per_class = self.settings.per_class
+            whole = self.whole_groups(rows, classes, per_class[1] / sum(per_class), seed)
+            return few_per_class(rows.y, whole, per_class, seed)
         return draw_partition(rows.y, classes, *self.settings.per_class, seed)
 
 
@@ -315,11 +372,15 @@ class ShareSplit(SameClassesSplit):
 
 
 class GivenFoldsSplit(SameClassesSplit):
-    """The folds that a data set is published with, used for seen classes if it has any."""
+    """The folds that a data set is published with, used for seen classes if it has any.
+
+    Of more than ``most_items`` items that test, or train, so many are drawn, in the frequencies of
+    the classes.
+    """
 
     name = Split.USUAL
     summary = "each fold of the data set is the test set once; the other folds train"
-    unread = ("test_share", "most_items")
+    unread = ("test_share",)
     no_sizes = "has folds, each of which tests while all other rows train"
 
     def refusal(self, rows: LabelledRows) -> str | None:
@@ -360,7 +421,9 @@ class GivenFoldsSplit(SameClassesSplit):
         """Return the rows of a fold to test and all others to train; with relevance, all rows."""
         wanted = True if isinstance(rows.y, sparse.csr_array) else np.isin(rows.y, classes)
         tests = rows.folds == partition
-        return Partition(np.flatnonzero(wanted & ~tests), np.flatnonzero(wanted & tests))
+        whole = Partition(np.flatnonzero(wanted & ~tests), np.flatnonzero(wanted & tests))
+        most = None if isinstance(rows.y, sparse.csr_array) else self.settings.most_items
+        return few_in_frequency(rows.y, whole, most, seed)
 
 
 class UnseenClassesSplit(Split):
@@ -371,6 +434,7 @@ class UnseenClassesSplit(Split):
     summary = "training items from one half of the classes, test items from the other half"
     unread = ("test_share", "most_items")
     citation = f"{OH_SONG}, section 5"
+    least_groups = RANKABLE
     knows_classes = False
 
     def refusal(self, rows: LabelledRows) -> str | None:
@@ -396,14 +460,27 @@ class UnseenClassesSplit(Split):
         return float(shared_part(len(classes) - n_test, n_test, len(classes)))
 
     def draw(self, rows: LabelledRows, classes: Classes, partition: int, seed: int) -> Partition:
-        """Draw the halves, and items of each class, at random."""
-        return draw_unseen_classes(rows.y, classes, *self.settings.per_class, seed)
+        """Draw the halves, and items of each class, at random; groups are divided, too."""
+        if self.groups is None:
+            return draw_unseen_classes(rows.y, classes, *self.settings.per_class, seed)
+        halves = halved(self.usable(rows, classes), np.random.default_rng(seed))
+        y = np.asarray(rows.y)
+        learns, tests = (np.isin(y, half) for half in halves)
+        whole = Partition(*hold_apart(learns, tests, self.groups, seed))
+        if min(len(np.unique(y[part])) for part in whole[:2]) < 2:
+            raise NotSplittableError("groups across classes leave fewer than 2 classes in a part")
+        return few_per_class(rows.y, whole, self.settings.per_class, seed)
 
     def inner_folds(
         self, y: Labels, judgements: Judgements | None, n_folds: int, seed: int
     ) -> list[Partition]:
-        """Hold classes apart."""
-        return unseen_class_folds(y, n_folds, seed)
+        """Hold classes, and groups, apart."""
+        folds = unseen_class_folds(y, n_folds, seed)
+        if self.groups is None:
+            return folds
+        learns = [np.isin(np.arange(y.shape[0]), fold.train) for fold in folds]
+        parts = [hold_apart(learn, ~learn, self.groups, seed) for learn in learns]
+        return [Partition(train, few_to_validate(test, seed)) for train, test in parts]
 
     def can_tune(self, n_classes: int) -> bool:
         """Return whether there are four training classes or more."""
@@ -433,16 +510,19 @@ def draw_unseen_classes(
     Of an odd number of classes, one more trains.  Each training class has at least `n_train` rows,
     each test class `n_test`.
     """
-    if reason := too_few_classes(len(classes)):
-        raise NotSplittableError(reason)
     rng = np.random.default_rng(seed)
-    shuffled = rng.permutation(np.asarray(classes))
-    halves = np.split(shuffled, [(len(classes) + 1) // 2])
     train, test = (
         np.concatenate(_drawn(y, np.sort(half).tolist(), n, rng))
-        for half, n in zip(halves, (n_train, n_test), strict=True)
+        for half, n in zip(halved(classes, rng), (n_train, n_test), strict=True)
     )
     return Partition(train, test)
+
+
+def halved(classes: Classes, rng: np.random.Generator) -> list[Numbers]:
+    """Divide the classes at random into those that train, one more if they are odd, and test."""
+    if reason := too_few_classes(len(classes)):
+        raise NotSplittableError(reason)
+    return np.split(rng.permutation(np.asarray(classes)), [(len(classes) + 1) // 2])
 
 
 def too_few_classes(n_classes: int) -> str | None:
@@ -474,12 +554,50 @@ def unseen_class_folds(y: Labels, n_folds: int, seed: int) -> list[Partition]:
     parts = np.array_split(classes, min(n_folds, len(classes) // 2))
     held = [np.isin(y, part) for part in parts]
     return [
-        Partition(np.flatnonzero(~validates), _few(np.flatnonzero(validates), seed))
+        Partition(np.flatnonzero(~validates), few_to_validate(np.flatnonzero(validates), seed))
         for validates in held
     ]
 
 
-def _few(validate: Numbers, seed: int) -> Numbers:
+def few_of_each(y: Any, rows: Numbers, most: Numbers | int, seed: int) -> Numbers:
+    """Return these rows, of each class at most so many, drawn at random."""
+    drawn = np.random.default_rng(seed).permutation(rows)
+    drawn = drawn[np.argsort(y[drawn], kind="stable")]
+    _, starts, sizes = np.unique(y[drawn], return_index=True, return_counts=True)
+    most = np.repeat(np.broadcast_to(most, sizes.shape), sizes)
+    return np.sort(drawn[np.arange(len(drawn)) - np.repeat(starts, sizes) < most])
+
+
+def few_per_class(y: Any, whole: Partition, per_class: tuple[int, int], seed: int) -> Partition:
+    """Draw from the two parts of a partition at most so many rows of each class."""
+    train = few_of_each(y, whole.train, per_class[0], seed)
+    return Partition(train, few_of_each(y, whole.test, per_class[1], seed))
+
+
+def few_in_frequency(y: Any, whole: Partition, most: int | None, seed: int) -> Partition:
+    """Return a partition with at most so many items in a part, in the frequencies of the classes.
+
+    At least one item of each class stays.
+    """
+
+    def few(rows: Numbers) -> Numbers:
+        if most is None or len(rows) <= most:
+            return rows
+        _, counts = np.unique(y[rows], return_counts=True)
+        return few_of_each(y, rows, np.clip(dealt(counts, most), 1, counts), seed)
+
+    return Partition(few(whole.train), few(whole.test))
+
+
+def dealt(counts: Numbers, n: int) -> Numbers:
+    """Deal n items to classes of so many items, by largest remainders."""
+    share = n * counts / counts.sum()
+    n_of = np.floor(share).astype(np.intp)
+    n_of[np.argsort(n_of - share, kind="stable")[: n - int(n_of.sum())]] += 1
+    return np.asarray(n_of)
+
+
+def few_to_validate(validate: Numbers, seed: int) -> Numbers:
     """Return these places, or `MOST_VALIDATED` of them, ascending."""
     if len(validate) <= MOST_VALIDATED:
         return validate

@@ -217,12 +217,14 @@ class Truth:
     """The true labels or judgements, which the harness has and the learner's process has not.
 
     `y` has the class numbers of the test items, or their relevance to queries.  `training` has
-    those of the training items, for a task with this gallery.  In judgements, the number of an item
-    is its index among the test items.
+    those of the training items, for a task with this gallery.  `groups` has the group of each test
+    item: a query ranks no item of its own group.  No group has test and training items.  In
+    judgements, the number of an item is its index among the test items.
     """
 
     y: Labels | None = None
     training: Labels | None = None
+    groups: npt.NDArray[np.int64] | None = None
     judged: JudgedTriplets | None = None
     ratings: Ratings | None = None
 

@@ -30,12 +30,22 @@ def same(ratings: Ratings) -> npt.NDArray[np.bool_]:
     return np.asarray(ratings.marks.mean(axis=1) > 0.5)
 
 
-def pairs_of_labels(y: npt.NDArray[np.int64]) -> Pairs:
-    """Return all pairs of items, or `MOST_PAIRS` at random: half of one class, half of two."""
+def pairs_of_labels(y: npt.NDArray[np.int64], groups: npt.NDArray[np.int64] | None = None) -> Pairs:
+    """Return all pairs of items, or `MOST_PAIRS` at random: half of one class, half of two.
+
+    Pairs of one group are left out.
+    """
+    left, right = _drawn_pairs(y)
+    if groups is not None:
+        is_asked = groups[left] != groups[right]
+        left, right = left[is_asked], right[is_asked]
+    return left, right, y[left] == y[right]
+
+
+def _drawn_pairs(y: npt.NDArray[np.int64]) -> tuple[Numbers, Numbers]:
     n = len(y)
     if n * (n - 1) // 2 <= MOST_PAIRS:
-        left, right = np.triu_indices(n, 1)
-        return left, right, y[left] == y[right]
+        return np.triu_indices(n, 1)
     rng = np.random.default_rng(0)
     order = np.argsort(y, kind="stable")
     _, starts, sizes = np.unique(y[order], return_index=True, return_counts=True)
@@ -53,7 +63,7 @@ def pairs_of_labels(y: npt.NDArray[np.int64]) -> Pairs:
     second += sizes[drawn] * (second >= starts[drawn])
     unlike = [order[starts[drawn] + first], order[second]]
     left, right = np.concatenate([alike, unlike], axis=1)
-    return left, right, y[left] == y[right]
+    return left, right
 
 
 class SameOrDifferent(Evaluation):
@@ -147,5 +157,5 @@ class Verification(Task):
         if truth.ratings is not None:
             pairs: Pairs = (*truth.ratings.items.T, same(truth.ratings))
         else:
-            pairs = pairs_of_labels(np.asarray(truth.y))
+            pairs = pairs_of_labels(np.asarray(truth.y), truth.groups)
         return SameOrDifferent(pairs, len(ties), measures)

@@ -368,12 +368,13 @@ class Evaluator:
         if "test" not in self.readers or not len(queries) or self._items.truth.y is None:
             return []
         scores = kernel_ready(self._shown.rows)
-        ranking = rank_others(scores, queries, self._items.ties["test"])
+        ranking = rank_others(scores, queries, self._items.ties["test"], self._items.truth.groups)
         rows = self._items.test_rows
         return [
             RetrievalRow(int(rows[query]), rank, int(rows[found]))
             for place, query in enumerate(queries)
             for rank, found in enumerate(ranking[place, :EXAMPLE_RANKS], start=1)
+            if found >= 0
         ]
 
     def projections(

@@ -63,6 +63,7 @@ class TrialItems:
     sample: Numbers  # places of the test items that are scored a second time as queries
     encoding: Encoding | None = None  # of the columns of X
     schema: Schema | None = None  # of the table of X
+    groups: npt.NDArray[np.int64] | None = None  # of the training items
 
     @property
     def n_features(self) -> int:
@@ -82,7 +83,9 @@ class TrialItems:
     @property
     def training_truth(self) -> Truth:
         """Labels or judgements of the training items, in order."""
-        return Truth(y=self.y) if self.judgements is None else Truth.of(self.judgements)
+        if self.judgements is not None:
+            return Truth.of(self.judgements)
+        return Truth(y=self.y, groups=self.groups)
 
 
 def draw_items(spec: TrialSpec, rows: LabelledRows, learner: type[MetricLearner]) -> TrialItems:
@@ -106,8 +109,12 @@ def draw_items(spec: TrialSpec, rows: LabelledRows, learner: type[MetricLearner]
     whole = (rows.secret, spec.where.subset, spec.where.partition, "order")
     rng = np.random.default_rng([derive_seed(*whole, part) for part in range(4)])
     order = rng.permutation(len(partition.test))
+    groups = rows.groups
     if partition.tested is None:
-        truth = Truth(y=rows.y[partition.test[order]], training=rows.y[partition.train])
+        tested = partition.test[order]
+        # Without test items a few training items are scored, which may be of one group.
+        left_out = None if groups is None or not spec.where.n_test else groups[tested]
+        truth = Truth(y=rows.y[tested], training=rows.y[partition.train], groups=left_out)
     else:  # the test items are in another order than in the judgements
         truth = Truth.of(partition.tested.among(order))
     return TrialItems(
@@ -115,6 +122,7 @@ def draw_items(spec: TrialSpec, rows: LabelledRows, learner: type[MetricLearner]
         encoding=spec.encoding,
         schema=rows.schema if learner.takes == "rows" and spec.features is None else None,
         y=rows.y[partition.train],
+        groups=None if groups is None else groups[partition.train],
         test_rows=partition.test[order],
         train_rows=partition.train,
         original_order=order,
@@ -201,7 +209,7 @@ class SealedItems:
     def training(self) -> int:
         """A file of the training items with labels."""
         items = self._items
-        return self._seal(self.training_rows, items.y, items.judgements)
+        return self._seal(self.training_rows, items.y, items.judgements, items.groups)
 
     @cached_property
     def gallery(self) -> int:

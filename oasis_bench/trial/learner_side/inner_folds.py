@@ -85,9 +85,9 @@ class InnerFolds:
         Raise NotApplicableError if there are too few classes to split.
         """
         known, items = self._assignment, self._items
-        X, y, judgements = items
+        X, y, judgements, groups = items
         try:
-            folds = known.make_split().inner_folds(
+            folds = known.make_split(groups).inner_folds(
                 y, judgements, known.inner_folds, known.seeds.inner_split
             )
         except NotSplittableError as error:
@@ -97,7 +97,11 @@ class InnerFolds:
                 replace(
                     FitData.of(X[fold.train], y[fold.train], fold.training, known.seeds.judgements),
                     queries=X[fold.test],
-                    truth=Truth(y=y[fold.test], training=y[fold.train])
+                    truth=Truth(
+                        y=y[fold.test],
+                        training=y[fold.train],
+                        groups=None if groups is None else groups[fold.test],
+                    )
                     if fold.tested is None
                     else Truth.of(fold.tested),
                 ),

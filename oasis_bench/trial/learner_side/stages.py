@@ -221,7 +221,7 @@ def _fit(stage: wall.Stage, channel: Channel) -> None:
     channel.send(wall.PhaseBegan(wall.FIT))
     # Items are sent only now, with the clock running, so that no work on them is free.
     items = wall.map_items(channel.receive_file())
-    data = FitData.of(*items, assignment.seeds.judgements)
+    data = FitData.of(*items[:3], assignment.seeds.judgements)
     with _limited_to(assignment.threads):  # also libraries loaded by now
         threads = n_blas_threads()
         meter = Meter(stage.server)
@@ -392,7 +392,7 @@ def _replay(stage: wall.Stage, channel: Channel) -> None:
     """
     assignment, tuned = stage.assignment, stage.tuned
     training, test = (wall.map_items(channel.receive_file()) for _ in range(2))
-    X, data = training.X, FitData.of(*training, assignment.seeds.judgements)
+    X, data = training.X, FitData.of(*training[:3], assignment.seeds.judgements)
     learner = make_learner(assignment, tuned.params, assignment.seeds.fit)
     assert tuned.last_checkpoint is not None
     done = 0
@@ -469,7 +469,7 @@ def _warm_up(stage: wall.Stage, channel: Channel) -> None:
     # Some learners fail on so few items.  Any other error occurs again on the clock.
     seconds = min(WARM_UP_SECONDS, (assignment.budget_seconds or math.inf) / 2)
     with suppress(Exception), time_limit(seconds):
-        FitData.of(*few, assignment.seeds.judgements).fit(learner)
+        FitData.of(*few[:3], assignment.seeds.judgements).fit(learner)
         for gallery in stage.galleries:
             score, _ = _scorer(learner, gallery, few.X, few.X)
             score(slice(0, 2))
@@ -477,7 +477,7 @@ def _warm_up(stage: wall.Stage, channel: Channel) -> None:
 
 def _refuse(learners: Iterable[MetricLearner], items: wall.Items) -> None:
     """Raise NotApplicableError if any of the learners refuses the items."""
-    data = FitData.of(*items, seed=0)
+    data = FitData.of(*items[:3], seed=0)
     for learner in learners:
         if data.reads_labels(learner) and (reason := learner.refusal(items.X, items.y)):
             raise wall.NotApplicableError(reason)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
+import numpy as np
+import numpy.typing as npt
 from msgspec import Struct
 
 from oasis_bench.data import Encoding, Scaling
@@ -140,9 +142,10 @@ class Assignment(Struct, frozen=True):
         """Return the class of the learner; its module is imported."""
         return Registry.load(self.plugin_files).algorithms[self.algorithm]
 
-    def make_split(self) -> Split:
-        """Return the split that divides the training items into inner folds."""
-        return Registry.load(self.plugin_files).splits[self.split](self.split_numbers)
+    def make_split(self, groups: npt.NDArray[np.int64] | None) -> Split:
+        """Return the split that divides the training items, of these groups, into inner folds."""
+        split = Registry.load(self.plugin_files).splits[self.split](self.split_numbers)
+        return split.for_groups(groups)
 
     def is_blended(self, learner: type[MetricLearner]) -> bool:
         """Tell whether a learner's similarity is blended with the Euclidean baseline's."""

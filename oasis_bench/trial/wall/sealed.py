@@ -20,6 +20,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from oasis_bench.data import Judgements
 from oasis_bench.system import UsageError
@@ -36,12 +37,13 @@ ALIGNMENT = 64
 class Items(NamedTuple):
     """The items of one side of a split: training items, or test items, which come without labels.
 
-    `X` is an array, a CSR array or patches.
+    `X` is an array, a CSR array or patches; `groups` has the group of each item, for inner folds.
     """
 
     X: Any
     y: Any = None
     judgements: Judgements | None = None
+    groups: npt.NDArray[np.int64] | None = None
 
 
 def seal_items(items: Items) -> int:
