@@ -34,6 +34,8 @@ class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     citation: str
     licence: str = "not stated"
     group: str | None = None
+    block: int | None = None
+    folds: str | None = None
     others: tuple[str, ...] = ()
     scaling: str | None = None
     tables: tuple[str, ...] = ()
@@ -41,7 +43,7 @@ class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def no_features(self) -> list[str]:
         """The columns that are no features, without the label."""
-        return [*self.others, *filter(None, [self.group])]
+        return [*self.others, *filter(None, [self.group, self.folds])]
 
 
 def _sources() -> dict[str, Source]:
@@ -58,7 +60,8 @@ class ManyClasses(Fields, NamedTable):
 
     Of equal rows only the first one stays, and classes of fewer than eight rows are left out.  A
     text is its counts of words of two letters or more, or its embedding; texts of the same words
-    are equal rows in both cases.
+    are equal rows in both cases.  Recordings, drawers, and blocks of poses of an object are groups;
+    parts by other writers are folds.
 
     Parameters
     ----------
@@ -141,6 +144,10 @@ class ManyClasses(Fields, NamedTable):
             else:
                 X = kept.to_numpy(np.float64)
             names, y = np.unique(labels[is_kept].to_numpy(), return_inverse=True)
+            folds, groups = self._source.folds, self._source.group
+            of_group = None if groups is None else cells[groups][is_kept]
+            if of_group is not None and self._source.block is not None:
+                of_group = of_group // self._source.block + y * len(cells)
             left_out = {
                 "rows that equal an earlier row": int((~is_new).sum()),
                 f"classes of fewer than {FEWEST_ROWS} rows": len(small),
@@ -149,6 +156,8 @@ class ManyClasses(Fields, NamedTable):
                 X,
                 y.astype(np.int64),
                 tuple(map(str, names)),
+                folds=None if folds is None else pd.factorize(cells[folds][is_kept], sort=True)[0],
+                groups=None if of_group is None else pd.factorize(of_group, sort=True)[0],
                 left_out=tuple(f"{n} {what}" for what, n in left_out.items() if n),
             )
         if self.features == WORDS:

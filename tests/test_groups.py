@@ -1,7 +1,9 @@
 """Rows in groups: no group crosses training, test or inner folds, and none ranks its own rows."""
 
+import os
 import re
 from itertools import permutations
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,7 +12,7 @@ import pytest
 
 from oasis_bench.command_line import main
 from oasis_bench.data import LabelledRows
-from oasis_bench.datasets import TableFile
+from oasis_bench.datasets import ManyClasses, TableFile
 from oasis_bench.plugins import Registry
 from oasis_bench.runs import read_run
 from oasis_bench.system import UsageError
@@ -312,3 +314,35 @@ def test_given_folds_keep_the_frequencies_of_the_most_items():
     for part, fold in ((train, 1), (test, 0)):
         assert np.bincount(y[part]).tolist() == [30, 10]
         assert set(rows.folds[part]) == {fold}
+
+
+# The corpora
+
+
+def corpus(name):
+    try:
+        return ManyClasses(name).load()
+    except UsageError as error:
+        pytest.skip(str(error))
+
+
+def test_frogs_are_found_less_often_without_the_calls_of_their_own_recording():
+    rows = corpus("frogs")
+    X = (rows.X - rows.X.mean(axis=0)) / rows.X.std(axis=0)
+    norms = (X**2).sum(axis=1)
+    near = 2 * X @ X.T - norms[:, None] - norms
+    values = [evaluated(near, rows.y, groups).value("recall", 1) for groups in (None, rows.groups)]
+    assert values == pytest.approx([0.97, 0.75], abs=0.01)
+
+
+def test_the_corpora_have_the_groups_of_their_files():
+    frogs, omniglot, coil = map(corpus, ("frogs", "omniglot", "coil20"))
+    cells = pd.read_csv(Path(os.environ["OASIS_BENCH_DATA"], "frogs/frogs.csv"))
+    assert len({*zip(cells["RecordID"], frogs.groups, strict=True)}) == 60
+    assert np.bincount(omniglot.groups).tolist() == [242] * 20
+    assert np.bincount(coil.groups).tolist() == [9] * 160  # 20 objects of 8 blocks of 9 poses
+    poses = np.flatnonzero(coil.groups == coil.groups[0])
+    assert poses.tolist() == list(range(9))
+    parts = corpus("pendigits")
+    assert np.bincount(parts.folds).tolist() == [3498, 7494]
+    assert "has folds" in SPLITS["unseen-classes"](SETTINGS).for_rows(parts).refusal(parts)
