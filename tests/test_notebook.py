@@ -219,7 +219,7 @@ class TakenName(Euclidean):
         ({"dataset": "digits", "most_items": 9}, "most_items=9 has .* add split='stratified'$"),
         (
             {"dataset": "digits", "train_per_class": 999},
-            ": lower train_per_class and test_per_class to",
+            ": lower train_per_class and test_per_class until",
         ),
     ],
 )
