@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from numbers import Real
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
@@ -16,6 +17,9 @@ from sklearn.utils._param_validation import Interval
 from oasis_bench.algorithms.axes import refuse_classes_of_equal_rows
 from oasis_bench.algorithms.base import Count, LabelLearner
 from oasis_bench.data import FloatArray
+
+LEAST_SHRINKAGE = 1e-4
+"""In place of that of Ledoit & Wolf where it is 0, as of two rows a class, and S_w is singular."""
 
 START_SEED = 0
 """Draws the vector that the search for eigenvectors starts from."""
@@ -47,7 +51,7 @@ class LDA(LabelLearner):
         possible number.
     shrinkage : 'auto' or float in (0, 1], default 'auto'
         s.  'auto': the shrinkage of Ledoit and Wolf (2004), computed for each class after the
-        features are scaled to unit variance.
+        features are scaled to unit variance; .0001 where that leaves S_w singular.
     random_state : int, RandomState or None, default None
         Not used, because nothing is random.  All learners have this parameter.
 
@@ -90,16 +94,17 @@ class LDA(LabelLearner):
             if found is not None:
                 self.components_ = found
                 return
-        solver = LinearDiscriminantAnalysis(
-            solver="eigen", n_components=self.n_components, shrinkage=self.shrinkage
-        )
-        try:
-            solver.fit(X, y)
-        except np.linalg.LinAlgError as error:
+        for shrinkage in (self.shrinkage, *[LEAST_SHRINKAGE] * (self.shrinkage == "auto")):
+            with suppress(np.linalg.LinAlgError):
+                solver = LinearDiscriminantAnalysis(
+                    solver="eigen", n_components=self.n_components, shrinkage=shrinkage
+                ).fit(X, y)
+                break
+        else:
             raise ValueError(
                 f"the covariance within classes is singular with shrinkage={self.shrinkage}: "
                 "give a larger one, below 1"
-            ) from error
+            )
         self.components_ = solver.scalings_.T[:n_kept].copy()
 
     def _check(self, X: Any, y: Any) -> None:

@@ -90,3 +90,12 @@ def test_lda_worked_by_hand():
     np.testing.assert_allclose(
         np.abs(LDA(shrinkage=0.5).fit(X, y).components_), [[1, 0]], atol=1e-9
     )
+
+
+def test_two_rows_a_class_have_an_automatic_shrinkage_that_is_not_0():
+    """Ledoit and Wolf's is 0 there, and five classes leave seven directions without variance."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(10, 7)), np.repeat(np.arange(5), 2)
+    found = LDA().fit(X, y).components_
+    np.testing.assert_allclose(found, LDA(shrinkage=1e-4).fit(X, y).components_)
+    assert found.shape == (4, 7)

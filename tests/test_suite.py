@@ -112,6 +112,12 @@ def test_a_quick_suite_has_its_own_corpora_and_settings(suite, tmp_path):
     assert set(found["near"]["planned"]) == {1}
 
 
+def test_a_suite_may_have_a_run_for_each_value_on_each_corpus(suite):
+    each = replace(read_experiment(str(suite())), each={"label_budget": [4, 8]})
+    found = {name: one.label_budget for name, one in each.one_for_each_value().items()}
+    assert found == {"near-4": 4, "near-8": 8, "far-4": 4, "far-8": 8}
+
+
 def test_what_is_given_replaces_the_settings_of_each_corpus(suite):
     experiment = read_experiment(str(suite()))
     experiment = replace(

@@ -34,6 +34,7 @@ LEAST = 6
 SETTINGS_OF_SPLITS = {
     "test_share": "a stratified split, several labels an item or judgements",
     "most_items": "a stratified split",
+    "label_budget": "splits of items of one class each",
 }
 """Settings that only some splits read, and their purpose."""
 

@@ -204,6 +204,15 @@ class Experiment:
         check=check_share,
         metavar="P",
     )
+    label_budget: int | None = setting(
+        None,
+        "so many training items of each class are kept, or where test classes are new so many "
+        "training classes; the test items stay",
+        int,
+        words="all",
+        least=2,
+        metavar="N",
+    )
     seed: int = setting(0, "seed of all random numbers", int, least=0, most=2**63 - 1)
     scaling: tuple[str, ...] | None = setting(
         None,
@@ -379,7 +388,14 @@ class Experiment:
         Each is a separate run in its own folder.
         """
         if self.corpora:
-            return {name: self._on_corpus(name) for name in self.corpora}
+            of_each = {name: self._on_corpus(name) for name in self.corpora}
+            if not self.each:
+                return of_each
+            return {
+                f"{name}-{word}": found
+                for name, one in of_each.items()
+                for word, found in one.one_for_each_value().items()
+            }
         lists = self.lists_of_values
         if len(lists) > 1:
             raise UsageError(

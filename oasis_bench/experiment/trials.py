@@ -204,7 +204,9 @@ class TrialSpec:
     def drawn(self, rows: LabelledRows) -> Partition:
         """Draw its training and test items."""
         seed, where = self.seed_for("partition"), self.where
-        return self.split.for_rows(rows).draw(rows, where.classes, where.partition, seed)
+        split = self.split.for_rows(rows)
+        drawn = split.draw(rows, where.classes, where.partition, seed)
+        return split.within_budget(drawn, rows, self.experiment.label_budget, seed)
 
     def seed_for(self, purpose: str, *, of_learner: bool = False) -> int:
         """Derive a seed from the run's seed, the subset, the partition and the purpose.
@@ -367,14 +369,17 @@ class Plan:
         largest = max(subsets, key=lambda name: len(subsets[name]))
         for (subset, of_subset), partition in product(subsets.items(), range(e.n_partitions)):
             classes = class_set(e, of_subset, partition)
-            sizes = n_train, _ = split.sizes(rows, classes, partition)
+            n_train, n_test = split.sizes(rows, classes, partition)
+            if e.label_budget is not None:
+                drawn = split.draw(rows, classes, partition, 0)
+                n_train = len(split.within_budget(drawn, rows, e.label_budget, 0).train)
             rho = 0.0 if e.replicates else split.rho(rows, classes, partition)
             if isinstance(split, SameClassesSplit):
                 _refuse_large_k(chooses_by, subset, n_train // e.inner_folds - 1)
             of_place = {
                 "subset": subset,
                 "classes": classes,
-                "sizes": sizes,
+                "sizes": (n_train, n_test),
                 "split": name,
                 "tasks": tasks,
                 "chooses_by": chooses_by,
@@ -386,7 +391,7 @@ class Plan:
                 yield TrialSpec(
                     experiment=e,
                     learner=label,
-                    where=Where(name, subset, classes, partition, *sizes, rho=rho),
+                    where=Where(name, subset, classes, partition, n_train, n_test, rho=rho),
                     candidates=learner.candidates,
                     tasks=tasks,
                     chooses_by=chooses_by,
@@ -486,7 +491,7 @@ def _class_counts(specs: Sequence[TrialSpec], rows: LabelledRows) -> Iterator[st
         if spec.where.split == STRATIFIED:
             first.setdefault(spec.where.subset, spec)
     for subset, spec in first.items():
-        train, test, *_ = spec.split.for_rows(rows).draw(rows, spec.where.classes, 0, 0)
+        train, test, *_ = spec.drawn(rows)
         y, n = np.asarray(rows.y), len(rows.class_names)  # rows of several labels are refused
         counts = [np.bincount(y[part], minlength=n) for part in (train, test)]
         each = [

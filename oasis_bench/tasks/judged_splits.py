@@ -21,7 +21,7 @@ from oasis_bench.tasks.task import CHECHIK, HUANG, WANG
 class JudgementsSplit(Split):
     """What the splits of judgements have in common: groups train or test, classes do not matter."""
 
-    unread = ("most_items",)
+    unread = ("most_items", "label_budget")
     all_may_test = True
 
     def refusal(self, rows: LabelledRows) -> str | None:

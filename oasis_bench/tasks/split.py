@@ -103,8 +103,8 @@ class Split(ABC):
         The reason why training and test items a class cannot be set, in words that follow the name
         of a data set; empty if they can.  What to set instead is added.
     unread : tuple of str, default ()
-        Those of the settings 'test_share' and 'most_items' that the split does not read.  A value
-        that no split of an experiment reads is refused.
+        Those of the settings 'test_share', 'most_items' and 'label_budget' that it does not read.
+        A value that no split of an experiment reads is refused.
     all_may_test : bool, default False
         Whether a saved model may be evaluated on all items at once (``test_share = 1``).
     least_groups : int, default 0
@@ -227,6 +227,25 @@ class Split(ABC):
         -------
         Partition
         """
+
+    def within_budget(
+        self, drawn: Partition, rows: LabelledRows, budget: int | None, seed: int
+    ) -> Partition:
+        """Keep of the training items what a label budget says: `budget` items of each class.
+
+        Or, where test classes are new, the items of so many classes.  What a smaller budget keeps,
+        a larger one keeps, too.  None is no limit.
+        """
+        if budget is None or "label_budget" in self.unread:
+            return drawn
+        order = np.random.default_rng(seed).permutation(drawn.train)
+        y = np.asarray(rows.y)[order]
+        if self.knows_classes:
+            kept = np.concatenate([np.flatnonzero(y == one)[:budget] for one in np.unique(y)])
+        else:
+            first = np.sort(np.unique(y, return_index=True)[1])[:budget]
+            kept = np.flatnonzero(np.isin(y, y[first]))
+        return drawn._replace(train=order[np.sort(kept)])
 
     @abstractmethod
     def inner_folds(
@@ -351,7 +370,7 @@ class ShareSplit(SameClassesSplit):
 
     name = Split.USUAL
     summary = "a random share of all items is for testing, the rest for training"
-    unread = ("most_items",)
+    unread = ("most_items", "label_budget")
     no_sizes = "has several labels an item"
 
     def refusal(self, rows: LabelledRows) -> str | None:
