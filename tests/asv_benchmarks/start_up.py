@@ -81,6 +81,42 @@ class Short(Command):
         self.call("list")
 
 
+class Remembered(Command):
+    """What is quick from the second command on."""
+
+    def setup(self):
+        super().setup()
+        self.call("list")
+
+    def time_list(self):
+        self.call("list")
+
+    def time_unknown_algorithm(self):
+        self.call("run", "--algorithms", "OASSIS", status=2)
+
+
+class Whole(Command):
+    """Runs that users make, the search of OASIS, and a corpus split as in the suite."""
+
+    repeat = 3
+    timeout = 900
+
+    def time_quick(self):
+        self.call("run", "--quick", "--output", "quick")
+
+    def time_default_with_one_partition(self):
+        self.call("run", "--partitions", "1", "--output", "default")
+
+    def time_oasis_with_one_partition(self):
+        self.call("run", "--algorithms", "OASIS", "--partitions", "1", "--output", "oasis")
+
+    def time_a_corpus_with_quick_learners(self):
+        words = "run --dataset digits --split stratified --tasks retrieval,unseen-classes"
+        learners = "Euclidean,LDA,PLDA,WCCN,RCA"
+        more = ["--algorithms", learners, "--partitions", "1", "--no-traces", "--examples", "0"]
+        self.call(*words.split(), *more, "--output", "corpus")
+
+
 class FirstTrial(Command):
     def track_seconds_to_the_fit_of_the_first_trial(self):
         plugin, note = self.folder / "plugin.py", self.folder / "first_fit"
