@@ -127,7 +127,7 @@ class LMNN(LabelLearner):
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {
         "n_neighbors": (3, 1, 5, 9, 15, 25, 50),
         "pull_weight": (0.5, 0.01, 0.03, 0.125, 0.25, 0.75, 0.9, 0.97, 0.99, 0.997, 0.999),
-        "stop_after": (0, 3, 5, 8, 12, 20, 50),
+        "stop_after": (0, 1, 3, 5, 8, 12, 20, 50),
     }
     rotation_invariant: ClassVar = True
     inner_params: ClassVar[Mapping[str, Any]] = {"tol": 0.1}

@@ -94,7 +94,10 @@ class MMC(WithinClassLearner):
     summary: ClassVar = "metric for clustering: classes far apart, each kept together"
     citation: ClassVar = "Xing, Ng, Jordan & Russell, NIPS 15 (2003)"
     cost: ClassVar = "time n^2 d an iteration, memory n d + min(n, d)^2"
-    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {"n_axes": AXES_GRID, "tol": (0.1, 1e-3)}
+    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {
+        "n_axes": AXES_GRID,
+        "tol": (0.1, 1e-3, 0.3),
+    }
 
     takes_pairs: ClassVar = True
 

@@ -495,7 +495,7 @@ class WhitenedOASIS(CosineOASIS):
     # The other two were widened when 33 corpora tuned their ends in 20 to 68 % of the partitions.
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {
         "outside": (0.4, 0.1, 0.025, 1),
-        "shrinkage": (0.8, 0.2, 0.5, 0.95),
+        "shrinkage": (0.8, 0.05, 0.2, 0.5, 0.95),
         "aggressiveness": (0.1, 1e-3, 0.01, 1.0, 10.0),
     }
 
