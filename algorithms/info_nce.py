@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from oasis_bench.algorithms.base import TORCH, Positive
+from oasis_bench.algorithms.base import TORCH, Count, Positive
 from oasis_bench.algorithms.pytorch_metric_learning import TrainedMap
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ class InfoNCE(TrainedMap):
     }
     _packages: ClassVar = ("torch",)
 
+    n_epochs: Count = 50
     temperature: Positive = 0.05
 
     def _loss(

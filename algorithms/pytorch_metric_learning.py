@@ -44,7 +44,9 @@ class TrainedMap(HyperParameters, LinearMap, EmbeddingLearner):
     learning_rate : float, default 0.001
         Adam's learning rate for L.  That of the proxies is 100 times as large.
     n_epochs : int, default 100
-        The number of passes over all rows.
+        The number of passes over all rows.  It is 50 for Proxy-NCA, SupCon and InfoNCE.  On vowel,
+        segment and digits 100 changed their mAP by less than two standard deviations of a seed,
+        but ArcFace and Proxy-Anchor lost up to .03 with 50.
     batch_size : int, default 256
         The number of rows in a batch.  Batches are random.
     random_state : int, RandomState or None, default None
@@ -166,6 +168,7 @@ class ProxyNCA(TrainedMap):
     citation: ClassVar = "Movshovitz-Attias et al., ICCV 2017"
     _loss_name: ClassVar = "ProxyNCALoss"
     _has_proxies: ClassVar = True
+    n_epochs: Count = 50
 
 
 class ProxyAnchor(TrainedMap):
@@ -204,3 +207,4 @@ class SupervisedContrastive(TrainedMap):
     summary: ClassVar = "linear map by the supervised contrastive loss, pytorch-metric-learning's"
     citation: ClassVar = "Khosla et al., NeurIPS 2020"
     _loss_name: ClassVar = "SupConLoss"
+    n_epochs: Count = 50
