@@ -14,7 +14,7 @@ from fake_runs import fake_trial, write_run
 from scipy import stats
 
 from oasis_bench.analysis import measure_name
-from oasis_bench.claims import CLAIMS, Claim, decide, experiments, measured_effects
+from oasis_bench.claims import CHANGES, CLAIMS, Claim, decide, experiments, measured_effects
 from oasis_bench.claims.claim import (
     difference,
     gain,
@@ -312,6 +312,8 @@ def test_a_gain_that_grows_has_the_overlap_of_the_part_that_overlaps_more(tmp_pa
 def test_each_claim_has_an_id_of_its_own_and_experiments_that_exist():
     assert len({claim.id for claim in CLAIMS}) == len(CLAIMS)
     assert set(experiments()) <= set(built_in_names())
+    changed = {name for it in CHANGES for name in re.findall(r"[A-Z]\d+", it["claims"])}
+    assert changed <= {claim.id for claim in CLAIMS}
 
 
 LABEL = r"(?:'(.+?)'|(\w+(?:-\d)?))"
