@@ -44,8 +44,8 @@ The error reductions of both uses against Euclidean distance, from a folder of f
     <!-- end of results -->
 
 What the command 'paper' found is marked so, with 'verdicts' (decided by docs/claims/effects.csv),
-'counts' (of the verdicts), 'notes' (of the claims themselves) or the name of a file in
-docs/claims/, which it wrote:
+'counts' (of the verdicts), 'notes' (of the claims themselves), 'changes' (of their rules) or the
+name of a file in docs/claims/, which it wrote:
 
     <!-- claims: verdicts -->
     <!-- end of results -->
@@ -563,27 +563,28 @@ def make_uses(spec, folder):
 
 def make_claims(what, folder):
     """Write the verdicts of the claims, or a published table beside ours, in Markdown."""
-    from oasis_bench.claims import CLAIMS, decide
+    from oasis_bench.claims import CHANGES, CLAIMS, decide
     from oasis_bench.reports.table import series
 
     folder = folder.parent / "claims"
     verdicts, effects = decide(CLAIMS, pd.read_csv(folder / "effects.csv"))
     if what == "verdicts":
-        head = ["claim", "what is claimed", "verdict", "weakest effect [90 % interval]", "values"]
-        lines = [[*head, "q"], ["---"] * 6]
+        head = ["claim", "verdict", "found [90 % interval]", "what is claimed", "weakest effect"]
+        lines = [[*head, "values", "q"], ["---"] * 7]
         for claim in CLAIMS:
-            missing = (
-                f"not run: {', '.join(claim.experiments)}" if claim.experiments else "see the note"
-            )
-            row, texts = verdicts.loc[claim.id], [missing, "", ""]
+            row, q = verdicts.loc[claim.id], ""
+            own = effects[(effects["id"] == claim.id) & (effects["outcome"] == "described")]
             if row["verdict"] != "not tested":
-                one = effects.loc[row["weakest"]]
-                words = f"{one['effect']} ({one['where']}): {with_interval(one)}"
-                texts = [words, f"{one['values']}", f"{row['q_value']:.2g}"]
+                own, q = effects.loc[[row["weakest"]]], f"{row['q_value']:.2g}"
+            found = values = ""
+            words = "see the note" if claim.note else f"not run: {', '.join(claim.experiments)}"
+            for _, one in own[:1].iterrows():
+                found, values = with_interval(one), f"{one['values']}"
+                words = f"{'' if q else 'described: '}{one['effect']} ({one['where']})"
             about = f"{claim.sentence} ({claim.place})"
             name = f"[{claim.id}]({MEASURED.get(claim.id, 'claims.md#every-effect')})"
             verdict = re.sub(r"^[^(]*\w", r"**\g<0>**", row["words"])
-            lines.append([name, about, verdict, *texts])
+            lines.append([name, verdict, found, about, words, values, q])
     elif what == "counts":
         found = verdicts["verdict"].value_counts()
         counts = series(
@@ -593,14 +594,18 @@ def make_claims(what, folder):
     elif what == "notes":
         lines = [["claim", "note"], ["---"] * 2]
         lines += [[claim.id, claim.note] for claim in CLAIMS if claim.note]
+    elif what == "changes":
+        lines = [["since", "claims", "change of the rule", "seen before the change"], ["---"] * 4]
+        lines += [[it["when"], it["claims"], it["change"], it["seen"]] for it in CHANGES]
     elif what == "effects":
-        if old := set(effects["effect"]) - {it.words for claim in CLAIMS for it in claim.effects}:
+        if old := set(effects["effect"]) - {it.words for claim in CLAIMS for it in claim.measured}:
             sys.exit(f"effects.csv has effects of an earlier rule: remake it: {old}")
         head = ["claim", "effect", "run", "found [90 % interval]", "values", "p", "outcome"]
         lines = [head, ["---"] * len(head)]
         for _, row in effects.iterrows():
             own = [row["effect"], row["where"], with_interval(row), str(row["values"])]
-            lines.append([row["id"], *own, f"{row['p_value']:.2g}", row["outcome"]])
+            p = "" if pd.isna(row["p_value"]) else f"{row['p_value']:.2g}"
+            lines.append([row["id"], *own, p, row["outcome"]])
     elif what == "deep_ranking":
         rows = pd.read_csv(folder / "deep_ranking.csv").dropna(subset="mean")
         lines = [["model of the paper", "ours", "similarity precision ± sd", "published"]]

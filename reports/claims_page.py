@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 from markupsafe import Markup
 
-from oasis_bench.claims import ClassList, decided_by, published
+from oasis_bench.claims import CHANGES, ClassList, decided_by, published
 from oasis_bench.reports.measures import table_beside
 from oasis_bench.reports.report_files import write_page
 from oasis_bench.reports.table import (
@@ -96,6 +96,7 @@ def write_claims(folder: Path, remarks: Sequence[str] = ()) -> tuple[Path, str]:
         classes=list(class_sentences(runs)),
         beside=beside_published(runs),
         reading=WORDS["claims"],
+        changes=CHANGES,
         places={
             name: f"{name}/{'report' if name in own else 'side_by_side'}.html"
             for name, own in runs.items()

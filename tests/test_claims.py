@@ -14,7 +14,7 @@ from fake_runs import fake_trial, write_run
 from scipy import stats
 
 from oasis_bench.analysis import measure_name
-from oasis_bench.claims import CLAIMS, Claim, decide, experiments, measured_effects
+from oasis_bench.claims import CHANGES, CLAIMS, Claim, decide, experiments, measured_effects
 from oasis_bench.claims.claim import (
     difference,
     gain,
@@ -140,6 +140,37 @@ def test_an_effect_that_no_run_shows_leaves_the_claim_untested_unless_another_co
     second = claim_of(effects[0], experiments=("experiment", "another"))
     verdicts, _ = decide([second], pd.DataFrame(rows_of([0.01], effects)))
     assert verdicts.loc["X1", "verdict"] == "not tested"
+
+
+@pytest.mark.parametrize(
+    ("p_values", "expected"),
+    [
+        ([0.2, 0.001], "inconclusive"),  # only the effect without a difference is significant
+        ([0.001, 0.2], "partly supported (1 of 2 effects)"),
+        ([0.001, 0.001], "supported"),
+    ],
+)
+def test_a_claimed_difference_is_not_supported_by_an_effect_that_allows_none(p_values, expected):
+    effects = gain("A", "B"), gain("A", "C", -0.02, 0.02)
+    verdicts, _ = decide([claim_of(*effects)], pd.DataFrame(rows_of(p_values, effects)))
+    assert verdicts.loc["X1", "words"] == expected
+
+
+def test_a_described_effect_is_measured_and_decides_nothing(tmp_path):
+    runs = {"experiment": pair_of_learners(tmp_path)}
+    described = gain("B", "A", above=-math.inf)
+    claim = replace(claim_of(gain("A", "B")), described=[described])
+    measured = measured_effects([claim], runs)
+    assert measured["effect"].tolist() == ["mAP of A minus that of B: above 0", described.what]
+    assert measured["mean"].tolist() == pytest.approx([np.mean(GAINS), -np.mean(GAINS)])
+    assert measured["p_value"].isna().tolist() == [False, True]
+    verdicts, effects = decide([claim], measured)
+    assert effects["outcome"].tolist() == ["supported", "described"]
+    assert verdicts.loc["X1", ["words", "n_effects"]].tolist() == ["supported", 1]
+    alone = replace(claim, effects=(), note="why")
+    verdicts, effects = decide([alone], measured_effects([alone], runs))
+    assert verdicts.loc["X1", "verdict"] == "not tested"
+    assert effects["outcome"].tolist() == ["described"]
 
 
 def test_q_values_are_those_of_benjamini_and_hochberg_over_the_tested_claims():
@@ -281,6 +312,8 @@ def test_a_gain_that_grows_has_the_overlap_of_the_part_that_overlaps_more(tmp_pa
 def test_each_claim_has_an_id_of_its_own_and_experiments_that_exist():
     assert len({claim.id for claim in CLAIMS}) == len(CLAIMS)
     assert set(experiments()) <= set(built_in_names())
+    changed = {name for it in CHANGES for name in re.findall(r"[A-Z]\d+", it["claims"])}
+    assert changed <= {claim.id for claim in CLAIMS}
 
 
 LABEL = r"(?:'(.+?)'|(\w+(?:-\d)?))"
@@ -301,7 +334,7 @@ def test_an_experiment_has_the_learners_and_the_measures_of_its_claims(name):
         for one in kind.measures
         for k in kind.ks.get(one, (math.nan,))
     }
-    own = [effect.what for claim in CLAIMS if name in claim.experiments for effect in claim.effects]
+    own = [it.what for claim in CLAIMS if name in claim.experiments for it in claim.measured]
     found = [match for what in own if (match := WORDS.match(what))]
     assert len(found) >= len(own) - 3  # numbers on curves, and of W, name no pair of learners
     for match in found:

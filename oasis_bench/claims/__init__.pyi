@@ -1,4 +1,5 @@
 from .claim import (
+    CHANGES as CHANGES,
     CLAIMS as CLAIMS,
     Claim as Claim,
     decide as decide,

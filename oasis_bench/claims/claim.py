@@ -72,10 +72,10 @@ class Effect:
 
     @property
     def words(self) -> str:
-        """Say what must be."""
+        """Say what must be, if there is a bound."""
         bounds = {"above": self.above, "below": self.below}
         texts = [f"{side} {bound:g}" for side, bound in bounds.items() if math.isfinite(bound)]
-        return f"{self.what}: {' and '.join(texts)}"
+        return f"{self.what}: {' and '.join(texts)}" if texts else self.what
 
 
 def gain(
@@ -230,7 +230,7 @@ def training_gain(first: str, second: str, above: float) -> Effect:
     return Effect(what, measured, above)
 
 
-def difference(effect: Effect, minus: Effect) -> Effect:
+def difference(effect: Effect, minus: Effect, above: float = 0.0) -> Effect:
     """Make the effect that one effect is larger than another, partition by partition."""
 
     def measured(runs: Mapping[str, StoredRun]) -> Iterator[Measured]:
@@ -239,10 +239,10 @@ def difference(effect: Effect, minus: Effect) -> Effect:
             yield replace(one, values=(one.values - less.get(one.where, math.nan)).dropna())
 
     what = f"({effect.what}) minus ({minus.what} on test items)"
-    return Effect(what, measured, above=0.0)
+    return Effect(what, measured, above)
 
 
-def growth(learner: str, size: str, below: float) -> Effect:
+def growth(learner: str, size: str, below: float = math.inf) -> Effect:
     """Make the effect of the exponent of a learner's cost over a size, as in `SIZES`.
 
     It is fitted on each partition over all runs, whose sizes differ.
@@ -333,7 +333,8 @@ MEASURED += ["mean", "low", "high", "values", "p_value"]
 class Claim:
     """A claim in our words, its place in the paper, and all effects that make it so.
 
-    The note says in what the test differs from the paper's, or why there is no test.
+    The note says in what the test differs from the paper's, or why there is no test.  Effects that
+    are `described` are measured, but do not decide the claim; they have no bounds.
     """
 
     id: str
@@ -342,6 +343,7 @@ class Claim:
     experiments: Sequence[str] = ()  # built-in ones, each of which must show all effects
     effects: Sequence[Effect] = ()
     note: str = ""
+    described: Sequence[Effect] = ()
 
     def __post_init__(self) -> None:
         if not self.effects and not self.note:
@@ -351,6 +353,11 @@ class Claim:
     def needed(self) -> set[tuple[str, str]]:
         """The experiments and effects that must be measured, in words."""
         return {(name, effect.words) for name in self.experiments for effect in self.effects}
+
+    @property
+    def measured(self) -> Sequence[Effect]:
+        """The effects that are measured: those that decide, then those that are described."""
+        return (*self.effects, *self.described)
 
 
 KINDS: dict[str, Callable[..., Effect]] = {
@@ -377,15 +384,22 @@ def _effects(entry: Mapping[str, Any]) -> Iterator[Effect]:
 
 
 def _claims_of_papers() -> Iterator[Claim]:
-    """Read the claims of `papers.toml`."""
-    read = tomllib.loads(Path(__file__).with_name("papers.toml").read_text(encoding="utf-8"))
-    for claim in read["claims"]:
-        effects = [it for entry in claim.get("effects", ()) for it in _effects(entry)]
-        note = claim.get("note", "").format(**read["shared"])
-        yield Claim(**{**claim, "effects": effects, "note": note})
+    """Make the claims of `papers.toml`."""
+    for claim in _READ["claims"]:
+        effects = {
+            name: [it for entry in claim.get(name, ()) for it in _effects(entry)]
+            for name in ("effects", "described")
+        }
+        note = claim.get("note", "").format(**_READ["shared"])
+        yield Claim(**{**claim, **effects, "note": note})
 
+
+_READ = tomllib.loads(Path(__file__).with_name("papers.toml").read_text(encoding="utf-8"))
 
 CLAIMS = tuple(_claims_of_papers())
+
+CHANGES: Sequence[Mapping[str, str]] = tuple(_READ["changes"])
+"""Rules that were changed after their data were seen: when, claims, change and seen."""
 
 
 def experiments() -> list[str]:
@@ -394,9 +408,9 @@ def experiments() -> list[str]:
 
 
 def needs_quiet_cores(experiment: str) -> bool:
-    """Tell whether an experiment decides a claim about time."""
+    """Tell whether an experiment measures times for a claim."""
     claims = [claim for claim in CLAIMS if experiment in claim.experiments]
-    return any(effect.of_time for claim in claims for effect in claim.effects)
+    return any(effect.of_time for claim in claims for effect in claim.measured)
 
 
 def decided_by(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame, Runs, dict[str, str]]:
@@ -446,7 +460,8 @@ def measured_effects(claims: Sequence[Claim], runs: Runs) -> pd.DataFrame:
     -------
     DataFrame
         The columns of `MEASURED`: bounds, mean, 90 % interval, number of values and one-sided
-        p-value of a mean out of its bounds, uncorrected (see `PairedInterval.within`).
+        p-value of a mean out of its bounds, uncorrected (see `PairedInterval.within`); NaN
+        without bounds.
     """
     rows = [
         {
@@ -456,12 +471,14 @@ def measured_effects(claims: Sequence[Claim], runs: Runs) -> pd.DataFrame:
         }
         for claim in claims
         for name in claim.experiments
-        for effect in claim.effects
+        for effect in claim.measured
         for one in effect.measured(runs.get(name, {}))
         if len(one.values)
         for found in [PairedInterval.of(one.values, one.rho, one.sizes, one.reach)]
     ]
-    return pd.DataFrame(rows, columns=MEASURED)
+    found = pd.DataFrame(rows, columns=MEASURED)
+    has_bound = (found[["above", "below"]].abs() < math.inf).any(axis=1)
+    return found.assign(p_value=found["p_value"].where(has_bound))
 
 
 def decide(claims: Sequence[Claim], effects: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -470,7 +487,8 @@ def decide(claims: Sequence[Claim], effects: pd.DataFrame) -> tuple[pd.DataFrame
     A claim is *supported* where every effect is significant at level .05: a conjunction needs no
     correction.  It is *contradicted* where an effect lies beyond its bounds, at .05 over the number
     of its effects; *not tested* where an effect has no value; *partly supported* where at least one
-    is significant after Holm's correction within the claim; else *inconclusive*.
+    is significant after Holm's correction within the claim; else *inconclusive*.  Where a claim
+    says that there is a difference, an effect whose bounds allow none does not support it partly.
 
     Returns
     -------
@@ -483,22 +501,26 @@ def decide(claims: Sequence[Claim], effects: pd.DataFrame) -> tuple[pd.DataFrame
         `effects` of these claims with their outcomes.
     """
     effects = effects[effects["id"].isin([claim.id for claim in claims])]
-    outcomes, verdicts = pd.Series("inconclusive", effects.index), {}
+    outcomes, verdicts = pd.Series("described", effects.index), {}
     for claim in claims:
         own = effects[effects["id"] == claim.id]
+        own = own[own["effect"].isin([it.words for it in claim.effects])]
         measured = {*zip(own["experiment"], own["effect"], strict=True)}
         p = own["p_value"].astype(float)
         against = 1 - p <= LEVEL / max(1, len(own))
         every = bool((p <= LEVEL).all())
         shown = p <= LEVEL if every else pd.Series(holm(p) <= LEVEL, own.index)
+        different = [it.words for it in claim.effects if not it.above < 0 < it.below]
+        telling = shown & (own["effect"].isin(different) | (not different))
         if against.any():
             verdict = "contradicted"
         elif not claim.effects or claim.needed - measured:
             verdict = "not tested"
         else:
             verdict = (
-                "supported" if every else "partly supported" if shown.any() else "inconclusive"
+                "supported" if every else "partly supported" if telling.any() else "inconclusive"
             )
+        outcomes[own.index] = "inconclusive"
         outcomes[own.index[shown]], outcomes[own.index[against]] = "supported", "contradicted"
         count = f" ({shown.sum()} of {len(own)} effects)" * (verdict == "partly supported")
         verdicts[claim.id] = {
