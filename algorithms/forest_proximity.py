@@ -142,5 +142,9 @@ class ForestProximity(SupervisedLearner):
             scores[part] = (queries[part] @ gallery.T).toarray()
         return scores / len(self.roots_)
 
+    def inner_product(self, embedded: Any, of_queries: bool) -> tuple[Any, None]:
+        """Return the leaves, those of queries as shares of the trees; no terms."""
+        return embedded / len(self.roots_) if of_queries else embedded, None
+
     def _n_numbers(self, n: int, d: int, c: int) -> int:
         return 6 * self.n_trees * n + n * d

@@ -24,7 +24,7 @@ import oasis_bench.algorithms._oasis_symmetric_steps as _oasis_symmetric
 from oasis_bench.algorithms.base import Count, LogDetLearner, Positive, TripletLearner
 from oasis_bench.algorithms.oasis import OASIS
 from oasis_bench.data import FloatArray
-from oasis_bench.plugins import FittedArray, LinearMap, blocks
+from oasis_bench.plugins import FittedArray, InnerProducts, LinearMap, blocks
 from oasis_bench.system import require_memory
 
 
@@ -148,6 +148,11 @@ class DissimOASIS(TripletLearner):
             scores[rows] -= _quadratic(block, W)[:, None]
             scores[rows] -= of_gallery
         return scores
+
+    def inner_product(self, embedded: Any, of_queries: bool) -> tuple[Any, FloatArray]:
+        """Return 2 Wx of queries, or the gallery rows, and -x'Wx."""
+        W = symmetric_part(self.dissimilarity_matrix_)
+        return embedded @ (2 * W) if of_queries else embedded, -_quadratic(embedded, W)
 
     def _step(self, X: Any, triplets: NDArray[np.intp], W: FloatArray) -> int:
         C = float(self.aggressiveness)
@@ -380,7 +385,7 @@ class LogDetOASIS(LogDetLearner):
         return int(_oasis_symmetric.step_logdet(*inputs, W, products, *workspace(X)))
 
 
-class CosineOASIS(Factored):
+class CosineOASIS(InnerProducts, Factored):
     r"""Cosine-OASIS: learn as OASIS does, rank by the cosine of the embedded rows.
 
     .. math:: S(x, y) = \frac{(Lx)^\top (Ly)}{|Lx|\,|Ly|}, \qquad L^\top L = \text{PSD part of } W .
@@ -425,10 +430,6 @@ class CosineOASIS(Factored):
     def embed(self, X: Any) -> FloatArray:
         """Return `transform`."""
         return self.transform(X)
-
-    def score_embeddings(self, queries: Any, gallery: Any) -> FloatArray:
-        """Return the cosines (n_queries, n_gallery)."""
-        return np.asarray(queries @ gallery.T)
 
     def pair_score(self, pairs: Any) -> FloatArray:
         """Return the cosine for each pair (x, y) of `pairs` (n_pairs, 2, n_features)."""

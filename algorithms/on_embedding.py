@@ -16,7 +16,13 @@ from sklearn.utils._param_validation import validate_parameter_constraints
 
 from oasis_bench.algorithms.base import TORCH, HyperParameters, check_triplets
 from oasis_bench.data import FloatArray, Patches, check_items, class_labels
-from oasis_bench.plugins import FittedArray, IncrementalLearner, MetricLearner, Registry
+from oasis_bench.plugins import (
+    FittedArray,
+    IncrementalLearner,
+    MetricLearner,
+    Registry,
+    form_of,
+)
 from oasis_bench.system import UsageError, require_memory
 
 POINTS = "embedding"
@@ -81,6 +87,10 @@ class _OnEmbedding(HyperParameters, MetricLearner):
     def score_embeddings(self, queries: Any, gallery: Any) -> FloatArray:
         """Return the learner's scores."""
         return self.learner_.score_embeddings(queries, gallery)
+
+    def inner_product(self, embedded: Any, of_queries: bool) -> tuple[Any, FloatArray | None]:
+        """Return the learner's vectors and terms."""
+        return form_of(self.learner_)(embedded, of_queries)
 
     def _parts(self) -> dict[str, MetricLearner]:
         """Return the learners that the parameters are or name, unfitted."""

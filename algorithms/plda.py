@@ -120,8 +120,8 @@ class PLDA(_Whitened):
             - \tfrac{\psi_k^2}{2 (1 + \psi_k)(1 + 2 \psi_k)}\, a_k^2 .
 
     The term g makes S no distance and no inner product of one embedding: a row far from m is more
-    similar to all that lie on its side.  `embed` returns f and g.  An index of inner products finds
-    the same neighbours: the query as (f, 1), the items as (f, g).
+    similar to all that lie on its side.  `embed` returns f and g.  See
+    `query_vectors` for an index.
 
     C is the covariance within classes, of n - c degrees of freedom for n rows in c classes, shrunk
     to (1 - s) C + s (tr C / r) I on the r principal axes of the rows.  B is the covariance of the
@@ -182,6 +182,10 @@ class PLDA(_Whitened):
         """Return the log-likelihood ratio of every query and gallery item."""
         own = queries[:, -1:] + gallery[:, -1]  # added first, so that S(x, y) = S(y, x) to the bit
         return np.asarray(queries[:, :-1] @ gallery[:, :-1].T + own)
+
+    def inner_product(self, embedded: Any, of_queries: bool) -> tuple[Any, FloatArray]:
+        """Return f and g."""
+        return embedded[:, :-1], embedded[:, -1]
 
 
 class WCCN(_Whitened, LinearMap, EmbeddingLearner):

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from oasis_bench.algorithms.base import Count, HyperParameters, Positive
 from oasis_bench.data import FloatArray, joint_distribution, without_offset
-from oasis_bench.plugins import FittedArray, MetricLearner, blocks
+from oasis_bench.plugins import FittedArray, InnerProducts, MetricLearner, blocks
 from oasis_bench.system import require_memory
 
 
@@ -54,7 +54,7 @@ def label_shares(y: Any) -> sparse.csr_array:
     return sparse.csr_array((shares, numbers, indptr), shape=(len(indptr) - 1, len(classes)))
 
 
-class ClassifierPosterior(HyperParameters, MetricLearner):
+class ClassifierPosterior(InnerProducts, HyperParameters, MetricLearner):
     r"""The probability that two items have one class, by a logistic regression.
 
     .. math::
@@ -164,10 +164,6 @@ class ClassifierPosterior(HyperParameters, MetricLearner):
         X = self._centred(self._check_rows(X))
         scores = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
         return np.asarray(softmax(scores.astype(np.float64), axis=1))
-
-    def score_embeddings(self, queries: Any, gallery: Any) -> FloatArray:
-        """Return p(x)'p(y) of every query and gallery item, shape (n_queries, n_gallery)."""
-        return np.asarray(queries @ gallery.T)
 
     def _check(self, X: Any, y: Any) -> None:
         super()._check(X, y)
@@ -284,3 +280,9 @@ class NearestNeighbourMemory(HyperParameters, MetricLearner):
         for part in blocks(len(scores), row_bytes=32 * gallery.shape[0]):
             scores[part] = (queries[part] @ gallery.T).sign().toarray()
         return scores
+
+    def inner_product(self, embedded: Any, of_queries: bool) -> tuple[Any, FloatArray | None]:
+        """Return the label of each item; refuse rows of several labels, which may share two."""
+        if (self.labels_.sum(axis=1) > 1).any():
+            return super().inner_product(embedded, of_queries)
+        return embedded, None

@@ -246,6 +246,9 @@ def _add_embed(verbs: Any) -> None:
     parser.add("dataset", "TABLE", "the table, or data set")
     what = "a .csv, .npy or .parquet file (the last needs the extra [parquet])"
     parser.writes("--output", "FILE", what, required=True)
+    what = "vectors for an index, with the blend: inner products of both kinds are the similarity"
+    vectors: dict[str, Any] = {"dest": "purpose", "choices": ("queries", "gallery")}
+    parser.add("--for", "KIND", f"queries or gallery: {what}", default="points", **vectors)
     _add_named_rows(parser)
 
 

@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -79,9 +80,10 @@ def embed(options: argparse.Namespace) -> int:
         model, ((X, names),) = _load(options, [options.dataset], display)
         blend: Blend | None = getattr(model, "blend_", None)
         what = "votes" if isinstance(learner_of(model, [])[0], Posterior) else "as learned"
-        if blend is not None and blend.weight < 1:
+        if blend is not None and blend.weight < 1 and options.purpose == "points":
             display.note(f"points are {what}, without the blend of weight {blend.weight:g}")
-    points: Any = embed_items(model, X)
+    make = {"queries": model.query_vectors, "gallery": model.gallery_vectors}
+    points: Any = make.get(options.purpose, partial(embed_items, model))(X)
     dense = points.toarray() if hasattr(points, "toarray") else points
     table = pd.DataFrame(dense).add_prefix("x")
     if names is not None and ending != ".npy":

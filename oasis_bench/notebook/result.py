@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 from oasis_bench.analysis import RunAnalysis
 from oasis_bench.data import LabelledRows, ReadTable, Scaling, apply_steps
-from oasis_bench.plugins import Blend, NoScaleError, Posterior, Registry, load_reports
+from oasis_bench.plugins import Blend, Model, NoScaleError, Posterior, Registry, load_reports
 from oasis_bench.runs import StoredRun, read_run, refuse_missing_plugins
 from oasis_bench.system import UsageError, derive_seed, for_terminal, in_python
 from oasis_bench.trial import FitData
@@ -158,7 +158,7 @@ def refit_best(run: StoredRun, plugin_files: Sequence[Path]) -> Pipeline:
         except NoScaleError as error:
             warnings.warn(f"{error}: it is used directly", stacklevel=3)
             best = best._replace(blend=best.direct_blend)
-    model = make_pipeline(*steps, learner)
+    model = Model(make_pipeline(*steps, learner).steps)
     if best.blend is not None:
         seed = derive_seed(e.seed, "blend")
         model.blend_ = Blend.of(learner, X, best.blend, seed, of_baseline, rows_of_baseline)

@@ -20,11 +20,13 @@ from .learner import (
     BilinearLearner as BilinearLearner,
     EmbeddingLearner as EmbeddingLearner,
     ExemplarLearner as ExemplarLearner,
+    InnerProducts as InnerProducts,
     LinearMap as LinearMap,
     MahalanobisLearner as MahalanobisLearner,
     as_inner_product as as_inner_product,
     baseline_rows as baseline_rows,
     blocks as blocks,
+    form_of as form_of,
     learner_of as learner_of,
 )
 from .metric_learner import (
@@ -35,6 +37,7 @@ from .metric_learner import (
     ranked_labels as ranked_labels,
 )
 from .model_file import (
+    Model as Model,
     complete_model as complete_model,
     load_blend as load_blend,
     load_model as load_model,

@@ -89,14 +89,22 @@ class Blend:
         of_baseline = sd_of_baseline(X if steps is None else baseline_X, seed)
         return cls(weight, of_baseline, sd_of_learned(learner, X, seed), steps)
 
+    @property
+    def factors(self) -> tuple[float, float]:
+        """What s0 and s1 are multiplied by; with a weight of 0 or 1, the only score by 1."""
+        if self.weight in (0, 1):
+            return 1 - self.weight, self.weight
+        return (1 - self.weight) / self.baseline_sd, self.weight / self.learned_sd
+
     def mix(self, baseline: FloatArray, learned: FloatArray) -> FloatArray:
         """Return the blend of scores s0 and s1 of the same pairs."""
         if self.weight == 1:
             return learned
         if self.weight == 0:
             return baseline
-        mixed = baseline * np.float64((1 - self.weight) / self.baseline_sd)
-        mixed += learned * np.float64(self.weight / self.learned_sd)
+        of_baseline, of_learned = self.factors
+        mixed = baseline * np.float64(of_baseline)
+        mixed += learned * np.float64(of_learned)
         return mixed
 
     def similarity(

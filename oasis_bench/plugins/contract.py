@@ -39,6 +39,7 @@ from oasis_bench.plugins.learner import (
     EmbeddingLearner,
     ExemplarLearner,
     MahalanobisLearner,
+    as_inner_product,
 )
 from oasis_bench.plugins.metric_learner import IncrementalLearner, MetricLearner
 from oasis_bench.plugins.registry import Registry, plugin_files_of
@@ -152,6 +153,20 @@ class LearnerContract:
         few = np.array([5, 0, 41])
         found = fitted.score_embeddings(embedded[few], embedded)
         assert_close(found, fitted.similarity(X, X)[few])
+
+    @of_learners(lambda learner: not learner.transductive, "it is transductive")
+    def test_vectors_for_an_index_give_its_scores(
+        self, fitted: MetricLearner, items: Items
+    ) -> None:
+        X, _ = items
+        try:
+            made = fitted.query_vectors(X[:7]), fitted.gallery_vectors(X)
+        except UsageError as refused:
+            pytest.skip(str(refused))
+        vectors, others = (sparse.csr_array(it).toarray() for it in made)
+        found = vectors @ others.T
+        expected = as_inner_product(type(fitted), fitted.similarity(X[:7], X))
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * expected.std())
 
     @of_learners(lambda learner: hasattr(learner, "pair_score"), "it has no pair_score")
     @of_learners(lambda learner: not learner.takes.startswith("patches"), "patches are no pairs")

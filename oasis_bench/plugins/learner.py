@@ -67,6 +67,24 @@ class BilinearLearner(MetricLearner):
             score_bilinear(queries[rows], W, gallery, scores[rows])
         return scores
 
+    def inner_product(self, embedded: Any, of_queries: bool) -> tuple[Any, FloatArray | None]:
+        """Return W'x of queries, or the gallery rows themselves; no terms."""
+        if not of_queries:
+            return embedded, None
+        return embedded @ self._matrix("bilinear_matrix_", embedded.shape[1]), None
+
+
+class InnerProducts:
+    """The scores of learners whose similarity is the inner product of two embeddings."""
+
+    def score_embeddings(self, queries: Any, gallery: Any) -> FloatArray:
+        """Return the inner products of embeddings, shape (n_queries, n_gallery)."""
+        return np.asarray(queries @ gallery.T)
+
+    def inner_product(self, embedded: Any, of_queries: bool) -> tuple[Any, FloatArray | None]:
+        """Return the embeddings; no terms."""
+        return embedded, None
+
 
 class EmbeddingLearner(TransformerMixin, MetricLearner):  # type: ignore[misc]
     """A learner of d(x, y) = |f(x) - f(y)| for any function f; a subclass defines `embed`."""
@@ -81,6 +99,10 @@ class EmbeddingLearner(TransformerMixin, MetricLearner):  # type: ignore[misc]
         """Return minus the distance of every query to every gallery item."""
         squares = squared_distances(queries, gallery)
         return np.negative(np.sqrt(squares, out=squares), out=squares)
+
+    def inner_product(self, embedded: Any, of_queries: bool) -> tuple[Any, FloatArray | None]:
+        """Return the points f(x), and -|f(x)|^2 / 2."""
+        return of_distances(embedded)
 
     def transform(self, X: Any) -> Any:
         """Return the embedding f(x) of each item (n_items, n_components)."""
@@ -208,6 +230,24 @@ class ExemplarLearner(MetricLearner):
     def score(self) -> Any:
         """Raise an error, because mean average precision needs a similarity of unseen items."""
         raise AttributeError(f"{self.name} has no similarity of test items, and so no score")
+
+
+def of_distances(points: Any) -> tuple[Any, FloatArray]:
+    """Return points u and terms a in float64: -|u - v|^2 / 2 is u'v + a + c."""
+    points = points.astype(np.float64)
+    return points, row_norms(points, squared=True) / -2
+
+
+def form_of(learner: MetricLearner) -> Callable[[Any, bool], tuple[Any, FloatArray | None]]:
+    """Return `inner_product` of a learner, or the refusal if its scores are defined below it."""
+    classes = type(learner).__mro__
+    form, scores = (
+        next(i for i, cls in enumerate(classes) if name in vars(cls))
+        for name in ("inner_product", "score_embeddings")
+    )
+    if form <= scores and learner.has_embedding:
+        return learner.inner_product
+    return partial(MetricLearner.inner_product, learner)
 
 
 def as_inner_product(learner: type[MetricLearner], scores: FloatArray) -> FloatArray:

@@ -79,7 +79,47 @@ class FittedArray(NamedTuple):
             raise UsageError(f"{name} has shape {found}: ({', '.join(map(str, needed))}) is needed")
 
 
-class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
+class IndexVectors:
+    """What learners and models have for an index of vectors: see `plugins.use.vectors`."""
+
+    def query_vectors(self, X: Any) -> Any:
+        """Return the vector of each query; its inner products with `gallery_vectors` are scores.
+
+        The score is `similarity`, with the blend of a model.  For a learner of a distance d that is
+        used alone it is -d^2 / 2, which ranks as -d does.
+
+        Parameters
+        ----------
+        X : array, CSR, DataFrame or Patches
+            Items for the first step of the model, or for the learner.
+
+        Returns
+        -------
+        array or CSR of shape (n_items, n)
+            CSR if the rows are.
+
+        Raises
+        ------
+        UsageError
+            If the similarity is no inner product of two such vectors.
+        """
+        from oasis_bench.plugins.use import vectors  # here: it imports the forms of learners
+
+        return vectors(self, X, of_queries=True)
+
+    def gallery_vectors(self, X: Any) -> Any:
+        """Return the vector of each item to be found: see `query_vectors`.
+
+        A vector depends on its item alone, so items can be added to an index at any time.  For
+        `OASIS` alone the vectors are the scaled rows, and with its blend they have two more
+        columns: neither depends on what is learned, unless the baseline has its own scaling.
+        """
+        from oasis_bench.plugins.use import vectors
+
+        return vectors(self, X, of_queries=False)
+
+
+class MetricLearner(IndexVectors, BaseEstimator, ABC):  # type: ignore[misc]
     """A scikit-learn estimator that learns how similar two items are.
 
     Derive from this class only if none of its forms fits (`MahalanobisLearner`, `BilinearLearner`,
@@ -234,6 +274,30 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
         raise NotImplementedError(
             f"{type(self).__name__} does not say how similar two items are: define `similarity` "
             "or `score_embeddings`, or derive it from a form such as EmbeddingLearner"
+        )
+
+    def inner_product(self, embedded: Any, of_queries: bool) -> tuple[Any, FloatArray | None]:
+        """Return u and a of queries, or v and c of gallery items: s1 is u'v + a + c.
+
+        s1 is the similarity, or -d^2 / 2 for a distance d.  A learner that overrides
+        `score_embeddings` has to override this too, or has no vectors for an index.
+
+        Parameters
+        ----------
+        embedded : array, CSR or Patches
+            A result of `embed`.
+        of_queries : bool
+
+        Returns
+        -------
+        vectors : array or CSR of shape (n_items, n)
+        terms : ndarray of shape (n_items,), or None
+            None if they are 0.
+        """
+        raise UsageError(
+            f"{self.name} has no vectors for an index: its similarity is no inner product of a "
+            "vector of the query and one of the item: call neighbours, or use the votes of its "
+            "training rows (Posterior)"
         )
 
     def similarity(self, queries: Any, gallery: Any) -> FloatArray:

@@ -39,7 +39,7 @@ from oasis_bench.data import (
     row_hashes,
 )
 from oasis_bench.plugins.blending import Blend
-from oasis_bench.plugins.metric_learner import FittedArray, MetricLearner
+from oasis_bench.plugins.metric_learner import FittedArray, IndexVectors, MetricLearner
 from oasis_bench.plugins.posterior import Posterior
 from oasis_bench.plugins.registry import Registry
 from oasis_bench.system import ArrayArchive, UsageError, open_regular, printable, quoted, whole_file
@@ -100,6 +100,21 @@ OF_STEPS: Mapping[str, Mapping[str, FittedArray]] = {
     },
 }
 """The fitted attributes of `Scaling.STEPS`, by their names."""
+
+
+class Model(IndexVectors, Pipeline):  # type: ignore[misc]
+    """A pipeline of a scaling and a fitted learner, with its blend and its vectors for an index.
+
+    Parameters
+    ----------
+    steps, transform_input, memory, verbose
+        As in scikit-learn's Pipeline: ``Model(pipeline.steps)`` makes one of your own.
+
+    Attributes
+    ----------
+    blend_ : Blend
+        The blend with the Euclidean baseline, if there is one.
+    """
 
 
 def save_model(
@@ -233,8 +248,8 @@ def load_model(path: PathLike, plugin_files: Sequence[PathLike] = ()) -> Any:
     Returns
     -------
     MetricLearner or Pipeline
-        The fitted learner.  If the file also has the scaling, a Pipeline of both, which accepts
-        rows before scaling.  If the file has a blend with the Euclidean baseline, it is the
+        The fitted learner.  If the file also has the scaling, a Pipeline of both (`Model`), which
+        accepts rows before scaling.  If the file has a blend with the Euclidean baseline, it is the
         attribute `blend_` of the Pipeline, and `oasis_bench.neighbours` and
         `oasis_bench.scorers.similarity_of` use it.
 
@@ -271,7 +286,7 @@ def load_model_of(registry: Registry, path: PathLike) -> Any:
         if steps is None and schema is None:
             return learner
         first = [] if schema is None else [ReadTable(schema)]
-        model = make_pipeline(*first, *(steps or []), learner)
+        model = Model(make_pipeline(*first, *(steps or []), learner).steps)
         if blend is not None:
             model.blend_ = blend
         return model

@@ -23,7 +23,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from oasis_bench.data import FloatArray, class_labels
-from oasis_bench.plugins.learner import ExemplarLearner, as_inner_product, blocks
+from oasis_bench.plugins.learner import ExemplarLearner, InnerProducts, as_inner_product, blocks
 from oasis_bench.plugins.metric_learner import FittedArray, MetricLearner
 from oasis_bench.tasks import as_items, kernel_ready
 
@@ -40,7 +40,7 @@ class NoScaleError(ValueError):
     """The similarities of training rows have no scale, so they cannot vote."""
 
 
-class Posterior(MetricLearner):
+class Posterior(InnerProducts, MetricLearner):
     r"""The inner product of the posteriors of two items, by the votes of the training rows.
 
     .. math:: S(x, y) = P(x)^\top P(y) \quad\text{or}\quad \sum_c \sqrt{P_c(x) P_c(y)}
@@ -140,10 +140,6 @@ class Posterior(MetricLearner):
     def transform(self, X: Any) -> Shares:
         """Return the result of `embed`; inner products of its rows are the similarity."""
         return self.embed(X)
-
-    def score_embeddings(self, queries: Any, gallery: Any) -> FloatArray:
-        """Return the inner products of embeddings, shape (n_queries, n_gallery)."""
-        return np.asarray(queries @ gallery.T)
 
     def embed_training(self, places: npt.NDArray[np.intp]) -> Shares:
         """Return the embedding of training rows, by their numbers; none votes for itself."""

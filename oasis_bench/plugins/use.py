@@ -1,4 +1,4 @@
-"""Use a fitted learner: find the nearest rows of a gallery, or embed rows in the learned space.
+"""Use a fitted learner: find the nearest rows of a gallery, embed rows, or make index vectors.
 
 If the learner is in a pipeline with its scaling, rows are given before this scaling.  Columns of a
 DataFrame are matched by name.
@@ -10,16 +10,21 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from oasis_bench.data import FloatArray
 from oasis_bench.plugins.blending import Blend, baseline_scores
 from oasis_bench.plugins.learner import (
+    BilinearLearner,
     EmbeddingLearner,
     as_inner_product,
     baseline_rows,
+    form_of,
     learner_of,
+    of_distances,
 )
 from oasis_bench.plugins.metric_learner import TIES_SEED, MetricLearner
+from oasis_bench.plugins.posterior import without_votes
 from oasis_bench.system import Progress, UsageError, no_progress
 from oasis_bench.tasks import Numbers, as_items, take_items, top_k
 
@@ -146,3 +151,46 @@ def embed(estimator: Any, X: Any) -> FloatArray:
         )
     points: FloatArray = make(items)
     return points
+
+
+def vectors(estimator: Any, X: Any, of_queries: bool) -> Any:
+    """Return the vectors of items for an index: `query_vectors` or `gallery_vectors`.
+
+    The score of a query and an item is the sum over p of w_p (u_p'v_p + a_p + c_p), where p are the
+    learner and the baseline of its blend.  So it is the inner product of
+
+        query    [w_1 u_1 ; w_2 u_2 ; w_1 ; w_2 ; w_1 a_1 + w_2 a_2]
+        gallery  [v_1     ; v_2     ; c_1 ; c_2 ; 1]
+
+    without the w_p and c_p of a part that has no terms, and without the last column if none has.
+    The weights are only in the query.  If v_1 and v_2 are the same rows, the gallery has them once.
+    """
+    learner, prepared = learner_of(estimator, [X])
+    (items,) = as_items(*prepared)
+    blend: Blend | None = getattr(estimator, "blend_", None)
+    of_baseline, of_learned = (0.0, 1.0) if blend is None else blend.factors
+    parts: list[tuple[float, Any, FloatArray | None]] = []
+    if of_learned:
+        points = learner.embed(items)
+        parts.append((of_learned, *form_of(learner)(points, of_queries)))
+    own = prepared
+    if of_baseline:
+        own = baseline_rows(estimator, [X], prepared)
+        (rows,) = as_items(*own)
+        rows = rows.to_numpy() if hasattr(rows, "to_numpy") else rows
+        if own is prepared:  # the digits of rows far from zero stay
+            rows = without_votes(learner)._centred(rows)
+        parts.append((of_baseline, *of_distances(rows)))
+    columns = [u * w if of_queries and w != 1 else u for w, u, _ in parts]
+    if len(parts) == 2 and own is prepared and isinstance(learner, BilinearLearner):
+        columns = [columns[0] + columns[1]] if of_queries else columns[1:]
+    terms = [(w, a) for w, _, a in parts if a is not None]
+    if terms and of_queries:
+        weights, n = [w for w, _ in terms], len(terms[0][1])
+        summed = np.dot(weights, [a for _, a in terms])
+        columns.append(np.column_stack([np.tile(weights, (n, 1)), summed]))
+    elif terms:
+        columns.append(np.column_stack([*(c for _, c in terms), np.ones(len(terms[0][1]))]))
+    if any(map(sparse.issparse, columns)):
+        return sparse.csr_array(sparse.hstack([sparse.csr_array(it) for it in columns]))
+    return columns[0] if len(columns) == 1 else np.hstack(columns)
