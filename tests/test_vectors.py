@@ -26,16 +26,20 @@ LEARNERS = [
 ]
 
 
-def product(model, queries, gallery):
-    u, v = model.query_vectors(queries), model.gallery_vectors(gallery)
-    return sparse.csr_array(u).toarray() @ sparse.csr_array(v).toarray().T
+def product(model, queries, gallery, **how):
+    u, v = model.query_vectors(queries, **how), model.gallery_vectors(gallery, **how)
+    u, v = (sparse.csr_array(it).toarray() for it in (u, v))
+    return -cdist(u, v, "sqeuclidean") / 2 if how else u @ v.T
 
 
-def check(model, queries=QUERIES, gallery=X):
-    """Compare inner products with the similarity, which is computed without vectors."""
+def check(model, queries=QUERIES, gallery=X, bound=1000):
+    """Compare with the similarity, which is computed without vectors."""
     expected = scorers.similarity_of(model, queries, gallery)
-    found = product(model, queries, gallery)
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * expected.std())
+    bounds = {"rtol": 0, "atol": 1e-5 * expected.std()}
+    np.testing.assert_allclose(product(model, queries, gallery), expected, **bounds)
+    near = product(model, queries, gallery, bound=bound)
+    near += (expected - near).mean(axis=1, keepdims=True)
+    np.testing.assert_allclose(near, expected, **bounds)
 
 
 @pytest.fixture(scope="module", params=LEARNERS)
@@ -116,6 +120,24 @@ def test_rows_far_from_zero_and_in_single_precision_keep_their_digits():
         model = Model([("learner", learner)])
         model.blend_ = Blend.of(learner, given, 0.5)
         check(model, given, given)
+
+
+def test_a_distance_and_its_blend_need_no_bound_and_other_learners_name_theirs():
+    rows = StandardScaler().fit_transform(X)
+    of_oasis, of_lda = (
+        Model([("learner", learner.fit(rows, Y))])
+        for learner in (OASIS(n_steps=500, random_state=0), LDA())
+    )
+    for model in (of_lda, of_oasis):
+        model.blend_ = Blend.of(model[-1], rows, 0.5)
+        check(model, rows, rows, bound=0)
+    assert of_oasis.gallery_vectors(rows, 0).shape == rows.shape
+    alone, longest = of_oasis[-1], np.linalg.norm(rows, axis=1).max()
+    for bound in (0, 0.9 * longest, np.nan, np.inf):
+        with pytest.raises(UsageError, match=rf"^bound = .* need {longest:.6g} or more: give"):
+            alone.gallery_vectors(rows, bound)
+    gallery = alone.gallery_vectors(rows, 2 * longest)
+    np.testing.assert_allclose(np.linalg.norm(gallery, axis=1), 2 * longest)
 
 
 class Wider(LDA):

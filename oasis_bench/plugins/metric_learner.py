@@ -82,7 +82,7 @@ class FittedArray(NamedTuple):
 class IndexVectors:
     """What learners and models have for an index of vectors: see `plugins.use.vectors`."""
 
-    def query_vectors(self, X: Any) -> Any:
+    def query_vectors(self, X: Any, bound: float | None = None) -> Any:
         """Return the vector of each query; its inner products with `gallery_vectors` are scores.
 
         The score is `similarity`, with the blend of a model.  For a learner of a distance d that is
@@ -92,22 +92,27 @@ class IndexVectors:
         ----------
         X : array, CSR, DataFrame or Patches
             Items for the first step of the model, or for the learner.
+        bound : float, optional
+            Vectors for an index of Euclidean distances instead: the nearest are the most similar.
+            An index that is a graph, such as HNSW, needs them (see the guide).  With 0, a
+            similarity that is no distance may have none; the error then names the least number.
+            Give the same number for queries and for gallery.
 
         Returns
         -------
         array or CSR of shape (n_items, n)
-            CSR if the rows are.
+            CSR if a part of it is sparse.
 
         Raises
         ------
         UsageError
-            If the similarity is no inner product of two such vectors.
+            If the similarity is no inner product of two such vectors, or `bound` is too small.
         """
         from oasis_bench.plugins.use import vectors  # here: it imports the forms of learners
 
-        return vectors(self, X, of_queries=True)
+        return vectors(self, X, bound, of_queries=True)
 
-    def gallery_vectors(self, X: Any) -> Any:
+    def gallery_vectors(self, X: Any, bound: float | None = None) -> Any:
         """Return the vector of each item to be found: see `query_vectors`.
 
         A vector depends on its item alone, so items can be added to an index at any time.  For
@@ -116,7 +121,7 @@ class IndexVectors:
         """
         from oasis_bench.plugins.use import vectors
 
-        return vectors(self, X, of_queries=False)
+        return vectors(self, X, bound, of_queries=False)
 
 
 class MetricLearner(IndexVectors, BaseEstimator, ABC):  # type: ignore[misc]

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils.extmath import row_norms
 
 from oasis_bench.data import FloatArray
 from oasis_bench.plugins.blending import Blend, baseline_scores
@@ -27,6 +28,9 @@ from oasis_bench.plugins.metric_learner import TIES_SEED, MetricLearner
 from oasis_bench.plugins.posterior import without_votes
 from oasis_bench.system import Progress, UsageError, no_progress
 from oasis_bench.tasks import Numbers, as_items, take_items, top_k
+
+ROUNDING = 1e-9
+"""Squared lengths that differ by this share are equal."""
 
 
 def neighbours(
@@ -153,7 +157,7 @@ def embed(estimator: Any, X: Any) -> FloatArray:
     return points
 
 
-def vectors(estimator: Any, X: Any, of_queries: bool) -> Any:
+def vectors(estimator: Any, X: Any, bound: float | None, of_queries: bool) -> Any:
     """Return the vectors of items for an index: `query_vectors` or `gallery_vectors`.
 
     The score of a query and an item is the sum over p of w_p (u_p'v_p + a_p + c_p), where p are the
@@ -163,7 +167,13 @@ def vectors(estimator: Any, X: Any, of_queries: bool) -> Any:
         gallery  [v_1     ; v_2     ; c_1 ; c_2 ; 1]
 
     without the w_p and c_p of a part that has no terms, and without the last column if none has.
-    The weights are only in the query.  If v_1 and v_2 are the same rows, the gallery has them once.
+    With a bound B it is minus half of the squared distance, but for a constant of each query, of
+
+        query    [r_1 u_1 ; r_2 u_2 ; 0]
+        gallery  [r_1 v_1 ; r_2 v_2 ; sqrt(B^2 - sum over p of w_p (|v_p|^2 + 2 c_p))]
+
+    with r_p^2 = w_p; that sum is 0 for distances, and the last column is left out if B is 0.  If
+    v_1 and v_2 are the same rows, they are one part.
     """
     learner, prepared = learner_of(estimator, [X])
     (items,) = as_items(*prepared)
@@ -173,24 +183,44 @@ def vectors(estimator: Any, X: Any, of_queries: bool) -> Any:
     if of_learned:
         points = learner.embed(items)
         parts.append((of_learned, *form_of(learner)(points, of_queries)))
-    own = prepared
     if of_baseline:
         own = baseline_rows(estimator, [X], prepared)
         (rows,) = as_items(*own)
         rows = rows.to_numpy() if hasattr(rows, "to_numpy") else rows
         if own is prepared:  # the digits of rows far from zero stay
             rows = without_votes(learner)._centred(rows)
-        parts.append((of_baseline, *of_distances(rows)))
-    columns = [u * w if of_queries and w != 1 else u for w, u, _ in parts]
-    if len(parts) == 2 and own is prepared and isinstance(learner, BilinearLearner):
-        columns = [columns[0] + columns[1]] if of_queries else columns[1:]
-    terms = [(w, a) for w, _, a in parts if a is not None]
-    if terms and of_queries:
-        weights, n = [w for w, _ in terms], len(terms[0][1])
-        summed = np.dot(weights, [a for _, a in terms])
-        columns.append(np.column_stack([np.tile(weights, (n, 1)), summed]))
-    elif terms:
-        columns.append(np.column_stack([*(c for _, c in terms), np.ones(len(terms[0][1]))]))
+        rows, norms = of_distances(rows)
+        if parts and own is prepared and isinstance(learner, BilinearLearner):
+            ((_, u, _),) = parts
+            parts = []
+            rows = u * (of_learned / of_baseline) + rows if of_queries else rows
+        parts.append((of_baseline, rows, norms))
+    n, terms = items.shape[0], [(w, a) for w, _, a in parts if a is not None]
+    if bound is not None:
+        columns = [u * np.sqrt(w) for w, u, _ in parts]
+        last = [np.zeros(n) if of_queries else _filler(parts, bound)]
+    elif of_queries:
+        columns = [u * w for w, u, _ in parts]
+        last = [*(np.full(n, w) for w, _ in terms), np.sum([w * a for w, a in terms], axis=0)]
+    else:
+        columns = [v for _, v, _ in parts]
+        last = [*(c for _, c in terms), np.ones(n)]
+    if bound or (terms and bound is None):
+        columns.append(np.column_stack(last))
     if any(map(sparse.issparse, columns)):
         return sparse.csr_array(sparse.hstack([sparse.csr_array(it) for it in columns]))
     return columns[0] if len(columns) == 1 else np.hstack(columns)
+
+
+def _filler(parts: list[tuple[float, Any, FloatArray | None]], bound: float) -> FloatArray:
+    """Return the last column (n_items,) of gallery vectors with this bound."""
+    squares = np.array([w * row_norms(v, squared=True) for w, v, _ in parts])
+    terms = [2 * w * c for w, _, c in parts if c is not None]
+    needed = squares.sum(axis=0) + np.sum(terms, axis=0)
+    if not needed.max(initial=0) <= bound**2 + ROUNDING * squares.max(initial=0) < np.inf:
+        raise UsageError(
+            f"bound = {bound:g}: these items need {np.sqrt(needed.max()):.6g} or more: give a "
+            "number with room for later items, the same one for all vectors of the index"
+        )
+    filler: FloatArray = np.sqrt(np.maximum(bound**2 - needed, 0))
+    return filler
