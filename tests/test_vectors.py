@@ -173,9 +173,12 @@ def test_the_command_writes_both_kinds(command, tmp_path):
     expected = scorers.similarity_of(model, X, X)
     found = made["queries"] @ made["gallery"].T
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * expected.std())
-    status, _, (line,) = command("embed", *words[:2], "--for", "both", "--output", path)
-    assert status == 2
-    assert "--for" in line
+    assert command("embed", *words[:4], "--bound", 99, "--output", tmp_path / "b.npy")[0] == 0
+    np.testing.assert_array_equal(np.load(tmp_path / "b.npy"), model.gallery_vectors(X, 99))
+    for more in (["--for", "both"], ["--bound", "1"]):
+        status, _, (line,) = command("embed", *words[:2], *more, "--output", path)
+        assert status == 2
+        assert "--for" in line
 
 
 def nearest(model, queries, gallery, k):

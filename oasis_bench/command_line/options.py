@@ -249,6 +249,8 @@ def _add_embed(verbs: Any) -> None:
     what = "vectors for an index, with the blend: inner products of both kinds are the similarity"
     vectors: dict[str, Any] = {"dest": "purpose", "choices": ("queries", "gallery")}
     parser.add("--for", "KIND", f"queries or gallery: {what}", default="points", **vectors)
+    what = "with --for: vectors for an index of distances, which a graph needs (0, or as the error"
+    parser.add("--bound", "NUMBER", f"{what} says), the same for both kinds", type=float)
     _add_named_rows(parser)
 
 

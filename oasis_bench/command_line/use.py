@@ -6,7 +6,6 @@ import argparse
 import sys
 from collections.abc import Sequence
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -75,6 +74,8 @@ def embed(options: argparse.Namespace) -> int:
         raise UsageError(f"--output {options.output}: its ending is none of {', '.join(ENDINGS)}")
     if ending == ".parquet":
         require_packages("a .parquet file", ["pyarrow"], "parquet")
+    if options.bound is not None and options.purpose == "points":
+        raise UsageError("--bound is of vectors for an index: give --for queries or --for gallery")
     _check_folder(options.output)
     with closing(ProgressDisplay()) as display:
         model, ((X, names),) = _load(options, [options.dataset], display)
@@ -82,8 +83,8 @@ def embed(options: argparse.Namespace) -> int:
         what = "votes" if isinstance(learner_of(model, [])[0], Posterior) else "as learned"
         if blend is not None and blend.weight < 1 and options.purpose == "points":
             display.note(f"points are {what}, without the blend of weight {blend.weight:g}")
-    make = {"queries": model.query_vectors, "gallery": model.gallery_vectors}
-    points: Any = make.get(options.purpose, partial(embed_items, model))(X)
+    make = {"queries": model.query_vectors, "gallery": model.gallery_vectors}.get(options.purpose)
+    points: Any = make(X, options.bound) if make else embed_items(model, X)
     dense = points.toarray() if hasattr(points, "toarray") else points
     table = pd.DataFrame(dense).add_prefix("x")
     if names is not None and ending != ".npy":
