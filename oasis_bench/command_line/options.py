@@ -241,6 +241,7 @@ def _add_embed(verbs: Any) -> None:
         "PsdOASIS and CosineOASIS do, the inner product is. The table is read, and CSV written, as "
         "by 'neighbours'.",
         "metric.npz table.csv --output embedding.parquet",
+        "metric.npz table.csv --for gallery --bound 1.5 --output vectors.npy",
     )
     parser.reads("model", "MODEL", "a model file")
     parser.add("dataset", "TABLE", "the table, or data set")
@@ -248,7 +249,7 @@ def _add_embed(verbs: Any) -> None:
     parser.writes("--output", "FILE", what, required=True)
     what = "vectors for an index, with the blend: inner products of both kinds are the similarity"
     vectors: dict[str, Any] = {"dest": "purpose", "choices": ("queries", "gallery")}
-    parser.add("--for", "KIND", f"queries or gallery: {what}", default="points", **vectors)
+    parser.add("--for", "KIND", f"queries or gallery: {what}", **vectors)
     what = "with --for: vectors for an index of distances, which a graph needs (0, or as the error"
     parser.add("--bound", "NUMBER", f"{what} says), the same for both kinds", type=float)
     _add_named_rows(parser)

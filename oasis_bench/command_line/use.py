@@ -74,14 +74,14 @@ def embed(options: argparse.Namespace) -> int:
         raise UsageError(f"--output {options.output}: its ending is none of {', '.join(ENDINGS)}")
     if ending == ".parquet":
         require_packages("a .parquet file", ["pyarrow"], "parquet")
-    if options.bound is not None and options.purpose == "points":
+    if options.bound is not None and options.purpose is None:
         raise UsageError("--bound is of vectors for an index: give --for queries or --for gallery")
     _check_folder(options.output)
     with closing(ProgressDisplay()) as display:
         model, ((X, names),) = _load(options, [options.dataset], display)
         blend: Blend | None = getattr(model, "blend_", None)
         what = "votes" if isinstance(learner_of(model, [])[0], Posterior) else "as learned"
-        if blend is not None and blend.weight < 1 and options.purpose == "points":
+        if blend is not None and blend.weight < 1 and options.purpose is None:
             display.note(f"points are {what}, without the blend of weight {blend.weight:g}")
     make = {"queries": model.query_vectors, "gallery": model.gallery_vectors}.get(options.purpose)
     points: Any = make(X, options.bound) if make else embed_items(model, X)

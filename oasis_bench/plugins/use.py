@@ -151,7 +151,8 @@ def embed(estimator: Any, X: Any) -> FloatArray:
     else:
         raise UsageError(
             f"{learner.name} has no embedding: its similarity is neither a distance nor an inner "
-            f"product of points: call neighbours, or take {learner.with_transform}"
+            f"product of points: call neighbours, or take {learner.with_transform}; an index takes "
+            "its query_vectors and gallery_vectors (embed --for)"
         )
     points: FloatArray = make(items)
     return points
