@@ -74,7 +74,7 @@ for name, (index, bound) in indexes.items():
 
 # %%
 # An index is saved and loaded by its library.  New items are added without a new fit, and the next
-# query finds them: here the queries themselves, each of which finds itself first.
+# query finds them.  Here they are the queries themselves: how many find themselves?
 faiss.write_index(index, str(folder / "gallery.hnsw"))
 index = faiss.read_index(str(folder / "gallery.hnsw"))
 index.add(model.gallery_vectors(X[queries], bound).astype(np.float32))
