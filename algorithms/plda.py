@@ -120,8 +120,8 @@ class PLDA(_Whitened):
             - \tfrac{\psi_k^2}{2 (1 + \psi_k)(1 + 2 \psi_k)}\, a_k^2 .
 
     The term g makes S no distance and no inner product of one embedding: a row far from m is more
-    similar to all that lie on its side.  `embed` returns f and g.  See
-    `query_vectors` for an index.
+    similar to all that lie on its side.  `embed` returns f and g; an index takes
+    `query_vectors` and `gallery_vectors`.
 
     C is the covariance within classes, of n - c degrees of freedom for n rows in c classes, shrunk
     to (1 - s) C + s (tr C / r) I on the r principal axes of the rows.  B is the covariance of the

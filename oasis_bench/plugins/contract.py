@@ -165,7 +165,10 @@ class LearnerContract:
             pytest.skip(str(refused))
         vectors, others = (sparse.csr_array(it).toarray() for it in made)
         found = vectors @ others.T
-        expected = as_inner_product(type(fitted), fitted.similarity(X[:7], X))
+        scorer: Any = getattr(
+            fitted, "learner_", fitted
+        )  # of a learner on embeddings: the last one
+        expected = as_inner_product(type(scorer), fitted.similarity(X[:7], X))
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * expected.std())
 
     @of_learners(lambda learner: hasattr(learner, "pair_score"), "it has no pair_score")

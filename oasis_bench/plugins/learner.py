@@ -234,7 +234,7 @@ class ExemplarLearner(MetricLearner):
 
 def of_distances(points: Any) -> tuple[Any, FloatArray]:
     """Return points u and terms a in float64: -|u - v|^2 / 2 is u'v + a + c."""
-    points = points.astype(np.float64)
+    points = points.astype(np.float64, copy=False)
     return points, row_norms(points, squared=True) / -2
 
 

@@ -116,8 +116,8 @@ class IndexVectors:
         """Return the vector of each item to be found: see `query_vectors`.
 
         A vector depends on its item alone, so items can be added to an index at any time.  For
-        `OASIS` alone the vectors are the scaled rows, and with its blend they have two more
-        columns: neither depends on what is learned, unless the baseline has its own scaling.
+        `OASIS` alone the vectors are the scaled rows; its blend adds columns.  Without `bound` they
+        do not depend on what is learned.
         """
         from oasis_bench.plugins.use import vectors
 
