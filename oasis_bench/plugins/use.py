@@ -152,7 +152,7 @@ def embed(estimator: Any, X: Any) -> FloatArray:
         raise UsageError(
             f"{learner.name} has no embedding: its similarity is neither a distance nor an inner "
             f"product of points: call neighbours, or take {learner.with_transform}; an index takes "
-            "its query_vectors and gallery_vectors (embed --for)"
+            "its query_vectors and gallery_vectors"
         )
     points: FloatArray = make(items)
     return points
