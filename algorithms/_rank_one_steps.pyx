@@ -1,9 +1,9 @@
 """Kernel: the steps of LEGO and of ITML on a block of pairs, for a symmetric matrix A.
 
 Each step is A += weight (Az)(Az)' with z the difference of a pair.  A small A takes each step at
-once.  A large one is not given, as an A of no row: `products` has Az for the A before the block, the
-steps before are added to it, and `_rank_one_blocks.py` brings A up to date afterwards.  Nothing here is checked.  The readable twins
-are in `tests/oasis_twins.py` and, for ITML, in its tests.
+once.  A large one is not given, as an A of no row: `products` has Az for the A before the block,
+the steps before are added to it, and `_rank_one_blocks.py` brings A up to date afterwards.  Nothing
+here is checked.  The readable twins are in `tests/oasis_twins.py` and, for ITML, in its tests.
 """
 
 from libc.math cimport sqrt

@@ -18,6 +18,7 @@ LEAST_IMAGES = 10
 """With fewer web images, none may be relevant to another."""
 
 EVERY_LEARNER = "all"
+LISTED = ("algorithms", "datasets", "tasks", "splits", "experiments")
 """The value of --algorithms for all learners that take the data."""
 
 MAIN_SETTINGS = (
@@ -311,9 +312,8 @@ def _add_list(verbs: Any) -> None:
     more = "List what a run can use."
     examples = "", "algorithms", "algorithms --for table.csv --label kind --try"
     parser = _verb(verbs, "lists:list_all", what, more, *examples, name="list")
-    kinds = ("algorithms", "datasets", "tasks", "splits", "experiments")
-    what = f"list only this kind, in more detail: {', '.join(kinds)} (default: all)"
-    parser.add("what", "KIND", what, nargs="?", choices=kinds)
+    what = f"list only this kind, in more detail: {', '.join(LISTED)} (default: all)"
+    parser.add("what", "KIND", what, nargs="?", choices=LISTED)
     what = (
         "with 'list algorithms': recommend one for this data, from results on data of this kind "
         "and size"

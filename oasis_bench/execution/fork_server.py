@@ -34,7 +34,6 @@ import traceback
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from importlib import import_module
 from multiprocessing.connection import Connection, Pipe, wait
 from multiprocessing.reduction import recv_handle, send_handle
 from pathlib import Path
@@ -46,6 +45,7 @@ from oasis_bench.system import (
     UsageError,
     adopt_orphans,
     die_with_parent,
+    import_packages,
     kill_marked,
 )
 
@@ -242,9 +242,7 @@ def serve(prepare: str, descriptor: int, packages: Sequence[str]) -> None:
         signal.signal(number, signal.SIG_IGN)
     control = Connection(descriptor)
     gc.disable()  # imports leave no garbage, and looking for it takes a fifth of their time
-    for package in packages:
-        with suppress(ImportError):  # its use says so
-            import_module(package)
+    import_packages(packages)
     pkgutil.resolve_name(prepare)()
     gc.enable()
     with suppress(EOFError, OSError):

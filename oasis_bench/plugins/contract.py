@@ -165,9 +165,7 @@ class LearnerContract:
             pytest.skip(str(refused))
         vectors, others = (sparse.csr_array(it).toarray() for it in made)
         found = vectors @ others.T
-        scorer: Any = getattr(
-            fitted, "learner_", fitted
-        )  # of a learner on embeddings: the last one
+        scorer: Any = getattr(fitted, "learner_", fitted)  # of one on embeddings: its last learner
         expected = as_inner_product(type(scorer), fitted.similarity(X[:7], X))
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * expected.std())
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from oasis_bench.system import UsageError, cache_home, whole_file
 
-PACKAGES = ("oasis_bench", "oasis_bench.algorithms", "oasis_bench.datasets")
+WINGS = ("oasis_bench.algorithms", "oasis_bench.datasets")
 SUFFIXES = {".py", ".pyi", ".pyx", ".h", ".so", ".toml"}
 
 
@@ -48,6 +48,6 @@ def _installed() -> str:
 
 def _watched() -> Iterator[Path]:
     yield from map(Path, sys.path)
-    for name in PACKAGES:
+    for name in ("oasis_bench", *WINGS):
         for folder in map(Path, import_module(name).__path__):
             yield from sorted(one for one in folder.rglob("*.*") if one.suffix in SUFFIXES)

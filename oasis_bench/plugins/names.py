@@ -16,7 +16,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
-from oasis_bench.plugins.index import remembered
+from oasis_bench.plugins.index import WINGS, remembered
 from oasis_bench.system import UsageError, open_regular, quoted, unknown_name
 
 FILE, FOLDER, TRIPLETS = "file", "images", "judged-triplets"
@@ -25,9 +25,6 @@ PATH_DATASETS = (FILE, FOLDER, TRIPLETS)
 
 LONGEST_HEADER = 65_536
 """Bytes to read of the first line of a CSV file."""
-
-
-WINGS = ("oasis_bench.algorithms", "oasis_bench.datasets")
 
 
 def installed(kind: str) -> list[EntryPoint]:

@@ -130,8 +130,8 @@ def export_trec(
     precision, and break ties by the item's name; oasis-bench breaks them by a random order
     (see `tasks.ranking`).  These scores fall strictly and are exact in single precision for up to
     2**24 items, so that every program uses the order that was evaluated here.  The learner's scores
-    are in the folder `predictions` of the run.  If a query's
-    group is left out, the last item has more than 1.
+    are in the folder `predictions` of the run.  If a query's group is left out, the last item has
+    more than 1.
 
     A query without a relevant test item counts in no measure here and is in neither file.
     Of the measures, mAP is trec_eval's `map`, precision at k `P_k`, R-precision `Rprec`, nDCG

@@ -41,6 +41,7 @@ from .machine import (
 from .work import (
     THREAD_VARIABLES as THREAD_VARIABLES,
     derive_seed as derive_seed,
+    import_packages as import_packages,
     n_blas_threads as n_blas_threads,
     one_blas_thread as one_blas_thread,
     shared as shared,

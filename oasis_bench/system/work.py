@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import lru_cache
+from importlib import import_module
 from threading import Lock
 from typing import Any, TypeAlias, TypeVar
 
@@ -42,6 +43,13 @@ class _OneBlasThread:
             self._n_inside -= 1
             if not self._n_inside:
                 self._limit.restore_original_limits()
+
+
+def import_packages(names: Iterable[str]) -> None:
+    """Import those of the packages that are installed; the use of another one says so."""
+    for name in names:
+        with suppress(ImportError):
+            import_module(name)
 
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")

@@ -239,13 +239,12 @@ class Split(ABC):
         if budget is None or "label_budget" in self.unread:
             return drawn
         order = np.random.default_rng(seed).permutation(drawn.train)
-        y = np.asarray(rows.y)[order]
         if self.knows_classes:
-            kept = np.concatenate([np.flatnonzero(y == one)[:budget] for one in np.unique(y)])
+            kept = np.isin(order, few_of_each(rows.y, drawn.train, budget, seed))
         else:
-            first = np.sort(np.unique(y, return_index=True)[1])[:budget]
-            kept = np.flatnonzero(np.isin(y, y[first]))
-        return drawn._replace(train=order[np.sort(kept)])
+            y = np.asarray(rows.y)[order]
+            kept = np.isin(y, y[np.sort(np.unique(y, return_index=True)[1])[:budget]])
+        return drawn._replace(train=order[kept])
 
     @abstractmethod
     def inner_folds(

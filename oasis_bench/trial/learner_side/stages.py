@@ -20,7 +20,6 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from copy import copy
-from importlib import import_module
 from io import BytesIO, TextIOWrapper
 from itertools import groupby
 from numbers import Real
@@ -47,7 +46,14 @@ from oasis_bench.plugins import (
     without_votes,
     write_model,
 )
-from oasis_bench.system import THREAD_VARIABLES, Processes, error_line, n_blas_threads, slices
+from oasis_bench.system import (
+    THREAD_VARIABLES,
+    Processes,
+    error_line,
+    import_packages,
+    n_blas_threads,
+    slices,
+)
 from oasis_bench.tasks import Split, block_size, evaluate_ranking, kernel_ready
 from oasis_bench.trial import wall
 from oasis_bench.trial.learner_side.fit_data import FitData
@@ -177,7 +183,7 @@ def _tune(stage: wall.Stage, channel: Channel) -> None:
     """Tune on the inner folds."""
     assignment, by_scaling = stage.assignment, attrgetter("scaling")
     learner = assignment.learner()
-    _import_packages(learner)  # off the clock, and once for the processes of all folds
+    import_packages(learner.imports)  # off the clock, and once for the processes of all folds
     items = wall.map_items(channel.receive_file())
     stopwatch = Stopwatch(lambda phase: channel.send(wall.PhaseBegan(phase)))
     start = time.perf_counter()
@@ -221,7 +227,7 @@ def _fit(stage: wall.Stage, channel: Channel) -> None:
     channel.send(wall.PhaseBegan(wall.FIT))
     # Items are sent only now, with the clock running, so that no work on them is free.
     items = wall.map_items(channel.receive_file())
-    data = FitData.of(*items[:3], assignment.seeds.judgements)
+    data = FitData.of(*items.to_fit, assignment.seeds.judgements)
     with _limited_to(assignment.threads):  # also libraries loaded by now
         threads = n_blas_threads()
         meter = Meter(stage.server)
@@ -392,7 +398,7 @@ def _replay(stage: wall.Stage, channel: Channel) -> None:
     """
     assignment, tuned = stage.assignment, stage.tuned
     training, test = (wall.map_items(channel.receive_file()) for _ in range(2))
-    X, data = training.X, FitData.of(*training[:3], assignment.seeds.judgements)
+    X, data = training.X, FitData.of(*training.to_fit, assignment.seeds.judgements)
     learner = make_learner(assignment, tuned.params, assignment.seeds.fit)
     assert tuned.last_checkpoint is not None
     done = 0
@@ -448,13 +454,6 @@ def _scorer(
     return lambda part: learner.score_embeddings(queries[part], embedded), "score_embeddings"
 
 
-def _import_packages(learner: type[MetricLearner]) -> None:
-    """Import the packages of a learner, without a time limit: half an import is of no use."""
-    for package in learner.imports:
-        with suppress(ImportError):
-            import_module(package)
-
-
 def _warm_up(stage: wall.Stage, channel: Channel) -> None:
     """Fit and score a few items, so that lazy imports and first calls are not timed.
 
@@ -465,11 +464,11 @@ def _warm_up(stage: wall.Stage, channel: Channel) -> None:
     n_steps = None if stage.tuned.n_steps is None else 10
     assignment = stage.assignment
     learner = make_learner(assignment, stage.tuned.params, assignment.seeds.warm_up, n_steps)
-    _import_packages(type(learner))
+    import_packages(learner.imports)  # without a time limit: half an import is of no use
     # Some learners fail on so few items.  Any other error occurs again on the clock.
     seconds = min(WARM_UP_SECONDS, (assignment.budget_seconds or math.inf) / 2)
     with suppress(Exception), time_limit(seconds):
-        FitData.of(*few[:3], assignment.seeds.judgements).fit(learner)
+        FitData.of(*few.to_fit, assignment.seeds.judgements).fit(learner)
         for gallery in stage.galleries:
             score, _ = _scorer(learner, gallery, few.X, few.X)
             score(slice(0, 2))
@@ -477,7 +476,7 @@ def _warm_up(stage: wall.Stage, channel: Channel) -> None:
 
 def _refuse(learners: Iterable[MetricLearner], items: wall.Items) -> None:
     """Raise NotApplicableError if any of the learners refuses the items."""
-    data = FitData.of(*items[:3], seed=0)
+    data = FitData.of(*items.to_fit, seed=0)
     for learner in learners:
         if data.reads_labels(learner) and (reason := learner.refusal(items.X, items.y)):
             raise wall.NotApplicableError(reason)

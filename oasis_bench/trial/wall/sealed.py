@@ -45,6 +45,11 @@ class Items(NamedTuple):
     judgements: Judgements | None = None
     groups: npt.NDArray[np.int64] | None = None
 
+    @property
+    def to_fit(self) -> tuple[Any, Any, Judgements | None]:
+        """What a learner gets to fit on: all but the groups."""
+        return self.X, self.y, self.judgements
+
 
 def seal_items(items: Items) -> int:
     """Write items into a sealed file; return its descriptor.
