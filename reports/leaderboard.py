@@ -19,11 +19,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 from scipy import sparse
 
-from oasis_bench.analysis import Leaderboard
+from oasis_bench.analysis import Leaderboard, best_elsewhere, bootstrap_intervals, rule_gains
 from oasis_bench.data import LabelledRows
 from oasis_bench.experiment import Experiment
 from oasis_bench.reports import figure_style as fs, figures
-from oasis_bench.reports.export import SIZES, kind_of, read_results, size_group
+from oasis_bench.reports.export import SIZES, kind_of, read_results
 from oasis_bench.reports.measures import side_by_side
 from oasis_bench.reports.report_files import write_page
 from oasis_bench.reports.table import (
@@ -219,7 +219,7 @@ def _of_task(boards: Sequence[Leaderboard]) -> dict[str, Any]:
         "standings": [standing_table(it) for it in boards],
         "sentences": list(sentences(board)),
         "reductions": _reductions(board),
-        "recommendation": _recommendation(board),
+        "recommendation": _advice(board)[1],
         "against_time": _against_time(board),
         "wins": _wins_table(board),
         "scores": _scores_table(board),
@@ -417,17 +417,47 @@ def draw_reductions(axes: Axes, board: Leaderboard) -> None:
     axes.grid(visible=False, axis="y")
 
 
-def _recommendation(board: Leaderboard) -> str:
-    """Say which learner to take, for all data or for a kind of them."""
+USES = {"direct": "used directly", "posterior": "used by posterior"}
+
+
+def _advice(board: Leaderboard, known: pd.DataFrame | None = None) -> tuple[str, str]:
+    """Return the learner to take, and say so with its use and the gain of learning over none.
+
+    `known` has one row: what is known of some data (`Leaderboard.known`).  Without it, and where no
+    rule that knows it is better, the answer is the best one for all data.
+    """
     if len(board.corpora) < Leaderboard.LEAST_CORPORA:
-        return sentence("too_few", least=Leaderboard.LEAST_CORPORA)
-    better = [
-        f"{row['learner']} for {row['group']} ({sentence('regret', row=row)})"
-        for row in board.recommendations(FACETS).to_dict("records")
-        if row["low"] > 0
-    ]
-    others = f"Better for some data: {'; '.join(better)}." if better else sentence("for_all")
-    return f"{sentence('take', learner=board.best_on_average)} {others}"
+        return "", sentence("too_few", least=Leaderboard.LEAST_CORPORA)
+    saved, baseline = board.saved[board.ranked], board.baseline
+    learned = saved.drop(columns=baseline)
+    gain = best_elsewhere(learned) - saved[baseline]
+    [(low, high)] = bootstrap_intervals(gain.to_frame(), "mean").to_numpy()
+    best, why = _choice(board, learned if low > 0 else saved[[baseline]], known)
+    of_uses = pd.DataFrame({use: board.of_use(use)[best] for use in USES}).dropna()
+    use, why_use = _choice(board, of_uses, known) if len(of_uses) else ("direct", "")
+    words = {
+        "learner": f"{best}, {USES[use]}",
+        "gain": f"{percent(gain.mean())} points [{percent(low)}, {percent(high)}]",
+        "reasons": " ".join(filter(None, (why, why_use))) or sentence("for_all"),
+        "n": len(gain),
+    }
+    return best, sentence("take" if low > 0 else "leave", baseline=baseline, **words)
+
+
+def _choice(
+    board: Leaderboard, options: pd.DataFrame, known: pd.DataFrame | None
+) -> tuple[str, str]:
+    """Return the best option on average, or by the best rule that is better, and why by a rule."""
+    groups = board.groups(board.known)
+    gains = rule_gains(options, groups)
+    if known is None or not gains["is_better"].any():
+        return str(options.mean().idxmax()), ""
+    facet = str(gains["gain"].where(gains["is_better"]).idxmax())
+    group = str(board.groups(known)[facet].iloc[0])
+    alike = options[groups.loc[options.index, facet] == group]
+    of_those = alike if len(alike) >= Leaderboard.LEAST_CORPORA else options
+    best = str(of_those.mean().idxmax())
+    return best, sentence("by_rule", best=USES.get(best, best), group=group, row=gains.loc[facet])
 
 
 def recommend(
@@ -439,41 +469,26 @@ def recommend(
     no_task: Callable[[str], str | None],
     no_learner: Callable[[str], str | None],
 ) -> str:
-    """Recommend one of `learners` for a data set on each task, by the results in `paths`.
+    """Recommend one of `learners` and its use for a data set on each task, by results in `paths`.
 
     `items` is the noun for the items of the data set, and `features` is its option of this name.
     `no_task` says why the data set is not for a task, and `no_learner` why a learner cannot learn
     from it.
     """
-    n_features = rows.prepared().shape[1]
-    sizes = zip(SIZES, (rows.X.shape[0], n_features), strict=True)
-    groups = [_kind_of_rows(items, features, rows), *(size_group(*size) for size in sizes)]
-    texts = [f"This data belongs to the groups: {', '.join(groups)}."]
+    kind, n_classes = _kind_of_rows(items, features, rows), len(rows.class_names)
+    sizes = (n_classes, rows.X.shape[0] / 2 / n_classes, rows.prepared().shape[1])
+    known = pd.DataFrame([[kind, *sizes]], columns=["kind", "classes", "rows a class", "features"])
+    sized = ", ".join(f"{own:,.0f} {name}" for name, own in known.loc[0].drop("kind").items())
+    texts = [f"This data: {kind}, {sized} (half of the rows learn)."]
     for whole in _cells_by_task(paths, None, None, BASELINE)[0].values():
-        cells = whole[whole["learner"].isin({*learners, BASELINE})]
-        board = Leaderboard.of(cells, BASELINE)
-        by = f"{board.measure} ({board.task})"
+        board = Leaderboard.of(whole[whole["learner"].isin({*learners, BASELINE})], BASELINE)
+        by = f"{task_title(board.task)} ({board.measure})"
         if reason := no_task(board.task):
             texts.append(f"{by}: not on this data: {reason}.")
             continue
-        if len(board.corpora) < Leaderboard.LEAST_CORPORA:
-            texts.append(f"{by}: {_recommendation(board)}")
-            continue
-        best = board.best_on_average
-        why = sentence("best_on_average")
-        found = board.recommendations(FACETS).to_dict("records")
-        if of_data := [row for row in found if row["group"] in groups and row["low"] > 0]:
-            row = max(of_data, key=lambda it: float(it["gain"]))
-            why = f"better for {row['group']} than {best}, the best on average "
-            why += f"({sentence('regret', row=row)})"
-            best = row["learner"]
-            board = Leaderboard.of(cells[cells[row["facet"]] == row["group"]], board.baseline)
-        ends = [f"error_reduction{end}" for end in ("", "_low", "_high", "_mean")]
-        median, low, high, mean = map(percent, board.learners.loc[best, ends])
-        saves = f" Its error reduction against {board.baseline} on {len(board.corpora)} data sets: "
-        saves += f"median {median} % [{low}, {high}], mean {mean} %."
-        texts.append(f"{by}: take {best}. It is {why}.{saves * (best != board.baseline)}")
-        if reason := no_learner(best):
+        best, advice = _advice(board, known)
+        texts.append(f"{by}: {advice}")
+        if best and (reason := no_learner(best)):
             texts[-1] += f" But {reason}."
     return "\n".join(line for text in texts for line in wrapped(text))
 

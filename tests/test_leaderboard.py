@@ -13,7 +13,15 @@ from fake_runs import fake_trial, fake_trials
 from PIL import Image
 from scipy import stats
 
-from oasis_bench.analysis import Leaderboard, bootstrap_intervals, domains_of, p_values_against
+from oasis_bench.analysis import (
+    Leaderboard,
+    best_elsewhere,
+    bootstrap_intervals,
+    domains_of,
+    leaderboard,
+    p_values_against,
+    rule_gains,
+)
 from oasis_bench.command_line import main
 from oasis_bench.experiment import LearnerSpec, read_experiment
 from oasis_bench.reports.leaderboard import sentences, standing_table
@@ -219,35 +227,44 @@ def test_each_corpus_of_the_suite_has_a_domain():
         assert domains_of([name]) != [name]
 
 
-def test_a_group_has_a_learner_of_its_own_where_that_saves_regret():
-    kinds = ["tables"] * 6 + ["pictures"] * 6
-    cells = cells_of(
-        {
-            "Euclidean": [0.0] * 12,
-            "A": [0.5] * 6 + [0.2] * 6,
-            "B": [0.1] * 6 + [0.6, 0.5, 0.4] * 2,
-        },
-        kind=kinds,
-    )
-    found = Leaderboard.of(cells, "Euclidean").recommendations(["kind"])
-    rows = found.set_index("group")
-    # The best of all is A, .35 against .3, also where one corpus is left out.
-    assert rows["learner"].to_dict() == {"tables": "A", "pictures": "B"}
-    assert rows.loc["tables", ["regret_of_group", "regret_of_all", "gain"]].tolist() == [0, 0, 0]
-    of_pictures = rows.loc["pictures", ["regret_of_group", "regret_of_all", "gain"]]
-    assert of_pictures.tolist() == pytest.approx([0, 0.3, 0.3])
-    assert 0.2 <= rows.loc["pictures", "low"] < 0.3 < rows.loc["pictures", "high"] <= 0.4
+def test_a_rule_by_kind_gains_where_a_kind_has_another_best_option():
+    kinds = pd.DataFrame({"kind": ["tables"] * 6 + ["pictures"] * 6})
+    options = pd.DataFrame({"A": [0.5] * 6 + [0.2] * 6, "B": [0.1] * 6 + [0.6, 0.5, 0.4] * 2})
+    gains = rule_gains(options, kinds).loc["kind"]
+    # A is the best of all, .35 against .3, also where one is left out: five others are too few.
+    assert gains[["gain", "p", "is_better"]].tolist() == [0, 1, False]
+    options, kinds = (pd.concat([it, it], ignore_index=True) for it in (options, kinds))
+    gains = rule_gains(options, kinds).loc["kind"]
+    # Now eleven are alike: pictures get B, which gains .3 on average, and tables stay at A.
+    assert gains["gain"] == pytest.approx(0.15)
+    assert gains["is_better"]
+    assert 0.05 < gains["low"] < 0.15 < gains["high"] < 0.25
 
 
-def test_chance_alone_seldom_gives_a_group_a_learner_of_its_own():
+def test_a_rule_learns_nothing_from_the_domain_that_is_left_out(monkeypatch):
+    """All pictures are of one domain, so the rule has no picture to learn from."""
+    pictures = [f"keel {name}" for name in "abcdefgh"]
+    names = [*"abcdefghi", *pictures]
+    options = pd.DataFrame({"A": [0.5] * 9 + [0.2] * 8, "B": [0.1] * 9 + [0.6] * 8}, names)
+    kinds = pd.DataFrame({"kind": ["tables"] * 9 + ["pictures"] * 8}, names)
+    assert rule_gains(options, kinds).loc["kind", "gain"] == pytest.approx(0.4 * 8 / 17)
+    monkeypatch.setattr(leaderboard, "_domains", lambda: dict.fromkeys(pictures, "animals"))
+    assert rule_gains(options, kinds).loc["kind", "gain"] == 0
+
+
+def test_chance_alone_seldom_makes_a_rule():
     rng, n_found = np.random.default_rng(2), 0
-    for _ in range(40):
-        scores = {name: 0.4 + 0.3 * rng.random(16) for name in "ABCD"}
-        cells = cells_of({"Euclidean": [0.5] * 16, **scores}, kind=["x", "y"] * 8)
-        found = Leaderboard.of(cells, "Euclidean").recommendations(["kind"])
-        n_found += (found["low"] > 0).sum()
-        assert (found["learner"] == found["best_of_group"])[found["low"] > 0].all()
-    assert n_found <= 6  # of 80
+    kinds = pd.DataFrame({"kind": ["x", "y"] * 8})
+    for _ in range(60):
+        options = pd.DataFrame(0.3 * rng.random((16, 4)), columns=[*"ABCD"])
+        n_found += rule_gains(options, kinds).loc["kind", "is_better"]
+    assert n_found <= 4
+
+
+def test_the_best_elsewhere_is_chosen_without_the_corpus():
+    saved = pd.DataFrame({"A": [0.0, 0.5, 0.4], "B": [0.9, 0.0, 0.1]})
+    # Without the first A is best, .45 against .05; without the others B, .5 and .45.
+    assert best_elsewhere(saved).tolist() == [0.0, 0.0, 0.1]
 
 
 @pytest.fixture
@@ -284,23 +301,45 @@ def recommended(tmp_path, capsys):
 
 
 def test_the_learner_for_data_of_a_kind_and_size(recommended, tmp_path):
-    """The hand case above: LDA saves .5 or .2, a mean of .35, and OASIS .5 of pictures."""
+    """LDA saves .5 or .2, a mean of .35; OASIS saves .1 or .5, a mean of .3: .05 too little."""
     table = tmp_path / "flowers.csv"
     table.write_text("w,x,kind\n" + "".join(f"1.5,{t},a\n2.5,{t},b\n" for t in "abcdefghijkl" * 2))
     status, out, err = recommended("--for", table, "--label", "kind")
     assert (status, err) == (0, "")
-    groups = "tables, up to 300 training items, 11 to 100 features"
-    assert out.startswith(f"This data belongs to the groups: {groups}. mAP (retrieval): take LDA. ")
-    assert "mAP (unseen-classes): not on this data: it has 2 classes, and 7 are needed." in out
-    assert "take LDA. It is the best on average, and none is significantly better for" in out
-    assert "reduction against Euclidean on 12 data sets: median +35 % [+20, +50], mean" in out
+    assert out.startswith("This data: tables, 2 classes, 12 rows a class, 13 features (half of the")
+    assert "Retrieval (mAP): take LDA, used directly. Learning adds +35 points [+" in out
+    assert "Unseen classes (mAP): not on this data: it has 2 classes, and 7 are needed." in out
+    assert (
+        "the mean over 12 data sets of the learner that is best on the others. This is for all"
+        in out
+    )
     assert out.endswith(f"bench run --dataset {table} --algorithms all --label kind")
     status, out, err = recommended("--for", "digits")
     assert (status, err) == (0, "")
-    assert "groups: pictures, over 1,000 training items, 11 to 100 features. " in out
-    assert "take OASIS. It is better for pictures than LDA, the best on average (regret" in out
-    assert "Euclidean on 6 data sets: median +50 % [+40, +60], mean +50 %." in out
-    assert "regret 0.000 instead of 0.300, gain 0.300 [0." in out
+    assert "Retrieval (mAP): take LDA, used directly. " in out
+
+
+def test_a_rule_by_kind_is_used_where_it_gains(recommended, tmp_path):
+    for path in list((tmp_path / "suite").glob("*.csv")):  # twelve of each kind: eleven are alike
+        twin = pd.read_csv(path).assign(
+            corpus=f"twin of {path.stem}", dataset=f"twin of {path.stem}"
+        )
+        twin.to_csv(tmp_path / "suite" / f"twin-{path.name}", index=False)
+    status, out, err = recommended("--for", "digits")
+    assert (status, err) == (0, "")
+    assert "Retrieval (mAP): take OASIS, used directly. Learning adds +35 points [+" in out
+    assert "OASIS is for pictures: this rule gains 15.0% [" in out
+
+
+def test_data_on_which_no_learner_gains_is_left_as_it_is(recommended, tmp_path):
+    for path in (tmp_path / "suite").glob("*.csv"):
+        rows = pd.read_csv(path)
+        gain = (rows["learner"] == "LDA") * (0.01 if int(path.stem[1:]) % 2 else -0.01)
+        rows.assign(mean=0.5 + gain).to_csv(path, index=False)
+    status, out, err = recommended("--for", "digits")
+    assert (status, err) == (0, "")
+    assert "Retrieval (mAP): leave the data as they are: Euclidean, used directly. " in out
+    assert "of error reduction to Euclidean with the same labels (mean over 12 data sets)" in out
 
 
 def test_a_folder_of_pictures_is_recommended_for_without_features_of_them(recommended, tmp_path):
@@ -310,7 +349,7 @@ def test_a_folder_of_pictures_is_recommended_for_without_features_of_them(recomm
         Image.new("RGB", (8, 8)).save(path)  # too small for any visual word
     status, out, err = recommended("--for", tmp_path / "mine")
     assert (status, err) == (0, "")
-    assert "groups: pictures, up to 300 training items, over 100 features. " in out
+    assert out.startswith("This data: pictures, 2 classes, 1 rows a class, ")
 
 
 def test_a_table_of_counts_or_of_many_real_columns_is_of_their_kind(recommended, tmp_path):
@@ -322,7 +361,9 @@ def test_a_table_of_counts_or_of_many_real_columns_is_of_their_kind(recommended,
     ):
         np.savez(tmp_path / "X.npz", X=X, y=np.arange(30) % 3)
         _, out, _ = recommended("--for", tmp_path / "X.npz")
-        assert f"groups: {kind}, up to 300 training items, over 100 features. " in out
+        assert out.startswith(
+            f"This data: {kind}, 3 classes, 5 rows a class, {X.shape[1]} features "
+        )
 
 
 def test_for_judged_triplets_the_learners_of_triplets_are_named(recommended, tmp_path):

@@ -23,8 +23,14 @@ from scipy import stats
 
 from oasis_bench.analysis.statistics import CONFIDENCE, LEVEL, RESAMPLES, holm
 
+BASELINES = ("Euclidean", "Covariance", "NearestNeighbourMemory", "ClassifierPosterior")
+"""Learners of the suite that learn no metric from the labels."""
+
 DECIMALS = 9
 """Differences of scores are rounded to so many decimals, so that equal scores are ties."""
+
+SHUFFLES = 999
+"""The number of shuffles of a test."""
 
 FEW_CORPORA = 10
 """Up to this number, p-values of tied differences are exact; for more, SciPy approximates them."""
@@ -158,63 +164,110 @@ class Leaderboard:
         return [str(name) for name in self.learners.index[self.learners["ranked"]]]
 
     @property
+    def metrics(self) -> list[str]:
+        """The ranked learners that learn a metric, the best first."""
+        return [name for name in self.ranked if name not in BASELINES]
+
+    @property
     def best_on_average(self) -> str:
         """The ranked learner with the highest mean error reduction."""
         return str(self.learners.loc[self.ranked, "error_reduction_mean"].idxmax())
 
-    def recommendations(self, facets: Sequence[str]) -> pd.DataFrame:
-        """Recommend a ranked learner for each group of corpora, if it beats one for all.
+    def of_use(self, use: str) -> pd.DataFrame:
+        """Return the error reduction of each learner in one use on each corpus.
 
-        Each corpus of a group is left out in turn.  The best learner of the group's other corpora,
-        by mean error reduction, is compared with the best of all other corpora.  The regret of a
-        learner is its loss on the left-out corpus against the best learner there.  The gain is the
-        regret of the best of all minus the regret of the best of the group.
-
-        `facets` are columns of `cells` whose values are groups.
-
-        Returns
-        -------
-        DataFrame
-            A row for each group of at least `LEAST_CORPORA` corpora: facet, group, corpora, learner
-            (the recommended one: the best of the group if the gain's interval is above zero, else
-            the best of all), best_of_group, regret_of_group, regret_of_all (means), gain, low,
-            high.
+        `use` is 'direct' or 'posterior'.  NaN where it is not known or not offered.
         """
-        rows: list[dict[str, Any]] = []
-        saved = self.saved[self.ranked]
-        for facet in facets:
-            for group, own_cells in self.cells.groupby(facet, sort=False):
-                own = _error_reductions(own_cells, self.baseline, self.ranked)[0]
-                if len(own) < self.LEAST_CORPORA:
-                    continue
-                best_without = [
-                    [str(of.drop(index=it).mean().idxmax()) for of in (own, saved)]
-                    for it in own.index
-                ]
-                regrets = np.array(
-                    [
-                        [own.loc[it].max() - own.at[it, name] for name in names]
-                        for it, names in zip(own.index, best_without, strict=True)
-                    ]
-                )
-                gains = pd.Series(regrets[:, 1] - regrets[:, 0], own.index)
-                [(low, high)] = bootstrap_intervals(gains.to_frame(), "mean").to_numpy()
-                best = str(own.mean().idxmax())
-                rows.append(
-                    {
-                        "facet": facet,
-                        "group": group,
-                        "corpora": len(own),
-                        "learner": best if low > 0 else str(saved.mean().idxmax()),
-                        "best_of_group": best,
-                        "regret_of_group": regrets[:, 0].mean(),
-                        "regret_of_all": regrets[:, 1].mean(),
-                        "gain": gains.mean(),
-                        "low": low,
-                        "high": high,
-                    }
-                )
-        return pd.DataFrame(rows)
+        cells = self.cells.assign(score=self.cells.get(use, math.nan))
+        saved, is_own = _error_reductions(cells, self.baseline, list(map(str, self.saved)))
+        return saved.where(is_own)
+
+    @property
+    def choices(self) -> dict[str, pd.DataFrame]:
+        """The error reductions of the options of each choice, (n_corpora, n_options), without NaN.
+
+        'adapt': the metric that is best on the other corpora, or the baseline.  'method': the
+        ranked learners.  'use': the median of the metrics by posterior, or directly.
+        """
+        metrics, uses = self.saved[self.metrics], ("posterior", "direct")
+        adapted = {"adapt": best_elsewhere(metrics), "leave": self.saved[self.baseline]}
+        typical = {use: self.of_use(use)[self.metrics].median(axis=1) for use in uses}
+        return {
+            "adapt": pd.DataFrame(adapted),
+            "method": self.saved[self.ranked],
+            "use": pd.DataFrame(typical).dropna(),
+        }
+
+    @property
+    def known(self) -> pd.DataFrame:
+        """What is known of each corpus before a run, (n_corpora, n_facets): its kind and sizes."""
+        cells = self.cells.assign(rows=self.cells["n_train"] / self.cells["n_classes"])
+        of_corpora = cells.groupby("corpus")
+        sizes = of_corpora[["n_classes", "rows", "n_features"]].median()
+        sizes.columns = ["classes", "rows a class", "features"]
+        return pd.DataFrame({"kind": of_corpora["kind"].first(), **sizes}).loc[self.corpora]
+
+    def groups(self, known: pd.DataFrame) -> pd.DataFrame:
+        """Return the group of data by each facet: the kind, or the side of the corpora's median."""
+        groups = known[["kind"]].copy()
+        for facet, middle in self.known.median(numeric_only=True).items():
+            above, to = f"over {middle:,.0f} {facet}", f"up to {middle:,.0f} {facet}"
+            groups[facet] = known[facet].gt(middle).map({True: above, False: to})
+        return groups
+
+
+def best_elsewhere(saved: pd.DataFrame) -> pd.Series[float]:
+    """Return, for each corpus, the value of the option with the best mean over all others."""
+    best = {it: saved.drop(index=it).mean().idxmax() for it in saved.index}
+    return pd.Series({it: saved.at[it, name] for it, name in best.items()}, dtype=float)
+
+
+def rule_gains(options: pd.DataFrame, groups: pd.DataFrame) -> pd.DataFrame:
+    """Test rules that choose an option by what is known of a corpus before a run.
+
+    The rule of a facet chooses, for each corpus, the option with the best mean over the corpora of
+    the same group and of other domains; with fewer than `Leaderboard.LEAST_CORPORA` of them, the
+    constant answer: the option with the best mean over all corpora of other domains.
+
+    The choices for two corpora have most of their data in common, so that an interval alone is
+    above 0 in one of six cases by chance.  The p-value is the share of shuffles of the groups that
+    gain as much.
+
+    Parameters
+    ----------
+    options : DataFrame of shape (n_corpora, n_options)
+        Error reductions.
+    groups : DataFrame of shape (n_corpora, n_facets)
+
+    Returns
+    -------
+    DataFrame
+        A row for each facet: gain (the mean of the chosen value minus that of the constant answer)
+        with low and high, p (of shuffles, with Holm's correction over the facets), and is_better:
+        whether p is significant and low above 0.
+    """
+    values, rng = options.to_numpy(), np.random.default_rng(0)
+    domains = np.array(domains_of(options.index))
+    is_other = domains[:, None] != domains
+
+    def gains(of: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+        is_alike = is_other & (of[:, None] == of)
+        constant = (is_other @ values).argmax(axis=1)
+        is_enough = is_alike.sum(axis=1) >= Leaderboard.LEAST_CORPORA
+        chosen = np.where(is_enough, (is_alike @ values).argmax(axis=1), constant)
+        every = np.arange(len(values))
+        return np.asarray(values[every, chosen] - values[every, constant])
+
+    table = groups.loc[options.index].apply(lambda own: gains(own.to_numpy()))
+    p_values = {}
+    for facet, own in groups.loc[options.index].items():
+        shuffled = [gains(rng.permutation(own.to_numpy())).mean() for _ in range(SHUFFLES)]
+        as_good = np.count_nonzero(np.array(shuffled) >= table[facet].mean())
+        p_values[facet] = (1 + as_good) / (1 + SHUFFLES)
+    found = bootstrap_intervals(table, "mean").assign(
+        gain=table.mean(), p=holm(pd.Series(p_values))
+    )
+    return found.assign(is_better=found["p"].le(LEVEL) & found["low"].gt(0))
 
 
 def _error_reductions(

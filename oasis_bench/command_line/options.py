@@ -315,8 +315,8 @@ def _add_list(verbs: Any) -> None:
     what = f"list only this kind, in more detail: {', '.join(LISTED)} (default: all)"
     parser.add("what", "KIND", what, nargs="?", choices=LISTED)
     what = (
-        "with 'list algorithms': recommend one for this data, from results on data of this kind "
-        "and size"
+        "with 'list algorithms': recommend one for this data and its use, or to learn nothing, for "
+        "known and for new classes, from results"
     )
     parser.add("--for", "NAME|PATH", what, dest="dataset")
     what = "with --for: a folder of results (default: those of the suite)"

@@ -17,6 +17,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from scipy import sparse
+
 from oasis_bench.analysis import compare_runs
 from oasis_bench.command_line.options import EVERY_LEARNER, MODEL_SETTINGS, make_parser
 from oasis_bench.command_line.parsing import DATA_OPTIONS, joined_options
@@ -298,7 +300,10 @@ def recommend(options: argparse.Namespace) -> int:
 
     def no_learner(name: str) -> str | None:
         learner = registry.algorithms[name]()
-        return learner.refusal(rows.items(learner.takes), rows.y)
+        items = rows.items(learner.takes)
+        if sparse.issparse(items) and not learner.takes_sparse:
+            return None  # it would learn from a projection, which is not made here
+        return learner.refusal(items, rows.y)
 
     print(reports.recommend([results], names, *of_data, no_task, no_learner))
     return _to_measure(words, options)
