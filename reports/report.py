@@ -18,7 +18,7 @@ from oasis_bench.reports import figures, measures, trials
 from oasis_bench.reports.ratings import rating_tables, read_ratings
 from oasis_bench.reports.report_files import data_uri, render_line, write_page
 from oasis_bench.reports.table import latex_text, plural, series
-from oasis_bench.reports.verdict import answers, next_steps
+from oasis_bench.reports.verdict import answers, headlines, next_steps
 from oasis_bench.reports.view import RunView, refuse_baseline, task_title, view_of
 from oasis_bench.reports.words import WORDS, defined
 from oasis_bench.runs import StoredRun, read_run
@@ -75,6 +75,7 @@ def write_report(folder: Path, baseline: str | None = None, run: StoredRun | Non
         figures=drawn,
         baseline=None if baseline is None else view.marked(baseline),
         answers=answers(view),
+        headlines=headlines(view),
         next_steps=next_steps(view),
         methods=methods(view),
         lost=lost.to_dict("records"),

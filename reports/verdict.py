@@ -65,17 +65,43 @@ def answers(view: RunView, brief: bool = False) -> list[str]:
     return [*lines, *filter(None, [" ".join(last)])] if lines else []
 
 
+def headlines(view: RunView) -> list[str]:
+    """Say in three short sentences for each task whether learning helps, how much, and how used.
+
+    Nothing where no learner votes.
+    """
+    lines = []
+    for task in view.tasks if view.has_posterior else ():
+        if (found := _compared_uses(view, task)) is not None:
+            (known, it), chance = found, _numbers(view, task, found[1])["chance"].iloc[0]
+            helps, best, _ = _gains(view, it)
+            uses = [
+                f"{it.means[name]:.3f} {WORDS['uses'][name.split()[0]]}" for name in it.differences
+            ]
+            last = f"{BASELINE} has {series(uses)}, and chance is {chance:.3f}."
+            lines.append(f"{known} classes: {helps} {best} {last}")
+    return lines
+
+
 def _of_uses(view: RunView, task: str) -> str:
     """Say whether learning a metric helps, and in which use, on the largest class subset."""
+    if (found := _compared_uses(view, task)) is None:
+        return ""
+    known, it = found
+    where = task_title(task).lower(), view.subset_title(it.subset), _number(it, len(it.scores))
+    return f"{known} classes ({', '.join(where)}): {' '.join(_gains(view, it))}"
+
+
+def _compared_uses(view: RunView, task: str) -> tuple[str, Comparison] | None:
+    """Return 'Known' or 'New', and the comparison of uses on the largest class subset with one."""
     learners, split = view.experiment.learners.items(), view.split_of(task)
     learned = [name for name, spec in learners if spec.algorithm not in WITHOUT_METRIC]
     known = "New" if view.info.sources.splits[split].knows_classes is False else "Known"
     for subset in reversed(view.subsets_of(split)):
         it = view.compare_uses(task, subset, learned, BASELINE)
         if it is not None and it.best is not None:
-            where = task_title(task).lower(), view.subset_title(subset), _number(it, len(it.scores))
-            return f"{known} classes ({', '.join(where)}): {' '.join(_gains(view, it))}"
-    return ""
+            return known, it
+    return None
 
 
 def _gains(view: RunView, it: Comparison) -> Iterator[str]:

@@ -12,7 +12,7 @@ from oasis_bench.experiment import Experiment, LearnerSpec
 from oasis_bench.reports import write_report
 from oasis_bench.reports.report_files import unbroken
 from oasis_bench.reports.terminal import MOST_LINES, answer_text, summary_text
-from oasis_bench.reports.verdict import answers, next_steps
+from oasis_bench.reports.verdict import answers, headlines, next_steps
 from oasis_bench.reports.view import view_of
 from oasis_bench.runs import read_run
 
@@ -276,6 +276,13 @@ def test_the_answer_compares_the_best_use_with_both_of_euclidean(tmp_path):
         f"{intervals[1]} by posterior (worse)."
     )
     assert "By posterior: training images vote for the classes" in answers(view_of(run))[-1]
+    chance = view_of(run).numbers["unseen-classes"]["chance"].iloc[0]
+    assert headlines(view_of(run)) == [
+        "New classes: learning a metric helps. The best metric, A by posterior, has mAP 0.700. "
+        f"Euclidean has 0.500 directly and 0.600 by posterior, and chance is {chance:.3f}."
+    ]
+    page = write_report(tmp_path / "run").read_text()
+    assert page.index(headlines(view_of(run))[0]) < page.index("The tests and the costs in words")
 
 
 def test_the_terminal_shows_known_and_new_classes_in_nine_lines(tmp_path):
