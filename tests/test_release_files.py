@@ -1,6 +1,7 @@
-"""Files that a release needs agree with each other: metadata and the recipe."""
+"""Files that a release needs agree with each other: metadata, the recipe, workflows."""
 
 import json
+import os
 import re
 import tomllib
 from pathlib import Path
@@ -71,3 +72,18 @@ def test_the_recipe_needs_what_the_package_needs():
     assert script == [PROJECT["tool"]["cibuildwheel"]["test-command"]]
     (entry,) = recipe["build"]["python"]["entry_points"]
     assert dict([entry.split(" = ")]) == project["scripts"]
+
+
+def test_workflows_run_what_ci_runs_and_build_each_kind_of_wheel():
+    jobs = {
+        name: yaml.safe_load((ROOT / f".github/workflows/{name}.yml").read_text())["jobs"]
+        for name in ("ci", "wheels")
+    }
+    assert {"run": ".ci/run"} in jobs["ci"]["ci"]["steps"]
+    assert os.access(ROOT / ".ci/run", os.X_OK)
+    oldest, newest = jobs["ci"]["ci"]["strategy"]["matrix"]["python"]
+    assert PROJECT["project"]["requires-python"].startswith(f">={oldest}.")
+    settings = PROJECT["tool"]["cibuildwheel"]
+    assert f"-{newest[-1]}]-" in settings["build"]
+    built = [one["arch"] for one in jobs["wheels"]["wheels"]["strategy"]["matrix"]["include"]]
+    assert built == settings["archs"]
