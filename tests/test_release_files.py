@@ -1,4 +1,4 @@
-"""Files that a release needs agree with each other: metadata, the recipe, workflows."""
+"""Files that a release needs agree with each other: metadata, the recipe, workflows, the paper."""
 
 import json
 import os
@@ -15,6 +15,7 @@ ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 CITATION = yaml.safe_load((ROOT / "CITATION.cff").read_text())
 NAMES_ON_CONDA_FORGE = {"matplotlib": "matplotlib-base", "seaborn": "seaborn-base"}
+CITED = re.compile(r"@([a-z]+\d{4}\w*)")
 
 
 def facts_of_zenodo():
@@ -87,3 +88,13 @@ def test_workflows_run_what_ci_runs_and_build_each_kind_of_wheel():
     assert f"-{newest[-1]}]-" in settings["build"]
     built = [one["arch"] for one in jobs["wheels"]["wheels"]["strategy"]["matrix"]["include"]]
     assert built == settings["archs"]
+
+
+def test_the_paper_is_short_and_cites_what_its_bibliography_has():
+    _, header, text = (ROOT / "paper/paper.md").read_text().split("---\n", 2)
+    about = yaml.safe_load(header)
+    assert about["title"] == CITATION["title"]
+    assert 750 <= len(text.split()) <= 1000
+    bibliography = (ROOT / "paper" / about["bibliography"]).read_text()
+    entries = re.findall(r"^@\w+\{(\w+),", bibliography, re.MULTILINE)
+    assert sorted(set(CITED.findall(text))) == sorted(entries)
