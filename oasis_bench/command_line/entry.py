@@ -15,11 +15,13 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
 from functools import partial
 from typing import Any, NoReturn, cast
 
+from oasis_bench import __version__
 from oasis_bench.command_line.options import EVERY_LEARNER, make_parser
-from oasis_bench.command_line.printed import Printed, printed_streams
+from oasis_bench.command_line.printed import Answer, Printed, printed_streams
 from oasis_bench.experiment import built_in_names, read_experiment
 from oasis_bench.plugins import PATH_DATASETS, find_dataset, installed
 from oasis_bench.system import UsageError, error_line, quoted, unknown_name
@@ -81,7 +83,13 @@ def _status(arguments: Sequence[str] | None) -> int:
         gc.enable()
         with warnings.catch_warnings():
             warnings.showwarning = cast(Any, _show_warning)
-            return _carry_out(verb)
+            if not getattr(options, "json", False):
+                return _carry_out(verb)
+            with redirect_stdout(Answer()) as answer:
+                status = _carry_out(verb)
+            about = {"command": options.verb, "version": __version__, "status": status}
+            print(answer.as_json(**about))
+            return status
     except UsageError as error:
         line = str(error)
     except KeyboardInterrupt as interrupt:
