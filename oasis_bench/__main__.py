@@ -1,5 +1,7 @@
 """Entry of `python -m oasis_bench`: checks the installation, then starts the command line."""
 
+# PYTHON_ARGCOMPLETE_OK: its global activation in a shell looks for this.
+
 import gc
 import os
 import signal

@@ -1,5 +1,5 @@
 from .claims_page import write_claims as write_claims
-from .export import export_run as export_run
+from .export import export_run as export_run, result_rows as result_rows
 from .leaderboard import (
     recommend as recommend,
     write_ranks as write_ranks,

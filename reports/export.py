@@ -79,7 +79,7 @@ def export_run(folder: Path, kind: str, output: Path | None = None) -> list[Path
     output = Folder(folder).path(Folder.EXPORT) if output is None else output
     run = read_run(folder)
     if kind == "summary":
-        content = to_csv(result_rows(view_of(run)), float_format="%.6g")
+        content = to_csv(result_rows(run), float_format="%.6g")
         files = {f"{folder.resolve().name}.csv": content}
     else:
         files = {f"{name}.{kind}": WRITERS[kind](table) for name, table in _tables(run).items()}
@@ -120,7 +120,7 @@ def _parquet(table: pd.DataFrame) -> bytes:
 WRITERS = {"csv": _csv, "parquet": _parquet}
 
 
-def result_rows(view: RunView) -> pd.DataFrame:
+def result_rows(run: StoredRun) -> pd.DataFrame:
     """Return a row for each learner, class subset, task, headline and k.
 
     The columns are `COLUMNS`.  mean and sd are of the selected use, direct and posterior are the
@@ -135,7 +135,7 @@ def result_rows(view: RunView) -> pd.DataFrame:
     `kind` is one of `KIND_OF_ITEMS`, 'embeddings', or the noun for the items.  `commit` has all
     commits of the run.
     """
-    parts = []
+    view, parts = view_of(run), []
     for task in view.tasks:
         numbers, split = view.numbers[task], view.split_of(task)
         own = numbers[numbers["name"].isin(view.names(task, "is_shown"))]
@@ -242,7 +242,7 @@ def read_results(paths: Sequence[Path]) -> pd.DataFrame:
 
 def _results_of(path: Path) -> pd.DataFrame:
     """Read the rows of a summary, or make them of a run."""
-    rows = read_summary(path) if path.is_file() else result_rows(view_of(read_run(path)))
+    rows = read_summary(path) if path.is_file() else result_rows(read_run(path))
     rows = rows.reindex(columns=[*TEXTS, *NUMBERS, *MORE_TEXTS, *MORE_NUMBERS])
     seconds = rows["tuning_seconds"].fillna(0) + rows["fit_seconds"]
     for name in ("n_train", "n_features"):

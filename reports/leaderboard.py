@@ -69,8 +69,10 @@ def write_ranks(
     task: str | None = None,
     measure: str | None = None,
     baseline: str = BASELINE,
-) -> tuple[Path, str]:
-    """Compare learners over the corpora of runs and summaries; return the page and a summary.
+) -> tuple[Path, str, pd.DataFrame]:
+    """Compare learners over the corpora of runs and summaries.
+
+    Return the page, a summary, and a row for each learner on each task and group of corpora.
 
     `paths` are runs, summaries, or folders of these.  `measure`, such as 'accuracy@3', is the
     measure of the comparison; the default is the first one of the task.  Without `task`, learners
@@ -80,7 +82,13 @@ def write_ranks(
     Folder(output).make_writable()
     title = f"Learners over {max(len(it.corpora) for it in boards)} data sets"
     page = _write(output, PAGE, title, boards, notes)
-    return page, "\n".join(_summary(boards, notes))
+    rows = [
+        it.learners.reset_index(names="learner").assign(
+            task=it.task, measure=it.measure, group=it.group
+        )
+        for it in boards
+    ]
+    return page, "\n".join(_summary(boards, notes)), pd.concat(rows)
 
 
 def write_side_by_side(folders: Mapping[str, Path], output: Path, what: str) -> Path:

@@ -388,7 +388,7 @@ def test_trials_and_exports_have_both_values_and_the_weight(shown):
     numbers = selection_table(view_of(shown)).numbers.set_index(["learner", "partition"])
     assert numbers.loc[("B", 1), ["blend", "test"]].tolist() == [0.5, 0.61]
     assert numbers.loc[("B", 1), "as_learned"] == pytest.approx(0.51)
-    rows = result_rows(view_of(shown)).set_index(["learner", "measure", "k"])
+    rows = result_rows(shown).set_index(["learner", "measure", "k"])
     assert rows.loc[("A", "mAP", np.nan), "as_learned"].item() == pytest.approx(0.31)
     blends = rows["blend"].groupby("learner").first()
     of_all = {"Euclidean": "", "A": "0", "B": "0 (1); 0.5 (1); 1 (1)", "C": "1", "P": "0.75"}

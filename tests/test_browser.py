@@ -236,7 +236,7 @@ def test_a_leaderboard_begins_with_one_task_and_its_links_lead_to_numbers(driver
             for p in range(2)
         ]
         write_run(tmp_path / name, trials, {"dataset": name, "tasks": list(tasks)})
-    page, _ = write_ranks([tmp_path / "x", tmp_path / "y"], tmp_path / "out")
+    page, *_ = write_ranks([tmp_path / "x", tmp_path / "y"], tmp_path / "out")
     for width in (1280, 400):
         browser.show(driver, page, width)
         assert driver.execute_script("return document.body.scrollWidth") <= width

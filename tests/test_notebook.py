@@ -1,10 +1,12 @@
 """`oasis_bench.run` from Python: the same numbers as the command, what it takes, what it shows."""
 
+import base64
 import doctest
 import importlib.util
 import re
 import subprocess
 import sys
+from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
@@ -319,3 +321,46 @@ def test_tables_of_other_libraries_and_mixed_columns_are_as_a_data_frame():
     assert content == rows_as_file(frame.set_axis(["0", "1", "label"], axis=1))[1]
     with pytest.raises(UsageError, match="X has a column 'label'"):
         rows_as_file((frame, Y))
+
+
+NOTEBOOK = """
+import oasis_bench
+from sklearn.datasets import load_iris
+result = oasis_bench.run(load_iris(return_X_y=True), ["LDA", "Euclidean"], output="run", {settings})
+---
+result
+"""
+
+
+def test_a_cell_of_a_notebook_ends_with_the_answer_the_tables_and_the_figures(tmp_path):
+    client = pytest.importorskip("nbclient", reason="needs nbclient and ipykernel")
+    pytest.importorskip("ipykernel", reason="needs nbclient and ipykernel")
+    nbformat = pytest.importorskip("nbformat")
+    settings = ", ".join(f"{name}={value!r}" for name, value in SMALL.items())
+    cells = NOTEBOOK.format(settings=settings).split("---")
+    new = nbformat.v4
+    notebook = new.new_notebook(cells=[new.new_code_cell(cell.strip()) for cell in cells])
+    place = {"metadata": {"path": str(tmp_path)}}
+    client.NotebookClient(notebook, timeout=300, kernel_name="python3", resources=place).execute()
+    running, ended = (cell.outputs for cell in notebook.cells)
+    texts = [one.text for one in running if one.output_type == "stream"]
+    widgets = [one for one in running if one.output_type == "display_data"]
+    assert widgets or any(text.startswith("\rtrials: 100%") for text in texts)
+    assert "kept in run\n" in "".join(texts)
+    assert "Warning" not in "".join(texts)
+
+    (shown,) = ended
+    answer = str(RunResult(tmp_path / "run"))
+    assert shown.data["text/plain"].endswith(answer)
+    page = ElementTree.fromstring(re.sub(r"(<img [^>]*)>", r"\1/>", shown.data["text/html"]))
+    assert page.find("pre").text == answer
+    means = RunResult(tmp_path / "run").measures.query("measure == 'mAP'")
+    for learner, mean in means.groupby("learner")["value"].mean().items():
+        rows = [line for line in answer.splitlines() if line.strip(" *").startswith(learner)]
+        assert any(f"{mean:.3f}" in row for row in rows), (learner, mean)
+    figures = page.findall("figure")
+    assert figures
+    for figure in figures:
+        kind, content = figure.find("img").get("src").split(",")
+        assert kind == "data:image/svg+xml;base64"
+        assert ElementTree.fromstring(base64.b64decode(content)).tag.endswith("}svg")

@@ -8,23 +8,29 @@ from __future__ import annotations
 import argparse
 import errno
 import gc
+import os
 import pkgutil
 import signal
 import sys
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
 from functools import partial
 from typing import Any, NoReturn, cast
 
+from oasis_bench import __version__
 from oasis_bench.command_line.options import EVERY_LEARNER, make_parser
-from oasis_bench.command_line.printed import Printed, printed_streams
-from oasis_bench.experiment import read_experiment
-from oasis_bench.plugins import find_dataset, installed
+from oasis_bench.command_line.printed import Answer, Printed, printed_streams
+from oasis_bench.experiment import built_in_names, read_experiment
+from oasis_bench.plugins import PATH_DATASETS, find_dataset, installed
 from oasis_bench.system import UsageError, error_line, quoted, unknown_name
 
 USAGE = 2
 INTERRUPTED = 130
+
+KINDS = {"algorithms": "algorithm", "dataset": "data set", "tasks": "task", "split": "split"}
+"""The kinds of plugins that options take, by the attributes of the options."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -77,7 +83,13 @@ def _status(arguments: Sequence[str] | None) -> int:
         gc.enable()
         with warnings.catch_warnings():
             warnings.showwarning = cast(Any, _show_warning)
-            return _carry_out(verb)
+            if not getattr(options, "json", False):
+                return _carry_out(verb)
+            with redirect_stdout(Answer()) as answer:
+                status = _carry_out(verb)
+            about = {"command": options.verb, "version": __version__, "status": status}
+            print(answer.as_json(**about))
+            return status
     except UsageError as error:
         line = str(error)
     except KeyboardInterrupt as interrupt:
@@ -100,10 +112,28 @@ def _status(arguments: Sequence[str] | None) -> int:
 
 def parse_words(words: Sequence[str] | None = None) -> argparse.Namespace:
     """Parse the words of a command, and read its experiment."""
-    options = make_parser().parse_args(words)
+    parser = make_parser()
+    if "_ARGCOMPLETE" in os.environ:  # a shell asks what may come next; the process ends here
+        import argcomplete
+
+        argcomplete.autocomplete(parser, default_completer=cast(Any, _proposals))
+    options = parser.parse_args(words)
     if getattr(options, "experiment", None) is not None:
         options.experiment = read_experiment(options.experiment)
     return options
+
+
+def _proposals(prefix: str, action: argparse.Action, **_: Any) -> list[str]:
+    """Return what a shell proposes for the value of an option: names, and files if it takes any."""
+    from argcomplete.completers import FilesCompleter
+
+    names = built_in_names() if action.dest == "experiment" else []
+    if action.dest in KINDS:
+        names = [it.name for it in installed(KINDS[action.dest]) if it.name not in PATH_DATASETS]
+    before, comma, _last = prefix.rpartition(",")
+    takes_files = not names or "|" in str(action.metavar)
+    files = FilesCompleter()(prefix) if takes_files else ()
+    return [*(before + comma + name for name in names), *files]
 
 
 def _refuse_unknown(options: argparse.Namespace) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from oasis_bench.command_line.parsing import joined_options
+from oasis_bench.command_line.printed import add_rows
 from oasis_bench.command_line.progress import ProgressDisplay
 from oasis_bench.data import LabelledRows, Patches, Scaling, unlike_ranges
 from oasis_bench.experiment import built_in_names, read_experiment
@@ -58,7 +59,8 @@ CHECK_FAILED = 1
 def lines_about(what: str, plugins: Sequence[Path], is_detailed: bool) -> list[str]:
     """Return the lines of `list` about algorithms, datasets, tasks, splits or experiments."""
     if what == "experiments":
-        return aligned([(name, read_experiment(name).title) for name in built_in_names()])
+        titles = [(name, read_experiment(name).title) for name in built_in_names()]
+        return aligned(titles, kind=what)
     registry = Registry.load(plugins)
     abouts: dict[str, Callable[[Any], list[str]]] = {
         "algorithms": about_learner,
@@ -66,7 +68,7 @@ def lines_about(what: str, plugins: Sequence[Path], is_detailed: bool) -> list[s
         "tasks": partial(about_task, registry),
         "splits": about_split,
     }
-    return described(getattr(registry, what), abouts[what] if is_detailed else None)
+    return described(what, getattr(registry, what), abouts[what] if is_detailed else None)
 
 
 def data_load(options: argparse.Namespace) -> int:
@@ -85,15 +87,30 @@ def data_load(options: argparse.Namespace) -> int:
             print(line)
     with closing(ProgressDisplay()) as display:
         rows = dataset.load_checked(display.download)
-    _print_facts(facts_of_rows(dataset, rows))
+    _print_facts(facts_of_rows(dataset, rows), _counts(rows))
     return 0
 
 
-def _print_facts(facts: Mapping[str, str]) -> None:
+def _counts(rows: LabelledRows) -> dict[str, int]:
+    classes = zip(rows.class_names, rows.class_counts().tolist(), strict=True)
+    return {
+        **{"n_items": rows.X.shape[0], "n_features": rows.prepared().shape[1]},
+        **{f"n_items of class {name}": n for name, n in classes},
+    }
+
+
+def _print_facts(
+    facts: Mapping[str, str], counts: Mapping[str, int] = MappingProxyType({})
+) -> None:
+    """Print facts; the rows of an answer in JSON have `counts`, too."""
+    all_facts = {**facts, **counts}.items()
+    add_rows(lambda: [{"fact": name, "value": value} for name, value in all_facts])
     print(*aligned([(f"{name:<15}", value) for name, value in facts.items()]), sep="\n", flush=True)
 
 
-def described(catalogue: Catalogue[Any], about: Callable[[Any], list[str]] | None) -> list[str]:
+def described(
+    what: str, catalogue: Catalogue[Any], about: Callable[[Any], list[str]] | None
+) -> list[str]:
     """Return lines for each plugin: its name and summary, or its error; below, lines of `about`.
 
     Learners are grouped by form and size, and their lines also name their input.
@@ -112,7 +129,7 @@ def described(catalogue: Catalogue[Any], about: Callable[[Any], list[str]] | Non
         if about is not None:
             notes[name] = [*about(plugin), f"cite: {plugin.citation}"]
     headings = {rows[0][0]: f"{group}:" for group, rows in groups.items() if rows and group}
-    return aligned([row for rows in groups.values() for row in rows], notes, headings)
+    return aligned([row for rows in groups.values() for row in rows], notes, headings, what)
 
 
 def group_of(learner: type[MetricLearner]) -> str:
@@ -161,8 +178,22 @@ def aligned(
     rows: Sequence[tuple[str, ...]],
     notes: Mapping[str, Sequence[str]] = MappingProxyType({}),
     headings: Mapping[str, str] = MappingProxyType({}),
+    kind: str | None = None,
 ) -> list[str]:
-    """Align cells in columns, the last wrapped; a name may have `notes` below and a heading."""
+    """Align cells in columns, the last wrapped; a name may have `notes` below and a heading.
+
+    Of plugins of a `kind`, an answer in JSON has the same rows.
+    """
+    if kind is not None:
+        add_rows(
+            lambda: [
+                {
+                    **{"kind": kind, "name": row[0], "takes": row[1] if row[2:] else None},
+                    **{"summary": row[-1], "notes": notes.get(row[0])},
+                }
+                for row in rows
+            ]
+        )
     columns = zip_longest(*(row[:-1] for row in rows), fillvalue="")
     widths = [max(map(len, column)) for column in columns]
     lines = []

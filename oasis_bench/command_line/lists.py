@@ -36,7 +36,7 @@ def _lines(kind: str, options: argparse.Namespace) -> list[str]:
         return lines_about(kind, options.plugin, bool(options.what))
 
     is_place = kind == "datasets" and options.what  # it says which files are here
-    if options.plugin or is_place or not _are_ours(kind):
+    if options.plugin or is_place or options.json or not _are_ours(kind):
         return make()
     return list(map(str, remembered(f"list-{kind}{'-details' * bool(options.what)}", make)))
 

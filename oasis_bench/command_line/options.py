@@ -263,7 +263,12 @@ def _add_named_rows(parser: parsing.Parser) -> None:
 
 
 def _add_tables(parser: parsing.Parser) -> None:
-    parser.switch("--tables", "print the tables of measures and costs too, as the report has them")
+    parser.switch("--tables", "print the tables of measures and costs, too")
+    _add_json(parser)
+
+
+def _add_json(parser: parsing.Parser) -> None:
+    parser.switch("--json", "print the answer as JSON, for programs")
 
 
 def _add_place(parser: parsing.Parser) -> None:
@@ -323,6 +328,7 @@ def _add_list(verbs: Any) -> None:
     parser.reads("--results", "DIR", what)
     what = "with --for: then compare all learners on this data, as 'run --quick' does"
     parser.add_argument("--try", dest="trial", action="store_true", help=what)
+    _add_json(parser)
     parsing.add_data_options(parser, 1)
     parsing.add_plugin(parser)
 
@@ -346,6 +352,7 @@ def _add_data(verbs: Any) -> None:
     what = "list the data sets, and how to get each; 'list datasets' does the same"
     parsing.add_plugin(parser := _verb(actions, "lists:list_all", what, name="list"))
     parser.set_defaults(what="datasets", dataset=None, trial=False)
+    _add_json(parser)
     for action, what in (
         ("describe", "describe a data set, and prepare its features if needed"),
         ("prepare", "download and make the features of a data set now"),
@@ -354,6 +361,7 @@ def _add_data(verbs: Any) -> None:
             actions, "listing:data_load", what, "", "table.csv --label kind", name=action
         )
         parser.add("dataset", "NAME|PATH", "a name, a file or a folder")
+        _add_json(parser)
         parsing.add_data_options(parser)
         parsing.add_plugin(parser)
 
@@ -407,6 +415,7 @@ def _add_compare(verbs: Any) -> None:
     parser.reads("new", "NEW", "the output folder of the run after")
     what = "share by which times and peak memory may grow (default 0.1)"
     parser.add("--tolerance", "P", what, type=float, default=0.1)
+    _add_json(parser)
 
 
 def _add_export(verbs: Any) -> None:
@@ -497,3 +506,4 @@ def _add_ranks(verbs: Any) -> None:
     parser.add("--baseline", "LEARNER", what, default="Euclidean")
     what = "where tables, figures and page are written (default: runs/ranks)"
     parser.writes("--output", "DIR", what, default=Path("runs") / "ranks")
+    _add_json(parser)

@@ -6,6 +6,7 @@ It has no slow imports: a program that cannot start must also say so.
 from __future__ import annotations
 
 import io
+import json
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -54,6 +55,29 @@ class Printed:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
+
+
+class Answer(io.StringIO):
+    """What a verb prints with --json, and `rows`, the records behind it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: list[dict[str, Any]] = []
+
+    def as_json(self, **about: object) -> str:
+        """Write one object in ASCII; numbers that are not finite are null."""
+        record = {**about, "text": self.getvalue(), "rows": self.rows}
+        finite = json.loads(json.dumps(record), parse_constant=lambda _: None)
+        return json.dumps(finite, indent=1)
+
+
+def add_rows(rows: Callable[[], Any]) -> None:
+    """Add rows to an answer in JSON, which are a DataFrame, or dicts; else they are not made."""
+    if isinstance(sys.stdout, Answer):
+        found = rows()
+        if not isinstance(found, list):
+            found = found.astype(object).where(found.notna(), None).to_dict("records")
+        sys.stdout.rows += found
 
 
 @contextmanager

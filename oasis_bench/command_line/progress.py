@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import sys
 import time
+import warnings
 from contextlib import suppress
 from typing import Any
 
-from tqdm.auto import tqdm
+from tqdm import TqdmWarning
 
 from oasis_bench.experiment import cell_name
 from oasis_bench.runs import Watcher
 from oasis_bench.system import for_terminal
 from oasis_bench.trial import TrialResult
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", TqdmWarning)  # in a notebook without ipywidgets: text will do
+    from tqdm.auto import tqdm
 
 
 def in_words(seconds: float) -> str:

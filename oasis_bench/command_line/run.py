@@ -22,6 +22,7 @@ from scipy import sparse
 from oasis_bench.analysis import compare_runs
 from oasis_bench.command_line.options import EVERY_LEARNER, MODEL_SETTINGS, make_parser
 from oasis_bench.command_line.parsing import DATA_OPTIONS, joined_options
+from oasis_bench.command_line.printed import add_rows
 from oasis_bench.command_line.progress import ProgressDisplay
 from oasis_bench.data import LabelledRows
 from oasis_bench.experiment import (
@@ -198,6 +199,7 @@ def report_on(folder: Path, tables: bool = False, baseline: str | None = None) -
     reports.refuse_baseline(run, baseline)  # before anything is printed
     print(reports.summary_text(run) if tables else reports.answer_text(run), flush=True)
     print(f"report: {reports.write_report(folder, baseline, run)}")  # figures take seconds
+    add_rows(lambda: reports.result_rows(run).assign(folder=str(folder)))
     return 0
 
 
@@ -249,7 +251,8 @@ def ranks(options: argparse.Namespace) -> int:
     """Write the leaderboard of several runs."""
     reports = load_reports()
     how = options.task, options.measure, options.baseline
-    page, summary = reports.write_ranks(options.runs, options.output, *how)
+    page, summary, rows = reports.write_ranks(options.runs, options.output, *how)
+    add_rows(lambda: rows)
     print(summary)
     print(f"report: {page}")
     return 0
@@ -324,6 +327,7 @@ def compare(options: argparse.Namespace) -> int:
         raise UsageError(f"--tolerance: '{options.tolerance}': a share of at least 0 is needed")
     old, new = read_run(options.old), read_run(options.new)
     lines, notes = compare_runs(old, new, options.tolerance)
+    add_rows(lambda: lines)
     runs = {f"OLD {options.old}": old, f"NEW {options.new}": new}
     print(load_reports().comparison_text(lines, notes, runs, options.tolerance))
     if lines["verdict"].eq("worse").any():
