@@ -173,7 +173,8 @@ def task_figures(view: RunView, task: str) -> list[fs.Drawing]:
     words = {"task": task_title(task), "measure": view.names(task)[0], "uses": _uses(view)}
     return [
         drawing
-        for what, draw in (("by_classes", draw_by_classes), ("precision_at_k", draw_precision_at_k))
+        for draw in (draw_by_classes, draw_precision_at_k, draw_reliability)
+        for what in (draw.__name__.removeprefix("draw_"),)
         for drawing in fs.finish(f"{task}_{what}", draw(view, task), what, view=view, **words)
     ]
 
@@ -261,12 +262,25 @@ def _draw_bars(
 
 def draw_precision_at_k(view: RunView, task: str) -> fs.Plot | None:
     """Draw precision against k, a panel for each subset."""
-    values = view.values[task]
-    curve = values[values["measure"] == "precision"]
+    curve = view.values[task].query("measure == 'precision'")
+    return _draw_curve(view, curve, f"k ({view.info.items} retrieved)", "Precision at k", "chance")
+
+
+def draw_reliability(view: RunView, task: str) -> fs.Plot | None:
+    """Draw the share of the same in tenths of pairs against its probability, by subset."""
+    curve = view.values[task].query("measure == 'reliability'")
+    p = curve.groupby(["subset", "learner", "k"])["chance"].transform("mean")
+    labels = "Probability of the same, in %", "Share of the same", "calibrated"
+    return _draw_curve(view, curve.assign(k=100 * p, chance=p), *labels)
+
+
+def _draw_curve(
+    view: RunView, curve: pd.DataFrame, x_label: str, y_label: str, dashed: str
+) -> fs.Plot | None:
     if curve.empty:
         return None
     styles = fs.learner_styles(view.learners)
-    figure, of_subset = panels(view, curve, f"k ({view.info.items} retrieved)", "Precision at k")
+    figure, of_subset = panels(view, curve, x_label, y_label)
     for subset, axes in of_subset.items():
         rows = curve[curve["subset"] == subset]
         for learner, style in styles.items():
@@ -275,7 +289,7 @@ def draw_precision_at_k(view: RunView, task: str) -> fs.Plot | None:
         chance = rows.drop_duplicates(["partition", "k"]).groupby("k")["chance"].mean()
         axes.plot(chance.index, chance, **fs.CHANCE)
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-    fs.draw_legend(figure, entries(view, styles, curve), {"chance": fs.CHANCE})
+    fs.draw_legend(figure, entries(view, styles, curve), {dashed: fs.CHANCE})
     return figure
 
 

@@ -20,7 +20,8 @@ def verbs_of(parser):
     """Yield the parsers of the verbs, such as 'run' and 'data list'."""
     for action in parser._actions:
         for verb in action.choices.values() if isinstance(action.choices, dict) else ():
-            yield from verbs_of(verb) if verb.prog.endswith(" data") else [verb]
+            has_actions = verb.prog.endswith((" data", " model"))
+            yield from verbs_of(verb) if has_actions else [verb]
 
 
 @pytest.fixture(autouse=True)

@@ -5,10 +5,13 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.calibration import calibration_curve
+from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import roc_auc_score, roc_curve
 
 from oasis_bench.data import LabelledRows, Ratings
-from oasis_bench.tasks import Truth, verification
+from oasis_bench.system import UsageError
+from oasis_bench.tasks import Calibration, Truth, verification
 from oasis_bench.tasks.judged_splits import PairsSplit
 from oasis_bench.tasks.verification import AUC, EQUAL_ERRORS, Verification, pairs_of_labels
 
@@ -61,10 +64,77 @@ def test_chance_is_the_mean_over_random_orders():
     rng = np.random.default_rng(0)
     same = np.arange(260) < 60
     runs = [measured(rng.random(260), same, 520) for _ in range(300)]
-    for name in Verification.measures:
+    for name in (AUC, EQUAL_ERRORS, AT_1, AT_01):
         values = np.array([run[name].value for run in runs])
         error = values.std(ddof=1) / np.sqrt(len(values))
         assert abs(values.mean() - runs[0][name].chance) < 4 * error, name
+
+
+@pytest.mark.parametrize("prior", [0.02, 0.5, 0.9])
+@pytest.mark.parametrize("n_values", [5, 10**6])
+def test_a_prior_is_a_weight_of_the_isotonic_regression_of_scikit_learn(prior, n_values):
+    rng = np.random.default_rng(0)
+    same = rng.random(400) < 0.3
+    scores = rng.integers(0, n_values, 400) + n_values // 3 * same
+    all_scores, all_same = [*scores, scores.min(), scores.max()], np.array([*same, True, False])
+    weights = np.where(all_same, prior / all_same.sum(), (1 - prior) / (~all_same).sum())
+    expected = IsotonicRegression().fit(all_scores, all_same, weights).predict(scores)
+    np.testing.assert_allclose(Calibration.of(scores, same, prior)(scores), expected, rtol=1e-6)
+    np.testing.assert_allclose(Calibration.of(scores, same)(scores, prior), expected, rtol=1e-6)
+    assert ((expected > 0) & (expected < 1)).all()
+
+
+def test_no_score_is_sure():
+    known = Calibration.of(np.arange(6.0), np.arange(6) > 2)  # 3 to 1 at either end
+    at = np.array([-9, 0, 2, 2.5, 3, 9])
+    np.testing.assert_allclose(known(at), [0.25, 0.25, 0.25, 0.5, 0.75, 0.75])
+
+
+@pytest.mark.parametrize("prior", [0, 1, -0.1, np.nan])
+def test_a_prior_is_above_0_and_below_1(prior):
+    with pytest.raises(UsageError, match=r"^prior = .*above 0 and below 1"):
+        Calibration(0.5, [0.0], [0.5])(np.zeros(1), prior)
+
+
+def curve_of(y, scores):
+    """Return the mean probability and the share of the same of ten parts of the pairs."""
+    evaluation = Verification().evaluation(Truth(y=y), np.arange(len(y)))
+    evaluation.add(0, scores)
+    found = [one for one in evaluation.measurements() if one.measure == "reliability"]
+    assert [one.k for one in found] in ([], list(range(1, 11)))
+    return np.array([(one.chance, one.value) for one in found]).T
+
+
+def test_reliability_is_the_curve_of_scikit_learn_where_scores_follow_a_known_law():
+    rng = np.random.default_rng(0)
+    y = np.arange(400) % 2  # about as many pairs of either kind
+    scores = rng.normal(size=(400, 400)) + (y[:, None] == y)
+    scores = (scores + scores.T) / 2  # of two normal laws, 1 apart and of variance 1/2
+    expected, share = curve_of(y, scores)
+    left, right = np.triu_indices(400, 1)
+    true = 1 / (1 + np.exp(1 - 2 * scores[left, right]))
+    own, p = calibration_curve(y[left] == y[right], true, n_bins=10, strategy="quantile")
+    np.testing.assert_allclose(expected, p, atol=0.02)
+    np.testing.assert_allclose(share, own, atol=0.04)
+    np.testing.assert_allclose(share, expected, atol=0.04)
+    np.testing.assert_allclose(curve_of(y, np.exp(scores)), [expected, share], atol=1e-3)
+    half = rng.permutation(400) < 200  # half of the items are less alike than the others
+    moved = np.abs(np.subtract(*curve_of(y, scores - 2 * (half[:, None] ^ half))))
+    assert moved.max() < 0.1  # in both halves the same
+
+
+def test_reliability_is_bad_where_other_items_have_other_scores():
+    rng = np.random.default_rng(0)
+    y = np.arange(400) % 2
+    scores = rng.normal(size=(400, 400)) + (y[:, None] == y)
+    calibrates = np.random.default_rng(0).random(400) < 0.5  # as the evaluation draws them
+    scores[~calibrates] -= 1
+    expected, share = curve_of(y, scores + scores.T)
+    assert (share[1:-1] > expected[1:-1] + 0.1).all()
+
+
+def test_reliability_needs_ten_pairs_of_both_kinds_in_both_halves():
+    assert curve_of(np.arange(12) % 3, np.random.default_rng(0).normal(size=(12, 12))).size == 0
 
 
 def test_labels_give_all_pairs_or_as_many_of_either_kind(monkeypatch):

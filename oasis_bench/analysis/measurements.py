@@ -33,10 +33,10 @@ NOISY_SHARE, NOISY_SECONDS = 0.05, 0.010
 """A fit's time is noisy if its threads waited for a core longer than this share of its wall time,
 and longer than these seconds.  A single time slice of another process is shorter."""
 
-SHOWN_AT = {"precision": (1, 10, 50), "recall": (8,), "mean recognition": (1,)}
+SHOWN_AT = {"precision": (1, 10, 50), "recall": (8,), "mean recognition": (1,), "reliability": ()}
 """The k of a measure that a table of headlines shows; other measures are shown for all k.
 
-Recall at 1 is precision at 1."""
+Recall at 1 is precision at 1; reliability is a figure."""
 
 COMPARED_AT = {
     "mAP": (0,),
@@ -330,7 +330,7 @@ class RunAnalysis:
         return rows[["measure", "k"]].assign(
             name=[measure_name(*pair) for pair in pairs],
             is_headline=first,
-            is_shown=first | of_data,
+            is_shown=shown,
             is_compared=compared if compared.any() else first & (first.cumsum() == 1),
         )
 

@@ -158,11 +158,11 @@ class Comparison:
     subset: str = ""
     name: str = ""
 
-    def interval(self, learner: str) -> PairedInterval:
-        """Return the interval of the mean of a learner over all judgements."""
+    def interval(self, learner: str, rho: float = 0.0) -> PairedInterval:
+        """Return the interval of the mean of a learner over all judgements, or over partitions."""
         own = self.scores[learner].dropna()
-        assert self.sizes is not None
-        return cluster_interval(own, self.sizes[own.index])
+        sizes = None if self.sizes is None else self.sizes[own.index]
+        return PairedInterval.of(own, rho, sizes, reach_of(own))
 
     def standard_error(self, learner: str) -> float:
         """Return the standard error of this mean; NaN for too few groups."""

@@ -70,7 +70,7 @@ def make_parser() -> argparse.ArgumentParser:
     verbs: Any = parser.add_subparsers(required=True, metavar="VERB", help=argparse.SUPPRESS)
     for title, adders in {
         "compare learners": (_add_run, _add_report, _add_compare, _add_ranks, _add_export),
-        "use a learner": (_add_fit, _add_evaluate, _add_neighbours, _add_embed),
+        "use a learner": (_add_fit, _add_evaluate, _add_neighbours, _add_embed, _add_model),
         "see what there is": (_add_list, _add_data, _add_check),
         "repeat published experiments": (_add_paper, _add_web_scale, _add_judge),
     }.items():
@@ -254,6 +254,15 @@ def _add_embed(verbs: Any) -> None:
     what = "with --for: vectors for an index of distances, which a graph needs (0, or as the error"
     parser.add("--bound", "NUMBER", f"{what} says), the same for both kinds", type=float)
     _add_named_rows(parser)
+
+
+def _add_model(verbs: Any) -> None:
+    what = "describe a saved model: a model card in Markdown"
+    actions = verbs.add_parser("model", help=what).add_subparsers(required=True, metavar="ACTION")
+    parser = _verb(actions, "use:describe", what, "", "metric.npz --output card.md")
+    parser.reads("model", "MODEL", "a model file; the card of one in RUN/models has its measures")
+    parser.writes("--output", "FILE.md", "where to write it (default: the terminal)")
+    parsing.add_plugin(parser)
 
 
 def _add_named_rows(parser: parsing.Parser) -> None:

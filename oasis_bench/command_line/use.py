@@ -1,4 +1,4 @@
-"""The verbs `fit`, `neighbours` and `embed`, to use a learner on the user's own rows."""
+"""The verbs to use a learner on the user's own rows, and `model describe`: a model card."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
+from oasis_bench.analysis import RunAnalysis
 from oasis_bench.command_line.progress import ProgressDisplay
 from oasis_bench.command_line.run import data_options, experiment_of
-from oasis_bench.data import ReadTable, Schema
-from oasis_bench.experiment import Experiment, LearnerSpec
+from oasis_bench.data import ReadTable, Scaling, Schema
+from oasis_bench.experiment import Experiment, LearnerSpec, saved_steps
 from oasis_bench.plugins import (
     Blend,
     Posterior,
@@ -25,8 +26,10 @@ from oasis_bench.plugins import (
     load_model_of,
     load_reports,
     neighbours as find_neighbours,
+    training_rows_of,
+    without_votes,
 )
-from oasis_bench.runs import fit_on_all
+from oasis_bench.runs import fit_on_all, has_run, read_run
 from oasis_bench.system import Folder, UsageError, refuse_input, require_packages, whole_file
 
 ENDINGS = (".csv", ".npy", ".parquet")
@@ -91,6 +94,51 @@ def embed(options: argparse.Namespace) -> int:
         table.insert(0, options.name or "name", names)
     _write(table, options.output)
     return 0
+
+
+def describe(options: argparse.Namespace) -> int:
+    """Print the card of a saved model, or write it."""
+    path, registry = options.model, Registry.load(options.plugin)
+    model, rows = load_model_of(registry, path), training_rows_of(path)
+    used = learner_of(model, [])[0]
+    learner, scaling = without_votes(used), Scaling.of(saved_steps(path, registry) or ())
+    blend, same = (getattr(model, name, None) for name in ("blend_", "same_"))
+    facts = {
+        "learner": f"{learner.name}: {learner.summary} ({learner.citation})",
+        "hyper-parameters": str(learner.get_params(deep=False)).strip("{}"),
+        "rows are scaled": "not known" if scaling is None else scaling.words,
+        "training rows": "not known" if rows is None else f"{len(rows):,}",
+        "use": f"posterior, tau {used.tau:g}" if isinstance(used, Posterior) else "direct",
+        "blend": "none" if blend is None else f"weight {blend.weight:g}, the rest is Euclidean",
+        "same_probability": "not calibrated" if same is None else f"prior {same.prior:.3g}",
+        **getattr(model, "about_", {}),
+        **_facts_of_run(path.resolve()),
+        "vectors": f"`oasis_bench.plugins.load_model({path.name!r}).gallery_vectors(rows)`",
+    }
+    card = f"# {path.name}\n"
+    for name, text in facts.items():
+        card += f"\n- {name}: " + text.replace("\n", "\n  ")
+    if options.output is None:
+        print(card)
+    else:
+        options.output.write_text(f"{card}\n", encoding="utf-8")
+    return 0
+
+
+def _facts_of_run(path: Path) -> dict[str, str]:
+    """Return what the run with a model in its folder `models` says of its data and its learner."""
+    if not has_run(folder := path.parent.parent):
+        return {}
+    run, label = RunAnalysis(read_run(folder)), path.name.partition("_")[0]
+    data, versions = run.info.sources.dataset, run.info.provenance.get("versions", {})
+    facts = {"data": data.name, "licence of the data": data.licence}
+    facts["made by"] = f"oasis-bench {versions.get('oasis-bench', '')}"
+    for task, compared in run.comparisons.items():
+        for it in compared if label in run.learners else ():
+            found = it.interval(label, run.rho.get((it.subset, run.split_of(task)), 0))
+            what = f"{task}, classes {it.subset}, {it.name}: mean, 95 % interval, n"
+            facts[what] = f"{found.mean:.3f} [{found.low:.3f}, {found.high:.3f}], {found.n}"
+    return facts
 
 
 def _check_folder(path: Path | None) -> None:

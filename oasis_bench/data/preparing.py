@@ -63,8 +63,7 @@ class ReadTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if not (isinstance(model, Pipeline) and isinstance(model[0], cls)):
             return model
         rest = model[1:]
-        if hasattr(model, "blend_"):
-            rest.blend_ = model.blend_
+        vars(rest).update({name: it for name, it in vars(model).items() if name.endswith("_")})
         return rest
 
     def fit(self, X: Any, y: object = None) -> Self:

@@ -134,23 +134,21 @@ def refit_best(run: StoredRun, plugin_files: Sequence[Path]) -> Pipeline:
         learner.set_params(random_state=derive_seed(e.seed, "best"))
     if best.n_steps is not None:
         learner.set_params(n_steps=best.n_steps)
-    X = rows.items(learner.takes, spec.features)
-    takes_rows = learner.takes == "rows"
-    kind = best.scaling if takes_rows else "none"
-    encoding = rows.encoding if takes_rows else None
-    steps = Scaling(kind).learn(X, learner.takes_sparse, encoding)
-    given = X
-    X = apply_steps(steps, given)
+    given, takes_rows = rows.items(learner.takes, spec.features), learner.takes == "rows"
+
+    def scaled(kind: str | None) -> tuple[tuple[Any, ...], Any]:
+        encoding = rows.encoding if takes_rows else None
+        steps = Scaling(kind or "none").learn(given, learner.takes_sparse, encoding)
+        return tuple(steps), apply_steps(steps, given)
+
+    steps, X = scaled(best.scaling if takes_rows else None)
     split = registry.splits[next(iter(run.info.sources.tasks.values())).split](e)
     seed = derive_seed(e.seed, "judged triplets")
     FitData.of(X, rows.y, split.judgements(rows), seed).fit(learner)
-    of_baseline, rows_of_baseline = None, None
-    if best.baseline_scaling not in (None, best.scaling):
-        kind = best.baseline_scaling
-        of_baseline = tuple(Scaling(kind).learn(given, learner.takes_sparse, encoding))
-        rows_of_baseline = apply_steps(of_baseline, given)
+    is_other = best.baseline_scaling not in (None, best.scaling)
+    of_baseline, rows_of_baseline = scaled(best.baseline_scaling) if is_other else (None, None)
     if rows.schema is not None and takes_rows and spec.features is None:
-        steps = [ReadTable(rows.schema), *steps]
+        steps = (ReadTable(rows.schema), *steps)
     if best.use == "posterior":
         assert best.tau is not None  # it is tuned with the use
         try:

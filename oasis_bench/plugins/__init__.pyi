@@ -38,6 +38,7 @@ from .metric_learner import (
 )
 from .model_file import (
     Model as Model,
+    add_about as add_about,
     complete_model as complete_model,
     load_blend as load_blend,
     load_model as load_model,

@@ -16,7 +16,7 @@ from io import BytesIO
 from itertools import pairwise
 from numbers import Integral
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, BinaryIO, Self, TypeAlias
 
 import msgspec
 import numpy as np
@@ -30,6 +30,7 @@ from sklearn.utils.validation import check_is_fitted
 from oasis_bench import __version__
 from oasis_bench.data import (
     Column,
+    FloatArray,
     Patches,
     PatchKind,
     Prepare,
@@ -42,11 +43,14 @@ from oasis_bench.plugins.blending import Blend
 from oasis_bench.plugins.metric_learner import FittedArray, IndexVectors, MetricLearner
 from oasis_bench.plugins.posterior import Posterior
 from oasis_bench.plugins.registry import Registry
+from oasis_bench.plugins.use import calibrated, ranking_of
 from oasis_bench.system import ArrayArchive, UsageError, open_regular, printable, quoted, whole_file
+from oasis_bench.tasks import Calibration
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
 Steps: TypeAlias = "Sequence[Any] | None"
 Hashes: TypeAlias = "npt.NDArray[np.uint64] | None"
+Records: TypeAlias = "dict[str, Any]"
 
 MESSAGE_LENGTH = 500
 """Characters of a reason that an error gives: a damaged file can hold megabytes of text."""
@@ -63,8 +67,10 @@ TRAINING_ROWS = "training-rows"
 
 BLEND = "euclidean-blend"
 """The array of a `Blend`: weight, baseline_sd and learned_sd; also a reserved name."""
-SCHEMA = "schema.json"
-"""The schema of the table that the model was fitted on, if any."""
+SCHEMA, SAME, ABOUT = "schema.json", "same.json", "about.json"
+RECORDS: Mapping[str, Any] = {SCHEMA: Schema, SAME: Calibration, ABOUT: dict[str, str]}
+"""Entries that a file may have: the schema of the model's table, the probability of one class, and
+what `fit` says of the data and of the quality to expect."""
 
 STEPS_PLACE, BASELINE_PLACE = "scaling-steps", "baseline-steps"
 """Prefixes of the names of transformers that prepare rows, and of their arrays: for the learner,
@@ -72,7 +78,8 @@ and for its baseline if it takes other rows."""
 
 CONTENTS = "contents.json"
 """The entry with the checksum (CRC-32) of each other entry.  If an entry is missing or changed, the
-model may rank differently.  A file of a learner alone has no checksums."""
+model may rank differently.  A file of a learner alone has no checksums, and `fit` adds `ABOUT`
+without one."""
 
 
 _COUNT, _OF_EACH = FittedArray((), np.number), FittedArray(("n_features",))
@@ -114,7 +121,68 @@ class Model(IndexVectors, Pipeline):  # type: ignore[misc]
     ----------
     blend_ : Blend
         The blend with the Euclidean baseline, if there is one.
+    same_ : Calibration
+        What `same_probability` needs, if `fit_same` was called.
+    about_ : dict of str to str
+        What `oasis_bench.fit` says of the data and of the quality to expect, if it made the model.
     """
+
+    def fit_same(self, X: Any, y: Any, groups: Any = None) -> Self:
+        """Calibrate `same_probability` on the rows that the model was fitted on.
+
+        As in scikit-learn's ``CalibratedClassifierCV(ensemble=False)``, the rows are divided into
+        five folds, and a copy of the model that is fitted on four of them scores the pairs of the
+        fifth.  So it has seen no item of a pair; but hyper-parameters were tuned on all rows.  The
+        score of a pair is the mean of both directions; isotonic regression gives its probability.
+
+        Parameters
+        ----------
+        X : array, CSR, DataFrame or Patches
+            The training rows, before scaling.
+        y : array of shape (n_rows,)
+        groups : array of shape (n_rows,), optional
+            Rows of one group are in one fold; their pairs count, too.  Give `y` if you will compare
+            items of other classes, or if classes have few rows.  Default: folds at random.
+
+        Returns
+        -------
+        Model
+            The model itself.  `save_model` keeps the calibration.
+
+        Raises
+        ------
+        UsageError
+            If a fold has no pairs of one class or none of two, or if a fit on the others fails.
+        """
+        self.same_ = calibrated(self, X, y, groups)
+        return self
+
+    def same_probability(self, a: Any, b: Any, prior: float | None = None) -> FloatArray:
+        """Return the probability that two items are of one class; the model was fitted on neither.
+
+        Parameters
+        ----------
+        a, b : array, CSR, DataFrame or Patches
+            n_a and n_b items for the first step of the model.
+        prior : float, optional
+            The share of pairs of one class among the pairs that you compare, above 0 and below 1.
+            It is larger if you compare likely pairs only, such as nearest neighbours.  Default: the
+            share among all pairs of the training rows.
+
+        Returns
+        -------
+        ndarray of shape (n_a, n_b)
+            As `similarity`.  Its diagonal has the pairs of two arrays, row by row.
+
+        Raises
+        ------
+        UsageError
+            If `fit_same` was not called, or `prior` is out of bounds.
+        """
+        if not hasattr(self, "same_"):
+            raise UsageError("not calibrated yet: call fit_same(X, y) with the training rows")
+        (there, of_b), (back, of_a) = (ranking_of(self, pair) for pair in ([b, a], [a, b]))
+        return self.same_((there(*of_b[::-1]) + back(*of_a[::-1]).T) / 2, prior)
 
 
 def save_model(
@@ -153,11 +221,11 @@ def save_model(
         estimator of scikit-learn), if another class has its name, if another step is in the
         pipeline, or if the file cannot be written.
     """
-    steps, schema = None, None
+    steps, records = None, dict[str, Any]()
     if isinstance(learner, Pipeline):
         steps = [step for _, step in learner.steps[:-1] if step not in (None, "passthrough")]
         if steps and isinstance(steps[0], ReadTable):
-            schema = steps.pop(0).schema
+            records[SCHEMA] = steps.pop(0).schema
         if Scaling.of(steps) is None:
             raise UsageError(
                 f"{steps} is none of the scalings ({', '.join(Scaling.WORDS)}), and a file has "
@@ -165,6 +233,7 @@ def save_model(
                 "`skops.io.dump`"
             )
         blend = blend or getattr(learner, "blend_", None)
+        records |= {SAME: getattr(learner, "same_", None), ABOUT: getattr(learner, "about_", None)}
         learner = learner[-1]
     for prepared in (steps, blend.steps if blend else None):
         _check_steps(prepared or ())
@@ -175,7 +244,7 @@ def save_model(
     try:
         with whole_file(Path(path)) as file, ArrayArchive(file, "w") as archive:
             _write_learner(archive, learner)
-            _write_known(archive, steps, hashes, blend, schema)
+            _write_known(archive, steps, hashes, blend, records)
     except OSError as error:
         raise UsageError(
             f"cannot write {path}: {error.strerror or error}: give a file in another folder"
@@ -282,13 +351,14 @@ def _named(path: PathLike | BytesIO) -> Iterator[None]:
 def load_model_of(registry: Registry, path: PathLike) -> Any:
     """Read a learner of a registry, as `load_model` does."""
     with _named(path), open_regular(Path(path)) as file:
-        learner, steps, blend, schema = _read(file, registry)
+        learner, steps, blend, records = _read(file, registry)
+        schema = records[SCHEMA]
         if steps is None and schema is None:
             return learner
         first = [] if schema is None else [ReadTable(schema)]
         model = Model(make_pipeline(*first, *(steps or []), learner).steps)
-        if blend is not None:
-            model.blend_ = blend
+        known = {"blend_": blend, "same_": records[SAME], "about_": records[ABOUT]}
+        model.__dict__.update({name: it for name, it in known.items() if it is not None})
         return model
 
 
@@ -299,17 +369,17 @@ def read_model(file: BinaryIO, registry: Registry) -> MetricLearner:
 
 def _read(
     file: BinaryIO, registry: Registry
-) -> tuple[MetricLearner, list[Any] | None, Blend | None, Schema | None]:
-    """Read a learner and, if the file has them, the steps before it, its blend and its schema."""
+) -> tuple[MetricLearner, list[Any] | None, Blend | None, Records]:
+    """Read a learner and, if the file has them, the steps before it, its blend and `RECORDS`."""
     header, arrays = read_archive(file)
     steps = _steps_in(header, STEPS_PLACE, arrays, registry)
     blend = _blend_in(header, arrays, registry)
     learner = _decode_learner(header, "", arrays, registry)
     check_is_fitted(learner)
-    schema = header.get(SCHEMA)
     if header["format_version"] == 1 and steps:
         names = learner.__dict__.pop("feature_names_in_", None)
-        schema = _schema_of_steps(steps, names)
+        header[SCHEMA] = _schema_of_steps(steps, names)
+    schema = header[SCHEMA]
     of_baseline = blend.steps if blend and blend.steps else ()
     _refuse_gaps(parts := [*([ReadTable(schema)] if schema else ()), *(steps or ()), learner])
     for one in parts[1:]:
@@ -322,7 +392,7 @@ def _read(
     if header[CONTENTS]:
         name = quoted(header[CONTENTS][0])
         raise UsageError(f"its entry {name} is missing, or is not the one that was written")
-    return learner, steps, blend, schema
+    return learner, steps, blend, header
 
 
 def _schema_of_steps(steps: Sequence[Any], names: Any) -> Schema | None:
@@ -557,14 +627,21 @@ def complete_model(
     schema of its table.
     """
     with ArrayArchive(path, "a") as archive:
-        _write_known(archive, steps, hashes, blend, schema)
+        _write_known(archive, steps, hashes, blend, {SCHEMA: schema})
+
+
+def add_about(path: Path, about: Mapping[str, str]) -> None:
+    """Add what is known of a model's data and of its quality to its file."""
+    with ArrayArchive(path, "a") as archive:
+        archive.writestr(zipfile.ZipInfo(ABOUT), msgspec.json.encode(about))
 
 
 def _write_known(
-    archive: ArrayArchive, steps: Steps, hashes: Hashes, blend: Blend | None, schema: Schema | None
+    archive: ArrayArchive, steps: Steps, hashes: Hashes, blend: Blend | None, records: Records
 ) -> None:
-    if schema is not None:
-        archive.writestr(zipfile.ZipInfo(SCHEMA), msgspec.json.encode(schema))
+    records = {name: it for name, it in records.items() if it is not None}
+    for name, record in records.items():
+        archive.writestr(zipfile.ZipInfo(name), msgspec.json.encode(record))
     if steps is not None:
         _write_steps(archive, steps, STEPS_PLACE)
     if hashes is not None:
@@ -574,7 +651,7 @@ def _write_known(
         archive.write_array(f"{BLEND}.npy", np.array(numbers))
         if blend.steps is not None:
             _write_steps(archive, blend.steps, BASELINE_PLACE)
-    if any(known is not None for known in (steps, hashes, blend, schema)):
+    if records or any(known is not None for known in (steps, hashes, blend)):
         _write(archive, CONTENTS, {it.filename: it.CRC for it in archive.infolist()}, {})
 
 
@@ -599,15 +676,16 @@ def read_archive(file: BinaryIO) -> tuple[dict[str, Any], Arrays]:
             )
         texts = {f"{STEPS_PLACE}.json", f"{BASELINE_PLACE}.json", CONTENTS}.intersection(names)
         header |= {name: json.loads(archive.read(name)) for name in texts}
-        if SCHEMA in names:
-            header[SCHEMA] = msgspec.json.decode(archive.read(SCHEMA), type=Schema)
+        for name, kind in RECORDS.items():
+            text = archive.read(name) if name in names else b"null"
+            header[name] = msgspec.json.decode(text, type=kind | None)
         found = {entry.filename: entry.CRC for entry in archive.infolist()}
         held = header.get(CONTENTS, {})
         header[CONTENTS] = [name for name in held if found.get(name) != held[name]]
         arrays = {
             name.removesuffix(".npy"): archive.read_array(name)
             for name in names
-            if name not in (HEADER, SCHEMA, *texts)
+            if name not in (HEADER, *RECORDS, *texts)
         }
     if (hashes := arrays.get(TRAINING_ROWS)) is not None:
         _check_array(TRAINING_ROWS, hashes, FittedArray(("n_rows",), np.uint64), {})

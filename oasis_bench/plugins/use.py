@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
 from sklearn.utils.extmath import row_norms
 
-from oasis_bench.data import FloatArray
+from oasis_bench.data import FloatArray, ReadTable, class_labels
 from oasis_bench.plugins.blending import Blend, baseline_scores
 from oasis_bench.plugins.learner import (
     BilinearLearner,
@@ -25,9 +27,9 @@ from oasis_bench.plugins.learner import (
     of_distances,
 )
 from oasis_bench.plugins.metric_learner import TIES_SEED, MetricLearner
-from oasis_bench.plugins.posterior import without_votes
+from oasis_bench.plugins.posterior import Posterior, without_votes
 from oasis_bench.system import Progress, UsageError, no_progress
-from oasis_bench.tasks import Numbers, as_items, take_items, top_k
+from oasis_bench.tasks import Calibration, Numbers, Truth, Verification, as_items, take_items, top_k
 
 ROUNDING = 1e-9
 """Squared lengths that differ by this share are equal."""
@@ -225,3 +227,52 @@ def _filler(parts: list[tuple[float, Any, FloatArray | None]], bound: float) -> 
         )
     filler: FloatArray = np.sqrt(np.maximum(bound**2 - needed, 0))
     return filler
+
+
+def calibrated(model: Any, X: Any, y: Any, groups: Any) -> Calibration:
+    """Return the probability of one class by the scores of a model: see `Model.fit_same`."""
+    from sklearn.model_selection import GroupKFold, KFold  # here: they are slow to import
+
+    read = ReadTable.taken_from(model)
+    (X,) = as_items(X if read is model else model[0].transform(X))
+    codes = np.unique(class_labels(y, X.shape[0]), return_inverse=True)[1]
+    found: list[Any] = []
+    try:
+        n_folds = 5 if groups is None else min(5, len(np.unique(groups)) // 2)
+        folds = (KFold if groups is None else GroupKFold)(n_folds, shuffle=True, random_state=0)
+        for train, test in folds.split(codes, groups=groups):
+            copy = _refitted(read, take_items(X, train), codes[train])
+            score, (items,) = ranking_of(copy, [take_items(X, test)])
+            one: Any = Verification().evaluate(Truth(y=codes[test]), score, items, seed=0)
+            found.append((one.scores, one.same))
+    except ValueError as error:
+        raise UsageError(
+            f"a fold of the {len(codes)} rows does not show how similar rows of one class are: "
+            f"{error}; if classes have few rows, give groups=y, which keeps each in one fold"
+        ) from error
+    scores, same = (np.concatenate(it) for it in zip(*found, strict=True))
+    counts = np.bincount(codes)
+    prior = (counts * (counts - 1)).sum() / (len(codes) * (len(codes) - 1))
+    return Calibration.of(scores, same, float(prior))
+
+
+def _refitted(model: Any, X: Any, y: Any) -> Any:
+    """Return a copy of a model fitted on other rows: its scaling, learner, votes and blend."""
+    steps, rows = _fitted([step for _, step in model.steps[:-1]], X)
+    last, blend = model[-1], getattr(model, "blend_", None)
+    learner = clone(without_votes(last)).fit(rows, y)
+    if isinstance(last, Posterior):
+        learner = clone(last).set_params(learner=learner).fit(rows, y)
+    copy = type(model)(make_pipeline(*steps, learner).steps)
+    if blend is not None:
+        own = (None, None) if blend.steps is None else _fitted(blend.steps, X)
+        copy.blend_ = Blend.of(learner, rows, blend.weight, 0, *own)
+    return copy
+
+
+def _fitted(steps: Any, X: Any) -> tuple[tuple[Any, ...], Any]:
+    """Return copies of transformers, each fitted on the rows after the one before, and the last."""
+    copies = tuple(map(clone, steps))
+    for step in copies:
+        X = step.fit_transform(X)
+    return copies, X

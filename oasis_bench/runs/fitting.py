@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from oasis_bench import __version__
 from oasis_bench.data import LabelledRows
 from oasis_bench.execution import executor
 from oasis_bench.experiment import Experiment, LearnerSpec, Plan, TrialSpec
-from oasis_bench.plugins import Registry
+from oasis_bench.plugins import Registry, add_about
 from oasis_bench.runs.run import SILENT, Watcher
 from oasis_bench.system import Folder, UsageError, refuse_input, spelled, whole_file
 from oasis_bench.trial import Assignment, TrialResult
@@ -180,29 +181,35 @@ def fit_on_all(
                 raise UsageError(
                     f"{label} was not fitted: {result.row.status}: {result.row.reason}"
                 )
+            by = result.tuned[0]
+            tuned = {"scaling": by.scaling, **json.loads(by.params), "n_steps": by.n_steps}
+            fitted = Fitted(
+                learner=label,
+                model=output,
+                measure=f"{by.task} {by.measure}" + (f"@{by.k}" if by.k is not None else ""),
+                gallery=COMPARED_WITH[by.gallery],
+                keeps_frequencies=specs[-1].where.split == "stratified",
+                values={
+                    name: _on_inner_folds(one) for name, one in found.items() if one.validation
+                },
+                blend=by.blend,
+                blend_values=result.blend_values,
+                use=by.use,
+                tau=by.tau,
+                posterior_blend=by.posterior_blend,
+                posterior_values=result.posterior_values,
+                tuned={name: value for name, value in tuned.items() if value is not None},
+                is_tuned=is_tuned,
+                n_rows=rows.y.shape[0],
+                n_in_all=whole.y.shape[0],
+                remarks=rows.remarks,
+            )
+            about = {"data": dataset.title, "licence of the data": dataset.licence}
+            about |= {"made by": f"oasis-bench {__version__}", "fit": str(fitted)}
+            add_about(result.files[Folder.MODELS], about)
             with whole_file(output) as file, result.files[Folder.MODELS].open("rb") as model:
                 shutil.copyfileobj(model, file)
-    by = result.tuned[0]
-    tuned = {"scaling": by.scaling, **json.loads(by.params), "n_steps": by.n_steps}
-    return Fitted(
-        learner=label,
-        model=output,
-        measure=f"{by.task} {by.measure}" + (f"@{by.k}" if by.k is not None else ""),
-        gallery=COMPARED_WITH[by.gallery],
-        keeps_frequencies=specs[-1].where.split == "stratified",
-        values={name: _on_inner_folds(one) for name, one in found.items() if one.validation},
-        blend=by.blend,
-        blend_values=result.blend_values,
-        use=by.use,
-        tau=by.tau,
-        posterior_blend=by.posterior_blend,
-        posterior_values=result.posterior_values,
-        tuned={name: value for name, value in tuned.items() if value is not None},
-        is_tuned=is_tuned,
-        n_rows=rows.y.shape[0],
-        n_in_all=whole.y.shape[0],
-        remarks=rows.remarks,
-    )
+    return fitted
 
 
 def _sample(rows: LabelledRows, most: int, seed: int) -> LabelledRows:

@@ -38,3 +38,4 @@ from .task import (
     Task as Task,
     Truth as Truth,
 )
+from .verification import Calibration as Calibration, Verification as Verification

@@ -264,7 +264,7 @@ class Task(ABC):
     ranges : mapping of str to tuple of float, default {}
         The smallest and the largest possible value of a measure, if these are not 0 and 1.
     of_data : tuple of str, default ()
-        Measures of the data, not of the learner.  They cannot be used for tuning.
+        Measures of the data, not of the learner, and curves.  They cannot be used for tuning.
     """
 
     GALLERIES: ClassVar[dict[str, str]] = {

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from functools import cached_property
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Meta, Struct
 
 from oasis_bench.data import FloatArray, LabelledRows, Ratings
-from oasis_bench.system import spelled
+from oasis_bench.system import UsageError
 from oasis_bench.tasks.ranking import Numbers, refuse_nan
 from oasis_bench.tasks.task import HUANG, Evaluation, Measures, Task, Truth
 
@@ -21,11 +23,17 @@ ACCEPTS = {
     "true accepts at 0.1 % false accepts": 0.001,
 }
 
-Pairs = tuple[Numbers, Numbers, npt.NDArray[np.bool_]]
+RELIABILITY, LEAST = "reliability", 10
+
+Share = Annotated[float, Meta(gt=0, lt=1)]
+
+Mask = npt.NDArray[np.bool_]
+
+Pairs = tuple[Numbers, Numbers, Mask]
 """The items of each pair, and whether they are the same."""
 
 
-def same(ratings: Ratings) -> npt.NDArray[np.bool_]:
+def same(ratings: Ratings) -> Mask:
     """Tell of each pair whether most people, or the one, said that its items are the same."""
     return np.asarray(ratings.marks.mean(axis=1) > 0.5)
 
@@ -66,6 +74,51 @@ def _drawn_pairs(y: npt.NDArray[np.int64]) -> tuple[Numbers, Numbers]:
     return left, right
 
 
+class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
+    """The probability that two items are the same, by isotonic regression on their score.
+
+    Attributes
+    ----------
+    prior : float
+        The default share of pairs of the same among the pairs that are compared.
+    scores, balanced : list of float
+        The probability at each of these scores, ascending, if half of the pairs are the same:
+        linear in between, constant beyond.  It is never 0 or 1, so it always depends on the prior.
+    """
+
+    prior: Share
+    scores: list[float]
+    balanced: list[Share]
+
+    def __post_init__(self) -> None:
+        ascend = all((np.diff(it) >= 0).all() for it in (self.scores, self.balanced))
+        if not (len(self.scores) == len(self.balanced) > 0 and ascend):
+            raise ValueError("scores of pairs need a probability each, and both ascend")
+
+    @classmethod
+    def of(cls, scores: FloatArray, same: Mask, prior: float = 0.5) -> Self:
+        """Calibrate on pairs.
+
+        To no score all pairs are the same, or none: one pair more of the same has the lowest score,
+        and one more of the different the highest.
+        """
+        from sklearn.isotonic import IsotonicRegression  # here: it is slow to import
+
+        scores, same = np.r_[scores.min(), scores, scores.max()], np.r_[True, same, False]
+        share = same.mean()
+        steps = IsotonicRegression().fit(scores, same, np.where(same, 1 - share, share))
+        return cls(prior, steps.X_thresholds_.tolist(), steps.y_thresholds_.tolist())
+
+    def __call__(self, scores: FloatArray, prior: float | None = None) -> FloatArray:
+        """Return the probability of each score, for this share of pairs of the same."""
+        prior = self.prior if prior is None else prior
+        if not 0 < prior < 1:
+            raise UsageError(f"prior = {prior!r}: a share above 0 and below 1 is needed")
+        balanced = np.interp(scores, self.scores, self.balanced)
+        same, different = prior * balanced, (1 - prior) * (1 - balanced)
+        return np.asarray(same / (same + different))
+
+
 class SameOrDifferent(Evaluation):
     """How well a threshold on the score divides pairs of the same from pairs of different items.
 
@@ -75,12 +128,12 @@ class SameOrDifferent(Evaluation):
     def __init__(self, pairs: Pairs, n_items: int, measures: Measures = None) -> None:
         kept = Verification.measures if measures is None else tuple(measures)
         super().__init__(n_items, kept)
-        left, right, self._same = pairs
-        n_same = np.count_nonzero(self._same)
+        left, right, self.same = self._pairs = pairs
+        n_same = np.count_nonzero(self.same)
         if n_same in (0, len(left)):
             raise ValueError(
                 f"{n_same} of {len(left)} pairs among {n_items} items are 'same', but pairs of "
-                f"both kinds are needed: give more pairs or a larger {spelled('test_share')}"
+                "both kinds are needed: give more pairs or more items"
             )
         self.n_queries = len(np.unique([left, right]))
         self.n_left_out = n_items - self.n_queries
@@ -96,16 +149,43 @@ class SameOrDifferent(Evaluation):
         found = scores[self._rows[first:last] - start, self._columns[first:last]]
         self._scores[self._order[first:last]] = found / 2
 
+    @property
+    def scores(self) -> FloatArray:
+        """The score of each pair."""
+        return np.asarray(self._scores.reshape(2, -1).sum(axis=0))
+
+    @cached_property
+    def tenths(self) -> FloatArray:
+        """Share of the same, and mean probability (2, 10) in tenths of pairs, likely ones last.
+
+        Items are halved at random: pairs of one half calibrate, and those of the other are divided.
+        The same and the different have equal weight.  (2, 0) for fewer than `LEAST` of either.
+        """
+        (left, right, same), rng = self._pairs, np.random.default_rng(0)
+        in_first = (rng.random(len(self._came)) < 0.5)[np.array([left, right])]
+        first, second = np.flatnonzero(in_first.all(axis=0)), np.flatnonzero(~in_first.any(axis=0))
+        kinds = [np.count_nonzero(it[half]) for it in (same, ~same) for half in (first, second)]
+        if min(kinds) < LEAST:
+            return np.empty((2, 0))
+        known = Calibration.of(self.scores[first], same[first])
+        second = second[np.lexsort((rng.random(len(second)), self.scores[second]))]
+        same, p = same[second], known(self.scores[second])
+        w = np.where(same, 1 - same.mean(), same.mean())
+        tenth = (10 * (w.cumsum() - w / 2) / w.sum()).astype(np.int64)
+        return np.array([np.bincount(tenth, w * it) / np.bincount(tenth, w) for it in (same, p)])
+
     def curve(self) -> tuple[Numbers, Numbers]:
         """Return how many pairs of different, and of the same items, each threshold accepts."""
-        scores = self._scores.reshape(2, -1).sum(axis=0)
+        scores = self.scores
         order = np.argsort(-scores)
         ends = np.flatnonzero(np.diff(scores[order], append=np.nan) != 0)
-        accepted = np.cumsum(self._same[order])[ends]
+        accepted = np.cumsum(self.same[order])[ends]
         return np.append(0, ends + 1 - accepted), np.append(0, accepted)
 
     def values(self, measure: str) -> dict[int | None, float]:
         """Return the value, of this threshold or of all."""
+        if measure == RELIABILITY:
+            return dict(enumerate(self.tenths[0].tolist(), 1))
         false, true = self.curve()
         n_false, n_true = int(false[-1]), int(true[-1])
         if measure == AUC:
@@ -117,8 +197,13 @@ class SameOrDifferent(Evaluation):
         return {None: float(true[within] / n_true)}
 
     def chances(self, measure: str) -> dict[int | None, float]:
-        """Return what a random order gives: a pair lies in any gap between the others as often."""
-        n_false = int(np.count_nonzero(~self._same))
+        """Return what a random order gives: a pair lies in any gap between the others as often.
+
+        For the reliability, the mean probability of each tenth.
+        """
+        if measure == RELIABILITY:
+            return dict(enumerate(self.tenths[1].tolist(), 1))
+        n_false = int(np.count_nonzero(~self.same))
         if measure not in ACCEPTS:
             return {None: 0.5}
         return {None: (_n_accepted(measure, n_false) + 1) / (n_false + 1)}
@@ -136,7 +221,8 @@ class Verification(Task):
     equal error rate as large a share of the one is refused as of the other is accepted; 1 less it
     is shown, as larger is better.  True accepts are the share of pairs of the same that is accepted
     where the threshold accepts at most 1 % or 0.1 % of those of different items.  The pairs are
-    those given, or of labels all pairs of test items, at most 2^20 at random.
+    those given, or of labels all pairs of test items, at most 2^20 at random.  Reliability is a
+    curve that tunes nothing: the share of the same in tenths of the pairs, by their `Calibration`.
     """
 
     name = "verification"
@@ -144,8 +230,9 @@ class Verification(Task):
     citation = HUANG
     split = "pairs"
     gallery = "test"
-    measures = (AUC, EQUAL_ERRORS, *ACCEPTS)
-    ks: ClassVar = {}
+    measures = (AUC, EQUAL_ERRORS, *ACCEPTS, RELIABILITY)
+    ks: ClassVar = {RELIABILITY: tuple(range(1, 11))}
+    of_data = (RELIABILITY,)
 
     def refusal(self, rows: LabelledRows) -> str | None:
         """Refuse rows of several labels without pairs."""
