@@ -18,13 +18,17 @@ from oasis_bench.plugins import (
     Dataset,
     ExemplarLearner,
     MetricLearner,
+    Posterior,
     Registry,
     learner_of,
     load_model_of,
     training_rows_of,
     without_votes,
 )
-from oasis_bench.system import Progress, UsageError, no_progress, open_regular, spelled
+from oasis_bench.system import Progress, UsageError, no_progress, open_regular, quoted, spelled
+
+MOST_COMPARED = 2000
+"""Rows whose nearest training row is searched, at most, drawn at random."""
 
 
 def grid(path: str, registry: Registry) -> dict[str, list[Any]]:
@@ -159,6 +163,38 @@ def seen_remarks(e: Experiment, registry: Registry, rows: LabelledRows) -> Itera
         yield (
             f"warning: {n_seen} of the {n_rows} rows are training rows of the model {label}: its "
             "values are too high"
+        )
+    yield from _drift(label, load_model_of(registry, spec.model), items)
+
+
+def _drift(label: str, model: Any, items: Any) -> Iterator[str]:
+    """Yield how items differ from those that a model was fitted on, as far as its file tells."""
+    from sklearn.neighbors import NearestNeighbors  # here: it is slow to import
+
+    schema, read = ReadTable.of_model(model) or Schema(), ReadTable.taken_from(model)
+    for i, column in enumerate(schema.columns or ()):
+        if column.kind == "category" and (share := (items[:, i] == len(column.texts)).mean()):
+            name = quoted(column.name)
+            yield f"{label}: {share:.0%} of column {name} are categories that no training row has"
+    (used, (X,)), steps = learner_of(read, [items]), dict(getattr(read, "steps", []))
+    if isinstance(used, Posterior):
+        few, known = np.random.default_rng(0).permutation, NearestNeighbors().fit(used.rows_)
+        own, new = (rows[few(rows.shape[0])[:MOST_COMPARED]] for rows in (used.rows_, X))
+        usual = np.quantile(known.kneighbors(own, 2)[0][:, 1], 0.95)
+        share = (known.kneighbors(new, 1)[0] > usual).mean()
+        is_alike = share <= max(0.1, 0.05 + 2 * np.sqrt(0.05 * 0.95 / new.shape[0]))
+        advice = "they are alike" if is_alike else "fit it anew with some of these rows"
+        yield (
+            f"{label}: {share:.0%} of the rows are farther from the nearest training row than 95 % "
+            f"of the training rows are from theirs (5 % are expected): {advice}"
+        )
+    elif getattr(steps.get("standardscaler"), "with_std", False):
+        scaled = read[: [*steps].index("standardscaler") + 1].transform(items)
+        moved = np.abs(scaled.mean(axis=0)).max()
+        advice = "they are alike" if moved <= 0.5 else "check its unit, or fit the model anew"
+        yield (
+            f"{label}: the mean of a column is up to {moved:.2g} standard deviations from that of "
+            f"the training rows: {advice}"
         )
 
 
